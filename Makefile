@@ -1,0 +1,22 @@
+# make demo   runs the main evaluation on the bundled encoder and real text
+# make test   runs the tests
+# Both make .venv if need be; PYTHON chooses the interpreter (3.11 or newer).
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+
+.PHONY: demo test
+.DELETE_ON_ERROR:
+
+demo: $(VENV)/installed-demo
+	$(BIN)/python -m eval udhr
+
+test: $(VENV)/installed-test
+	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -q
+
+$(VENV)/installed-%: pyproject.toml
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 11) and "lsar_jax needs Python 3.11 or newer; say PYTHON=python3.12")'
+	$(BIN)/python -m pip install --quiet --editable '.[$*]'
+	@touch $@

@@ -1,0 +1,36 @@
+"""``python -m eval TASK``: measures an encoder before and after each transform.
+
+python -m eval udhr
+python -m eval tatoeba --data data/tatoeba
+python -m eval algorithm1
+"""
+
+import sys
+from typing import Annotated
+
+import tyro
+
+from eval.algorithm1 import Algorithm1
+from eval.tatoeba import Tatoeba
+from eval.udhr import Udhr
+
+TASKS = (
+    Annotated[Udhr, tyro.conf.subcommand("udhr")]
+    | Annotated[Tatoeba, tyro.conf.subcommand("tatoeba")]
+    | Annotated[Algorithm1, tyro.conf.subcommand("algorithm1")]
+)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Runs one task; what the user got wrong is one line, not a traceback."""
+    task = tyro.cli(TASKS, prog="python -m eval", description=__doc__, args=arguments)
+    try:
+        task.run()
+    except (ValueError, FileNotFoundError, ImportError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,63 @@
+"""Encoding for evaluations: every text in one call, and a line on the speed."""
+
+import time
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from jaxtyping import Float
+
+from eval.results import console
+from lsar_jax import SentenceEncoder, load_encoder
+
+__all__ = ["encode_all", "open_encoder", "print_latency"]
+
+
+def open_encoder(name: str, layers: Sequence[int], revision: str | None, pooling: str | None) -> SentenceEncoder:
+    """Loads the blocks up to the highest of ``layers``."""
+    if not layers or len(set(layers)) != len(layers):
+        raise ValueError(f"layers {tuple(layers)} must be one or more, each once")
+    started = time.perf_counter()
+    encoder = load_encoder(name, layer=max(layers), revision=revision, pooling=pooling)
+    devices = encoder.mesh.devices
+    console.print(
+        f"encoder {encoder.spec.id}, blocks 1 to {encoder.spec.layer}, {encoder.spec.pooling} pooling, "
+        f"on {devices.size} x {devices.flat[0].device_kind}; loaded in {time.perf_counter() - started:.1f} s"
+    )
+    return encoder
+
+
+def encode_all(
+    encoder: SentenceEncoder,
+    texts: Mapping[str, Sequence[str]],
+    layers: Sequence[int],
+    max_length: int,
+) -> dict[str, Float[np.ndarray, "layer vector dim"]]:
+    """Returns the embeddings of every text, ``[layer, sentence, dim]`` under its key.
+
+    Programs are compiled before the clock starts; the line printed is of a warm encoder.
+    """
+    started = time.perf_counter()
+    programs = encoder.warm_up(layers=layers, max_length=max_length)
+    console.print(f"compiled {programs} programs in {time.perf_counter() - started:.1f} s")
+    flat = [sentence for sentences in texts.values() for sentence in sentences]
+    x, report = encoder.encode_with_report(
+        flat, layers=layers, max_length=max_length, show_progress=console.is_terminal
+    )
+    console.print(
+        f"encoded {report.sentences} sentences, {report.tokens} tokens in {report.seconds:.1f} s: "
+        f"{report.sentences / report.seconds:.0f} sentences/s, {report.tokens / report.seconds:.0f} tokens/s, "
+        f"padding waste {100 * report.padding_waste:.0f}%, {report.truncated} cut to {max_length} tokens"
+    )
+    ends = np.cumsum([len(sentences) for sentences in texts.values()])
+    return dict(zip(texts, np.split(np.asarray(x), ends[:-1], axis=1), strict=True))
+
+
+def print_latency(encoder: SentenceEncoder, sentence: str, max_length: int) -> None:
+    """Prints the median time of one warm call with one sentence."""
+    encoder.encode(sentence, max_length=max_length)
+    times = []
+    for _ in range(20):
+        started = time.perf_counter()
+        encoder.encode(sentence, max_length=max_length)
+        times.append(time.perf_counter() - started)
+    console.print(f"latency of one warm sentence: {1000 * float(np.median(times)):.1f} ms (median of {len(times)})")

@@ -1,0 +1,74 @@
+"""Figures: a scatter of embeddings by language, and bars of methods."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+import numpy as np
+from jaxtyping import Float
+
+__all__ = ["bars", "scatter"]
+
+
+def scatter(panels: Mapping[str, Float[np.ndarray, "vector dim"]], languages: Sequence[str], path: Path) -> None:
+    """Draws the first two principal components of each panel, coloured by language.
+
+    Args:
+      panels: title -> embeddings; rows agree with ``languages``.
+      languages: code of each row.
+      path: the PNG to write.
+    """
+    codes = sorted(set(languages))
+    colours = plt.get_cmap("gist_ncar")(np.linspace(0.03, 0.93, len(codes)))
+    figure, axes = plt.subplots(1, len(panels), figsize=(5.2 * len(panels) + 1.6, 5), squeeze=False)
+    labels = np.array(languages)
+    for axis, (title, x) in zip(axes[0], panels.items(), strict=True):
+        unit = x / np.linalg.norm(x, axis=1, keepdims=True)
+        centred = unit - unit.mean(axis=0)
+        _, values, rows = np.linalg.svd(centred, full_matrices=False)
+        plane = centred @ rows[:2].T
+        share = 100 * values[:2] ** 2 / (values**2).sum()
+        for colour, code in zip(colours, codes, strict=True):
+            chosen = plane[labels == code]
+            axis.scatter(chosen[:, 0], chosen[:, 1], s=14, color=colour, label=code, alpha=0.8, linewidths=0)
+        axis.set_title(title)
+        axis.set_xlabel(f"component 1 ({share[0]:.0f}% of variance)")
+        axis.set_ylabel(f"component 2 ({share[1]:.0f}% of variance)")
+        axis.set_xticks([])
+        axis.set_yticks([])
+    handles, names = axes[0][-1].get_legend_handles_labels()
+    figure.legend(handles, names, loc="center right", ncols=2, fontsize=8, frameon=False, markerscale=1.6)
+    figure.tight_layout(rect=(0, 0, 1 - 1.4 / figure.get_size_inches()[0], 1))
+    figure.savefig(path, dpi=150)
+    plt.close(figure)
+
+
+def bars(values: Mapping[str, Mapping[str, float]], ylabel: str, title: str, path: Path) -> None:
+    """Draws a group of bars for each key of ``values``, a bar for each method.
+
+    Args:
+      values: group -> method -> percent.
+      ylabel: what the height is.
+      title: of the figure.
+      path: the PNG to write.
+    """
+    methods = list(dict.fromkeys(method for group in values.values() for method in group))
+    width = 0.8 / len(methods)
+    figure, axis = plt.subplots(figsize=(1.6 + 0.75 * len(methods) * len(values), 4.2))
+    for index, method in enumerate(methods):
+        at = [place + (index - (len(methods) - 1) / 2) * width for place in range(len(values))]
+        heights = [group.get(method, np.nan) for group in values.values()]
+        drawn = axis.bar(at, heights, 0.92 * width, label=method, color=plt.get_cmap("viridis")(index / len(methods)))
+        axis.bar_label(drawn, fmt="%.1f", fontsize=8, padding=2)
+    axis.set_xticks(range(len(values)), list(values))
+    axis.set_ylabel(ylabel)
+    axis.set_ylim(0, 108)
+    axis.set_title(title)
+    axis.spines[["top", "right"]].set_visible(False)
+    axis.legend(fontsize=8, frameon=False, ncols=len(methods), loc="upper center", bbox_to_anchor=(0.5, -0.08))
+    figure.tight_layout()
+    figure.savefig(path, dpi=150)
+    plt.close(figure)

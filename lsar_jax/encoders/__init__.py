@@ -1,0 +1,1 @@
+"""Encoders: one Flax module an architecture, and the reading of their checkpoints."""

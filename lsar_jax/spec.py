@@ -1,0 +1,37 @@
+"""The name of an embedding space: which encoder, layer and pooling made the vectors."""
+
+from dataclasses import asdict, dataclass
+
+__all__ = ["EncoderSpec"]
+
+
+@dataclass(frozen=True)
+class EncoderSpec:
+    """What one must know to make the same embeddings again.
+
+    Attributes:
+      id: ``bundled``, a Hub id, or the name of a folder.
+      revision: commit of the Hub, or sha256 of the weights.
+      layer: 0 is the embedding output, k the output of block k.
+      pooling: ``mean``, ``cls`` or ``max``.
+      dtype: the compute dtype of the blocks.
+    """
+
+    id: str
+    revision: str
+    layer: int
+    pooling: str
+    dtype: str
+
+    def same_space(self, other: "EncoderSpec") -> bool:
+        """Whether vectors of both may be mixed: all but the compute dtype agrees."""
+        return (self.id, self.revision, self.layer, self.pooling) == (
+            other.id,
+            other.revision,
+            other.layer,
+            other.pooling,
+        )
+
+    def to_dict(self) -> dict[str, str | int]:
+        """Returns the fields, for JSON."""
+        return asdict(self)

@@ -1,0 +1,301 @@
+"""The one kind of fitted object: an affine map, chosen by nothing or by language.
+
+Every method of the papers moves an embedding by ``y = A (x - shift)``. A ``Step`` keeps the
+parts that its method needs, low rank as low rank: ``A = I - B B^T`` is applied as
+``x - (x B) B^T`` and never built. A ``Transform`` is a list of steps with the name of the
+embeddings that they were fitted on; it can be applied, chained, saved and exported.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from lsar_jax.languages import check_known
+from lsar_jax.moments import Moments
+from lsar_jax.shapes import AnyArray, Embeddings, LanguageIds
+from lsar_jax.spec import EncoderSpec
+
+__all__ = ["Fit", "Step", "Transform", "affine", "counts", "fix_signs"]
+
+FORMAT = "lsar_jax.transform.v1"
+
+
+class Step(NamedTuple):
+    """``y = (x - shift) - ((x - shift) B) B^T``; a part may be absent.
+
+    Attributes:
+      shift: ``[dim]``, or ``[language, dim]`` where the language chooses.
+      basis: B with orthonormal columns, ``[dim, rank]`` or ``[language, dim, rank]``.
+    """
+
+    shift: Float[AnyArray, "*language dim"] | None = None
+    basis: Float[AnyArray, "*language dim rank"] | None = None
+
+
+@dataclass(frozen=True)
+class Fit:
+    """How a step was made.
+
+    Attributes:
+      method: ``center``, ``lir``, ``lsar``.
+      dim: the width of the embeddings.
+      languages: codes of the rows of the step's tables, in order; empty for a shared step.
+      fitted_on: languages whose text was used, with the number of sentences of each.
+      parameters: arguments of the method.
+    """
+
+    method: str
+    dim: int
+    languages: tuple[str, ...]
+    fitted_on: tuple[tuple[str, int], ...]
+    parameters: tuple[tuple[str, int | float | str], ...] = ()
+
+    def __str__(self) -> str:
+        arguments = ", ".join(f"{name}={value}" for name, value in self.parameters)
+        return f"{self.method}({arguments})"
+
+
+@partial(jax.tree_util.register_dataclass, data_fields=["steps"], meta_fields=["fits", "source"])
+@dataclass(frozen=True)
+class Transform:
+    """A fitted transform: ``y = transform(x)`` or ``transform(x, language)``.
+
+    Attributes:
+      steps: applied first to last.
+      fits: how each step was made.
+      source: the encoder whose embeddings it was fitted on, None for bare arrays.
+    """
+
+    steps: tuple[Step, ...]
+    fits: tuple[Fit, ...]
+    source: EncoderSpec | None = None
+
+    @property
+    def dim(self) -> int:
+        """The width of the embeddings."""
+        return self.fits[0].dim
+
+    @property
+    def languages(self) -> tuple[str, ...] | None:
+        """The languages that it can be applied to; None if it is the same for all."""
+        by_language = [set(fit.languages) for fit in self.fits if fit.languages]
+        return tuple(sorted(set.intersection(*by_language))) if by_language else None
+
+    def __call__(self, x: Embeddings, language: str | Sequence[str] | None = None) -> Float[Array, "vector dim"]:
+        """Returns the transformed embeddings, ``[n, dim]`` in float32.
+
+        Args:
+          x: embeddings, of any float dtype.
+          language: a code for all rows, or a code for each; not needed by a shared transform.
+
+        Raises:
+          ValueError: another width, a language that is missing or unknown, or as many codes
+            as there are no rows.
+        """
+        if np.ndim(x) != 2 or np.shape(x)[1] != self.dim:
+            raise ValueError(f"embeddings have shape {np.shape(x)}, the transform takes [n, {self.dim}]")
+        ids = self.language_ids(language)
+        rows = max((len(values) for values in ids if values.ndim), default=None)
+        if rows is not None and rows != len(x):
+            raise ValueError(f"{rows} languages for {len(x)} embeddings")
+        return _apply(self.steps, jnp.asarray(x, jnp.float32), ids)
+
+    def language_ids(self, language: str | Sequence[str] | None) -> tuple[np.ndarray, ...]:
+        """Returns the row of each step's tables: the part of a call that is done outside jit.
+
+        Args:
+          language: a code, or one a vector.
+
+        Returns:
+          For each step int32, ``[]`` or ``[n]``; 0 for a shared step.
+
+        Raises:
+          ValueError: a step depends on the language and does not know it.
+        """
+        return tuple(_language_ids(fit, language) for fit in self.fits)
+
+    def then(self, other: "Transform") -> "Transform":
+        """Returns the transform that applies this one first and ``other`` to its result."""
+        if other.dim != self.dim:
+            raise ValueError(f"widths differ: {self.dim}, then {other.dim}")
+        if self.source and other.source and self.source != other.source:
+            raise ValueError(f"fitted on different embeddings: {self.source}, then {other.source}")
+        return Transform(self.steps + other.steps, self.fits + other.fits, self.source or other.source)
+
+    def as_affine(self, language: str | None = None) -> tuple[Float[np.ndarray, "dim dim"], Float[np.ndarray, " dim"]]:
+        """Returns A and b, float64, with ``y = x A^T + b``: for numpy and vector databases.
+
+        Args:
+          language: one code; not needed by a shared transform.
+
+        Raises:
+          ValueError: a language is needed and missing, or unknown.
+        """
+        matrix, offset = np.eye(self.dim), np.zeros(self.dim)
+        for step, which in zip(self.steps, self.language_ids(language), strict=True):
+            if which.ndim:
+                raise ValueError("as_affine takes one language; the map of each row is another")
+            shift, basis = (_row(part, single, which) for part, single in zip(step, (1, 2), strict=True))
+            if shift is not None:
+                offset = offset - shift
+            if basis is not None:
+                matrix = matrix - basis @ (basis.T @ matrix)
+                offset = offset - basis @ (basis.T @ offset)
+        return matrix, offset
+
+    def save(self, path: str | Path) -> None:
+        """Writes one safetensors file: the arrays, and how they were made in its metadata."""
+        from safetensors.numpy import save_file
+
+        tensors = {
+            f"{index}.{name}": np.ascontiguousarray(part)
+            for index, step in enumerate(self.steps)
+            for name, part in step._asdict().items()
+            if part is not None
+        }
+        provenance = {
+            "fits": [asdict(fit) for fit in self.fits],
+            "source": self.source.to_dict() if self.source else None,
+        }
+        save_file(tensors, str(path), {"format": FORMAT, "provenance": json.dumps(provenance)})
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Transform":
+        """Reads a file that ``save`` wrote.
+
+        Raises:
+          FileNotFoundError: there is no such file.
+          ValueError: it is not such a file, or its parts do not fit together.
+        """
+        tensors, metadata = _open(Path(path))
+        try:
+            provenance = json.loads(metadata["provenance"])
+            fits = tuple(_fit_from_json(fit) for fit in provenance["fits"])
+            source = EncoderSpec(**provenance["source"]) if provenance["source"] else None
+        except (KeyError, TypeError, ValueError) as error:
+            raise ValueError(f"the provenance in {path} is damaged: {error!r}") from error
+        steps = tuple(
+            Step(**{name: tensors.pop(f"{index}.{name}", None) for name in Step._fields}) for index in range(len(fits))
+        )
+        if not fits or tensors:
+            raise ValueError(f"{path} has {len(fits)} steps and these tensors of none: {sorted(tensors)}")
+        for step, fit in zip(steps, fits, strict=True):
+            _check_shapes(step, fit, path)
+        return cls(steps, fits, source)
+
+    def __repr__(self) -> str:
+        chain = " then ".join(map(str, self.fits))
+        scope = "shared" if self.languages is None else f"{len(self.languages)} languages"
+        return f"Transform({chain}; dim {self.dim}, {scope})"
+
+
+def affine(step: Step, x: Float[Array, "vector dim"], language: LanguageIds) -> Float[Array, "vector dim"]:
+    """Applies one step; pure, for use under ``jit`` and ``vmap``.
+
+    Args:
+      step: shared or by language.
+      x: embeddings.
+      language: row of the step's tables, one for all vectors or one each; not read by a
+        shared step.
+    """
+    if step.shift is not None:
+        shift = jnp.asarray(step.shift)
+        x = x - (shift[language] if shift.ndim == 2 else shift)
+    if step.basis is None:
+        return x
+    basis = jnp.asarray(step.basis)
+    product = partial(jnp.einsum, precision=jax.lax.Precision.HIGHEST)
+    if basis.ndim == 3 and jnp.ndim(language) == 1:
+        # Coordinates in every language's basis, all but the row's own set to zero: two dense
+        # products, where gathering a basis a row would take [vector, dim, rank].
+        coordinates = product("vd,ldr->vlr", x, basis)
+        own = jnp.arange(basis.shape[0])[None, :] == language[:, None]
+        coordinates = jnp.where(own[:, :, None], coordinates, jnp.zeros_like(coordinates))
+        return x - product("vlr,ldr->vd", coordinates, basis)
+    basis = basis[language] if basis.ndim == 3 else basis
+    return x - product("vr,dr->vd", product("vd,dr->vr", x, basis), basis)
+
+
+def counts(moments: Mapping[str, Moments]) -> tuple[tuple[str, int], ...]:
+    """Returns the sentences of each language, for ``Fit.fitted_on``."""
+    return tuple((code, m.count) for code, m in moments.items())
+
+
+def fix_signs(basis: Float[AnyArray, "dim rank"]) -> Float[Array, "dim rank"]:
+    """Returns the columns with their largest entry positive: one basis on every backend."""
+    largest = jnp.argmax(jnp.abs(basis), axis=0, keepdims=True)
+    basis = jnp.asarray(basis)
+    return basis * jnp.where(jnp.take_along_axis(basis, largest, axis=0) < 0, -1.0, 1.0).astype(basis.dtype)
+
+
+@jax.jit
+def _apply(
+    steps: tuple[Step, ...], x: Float[Array, "vector dim"], ids: tuple[LanguageIds, ...]
+) -> Float[Array, "vector dim"]:
+    for step, which in zip(steps, ids, strict=True):
+        x = affine(step, x, which)
+    return x
+
+
+def _language_ids(fit: Fit, language: str | Sequence[str] | None) -> np.ndarray:
+    if not fit.languages:
+        return np.zeros((), np.int32)
+    if language is None:
+        raise ValueError(f"{fit} depends on the language; give one of {', '.join(fit.languages)}")
+    row = {code: index for index, code in enumerate(fit.languages)}
+    codes = [language] if isinstance(language, str) else list(language)
+    rows = {code: row[check_known(code, fit.languages, str(fit))] for code in set(codes)}
+    ids = np.array([rows[code] for code in codes], np.int32)
+    return ids[0] if isinstance(language, str) else ids
+
+
+def _row(part: AnyArray | None, single: int, which: np.ndarray) -> np.ndarray | None:
+    if part is None:
+        return None
+    table = np.asarray(part, np.float64)
+    return table if table.ndim == single else table[which]
+
+
+def _open(path: Path) -> tuple[dict[str, np.ndarray], dict[str, str]]:
+    from safetensors import SafetensorError, safe_open
+
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no transform at {path}")
+    try:
+        with safe_open(path, framework="numpy") as file:
+            metadata = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
+    except SafetensorError as error:
+        raise ValueError(f"{path} is not a safetensors file: {error}") from error
+    if metadata.get("format") != FORMAT:
+        raise ValueError(f"{path} has format {metadata.get('format')!r}, expected {FORMAT!r}")
+    return tensors, metadata
+
+
+def _fit_from_json(fit: dict[str, Any]) -> Fit:
+    return Fit(
+        method=str(fit["method"]),
+        dim=int(fit["dim"]),
+        languages=tuple(fit["languages"]),
+        fitted_on=tuple((code, count) for code, count in fit["fitted_on"]),
+        parameters=tuple((name, value) for name, value in fit["parameters"]),
+    )
+
+
+def _check_shapes(step: Step, fit: Fit, path: str | Path) -> None:
+    table = (len(fit.languages),) if fit.languages else ()
+    shapes = {name: part.shape for name, part in step._asdict().items() if part is not None}
+    wanted = (*table, fit.dim)
+    for name, shape in shapes.items():
+        if (shape if name == "shift" else shape[:-1]) != wanted:
+            raise ValueError(f"{fit} in {path}: {name} has shape {shape}, expected {wanted}")
+    if not shapes:
+        raise ValueError(f"{fit} in {path} has no arrays")

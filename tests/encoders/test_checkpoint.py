@@ -1,0 +1,190 @@
+"""Loading is strict: what does not fit is one error before anything is computed."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+
+import lsar_jax as lj
+from lsar_jax.encoders.checkpoint import read_folder
+
+
+@pytest.fixture
+def folder(tiny_folder, tmp_path):
+    """A copy of the tiny checkpoint to break."""
+    return shutil.copytree(tiny_folder, tmp_path / "checkpoint")
+
+
+def edit_config(folder, **changes):
+    path = folder / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+def edit_tensors(folder, change):
+    tensors = load_file(folder / "model.safetensors")
+    change(tensors)
+    save_file(tensors, folder / "model.safetensors")
+
+
+def test_one_error_lists_missing_unexpected_and_misshaped(folder):
+    def change(tensors):
+        del tensors["embeddings.LayerNorm.bias"]
+        del tensors["encoder.layer.2.output.dense.weight"]
+        tensors["encoder.layer.0.attention.self.query.scale"] = np.ones(3, np.float32)
+        tensors["encoder.layer.1.intermediate.dense.weight"] = np.ones((64, 31), np.float32)
+
+    edit_tensors(folder, change)
+    with pytest.raises(ValueError, match="do not fit its config") as caught:
+        lj.load_encoder(str(folder))
+    lines = str(caught.value).splitlines()[1:]
+    assert sorted(line.strip() for line in lines) == [
+        "mis-shaped: encoder.layer.1.intermediate.dense.weight is [64, 31], the config says [64, 32]",
+        "missing: embeddings.LayerNorm.bias",
+        "missing: encoder.layer.2.output.dense.weight",
+        "unexpected: encoder.layer.0.attention.self.query.scale",
+    ]
+
+
+def test_only_the_blocks_asked_for_are_read(folder):
+    # Blocks 2 and 3 hold NaN: reading them would show.
+    def change(tensors):
+        for name in tensors:
+            if name.startswith(("encoder.layer.1.", "encoder.layer.2.")):
+                tensors[name] = np.full_like(tensors[name], np.nan)
+
+    expected = lj.load_encoder(str(folder)).encode(["abc", "d"], layers=[1])[0]
+    edit_tensors(folder, change)
+    encoder = lj.load_encoder(str(folder), layer=1)
+    assert len(encoder.model.blocks) == 1
+    np.testing.assert_array_equal(encoder.encode(["abc", "d"]), expected)
+
+
+def test_names_of_older_checkpoints(folder):
+    expected = lj.load_encoder(str(folder)).encode("abc")
+
+    def change(tensors):
+        for name in list(tensors):
+            old = name.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta")
+            tensors["bert." + old] = tensors.pop(name)
+        tensors["cls.predictions.bias"] = np.zeros(64, np.float32)
+
+    edit_tensors(folder, change)
+    np.testing.assert_array_equal(lj.load_encoder(str(folder)).encode("abc"), expected)
+
+
+def test_sharded_weights(folder):
+    expected = lj.load_encoder(str(folder)).encode("abc")
+    tensors = load_file(folder / "model.safetensors")
+    (folder / "model.safetensors").unlink()
+    names, weight_map = sorted(tensors), {}
+    for part, chosen in (("a", names[::2]), ("b", names[1::2])):
+        save_file({name: tensors[name] for name in chosen}, folder / f"{part}.safetensors")
+        weight_map |= dict.fromkeys(chosen, f"{part}.safetensors")
+    (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": weight_map}))
+    np.testing.assert_array_equal(lj.load_encoder(str(folder)).encode("abc"), expected)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_half_precision_weights_are_widened(folder, dtype):
+    import jax.numpy as jnp
+
+    expected = lj.load_encoder(str(folder)).encode("abc")
+    edit_tensors(folder, lambda tensors: tensors.update({k: v.astype(jnp.dtype(dtype)) for k, v in tensors.items()}))
+    encoder = lj.load_encoder(str(folder))
+    assert encoder.model.blocks[0].query.kernel.dtype == np.float32
+    np.testing.assert_allclose(encoder.encode("abc"), expected, atol=0.05)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"model_type": "gpt2"}, "type 'gpt2'; known are: bert"),
+        ({"position_embedding_type": "relative_key"}, "position_embedding_type is 'relative_key'"),
+        ({"hidden_act": "swish"}, "hidden_act 'swish' is not one of"),
+        ({"hidden_size": "wide"}, "lacks whole numbers for hidden_size"),
+        ({"num_attention_heads": 5}, "not divisible by 5 heads"),
+        ({"vocab_size": 20}, "the tokenizer of .* has 57 entries, the model embeds 20"),
+        ({"intermediate_size": 63}, "mis-shaped"),
+    ],
+)
+def test_config_that_is_not_understood(folder, changes, message):
+    edit_config(folder, **changes)
+    with pytest.raises(ValueError, match=message):
+        lj.load_encoder(str(folder))
+
+
+def test_files_that_are_missing_or_damaged(folder):
+    (folder / "config.json").write_text("{")
+    with pytest.raises(ValueError, match=r"config.json is not JSON"):
+        lj.load_encoder(str(folder))
+    (folder / "config.json").unlink()
+    with pytest.raises(FileNotFoundError, match=r"there is no config.json"):
+        lj.load_encoder(str(folder))
+
+
+def test_weights_that_are_missing_or_damaged(folder):
+    weights = folder / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:1000])
+    with pytest.raises(ValueError, match="is not a safetensors file"):
+        lj.load_encoder(str(folder))
+    weights.rename(folder / "pytorch_model.bin")
+    with pytest.raises(FileNotFoundError, match="is a pickle and is not read"):
+        lj.load_encoder(str(folder))
+
+
+def test_tokenizer_that_is_missing(folder):
+    (folder / "tokenizer.json").unlink()
+    with pytest.raises(FileNotFoundError, match="no tokenizer could be loaded"):
+        lj.load_encoder(str(folder))
+
+
+def test_a_name_that_cannot_be_had(tmp_path):
+    with pytest.raises(FileNotFoundError, match="cannot be had from the Hugging Face Hub"):
+        lj.load_encoder("nobody/no-such-encoder")
+    with pytest.raises(FileNotFoundError, match="there is no folder"):
+        lj.load_encoder(str(tmp_path / "nowhere"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"layer": 4}, "layer 4 is not in 0 .* to 3"),
+        ({"layer": -1}, "layer -1 is not in 0"),
+        ({"pooling": "median"}, "pooling 'median' is not one of mean, cls, max"),
+        ({"dtype": "float16"}, "dtype float16 is not one of"),
+        ({"revision": "main"}, "revision 'main' is for Hub ids"),
+    ],
+)
+def test_arguments_that_are_refused(tiny_folder, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        lj.load_encoder(str(tiny_folder), **arguments)
+
+
+def write_modules(folder, kinds, mode="mean_tokens"):
+    modules = [{"type": f"sentence_transformers.models.{kind}", "path": f"{i}_{kind}"} for i, kind in enumerate(kinds)]
+    (folder / "modules.json").write_text(json.dumps(modules))
+    (folder / "1_Pooling").mkdir(exist_ok=True)
+    (folder / "1_Pooling" / "config.json").write_text(json.dumps({f"pooling_mode_{mode}": True}))
+
+
+def test_pooling_of_a_sentence_transformers_folder(folder):
+    write_modules(folder, ["Transformer", "Pooling"], "cls_token")
+    encoder = lj.load_encoder(str(folder))
+    assert encoder.spec.pooling == "cls"
+    assert lj.load_encoder(str(folder), pooling="mean").spec.pooling == "mean"
+
+
+def test_a_longer_pipeline_must_be_cut_knowingly(folder):
+    write_modules(folder, ["Transformer", "Pooling", "Dense"])
+    with pytest.raises(ValueError, match="embeds by Transformer -> Pooling -> Dense"):
+        lj.load_encoder(str(folder))
+    assert lj.load_encoder(str(folder), pooling="mean").spec.pooling == "mean"
+
+
+def test_spec_names_the_embeddings(tiny_folder):
+    spec = lj.load_encoder(str(tiny_folder), layer=2, pooling="max", dtype="bfloat16").spec
+    assert (spec.id, spec.layer, spec.pooling, spec.dtype) == ("bert", 2, "max", "bfloat16")
+    assert spec.revision == read_folder(tiny_folder, id="x").revision
+    assert spec.revision.startswith("sha256:")
