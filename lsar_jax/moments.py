@@ -14,7 +14,7 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from lsar_jax.languages import canonical_keys
 from lsar_jax.shapes import AnyArray, Embeddings
@@ -158,7 +158,7 @@ def _block(x: Embeddings, second: bool, precise: bool) -> Moments:
 
 @partial(jax.jit, static_argnames="second")
 def _sums(
-    x: Float[Array, "vector dim"], count: int, second: bool
+    x: Float[Array, "vector dim"], count: int | Int[Array, ""], second: bool
 ) -> tuple[Float[Array, " dim"], Float[Array, "dim dim"] | None]:
     real = (jnp.arange(x.shape[0]) < count)[:, None]
     number = jnp.asarray(count, x.dtype)

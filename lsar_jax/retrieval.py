@@ -103,7 +103,7 @@ def _prepare(x: Float[Array, "row dim"], unit: bool, dtype: jnp.dtype) -> Float[
 
 @partial(jax.jit, static_argnames="k")
 def _search(
-    queries: Float[Array, "query dim"], index: Float[Array, "chunk column dim"], real: int, k: int
+    queries: Float[Array, "query dim"], index: Float[Array, "chunk column dim"], real: int | Int[Array, ""], k: int
 ) -> tuple[Float[Array, "query k"], Int[Array, "query k"]]:
     columns = index.shape[1]
 
@@ -133,4 +133,5 @@ def _top(scores: Float[Array, "query column"], k: int) -> tuple[Float[Array, "qu
     if k == 1:  # a pass instead of a sort
         where = jnp.argmax(scores, axis=1).astype(jnp.int32)[:, None]
         return jnp.take_along_axis(scores, where, axis=1), where
-    return jax.lax.top_k(scores, k)
+    top, where = jax.lax.top_k(scores, k)
+    return top, where

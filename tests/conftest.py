@@ -12,6 +12,7 @@ jax.config.update("jax_numpy_dtype_promotion", "strict")
 
 from pathlib import Path
 
+import jaxtyping
 import numpy as np
 import pytest
 
@@ -24,6 +25,14 @@ TINY = Path(__file__).parent / "golden" / "bert"
 @pytest.fixture
 def rng():
     return np.random.default_rng(0)
+
+
+@pytest.fixture
+def unchecked():
+    """Turns off the checking of annotations, to see the errors that users see."""
+    jaxtyping.config.update("jaxtyping_disable", True)
+    yield
+    jaxtyping.config.update("jaxtyping_disable", False)
 
 
 @pytest.fixture(scope="session")

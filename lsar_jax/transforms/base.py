@@ -253,8 +253,7 @@ def _language_ids(fit: Fit, language: str | Sequence[str] | None) -> np.ndarray:
     row = {code: index for index, code in enumerate(fit.languages)}
     codes = [language] if isinstance(language, str) else list(language)
     rows = {code: row[check_known(code, fit.languages, str(fit))] for code in set(codes)}
-    ids = np.array([rows[code] for code in codes], np.int32)
-    return ids[0] if isinstance(language, str) else ids
+    return np.array(rows[language] if isinstance(language, str) else [rows[code] for code in codes], np.int32)
 
 
 def _row(part: AnyArray | None, single: int, which: np.ndarray) -> np.ndarray | None:

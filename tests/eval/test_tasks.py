@@ -1,0 +1,145 @@
+"""Each task from the command line, on a tiny encoder; and on the real one where data is at hand."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from eval.__main__ import main
+from eval.tatoeba import XTREME_36, read_pairs
+
+ENCODER = ["--encoder", str(Path(__file__).parents[1] / "golden" / "bert")]
+DATA = Path(__file__).parents[2] / "data" / "tatoeba"
+
+
+def read(folder):
+    return [json.loads(line) for line in (folder / "results.jsonl").read_text().splitlines()]
+
+
+def is_png(path):
+    return path.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n" and path.stat().st_size > 5000
+
+
+def test_udhr(tmp_path, capsys):
+    languages = ["--languages", "en", "deu", "fr", "es"]
+    layers = ["--layers", "1", "3", "--ranks", "2", "3", "--max-length", "24"]
+    assert main(["udhr", *ENCODER, *languages, *layers, "--out", str(tmp_path)]) == 0
+    results = read(tmp_path)
+    methods = [
+        ("original", {}),
+        ("center", {}),
+        ("lir", {"components": 1}),
+        ("lsar", {"rank": 2}),
+        ("lsar", {"rank": 3}),
+    ]
+    assert [(r["transform"], r["parameters"]) for r in results if r["metric"] == "mAP" and r["layer"] == 1] == methods
+    assert {(r["layer"], r["metric"]) for r in results} == {
+        (layer, metric) for layer in (1, 3) for metric in ("mAP", "accuracy into en")
+    }
+    for r in results:
+        assert (r["task"], r["encoder"], r["pooling"], r["dtype"], r["n"]) == ("udhr", "bert", "mean", "float32", 100)
+        assert r["languages"] == ["de", "en", "es", "fr"]
+        assert r["revision"].startswith("sha256:")
+        assert 0 < r["value"] <= 100
+        assert r["versions"]["jax"]
+        assert r["seed"] is None
+        assert "4 x cpu" in r["device"]
+        assert r["fitted_on"] == ("" if r["transform"] == "original" else "udhr fit")
+    printed = capsys.readouterr().out
+    for word in ("sentences/s", "tokens/s", "padding waste", "cut to 24 tokens", "latency of one warm sentence"):
+        assert word in printed
+    assert is_png(tmp_path / "languages.png")
+    assert is_png(tmp_path / "methods.png")
+
+
+def write_pairs(folder, code, english, other):
+    folder.mkdir(exist_ok=True)
+    (folder / f"tatoeba.{code}-eng.eng").write_text(english)
+    (folder / f"tatoeba.{code}-eng.{code}").write_text(other)
+
+
+def test_tatoeba(tmp_path, capsys):
+    folder = tmp_path / "data"
+    write_pairs(folder, "deu", "a cat\nthe dog barks\nno\n", "a cat\nthe dog barks\nno\n")
+    write_pairs(folder, "mal", "a cat\nno\n", "no\na cat\n")
+    arguments = [
+        "--data",
+        str(folder),
+        "--layers",
+        "0",
+        "--languages",
+        "ml",
+        "de",
+        "--max-length",
+        "24",
+        "--out",
+        str(tmp_path / "out"),
+    ]
+    assert main(["tatoeba", *ENCODER, *arguments]) == 0
+    values = {(r["transform"], r["metric"]): r["value"] for r in read(tmp_path / "out")}
+    # German is a copy, so all are found; the two sentences of Malayalam are swapped, so none is.
+    assert values["original", "en-de accuracy"] == 100
+    assert values["original", "en-ml accuracy"] == 0
+    assert values["original", "mean en-xx accuracy over 1"] == 100
+    assert values["original", "mean en-xx accuracy over 2"] == 50
+    # There is no text in Malayalam to fit on.
+    assert values["lsar", "mean en-xx accuracy over 1"] == 100
+    assert ("lsar", "en-ml accuracy") not in values
+    assert is_png(tmp_path / "out" / "methods.png")
+    assert "Tatoeba" in capsys.readouterr().out
+
+
+def test_tatoeba_data_that_is_wrong(tmp_path):
+    with pytest.raises(FileNotFoundError, match="copy data/tatoeba/v1 of"):
+        read_pairs(tmp_path / "nowhere", ["de"])
+    write_pairs(tmp_path / "data", "deu", "one\ntwo\n", "eins\n")
+    with pytest.raises(FileNotFoundError, match="has no files of fr; it has de"):
+        read_pairs(tmp_path / "data", ["de", "fr"])
+    with pytest.raises(ValueError, match="2 English lines and 1 lines of de"):
+        read_pairs(tmp_path / "data", ["deu"])
+
+
+def test_an_error_is_one_line(tmp_path, capsys):
+    assert main(["tatoeba", *ENCODER, "--data", str(tmp_path / "nowhere")]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith("error: there is no folder")
+    assert error.count("\n") == 1
+    assert main(["udhr", "--encoder", str(tmp_path / "x")]) == 1
+    assert main(["udhr", *ENCODER, "--layers", "7"]) == 1
+    assert "layer 7 is not in 0" in capsys.readouterr().err
+    assert main(["udhr", *ENCODER, "--layers", "1", "--ranks", "40", "--max-length", "8", "--out", str(tmp_path)]) == 1
+    assert "rank is 40; the means of 40 languages" in capsys.readouterr().err
+    assert main(["udhr", *ENCODER, "--layers", "1", "1"]) == 1
+
+
+def test_algorithm1(capsys):
+    assert main(["algorithm1", *ENCODER, "--layers", "1", "--ranks", "2", "--max-length", "16"]) == 0
+    assert "Algorithm 1, float32" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("task", ["udhr", "tatoeba", "algorithm1"])
+def test_help(task, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main([task, "--help"])
+    assert stopped.value.code == 0
+    assert "--layers" in capsys.readouterr().out
+
+
+def test_the_bundled_encoder_keeps_its_numbers(tmp_path):
+    # Four blocks, eight languages: what make demo does, in seconds; measured with this command.
+    languages = ["--languages", "en", "de", "ru", "zh", "ar", "sw", "fi", "th"]
+    arguments = ["--layers", "4", "--ranks", "7", "--max-length", "64", "--out", str(tmp_path)]
+    assert main(["udhr", *languages, *arguments]) == 0
+    values = {r["transform"]: r["value"] for r in read(tmp_path) if r["metric"] == "mAP"}
+    assert values["lsar"] > 1.5 * values["original"]
+    assert values["center"] > 1.5 * values["original"]
+
+
+@pytest.mark.skipif(not DATA.is_dir(), reason="data/tatoeba is not there")
+def test_tatoeba_of_laser():
+    pairs = read_pairs(DATA, XTREME_36)
+    assert list(pairs) == list(XTREME_36)
+    sizes = {code: len(english) for code, (english, _) in pairs.items()}
+    # XTREME's sizes: all 1,000 but these.
+    small = {"jv": 205, "te": 234, "ta": 307, "sw": 390, "th": 548, "kk": 575, "ml": 687, "ka": 746}
+    assert {code: size for code, size in sizes.items() if size != 1000} == small

@@ -1,0 +1,135 @@
+"""Streaming, merging and large offsets, against float64 numpy."""
+
+import jax
+import numpy as np
+import pytest
+
+from lsar_jax import Moments
+from lsar_jax.mesh import data_mesh, split
+from lsar_jax.moments import moments_by_language
+
+
+def reference(x):
+    x = np.asarray(x, np.float64)
+    mean = x.mean(axis=0)
+    return mean, (x - mean).T @ (x - mean)
+
+
+def correlated(rng, n, dim=24):
+    return (rng.standard_normal((n, dim)) @ rng.standard_normal((dim, dim)) + 3).astype(np.float32)
+
+
+@pytest.mark.parametrize("n", [1, 2, 25, 8192, 20_000])
+def test_equals_float64(rng, n):
+    x = correlated(rng, n)
+    mean, second = reference(x)
+    moments = Moments.from_embeddings(x, second=True)
+    assert moments.count == n
+    np.testing.assert_allclose(moments.mean, mean, rtol=0, atol=2e-6)
+    np.testing.assert_allclose(moments.second, second, rtol=0, atol=2e-6 * max(1, np.abs(second).max()))
+    assert Moments.from_embeddings(x).second is None
+
+
+def test_precise_sums_in_float64(rng):
+    x = correlated(rng, 9000)
+    mean, second = reference(x)
+    moments = Moments.from_embeddings(x, second=True, precise=True)
+    np.testing.assert_allclose(moments.mean, mean, rtol=1e-13)
+    np.testing.assert_allclose(moments.second, second, rtol=1e-10, atol=1e-8)
+
+
+def test_a_large_offset_costs_no_digits(rng):
+    x = (rng.standard_normal((30_000, 8)) + 2.0**13).astype(np.float32)
+    mean, second = reference(x)
+    moments = Moments.from_embeddings(x, second=True)
+    np.testing.assert_allclose(moments.mean - 2**13, mean - 2**13, rtol=0, atol=1e-3)
+    np.testing.assert_allclose(moments.second, second, rtol=0, atol=1e-4 * len(x))
+
+
+def test_streaming_and_merging_equal_one_pass(rng):
+    x = correlated(rng, 1000)
+    whole = Moments.from_embeddings(x, second=True)
+    streamed = Moments.from_embeddings(x[:3], second=True)
+    before = streamed.mean.copy()
+    for part in np.split(x[3:], [1, 100, 600]):
+        grown = streamed.update(part)
+        assert grown.count == streamed.count + len(part)
+        streamed = grown
+    halves = [Moments.from_embeddings(part, second=True) for part in (x[:700], x[700:])]
+    for other in (streamed, halves[0].merge(halves[1]), halves[1].merge(halves[0])):
+        assert other.count == 1000
+        np.testing.assert_allclose(other.mean, whole.mean, atol=1e-6)
+        np.testing.assert_allclose(other.second, whole.second, atol=1e-5 * np.abs(whole.second).max())
+    np.testing.assert_array_equal(Moments.from_embeddings(x[:3]).mean, before)
+
+
+def test_counts_past_32_bits():
+    # 2^33 vectors at +1 and as many at -1: mean 0, second moment 2^34, all exact in float64.
+    up = Moments(2**33, np.ones(2), np.zeros((2, 2)))
+    down = Moments(2**33, -np.ones(2), np.zeros((2, 2)))
+    both = up.merge(down)
+    assert both.count == 2**34
+    np.testing.assert_array_equal(both.mean, 0)
+    np.testing.assert_array_equal(both.second, np.full((2, 2), 2.0**34))
+    np.testing.assert_array_equal(both.uncentred(), np.ones((2, 2)))
+
+
+def test_the_number_of_devices_does_not_matter(rng):
+    x = correlated(rng, 4096)
+    alone = Moments.from_embeddings(x, second=True)
+    for devices in (1, 4):
+        mesh = data_mesh(jax.devices()[:devices])
+        split_up = Moments.from_embeddings(jax.device_put(x, split(mesh)), second=True)
+        np.testing.assert_allclose(split_up.mean, alone.mean, atol=1e-6)
+        np.testing.assert_allclose(split_up.second, alone.second, atol=1e-6 * np.abs(alone.second).max())
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float64"])
+def test_other_float_dtypes(rng, dtype):
+    x = correlated(rng, 50).astype(jax.numpy.dtype(dtype))
+    np.testing.assert_allclose(Moments.from_embeddings(x).mean, reference(x)[0], atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("x", "message"),
+    [
+        (np.zeros((0, 3), np.float32), "shape"),
+        (np.zeros((3, 0), np.float32), "shape"),
+        (np.zeros(3, np.float32), "shape"),
+        (np.zeros((3, 3), np.int32), "floats, not int32"),
+        ([[1.0, 2.0]], "floats, not list"),
+        (np.array([[1.0, 2.0], [np.nan, 1.0]], np.float32), "1 of 2 embeddings hold NaN .* row 1"),
+        (np.array([[1.0, np.inf], [0.0, 1.0]], np.float32), "1 of 2 embeddings hold NaN .* row 0"),
+        (np.full((4, 2), 3e38, np.float32), "too large for float32 sums"),
+    ],
+)
+def test_bad_arrays(unchecked, x, message):
+    with pytest.raises(ValueError, match=message):
+        Moments.from_embeddings(x)
+
+
+def test_what_cannot_be_merged(rng):
+    x = correlated(rng, 5)
+    with pytest.raises(ValueError, match="width 24 and 3 cannot be merged"):
+        Moments.from_embeddings(x).merge(Moments.from_embeddings(x[:, :3]))
+    with pytest.raises(ValueError, match="use second=True for both"):
+        Moments.from_embeddings(x).merge(Moments.from_embeddings(x, second=True))
+    with pytest.raises(ValueError, match=r"use Moments.from_embeddings\(x, second=True\)"):
+        Moments.from_embeddings(x).uncentred()
+
+
+def test_by_language(rng, unchecked):
+    x = {"zho": correlated(rng, 5), "deu": Moments.from_embeddings(correlated(rng, 6))}
+    assert {code: m.count for code, m in moments_by_language(x, least=2).items()} == {"de": 6, "zh": 5}
+    with pytest.raises(ValueError, match=r"1 languages are given \(zho\); at least 2 are needed"):
+        moments_by_language({"zho": x["zho"]}, least=2)
+    with pytest.raises(ValueError, match="de: the second moment was not kept"):
+        moments_by_language(x, least=2, second=True)
+    with pytest.raises(ValueError, match="differ in width: {'de': 24, 'zh': 3}"):
+        moments_by_language(x | {"zho": x["zho"][:, :3]}, least=2)
+    with pytest.raises(ValueError, match="'klingon' is not a language code"):
+        moments_by_language(x | {"klingon": x["zho"]}, least=2)
+    with pytest.raises(ValueError, match="zh: embeddings have shape"):
+        moments_by_language(x | {"zho": x["zho"][0]}, least=2)
+    with pytest.raises(ValueError, match="expected a mapping from language to embeddings, not a list"):
+        moments_by_language([x["zho"]], least=1)

@@ -1,0 +1,232 @@
+"""Order, batches, devices and bad text: a sentence's vector is its own."""
+
+import logging
+
+import jax
+import jax.monitoring
+import numpy as np
+import pytest
+
+import lsar_jax as lj
+from lsar_jax.mesh import data_mesh
+from lsar_jax.tokenization import WIDTHS, BatchSizes
+
+LETTERS = np.array(list("abcdefghij "))
+
+
+def texts(rng, n, longest=38):
+    """Strings of 0 to ``longest`` letters: a token each in the tiny tokenizer."""
+    return ["".join(rng.choice(LETTERS, size)) for size in rng.integers(0, longest, n)]
+
+
+def relative(x, y):
+    return (np.linalg.norm(x - y, axis=-1) / np.linalg.norm(y, axis=-1)).max()
+
+
+@pytest.fixture(scope="module")
+def corpus():
+    return texts(np.random.default_rng(0), 150)
+
+
+@pytest.fixture(scope="module")
+def alone(tiny, corpus):
+    """Each sentence encoded by itself."""
+    return np.stack([tiny.encode(text) for text in corpus])
+
+
+def test_a_vector_does_not_depend_on_neighbours_or_order(tiny, corpus, alone, rng):
+    together = tiny.encode(corpus)
+    assert together.shape == (150, 32)
+    assert together.dtype == np.float32
+    assert relative(together, alone) <= 1e-5
+    order = rng.permutation(len(corpus))
+    assert relative(tiny.encode([corpus[i] for i in order]), alone[order]) <= 1e-5
+
+
+def test_a_vector_is_equal_to_the_bit_in_as_many_rows(tiny, corpus, rng, monkeypatch):
+    # With one row count a width, neighbours and place in the batch are all that changes.
+    monkeypatch.setattr(lj.SentenceEncoder, "_batch_sizes", lambda self: BatchSizes(256, 256))
+    together = tiny.encode(corpus)
+    order = rng.permutation(len(corpus))
+    np.testing.assert_array_equal(tiny.encode([corpus[i] for i in order]), together[order])
+    np.testing.assert_array_equal(np.stack([tiny.encode(text) for text in corpus[:10]]), together[:10])
+
+
+def test_one_device_equals_four(tiny_folder, corpus, alone):
+    encoder = lj.load_encoder(str(tiny_folder), mesh=data_mesh(jax.devices()[:4]))
+    assert relative(encoder.encode(corpus), alone) <= 1e-5
+    result = encoder.encode(corpus[:1] * 200, output="jax")
+    assert relative(np.asarray(result), np.tile(alone[0], (200, 1))) <= 1e-5
+
+
+def test_rows_are_split_over_the_devices(tiny_folder):
+    encoder = lj.load_encoder(str(tiny_folder), mesh=data_mesh(jax.devices()[:4]))
+    seen = []
+    forward = encoder._forward
+    encoder._forward = lambda *args, **kwargs: seen.append(forward(*args, **kwargs)) or seen[-1]
+    encoder.encode(["abc"] * 300)
+    assert all(len(part.sharding.device_set) == 4 for part in seen)
+    assert {shard.data.shape[1] for shard in seen[0].addressable_shards} == {seen[0].shape[1] // 4}
+
+
+def test_the_real_encoder_does_not_depend_on_neighbours(bundled):
+    sentences = [text for texts in lj.corpora.udhr("test", ["en", "th", "ja", "ar"]).values() for text in texts]
+    together = bundled.encode(sentences, max_length=64)
+    alone = np.stack([bundled.encode(text, max_length=64) for text in sentences[::9]])
+    assert relative(together[::9], alone) <= 1e-5
+
+
+def test_layers_come_from_one_pass(tiny, tiny_folder, corpus):
+    stacked = tiny.encode(corpus, layers=(3, 0, 2))
+    assert stacked.shape == (3, 150, 32)
+    for row, layer in zip(stacked, (3, 0, 2), strict=True):
+        shallow = lj.load_encoder(str(tiny_folder), layer=layer, mesh=tiny.mesh)
+        assert len(shallow.model.blocks) == layer
+        assert relative(row, shallow.encode(corpus)) <= 1e-6
+
+
+def test_programs_are_at_most_two_a_width(tiny_folder, corpus):
+    compiled = []
+
+    def listen(event, duration, **kwargs):
+        if event.endswith("backend_compile_duration"):
+            compiled.append(event)
+
+    encoder = lj.load_encoder(str(tiny_folder), mesh=data_mesh(jax.devices()[:1]))
+    widths = [width for width in WIDTHS if width < 40] + [40]
+    assert encoder.warm_up() == len(encoder._batch_sizes().shapes(40)) <= 2 * len(widths)
+    jax.monitoring.register_event_duration_secs_listener(listen)
+    try:
+        encoder.encode(corpus)
+        encoder.encode(corpus * 7)
+        for text in corpus[:20]:
+            encoder.encode(text)
+        assert compiled == []
+        encoder.encode(corpus, layers=(1,))
+        assert compiled
+    finally:
+        jax.monitoring.clear_event_listeners()
+
+
+def test_output_on_the_device(tiny, corpus):
+    result = tiny.encode(corpus, output="jax")
+    assert isinstance(result, jax.Array)
+    np.testing.assert_array_equal(np.asarray(result), tiny.encode(corpus))
+    assert tiny.encode([], output="jax").shape == (0, 32)
+
+
+def test_normalize(tiny, corpus):
+    unit = tiny.encode(corpus, normalize=True)
+    np.testing.assert_allclose(np.linalg.norm(unit, axis=1), 1, atol=1e-6)
+    plain = tiny.encode(corpus)
+    np.testing.assert_allclose(unit, plain / np.linalg.norm(plain, axis=1, keepdims=True), atol=1e-6)
+
+
+def test_shapes_of_none_and_one(tiny):
+    assert tiny.encode([]).shape == (0, 32)
+    assert tiny.encode([], layers=(0, 1)).shape == (2, 0, 32)
+    assert tiny.encode("abc").shape == (32,)
+    assert tiny.encode("abc", layers=(0, 1)).shape == (2, 32)
+    assert tiny.encode(x for x in ["abc", "d"]).shape == (2, 32)
+
+
+@pytest.mark.parametrize(
+    "text", ["", " ", "\x00\x01\x07\x1b[0m", "\ufeff\u200b\u2028", "a" * 100_000, "😀" * 100_000, "\U0010ffff"]
+)
+def test_any_string_has_a_finite_vector(tiny, bundled, text):
+    assert np.isfinite(tiny.encode(text)).all()
+    assert np.isfinite(bundled.encode(text, max_length=16)).all()
+
+
+def test_truncation_is_counted_and_logged(tiny, caplog):
+    sentences = ["a" * 8, "a" * 9, "a" * 80]
+    x, report = tiny.encode_with_report(sentences, max_length=10)
+    assert (report.sentences, report.truncated, report.tokens) == (3, 2, 30)
+    assert caplog.records == []
+    np.testing.assert_array_equal(x[2], x[0])
+    with caplog.at_level(logging.WARNING, logger="lsar_jax"):
+        tiny.encode(sentences, max_length=10)
+    assert caplog.messages == ["2 of 3 sentences were cut to max_length"]
+    assert tiny.encode_with_report(["a" * 80])[1].tokens == 40
+
+
+def test_report_counts_padding(tiny):
+    _, report = tiny.encode_with_report(["a" * 6, "a" * 3])
+    assert (report.tokens, report.padded_tokens) == (8 + 5, 16)
+    assert report.padding_waste == pytest.approx(3 / 16)
+    assert tiny.encode_with_report([])[1].padding_waste == 0
+
+
+@pytest.mark.parametrize(
+    ("sentences", "message"),
+    [
+        (["fine", "lone \udc80 surrogate"], "sentence 1 has the lone surrogate U.DC80 at character 5"),
+        (["fine", None], "sentence 1 is a NoneType, not a str"),
+        ([b"bytes"], "sentence 0 is a bytes, not a str"),
+    ],
+)
+def test_what_is_not_text(tiny, unchecked, sentences, message):
+    with pytest.raises(ValueError, match=message):
+        tiny.encode(sentences)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"layers": (4,)}, r"layers \(4,\) are not all in the loaded 0 to 3"),
+        ({"layers": ()}, "not all in the loaded"),
+        ({"max_length": 41}, "max_length 41 is not in 3 to 40"),
+        ({"max_length": 2}, "max_length 2 is not in 3 to 40"),
+        ({"output": "torch"}, "output 'torch' is not one of numpy, jax"),
+        ({"language": "de"}, "has no transform that uses it"),
+    ],
+)
+def test_arguments_that_are_refused(tiny, unchecked, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        tiny.encode(["abc"], **arguments)
+
+
+@pytest.fixture(scope="module")
+def by_language(tiny):
+    rng = np.random.default_rng(5)
+    return {code: tiny.encode(texts(rng, 20)) for code in ("de", "en", "zh")}
+
+
+def test_transform_on_the_device_equals_the_transform_after(tiny, corpus, by_language):
+    source = tiny.spec
+    chain = lj.transforms.fit_center(by_language, source=source).then(
+        lj.transforms.fit_lsar(by_language, source=source)
+    )
+    languages = ["de", "zh", "deu"] * 50
+    encoder = tiny.with_transform(chain)
+    expected = np.asarray(chain(tiny.encode(corpus), languages))
+    np.testing.assert_allclose(encoder.encode(corpus, language=languages), expected, atol=1e-5)
+    np.testing.assert_allclose(
+        encoder.encode(corpus, language="zh"), np.asarray(chain(tiny.encode(corpus), "zh")), atol=1e-5
+    )
+    twice = tiny.with_transform(chain.__class__(chain.steps[:1], chain.fits[:1], source)).with_transform(
+        chain.__class__(chain.steps[1:], chain.fits[1:], source)
+    )
+    np.testing.assert_array_equal(twice.encode(corpus, language="zh"), encoder.encode(corpus, language="zh"))
+    assert encoder.warm_up() > 0
+
+
+def test_transform_of_another_encoder_is_refused(tiny, tiny_folder, by_language):
+    lsar = lj.transforms.fit_lsar(by_language, source=tiny.spec)
+    with pytest.raises(ValueError, match="was fitted on"):
+        lj.load_encoder(str(tiny_folder), layer=2).with_transform(lsar)
+    with pytest.raises(ValueError, match="belongs to layer 3"):
+        tiny.with_transform(lsar).encode(["abc"], layers=(2,))
+    center = tiny.with_transform(lj.transforms.fit_center(by_language))
+    with pytest.raises(ValueError, match=r"depends on the language; give one of de, en, zh"):
+        center.encode(["abc"])
+    with pytest.raises(ValueError, match="2 languages for 1 sentences"):
+        center.encode(["abc"], language=["de", "en"])
+    narrow = lj.transforms.fit_lsar({code: x[:, :8] for code, x in by_language.items()})
+    with pytest.raises(ValueError, match="takes width 8, this encoder makes 32"):
+        tiny.with_transform(narrow)
+
+
+def test_progress_bar(tiny, corpus, capsys):
+    tiny.encode(corpus, show_progress=True)
+    assert "150/150 sentences" in capsys.readouterr().out

@@ -1,0 +1,203 @@
+"""The contract that every transform keeps."""
+
+import jax
+import numpy as np
+import pytest
+
+import lsar_jax as lj
+from lsar_jax.transforms import Transform, fit_center, fit_lir, fit_lsar
+from lsar_jax.transforms.base import Step, affine
+
+FITS = {
+    "center": fit_center,
+    "lir": lambda x, **kwargs: fit_lir(x, 3, **kwargs),
+    "lsar": fit_lsar,
+    "chain": lambda x, **kwargs: fit_center(x, **kwargs).then(fit_lsar(x, 2, **kwargs)).then(fit_lir(x, 1, **kwargs)),
+}
+SHARED = np.zeros((), np.int32)
+SPEC = lj.EncoderSpec("bundled", "sha256:0", 8, "mean", "float32")
+
+
+@pytest.fixture(params=FITS)
+def transform(request, x):
+    return FITS[request.param](x, source=SPEC)
+
+
+def test_mixed_batch_equals_a_call_for_each_language(transform, x, rng):
+    rows = np.concatenate(list(x.values()))
+    languages = [code for code, part in x.items() for _ in part]
+    order = rng.permutation(len(rows))
+    mixed = np.asarray(transform(rows[order], [languages[i] for i in order]))
+    expected = np.concatenate([np.asarray(transform(part, code)) for code, part in x.items()])
+    np.testing.assert_allclose(mixed, expected[order], atol=2e-5)
+
+
+def test_as_affine_is_the_same_map(transform, x):
+    for code, part in x.items():
+        matrix, offset = transform.as_affine(code)
+        assert matrix.dtype == offset.dtype == np.float64
+        np.testing.assert_allclose(part @ matrix.T + offset, transform(part, code), atol=5e-5)
+
+
+def test_save_and_load_round_trip(transform, x, tmp_path):
+    path = tmp_path / "transform.safetensors"
+    transform.save(path)
+    loaded = Transform.load(path)
+    assert loaded.fits == transform.fits
+    assert loaded.source == SPEC
+    for code, part in x.items():
+        np.testing.assert_array_equal(loaded(part, code), transform(part, code))
+
+
+def test_then_equals_composition(x):
+    first, second = fit_center(x), fit_lir(x, 2)
+    chain = first.then(second)
+    np.testing.assert_allclose(chain(x["de"], "de"), second(first(x["de"], "de"), "de"), atol=1e-5)
+    assert repr(chain) == "Transform(center() then lir(components=2); dim 40, 6 languages)"
+
+
+def test_then_of_a_shared_and_a_language_step_asks_for_the_language(x):
+    chain = fit_lsar(x).then(fit_center({code: x[code] for code in ("de", "en")}))
+    assert fit_lsar(x).languages is None
+    assert chain.languages == ("de", "en")
+    with pytest.raises(ValueError, match=r"center\(\) depends on the language; give one of de, en"):
+        chain(x["de"])
+    with pytest.raises(ValueError, match=r"language 'fr' is not in center\(\); known are de, en"):
+        chain(x["fr"], "fr")
+
+
+def test_it_is_a_pytree_that_goes_through_jit(transform, x):
+    applied = jax.jit(lambda t, rows: t(rows, "de"))(transform, x["de"])
+    np.testing.assert_allclose(applied, transform(x["de"], "de"), atol=1e-5)
+    doubled = jax.tree.map(lambda leaf: leaf * 1, transform)
+    assert doubled.fits == transform.fits
+
+
+def test_forty_languages_are_one_program(x):
+    center = fit_center(x)
+    rows = x["de"]
+    center(rows, "de")
+    with jax.log_compiles(False), count_compilations() as compiled:
+        for code in x:
+            center(rows, code)
+    assert compiled == []
+
+
+class count_compilations:
+    def __enter__(self):
+        self.events = []
+        jax.monitoring.register_event_duration_secs_listener(self.listen)
+        return self.events
+
+    def listen(self, event, duration, **kwargs):
+        if event.endswith("backend_compile_duration"):
+            self.events.append(event)
+
+    def __exit__(self, *error):
+        jax.monitoring.clear_event_listeners()
+
+
+def test_numpy_jax_and_other_dtypes(transform, x):
+    expected = np.asarray(transform(x["de"], "de"))
+    for rows in (jax.numpy.asarray(x["de"]), x["de"].astype(np.float64)):
+        result = transform(rows, "de")
+        assert isinstance(result, jax.Array)
+        assert result.dtype == np.float32
+        np.testing.assert_array_equal(result, expected)
+    half = transform(x["de"].astype(np.float16), "de")
+    assert half.dtype == np.float32
+    assert transform(x["de"][:0], "de").shape == (0, 40)
+
+
+def test_vmap_over_layers(x):
+    step = fit_lsar(x, 2).steps[0]
+    stacked = np.stack([x["de"], 2 * x["de"]])
+    result = jax.vmap(affine, in_axes=(None, 0, None))(step, stacked, SHARED)
+    np.testing.assert_allclose(result[1], affine(step, jax.numpy.asarray(2 * x["de"]), SHARED), atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("rows", "language", "message"),
+    [
+        (np.zeros((3, 39), np.float32), "de", r"shape \(3, 39\), the transform takes \[n, 40\]"),
+        (np.zeros(40, np.float32), "de", r"shape \(40,\)"),
+        (np.zeros((3, 40), np.float32), None, "depends on the language; give one of de, en, fr"),
+        (np.zeros((3, 40), np.float32), "sv", r"language 'sv' is not in center\(\); known are de, en"),
+        (np.zeros((3, 40), np.float32), "klingon", "'klingon' is not a language code"),
+        (np.zeros((3, 40), np.float32), ["de", "en"], "2 languages for 3 embeddings"),
+    ],
+)
+def test_bad_calls(x, unchecked, rows, language, message):
+    with pytest.raises(ValueError, match=message):
+        fit_center(x)(rows, language)
+
+
+def test_aliases_of_a_language_are_the_same(x):
+    center = fit_center({"deu_Latn": x["de"], "cmn": x["zh"]})
+    np.testing.assert_array_equal(center(x["de"], "ger"), center(x["de"], "de"))
+    assert center.languages == ("de", "zh")
+
+
+def test_what_cannot_be_chained(x):
+    narrow = fit_lsar({code: rows[:, :8] for code, rows in x.items()})
+    with pytest.raises(ValueError, match="widths differ: 40, then 8"):
+        fit_lsar(x).then(narrow)
+    other = lj.EncoderSpec("other", "1", 8, "mean", "float32")
+    with pytest.raises(ValueError, match="fitted on different embeddings"):
+        fit_lsar(x, source=SPEC).then(fit_lsar(x, source=other))
+
+
+def test_as_affine_needs_one_language(x):
+    with pytest.raises(ValueError, match="depends on the language"):
+        fit_center(x).as_affine()
+    matrix, offset = fit_lsar(x).as_affine()
+    assert matrix.shape == (40, 40)
+    assert not offset.any()
+
+
+def rewrite(path, change):
+    import json
+
+    from safetensors.numpy import save_file
+
+    from lsar_jax.transforms.base import _open
+
+    tensors, metadata = _open(path)
+    provenance = json.loads(metadata["provenance"])
+    change(tensors, provenance, metadata)
+    metadata["provenance"] = metadata.get("damaged") or json.dumps(provenance)
+    save_file(tensors, str(path), metadata)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda t, p, m: m.update(format="v9"), "has format 'v9', expected"),
+        (lambda t, p, m: m.update(damaged="{"), "provenance in .* is damaged"),
+        (lambda t, p, m: p["fits"][0].pop("dim"), "provenance in .* is damaged"),
+        (lambda t, p, m: p.update(fits=[]), "has 0 steps and these tensors of none"),
+        (lambda t, p, m: t.update(extra=t["0.shift"]), r"tensors of none: \['extra'\]"),
+        (lambda t, p, m: t.update({"0.shift": t["0.shift"][:2]}), r"shift has shape \(2, 40\), expected \(6, 40\)"),
+        (lambda t, p, m: p["fits"][0].update(languages=["de"]), r"expected \(1, 40\)"),
+        (lambda t, p, m: t.update(x=t.pop("0.shift")), "tensors of none"),
+    ],
+)
+def test_a_damaged_file_is_refused(x, tmp_path, change, message):
+    path = tmp_path / "transform.safetensors"
+    fit_center(x).save(path)
+    rewrite(path, change)
+    with pytest.raises(ValueError, match=message):
+        Transform.load(path)
+
+
+def test_a_file_that_is_no_transform(tmp_path):
+    with pytest.raises(FileNotFoundError, match="there is no transform at"):
+        Transform.load(tmp_path / "nowhere")
+    (tmp_path / "text").write_text("hello")
+    with pytest.raises(ValueError, match="is not a safetensors file"):
+        Transform.load(tmp_path / "text")
+
+
+def test_a_step_without_parts_is_the_identity(x):
+    rows = jax.numpy.asarray(x["de"])
+    np.testing.assert_array_equal(affine(Step(), rows, SHARED), rows)

@@ -1,0 +1,168 @@
+"""Centered, LIR and LSAR: against the published formulas, and by construction."""
+
+import jax
+import numpy as np
+import pytest
+
+from eval.algorithm1 import algorithm1
+from lsar_jax import Moments
+from lsar_jax.transforms import fit_center, fit_lir, fit_lsar, language_subspace, principal_directions
+from tests import reference
+
+
+def projector(basis):
+    basis = np.asarray(basis, np.float64)
+    return basis @ basis.T
+
+
+def means(x):
+    return np.stack([np.asarray(part, np.float64).mean(axis=0) for part in x.values()])
+
+
+@pytest.mark.parametrize("precise", [False, True])
+def test_center_equals_its_twin(x, precise):
+    center = fit_center(x, precise=precise)
+    for code, part in x.items():
+        np.testing.assert_allclose(center(part, code), reference.center(part, part), atol=1e-5)
+        np.testing.assert_allclose(np.asarray(center(part, code)).mean(axis=0), 0, atol=1e-5)
+    assert fit_center({"de": x["de"]}).languages == ("de",)
+
+
+@pytest.mark.parametrize("components", [1, 5, 30])
+def test_lir_equals_its_twin(x, components):
+    lir = fit_lir(x, components, precise=True)
+    for code, part in x.items():
+        np.testing.assert_allclose(lir(part, code), reference.lir(part, part, components), atol=2e-4)
+
+
+def test_lir_in_float32_is_near(x):
+    lir = fit_lir(x, 1)
+    for code, part in x.items():
+        np.testing.assert_allclose(lir(part, code), reference.lir(part, part, 1), atol=2e-4)
+
+
+@pytest.mark.parametrize("rank", [1, 2, 5])
+def test_lsar_spans_the_space_of_algorithm_1(x, rank):
+    expected = projector(algorithm1(means(x).T, rank))
+    for precise, tolerance in ((False, 1e-5), (True, 1e-6)):
+        basis = fit_lsar(x, rank, precise=precise).steps[0].basis
+        np.testing.assert_allclose(projector(basis), expected, atol=tolerance)
+
+
+def test_algorithm_1_in_float32_loses_the_mean(x):
+    # Why the pseudo-inverse is not used: at rank r < L - 1 it inverts rounding.
+    common = means(x).mean(axis=0)
+    kept = [projector(algorithm1(means(x).T.astype(dtype), 3)) @ common for dtype in (np.float32, np.float64)]
+    ours = projector(fit_lsar(x, 3).steps[0].basis) @ common
+    np.testing.assert_allclose(ours, kept[1], atol=1e-3)
+    assert np.linalg.norm(kept[0] - kept[1]) > 0.3 * np.linalg.norm(common)
+
+
+def test_lsar_recovers_a_planted_subspace(rng):
+    dim, rank, languages = 64, 4, 9
+    planted, _ = np.linalg.qr(rng.standard_normal((dim, rank)))
+    meaning = rng.standard_normal((200, dim))
+    meaning -= meaning @ planted @ planted.T
+    offsets = 7 * rng.standard_normal((languages, rank)) @ planted.T
+    codes = ("de", "en", "fr", "it", "ja", "ru", "sv", "th", "zh")
+    x = {code: (meaning + offset + 50).astype(np.float32) for code, offset in zip(codes, offsets, strict=True)}
+    lsar = fit_lsar(x, rank)
+    np.testing.assert_allclose(projector(lsar.steps[0].basis), planted @ planted.T, atol=1e-5)
+    # All languages say the same, so they coincide once the language is gone.
+    moved = [np.asarray(lsar(part)) for part in x.values()]
+    for other in moved[1:]:
+        np.testing.assert_allclose(other, moved[0], atol=1e-3)
+    # The means span four dimensions: more are refused, the default eight too.
+    with pytest.raises(ValueError, match="rank is 8, but the means .* span 4 dimensions"):
+        fit_lsar(x)
+
+
+def test_at_full_rank_all_language_means_coincide(x):
+    lsar = fit_lsar(x)
+    assert lsar.fits[0].parameters == (("rank", 5),)
+    moved = np.stack([np.asarray(lsar(part)).mean(axis=0) for part in x.values()])
+    np.testing.assert_allclose(moved, np.tile(moved.mean(axis=0), (6, 1)), atol=1e-4)
+
+
+@pytest.mark.parametrize("fit", [fit_lsar, lambda x: fit_lir(x, 4)])
+def test_projection_is_orthonormal_and_idempotent(x, fit):
+    transform = fit(x)
+    basis = np.asarray(transform.steps[0].basis, np.float64)
+    gram = np.swapaxes(basis, -1, -2) @ basis
+    np.testing.assert_allclose(gram, np.broadcast_to(np.eye(gram.shape[-1]), gram.shape), atol=1e-5)
+    once = transform(x["de"], "de")
+    np.testing.assert_allclose(transform(once, "de"), once, atol=1e-4)
+
+
+@pytest.mark.parametrize("fit", [fit_center, fit_lir, fit_lsar])
+def test_moments_and_order_of_languages_do_not_matter(x, fit):
+    expected = fit(x)
+    moments = {code: Moments.from_embeddings(part, second=True) for code, part in reversed(x.items())}
+    got = fit(moments)
+    assert got.fits == expected.fits
+    jax.tree.map(np.testing.assert_array_equal, got.steps, expected.steps)
+
+
+def test_a_large_common_offset_does_not_change_the_subspace(x):
+    shifted = {code: part.astype(np.float64) + 1e3 for code, part in x.items()}
+    np.testing.assert_allclose(
+        projector(fit_lsar(shifted, 3).steps[0].basis), projector(fit_lsar(x, 3).steps[0].basis), atol=1e-4
+    )
+
+
+def test_cores_under_jit_and_vmap(x, rng):
+    stacked = np.stack([means(x), means(x)[::-1] ** 2]).astype(np.float32)
+    bases, spectrum = jax.vmap(jax.jit(language_subspace, static_argnums=1), in_axes=(0, None))(stacked, 2)
+    for one, basis, values in zip(stacked, bases, spectrum, strict=True):
+        expected, expected_values = language_subspace(one, 2)
+        np.testing.assert_allclose(projector(basis), projector(expected), atol=1e-4)
+        np.testing.assert_allclose(values, expected_values, rtol=1e-4, atol=1e-3)
+    roots = rng.standard_normal((3, 8, 8)).astype(np.float32)
+    second = roots @ np.swapaxes(roots, 1, 2)
+    batch = jax.vmap(jax.jit(principal_directions, static_argnums=1), in_axes=(0, None))(second, 3)
+    for one, basis in zip(second, batch, strict=True):
+        left = np.linalg.svd(one.astype(np.float64))[0][:, :3]
+        np.testing.assert_allclose(projector(basis), left @ left.T, atol=1e-4)
+
+
+def test_precise_equals_float64(x):
+    expected = means(x) - means(x).mean(axis=0)
+    left = np.linalg.svd(expected.T, full_matrices=False)[0][:, :3]
+    np.testing.assert_allclose(projector(fit_lsar(x, 3, precise=True).steps[0].basis), left @ left.T, atol=2e-7)
+
+
+def test_fit_remembers(x):
+    fit = fit_lir(x, 2).fits[0]
+    assert (fit.method, fit.dim, fit.languages) == ("lir", 40, tuple(x))
+    assert fit.fitted_on == tuple((code, len(part)) for code, part in x.items())
+    assert fit_lsar(x).fits[0].languages == ()
+    assert fit_lsar(x).fits[0].fitted_on == fit.fitted_on
+
+
+@pytest.mark.parametrize("rank", [0, -1, 6, 40])
+def test_lsar_refuses_a_rank_that_the_means_do_not_have(x, rank):
+    with pytest.raises(ValueError, match=f"rank is {rank}; the means of 6 languages of width 40 have rank 1 to 5"):
+        fit_lsar(x, rank)
+
+
+def test_lsar_refuses_languages_that_are_the_same(x):
+    with pytest.raises(ValueError, match="rank is 2, but the means of de, en, fr span 1 dimensions"):
+        fit_lsar({"de": x["de"], "en": x["en"], "fr": x["en"]})
+    with pytest.raises(ValueError, match="span 0 dimensions"):
+        fit_lsar({"de": x["de"], "en": x["de"]})
+
+
+def test_refusals(x):
+    with pytest.raises(ValueError, match="1 languages are given"):
+        fit_lsar({"de": x["de"]})
+    with pytest.raises(ValueError, match="0 languages are given"):
+        fit_center({})
+    for components in (0, 31):
+        with pytest.raises(ValueError, match=f"components is {components}; de spans at most 30"):
+            fit_lir(x, components)
+    with pytest.raises(ValueError, match="de: the second moment was not kept; use"):
+        fit_lir({"de": Moments.from_embeddings(x["de"])})
+    with pytest.raises(ValueError, match="ja: 1 of 45 embeddings hold NaN or infinity, the first is row 7"):
+        bad = x["ja"].copy()
+        bad[7, 3] = np.nan
+        fit_lsar(x | {"ja": bad})
