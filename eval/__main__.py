@@ -3,6 +3,7 @@
 python -m eval udhr
 python -m eval tatoeba --data data/tatoeba
 python -m eval algorithm1
+    python -m eval bench
 """
 
 import sys
@@ -11,6 +12,7 @@ from typing import Annotated
 import tyro
 
 from eval.algorithm1 import Algorithm1
+from eval.bench import Bench
 from eval.tatoeba import Tatoeba
 from eval.udhr import Udhr
 
@@ -18,6 +20,7 @@ TASKS = (
     Annotated[Udhr, tyro.conf.subcommand("udhr")]
     | Annotated[Tatoeba, tyro.conf.subcommand("tatoeba")]
     | Annotated[Algorithm1, tyro.conf.subcommand("algorithm1")]
+    | Annotated[Bench, tyro.conf.subcommand("bench")]
 )
 
 

@@ -54,10 +54,11 @@ def encode_all(
 
 def print_latency(encoder: SentenceEncoder, sentence: str, max_length: int) -> None:
     """Prints the median time of one warm call with one sentence."""
-    encoder.encode(sentence, max_length=max_length)
+    tokens = encoder.encode_with_report(sentence, max_length=max_length)[1].tokens
     times = []
     for _ in range(20):
         started = time.perf_counter()
         encoder.encode(sentence, max_length=max_length)
         times.append(time.perf_counter() - started)
-    console.print(f"latency of one warm sentence: {1000 * float(np.median(times)):.1f} ms (median of {len(times)})")
+    median = 1000 * float(np.median(times))
+    console.print(f"latency of one warm sentence of {tokens} tokens: {median:.1f} ms (median of {len(times)})")

@@ -13,35 +13,44 @@ from jaxtyping import Float
 __all__ = ["bars", "scatter"]
 
 
+# Scripts and families far apart; more colours than these cannot be told from each other.
+COLOURED = ("en", "ru", "zh", "ar", "hi", "th", "sw", "fi", "ta", "ka")
+
+
 def scatter(panels: Mapping[str, Float[np.ndarray, "vector dim"]], languages: Sequence[str], path: Path) -> None:
-    """Draws the first two principal components of each panel, coloured by language.
+    """Draws the first two principal components of each panel's unit vectors, coloured by language.
+
+    Up to ten languages get a colour, the rest are grey.
 
     Args:
       panels: title -> embeddings; rows agree with ``languages``.
       languages: code of each row.
       path: the PNG to write.
     """
-    codes = sorted(set(languages))
-    colours = plt.get_cmap("gist_ncar")(np.linspace(0.03, 0.93, len(codes)))
-    figure, axes = plt.subplots(1, len(panels), figsize=(5.2 * len(panels) + 1.6, 5), squeeze=False)
     labels = np.array(languages)
+    every = sorted(set(languages))
+    coloured = [code for code in COLOURED if code in every] if len(every) > len(COLOURED) else every
+    figure, axes = plt.subplots(1, len(panels), figsize=(5.2 * len(panels) + 1, 5), squeeze=False)
     for axis, (title, x) in zip(axes[0], panels.items(), strict=True):
         unit = x / np.linalg.norm(x, axis=1, keepdims=True)
         centred = unit - unit.mean(axis=0)
         _, values, rows = np.linalg.svd(centred, full_matrices=False)
         plane = centred @ rows[:2].T
         share = 100 * values[:2] ** 2 / (values**2).sum()
-        for colour, code in zip(colours, codes, strict=True):
+        rest = plane[~np.isin(labels, coloured)]
+        if len(rest):
+            axis.scatter(rest[:, 0], rest[:, 1], s=10, color="0.85", label="other", linewidths=0)
+        for colour, code in zip(matplotlib.color_sequences["tab10"], coloured, strict=False):
             chosen = plane[labels == code]
-            axis.scatter(chosen[:, 0], chosen[:, 1], s=14, color=colour, label=code, alpha=0.8, linewidths=0)
+            axis.scatter(chosen[:, 0], chosen[:, 1], s=22, color=colour, label=code, linewidths=0)
         axis.set_title(title)
         axis.set_xlabel(f"component 1 ({share[0]:.0f}% of variance)")
         axis.set_ylabel(f"component 2 ({share[1]:.0f}% of variance)")
         axis.set_xticks([])
         axis.set_yticks([])
     handles, names = axes[0][-1].get_legend_handles_labels()
-    figure.legend(handles, names, loc="center right", ncols=2, fontsize=8, frameon=False, markerscale=1.6)
-    figure.tight_layout(rect=(0, 0, 1 - 1.4 / figure.get_size_inches()[0], 1))
+    figure.legend(handles, names, loc="center right", frameon=False, markerscale=1.4)
+    figure.tight_layout(rect=(0, 0, 1 - 0.9 / figure.get_size_inches()[0], 1))
     figure.savefig(path, dpi=150)
     plt.close(figure)
 

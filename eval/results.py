@@ -16,7 +16,7 @@ from lsar_jax import EncoderSpec
 
 __all__ = ["Result", "by_method", "console", "print_table", "result", "write_results"]
 
-console = Console(width=100, highlight=False)
+console = Console(width=110, highlight=False, soft_wrap=True)
 
 PACKAGES = ("lsar_jax", "jax", "flax", "numpy", "transformers")
 

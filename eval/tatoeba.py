@@ -134,22 +134,22 @@ class Tatoeba:
 
         means = [fitted] if len(tested) == len(fitted) else [fitted, tested]
         return [entry(f"en-{code} accuracy", [code]) for code in tested] + [
-            entry(f"mean en-xx accuracy over {len(codes)}", codes) for codes in means
+            entry(f"en-xx mean over {len(codes)}", codes) for codes in means
         ]
 
     def _report(self, results: list[Result], fitted: int) -> None:
         table = by_method(results)
-        means = sorted({r.metric for r in results if r.metric.startswith("mean")})
+        means = sorted({r.metric for r in results if " mean " in r.metric})
         print_table(
             "Tatoeba, English queries, accuracy in percent",
-            ["method", *(f"layer {layer}: {metric}" for layer in self.layers for metric in means)],
+            ["method", *(f"{metric}, layer {layer}" for layer in self.layers for metric in means)],
             [
                 [label, *(row.get((layer, metric), "") for layer in self.layers for metric in means)]
                 for label, row in table.items()
             ],
         )
         write_results(results, self.out / "results.jsonl")
-        metric = f"mean en-xx accuracy over {fitted}"
+        metric = f"en-xx mean over {fitted}"
         bars(
             {f"layer {layer}": {label: row[layer, metric] for label, row in table.items()} for layer in self.layers},
             ylabel="accuracy, %",

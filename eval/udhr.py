@@ -101,7 +101,7 @@ class Udhr:
         metrics = list(dict.fromkeys(r.metric for r in results))
         print_table(
             f"UDHR, {len(set(languages))} languages, {len(languages)} test paragraphs, in percent",
-            ["method", *(f"layer {layer}: {metric}" for layer in self.layers for metric in metrics)],
+            ["method", *(f"{metric}, layer {layer}" for layer in self.layers for metric in metrics)],
             [
                 [label, *(row[layer, metric] for layer in self.layers for metric in metrics)]
                 for label, row in table.items()

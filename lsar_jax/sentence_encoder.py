@@ -6,9 +6,11 @@ forward pass and no more memory than one.
 """
 
 import logging
+import os
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal
@@ -19,7 +21,7 @@ import numpy as np
 from jax.sharding import Mesh
 
 from lsar_jax.encoders.transformer import Transformer
-from lsar_jax.mesh import split
+from lsar_jax.mesh import replicated, split
 from lsar_jax.pooling import POOLINGS
 from lsar_jax.shapes import Layers, Lengths, TokenIds
 from lsar_jax.spec import EncoderSpec
@@ -76,7 +78,7 @@ class SentenceEncoder:
         self.tokenizer = tokenizer
         self.spec = spec
         self.mesh = mesh
-        self.transform = transform
+        self.transform = jax.device_put(transform, replicated(mesh))
         self._forward = jax.jit(
             _forward,
             static_argnames=("layers", "pooling", "normalize"),
@@ -190,9 +192,15 @@ class SentenceEncoder:
         wanted, limit = self._check_layers(layers), self._check_length(max_length)
         shapes = self._batch_sizes().shapes(limit)
         idle = tuple(np.zeros((), np.int32) for _ in (self.transform.steps if self.transform else ()))
-        for rows, width in shapes:
-            slot = Slot(np.zeros(0, np.int64), rows, width)
+
+        def compile(shape: tuple[int, int]) -> None:
+            slot = Slot(np.zeros(0, np.int64), *shape)
             self._run(slot, [], idle, wanted, normalize).block_until_ready()
+
+        # XLA compiles outside Python's lock. The programs have no collectives, which threads
+        # could launch in a different order on each device.
+        with ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as threads:
+            list(threads.map(compile, shapes))
         return len(shapes)
 
     def with_transform(self, transform: Transform) -> "SentenceEncoder":

@@ -20,7 +20,6 @@ def test_import_is_light():
         "transformers",
         "torch",
         "tensorflow_datasets",
-        "optax",
         "matplotlib",
         "sklearn",
         "scipy.stats",

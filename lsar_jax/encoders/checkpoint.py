@@ -286,8 +286,10 @@ def _read_tokenizer(folder: Path, config: TransformerConfig) -> Tokenizer:
         raise FileNotFoundError(f"no tokenizer could be loaded from {folder}: {error}") from error
     if len(loaded) > config.vocabulary:
         raise ValueError(f"the tokenizer of {folder} has {len(loaded)} entries, the model embeds {config.vocabulary}")
-    pad_id = loaded.pad_token_id or 0
-    return Tokenizer(loaded.backend_tokenizer, pad_id, min(loaded.model_max_length, config.positions))
+    backend = getattr(loaded, "backend_tokenizer", None)
+    if backend is None:
+        raise ValueError(f"the tokenizer of {folder}, {type(loaded).__name__}, has no fast form")
+    return Tokenizer(backend, loaded.pad_token_id or 0, min(loaded.model_max_length, config.positions))
 
 
 def _sha256(paths: list[Path]) -> str:

@@ -44,9 +44,7 @@ def load_encoder(
       ImportError: ``bundled`` without its extra.
       ValueError: an unknown architecture, layer, pooling or dtype, or weights that do not fit.
     """
-    computed = jnp.dtype("float32" if dtype is None else dtype)
-    if computed.name not in _DTYPES:
-        raise ValueError(f"dtype {computed.name} is not one of {', '.join(_DTYPES)}")
+    computed = _dtype(dtype)
     if pooling is not None and pooling not in POOLINGS:
         raise ValueError(f"pooling {pooling!r} is not one of {', '.join(POOLINGS)}")
     checkpoint = _open(name_or_path, revision)
@@ -67,6 +65,16 @@ def _open(name_or_path: str, revision: str | None) -> Checkpoint:
         return open_bundled()
     folder, id, commit = resolve(name_or_path, revision)
     return read_folder(folder, id=id, revision=commit)
+
+
+def _dtype(dtype: Any) -> jnp.dtype:
+    try:
+        computed = jnp.dtype("float32" if dtype is None else dtype)
+    except TypeError:
+        computed = None
+    if computed is None or computed.name not in _DTYPES:
+        raise ValueError(f"dtype {dtype!r} is not one of {', '.join(_DTYPES)}")
+    return computed
 
 
 def _own(checkpoint: Checkpoint) -> str:

@@ -156,7 +156,7 @@ class Transform:
         from safetensors.numpy import save_file
 
         tensors = {
-            f"{index}.{name}": np.ascontiguousarray(part)
+            f"{index}.{name}": np.ascontiguousarray(part)  # safetensors writes the buffer as it lies
             for index, step in enumerate(self.steps)
             for name, part in step._asdict().items()
             if part is not None
@@ -263,7 +263,7 @@ def _row(part: AnyArray | None, single: int, which: np.ndarray) -> np.ndarray | 
     return table if table.ndim == single else table[which]
 
 
-def _open(path: Path) -> tuple[dict[str, np.ndarray], dict[str, str]]:
+def _open(path: Path) -> tuple[dict[str, Array], dict[str, str]]:
     from safetensors import SafetensorError, safe_open
 
     if not path.is_file():
@@ -271,7 +271,7 @@ def _open(path: Path) -> tuple[dict[str, np.ndarray], dict[str, str]]:
     try:
         with safe_open(path, framework="numpy") as file:
             metadata = file.metadata() or {}
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
+            tensors = {name: jnp.asarray(file.get_tensor(name)) for name in file.keys()}  # noqa: SIM118 - not a dict
     except SafetensorError as error:
         raise ValueError(f"{path} is not a safetensors file: {error}") from error
     if metadata.get("format") != FORMAT:

@@ -6,6 +6,7 @@ Representations", Findings of EMNLP 2020; a baseline of Xie et al. 2022.
 
 from collections.abc import Mapping
 
+import jax.numpy as jnp
 import numpy as np
 
 from lsar_jax.moments import Moments, moments_by_language
@@ -36,4 +37,4 @@ def fit_center(
     moments = moments_by_language(x, least=1, precise=precise)
     means = np.stack([m.mean for m in moments.values()])
     fit = Fit("center", means.shape[1], tuple(moments), counts(moments))
-    return Transform((Step(shift=means.astype(np.float32)),), (fit,), source)
+    return Transform((Step(shift=jnp.asarray(means, jnp.float32)),), (fit,), source)

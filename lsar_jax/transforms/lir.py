@@ -63,7 +63,7 @@ def fit_lir(
     with jax.enable_x64(precise):
         dtype = jnp.float64 if precise else jnp.float32
         stacked = jnp.asarray(np.stack([m.uncentred() for m in moments.values()]), dtype)
-        basis = np.asarray(_directions(stacked, components), np.float32)
+        basis = _directions(stacked, components).astype(jnp.float32)
     fit = Fit("lir", dim, tuple(moments), counts(moments), (("components", components),))
     return Transform((Step(basis=basis),), (fit,), source)
 

@@ -75,13 +75,13 @@ def fit_lsar(
         # Centred in float64 first: what the means have in common would cost float32 its digits.
         centred = jnp.asarray(means - means.mean(axis=0), jnp.float64 if precise else jnp.float32)
         basis, values = _subspace(centred, kept)
-    values = np.asarray(values)
+        basis, values = basis.astype(jnp.float32), np.asarray(values)
     significant = int((values > values[0] * max(means.shape) * np.finfo(values.dtype).eps).sum())
     if kept > significant:
         # Directions of vanishing singular values are whatever the SVD's rounding makes them.
         raise ValueError(f"rank is {kept}, but the means of {', '.join(moments)} span {significant} dimensions")
     fit = Fit("lsar", dim, (), counts(moments), (("rank", kept),))
-    return Transform((Step(basis=np.asarray(basis, np.float32)),), (fit,), source)
+    return Transform((Step(basis=basis),), (fit,), source)
 
 
 _subspace = partial(jax.jit, static_argnames="rank")(language_subspace)

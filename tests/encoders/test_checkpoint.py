@@ -147,13 +147,43 @@ def test_a_name_that_cannot_be_had(tmp_path):
         lj.load_encoder(str(tmp_path / "nowhere"))
 
 
+def test_a_hub_id_from_the_hubs_cache(tiny_folder, tmp_path, monkeypatch):
+    # Laid out as huggingface_hub keeps a download; nothing else can be had offline.
+    commit = "0123456789abcdef0123456789abcdef01234567"
+    kept = tmp_path / "models--somebody--tiny"
+    shutil.copytree(tiny_folder, kept / "snapshots" / commit)
+    (kept / "refs").mkdir()
+    (kept / "refs" / "main").write_text(commit)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    for revision in (None, commit):
+        encoder = lj.load_encoder("somebody/tiny", revision=revision)
+        assert (encoder.spec.id, encoder.spec.revision) == ("somebody/tiny", commit)
+    np.testing.assert_array_equal(encoder.encode("abc"), lj.load_encoder(str(tiny_folder)).encode("abc"))
+    with pytest.raises(FileNotFoundError, match="run `hf download somebody/tiny`"):
+        lj.load_encoder("somebody/tiny", revision="v2")
+
+
+def test_a_tokenizer_of_word_pieces(folder):
+    # As mBERT's folder has it: vocab.txt, and no tokenizer.json.
+    from tokenizers import Tokenizer
+
+    vocabulary = Tokenizer.from_file(str(folder / "tokenizer.json")).get_vocab()
+    expected = lj.load_encoder(str(folder)).encode(["abc a", "Zz"])
+    (folder / "tokenizer.json").unlink()
+    (folder / "vocab.txt").write_text("\n".join(sorted(vocabulary, key=vocabulary.get)) + "\n")
+    settings = {"tokenizer_class": "BertTokenizer", "do_lower_case": True}
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings))
+    np.testing.assert_array_equal(lj.load_encoder(str(folder)).encode(["abc a", "Zz"]), expected)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ({"layer": 4}, "layer 4 is not in 0 .* to 3"),
         ({"layer": -1}, "layer -1 is not in 0"),
         ({"pooling": "median"}, "pooling 'median' is not one of mean, cls, max"),
-        ({"dtype": "float16"}, "dtype float16 is not one of"),
+        ({"dtype": "float16"}, "dtype 'float16' is not one of"),
+        ({"dtype": "fast"}, "dtype 'fast' is not one of float32, bfloat16"),
         ({"revision": "main"}, "revision 'main' is for Hub ids"),
     ],
 )

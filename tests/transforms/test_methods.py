@@ -162,7 +162,7 @@ def test_refusals(x):
             fit_lir(x, components)
     with pytest.raises(ValueError, match="de: the second moment was not kept; use"):
         fit_lir({"de": Moments.from_embeddings(x["de"])})
+    bad = x["ja"].copy()
+    bad[7, 3] = np.nan
     with pytest.raises(ValueError, match="ja: 1 of 45 embeddings hold NaN or infinity, the first is row 7"):
-        bad = x["ja"].copy()
-        bad[7, 3] = np.nan
         fit_lsar(x | {"ja": bad})
