@@ -11,8 +11,6 @@ together give the least time that any engine would take.
 
 import json
 import tempfile
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +19,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from eval.encode import print_latency
+from eval.encode import times
 from eval.results import console, print_table
 from lsar_jax import SentenceEncoder, corpora, load_encoder
 from lsar_jax.encoders.bundled import open_bundled
@@ -50,25 +48,29 @@ class Bench:
         encoder = load_encoder("bundled")
         encoder.warm_up(max_length=self.max_length)
         ours, report = encoder.encode_with_report(sentences, max_length=self.max_length)
-        our_seconds = _fastest(lambda: encoder.encode_with_report(sentences, max_length=self.max_length), self.repeats)
-        print_latency(encoder, sentences[2], self.max_length)
+        our_seconds = min(
+            times(lambda: encoder.encode_with_report(sentences, max_length=self.max_length), self.repeats)
+        )
+        our_latency = np.median(times(lambda: encoder.encode(sentences[2], max_length=self.max_length), 20))
         with tempfile.TemporaryDirectory() as folder:
             write_sentence_transformers(open_bundled(), Path(folder), self.max_length)
             peer = _sentence_transformer(folder)
             theirs = peer.encode(sentences, batch_size=self.batch_size)
-            their_seconds = _fastest(lambda: peer.encode(sentences, batch_size=self.batch_size), self.repeats)
-            latency = _fastest(lambda: peer.encode(sentences[2]), 20)
-        console.print(f"latency of one sentence in sentence-transformers: {1000 * latency:.1f} ms (best of 20)")
+            their_seconds = min(times(lambda: peer.encode(sentences, batch_size=self.batch_size), self.repeats))
+            their_latency = np.median(times(lambda: peer.encode(sentences[2]), 20))
         difference = np.linalg.norm(np.asarray(ours) - theirs, axis=1) / np.linalg.norm(theirs, axis=1)
         console.print(f"largest relative difference of an embedding: {difference.max():.1e}")
 
         rate, needed = matmul_rate(), flops(encoder, report.tokens)
         console.print(f"matrix products reach {rate / 1e9:.0f} GFLOP/s, the tokens need {needed / 1e9:.0f} GFLOP")
         rows: list[list[str | float]] = [
-            [name, len(sentences) / seconds, report.tokens / seconds, 100 * needed / rate / seconds]
-            for name, seconds in (("lsar_jax", our_seconds), ("sentence-transformers", their_seconds))
+            [name, len(sentences) / seconds, report.tokens / seconds, 100 * needed / rate / seconds, 1000 * latency]
+            for name, seconds, latency in (
+                ("lsar_jax", our_seconds, our_latency),
+                ("sentence-transformers", their_seconds, their_latency),
+            )
         ]
-        columns = ["", "sentences/s", "tokens/s", "% of the products' rate"]
+        columns = ["", "sentences/s", "tokens/s", "% of the products' rate", "ms for one paragraph"]
         print_table(f"{len(sentences)} UDHR paragraphs, all blocks, float32, warm", columns, rows)
 
 
@@ -84,7 +86,7 @@ def matmul_rate() -> float:
     product = jax.jit(lambda x: jnp.matmul(x, x, precision=jax.lax.Precision.HIGHEST))
     x = jnp.ones((size, size))
     product(x).block_until_ready()
-    return 2 * size**3 / _fastest(lambda: product(x).block_until_ready(), 10)
+    return 2 * size**3 / min(times(lambda: product(x).block_until_ready(), 10))
 
 
 def write_sentence_transformers(checkpoint: Checkpoint, folder: Path, max_length: int) -> None:
@@ -134,12 +136,3 @@ def _sentence_transformer(folder: str) -> Any:
     except ImportError as error:
         raise ImportError("the peer is not installed: pip install torch sentence-transformers") from error
     return SentenceTransformer(folder)
-
-
-def _fastest(call: Callable[[], object], repeats: int) -> float:
-    times = []
-    for _ in range(repeats):
-        started = time.perf_counter()
-        call()
-        times.append(time.perf_counter() - started)
-    return min(times)

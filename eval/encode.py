@@ -1,7 +1,7 @@
 """Encoding for evaluations: every text in one call, and a line on the speed."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from jaxtyping import Float
@@ -9,7 +9,7 @@ from jaxtyping import Float
 from eval.results import console
 from lsar_jax import SentenceEncoder, load_encoder
 
-__all__ = ["encode_all", "open_encoder", "print_latency"]
+__all__ = ["encode_all", "open_encoder", "print_latency", "times"]
 
 
 def open_encoder(name: str, layers: Sequence[int], revision: str | None, pooling: str | None) -> SentenceEncoder:
@@ -55,10 +55,16 @@ def encode_all(
 def print_latency(encoder: SentenceEncoder, sentence: str, max_length: int) -> None:
     """Prints the median time of one warm call with one sentence."""
     tokens = encoder.encode_with_report(sentence, max_length=max_length)[1].tokens
-    times = []
-    for _ in range(20):
+    calls = times(lambda: encoder.encode(sentence, max_length=max_length), 20)
+    median = 1000 * float(np.median(calls))
+    console.print(f"latency of one warm sentence of {tokens} tokens: {median:.1f} ms (median of {len(calls)})")
+
+
+def times(call: Callable[[], object], repeats: int) -> list[float]:
+    """Returns the seconds of each of ``repeats`` calls."""
+    seconds = []
+    for _ in range(repeats):
         started = time.perf_counter()
-        encoder.encode(sentence, max_length=max_length)
-        times.append(time.perf_counter() - started)
-    median = 1000 * float(np.median(times))
-    console.print(f"latency of one warm sentence of {tokens} tokens: {median:.1f} ms (median of {len(times)})")
+        call()
+        seconds.append(time.perf_counter() - started)
+    return seconds

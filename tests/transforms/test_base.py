@@ -162,7 +162,8 @@ def rewrite(path, change):
 
     from lsar_jax.transforms.base import _open
 
-    tensors, metadata = _open(path)
+    arrays, metadata = _open(path)
+    tensors = {name: np.array(array) for name, array in arrays.items()}
     provenance = json.loads(metadata["provenance"])
     change(tensors, provenance, metadata)
     metadata["provenance"] = metadata.get("damaged") or json.dumps(provenance)
