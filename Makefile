@@ -15,8 +15,11 @@ demo: $(VENV)/installed-demo
 test: $(VENV)/installed-test
 	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -q
 
-$(VENV)/installed-%: pyproject.toml
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 11) and "lsar_jax needs Python 3.11 or newer; say PYTHON=python3.12")'
+$(VENV)/installed-%: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --editable '.[$*]'
 	@touch $@
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "lsar_jax needs Python 3.11 or newer: make PYTHON=python3.12 ..." >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)

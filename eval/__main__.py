@@ -1,9 +1,9 @@
 """``python -m eval TASK``: measures an encoder before and after each transform.
 
-python -m eval udhr
+python -m eval udhr                              # make demo
 python -m eval tatoeba --data data/tatoeba
-python -m eval algorithm1
-    python -m eval bench
+python -m eval algorithm1                        # LSAR's printed algorithm in float32
+python -m eval bench                             # speed beside sentence-transformers
 """
 
 import sys
@@ -26,7 +26,9 @@ TASKS = (
 
 def main(arguments: list[str] | None = None) -> int:
     """Runs one task; what the user got wrong is one line, not a traceback."""
-    task = tyro.cli(TASKS, prog="python -m eval", description=__doc__, args=arguments)
+    task = tyro.cli(
+        TASKS, prog="python -m eval", description="Measures an encoder before and after each transform.", args=arguments
+    )
     try:
         task.run()
     except (ValueError, FileNotFoundError, ImportError) as error:

@@ -60,7 +60,8 @@ class Algorithm1:
                 }
                 for name, basis in bases.items():
                     moved = {code: x - (x @ basis) @ basis.T for code, x in test.items()}
-                    rows.append([f"layer {layer}, rank {rank}: {name}", pool_map(moved), paired_accuracy(moved, "en")])
+                    scores = pool_map(moved)[0], paired_accuracy(moved, "en")[0]
+                    rows.append([f"layer {layer}, rank {rank}: {name}", *scores])
         print_table("LSAR's subspace, in percent", ["", "mAP", "accuracy into en"], rows)
 
 

@@ -76,7 +76,7 @@ class Bench:
 
 def flops(encoder: SentenceEncoder, tokens: int) -> float:
     """Returns what ``tokens`` cost in the kernels of the blocks, attention scores left out (2 a product)."""
-    kernels = [leaf.size for path, leaf in jax.tree.leaves_with_path(encoder.model.blocks) if "kernel" in str(path)]
+    kernels = [leaf.size for path, leaf in jax.tree.leaves_with_path(encoder.model) if "kernel" in str(path)]
     return 2.0 * sum(kernels) * tokens
 
 
@@ -99,7 +99,7 @@ def write_sentence_transformers(checkpoint: Checkpoint, folder: Path, max_length
         "model_type": "bert",
         "vocab_size": sizes.vocabulary,
         "hidden_size": sizes.hidden,
-        "num_hidden_layers": sizes.layers,
+        "num_hidden_layers": sizes.blocks,
         "num_attention_heads": sizes.heads,
         "intermediate_size": sizes.intermediate,
         "max_position_embeddings": sizes.positions,
@@ -110,7 +110,7 @@ def write_sentence_transformers(checkpoint: Checkpoint, folder: Path, max_length
     tensors = {
         BERT_KEYS[leaf].format(block): np.ascontiguousarray(checkpoint.tensors[name.format(block)].read())
         for leaf, name in checkpoint.keys.items()
-        for block in (range(sizes.layers) if "{}" in name else (0,))
+        for block in (range(sizes.blocks) if "{}" in name else (0,))
     }
     save_file(tensors, folder / "model.safetensors", {"format": "pt"})
     checkpoint.tokenizer.backend.save(str(folder / "tokenizer.json"))

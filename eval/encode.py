@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
 
 import numpy as np
 from jaxtyping import Float
@@ -9,13 +10,13 @@ from jaxtyping import Float
 from eval.results import console
 from lsar_jax import SentenceEncoder, load_encoder
 
+K = TypeVar("K")
+
 __all__ = ["encode_all", "open_encoder", "print_latency", "times"]
 
 
 def open_encoder(name: str, layers: Sequence[int], revision: str | None, pooling: str | None) -> SentenceEncoder:
     """Loads the blocks up to the highest of ``layers``."""
-    if not layers or len(set(layers)) != len(layers):
-        raise ValueError(f"layers {tuple(layers)} must be one or more, each once")
     started = time.perf_counter()
     encoder = load_encoder(name, layer=max(layers), revision=revision, pooling=pooling)
     devices = encoder.mesh.devices
@@ -28,10 +29,10 @@ def open_encoder(name: str, layers: Sequence[int], revision: str | None, pooling
 
 def encode_all(
     encoder: SentenceEncoder,
-    texts: Mapping[str, Sequence[str]],
+    texts: Mapping[K, Sequence[str]],
     layers: Sequence[int],
     max_length: int,
-) -> dict[str, Float[np.ndarray, "layer vector dim"]]:
+) -> dict[K, Float[np.ndarray, "layer vector dim"]]:
     """Returns the embeddings of every text, ``[layer, sentence, dim]`` under its key.
 
     Programs are compiled before the clock starts; the line printed is of a warm encoder.
@@ -55,7 +56,7 @@ def encode_all(
 def print_latency(encoder: SentenceEncoder, sentence: str, max_length: int) -> None:
     """Prints the median time of one warm call with one sentence."""
     tokens = encoder.encode_with_report(sentence, max_length=max_length)[1].tokens
-    calls = times(lambda: encoder.encode(sentence, max_length=max_length), 20)
+    calls = times(lambda: encoder.encode_with_report(sentence, max_length=max_length), 20)
     median = 1000 * float(np.median(calls))
     console.print(f"latency of one warm sentence of {tokens} tokens: {median:.1f} ms (median of {len(calls)})")
 

@@ -4,11 +4,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import matplotlib
-
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt
 import numpy as np
 from jaxtyping import Float
+from matplotlib.figure import Figure
 
 __all__ = ["bars", "scatter"]
 
@@ -30,7 +28,8 @@ def scatter(panels: Mapping[str, Float[np.ndarray, "vector dim"]], languages: Se
     labels = np.array(languages)
     every = sorted(set(languages))
     coloured = [code for code in COLOURED if code in every] if len(every) > len(COLOURED) else every
-    figure, axes = plt.subplots(1, len(panels), figsize=(5.2 * len(panels) + 1, 5), squeeze=False)
+    figure = Figure(figsize=(5.2 * len(panels) + 1, 5))
+    axes = figure.subplots(1, len(panels), squeeze=False)
     for axis, (title, x) in zip(axes[0], panels.items(), strict=True):
         unit = x / np.linalg.norm(x, axis=1, keepdims=True)
         centred = unit - unit.mean(axis=0)
@@ -52,7 +51,6 @@ def scatter(panels: Mapping[str, Float[np.ndarray, "vector dim"]], languages: Se
     figure.legend(handles, names, loc="center right", frameon=False, markerscale=1.4)
     figure.tight_layout(rect=(0, 0, 1 - 0.9 / figure.get_size_inches()[0], 1))
     figure.savefig(path, dpi=150)
-    plt.close(figure)
 
 
 def bars(values: Mapping[str, Mapping[str, float]], ylabel: str, title: str, path: Path) -> None:
@@ -66,11 +64,14 @@ def bars(values: Mapping[str, Mapping[str, float]], ylabel: str, title: str, pat
     """
     methods = list(dict.fromkeys(method for group in values.values() for method in group))
     width = 0.8 / len(methods)
-    figure, axis = plt.subplots(figsize=(1.6 + 0.75 * len(methods) * len(values), 4.2))
+    figure = Figure(figsize=(1.6 + 0.75 * len(methods) * len(values), 4.2))
+    axis = figure.subplots()
     for index, method in enumerate(methods):
         at = [place + (index - (len(methods) - 1) / 2) * width for place in range(len(values))]
         heights = [group.get(method, np.nan) for group in values.values()]
-        drawn = axis.bar(at, heights, 0.92 * width, label=method, color=plt.get_cmap("viridis")(index / len(methods)))
+        drawn = axis.bar(
+            at, heights, 0.92 * width, label=method, color=matplotlib.colormaps["viridis"](index / len(methods))
+        )
         axis.bar_label(drawn, fmt="%.1f", fontsize=8, padding=2)
     axis.set_xticks(range(len(values)), list(values))
     axis.set_ylabel(ylabel)
@@ -80,4 +81,3 @@ def bars(values: Mapping[str, Mapping[str, float]], ylabel: str, title: str, pat
     axis.legend(fontsize=8, frameon=False, ncols=len(methods), loc="upper center", bbox_to_anchor=(0.5, -0.08))
     figure.tight_layout()
     figure.savefig(path, dpi=150)
-    plt.close(figure)

@@ -58,7 +58,7 @@ def fit_methods(
       components: of LIR.
       source: the encoder.
     """
-    moments = {code: Moments.from_embeddings(value, second="lir" in names) for code, value in x.items()}
+    moments = {code: Moments.from_embeddings(value, second_moment="lir" in names) for code, value in x.items()}
     fitted: list[Transform | None] = []
     for name in names:
         if name == "original":

@@ -11,10 +11,9 @@ import jax
 from rich.console import Console
 from rich.table import Table
 
-from eval.methods import Method, label
-from lsar_jax import EncoderSpec
+from eval.methods import label
 
-__all__ = ["Result", "by_method", "console", "print_table", "result", "write_results"]
+__all__ = ["Result", "by_method", "console", "print_table", "write_results"]
 
 console = Console(width=110, highlight=False, soft_wrap=True)
 
@@ -45,7 +44,7 @@ class Result:
       metric: what ``value`` is, in percent.
       n: number of queries.
       seed: None where nothing is random.
-      seconds: spent on applying the transform and scoring.
+      seconds: spent on scoring.
       versions: of the packages that made it.
       device: where it ran.
     """
@@ -68,40 +67,6 @@ class Result:
     seconds: float
     versions: dict[str, str] = field(default_factory=_versions)
     device: str = field(default_factory=_device)
-
-
-def result(
-    *,
-    task: str,
-    languages: Iterable[str],
-    spec: EncoderSpec,
-    max_length: int,
-    method: Method,
-    fitted_on: str,
-    metric: str,
-    value: float,
-    n: int,
-    seconds: float,
-) -> Result:
-    """Returns a result with the encoder and the method spelled out."""
-    return Result(
-        task=task,
-        languages=tuple(languages),
-        encoder=spec.id,
-        revision=spec.revision,
-        layer=spec.layer,
-        pooling=spec.pooling,
-        dtype=spec.dtype,
-        max_length=max_length,
-        transform=method.name,
-        parameters=method.parameters,
-        fitted_on=fitted_on if method.transform else "",
-        metric=metric,
-        value=value,
-        n=n,
-        seed=None,
-        seconds=round(seconds, 3),
-    )
 
 
 def by_method(results: Iterable[Result]) -> dict[str, dict[tuple[int, str], float]]:

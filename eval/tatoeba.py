@@ -22,11 +22,10 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float
 
-from eval.encode import encode_all, open_encoder, print_latency
-from eval.figures import bars
-from eval.methods import Method, MethodName, fit_methods
+from eval.methods import Method
 from eval.metrics import accuracy
-from eval.results import Result, by_method, console, print_table, result, write_results
+from eval.results import Result
+from eval.task import Task
 from lsar_jax import EncoderSpec, corpora
 from lsar_jax.languages import language_code
 from lsar_jax.retrieval import nearest
@@ -42,34 +41,20 @@ XTREME_36 = (
 
 
 @dataclass(frozen=True)
-class Tatoeba:
+class Tatoeba(Task):
     """English to X retrieval on LASER's Tatoeba v1.
 
     Attributes:
-      data: the folder of ``tatoeba.xxx-eng.xxx`` files.
-      encoder: bundled, a folder, or a Hub id.
-      revision: of a Hub id.
-      pooling: mean, cls or max; by default the checkpoint's own.
-      layers: hidden-state layers to test; 0 is the embedding output.
-      transforms: methods to compare.
-      ranks: of LSAR; by default one less than there are fitted languages.
-      components: of LIR.
+      data: the folder of tatoeba.xxx-eng.xxx files.
       languages: codes; by default the 36 of XTREME.
-      max_length: tokens at most of a sentence.
-      out: folder for the JSON lines and the figure.
     """
 
-    data: Path = Path("data/tatoeba")
-    encoder: str = "bundled"
-    revision: str | None = None
-    pooling: str | None = None
-    layers: tuple[int, ...] = (8, 12)
-    transforms: tuple[MethodName, ...] = ("original", "center", "lir", "lsar")
-    ranks: tuple[int, ...] = ()
-    components: tuple[int, ...] = (1,)
-    languages: tuple[str, ...] = XTREME_36
-    max_length: int = 128
+    name = "tatoeba"
+    fitted_on = "udhr all"
+
     out: Path = Path("results/tatoeba")
+    data: Path = Path("data/tatoeba")
+    languages: tuple[str, ...] = XTREME_36
 
     def run(self) -> list[Result]:
         """Encodes, fits, scores; prints a table, writes ``results.jsonl`` and a figure."""
@@ -78,85 +63,55 @@ class Tatoeba:
         fitted = sorted(set(pairs) & set(declared))
         if not fitted:
             raise ValueError(f"none of {', '.join(pairs)} has a text to fit on")
-        texts = {f"fit {code}": declared[code] for code in [*fitted, "en"]}
+        texts = {("fit", code): declared[code] for code in [*fitted, "en"]}
         for code, (english, other) in pairs.items():
-            texts |= {f"en {code}": english, f"xx {code}": other}
-        encoder = open_encoder(self.encoder, self.layers, self.revision, self.pooling)
-        embeddings = encode_all(encoder, texts, self.layers, self.max_length)
-        print_latency(encoder, pairs[next(iter(pairs))][0][0], self.max_length)
+            texts |= {("en", code): english, ("xx", code): other}
+        encoder = self.prepare()
+        embeddings = self.encode(encoder, texts)
 
         results: list[Result] = []
         for index, layer in enumerate(self.layers):
             spec = replace(encoder.spec, layer=layer)
             x = {key: value[index] for key, value in embeddings.items()}
-            methods = fit_methods(
-                {code: x[f"fit {code}"] for code in [*fitted, "en"]},
-                self.transforms,
-                ranks=self.ranks,
-                components=self.components,
-                source=spec,
-            )
-            for method in methods:
-                tested = fitted if method.transform else list(pairs)
-                results += self._score(method, x, tested, fitted, spec)
-        self._report(results, len(fitted))
+            for method in self.fit({code: x["fit", code] for code in [*fitted, "en"]}, spec):
+                results += self._score(method, x, list(pairs), fitted, spec)
+        means = sorted({r.metric for r in results if " mean " in r.metric})
+        self.report(results, "Tatoeba, English queries", means, _mean(fitted))
         return results
 
     def _score(
         self,
         method: Method,
-        x: Mapping[str, Float[np.ndarray, "vector dim"]],
-        tested: list[str],
+        x: Mapping[tuple[str, str], Float[np.ndarray, "vector dim"]],
+        languages: list[str],
         fitted: list[str],
         spec: EncoderSpec,
     ) -> list[Result]:
-        """One result a language; the mean over the fitted ones, and over all where they differ."""
+        """One result a language; the mean over the fitted ones, and over all where they differ.
+
+        A method is tested where it was fitted, the original everywhere.
+        """
+        tested = fitted if method.transform else languages
         values, seconds = {}, {}
         for code in tested:
             started = time.perf_counter()
-            _, found = nearest(method(x[f"en {code}"], "en"), method(x[f"xx {code}"], code))
+            _, found = nearest(method(x["en", code], "en"), method(x["xx", code], code))
             values[code] = accuracy(np.asarray(found)[:, 0], np.arange(len(found)))
             seconds[code] = time.perf_counter() - started
 
         def entry(metric: str, codes: list[str]) -> Result:
-            return result(
-                task="tatoeba",
-                languages=codes,
-                spec=spec,
-                max_length=self.max_length,
-                method=method,
-                fitted_on="udhr all",
-                metric=metric,
-                value=float(np.mean([values[code] for code in codes])),
-                n=sum(len(x[f"en {code}"]) for code in codes),
-                seconds=sum(seconds[code] for code in codes),
-            )
+            value = float(np.mean([values[code] for code in codes]))
+            queries = sum(len(x["en", code]) for code in codes)
+            return self.result(spec, method, codes, metric, value, queries, sum(seconds[code] for code in codes))
 
         means = [fitted] if len(tested) == len(fitted) else [fitted, tested]
         return [entry(f"en-{code} accuracy", [code]) for code in tested] + [
-            entry(f"en-xx mean over {len(codes)}", codes) for codes in means
+            entry(_mean(codes), codes) for codes in means
         ]
 
-    def _report(self, results: list[Result], fitted: int) -> None:
-        table = by_method(results)
-        means = sorted({r.metric for r in results if " mean " in r.metric})
-        print_table(
-            "Tatoeba, English queries, accuracy in percent",
-            ["method", *(f"{metric}, layer {layer}" for layer in self.layers for metric in means)],
-            [
-                [label, *(row.get((layer, metric), "") for layer in self.layers for metric in means)]
-                for label, row in table.items()
-            ],
-        )
-        write_results(results, self.out / "results.jsonl")
-        metric = f"en-xx mean over {fitted}"
-        bars(
-            {f"layer {layer}": {label: row[layer, metric] for label, row in table.items()} for layer in self.layers},
-            ylabel="accuracy, %",
-            title=f"Tatoeba, English to {fitted} languages ({self.encoder})",
-            path=self.out / "methods.png",
-        )
-        console.print(f"wrote results.jsonl and methods.png to {self.out}")
+
+def _mean(languages: list[str]) -> str:
+    return f"en-xx mean over {len(languages)}"
 
 
 def read_pairs(folder: Path, languages: tuple[str, ...] | list[str]) -> dict[str, tuple[list[str], list[str]]]:

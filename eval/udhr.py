@@ -2,8 +2,8 @@
 
     make demo        # python -m eval udhr: bundled encoder, layers 8 and 12
 
-Paragraphs at even positions are fitted on, those at odd ones are tested. The pool holds all test
-paragraphs of all languages; each is a query against the others, and the same paragraph in
+Paragraphs at even positions are fitted on, those at odd ones are tested. The pool holds all
+test paragraphs of all languages; each is a query against the others, and the same paragraph in
 the other languages is relevant: mean average precision over the full ranking by cosine. Also
 paired retrieval into English: each language's test paragraphs against English's.
 """
@@ -16,11 +16,10 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float
 
-from eval.encode import encode_all, open_encoder, print_latency
-from eval.figures import bars, scatter
-from eval.methods import MethodName, fit_methods
+from eval.figures import scatter
 from eval.metrics import accuracy, mean_average_precision
-from eval.results import Result, by_method, console, print_table, result, write_results
+from eval.results import Result
+from eval.task import Task
 from lsar_jax import corpora
 from lsar_jax.retrieval import nearest
 
@@ -28,98 +27,55 @@ __all__ = ["Udhr", "paired_accuracy", "pool_map"]
 
 
 @dataclass(frozen=True)
-class Udhr:
+class Udhr(Task):
     """Retrieval among the paragraphs of the declaration of human rights in 40 languages.
 
     Attributes:
-      encoder: bundled, a folder, or a Hub id.
-      revision: of a Hub id.
-      pooling: mean, cls or max; by default the checkpoint's own.
-      layers: hidden-state layers to test; 0 is the embedding output.
-      transforms: methods to compare.
-      ranks: of LSAR; those above what the languages allow are an error.
-      components: of LIR.
       languages: codes; by default all 40.
-      max_length: tokens at most of a paragraph.
-      out: folder for the JSON lines and figures.
     """
 
-    encoder: str = "bundled"
-    revision: str | None = None
-    pooling: str | None = None
-    layers: tuple[int, ...] = (8, 12)
-    transforms: tuple[MethodName, ...] = ("original", "center", "lir", "lsar")
+    name = "udhr"
+    fitted_on = "udhr fit"
+
     ranks: tuple[int, ...] = (20, 39)
-    components: tuple[int, ...] = (1,)
-    languages: tuple[str, ...] = ()
-    max_length: int = 128
     out: Path = Path("results/udhr")
+    languages: tuple[str, ...] = ()
 
     def run(self) -> list[Result]:
-        """Encodes, fits, scores; prints tables, writes ``results.jsonl`` and figures."""
-        texts = corpora.udhr("all", self.languages or None)
-        encoder = open_encoder(self.encoder, self.layers, self.revision, self.pooling)
-        embeddings = encode_all(encoder, texts, self.layers, self.max_length)
-        print_latency(encoder, next(iter(texts.values()))[2], self.max_length)
+        """Encodes, fits, scores; prints a table, writes ``results.jsonl`` and figures."""
+        texts = {
+            (part, code): paragraphs
+            for part in ("fit", "test")
+            for code, paragraphs in corpora.udhr(part, self.languages or None).items()
+        }
+        encoder = self.prepare()
+        embeddings = self.encode(encoder, texts)
 
         results: list[Result] = []
         panels: dict[str, np.ndarray] = {}
         for index, layer in enumerate(self.layers):
             fit, test = (
-                {code: x[index, corpora.UDHR_PARTS[part]] for code, x in embeddings.items()} for part in ("fit", "test")
+                {code: x[index] for (group, code), x in embeddings.items() if group == part} for part in ("fit", "test")
             )
             spec = replace(encoder.spec, layer=layer)
-            methods = fit_methods(fit, self.transforms, ranks=self.ranks, components=self.components, source=spec)
-            for method in methods:
-                started = time.perf_counter()
+            methods = self.fit(fit, spec)
+            for number, method in enumerate(methods):
                 moved = {code: method(x, code) for code, x in test.items()}
-                scores = {"mAP": pool_map(moved)}
-                if "en" in moved and len(moved) > 1:
-                    scores["accuracy into en"] = paired_accuracy(moved, "en")
-                results += [
-                    result(
-                        task="udhr",
-                        languages=texts,
-                        spec=spec,
-                        max_length=self.max_length,
-                        method=method,
-                        fitted_on="udhr fit",
-                        metric=metric,
-                        value=value,
-                        n=sum(map(len, moved.values())),
-                        seconds=time.perf_counter() - started,
-                    )
-                    for metric, value in scores.items()
-                ]
-                if index == 0 and method in (methods[0], methods[-1]):
+                for metric, score in (("mAP", pool_map), ("accuracy into en", into_english)):
+                    started = time.perf_counter()
+                    value, n = score(moved)
+                    if n:
+                        results.append(self.result(spec, method, test, metric, value, n, time.perf_counter() - started))
+                if index == 0 and number in (0, len(methods) - 1):
                     panels[f"layer {layer}, {method.label}"] = np.concatenate(list(moved.values()))
-        self._report(results, panels, [code for code, x in test.items() for _ in x])
+        scatter(panels, [code for code, x in test.items() for _ in x], self.out / "languages.png")
+        metrics = list(dict.fromkeys(r.metric for r in results))
+        self.report(results, f"The same paragraph in {len(test)} languages", metrics, "mAP")
         return results
 
-    def _report(self, results: list[Result], panels: dict[str, np.ndarray], languages: list[str]) -> None:
-        table = by_method(results)
-        metrics = list(dict.fromkeys(r.metric for r in results))
-        print_table(
-            f"UDHR, {len(set(languages))} languages, {len(languages)} test paragraphs, in percent",
-            ["method", *(f"{metric}, layer {layer}" for layer in self.layers for metric in metrics)],
-            [
-                [label, *(row[layer, metric] for layer in self.layers for metric in metrics)]
-                for label, row in table.items()
-            ],
-        )
-        write_results(results, self.out / "results.jsonl")
-        scatter(panels, languages, self.out / "languages.png")
-        bars(
-            {f"layer {layer}": {label: row[layer, "mAP"] for label, row in table.items()} for layer in self.layers},
-            ylabel="mean average precision, %",
-            title=f"The same paragraph in {len(set(languages))} languages ({self.encoder})",
-            path=self.out / "methods.png",
-        )
-        console.print(f"wrote results.jsonl, languages.png and methods.png to {self.out}")
 
-
-def pool_map(x: Mapping[str, Float[np.ndarray, "paragraph dim"]]) -> float:
-    """Returns the mean average precision of each text against all others of all languages.
+def pool_map(x: Mapping[str, Float[np.ndarray, "paragraph dim"]]) -> tuple[float, int]:
+    """Returns the mean average precision of each text against all others, and the queries.
 
     Args:
       x: from language to embeddings; row i says the same in every language.
@@ -127,19 +83,19 @@ def pool_map(x: Mapping[str, Float[np.ndarray, "paragraph dim"]]) -> float:
     pool = np.concatenate(list(x.values())).astype(np.float64)
     unit = pool / np.linalg.norm(pool, axis=1, keepdims=True)
     paragraph = np.concatenate([np.arange(len(rows)) for rows in x.values()])
-    itself = np.eye(len(pool), dtype=bool)
-    return mean_average_precision(unit @ unit.T, (paragraph[:, None] == paragraph[None, :]), itself)
+    same = paragraph[:, None] == paragraph[None, :]
+    return mean_average_precision(unit @ unit.T, same, np.eye(len(pool), dtype=bool)), len(pool)
 
 
-def paired_accuracy(x: Mapping[str, Float[np.ndarray, "paragraph dim"]], target: str) -> float:
-    """Returns the mean over languages of top-1 accuracy into ``target``'s texts, in percent."""
+def into_english(x: Mapping[str, Float[np.ndarray, "paragraph dim"]]) -> tuple[float, int]:
+    """Returns the mean over the other languages of top-1 accuracy into English, and the queries."""
+    return paired_accuracy(x, "en") if "en" in x and len(x) > 1 else (0.0, 0)
+
+
+def paired_accuracy(x: Mapping[str, Float[np.ndarray, "paragraph dim"]], target: str) -> tuple[float, int]:
+    """Returns the mean over languages of top-1 accuracy into ``target``'s texts, and the queries."""
     gold = np.arange(len(x[target]))
-    return float(
-        np.mean(
-            [
-                accuracy(np.asarray(nearest(rows, x[target])[1])[:, 0], gold)
-                for code, rows in x.items()
-                if code != target
-            ]
-        )
-    )
+    values = [
+        accuracy(np.asarray(nearest(rows, x[target])[1])[:, 0], gold) for code, rows in x.items() if code != target
+    ]
+    return float(np.mean(values)), len(values) * len(gold)

@@ -3,8 +3,8 @@
 text -> tokens -> hidden states -> embeddings -> transform -> scores
 """
 
-from lsar_jax import corpora, languages, retrieval, transforms
-from lsar_jax.encoders.load import load_encoder
+from lsar_jax import corpora, languages, mesh, retrieval, transforms
+from lsar_jax.encoders import load_encoder
 from lsar_jax.moments import Moments
 from lsar_jax.sentence_encoder import EncodeReport, SentenceEncoder
 from lsar_jax.spec import EncoderSpec
@@ -21,6 +21,7 @@ __all__ = [
     "corpora",
     "languages",
     "load_encoder",
+    "mesh",
     "retrieval",
     "transforms",
 ]

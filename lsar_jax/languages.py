@@ -13,7 +13,7 @@ from typing import TypeVar
 
 import langcodes
 
-__all__ = ["canonical_keys", "language_code"]
+__all__ = ["canonical_keys", "check_known", "language_code"]
 
 T = TypeVar("T")
 

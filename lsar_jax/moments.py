@@ -3,8 +3,7 @@
 Count, mean and, where asked for, the centred second moment of one language's embeddings.
 Blocks of rows are summed on the device in float32 around their own mean, then merged on the host in
 float64 with integer counts (Chan, Golub and LeVeque, 1979), so that a large common offset
-or many sentences cost no digits. A block is summed by one program whatever the number of
-devices, so the result does not depend on it.
+or many sentences cost no digits.
 """
 
 from collections.abc import Mapping
@@ -19,32 +18,32 @@ from jaxtyping import Array, Float, Int
 from lsar_jax.languages import canonical_keys
 from lsar_jax.shapes import AnyArray, Embeddings
 
-__all__ = ["Moments", "moments_by_language"]
+__all__ = ["Moments", "moments_by_language", "stack_means"]
 
 _BLOCK = 8192
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Moments:
-    """Count, mean and centred second moment of a set of vectors.
+    """Count, mean and scatter (the centred second moment) of a set of vectors.
 
     Attributes:
       count: number of vectors.
       mean: ``[dim]`` float64.
-      second: sum of ``(x - mean)(x - mean)^T``, ``[dim, dim]`` float64, or None if not kept.
+      scatter: sum of ``(x - mean)(x - mean)^T``, ``[dim, dim]`` float64, or None if not kept.
     """
 
     count: int
     mean: Float[np.ndarray, " dim"]
-    second: Float[np.ndarray, "dim dim"] | None = None
+    scatter: Float[np.ndarray, "dim dim"] | None = None
 
     @classmethod
-    def from_embeddings(cls, x: Embeddings, *, second: bool = False, precise: bool = False) -> "Moments":
+    def from_embeddings(cls, x: Embeddings, *, second_moment: bool = False, precise: bool = False) -> "Moments":
         """Returns the moments of the rows of ``x``.
 
         Args:
           x: ``[n, dim]``, n at least 1, of any float dtype.
-          second: whether to keep the second moment, which LIR and whitening need.
+          second_moment: whether to keep the scatter, which LIR and whitening need.
           precise: whether to sum blocks in float64 instead of float32.
 
         Raises:
@@ -52,11 +51,11 @@ class Moments:
         """
         _check(x)
         with jax.enable_x64(precise):
-            parts = [_block(x[start : start + _BLOCK], second, precise) for start in range(0, len(x), _BLOCK)]
-        moments = parts[0]
-        for part in parts[1:]:
-            moments = moments.merge(part)
-        if not (np.isfinite(moments.mean).all() and (moments.second is None or np.isfinite(moments.second).all())):
+            moments = _block(x[:_BLOCK], second_moment, precise)
+            for start in range(_BLOCK, len(x), _BLOCK):
+                moments = moments.merge(_block(x[start : start + _BLOCK], second_moment, precise))
+        sums = (moments.mean, *(() if moments.scatter is None else (moments.scatter,)))
+        if not all(np.isfinite(part).all() for part in sums):
             bad = ~np.isfinite(np.asarray(x)).all(axis=1)
             raise ValueError(
                 f"{bad.sum()} of {len(x)} embeddings hold NaN or infinity, the first is row {bad.argmax()}"
@@ -72,47 +71,47 @@ class Moments:
 
     def update(self, x: Embeddings, *, precise: bool = False) -> "Moments":
         """Returns the moments of these vectors and the rows of ``x`` together."""
-        return self.merge(Moments.from_embeddings(x, second=self.second is not None, precise=precise))
+        return self.merge(Moments.from_embeddings(x, second_moment=self.scatter is not None, precise=precise))
 
     def merge(self, other: "Moments") -> "Moments":
         """Returns the moments of both sets together.
 
         Raises:
-          ValueError: widths differ, or only one of the two kept its second moment.
+          ValueError: widths differ, or only one of the two kept its scatter.
         """
         if self.dim != other.dim:
             raise ValueError(f"moments of width {self.dim} and {other.dim} cannot be merged")
-        if (self.second is None) != (other.second is None):
-            raise ValueError("only one of the two kept its second moment; use second=True for both")
+        if (self.scatter is None) != (other.scatter is None):
+            raise ValueError("only one of the two kept its second moment; use second_moment=True for both")
         count = self.count + other.count
         delta = other.mean - self.mean
         mean = self.mean + delta * (other.count / count)
-        second = None
-        if self.second is not None and other.second is not None:
+        scatter = None
+        if self.scatter is not None and other.scatter is not None:
             between = np.outer(delta, delta) * (self.count * (other.count / count))
-            second = self.second + other.second + between
-        return Moments(count, mean, second)
+            scatter = self.scatter + other.scatter + between
+        return Moments(count, mean, scatter)
 
-    def uncentred(self) -> Float[np.ndarray, "dim dim"]:
-        """Returns the mean of ``x x^T``, float64.
+    def second_moment(self) -> Float[np.ndarray, "dim dim"]:
+        """Returns the mean of ``x x^T``, not centred, ``[dim, dim]`` float64.
 
         Raises:
           ValueError: the second moment was not kept.
         """
-        if self.second is None:
-            raise ValueError("the second moment was not kept; use Moments.from_embeddings(x, second=True)")
-        return self.second / self.count + np.outer(self.mean, self.mean)
+        if self.scatter is None:
+            raise ValueError("the second moment was not kept; use Moments.from_embeddings(x, second_moment=True)")
+        return self.scatter / self.count + np.outer(self.mean, self.mean)
 
 
 def moments_by_language(
-    x: Mapping[str, Embeddings | Moments], *, least: int, second: bool = False, precise: bool = False
+    x: Mapping[str, Embeddings | Moments], *, least: int, second_moment: bool = False, precise: bool = False
 ) -> dict[str, Moments]:
     """Returns the moments of each language under its BCP 47 code, in alphabetical order.
 
     Args:
       x: from language to embeddings ``[n, dim]`` or to moments.
       least: how many languages the method needs.
-      second: whether the method needs second moments.
+      second_moment: whether the method needs second moments.
       precise: whether to sum in float64.
 
     Raises:
@@ -127,10 +126,12 @@ def moments_by_language(
     for code, value in canonical_keys(x).items():
         try:
             moments = (
-                value if isinstance(value, Moments) else Moments.from_embeddings(value, second=second, precise=precise)
+                value
+                if isinstance(value, Moments)
+                else Moments.from_embeddings(value, second_moment=second_moment, precise=precise)
             )
-            if second:
-                moments.uncentred()
+            if second_moment:
+                moments.second_moment()
         except ValueError as error:
             raise ValueError(f"{code}: {error}") from error
         result[code] = moments
@@ -140,6 +141,11 @@ def moments_by_language(
     return result
 
 
+def stack_means(moments: Mapping[str, Moments]) -> Float[np.ndarray, "language dim"]:
+    """Returns the means, a row a language, in the order of ``moments``, float64."""
+    return np.stack([m.mean for m in moments.values()])
+
+
 def _check(x: AnyArray) -> None:
     if not hasattr(x, "dtype") or not jnp.issubdtype(x.dtype, jnp.floating):
         raise ValueError(f"embeddings are an array of floats, not {getattr(x, 'dtype', type(x).__name__)}")
@@ -147,18 +153,20 @@ def _check(x: AnyArray) -> None:
         raise ValueError(f"embeddings have shape {np.shape(x)}; expected [n, dim] with n and dim at least 1")
 
 
-def _block(x: Embeddings, second: bool, precise: bool) -> Moments:
-    # Rows are padded to a power of two, so that few programs are compiled.
-    rows = 1 << (len(x) - 1).bit_length()
+def _block(x: Embeddings, second_moment: bool, precise: bool) -> Moments:
+    # Rows are padded to a power of two, so that few programs are compiled; on the host where
+    # the array is there, since padding on the device is itself a program a size.
     dtype = jnp.float64 if precise else jnp.float32
-    padded = jnp.zeros((rows, x.shape[1]), dtype).at[: len(x)].set(jnp.asarray(x, dtype))
-    mean, total = _sums(padded, len(x), second)
-    return Moments(len(x), np.asarray(mean, np.float64), None if total is None else np.asarray(total, np.float64))
+    missing = (1 << (len(x) - 1).bit_length()) - len(x)
+    pad = np.pad if isinstance(x, np.ndarray) else jnp.pad
+    padded = jnp.asarray(pad(x, ((0, missing), (0, 0))), dtype)
+    mean, scatter = _sums(padded, len(x), second_moment)
+    return Moments(len(x), np.asarray(mean, np.float64), None if scatter is None else np.asarray(scatter, np.float64))
 
 
-@partial(jax.jit, static_argnames="second")
+@partial(jax.jit, static_argnames="second_moment")
 def _sums(
-    x: Float[Array, "vector dim"], count: int | Int[Array, ""], second: bool
+    x: Float[Array, "vector dim"], count: int | Int[Array, ""], second_moment: bool
 ) -> tuple[Float[Array, " dim"], Float[Array, "dim dim"] | None]:
     real = (jnp.arange(x.shape[0]) < count)[:, None]
     number = jnp.asarray(count, x.dtype)
@@ -166,7 +174,7 @@ def _sums(
     mean = x.sum(axis=0) / number
     rest = jnp.where(real, x - mean, jnp.zeros((), x.dtype)).sum(axis=0) / number
     mean = mean + rest
-    if not second:
+    if not second_moment:
         return mean, None
     centred = jnp.where(real, x - mean, jnp.zeros((), x.dtype))
     return mean, jnp.matmul(centred.T, centred, precision=jax.lax.Precision.HIGHEST)

@@ -1,7 +1,8 @@
-"""Exact nearest neighbours on the device, in memory bounded by a chunk.
+"""Exact nearest neighbours on the device, in bounded memory.
 
-Queries and candidates are taken in chunks and the best k so far are carried along, so that
-the matrix of all similarities never exists. Ties go to the lower index, whatever the chunks.
+Queries and candidates are taken in chunks and the best k so far are carried along: beyond the
+embeddings themselves no more than one product of two chunks is held, never the matrix of all
+similarities. Ties go to the lower index, whatever the chunks.
 """
 
 from functools import partial
@@ -10,7 +11,7 @@ from typing import Literal
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from lsar_jax.shapes import AnyArray
 
@@ -48,26 +49,23 @@ def nearest(
         values that are not finite.
     """
     _check(queries, candidates, k, metric, precision, chunk)
-    dtype = jnp.dtype(precision)
-    rows = min(chunk[0], _round_up(len(queries), 8))
-    columns = max(k, min(chunk[1], _round_up(len(candidates), 8)))
-    index = _prepare(_padded(candidates, columns), metric == "cosine", dtype)
-    index = index.reshape(-1, columns, index.shape[1])
-    padded = _padded(queries, rows)
-    found = [
-        _search(_prepare(padded[i : i + rows], metric == "cosine", dtype), index, len(candidates), k)
-        for i in range(0, len(padded), rows)
-    ]
-    scores, indices = (jnp.concatenate(parts)[: len(queries)] for parts in zip(*found, strict=True))
-    if not jnp.isfinite(scores).all():
-        raise ValueError("the embeddings hold NaN or infinity")
-    return scores, indices
+    rows = min(chunk[0], _power_of_two(len(queries)))
+    columns = max(k, min(chunk[1], _power_of_two(len(candidates))))
+    prepared = []
+    for name, x, size in (("queries", queries, rows), ("candidates", candidates, columns)):
+        units, sound = _prepare(_padded(x, size), metric == "cosine", jnp.dtype(precision))
+        if not sound:
+            raise ValueError(f"the {name} hold NaN or infinity")
+        prepared.append(units.reshape(-1, size, units.shape[1]))
+    scores, indices = _search(*prepared, len(candidates), k)
+    return scores[: len(queries)], indices[: len(queries)]
 
 
 def _check(
     queries: AnyArray, candidates: AnyArray, k: int, metric: str, precision: str, chunk: tuple[int, int]
 ) -> None:
-    if np.ndim(queries) != 2 or np.ndim(candidates) != 2 or queries.shape[1] != candidates.shape[1]:
+    shapes = np.shape(queries), np.shape(candidates)
+    if [len(shape) for shape in shapes] != [2, 2] or shapes[0][1] != shapes[1][1]:
         raise ValueError(f"queries {np.shape(queries)} and candidates {np.shape(candidates)} differ in width")
     if len(queries) == 0:
         raise ValueError("there are no queries")
@@ -81,52 +79,59 @@ def _check(
         raise ValueError(f"chunk {chunk} must be at least (1, 1)")
 
 
-def _round_up(count: int, multiple: int) -> int:
-    return -(-count // multiple) * multiple
+def _power_of_two(count: int) -> int:
+    return 1 << (count - 1).bit_length()
 
 
 def _padded(x: AnyArray, multiple: int) -> Float[Array, "row dim"]:
-    x = jnp.asarray(x, jnp.float32)
-    return jnp.pad(x, ((0, _round_up(len(x), multiple) - len(x)), (0, 0)))
+    # To a power of two or whole chunks, so that few programs are compiled; on the host where the
+    # array is there, since padding on the device is itself a program a size.
+    pad = jnp.pad if isinstance(x, jax.Array) else np.pad
+    return jnp.asarray(pad(x, ((0, -len(x) % multiple), (0, 0))), jnp.float32)
 
 
 @partial(jax.jit, static_argnames=("unit", "dtype"))
-def _prepare(x: Float[Array, "row dim"], unit: bool, dtype: jnp.dtype) -> Float[Array, "row dim"]:
+def _prepare(
+    x: Float[Array, "row dim"], unit: bool, dtype: jnp.dtype
+) -> tuple[Float[Array, "row dim"], Bool[Array, ""]]:
+    """Returns the rows as they are multiplied, and whether all values are finite."""
+    sound = jnp.isfinite(x).all()
     if unit:
         # Scaled by the largest entry first: squares of 1e-30 vanish in float32.
         largest = jnp.max(jnp.abs(x), axis=1, keepdims=True)
         x = x / jnp.where(largest > 0, largest, 1.0)
         norm = jnp.linalg.norm(x, axis=1, keepdims=True)
         x = x / jnp.where(norm > 0, norm, 1.0)
-    return x.astype(dtype)
+    return x.astype(dtype), sound
 
 
 @partial(jax.jit, static_argnames="k")
 def _search(
-    queries: Float[Array, "query dim"], index: Float[Array, "chunk column dim"], real: int | Int[Array, ""], k: int
+    queries: Float[Array, "block row dim"],
+    candidates: Float[Array, "chunk column dim"],
+    real: int | Int[Array, ""],
+    k: int,
 ) -> tuple[Float[Array, "query k"], Int[Array, "query k"]]:
-    columns = index.shape[1]
+    """Searches every chunk of candidates for one block of queries after another."""
+    columns = candidates.shape[1]
+    numbers = jnp.arange(len(candidates), dtype=jnp.int32)
 
-    def step(best: tuple[Array, Array], numbered: tuple[Array, Array]) -> tuple[tuple[Array, Array], None]:
-        number, candidates = numbered
-        scores = jnp.matmul(
-            queries, candidates.T, precision=jax.lax.Precision.HIGHEST, preferred_element_type=jnp.float32
-        )
-        ids = number * columns + jnp.arange(columns, dtype=jnp.int32)
-        scores = jnp.where(ids[None, :] < real, scores, -jnp.inf)
-        top, where = _top(scores, k)
-        # Carried ones stand first, so that top_k, which is stable, keeps the lower index.
-        pool_scores = jnp.concatenate([best[0], top], axis=1)
-        pool_ids = jnp.concatenate([best[1], ids[where]], axis=1)
-        top, where = _top(pool_scores, k)
-        return (top, jnp.take_along_axis(pool_ids, where, axis=1)), None
+    def search(block: Array) -> tuple[Array, Array]:
+        def step(best: tuple[Array, Array], numbered: tuple[Array, Array]) -> tuple[tuple[Array, Array], None]:
+            number, chunk = numbered
+            scores = jnp.matmul(block, chunk.T, precision=jax.lax.Precision.HIGHEST, preferred_element_type=jnp.float32)
+            ids = number * columns + jnp.arange(columns, dtype=jnp.int32)
+            top, where = _top(jnp.where(ids[None, :] < real, scores, -jnp.inf), k)
+            # Carried ones stand first, so that top_k, which is stable, keeps the lower index.
+            pool = jnp.concatenate([best[0], top], axis=1), jnp.concatenate([best[1], ids[where]], axis=1)
+            top, where = _top(pool[0], k)
+            return (top, jnp.take_along_axis(pool[1], where, axis=1)), None
 
-    start = (
-        jnp.full((len(queries), k), -jnp.inf, jnp.float32),
-        jnp.full((len(queries), k), real, jnp.int32),
-    )
-    numbers = jnp.arange(len(index), dtype=jnp.int32)
-    return jax.lax.scan(step, start, (numbers, index))[0]
+        start = jnp.full((len(block), k), -jnp.inf, jnp.float32), jnp.full((len(block), k), real, jnp.int32)
+        return jax.lax.scan(step, start, (numbers, candidates))[0]
+
+    scores, indices = jax.lax.map(search, queries)
+    return scores.reshape(-1, k), indices.reshape(-1, k)
 
 
 def _top(scores: Float[Array, "query column"], k: int) -> tuple[Float[Array, "query k"], Int[Array, "query k"]]:

@@ -11,27 +11,43 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Literal
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
 
-from lsar_jax.encoders.transformer import Transformer
 from lsar_jax.mesh import replicated, split
 from lsar_jax.pooling import POOLINGS
-from lsar_jax.shapes import Layers, Lengths, TokenIds
+from lsar_jax.shapes import Hidden, Lengths, PooledLayers, TokenIds
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.tokenization import BatchSizes, Slot, Tokenizer, check_sentences, plan
 from lsar_jax.transforms.base import Step, Transform, affine
 
-__all__ = ["EncodeReport", "SentenceEncoder"]
+__all__ = ["EncodeReport", "Encoder", "SentenceEncoder"]
 
 _log = logging.getLogger("lsar_jax")
 _IN_FLIGHT = 4
+
+
+@runtime_checkable
+class Encoder(Protocol):
+    """What a Flax module must have to be a ``SentenceEncoder``'s model.
+
+    Attributes:
+      dim: width of a hidden state.
+      dtype: compute dtype.
+    """
+
+    dim: int
+    dtype: Any
+
+    def hidden_states(self, ids: TokenIds, lengths: Lengths) -> Iterator[Hidden]:
+        """Yields layer 0, then the output of each block."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -62,13 +78,16 @@ class SentenceEncoder:
     """An encoder on its devices; made by ``load_encoder``.
 
     Attributes:
+      model: a Flax module, replicated over ``mesh``.
+      tokenizer: of the checkpoint.
       spec: names the embeddings that ``encode`` returns.
+      mesh: the devices, one axis ``data``.
       transform: applied to them on the device, or None.
     """
 
     def __init__(
         self,
-        model: Transformer,
+        model: Encoder,
         tokenizer: Tokenizer,
         spec: EncoderSpec,
         mesh: Mesh,
@@ -88,7 +107,7 @@ class SentenceEncoder:
     @property
     def dim(self) -> int:
         """The width of an embedding."""
-        return self.model.config.hidden
+        return self.model.dim
 
     def encode(
         self,
@@ -149,7 +168,10 @@ class SentenceEncoder:
         show_progress: bool = False,
         output: Literal["numpy", "jax"] = "numpy",
     ) -> tuple[np.ndarray | jax.Array, EncodeReport]:
-        """As ``encode``, and says what was done: tokens, padding, cut sentences, seconds."""
+        """As ``encode``, with what was done: tokens, padding, sentences that were cut, seconds.
+
+        Nothing is logged; ``report.truncated`` says how many sentences were cut.
+        """
         started = time.perf_counter()
         one = isinstance(sentences, str)
         texts = [sentences] if isinstance(sentences, str) else list(sentences)
@@ -210,12 +232,15 @@ class SentenceEncoder:
           ValueError: the transform was fitted on another encoder, layer or pooling, or on
             vectors of another width.
         """
-        if transform.source is not None and not transform.source.same_space(self.spec):
+        raw = replace(self.spec, transform="")
+        applied = self.transform.name if self.transform else ""
+        if not transform.fits_after(raw, applied):
             raise ValueError(f"the transform was fitted on {transform.source}, this encoder is {self.spec}")
         if transform.dim != self.dim:
             raise ValueError(f"the transform takes width {transform.dim}, this encoder makes {self.dim}")
         chained = transform if self.transform is None else self.transform.then(transform)
-        return SentenceEncoder(self.model, self.tokenizer, self.spec, self.mesh, chained)
+        spec = replace(raw, transform=chained.name)
+        return SentenceEncoder(self.model, self.tokenizer, spec, self.mesh, chained)
 
     def _check_layers(self, layers: Sequence[int] | None) -> tuple[int, ...]:
         wanted = (self.spec.layer,) if layers is None else tuple(layers)
@@ -267,7 +292,7 @@ class SentenceEncoder:
 
 
 def _forward(
-    model: Transformer,
+    model: Encoder,
     steps: tuple[Step, ...],
     ids: TokenIds,
     lengths: Lengths,
@@ -276,10 +301,10 @@ def _forward(
     layers: tuple[int, ...],
     pooling: str,
     normalize: bool,
-) -> Layers:
+) -> PooledLayers:
     pooled: dict[int, jax.Array] = {}
     # A float32 product is three bfloat16 passes on TPU and TF32 on GPU unless it is asked for.
-    precision = "float32" if model.embeddings.dtype == jnp.float32 else None
+    precision = "float32" if model.dtype == jnp.float32 else None
     with jax.default_matmul_precision(precision):
         for layer, hidden in enumerate(model.hidden_states(ids, lengths)):
             if layer in layers:
@@ -320,13 +345,14 @@ def _to_numpy(slots: Iterable[Slot], run: Callable[[Slot], jax.Array], shape: tu
 
 
 def _to_device(slots: Iterable[Slot], run: Callable[[Slot], jax.Array], shape: tuple[int, ...]) -> jax.Array:
-    parts, order = [], []
+    parts, places, rows = [], np.empty(shape[1], np.int64), 0
     for slot in slots:
-        parts.append(run(slot)[:, : len(slot.sentences)])
-        order.append(slot.sentences)
+        parts.append(run(slot))
+        places[slot.sentences] = rows + np.arange(len(slot.sentences))
+        rows += slot.rows
     if not parts:
         return jnp.zeros(shape, jnp.float32)
-    return jnp.concatenate(parts, axis=1)[:, np.argsort(np.concatenate(order))]
+    return jnp.concatenate(parts, axis=1)[:, places]
 
 
 def _tracked(slots: list[Slot], sentences: int, show: bool) -> Iterator[Slot]:

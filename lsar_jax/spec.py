@@ -15,6 +15,7 @@ class EncoderSpec:
       layer: 0 is the embedding output, k the output of block k.
       pooling: ``mean``, ``cls`` or ``max``.
       dtype: the compute dtype of the blocks.
+      transform: what was applied after pooling; empty for raw embeddings.
     """
 
     id: str
@@ -22,16 +23,15 @@ class EncoderSpec:
     layer: int
     pooling: str
     dtype: str
+    transform: str = ""
 
     def same_space(self, other: "EncoderSpec") -> bool:
-        """Whether vectors of both may be mixed: all but the compute dtype agrees."""
-        return (self.id, self.revision, self.layer, self.pooling) == (
-            other.id,
-            other.revision,
-            other.layer,
-            other.pooling,
-        )
+        """Whether vectors of both may be mixed: all but the folder's name and the compute dtype agree."""
+        return self._space() == other._space()
 
     def to_dict(self) -> dict[str, str | int]:
         """Returns the fields, for JSON."""
         return asdict(self)
+
+    def _space(self) -> tuple[str, int, str, str]:
+        return self.revision, self.layer, self.pooling, self.transform

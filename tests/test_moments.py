@@ -23,43 +23,43 @@ def correlated(rng, n, dim=24):
 def test_equals_float64(rng, n):
     x = correlated(rng, n)
     mean, second = reference(x)
-    moments = Moments.from_embeddings(x, second=True)
+    moments = Moments.from_embeddings(x, second_moment=True)
     assert moments.count == n
     np.testing.assert_allclose(moments.mean, mean, rtol=0, atol=2e-6)
-    np.testing.assert_allclose(moments.second, second, rtol=0, atol=2e-6 * max(1, np.abs(second).max()))
-    assert Moments.from_embeddings(x).second is None
+    np.testing.assert_allclose(moments.scatter, second, rtol=0, atol=2e-6 * max(1, np.abs(second).max()))
+    assert Moments.from_embeddings(x).scatter is None
 
 
 def test_precise_sums_in_float64(rng):
     x = correlated(rng, 9000)
     mean, second = reference(x)
-    moments = Moments.from_embeddings(x, second=True, precise=True)
+    moments = Moments.from_embeddings(x, second_moment=True, precise=True)
     np.testing.assert_allclose(moments.mean, mean, rtol=1e-13)
-    np.testing.assert_allclose(moments.second, second, rtol=1e-10, atol=1e-8)
+    np.testing.assert_allclose(moments.scatter, second, rtol=1e-10, atol=1e-8)
 
 
 def test_a_large_offset_costs_no_digits(rng):
     x = (rng.standard_normal((30_000, 8)) + 2.0**13).astype(np.float32)
     mean, second = reference(x)
-    moments = Moments.from_embeddings(x, second=True)
+    moments = Moments.from_embeddings(x, second_moment=True)
     np.testing.assert_allclose(moments.mean - 2**13, mean - 2**13, rtol=0, atol=1e-3)
-    np.testing.assert_allclose(moments.second, second, rtol=0, atol=1e-4 * len(x))
+    np.testing.assert_allclose(moments.scatter, second, rtol=0, atol=1e-4 * len(x))
 
 
 def test_streaming_and_merging_equal_one_pass(rng):
     x = correlated(rng, 1000)
-    whole = Moments.from_embeddings(x, second=True)
-    streamed = Moments.from_embeddings(x[:3], second=True)
+    whole = Moments.from_embeddings(x, second_moment=True)
+    streamed = Moments.from_embeddings(x[:3], second_moment=True)
     before = streamed.mean.copy()
     for part in np.split(x[3:], [1, 100, 600]):
         grown = streamed.update(part)
         assert grown.count == streamed.count + len(part)
         streamed = grown
-    halves = [Moments.from_embeddings(part, second=True) for part in (x[:700], x[700:])]
+    halves = [Moments.from_embeddings(part, second_moment=True) for part in (x[:700], x[700:])]
     for other in (streamed, halves[0].merge(halves[1]), halves[1].merge(halves[0])):
         assert other.count == 1000
         np.testing.assert_allclose(other.mean, whole.mean, atol=1e-6)
-        np.testing.assert_allclose(other.second, whole.second, atol=1e-5 * np.abs(whole.second).max())
+        np.testing.assert_allclose(other.scatter, whole.scatter, atol=1e-5 * np.abs(whole.scatter).max())
     np.testing.assert_array_equal(Moments.from_embeddings(x[:3]).mean, before)
 
 
@@ -70,18 +70,18 @@ def test_counts_past_32_bits():
     both = up.merge(down)
     assert both.count == 2**34
     np.testing.assert_array_equal(both.mean, 0)
-    np.testing.assert_array_equal(both.second, np.full((2, 2), 2.0**34))
-    np.testing.assert_array_equal(both.uncentred(), np.ones((2, 2)))
+    np.testing.assert_array_equal(both.scatter, np.full((2, 2), 2.0**34))
+    np.testing.assert_array_equal(both.second_moment(), np.ones((2, 2)))
 
 
 def test_the_number_of_devices_does_not_matter(rng):
     x = correlated(rng, 4096)
-    alone = Moments.from_embeddings(x, second=True)
+    alone = Moments.from_embeddings(x, second_moment=True)
     for devices in (1, 4):
         mesh = data_mesh(jax.devices()[:devices])
-        split_up = Moments.from_embeddings(jax.device_put(x, split(mesh)), second=True)
+        split_up = Moments.from_embeddings(jax.device_put(x, split(mesh)), second_moment=True)
         np.testing.assert_allclose(split_up.mean, alone.mean, atol=1e-6)
-        np.testing.assert_allclose(split_up.second, alone.second, atol=1e-6 * np.abs(alone.second).max())
+        np.testing.assert_allclose(split_up.scatter, alone.scatter, atol=1e-6 * np.abs(alone.scatter).max())
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float64"])
@@ -112,10 +112,10 @@ def test_what_cannot_be_merged(rng):
     x = correlated(rng, 5)
     with pytest.raises(ValueError, match="width 24 and 3 cannot be merged"):
         Moments.from_embeddings(x).merge(Moments.from_embeddings(x[:, :3]))
-    with pytest.raises(ValueError, match="use second=True for both"):
-        Moments.from_embeddings(x).merge(Moments.from_embeddings(x, second=True))
-    with pytest.raises(ValueError, match=r"use Moments.from_embeddings\(x, second=True\)"):
-        Moments.from_embeddings(x).uncentred()
+    with pytest.raises(ValueError, match="use second_moment=True for both"):
+        Moments.from_embeddings(x).merge(Moments.from_embeddings(x, second_moment=True))
+    with pytest.raises(ValueError, match=r"use Moments.from_embeddings\(x, second_moment=True\)"):
+        Moments.from_embeddings(x).second_moment()
 
 
 def test_by_language(rng, unchecked):
@@ -124,7 +124,7 @@ def test_by_language(rng, unchecked):
     with pytest.raises(ValueError, match=r"1 languages are given \(zho\); at least 2 are needed"):
         moments_by_language({"zho": x["zho"]}, least=2)
     with pytest.raises(ValueError, match="de: the second moment was not kept"):
-        moments_by_language(x, least=2, second=True)
+        moments_by_language(x, least=2, second_moment=True)
     with pytest.raises(ValueError, match="differ in width: {'de': 24, 'zh': 3}"):
         moments_by_language(x | {"zho": x["zho"][:, :3]}, least=2)
     with pytest.raises(ValueError, match="'klingon' is not a language code"):

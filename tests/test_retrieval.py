@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from lsar_jax.retrieval import nearest
+from tests.compilations import count_compilations
 
 
 def brute_force(queries, candidates, k, metric):
@@ -80,3 +81,13 @@ def test_refusals(unchecked, arguments, message):
     defaults = {"queries": np.ones((2, 2), np.float32), "candidates": np.ones((3, 2), np.float32)}
     with pytest.raises(ValueError, match=message):
         nearest(**defaults | arguments)
+
+
+def test_few_programs_for_many_sizes(rng):
+    x = rng.standard_normal((1000, 8)).astype(np.float32)
+    nearest(x[:1000], x[:1000], 2)
+    with count_compilations() as compiled:
+        for n in range(600, 1000, 10):
+            nearest(x[:n], x[: n + 1], 2)
+    # The search itself is one program; what is left is the cut of two results to n rows.
+    assert len(compiled) <= 2 * 40

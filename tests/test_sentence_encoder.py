@@ -3,13 +3,13 @@
 import logging
 
 import jax
-import jax.monitoring
 import numpy as np
 import pytest
 
 import lsar_jax as lj
 from lsar_jax.mesh import data_mesh
 from lsar_jax.tokenization import WIDTHS, BatchSizes
+from tests.compilations import count_compilations
 
 LETTERS = np.array(list("abcdefghij "))
 
@@ -86,17 +86,10 @@ def test_layers_come_from_one_pass(tiny, tiny_folder, corpus):
 
 
 def test_programs_are_at_most_two_a_width(tiny_folder, corpus):
-    compiled = []
-
-    def listen(event, duration, **kwargs):
-        if event.endswith("backend_compile_duration"):
-            compiled.append(event)
-
     encoder = lj.load_encoder(str(tiny_folder), mesh=data_mesh(jax.devices()[:1]))
     widths = [width for width in WIDTHS if width < 40] + [40]
     assert encoder.warm_up() == len(encoder._batch_sizes().shapes(40)) <= 2 * len(widths)
-    jax.monitoring.register_event_duration_secs_listener(listen)
-    try:
+    with count_compilations() as compiled:
         encoder.encode(corpus)
         encoder.encode(corpus * 7)
         for text in corpus[:20]:
@@ -104,8 +97,6 @@ def test_programs_are_at_most_two_a_width(tiny_folder, corpus):
         assert compiled == []
         encoder.encode(corpus, layers=(1,))
         assert compiled
-    finally:
-        jax.monitoring.clear_event_listeners()
 
 
 def test_output_on_the_device(tiny, corpus):
@@ -204,11 +195,22 @@ def test_transform_on_the_device_equals_the_transform_after(tiny, corpus, by_lan
     np.testing.assert_allclose(
         encoder.encode(corpus, language="zh"), np.asarray(chain(tiny.encode(corpus), "zh")), atol=1e-5
     )
+    assert encoder.spec.transform == "center() then lsar(rank=2)"
     twice = tiny.with_transform(chain.__class__(chain.steps[:1], chain.fits[:1], source)).with_transform(
         chain.__class__(chain.steps[1:], chain.fits[1:], source)
     )
     np.testing.assert_array_equal(twice.encode(corpus, language="zh"), encoder.encode(corpus, language="zh"))
     assert encoder.warm_up() > 0
+
+
+def test_what_was_fitted_on_transformed_vectors_stays_there(tiny, by_language):
+    lsar = lj.transforms.fit_lsar(by_language, source=tiny.spec)
+    moved = tiny.with_transform(lsar)
+    second = lj.transforms.fit_center(by_language, source=moved.spec)
+    assert moved.with_transform(second).spec.transform == "lsar(rank=2) then center()"
+    assert lsar.then(second).name == "lsar(rank=2) then center()"
+    with pytest.raises(ValueError, match="was fitted on"):
+        tiny.with_transform(second)
 
 
 def test_transform_of_another_encoder_is_refused(tiny, tiny_folder, by_language):

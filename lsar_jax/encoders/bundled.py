@@ -205,7 +205,7 @@ def _shapes(config: TransformerConfig) -> dict[str, tuple[int, ...]]:
         "emb.pos": (config.positions, hidden),
         "emb.type": (config.token_types, hidden),
     }
-    for block in range(config.layers):
+    for block in range(config.blocks):
         shapes |= {f"l{block}.{name}.w": (hidden, hidden) for name in ("q", "k", "v", "ao")}
         shapes |= {f"l{block}.fi.w": (wide, hidden), f"l{block}.fo.w": (hidden, wide)}
     return shapes

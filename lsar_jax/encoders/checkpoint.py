@@ -9,12 +9,11 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import jax.numpy as jnp
 import numpy as np
 from flax import nnx
 
@@ -85,18 +84,18 @@ class Checkpoint:
     pipeline: str = ""
 
 
-def fill_transformer(checkpoint: Checkpoint, *, layers: int, dtype: Any) -> Transformer:
-    """Returns the module with ``layers`` blocks, its weights read from ``checkpoint``.
+def fill_transformer(checkpoint: Checkpoint, *, blocks: int, dtype: Any) -> Transformer:
+    """Returns the module with the first ``blocks`` blocks, its weights read from ``checkpoint``.
 
     Args:
-      checkpoint: blocks past ``layers`` are neither read nor built.
-      layers: number of blocks.
-      dtype: compute dtype; parameters are float32.
+      checkpoint: later blocks are neither read nor built.
+      blocks: how many.
+      dtype: compute dtype; parameters are float32, in host memory.
 
     Raises:
       ValueError: missing, unexpected or mis-shaped tensors, all of them.
     """
-    config = TransformerConfig(**{**vars(checkpoint.config), "layers": layers})
+    config = replace(checkpoint.config, blocks=blocks)
     abstract = nnx.eval_shape(lambda: Transformer(config, dtype=dtype, rngs=nnx.Rngs(0)))
     graph, state = nnx.split(abstract)
     leaves = [(path, ".".join(map(str, path)), leaf) for path, leaf in nnx.to_flat_state(state)]
@@ -135,7 +134,8 @@ def resolve(name_or_path: str, revision: str | None) -> tuple[Path, str, str | N
     kept by ``huggingface_hub``; with ``HF_HUB_OFFLINE=1`` only what is kept is used.
 
     Raises:
-      FileNotFoundError: neither a folder nor a Hub id that can be had.
+      FileNotFoundError: neither a folder nor a Hub id that can be downloaded.
+      ValueError: a revision of a folder.
     """
     folder = Path(name_or_path)
     if folder.is_dir():
@@ -152,7 +152,7 @@ def resolve(name_or_path: str, revision: str | None) -> tuple[Path, str, str | N
         local = Path(snapshot_download(name_or_path, revision=revision, allow_patterns=wanted))
     except Exception as error:  # the Hub client raises a dozen kinds, network ones included
         raise FileNotFoundError(
-            f"{name_or_path!r} is not a folder and cannot be had from the Hugging Face Hub "
+            f"{name_or_path!r} is not a folder and cannot be downloaded from the Hugging Face Hub "
             f"({type(error).__name__}: {str(error).strip().splitlines()[0]}). Where the Hub can be "
             f"reached, run `hf download {name_or_path}` and pass the folder that it prints"
         ) from error
@@ -163,7 +163,7 @@ def resolve(name_or_path: str, revision: str | None) -> tuple[Path, str, str | N
 def _check(checkpoint: Checkpoint, shapes: Mapping[str, tuple[int, ...]]) -> None:
     expected = {_key(checkpoint, name): _stored_shape(name, shape) for name, shape in shapes.items()}
     every = {
-        template.format(block) for template in checkpoint.keys.values() for block in range(checkpoint.config.layers)
+        template.format(block) for template in checkpoint.keys.values() for block in range(checkpoint.config.blocks)
     }
     problems = [f"missing: {key}" for key in expected if key not in checkpoint.tensors]
     problems += [f"unexpected: {key}" for key in checkpoint.tensors if key not in every]
@@ -188,12 +188,12 @@ def _stored_shape(name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
     return shape[::-1] if name.endswith(".kernel") else shape
 
 
-def _read(checkpoint: Checkpoint, name: str) -> jnp.ndarray:
-    value = checkpoint.tensors[_key(checkpoint, name)].read()
-    return jnp.asarray(value.T if name.endswith(".kernel") else value, jnp.float32)
+def _read(checkpoint: Checkpoint, name: str) -> np.ndarray:
+    value = checkpoint.tensors[_key(checkpoint, name)].read().astype(np.float32, copy=False)
+    return value.T if name.endswith(".kernel") else value
 
 
-def _read_json(path: Path) -> dict[str, Any]:
+def _read_json(path: Path) -> Any:
     if not path.is_file():
         raise FileNotFoundError(f"there is no {path.name} in {path.parent}")
     try:
@@ -247,7 +247,7 @@ def _bert_config(config: Mapping[str, Any], folder: Path) -> TransformerConfig:
     names = {
         "vocabulary": "vocab_size",
         "hidden": "hidden_size",
-        "layers": "num_hidden_layers",
+        "blocks": "num_hidden_layers",
         "heads": "num_attention_heads",
         "intermediate": "intermediate_size",
         "positions": "max_position_embeddings",
@@ -267,14 +267,16 @@ def _own_pooling(folder: Path) -> tuple[str | None, str]:
     """Reads what a sentence-transformers folder does after the blocks; plain BERT has a mean."""
     if not (folder / "modules.json").is_file():
         return "mean", ""
-    modules = [(m["type"].rsplit(".", 1)[-1], m["path"]) for m in json.loads((folder / "modules.json").read_text())]
+    modules = [(m["type"].rsplit(".", 1)[-1], m["path"]) for m in _read_json(folder / "modules.json")]
     pipeline = " -> ".join(kind for kind, _ in modules)
     if [kind for kind, _ in modules] != ["Transformer", "Pooling"]:
         return None, pipeline
     pooling = _read_json(folder / modules[1][1] / "config.json")
-    modes = [mode for mode, on in pooling.items() if mode.startswith("pooling_mode_") and on]
-    known = {"pooling_mode_mean_tokens": "mean", "pooling_mode_cls_token": "cls", "pooling_mode_max_tokens": "max"}
-    return (known.get(modes[0]) if len(modes) == 1 else None), f"{pipeline} ({', '.join(modes)})"
+    # Since version 6 sentence-transformers writes the mode's name, before it wrote a flag a mode.
+    modes = [mode.removeprefix("pooling_mode_") for mode, on in pooling.items() if "pooling_mode_" in mode and on]
+    modes = [pooling["pooling_mode"]] if "pooling_mode" in pooling else modes
+    known = {"mean": "mean", "mean_tokens": "mean", "cls": "cls", "cls_token": "cls", "max": "max", "max_tokens": "max"}
+    return (known.get(modes[0]) if len(modes) == 1 else None), f"{pipeline} ({', '.join(map(str, modes))})"
 
 
 def _read_tokenizer(folder: Path, config: TransformerConfig) -> Tokenizer:

@@ -33,13 +33,13 @@ ACTIVATIONS = {
 class TransformerConfig:
     """Sizes of one encoder.
 
-    ``layers`` is the number of blocks that are built, which may be fewer than the
-    checkpoint has. ``positions`` is the longest sequence, special tokens included.
+    ``blocks`` is how many are built, which may be fewer than the checkpoint has;
+    ``positions`` is the longest sequence, special tokens included.
     """
 
     vocabulary: int
     hidden: int
-    layers: int
+    blocks: int
     heads: int
     intermediate: int
     positions: int
@@ -51,8 +51,8 @@ class TransformerConfig:
         for name in ("vocabulary", "hidden", "heads", "intermediate", "positions", "token_types"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}; it must be at least 1")
-        if self.layers < 0:
-            raise ValueError(f"layers is {self.layers}; it must be at least 0")
+        if self.blocks < 0:
+            raise ValueError(f"blocks is {self.blocks}; it must be at least 0")
         if self.hidden % self.heads:
             raise ValueError(f"hidden size {self.hidden} is not divisible by {self.heads} heads")
         if self.activation not in ACTIVATIONS:
@@ -64,8 +64,10 @@ class Transformer(nnx.Module):
 
     def __init__(self, config: TransformerConfig, *, dtype: jnp.dtype, rngs: nnx.Rngs) -> None:
         self.config = config
+        self.dim = config.hidden
+        self.dtype = dtype
         self.embeddings = TokenEmbeddings(config, dtype=dtype, rngs=rngs)
-        self.blocks = nnx.List([Block(config, dtype=dtype, rngs=rngs) for _ in range(config.layers)])
+        self.blocks = nnx.List([Block(config, dtype=dtype, rngs=rngs) for _ in range(config.blocks)])
 
     def hidden_states(self, ids: TokenIds, lengths: Lengths) -> Iterator[Hidden]:
         """Yields layer 0 (the embedding output), then the output of block 1, 2, ...

@@ -8,7 +8,7 @@ embeddings that they were fitted on; it can be applied, chained, saved and expor
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,9 +23,12 @@ from lsar_jax.moments import Moments
 from lsar_jax.shapes import AnyArray, Embeddings, LanguageIds
 from lsar_jax.spec import EncoderSpec
 
-__all__ = ["Fit", "Step", "Transform", "affine", "counts", "fix_signs"]
+__all__ = ["Fit", "Step", "Transform", "affine", "fix_signs"]
 
 FORMAT = "lsar_jax.transform.v1"
+
+# Axes of each part after [dim] or [language, dim].
+_TRAILING_AXES = {"shift": 0, "basis": 1}
 
 
 class Step(NamedTuple):
@@ -58,13 +61,26 @@ class Fit:
     fitted_on: tuple[tuple[str, int], ...]
     parameters: tuple[tuple[str, int | float | str], ...] = ()
 
+    @classmethod
+    def of(
+        cls, method: str, moments: Mapping[str, Moments], *, by_language: bool, **parameters: int | float | str
+    ) -> "Fit":
+        """Returns the record of a fit on ``moments``."""
+        return cls(
+            method=method,
+            dim=next(iter(moments.values())).dim,
+            languages=tuple(moments) if by_language else (),
+            fitted_on=tuple((code, m.count) for code, m in moments.items()),
+            parameters=tuple(parameters.items()),
+        )
+
     def __str__(self) -> str:
         arguments = ", ".join(f"{name}={value}" for name, value in self.parameters)
         return f"{self.method}({arguments})"
 
 
 @partial(jax.tree_util.register_dataclass, data_fields=["steps"], meta_fields=["fits", "source"])
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Transform:
     """A fitted transform: ``y = transform(x)`` or ``transform(x, language)``.
 
@@ -84,6 +100,11 @@ class Transform:
         return self.fits[0].dim
 
     @property
+    def name(self) -> str:
+        """The methods with their arguments, first to last."""
+        return " then ".join(map(str, self.fits))
+
+    @property
     def languages(self) -> tuple[str, ...] | None:
         """The languages that it can be applied to; None if it is the same for all."""
         by_language = [set(fit.languages) for fit in self.fits if fit.languages]
@@ -97,8 +118,8 @@ class Transform:
           language: a code for all rows, or a code for each; not needed by a shared transform.
 
         Raises:
-          ValueError: another width, a language that is missing or unknown, or as many codes
-            as there are no rows.
+          ValueError: another width, a language that is missing or unknown, or a number of codes
+            that is not the number of rows.
         """
         if np.ndim(x) != 2 or np.shape(x)[1] != self.dim:
             raise ValueError(f"embeddings have shape {np.shape(x)}, the transform takes [n, {self.dim}]")
@@ -123,12 +144,23 @@ class Transform:
         return tuple(_language_ids(fit, language) for fit in self.fits)
 
     def then(self, other: "Transform") -> "Transform":
-        """Returns the transform that applies this one first and ``other`` to its result."""
+        """Returns the transform that applies this one first and ``other`` to its result.
+
+        ``other`` may have been fitted on the same embeddings or on what this one makes of them.
+
+        Raises:
+          ValueError: another width, or a fit on other embeddings.
+        """
         if other.dim != self.dim:
             raise ValueError(f"widths differ: {self.dim}, then {other.dim}")
-        if self.source and other.source and self.source != other.source:
+        if self.source and other.source and not other.fits_after(self.source, self.name):
             raise ValueError(f"fitted on different embeddings: {self.source}, then {other.source}")
         return Transform(self.steps + other.steps, self.fits + other.fits, self.source or other.source)
+
+    def fits_after(self, spec: EncoderSpec, applied: str) -> bool:
+        """Whether it was fitted on the embeddings ``spec`` names, or on those after ``applied``."""
+        made = replace(spec, transform=" then ".join(filter(None, (spec.transform, applied))))
+        return self.source is None or self.source.same_space(spec) or self.source.same_space(made)
 
     def as_affine(self, language: str | None = None) -> tuple[Float[np.ndarray, "dim dim"], Float[np.ndarray, " dim"]]:
         """Returns A and b, float64, with ``y = x A^T + b``: for numpy and vector databases.
@@ -139,17 +171,15 @@ class Transform:
         Raises:
           ValueError: a language is needed and missing, or unknown.
         """
-        matrix, offset = np.eye(self.dim), np.zeros(self.dim)
-        for step, which in zip(self.steps, self.language_ids(language), strict=True):
-            if which.ndim:
-                raise ValueError("as_affine takes one language; the map of each row is another")
-            shift, basis = (_row(part, single, which) for part, single in zip(step, (1, 2), strict=True))
-            if shift is not None:
-                offset = offset - shift
-            if basis is not None:
-                matrix = matrix - basis @ (basis.T @ matrix)
-                offset = offset - basis @ (basis.T @ offset)
-        return matrix, offset
+        ids = self.language_ids(language)
+        if any(which.ndim for which in ids):
+            raise ValueError("as_affine takes one language; the map of each row is another")
+        # The same code as __call__, on zero and the unit vectors: what is exported is what is applied.
+        with jax.enable_x64(True):
+            steps = jax.tree.map(lambda part: jnp.asarray(part, jnp.float64), self.steps)
+            probes = jnp.asarray(np.concatenate([np.zeros((1, self.dim)), np.eye(self.dim)]))
+            moved = np.asarray(_apply(steps, probes, ids))
+        return (moved[1:] - moved[0]).T, moved[0]
 
     def save(self, path: str | Path) -> None:
         """Writes one safetensors file: the arrays, and how they were made in its metadata."""
@@ -192,9 +222,8 @@ class Transform:
         return cls(steps, fits, source)
 
     def __repr__(self) -> str:
-        chain = " then ".join(map(str, self.fits))
         scope = "shared" if self.languages is None else f"{len(self.languages)} languages"
-        return f"Transform({chain}; dim {self.dim}, {scope})"
+        return f"Transform({self.name}; dim {self.dim}, {scope})"
 
 
 def affine(step: Step, x: Float[Array, "vector dim"], language: LanguageIds) -> Float[Array, "vector dim"]:
@@ -224,11 +253,6 @@ def affine(step: Step, x: Float[Array, "vector dim"], language: LanguageIds) -> 
     return x - product("vr,dr->vd", product("vd,dr->vr", x, basis), basis)
 
 
-def counts(moments: Mapping[str, Moments]) -> tuple[tuple[str, int], ...]:
-    """Returns the sentences of each language, for ``Fit.fitted_on``."""
-    return tuple((code, m.count) for code, m in moments.items())
-
-
 def fix_signs(basis: Float[AnyArray, "dim rank"]) -> Float[Array, "dim rank"]:
     """Returns the columns with their largest entry positive: one basis on every backend."""
     largest = jnp.argmax(jnp.abs(basis), axis=0, keepdims=True)
@@ -254,13 +278,6 @@ def _language_ids(fit: Fit, language: str | Sequence[str] | None) -> np.ndarray:
     codes = [language] if isinstance(language, str) else list(language)
     rows = {code: row[check_known(code, fit.languages, str(fit))] for code in set(codes)}
     return np.array(rows[language] if isinstance(language, str) else [rows[code] for code in codes], np.int32)
-
-
-def _row(part: AnyArray | None, single: int, which: np.ndarray) -> np.ndarray | None:
-    if part is None:
-        return None
-    table = np.asarray(part, np.float64)
-    return table if table.ndim == single else table[which]
 
 
 def _open(path: Path) -> tuple[dict[str, Array], dict[str, str]]:
@@ -290,11 +307,12 @@ def _fit_from_json(fit: dict[str, Any]) -> Fit:
 
 
 def _check_shapes(step: Step, fit: Fit, path: str | Path) -> None:
-    table = (len(fit.languages),) if fit.languages else ()
-    shapes = {name: part.shape for name, part in step._asdict().items() if part is not None}
-    wanted = (*table, fit.dim)
-    for name, shape in shapes.items():
-        if (shape if name == "shift" else shape[:-1]) != wanted:
-            raise ValueError(f"{fit} in {path}: {name} has shape {shape}, expected {wanted}")
-    if not shapes:
+    wanted = (len(fit.languages), fit.dim) if fit.languages else (fit.dim,)
+    parts = {name: part for name, part in step._asdict().items() if part is not None}
+    for name, part in parts.items():
+        trailing = _TRAILING_AXES[name]
+        if part.shape[: len(wanted)] != wanted or part.ndim != len(wanted) + trailing:
+            expected = [*wanted, *["rank"] * trailing]
+            raise ValueError(f"{fit} in {path}: {name} has shape {list(part.shape)}, expected {expected}")
+    if not parts:
         raise ValueError(f"{fit} in {path} has no arrays")

@@ -7,12 +7,11 @@ Representations", Findings of EMNLP 2020; a baseline of Xie et al. 2022.
 from collections.abc import Mapping
 
 import jax.numpy as jnp
-import numpy as np
 
-from lsar_jax.moments import Moments, moments_by_language
+from lsar_jax.moments import Moments, moments_by_language, stack_means
 from lsar_jax.shapes import Embeddings
 from lsar_jax.spec import EncoderSpec
-from lsar_jax.transforms.base import Fit, Step, Transform, counts
+from lsar_jax.transforms.base import Fit, Step, Transform
 
 __all__ = ["fit_center"]
 
@@ -26,7 +25,7 @@ def fit_center(
       x: from language to raw embeddings ``[n, dim]`` or to their moments; one language is
         enough.
       source: the encoder's spec, remembered and checked later.
-      precise: whether to sum in float64.
+      precise: whether to sum embeddings in float64; moments come summed.
 
     Returns:
       A transform that needs the language of each vector.
@@ -35,6 +34,5 @@ def fit_center(
       ValueError: bad arrays or language codes.
     """
     moments = moments_by_language(x, least=1, precise=precise)
-    means = np.stack([m.mean for m in moments.values()])
-    fit = Fit("center", means.shape[1], tuple(moments), counts(moments))
-    return Transform((Step(shift=jnp.asarray(means, jnp.float32)),), (fit,), source)
+    step = Step(shift=jnp.asarray(stack_means(moments), jnp.float32))
+    return Transform((step,), (Fit.of("center", moments, by_language=True),), source)

@@ -18,7 +18,7 @@ from jaxtyping import Array, Float
 from lsar_jax.moments import Moments, moments_by_language
 from lsar_jax.shapes import AnyArray, Embeddings
 from lsar_jax.spec import EncoderSpec
-from lsar_jax.transforms.base import Fit, Step, Transform, counts, fix_signs
+from lsar_jax.transforms.base import Fit, Step, Transform, fix_signs
 
 __all__ = ["fit_lir", "principal_directions"]
 
@@ -46,7 +46,7 @@ def fit_lir(
         one language is enough.
       components: directions removed per language; the papers use 1 to 20.
       source: the encoder's spec, remembered and checked later.
-      precise: whether to sum and decompose in float64.
+      precise: whether to sum embeddings and decompose in float64; moments come summed.
 
     Returns:
       A transform that needs the language of each vector.
@@ -55,16 +55,16 @@ def fit_lir(
       ValueError: bad arrays or codes, moments without a second, or more components than
         a language has sentences or dimensions.
     """
-    moments = moments_by_language(x, least=1, second=True, precise=precise)
+    moments = moments_by_language(x, least=1, second_moment=True, precise=precise)
     dim = next(iter(moments.values())).dim
     most, scarcest = min((min(m.count, dim), code) for code, m in moments.items())
     if not 1 <= components <= most:
         raise ValueError(f"components is {components}; {scarcest} spans at most {most}, and 1 is the least")
     with jax.enable_x64(precise):
         dtype = jnp.float64 if precise else jnp.float32
-        stacked = jnp.asarray(np.stack([m.uncentred() for m in moments.values()]), dtype)
+        stacked = jnp.asarray(np.stack([m.second_moment() for m in moments.values()]), dtype)
         basis = _directions(stacked, components).astype(jnp.float32)
-    fit = Fit("lir", dim, tuple(moments), counts(moments), (("components", components),))
+    fit = Fit.of("lir", moments, by_language=True, components=components)
     return Transform((Step(basis=basis),), (fit,), source)
 
 

@@ -16,10 +16,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from lsar_jax.moments import Moments, moments_by_language
+from lsar_jax.moments import Moments, moments_by_language, stack_means
 from lsar_jax.shapes import AnyArray, Embeddings
 from lsar_jax.spec import EncoderSpec
-from lsar_jax.transforms.base import Fit, Step, Transform, counts, fix_signs
+from lsar_jax.transforms.base import Fit, Step, Transform, fix_signs
 
 __all__ = ["fit_lsar", "language_subspace"]
 
@@ -55,7 +55,7 @@ def fit_lsar(
       rank: dimensions removed; by default one less than there are languages, with which all
         language means become equal.
       source: the encoder's spec, remembered and checked later.
-      precise: whether to sum and decompose in float64.
+      precise: whether to sum embeddings and decompose in float64; moments come summed.
 
     Returns:
       A transform that needs no language: it applies to unlabelled and unseen ones.
@@ -65,7 +65,7 @@ def fit_lsar(
         not have.
     """
     moments = moments_by_language(x, least=2, precise=precise)
-    means = np.stack([m.mean for m in moments.values()])
+    means = stack_means(moments)
     languages, dim = means.shape
     most = min(languages - 1, dim)
     kept = most if rank is None else rank
@@ -80,7 +80,7 @@ def fit_lsar(
     if kept > significant:
         # Directions of vanishing singular values are whatever the SVD's rounding makes them.
         raise ValueError(f"rank is {kept}, but the means of {', '.join(moments)} span {significant} dimensions")
-    fit = Fit("lsar", dim, (), counts(moments), (("rank", kept),))
+    fit = Fit.of("lsar", moments, by_language=False, rank=kept)
     return Transform((Step(basis=basis),), (fit,), source)
 
 

@@ -26,7 +26,7 @@ def test_widen_by_hand():
 
 def test_sizes_and_tensors(data):
     config, pieces, tensors = bundled.parse(data)
-    assert (config.hidden, config.layers, config.heads, config.vocabulary) == (384, 12, 12, 250_037)
+    assert (config.hidden, config.blocks, config.heads, config.vocabulary) == (384, 12, 12, 250_037)
     assert len(pieces.vocabulary) == 250_002
     assert tensors["emb.word"].shape == (250_037, 384)
     query = tensors["l11.q.w"].read()
@@ -65,7 +65,7 @@ def damage(data, at, value):
         (0, b"GGUF", "not an E5S1 file"),
         (4, b"\x02", "not an E5S1 file of version 1"),
         (8, b"\xff\xff\xff\x7f", "not divisible|leave the file|expected shape"),
-        (12, b"\xff\xff\xff\xff", "layers is -1"),
+        (12, b"\xff\xff\xff\xff", "blocks is -1"),
         (40, b"\x10", "not of 32 values"),
         (44, b"\xff\xff\xff\x7f", "leave the file"),
     ],

@@ -3,6 +3,7 @@
 import json
 import shutil
 
+import jax
 import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
@@ -141,7 +142,7 @@ def test_tokenizer_that_is_missing(folder):
 
 
 def test_a_name_that_cannot_be_had(tmp_path):
-    with pytest.raises(FileNotFoundError, match="cannot be had from the Hugging Face Hub"):
+    with pytest.raises(FileNotFoundError, match="cannot be downloaded from the Hugging Face Hub"):
         lj.load_encoder("nobody/no-such-encoder")
     with pytest.raises(FileNotFoundError, match="there is no folder"):
         lj.load_encoder(str(tmp_path / "nowhere"))
@@ -184,6 +185,7 @@ def test_a_tokenizer_of_word_pieces(folder):
         ({"pooling": "median"}, "pooling 'median' is not one of mean, cls, max"),
         ({"dtype": "float16"}, "dtype 'float16' is not one of"),
         ({"dtype": "fast"}, "dtype 'fast' is not one of float32, bfloat16"),
+        ({"mesh": jax.make_mesh((1,), ("rows",))}, "the mesh has axes .'rows',., expected"),
         ({"revision": "main"}, "revision 'main' is for Hub ids"),
     ],
 )
@@ -192,22 +194,25 @@ def test_arguments_that_are_refused(tiny_folder, arguments, message):
         lj.load_encoder(str(tiny_folder), **arguments)
 
 
-def write_modules(folder, kinds, mode="mean_tokens"):
+def write_modules(folder, kinds, pooling):
     modules = [{"type": f"sentence_transformers.models.{kind}", "path": f"{i}_{kind}"} for i, kind in enumerate(kinds)]
     (folder / "modules.json").write_text(json.dumps(modules))
     (folder / "1_Pooling").mkdir(exist_ok=True)
-    (folder / "1_Pooling" / "config.json").write_text(json.dumps({f"pooling_mode_{mode}": True}))
+    (folder / "1_Pooling" / "config.json").write_text(json.dumps(pooling))
 
 
-def test_pooling_of_a_sentence_transformers_folder(folder):
-    write_modules(folder, ["Transformer", "Pooling"], "cls_token")
+@pytest.mark.parametrize(
+    "config", [{"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False}, {"pooling_mode": "cls"}]
+)
+def test_pooling_of_a_sentence_transformers_folder(folder, config):
+    write_modules(folder, ["Transformer", "Pooling"], config)
     encoder = lj.load_encoder(str(folder))
     assert encoder.spec.pooling == "cls"
     assert lj.load_encoder(str(folder), pooling="mean").spec.pooling == "mean"
 
 
 def test_a_longer_pipeline_must_be_cut_knowingly(folder):
-    write_modules(folder, ["Transformer", "Pooling", "Dense"])
+    write_modules(folder, ["Transformer", "Pooling", "Dense"], {"pooling_mode": "mean"})
     with pytest.raises(ValueError, match="embeds by Transformer -> Pooling -> Dense"):
         lj.load_encoder(str(folder))
     assert lj.load_encoder(str(folder), pooling="mean").spec.pooling == "mean"

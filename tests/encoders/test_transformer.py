@@ -18,7 +18,7 @@ TOLERANCE = 1e-5
 
 def load(folder, dtype="float32"):
     checkpoint = read_folder(folder, id="tiny")
-    return fill_transformer(checkpoint, layers=checkpoint.config.layers, dtype=jnp.dtype(dtype))
+    return fill_transformer(checkpoint, blocks=checkpoint.config.blocks, dtype=jnp.dtype(dtype))
 
 
 @jax.jit
@@ -117,7 +117,7 @@ def test_a_row_without_tokens_is_finite(tiny_folder, golden):
         ({"heads": 5}, "hidden size 32 is not divisible by 5 heads"),
         ({"activation": "swish"}, "'swish' is not one of"),
         ({"vocabulary": 0}, "vocabulary is 0"),
-        ({"layers": -1}, "layers is -1"),
+        ({"blocks": -1}, "blocks is -1"),
     ],
 )
 def test_config_refuses(change, message):

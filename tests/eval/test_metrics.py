@@ -66,10 +66,14 @@ def test_pool_map_by_hand():
     # de-0 ranks en-0 (.6), en-1 (0), de-1 (-1): 1. de-1 ranks en-1 (0), en-0 (-.6), de-0: 1.
     # en-0 ranks en-1 (.8), de-0 (.6), de-1: 1/2. en-1 ranks en-0 (.8), de-0 and de-1 (0, 0): tie
     # to de-0, the lower index, then de-1: 1/3.
-    assert pool_map(x) == pytest.approx(100 * (1 + 1 + 1 / 2 + 1 / 3) / 4)
+    value, queries = pool_map(x)
+    assert value == pytest.approx(100 * (1 + 1 + 1 / 2 + 1 / 3) / 4)
+    assert queries == 4
 
 
 def test_paired_accuracy_by_hand():
     english = np.eye(3, dtype=np.float32)
     x = {"en": english, "de": english[[0, 1, 1]], "fr": english}
-    assert paired_accuracy(x, "en") == pytest.approx(100 * (2 / 3 + 1) / 2)
+    value, queries = paired_accuracy(x, "en")
+    assert value == pytest.approx(100 * (2 / 3 + 1) / 2)
+    assert queries == 6

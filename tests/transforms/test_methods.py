@@ -97,7 +97,7 @@ def test_projection_is_orthonormal_and_idempotent(x, fit):
 @pytest.mark.parametrize("fit", [fit_center, fit_lir, fit_lsar])
 def test_moments_and_order_of_languages_do_not_matter(x, fit):
     expected = fit(x)
-    moments = {code: Moments.from_embeddings(part, second=True) for code, part in reversed(x.items())}
+    moments = {code: Moments.from_embeddings(part, second_moment=True) for code, part in reversed(x.items())}
     got = fit(moments)
     assert got.fits == expected.fits
     jax.tree.map(np.testing.assert_array_equal, got.steps, expected.steps)

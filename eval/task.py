@@ -1,0 +1,120 @@
+"""What every task shares: its options, encoding all texts once, results, a table and bars."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+from jaxtyping import Float
+
+from eval.encode import encode_all, open_encoder, print_latency
+from eval.figures import bars
+from eval.methods import Method, MethodName, fit_methods
+from eval.results import Result, by_method, console, print_table, write_results
+from lsar_jax import EncoderSpec, SentenceEncoder
+
+__all__ = ["Task"]
+
+
+@dataclass(frozen=True)
+class Task:
+    """An evaluation of an encoder before and after each transform.
+
+    Attributes:
+      encoder: bundled, a folder, or a Hub id.
+      revision: of a Hub id.
+      pooling: mean, cls or max; by default the checkpoint's own.
+      layers: hidden-state layers to test; 0 is the embedding output.
+      transforms: methods to compare.
+      ranks: of LSAR, a row each; by default one less than there are languages to fit on.
+      components: of LIR, a row each.
+      max_length: tokens at most of a sentence.
+      out: folder for the JSON lines and figures.
+    """
+
+    name: ClassVar[str]
+    fitted_on: ClassVar[str]
+
+    encoder: str = "bundled"
+    revision: str | None = None
+    pooling: str | None = None
+    layers: tuple[int, ...] = (8, 12)
+    transforms: tuple[MethodName, ...] = ("original", "center", "lir", "lsar")
+    ranks: tuple[int, ...] = ()
+    components: tuple[int, ...] = (1,)
+    max_length: int = 128
+    out: Path = Path("results")
+
+    def prepare(self) -> SentenceEncoder:
+        """Checks the options, makes the output folder and loads the encoder."""
+        for option in ("layers", "transforms", "ranks", "components"):
+            values = getattr(self, option)
+            if len(set(values)) != len(values):
+                raise ValueError(f"--{option} {' '.join(map(str, values))} repeats itself")
+        if not self.layers or not self.transforms:
+            raise ValueError("at least one of --layers and one of --transforms is needed")
+        self.out.mkdir(parents=True, exist_ok=True)
+        return open_encoder(self.encoder, self.layers, self.revision, self.pooling)
+
+    def encode(
+        self, encoder: SentenceEncoder, texts: Mapping[tuple[str, str], Sequence[str]]
+    ) -> dict[tuple[str, str], Float[np.ndarray, "layer vector dim"]]:
+        """Returns the embeddings of every text under its key, and prints speed and latency."""
+        embeddings = encode_all(encoder, texts, self.layers, self.max_length)
+        print_latency(encoder, next(iter(texts.values()))[0], self.max_length)
+        return embeddings
+
+    def fit(self, x: Mapping[str, Float[np.ndarray, "vector dim"]], spec: EncoderSpec) -> list[Method]:
+        """Fits every method that the options name."""
+        return fit_methods(x, self.transforms, ranks=self.ranks, components=self.components, source=spec)
+
+    def result(
+        self,
+        spec: EncoderSpec,
+        method: Method,
+        languages: Iterable[str],
+        metric: str,
+        value: float,
+        n: int,
+        seconds: float,
+    ) -> Result:
+        """Returns one number with all that is needed to get it again."""
+        return Result(
+            task=self.name,
+            languages=tuple(languages),
+            encoder=spec.id,
+            revision=spec.revision,
+            layer=spec.layer,
+            pooling=spec.pooling,
+            dtype=spec.dtype,
+            max_length=self.max_length,
+            transform=method.name,
+            parameters=method.parameters,
+            fitted_on=self.fitted_on if method.transform else "",
+            metric=metric,
+            value=value,
+            n=n,
+            seed=None,
+            seconds=round(seconds, 3),
+        )
+
+    def report(self, results: Sequence[Result], title: str, metrics: Sequence[str], headline: str) -> None:
+        """Writes ``results.jsonl``, prints ``metrics`` as a table and draws ``headline`` as bars."""
+        table = by_method(results)
+        print_table(
+            f"{title}, in percent",
+            ["method", *(f"{metric}, layer {layer}" for layer in self.layers for metric in metrics)],
+            [
+                [label, *(row.get((layer, metric), "") for layer in self.layers for metric in metrics)]
+                for label, row in table.items()
+            ],
+        )
+        write_results(results, self.out / "results.jsonl")
+        bars(
+            {f"layer {layer}": {label: row[layer, headline] for label, row in table.items()} for layer in self.layers},
+            ylabel=f"{headline}, %",
+            title=f"{title} ({self.encoder})",
+            path=self.out / "methods.png",
+        )
+        console.print(f"wrote {', '.join(sorted(path.name for path in self.out.iterdir()))} to {self.out}")

@@ -1,0 +1,22 @@
+"""Counts what XLA compiles."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import jax
+
+
+@contextmanager
+def count_compilations() -> Iterator[list[str]]:
+    """Yields a list that grows by one for each program compiled inside the block."""
+    compiled: list[str] = []
+
+    def listen(event: str, duration: float, **kwargs: object) -> None:
+        if event.endswith("backend_compile_duration"):
+            compiled.append(event)
+
+    jax.monitoring.register_event_duration_secs_listener(listen)
+    try:
+        yield compiled
+    finally:
+        jax.monitoring.clear_event_listeners()
