@@ -13,7 +13,7 @@ __all__ = ["POOLINGS", "cls_pool", "max_pool", "mean_pool", "token_mask"]
 
 def token_mask(lengths: Lengths, length: int) -> Mask:
     """Returns True where a token stands: ``[batch, length]`` from ``[batch]``."""
-    return jnp.arange(length)[None, :] < lengths[:, None]
+    return jnp.arange(length, dtype=lengths.dtype)[None, :] < lengths[:, None]
 
 
 def mean_pool(hidden: Hidden, lengths: Lengths) -> Pooled:

@@ -232,3 +232,12 @@ def test_transform_of_another_encoder_is_refused(tiny, tiny_folder, by_language)
 def test_progress_bar(tiny, corpus, capsys):
     tiny.encode(corpus, show_progress=True)
     assert "150/150 sentences" in capsys.readouterr().out
+
+
+def test_64_bit_mode_changes_nothing(tiny, corpus, by_language):
+    lir = lj.transforms.fit_lir(by_language, source=tiny.spec)
+    expected = tiny.with_transform(lir).encode(corpus[:20], language=["de", "en"] * 10)
+    with jax.enable_x64(True):
+        got = tiny.with_transform(lir).encode(corpus[:20], language=["de", "en"] * 10)
+    assert got.dtype == np.float32
+    np.testing.assert_allclose(got, expected, atol=1e-5)

@@ -246,7 +246,7 @@ def affine(step: Step, x: Float[Array, "vector dim"], language: LanguageIds) -> 
         # Coordinates in every language's basis, all but the row's own set to zero: two dense
         # products, where gathering a basis a row would take [vector, dim, rank].
         coordinates = product("vd,ldr->vlr", x, basis)
-        own = jnp.arange(basis.shape[0])[None, :] == language[:, None]
+        own = jnp.arange(basis.shape[0], dtype=language.dtype)[None, :] == language[:, None]
         coordinates = jnp.where(own[:, :, None], coordinates, jnp.zeros_like(coordinates))
         return x - product("vlr,ldr->vd", coordinates, basis)
     basis = basis[language] if basis.ndim == 3 else basis
