@@ -122,8 +122,8 @@ class SentenceEncoder:
     ) -> np.ndarray | jax.Array:
         """Returns the embeddings of ``sentences``, float32, in their order.
 
-        A sentence's vector does not depend on the others: within 1e-5 of its length whatever
-        the batch and the devices, and to the bit when it is computed in as many rows.
+        A sentence's vector does not depend on the others: whatever the batch and the devices
+        the relative difference is at most 1e-5, and none when a batch has as many rows.
 
         Args:
           sentences: any strings. One string gives one vector, none give ``[0, dim]``; an
@@ -303,7 +303,7 @@ def _forward(
     normalize: bool,
 ) -> PooledLayers:
     pooled: dict[int, jax.Array] = {}
-    # A float32 product is three bfloat16 passes on TPU and TF32 on GPU unless it is asked for.
+    # By default a float32 product is a bfloat16 pass on TPU and TF32 on GPU.
     precision = "float32" if model.dtype == jnp.float32 else None
     with jax.default_matmul_precision(precision):
         for layer, hidden in enumerate(model.hidden_states(ids, lengths)):
