@@ -31,7 +31,7 @@ def main(arguments: list[str] | None = None) -> int:
     )
     try:
         task.run()
-    except (ValueError, FileNotFoundError, ImportError) as error:
+    except (ValueError, OSError, ImportError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     return 0

@@ -46,14 +46,20 @@ class Task:
     max_length: int = 128
     out: Path = Path("results")
 
-    def prepare(self) -> SentenceEncoder:
-        """Checks the options, makes the output folder and loads the encoder."""
+    def prepare(self, fitted: int) -> SentenceEncoder:
+        """Checks the options, makes the output folder and loads the encoder.
+
+        Args:
+          fitted: languages that there are to fit on.
+        """
         for option in ("layers", "transforms", "ranks", "components"):
             values = getattr(self, option)
             if len(set(values)) != len(values):
                 raise ValueError(f"--{option} {' '.join(map(str, values))} repeats itself")
         if not self.layers or not self.transforms:
             raise ValueError("at least one of --layers and one of --transforms is needed")
+        if "lsar" in self.transforms and max(self.ranks, default=1) >= fitted:
+            raise ValueError(f"rank is {max(self.ranks)}; the means of {fitted} languages have at most {fitted - 1}")
         self.out.mkdir(parents=True, exist_ok=True)
         return open_encoder(self.encoder, self.layers, self.revision, self.pooling)
 
@@ -117,4 +123,4 @@ class Task:
             title=f"{title} ({self.encoder})",
             path=self.out / "methods.png",
         )
-        console.print(f"wrote {', '.join(sorted(path.name for path in self.out.iterdir()))} to {self.out}")
+        console.print(f"wrote results and figures to {self.out}")

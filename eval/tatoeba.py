@@ -66,7 +66,7 @@ class Tatoeba(Task):
         texts = {("fit", code): declared[code] for code in [*fitted, "en"]}
         for code, (english, other) in pairs.items():
             texts |= {("en", code): english, ("xx", code): other}
-        encoder = self.prepare()
+        encoder = self.prepare(len({*fitted, "en"}))
         embeddings = self.encode(encoder, texts)
 
         results: list[Result] = []

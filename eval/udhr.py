@@ -48,7 +48,10 @@ class Udhr(Task):
             for part in ("fit", "test")
             for code, paragraphs in corpora.udhr(part, self.languages or None).items()
         }
-        encoder = self.prepare()
+        languages = len(texts) // 2
+        if languages < 2:
+            raise ValueError(f"--languages {' '.join(self.languages)} is one language; at least two are needed")
+        encoder = self.prepare(languages)
         embeddings = self.encode(encoder, texts)
 
         results: list[Result] = []

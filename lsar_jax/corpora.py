@@ -30,6 +30,8 @@ def udhr(part: str = "all", languages: Iterable[str] | None = None) -> dict[str,
     """
     if part not in UDHR_PARTS:
         raise ValueError(f"part {part!r} is not one of {', '.join(UDHR_PARTS)}")
+    if isinstance(languages, str):
+        raise ValueError(f"languages is {languages!r}; give a list of codes")
     data = json.loads(files("lsar_jax").joinpath("data/udhr.json").read_text(encoding="utf-8"))
     known = sorted(data["languages"])
     wanted = known if languages is None else sorted({check_known(x, known, "the UDHR") for x in languages})

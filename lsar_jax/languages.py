@@ -47,7 +47,8 @@ def language_code(code: str) -> str:
     subtag = language.language or "und"
     if subtag == "und":
         raise ValueError(f"{code!r} names no language; use x-NAME for a group that is not a language")
-    script = language.script
+    # A territory may say the script: Taiwan writes Chinese in Hant.
+    script = language.maximize().script
     if script == langcodes.Language.get(subtag).maximize().script:
         script = None
     subtag = _OWN_CHOICE.get(subtag, subtag)

@@ -16,6 +16,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from lsar_jax.languages import canonical_keys
+from lsar_jax.padding import pad_rows, row_bucket
 from lsar_jax.shapes import AnyArray, Embeddings
 
 __all__ = ["Moments", "moments_by_language", "stack_means"]
@@ -147,34 +148,34 @@ def stack_means(moments: Mapping[str, Moments]) -> Float[np.ndarray, "language d
 
 
 def _check(x: AnyArray) -> None:
-    if not hasattr(x, "dtype") or not jnp.issubdtype(x.dtype, jnp.floating):
-        raise ValueError(f"embeddings are an array of floats, not {getattr(x, 'dtype', type(x).__name__)}")
+    if not isinstance(x, jax.Array | np.ndarray) or not jnp.issubdtype(x.dtype, jnp.floating):
+        kind = f"{type(x).__module__}.{type(x).__name__} of {getattr(x, 'dtype', 'no dtype')}"
+        raise ValueError(f"embeddings are a numpy or jax array of floats, not a {kind}")
     if np.ndim(x) != 2 or 0 in np.shape(x):
         raise ValueError(f"embeddings have shape {np.shape(x)}; expected [n, dim] with n and dim at least 1")
 
 
 def _block(x: Embeddings, second_moment: bool, precise: bool) -> Moments:
-    # Rows are padded to a power of two, so that few programs are compiled; on the host where
-    # the array is there, since padding on the device is itself a program a size.
-    dtype = jnp.float64 if precise else jnp.float32
-    missing = (1 << (len(x) - 1).bit_length()) - len(x)
-    pad = np.pad if isinstance(x, np.ndarray) else jnp.pad
-    padded = jnp.asarray(pad(x, ((0, missing), (0, 0))), dtype)
-    mean, scatter = _sums(padded, len(x), second_moment)
-    return Moments(len(x), np.asarray(mean, np.float64), None if scatter is None else np.asarray(scatter, np.float64))
+    padded = jnp.asarray(pad_rows(x, row_bucket(len(x), _BLOCK)), jnp.float64 if precise else jnp.float32)
+    parts = _sums(padded, len(x), second_moment)
+    mean, rest = (np.asarray(part, np.float64) for part in parts[:2])
+    with np.errstate(invalid="ignore"):  # infinity minus infinity: from_embeddings says so
+        mean = mean + rest
+    return Moments(len(x), mean, None if parts[2] is None else np.asarray(parts[2], np.float64))
 
 
 @partial(jax.jit, static_argnames="second_moment")
 def _sums(
-    x: Float[Array, "vector dim"], count: int | Int[Array, ""], second_moment: bool
-) -> tuple[Float[Array, " dim"], Float[Array, "dim dim"] | None]:
+    x: Float[Array, "row dim"], count: int | Int[Array, ""], second_moment: bool
+) -> tuple[Float[Array, " dim"], Float[Array, " dim"], Float[Array, "dim dim"] | None]:
+    """Returns the mean in two parts, to be added in float64, and the scatter around it."""
     real = (jnp.arange(x.shape[0]) < count)[:, None]
     number = jnp.asarray(count, x.dtype)
-    # A mean in two passes: what rounding left out of the first is found around it.
     mean = x.sum(axis=0) / number
-    rest = jnp.where(real, x - mean, jnp.zeros((), x.dtype)).sum(axis=0) / number
-    mean = mean + rest
+    # What rounding left out of the mean is found around it, where float32 is fine enough.
+    off = jnp.where(real, x - mean, jnp.zeros((), x.dtype))
+    rest = off.sum(axis=0) / number
     if not second_moment:
-        return mean, None
-    centred = jnp.where(real, x - mean, jnp.zeros((), x.dtype))
-    return mean, jnp.matmul(centred.T, centred, precision=jax.lax.Precision.HIGHEST)
+        return mean, rest, None
+    centred = jnp.where(real, off - rest, jnp.zeros((), x.dtype))
+    return mean, rest, jnp.matmul(centred.T, centred, precision=jax.lax.Precision.HIGHEST)

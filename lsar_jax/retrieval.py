@@ -13,6 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
+from lsar_jax.checks import whole_number
+from lsar_jax.padding import pad_rows, row_bucket
 from lsar_jax.shapes import AnyArray
 
 __all__ = ["nearest"]
@@ -33,7 +35,7 @@ def nearest(
     """Finds the ``k`` most similar candidates of each query, best first.
 
     Args:
-      queries: ``[query, dim]``.
+      queries: ``[query, dim]``; jax arrays must be on the same devices as the candidates'.
       candidates: ``[candidate, dim]``.
       k: neighbours, at most the number of candidates.
       metric: ``cosine`` (a zero vector has similarity 0 to all) or ``dot``.
@@ -48,12 +50,13 @@ def nearest(
       ValueError: shapes that do not fit, an unknown metric or precision, k out of range, or
         values that are not finite.
     """
-    _check(queries, candidates, k, metric, precision, chunk)
-    rows = min(chunk[0], _power_of_two(len(queries)))
-    columns = max(k, min(chunk[1], _power_of_two(len(candidates))))
+    _check(queries, candidates, metric, precision, chunk)
+    k = whole_number("k", k, 1, len(candidates), "the candidates")
+    rows = row_bucket(len(queries), chunk[0])
+    columns = max(k, row_bucket(len(candidates), chunk[1]))
     prepared = []
     for name, x, size in (("queries", queries, rows), ("candidates", candidates, columns)):
-        units, sound = _prepare(_padded(x, size), metric == "cosine", jnp.dtype(precision))
+        units, sound = _prepare(jnp.asarray(pad_rows(x, size), jnp.float32), metric == "cosine", jnp.dtype(precision))
         if not sound:
             raise ValueError(f"the {name} hold NaN or infinity")
         prepared.append(units.reshape(-1, size, units.shape[1]))
@@ -61,33 +64,18 @@ def nearest(
     return scores[: len(queries)], indices[: len(queries)]
 
 
-def _check(
-    queries: AnyArray, candidates: AnyArray, k: int, metric: str, precision: str, chunk: tuple[int, int]
-) -> None:
+def _check(queries: AnyArray, candidates: AnyArray, metric: str, precision: str, chunk: tuple[int, int]) -> None:
     shapes = np.shape(queries), np.shape(candidates)
     if [len(shape) for shape in shapes] != [2, 2] or shapes[0][1] != shapes[1][1]:
         raise ValueError(f"queries {np.shape(queries)} and candidates {np.shape(candidates)} differ in width")
-    if len(queries) == 0:
-        raise ValueError("there are no queries")
-    if not 1 <= k <= len(candidates):
-        raise ValueError(f"k is {k}; with {len(candidates)} candidates it is 1 to {len(candidates)}")
+    if 0 in (len(queries), len(candidates)):
+        raise ValueError(f"there are {len(queries)} queries and {len(candidates)} candidates")
     if metric not in ("cosine", "dot"):
         raise ValueError(f"metric {metric!r} is not one of cosine, dot")
     if precision not in ("float32", "bfloat16"):
         raise ValueError(f"precision {precision!r} is not one of float32, bfloat16")
     if min(chunk) < 1:
         raise ValueError(f"chunk {chunk} must be at least (1, 1)")
-
-
-def _power_of_two(count: int) -> int:
-    return 1 << (count - 1).bit_length()
-
-
-def _padded(x: AnyArray, multiple: int) -> Float[Array, "row dim"]:
-    # To a power of two or whole chunks, so that few programs are compiled; on the host where the
-    # array is there, since padding on the device is itself a program a size.
-    pad = jnp.pad if isinstance(x, jax.Array) else np.pad
-    return jnp.asarray(pad(x, ((0, -len(x) % multiple), (0, 0))), jnp.float32)
 
 
 @partial(jax.jit, static_argnames=("unit", "dtype"))

@@ -19,10 +19,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
+from jaxtyping import Float, Int
 
+from lsar_jax.checks import whole_number
 from lsar_jax.mesh import replicated, split
 from lsar_jax.pooling import POOLINGS
-from lsar_jax.shapes import Hidden, Lengths, PooledLayers, TokenIds
+from lsar_jax.shapes import AnyArray, Hidden, Lengths, PooledLayers, TokenIds
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.tokenization import BatchSizes, Slot, Tokenizer, check_sentences, plan
 from lsar_jax.transforms.base import Step, Transform, affine
@@ -58,7 +60,8 @@ class EncodeReport:
       sentences: how many.
       tokens: tokens that were encoded, special tokens included.
       padded_tokens: token positions that were computed.
-      truncated: sentences that were cut to ``max_length``.
+      truncated: sentences that were cut.
+      max_length: the tokens that they were cut to.
       seconds: wall time, tokenizer and compilation included.
     """
 
@@ -66,6 +69,7 @@ class EncodeReport:
     tokens: int
     padded_tokens: int
     truncated: int
+    max_length: int
     seconds: float
 
     @property
@@ -97,7 +101,8 @@ class SentenceEncoder:
         self.tokenizer = tokenizer
         self.spec = spec
         self.mesh = mesh
-        self.transform = jax.device_put(transform, replicated(mesh))
+        self.transform = transform
+        self._steps = jax.device_put(transform.steps if transform else (), replicated(mesh))
         self._forward = jax.jit(
             _forward,
             static_argnames=("layers", "pooling", "normalize"),
@@ -135,7 +140,7 @@ class SentenceEncoder:
           max_length: the most tokens of a sentence, special tokens included; by default what
             the model takes.
           show_progress: whether to draw a bar.
-          output: ``numpy``, or ``jax`` to leave the result on the devices.
+          output: ``numpy``, or ``jax`` to leave the result on the devices of the mesh.
 
         Returns:
           ``[n, dim]``; ``[k, n, dim]`` with k ``layers``; without ``n`` for one string.
@@ -154,7 +159,9 @@ class SentenceEncoder:
             output=output,
         )
         if report.truncated:
-            _log.warning("%d of %d sentences were cut to max_length", report.truncated, report.sentences)
+            _log.warning(
+                "%d of %d sentences were cut to %d tokens", report.truncated, report.sentences, report.max_length
+            )
         return result
 
     def encode_with_report(
@@ -174,6 +181,8 @@ class SentenceEncoder:
         """
         started = time.perf_counter()
         one = isinstance(sentences, str)
+        if isinstance(sentences, bytes) or not isinstance(sentences, Iterable):
+            raise ValueError(f"sentences are a str or several, not a {type(sentences).__name__}")
         texts = [sentences] if isinstance(sentences, str) else list(sentences)
         check_sentences(texts)
         if output not in ("numpy", "jax"):
@@ -199,6 +208,7 @@ class SentenceEncoder:
             tokens=int(lengths.sum()),
             padded_tokens=sum(slot.rows * slot.width for slot in slots),
             truncated=truncated,
+            max_length=limit,
             seconds=time.perf_counter() - started,
         )
         return result, report
@@ -213,7 +223,7 @@ class SentenceEncoder:
         """
         wanted, limit = self._check_layers(layers), self._check_length(max_length)
         shapes = self._batch_sizes().shapes(limit)
-        idle = tuple(np.zeros((), np.int32) for _ in (self.transform.steps if self.transform else ()))
+        idle = tuple(np.zeros((), np.int32) for _ in self._steps)
 
         def compile(shape: tuple[int, int]) -> None:
             slot = Slot(np.zeros(0, np.int64), *shape)
@@ -243,20 +253,23 @@ class SentenceEncoder:
         return SentenceEncoder(self.model, self.tokenizer, spec, self.mesh, chained)
 
     def _check_layers(self, layers: Sequence[int] | None) -> tuple[int, ...]:
-        wanted = (self.spec.layer,) if layers is None else tuple(layers)
-        if not wanted or any(not 0 <= layer <= self.spec.layer for layer in wanted):
-            raise ValueError(f"layers {wanted} are not all in the loaded 0 to {self.spec.layer}")
+        if layers is None:
+            return (self.spec.layer,)
+        if isinstance(layers, str) or not isinstance(layers, Iterable) or not tuple(layers):
+            raise ValueError(f"layers is {layers!r}; give one or more, as layers=({self.spec.layer},)")
+        wanted = tuple(whole_number("a layer", layer, 0, self.spec.layer, "those loaded") for layer in layers)
         if self.transform is not None and set(wanted) != {self.spec.layer}:
             raise ValueError(f"the transform belongs to layer {self.spec.layer}, not to {wanted}")
         return wanted
 
     def _check_length(self, max_length: int | None) -> int:
         longest = self.tokenizer.max_length
-        limit = longest if max_length is None else max_length
-        # Two special tokens and one of text.
-        if not 3 <= limit <= longest:
-            raise ValueError(f"max_length {limit} is not in 3 to {longest}")
-        return limit
+        # At least two special tokens and one of text.
+        return (
+            longest
+            if max_length is None
+            else whole_number("max_length", max_length, 3, longest, "what the model takes")
+        )
 
     def _language_ids(self, language: str | Sequence[str] | None, sentences: int) -> tuple[np.ndarray, ...]:
         if self.transform is None:
@@ -271,7 +284,7 @@ class SentenceEncoder:
     def _run(
         self,
         slot: Slot,
-        ids: Sequence[Sequence[int]],
+        ids: Sequence[Int[np.ndarray, "_"]],
         languages: tuple[np.ndarray, ...],
         layers: tuple[int, ...],
         normalize: bool,
@@ -279,8 +292,9 @@ class SentenceEncoder:
         batch = self.tokenizer.batch([ids[i] for i in slot.sentences], slot.rows, slot.width)
         rows = tuple(_rows(values, slot) for values in languages)
         placed = jax.device_put((*batch, rows), split(self.mesh))
-        steps = self.transform.steps if self.transform else ()
-        return self._forward(self.model, steps, *placed, layers=layers, pooling=self.spec.pooling, normalize=normalize)
+        return self._forward(
+            self.model, self._steps, *placed, layers=layers, pooling=self.spec.pooling, normalize=normalize
+        )
 
     def _batch_sizes(self) -> BatchSizes:
         devices = self.mesh.devices
@@ -352,6 +366,11 @@ def _to_device(slots: Iterable[Slot], run: Callable[[Slot], jax.Array], shape: t
         rows += slot.rows
     if not parts:
         return jnp.zeros(shape, jnp.float32)
+    return _gather(parts, places)
+
+
+@jax.jit
+def _gather(parts: list[PooledLayers], places: Int[AnyArray, " sentence"]) -> Float[jax.Array, "layer sentence dim"]:
     return jnp.concatenate(parts, axis=1)[:, places]
 
 

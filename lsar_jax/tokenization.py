@@ -7,7 +7,8 @@ neighbours, and so does its vector.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +18,9 @@ __all__ = ["WIDTHS", "BatchSizes", "Slot", "TokenBatch", "Tokenizer", "check_sen
 
 # Steps of about a fifth: 10% of the positions of real paragraphs are padding; steps of a third make it 17%.
 WIDTHS = (8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 192, 256, 384, 512)
+
+
+_BLOCK = 4096
 
 
 class TokenBatch(NamedTuple):
@@ -34,21 +38,30 @@ class Tokenizer:
       backend: ``tokenizers.Tokenizer`` with the model's special tokens in its post-processor.
       pad_id: the id that fills rows.
       max_length: the most tokens that the model takes, special tokens included.
+      lock: held while the backend works.
     """
 
     backend: Any
     pad_id: int
     max_length: int
+    lock: Any = field(default_factory=Lock, repr=False, compare=False)
 
-    def __call__(self, sentences: Sequence[str], max_length: int) -> tuple[list[list[int]], int]:
+    def __call__(self, sentences: Sequence[str], max_length: int) -> tuple[list[Int[np.ndarray, "_"]], int]:
         """Returns the ids of each sentence, and how many sentences were cut to ``max_length``."""
-        self.backend.no_padding()
-        self.backend.enable_truncation(max_length)
-        encodings = self.backend.encode_batch_fast(list(sentences))
-        cut = sum(bool(encoding.overflowing) for encoding in encodings)
-        return [encoding.ids for encoding in encodings], cut
+        ids: list[np.ndarray] = []
+        cut = 0
+        # By blocks: an encoding of the library is many times the size of its ids.
+        for start in range(0, len(sentences), _BLOCK):
+            # The limit is a state of the backend, which encoders and threads share.
+            with self.lock:
+                self.backend.no_padding()
+                self.backend.enable_truncation(max_length)
+                encodings = self.backend.encode_batch_fast(list(sentences[start : start + _BLOCK]))
+            ids += [np.array(encoding.ids, np.int32) for encoding in encodings]
+            cut += sum(bool(encoding.overflowing) for encoding in encodings)
+        return ids, cut
 
-    def batch(self, ids: Sequence[Sequence[int]], rows: int, width: int) -> TokenBatch:
+    def batch(self, ids: Sequence[Int[np.ndarray, "_"]], rows: int, width: int) -> TokenBatch:
         """Pads ``ids`` to ``[rows, width]``; rows without a sentence have length 0."""
         padded = np.full((rows, width), self.pad_id, np.int32)
         lengths = np.zeros(rows, np.int32)
@@ -121,7 +134,12 @@ def plan(lengths: Int[np.ndarray, " sentence"], max_length: int, sizes: BatchSiz
       lengths: tokens in each sentence, at most ``max_length``.
       max_length: the widest batch.
       sizes: rows per width.
+
+    Raises:
+      ValueError: a sentence is longer than ``max_length``.
     """
+    if len(lengths) and lengths.max() > max_length:
+        raise ValueError(f"a sentence has {lengths.max()} tokens, batches take {max_length}")
     widths = np.array(_widths(max_length))
     width_of = np.searchsorted(widths, lengths)
     order = np.argsort(-lengths, kind="stable")

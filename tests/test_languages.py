@@ -9,7 +9,9 @@ from lsar_jax.languages import canonical_keys, language_code
     ("code", "expected"),
     [
         ("de", "de"), ("deu", "de"), ("ger", "de"), ("deu_1996", "de"), ("deu_Latn", "de"), ("de-AT", "de"),
-        ("zh", "zh"), ("cmn", "zh"), ("cmn_hans", "zh"), ("zho_Hans", "zh"), ("zh-Hant", "zh-Hant"), ("yue", "yue"),
+        ("zh", "zh"), ("cmn", "zh"), ("cmn_hans", "zh"), ("zho_Hans", "zh"), ("zh-Hant", "zh-Hant"),
+        ("zh_TW", "zh-Hant"),
+        ("zh-CN", "zh"), ("yue", "yue"),
         ("arb", "ar"), ("pes", "fa"), ("swh", "sw"), ("ekk", "et"), ("por_PT", "pt"), ("iw", "he"),
         ("tgl", "tl"), ("fil", "tl"), ("sr-Latn", "sr-Latn"), ("sr_Cyrl", "sr"), ("X-Web", "x-web"), (" EN ", "en"),
     ],

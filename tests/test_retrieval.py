@@ -64,14 +64,15 @@ def test_bfloat16_is_near(rng):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"k": 0}, "k is 0; with 3 candidates it is 1 to 3"),
-        ({"k": 4}, "k is 4; with 3 candidates"),
+        ({"k": 0}, "k is 0; it must be a whole number from 1 to 3"),
+        ({"k": 4}, "k is 4; it must be"),
+        ({"k": 1.0}, "k is 1.0; it must be"),
         ({"metric": "l2"}, "metric 'l2' is not one of cosine, dot"),
         ({"precision": "int8"}, "precision 'int8' is not one of"),
         ({"chunk": (0, 1)}, "chunk"),
         ({"queries": np.ones((2, 3), np.float32)}, r"queries \(2, 3\) and candidates \(3, 2\) differ in width"),
         ({"queries": np.ones(2, np.float32)}, "differ in width"),
-        ({"queries": np.ones((0, 2), np.float32)}, "there are no queries"),
+        ({"queries": np.ones((0, 2), np.float32)}, "there are 0 queries and 3 candidates"),
         ({"queries": np.full((1, 2), np.nan, np.float32)}, "NaN or infinity"),
         ({"candidates": np.array([[1, 1], [np.nan, 1], [1, 1]], np.float32)}, "NaN or infinity"),
         ({"candidates": np.array([[1, 1], [np.inf, 1], [1, 1]], np.float32)}, "NaN or infinity"),

@@ -1,6 +1,7 @@
 """Order, batches, devices and bad text: a sentence's vector is its own."""
 
 import logging
+from concurrent.futures import ThreadPoolExecutor
 
 import jax
 import numpy as np
@@ -137,7 +138,7 @@ def test_truncation_is_counted_and_logged(tiny, caplog):
     np.testing.assert_array_equal(x[2], x[0])
     with caplog.at_level(logging.WARNING, logger="lsar_jax"):
         tiny.encode(sentences, max_length=10)
-    assert caplog.messages == ["2 of 3 sentences were cut to max_length"]
+    assert caplog.messages == ["2 of 3 sentences were cut to 10 tokens"]
     assert tiny.encode_with_report(["a" * 80])[1].tokens == 40
 
 
@@ -146,6 +147,9 @@ def test_report_counts_padding(tiny):
     assert (report.tokens, report.padded_tokens) == (8 + 5, 16)
     assert report.padding_waste == pytest.approx(3 / 16)
     assert tiny.encode_with_report([])[1].padding_waste == 0
+    # 70 sentences in a batch of 128 rows: the filler rows are padding too.
+    _, report = tiny.encode_with_report(["a" * 6] * 70)
+    assert (report.tokens, report.padded_tokens) == (70 * 8, 1024)
 
 
 @pytest.mark.parametrize(
@@ -154,6 +158,8 @@ def test_report_counts_padding(tiny):
         (["fine", "lone \udc80 surrogate"], "sentence 1 has the lone surrogate U.DC80 at character 5"),
         (["fine", None], "sentence 1 is a NoneType, not a str"),
         ([b"bytes"], "sentence 0 is a bytes, not a str"),
+        (b"bytes", "sentences are a str or several, not a bytes"),
+        (None, "not a NoneType"),
     ],
 )
 def test_what_is_not_text(tiny, unchecked, sentences, message):
@@ -164,10 +170,12 @@ def test_what_is_not_text(tiny, unchecked, sentences, message):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"layers": (4,)}, r"layers \(4,\) are not all in the loaded 0 to 3"),
-        ({"layers": ()}, "not all in the loaded"),
-        ({"max_length": 41}, "max_length 41 is not in 3 to 40"),
-        ({"max_length": 2}, "max_length 2 is not in 3 to 40"),
+        ({"layers": (4,)}, "a layer is 4; it must be a whole number from 0 to 3"),
+        ({"layers": 2}, r"layers is 2; give one or more, as layers=\(3,\)"),
+        ({"layers": "12"}, "layers is '12'; give one or more"),
+        ({"layers": ()}, "give one or more"),
+        ({"max_length": 41}, "max_length is 41; it must be a whole number from 3 to 40"),
+        ({"max_length": 2}, "max_length is 2; it must be"),
         ({"output": "torch"}, "output 'torch' is not one of numpy, jax"),
         ({"language": "de"}, "has no transform that uses it"),
     ],
@@ -201,6 +209,9 @@ def test_transform_on_the_device_equals_the_transform_after(tiny, corpus, by_lan
     )
     np.testing.assert_array_equal(twice.encode(corpus, language="zh"), encoder.encode(corpus, language="zh"))
     assert encoder.warm_up() > 0
+    unit = encoder.encode(corpus, language="zh", normalize=True)
+    moved = encoder.encode(corpus, language="zh")
+    np.testing.assert_allclose(unit, moved / np.linalg.norm(moved, axis=1, keepdims=True), atol=1e-5)
 
 
 def test_what_was_fitted_on_transformed_vectors_stays_there(tiny, by_language):
@@ -241,3 +252,17 @@ def test_64_bit_mode_changes_nothing(tiny, corpus, by_language):
         got = tiny.with_transform(lir).encode(corpus[:20], language=["de", "en"] * 10)
     assert got.dtype == np.float32
     np.testing.assert_allclose(got, expected, atol=1e-5)
+
+
+def test_threads_do_not_change_each_others_limit(tiny, corpus):
+    limits = [10, 40] * 20
+    expected = {limit: tiny.encode(corpus[:30], max_length=limit) for limit in (10, 40)}
+    with ThreadPoolExecutor(4) as threads:
+        results = list(threads.map(lambda limit: tiny.encode(corpus[:30], max_length=limit), limits))
+    for limit, result in zip(limits, results, strict=True):
+        np.testing.assert_array_equal(result, expected[limit])
+
+
+def test_a_mesh_of_explicit_axes(tiny_folder, corpus, alone):
+    encoder = lj.load_encoder(tiny_folder, mesh=jax.make_mesh((4,), ("data",)))
+    assert relative(encoder.encode(corpus[:20]), alone[:20]) <= 1e-5

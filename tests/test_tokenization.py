@@ -32,6 +32,11 @@ def test_widths_do_not_depend_on_neighbours(rng):
                 assert width_of.setdefault(i, slot.width) == slot.width
 
 
+def test_a_sentence_longer_than_the_widest_batch_is_refused():
+    with pytest.raises(ValueError, match="a sentence has 129 tokens, batches take 128"):
+        plan(np.array([5, 129]), 128, BatchSizes(1024, 0))
+
+
 def test_one_sentence_does_not_pay_for_a_full_batch():
     [slot] = plan(np.array([10]), 128, BatchSizes(1024, 0))
     assert (slot.rows, slot.width) == (1, 16)

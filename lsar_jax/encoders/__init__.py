@@ -1,11 +1,13 @@
 """Encoders: a name or a folder in, a ready ``SentenceEncoder`` out."""
 
+from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax.sharding import Mesh
 
+from lsar_jax.checks import whole_number
 from lsar_jax.encoders.bundled import open_bundled
 from lsar_jax.encoders.checkpoint import Checkpoint, fill_transformer, read_folder, resolve
 from lsar_jax.mesh import data_mesh, replicated
@@ -19,7 +21,7 @@ _DTYPES = ("float32", "bfloat16")
 
 
 def load_encoder(
-    name_or_path: str,
+    name_or_path: str | Path,
     *,
     revision: str | None = None,
     layer: int | None = None,
@@ -47,14 +49,14 @@ def load_encoder(
     computed = _dtype(dtype)
     if pooling is not None and pooling not in POOLINGS:
         raise ValueError(f"pooling {pooling!r} is not one of {', '.join(POOLINGS)}")
-    mesh = data_mesh() if mesh is None else mesh
-    if mesh.axis_names != ("data",):
+    if mesh is not None and mesh.axis_names != ("data",):
         raise ValueError(f"the mesh has axes {mesh.axis_names}, expected ('data',); lsar_jax.mesh.data_mesh makes one")
-    checkpoint = _open(name_or_path, revision)
+    # Made anew: a mesh of jax.make_mesh has Explicit axes unless told otherwise.
+    mesh = data_mesh(None if mesh is None else list(mesh.devices.flat))
+    checkpoint = _open(str(name_or_path), revision)
     blocks = checkpoint.config.blocks
-    if layer is not None and not 0 <= layer <= blocks:
-        raise ValueError(f"layer {layer} is not in 0 (embeddings) to {blocks} (last block of {checkpoint.id})")
-    kept = blocks if layer is None else layer
+    has = f"{checkpoint.id} has the embeddings, 0, and {blocks} blocks"
+    kept = blocks if layer is None else whole_number("layer", layer, 0, blocks, has)
     spec = EncoderSpec(checkpoint.id, checkpoint.revision, kept, pooling or _own(checkpoint), computed.name)
     model = fill_transformer(checkpoint, blocks=kept, dtype=computed)
     return SentenceEncoder(jax.device_put(model, replicated(mesh)), checkpoint.tokenizer, spec, mesh)

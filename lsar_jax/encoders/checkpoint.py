@@ -93,7 +93,7 @@ def fill_transformer(checkpoint: Checkpoint, *, blocks: int, dtype: Any) -> Tran
       dtype: compute dtype; parameters are float32, in host memory.
 
     Raises:
-      ValueError: missing, unexpected or mis-shaped tensors, all of them.
+      ValueError: missing, unexpected or mis-shaped tensors, all of them; or a value that is not finite.
     """
     config = replace(checkpoint.config, blocks=blocks)
     abstract = nnx.eval_shape(lambda: Transformer(config, dtype=dtype, rngs=nnx.Rngs(0)))
@@ -111,13 +111,13 @@ def read_folder(folder: Path, *, id: str, revision: str | None = None) -> Checkp
       FileNotFoundError: a file is not there.
       ValueError: another architecture, or a config that is not understood.
     """
-    config = _read_json(folder / "config.json")
+    config = _read_json(folder / "config.json", dict)
     tensors, weights = _open_safetensors(folder)
     transformer = _bert_config(config, folder)
     pooling, pipeline = _own_pooling(folder)
     return Checkpoint(
         id=id,
-        revision=revision or _sha256(weights),
+        revision=revision or _sha256([*weights, *_other_files(folder)]),
         config=transformer,
         keys=BERT_KEYS,
         tensors=tensors,
@@ -147,7 +147,14 @@ def resolve(name_or_path: str, revision: str | None) -> tuple[Path, str, str | N
 
     from huggingface_hub import snapshot_download
 
-    wanted = ["config.json", "modules.json", "*_Pooling/config.json", "*.safetensors*", *_TOKENIZER_FILES]
+    wanted = [
+        "config.json",
+        "modules.json",
+        "sentence_*_config.json",
+        "*_Pooling/config.json",
+        "*.safetensors*",
+        *_TOKENIZER_FILES,
+    ]
     try:
         local = Path(snapshot_download(name_or_path, revision=revision, allow_patterns=wanted))
     except Exception as error:  # the Hub client raises a dozen kinds, network ones included
@@ -189,17 +196,22 @@ def _stored_shape(name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _read(checkpoint: Checkpoint, name: str) -> np.ndarray:
-    value = checkpoint.tensors[_key(checkpoint, name)].read().astype(np.float32, copy=False)
+    key = _key(checkpoint, name)
+    value = checkpoint.tensors[key].read().astype(np.float32, copy=False)
+    if not np.isfinite(value).all():
+        raise ValueError(f"{key} of {checkpoint.id} holds NaN or infinity")
     return value.T if name.endswith(".kernel") else value
 
 
-def _read_json(path: Path) -> Any:
+def _read_json(path: Path, kind: type) -> Any:
     if not path.is_file():
         raise FileNotFoundError(f"there is no {path.name} in {path.parent}")
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise ValueError(f"{path} is not JSON: {error}") from error
+    if not isinstance(value, kind):
+        raise ValueError(f"{path} holds a JSON {type(value).__name__}, expected a {kind.__name__}")
     return value
 
 
@@ -207,7 +219,7 @@ def _open_safetensors(folder: Path) -> tuple[dict[str, Tensor], list[Path]]:
     from safetensors import SafetensorError, safe_open
 
     index = folder / "model.safetensors.index.json"
-    names = sorted(set(_read_json(index)["weight_map"].values())) if index.is_file() else ["model.safetensors"]
+    names = _shards(index) if index.is_file() else ["model.safetensors"]
     paths = [folder / name for name in names]
     for path in paths:
         if not path.is_file():
@@ -215,7 +227,8 @@ def _open_safetensors(folder: Path) -> tuple[dict[str, Tensor], list[Path]]:
             if (folder / "pytorch_model.bin").is_file():
                 hint = "; pytorch_model.bin is a pickle and is not read, save the model as safetensors"
             raise FileNotFoundError(f"there is no {path.name} in {folder}{hint}")
-    tensors = {}
+    tensors: dict[str, Tensor] = {}
+    twice = []
     for path in paths:
         try:
             file = safe_open(path, framework="numpy")
@@ -223,10 +236,30 @@ def _open_safetensors(folder: Path) -> tuple[dict[str, Tensor], list[Path]]:
             raise ValueError(f"{path} is not a safetensors file: {error}") from error
         for key in file.keys():  # noqa: SIM118 - not a dict
             name = _plain_name(key)
+            if name in tensors:
+                twice.append(f"{key} in {path.name}")
             if not _BERT_UNUSED.fullmatch(name):
                 shape = tuple(file.get_slice(key).get_shape())
                 tensors[name] = Tensor(shape, partial(file.get_tensor, key))
+    if twice:
+        raise ValueError(f"{folder} has these weights twice, under two names: {', '.join(twice)}")
     return tensors, paths
+
+
+def _shards(index: Path) -> list[str]:
+    names = _read_json(index, dict).get("weight_map")
+    if not isinstance(names, dict) or not names or not all(isinstance(name, str) for name in names.values()):
+        raise ValueError(f"{index} has no weight_map from tensors to files")
+    outside = [name for name in names.values() if Path(name).name != name]
+    if outside:
+        raise ValueError(f"{index} names files outside its folder: {outside[0]}")
+    return sorted(set(names.values()))
+
+
+def _other_files(folder: Path) -> list[Path]:
+    """What the embeddings depend on besides the weights: config and tokenizer."""
+    patterns = ["config.json", "sentence_*_config.json", *_TOKENIZER_FILES]
+    return sorted({path for pattern in patterns for path in folder.glob(pattern)})
 
 
 def _plain_name(key: str) -> str:
@@ -256,9 +289,12 @@ def _bert_config(config: Mapping[str, Any], folder: Path) -> TransformerConfig:
     lacking = sorted(name for name in names.values() if not isinstance(config.get(name), int))
     if lacking:
         raise ValueError(f"{folder}/config.json lacks whole numbers for {', '.join(lacking)}")
+    epsilon = config.get("layer_norm_eps", 1e-12)
+    if not isinstance(epsilon, float) or not epsilon > 0:
+        raise ValueError(f"layer_norm_eps is {epsilon!r} in {folder}/config.json; it must be a positive number")
     return TransformerConfig(
         **{ours: config[theirs] for ours, theirs in names.items()},
-        layer_norm_epsilon=float(config.get("layer_norm_eps", 1e-12)),
+        layer_norm_epsilon=epsilon,
         activation=config.get("hidden_act", "gelu"),
     )
 
@@ -267,16 +303,19 @@ def _own_pooling(folder: Path) -> tuple[str | None, str]:
     """Reads what a sentence-transformers folder does after the blocks; plain BERT has a mean."""
     if not (folder / "modules.json").is_file():
         return "mean", ""
-    modules = [(m["type"].rsplit(".", 1)[-1], m["path"]) for m in _read_json(folder / "modules.json")]
+    try:
+        modules = [(m["type"].rsplit(".", 1)[-1], m["path"]) for m in _read_json(folder / "modules.json", list)]
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"{folder}/modules.json is not a list of modules with type and path") from error
     pipeline = " -> ".join(kind for kind, _ in modules)
     if [kind for kind, _ in modules] != ["Transformer", "Pooling"]:
         return None, pipeline
-    pooling = _read_json(folder / modules[1][1] / "config.json")
+    pooling = _read_json(folder / modules[1][1] / "config.json", dict)
     # Since version 6 sentence-transformers writes the mode's name, before it wrote a flag a mode.
     modes = [mode.removeprefix("pooling_mode_") for mode, on in pooling.items() if "pooling_mode_" in mode and on]
-    modes = [pooling["pooling_mode"]] if "pooling_mode" in pooling else modes
+    modes = [str(pooling["pooling_mode"])] if "pooling_mode" in pooling else modes
     known = {"mean": "mean", "mean_tokens": "mean", "cls": "cls", "cls_token": "cls", "max": "max", "max_tokens": "max"}
-    return (known.get(modes[0]) if len(modes) == 1 else None), f"{pipeline} ({', '.join(map(str, modes))})"
+    return (known.get(modes[0]) if len(modes) == 1 else None), f"{pipeline} ({', '.join(modes)})"
 
 
 def _read_tokenizer(folder: Path, config: TransformerConfig) -> Tokenizer:
@@ -291,7 +330,11 @@ def _read_tokenizer(folder: Path, config: TransformerConfig) -> Tokenizer:
     backend = getattr(loaded, "backend_tokenizer", None)
     if backend is None:
         raise ValueError(f"the tokenizer of {folder}, {type(loaded).__name__}, has no fast form")
-    return Tokenizer(backend, loaded.pad_token_id or 0, min(loaded.model_max_length, config.positions))
+    limits = [int(loaded.model_max_length), config.positions]
+    for path in sorted(folder.glob("sentence_*_config.json")):
+        limit = _read_json(path, dict).get("max_seq_length")
+        limits += [limit] if isinstance(limit, int) else []
+    return Tokenizer(backend, loaded.pad_token_id or 0, min(limits))
 
 
 def _sha256(paths: list[Path]) -> str:

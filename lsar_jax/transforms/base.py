@@ -7,7 +7,7 @@ embeddings that they were fitted on; it can be applied, chained, saved and expor
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -18,14 +18,17 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from lsar_jax.languages import check_known
+from lsar_jax.languages import canonical_keys, check_known
 from lsar_jax.moments import Moments
+from lsar_jax.padding import pad_rows, row_bucket
 from lsar_jax.shapes import AnyArray, Embeddings, LanguageIds
 from lsar_jax.spec import EncoderSpec
 
 __all__ = ["Fit", "Step", "Transform", "affine", "fix_signs"]
 
 FORMAT = "lsar_jax.transform.v1"
+
+_MOST_ROWS = 16384
 
 # Axes of each part after [dim] or [language, dim].
 _TRAILING_AXES = {"shift": 0, "basis": 1}
@@ -110,7 +113,7 @@ class Transform:
         by_language = [set(fit.languages) for fit in self.fits if fit.languages]
         return tuple(sorted(set.intersection(*by_language))) if by_language else None
 
-    def __call__(self, x: Embeddings, language: str | Sequence[str] | None = None) -> Float[Array, "vector dim"]:
+    def __call__(self, x: Embeddings, language: str | Iterable[str] | None = None) -> Float[Array, "vector dim"]:
         """Returns the transformed embeddings, ``[n, dim]`` in float32.
 
         Args:
@@ -123,11 +126,16 @@ class Transform:
         """
         if np.ndim(x) != 2 or np.shape(x)[1] != self.dim:
             raise ValueError(f"embeddings have shape {np.shape(x)}, the transform takes [n, {self.dim}]")
+        if language is not None and not isinstance(language, str):
+            language = list(language)
+            if len(language) != len(x):
+                raise ValueError(f"{len(language)} languages for {len(x)} embeddings")
         ids = self.language_ids(language)
-        rows = max((len(values) for values in ids if values.ndim), default=None)
-        if rows is not None and rows != len(x):
-            raise ValueError(f"{rows} languages for {len(x)} embeddings")
-        return _apply(self.steps, jnp.asarray(x, jnp.float32), ids)
+        # Padded to few sizes: languages of unequal size share a program.
+        rows = row_bucket(len(x), _MOST_ROWS)
+        padded = jnp.asarray(pad_rows(x, rows), jnp.float32)
+        ids = tuple(np.pad(which, (0, len(padded) - len(x))) if which.ndim else which for which in ids)
+        return _apply(self.steps, padded, ids)[: len(x)]
 
     def language_ids(self, language: str | Sequence[str] | None) -> tuple[np.ndarray, ...]:
         """Returns the row of each step's tables: the part of a call that is done outside jit.
@@ -182,9 +190,15 @@ class Transform:
         return (moved[1:] - moved[0]).T, moved[0]
 
     def save(self, path: str | Path) -> None:
-        """Writes one safetensors file: the arrays, and how they were made in its metadata."""
+        """Writes one safetensors file: the arrays, and how they were made in its metadata.
+
+        Raises:
+          FileNotFoundError: there is no folder for ``path``.
+        """
         from safetensors.numpy import save_file
 
+        if not Path(path).parent.is_dir():
+            raise FileNotFoundError(f"there is no folder {Path(path).parent} to save {Path(path).name} in")
         tensors = {
             f"{index}.{name}": np.ascontiguousarray(part)  # safetensors writes the buffer as it lies
             for index, step in enumerate(self.steps)
@@ -218,7 +232,9 @@ class Transform:
         if not fits or tensors:
             raise ValueError(f"{path} has {len(fits)} steps and these tensors of none: {sorted(tensors)}")
         for step, fit in zip(steps, fits, strict=True):
-            _check_shapes(step, fit, path)
+            _check_step(step, fit, path)
+        if len({fit.dim for fit in fits}) > 1:
+            raise ValueError(f"the steps in {path} differ in width: {[fit.dim for fit in fits]}")
         return cls(steps, fits, source)
 
     def __repr__(self) -> str:
@@ -300,13 +316,19 @@ def _fit_from_json(fit: dict[str, Any]) -> Fit:
     return Fit(
         method=str(fit["method"]),
         dim=int(fit["dim"]),
-        languages=tuple(fit["languages"]),
+        languages=_codes(fit["languages"]),
         fitted_on=tuple((code, count) for code, count in fit["fitted_on"]),
         parameters=tuple((name, value) for name, value in fit["parameters"]),
     )
 
 
-def _check_shapes(step: Step, fit: Fit, path: str | Path) -> None:
+def _codes(languages: Any) -> tuple[str, ...]:
+    if not isinstance(languages, list) or list(canonical_keys(dict.fromkeys(languages))) != languages:
+        raise ValueError(f"languages {languages!r} are not sorted codes, each once")
+    return tuple(languages)
+
+
+def _check_step(step: Step, fit: Fit, path: str | Path) -> None:
     wanted = (len(fit.languages), fit.dim) if fit.languages else (fit.dim,)
     parts = {name: part for name, part in step._asdict().items() if part is not None}
     for name, part in parts.items():
@@ -314,5 +336,7 @@ def _check_shapes(step: Step, fit: Fit, path: str | Path) -> None:
         if part.shape[: len(wanted)] != wanted or part.ndim != len(wanted) + trailing:
             expected = [*wanted, *["rank"] * trailing]
             raise ValueError(f"{fit} in {path}: {name} has shape {list(part.shape)}, expected {expected}")
+        if not jnp.isfinite(part).all():
+            raise ValueError(f"{fit} in {path}: {name} holds NaN or infinity")
     if not parts:
         raise ValueError(f"{fit} in {path} has no arrays")

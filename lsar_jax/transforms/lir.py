@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from lsar_jax.checks import whole_number
 from lsar_jax.moments import Moments, moments_by_language
 from lsar_jax.shapes import AnyArray, Embeddings
 from lsar_jax.spec import EncoderSpec
@@ -23,13 +24,15 @@ from lsar_jax.transforms.base import Fit, Step, Transform, fix_signs
 __all__ = ["fit_lir", "principal_directions"]
 
 
-def principal_directions(second_moment: Float[AnyArray, "dim dim"], components: int) -> Float[Array, "dim components"]:
-    """Returns the top eigenvectors of a symmetric matrix as columns, largest first.
+def principal_directions(
+    second_moment: Float[AnyArray, "dim dim"], components: int
+) -> tuple[Float[Array, "dim components"], Float[Array, " dim"]]:
+    """Returns the top eigenvectors of a symmetric matrix as columns, and all eigenvalues, largest first.
 
     Pure: passes under ``jit`` (``components`` static) and ``vmap``.
     """
-    _, vectors = jnp.linalg.eigh(second_moment)
-    return fix_signs(vectors[:, ::-1][:, :components])
+    values, vectors = jnp.linalg.eigh(second_moment)
+    return fix_signs(vectors[:, ::-1][:, :components]), values[::-1]
 
 
 def fit_lir(
@@ -53,21 +56,30 @@ def fit_lir(
 
     Raises:
       ValueError: bad arrays or codes, moments without a second, or more components than
-        a language has sentences or dimensions.
+        the embeddings of a language span.
     """
     moments = moments_by_language(x, least=1, second_moment=True, precise=precise)
     dim = next(iter(moments.values())).dim
     most, scarcest = min((min(m.count, dim), code) for code, m in moments.items())
-    if not 1 <= components <= most:
-        raise ValueError(f"components is {components}; {scarcest} spans at most {most}, and 1 is the least")
+    kept = whole_number("components", components, 1, most, f"the sentences and dimensions of {scarcest}")
     with jax.enable_x64(precise):
         dtype = jnp.float64 if precise else jnp.float32
-        stacked = jnp.asarray(np.stack([m.second_moment() for m in moments.values()]), dtype)
-        basis = _directions(stacked, components).astype(jnp.float32)
-    fit = Fit.of("lir", moments, by_language=True, components=components)
+        stacked = np.stack([m.second_moment() for m in moments.values()])
+        # To trace 1 before the cast: squares of small embeddings vanish in float32.
+        trace = np.maximum(np.trace(stacked, axis1=1, axis2=2), np.finfo(np.float64).tiny)
+        basis, values = _directions(jnp.asarray(stacked / trace[:, None, None], dtype), kept)
+        basis, values = basis.astype(jnp.float32), np.asarray(values)
+    significant = (values > np.maximum(values[:, :1], 0.5 / dim) * dim * np.finfo(values.dtype).eps).sum(axis=1)
+    for code, number in zip(moments, significant, strict=True):
+        if kept > number:
+            # Directions of vanishing eigenvalues are whatever rounding makes them.
+            raise ValueError(f"components is {kept}, but the embeddings of {code} span {number} dimensions")
+    fit = Fit.of("lir", moments, by_language=True, components=kept)
     return Transform((Step(basis=basis),), (fit,), source)
 
 
 @partial(jax.jit, static_argnames="components")
-def _directions(second: Float[Array, "language dim dim"], components: int) -> Float[Array, "language dim components"]:
+def _directions(
+    second: Float[Array, "language dim dim"], components: int
+) -> tuple[Float[Array, "language dim components"], Float[Array, "language dim"]]:
     return jax.vmap(principal_directions, in_axes=(0, None))(second, components)

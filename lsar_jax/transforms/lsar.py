@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from lsar_jax.checks import whole_number
 from lsar_jax.moments import Moments, moments_by_language, stack_means
 from lsar_jax.shapes import AnyArray, Embeddings
 from lsar_jax.spec import EncoderSpec
@@ -68,9 +69,8 @@ def fit_lsar(
     means = stack_means(moments)
     languages, dim = means.shape
     most = min(languages - 1, dim)
-    kept = most if rank is None else rank
-    if not 1 <= kept <= most:
-        raise ValueError(f"rank is {kept}; the means of {languages} languages of width {dim} have rank 1 to {most}")
+    span = f"what the means of {languages} languages of width {dim} span"
+    kept = most if rank is None else whole_number("rank", rank, 1, most, span)
     with jax.enable_x64(precise):
         # Centred in float64 first: what the means have in common would cost float32 its digits.
         centred = jnp.asarray(means - means.mean(axis=0), jnp.float64 if precise else jnp.float32)

@@ -108,6 +108,7 @@ def test_half_precision_weights_are_widened(folder, dtype):
         ({"num_attention_heads": 5}, "not divisible by 5 heads"),
         ({"vocab_size": 20}, "the tokenizer of .* has 57 entries, the model embeds 20"),
         ({"intermediate_size": 63}, "mis-shaped"),
+        ({"layer_norm_eps": None}, "layer_norm_eps is None"),
     ],
 )
 def test_config_that_is_not_understood(folder, changes, message):
@@ -180,8 +181,9 @@ def test_a_tokenizer_of_word_pieces(folder):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"layer": 4}, "layer 4 is not in 0 .* to 3"),
-        ({"layer": -1}, "layer -1 is not in 0"),
+        ({"layer": 4}, "layer is 4; it must be a whole number from 0 to 3 .bert has"),
+        ({"layer": "2"}, "layer is '2'; it must be"),
+        ({"layer": -1}, "layer is -1; it must be"),
         ({"pooling": "median"}, "pooling 'median' is not one of mean, cls, max"),
         ({"dtype": "float16"}, "dtype 'float16' is not one of"),
         ({"dtype": "fast"}, "dtype 'fast' is not one of float32, bfloat16"),
@@ -189,7 +191,7 @@ def test_a_tokenizer_of_word_pieces(folder):
         ({"revision": "main"}, "revision 'main' is for Hub ids"),
     ],
 )
-def test_arguments_that_are_refused(tiny_folder, arguments, message):
+def test_arguments_that_are_refused(tiny_folder, unchecked, arguments, message):
     with pytest.raises(ValueError, match=message):
         lj.load_encoder(str(tiny_folder), **arguments)
 
@@ -223,3 +225,55 @@ def test_spec_names_the_embeddings(tiny_folder):
     assert (spec.id, spec.layer, spec.pooling, spec.dtype) == ("bert", 2, "max", "bfloat16")
     assert spec.revision == read_folder(tiny_folder, id="x").revision
     assert spec.revision.startswith("sha256:")
+
+
+def test_the_revision_of_a_folder_covers_config_and_tokenizer(folder):
+    before = lj.load_encoder(folder).spec
+    edit_config(folder, hidden_act="relu")
+    after = lj.load_encoder(folder).spec
+    assert not after.same_space(before)
+    path = folder / "tokenizer.json"
+    path.write_text(
+        path.read_text()
+        .replace('"lowercase":true', '"lowercase":false')
+        .replace('"lowercase": true', '"lowercase": false')
+    )
+    assert not lj.load_encoder(folder).spec.same_space(after)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("config.json", "[1]", "holds a JSON list, expected a dict"),
+        ("model.safetensors.index.json", "{}", "has no weight_map"),
+        ("model.safetensors.index.json", '{"weight_map": {"a": "../b.safetensors"}}', "names files outside its folder"),
+        ("modules.json", '[{"idx": 0}]', "is not a list of modules"),
+        ("modules.json", "{}", "holds a JSON dict, expected a list"),
+    ],
+)
+def test_json_that_is_damaged(folder, name, text, message):
+    (folder / name).write_text(text)
+    with pytest.raises(ValueError, match=message):
+        lj.load_encoder(folder)
+
+
+def test_weights_that_stand_twice(folder):
+    name = "embeddings.LayerNorm.bias"
+    edit_tensors(folder, lambda tensors: tensors.update({f"bert.{name}": tensors[name]}))
+    with pytest.raises(ValueError, match=f"has these weights twice, under two names: .*{name}"):
+        lj.load_encoder(folder)
+
+
+def test_weights_that_are_not_finite(folder):
+    edit_tensors(folder, lambda tensors: tensors["embeddings.LayerNorm.bias"].fill(np.nan))
+    with pytest.raises(ValueError, match=r"embeddings.LayerNorm.bias of checkpoint holds NaN"):
+        lj.load_encoder(folder)
+
+
+def test_the_length_limit_of_a_sentence_transformers_folder(folder):
+    write_modules(folder, ["Transformer", "Pooling"], {"pooling_mode": "mean"})
+    (folder / "sentence_bert_config.json").write_text('{"max_seq_length": 10}')
+    assert lj.load_encoder(folder).encode_with_report("a" * 30)[1].tokens == 10
+    write_modules(folder, ["Transformer", "Pooling"], {"pooling_mode": ["mean", "cls"]})
+    with pytest.raises(ValueError, match="more than a pooling"):
+        lj.load_encoder(folder)

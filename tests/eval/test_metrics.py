@@ -73,7 +73,9 @@ def test_pool_map_by_hand():
 
 def test_paired_accuracy_by_hand():
     english = np.eye(3, dtype=np.float32)
-    x = {"en": english, "de": english[[0, 1, 1]], "fr": english}
+    # German searches English: its second is nearer to the first. The other way all three are found.
+    german = np.array([[1, 0, 0], [1, 0.9, 0], [0, 0.2, 1]], np.float32)
+    x = {"en": english, "de": german, "fr": english}
     value, queries = paired_accuracy(x, "en")
     assert value == pytest.approx(100 * (2 / 3 + 1) / 2)
     assert queries == 6

@@ -119,6 +119,22 @@ def test_bad_calls(x, unchecked, rows, language, message):
         fit_center(x)(rows, language)
 
 
+def test_languages_of_a_shared_transform_are_counted(x):
+    with pytest.raises(ValueError, match="2 languages for 30 embeddings"):
+        fit_lsar(x)(x["de"], ["de", "en"])
+
+
+def test_languages_may_be_any_iterable(x):
+    chain = fit_center(x).then(fit_lir(x))
+    got = chain(x["de"], (code for code in ["de"] * 30))
+    np.testing.assert_allclose(got, chain(x["de"], "de"), atol=2e-5)
+
+
+def test_save_says_that_a_folder_is_missing(x, tmp_path):
+    with pytest.raises(FileNotFoundError, match="there is no folder .*nowhere to save t in"):
+        fit_lsar(x).save(tmp_path / "nowhere" / "t")
+
+
 def test_aliases_of_a_language_are_the_same(x):
     center = fit_center({"deu_Latn": x["de"], "cmn": x["zh"]})
     np.testing.assert_array_equal(center(x["de"], "ger"), center(x["de"], "de"))
@@ -131,6 +147,7 @@ def test_what_cannot_be_chained(x):
         fit_lsar(x).then(narrow)
     renamed = lj.EncoderSpec("renamed", SPEC.revision, 8, "mean", "bfloat16")
     assert fit_lsar(x, source=SPEC).then(fit_lsar(x, source=renamed)).source == SPEC
+    assert fit_lsar(x).then(fit_lsar(x, source=SPEC)).source == SPEC
     other = lj.EncoderSpec("bundled", "sha256:1", 8, "mean", "float32")
     with pytest.raises(ValueError, match="fitted on different embeddings"):
         fit_lsar(x, source=SPEC).then(fit_lsar(x, source=other))
@@ -169,6 +186,9 @@ def rewrite(path, change):
         (lambda t, p, m: t.update(extra=t["0.shift"]), r"tensors of none: \['extra'\]"),
         (lambda t, p, m: t.update({"0.shift": t["0.shift"][:2]}), r"shift has shape \[2, 40\], expected \[6, 40\]"),
         (lambda t, p, m: p["fits"][0].update(languages=["de"]), r"expected \[1, 40\]"),
+        (lambda t, p, m: t["0.shift"].fill(np.nan), "shift holds NaN or infinity"),
+        (lambda t, p, m: p["fits"][0].update(languages="abcdef"), "provenance in .* is damaged.*are not sorted codes"),
+        (lambda t, p, m: p["fits"][0].update(languages=["de"] * 6), "are not sorted codes, each once"),
         (lambda t, p, m: t.update(x=t.pop("0.shift")), "tensors of none"),
     ],
 )
