@@ -121,6 +121,12 @@ def test_lir_refuses_directions_that_are_not_there(x, rng):
         fit_lir({"de": np.zeros((5, 40), np.float32)})
 
 
+def test_lir_keeps_directions_that_are_weak_but_real(rng):
+    # As in an anisotropic encoder: the mean holds nearly all, each further direction 1e-5 of it.
+    wide = (rng.standard_normal((3000, 512)) / 14 + 1).astype(np.float32)
+    assert fit_lir({"de": wide}, 20).steps[0].basis.shape == (1, 512, 20)
+
+
 def test_lir_of_tiny_embeddings(x):
     tiny = {code: part * np.float32(1e-18) for code, part in x.items()}
     for small, large in zip(fit_lir(tiny, 3).steps[0].basis, fit_lir(x, 3).steps[0].basis, strict=True):
