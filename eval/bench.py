@@ -9,10 +9,8 @@ come first: what this machine's matrix products reach, and what the model needs,
 together give the least time that any engine would take.
 """
 
-import json
 import tempfile
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -22,10 +20,8 @@ import numpy as np
 from eval.encode import times
 from eval.results import console, print_table
 from lsar_jax import SentenceEncoder, corpora, load_encoder
-from lsar_jax.encoders.bundled import open_bundled
-from lsar_jax.encoders.checkpoint import BERT_KEYS, Checkpoint
 
-__all__ = ["Bench", "write_sentence_transformers"]
+__all__ = ["Bench"]
 
 
 @dataclass(frozen=True)
@@ -53,8 +49,8 @@ class Bench:
         )
         our_latency = np.median(times(lambda: encoder.encode(sentences[2], max_length=self.max_length), 20))
         with tempfile.TemporaryDirectory() as folder:
-            write_sentence_transformers(open_bundled(), Path(folder), self.max_length)
-            peer = _sentence_transformer(folder)
+            encoder.to_sentence_transformers(f"{folder}/bundled")
+            peer = _sentence_transformer(f"{folder}/bundled", self.max_length)
             theirs = peer.encode(sentences, batch_size=self.batch_size)
             their_seconds = min(times(lambda: peer.encode(sentences, batch_size=self.batch_size), self.repeats))
             their_latency = np.median(times(lambda: peer.encode(sentences[2]), 20))
@@ -89,50 +85,11 @@ def matmul_rate() -> float:
     return 2 * size**3 / min(times(lambda: product(x).block_until_ready(), 10))
 
 
-def write_sentence_transformers(checkpoint: Checkpoint, folder: Path, max_length: int) -> None:
-    """Writes a BERT checkpoint and a mean pooling as a folder that sentence-transformers loads."""
-    from safetensors.numpy import save_file
-
-    sizes = checkpoint.config
-    config = {
-        "architectures": ["BertModel"],
-        "model_type": "bert",
-        "vocab_size": sizes.vocabulary,
-        "hidden_size": sizes.hidden,
-        "num_hidden_layers": sizes.blocks,
-        "num_attention_heads": sizes.heads,
-        "intermediate_size": sizes.intermediate,
-        "max_position_embeddings": sizes.positions,
-        "type_vocab_size": sizes.token_types,
-        "layer_norm_eps": sizes.layer_norm_epsilon,
-        "hidden_act": sizes.activation,
-    }
-    tensors = {
-        BERT_KEYS[leaf].format(block): np.ascontiguousarray(checkpoint.tensors[name.format(block)].read())
-        for leaf, name in checkpoint.keys.items()
-        for block in (range(sizes.blocks) if "{}" in name else (0,))
-    }
-    save_file(tensors, folder / "model.safetensors", {"format": "pt"})
-    checkpoint.tokenizer.backend.save(str(folder / "tokenizer.json"))
-    modules = [
-        {"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"},
-        {"idx": 1, "name": "1", "path": "1_Pooling", "type": "sentence_transformers.models.Pooling"},
-    ]
-    (folder / "1_Pooling").mkdir()
-    pad = checkpoint.tokenizer.backend.id_to_token(checkpoint.tokenizer.pad_id)
-    for name, value in {
-        "config.json": config,
-        "tokenizer_config.json": {"tokenizer_class": "PreTrainedTokenizerFast", "pad_token": pad},
-        "modules.json": modules,
-        "sentence_bert_config.json": {"max_seq_length": max_length},
-        "1_Pooling/config.json": {"word_embedding_dimension": sizes.hidden, "pooling_mode_mean_tokens": True},
-    }.items():
-        (folder / name).write_text(json.dumps(value))
-
-
-def _sentence_transformer(folder: str) -> Any:
+def _sentence_transformer(folder: str, max_length: int) -> Any:
     try:
         from sentence_transformers import SentenceTransformer
     except ImportError as error:
         raise ImportError("the peer is not installed: pip install torch sentence-transformers") from error
-    return SentenceTransformer(folder)
+    peer = SentenceTransformer(folder, device="cpu")
+    peer.max_seq_length = max_length
+    return peer

@@ -3,17 +3,23 @@
 One jitted program a batch shape, parameters replicated and rows split over the ``data`` axis
 of a mesh. Every layer asked for is pooled as the blocks run, so that several layers cost one
 forward pass and no more memory than one.
+
+Text is a stream: a thread tokenizes ahead of the device, sentences wait in buckets of their
+length until a batch is full, and results are fetched some batches late. What is held is
+the embeddings and a bounded number of sentences.
 """
 
 import logging
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any, Literal, Protocol, runtime_checkable
+from itertools import islice
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -21,18 +27,29 @@ import numpy as np
 from jax.sharding import Mesh
 from jaxtyping import Float, Int
 
+from lsar_jax.batching import BatchSizes, Buckets, Slot, token_batch
 from lsar_jax.checks import whole_number
+from lsar_jax.encoders.families import Family
+from lsar_jax.head import Head, unit
+from lsar_jax.languages import check_known, language_code
 from lsar_jax.mesh import replicated, split
-from lsar_jax.pooling import POOLINGS
-from lsar_jax.shapes import AnyArray, Hidden, Lengths, PooledLayers, TokenIds
+from lsar_jax.pooling import pool
+from lsar_jax.shapes import AnyArray, Hidden, Lengths, PooledLayers, RowLanguages, TokenIds
 from lsar_jax.spec import EncoderSpec
-from lsar_jax.tokenization import BatchSizes, Slot, Tokenizer, check_sentences, plan
+from lsar_jax.tokenization import Specials, Tokenizer, check_sentences
 from lsar_jax.transforms.base import Step, Transform, affine
 
 __all__ = ["EncodeReport", "Encoder", "SentenceEncoder"]
 
+T = TypeVar("T")
+R = TypeVar("R")
+
 _log = logging.getLogger("lsar_jax")
+# Results that are on their way to the host while the device works on.
 _IN_FLIGHT = 4
+# Sentences that are tokenized at a time, and how many such chunks ahead of the device.
+_CHUNK = 2048
+_AHEAD = 3
 
 
 @runtime_checkable
@@ -40,14 +57,14 @@ class Encoder(Protocol):
     """What a Flax module must have to be a ``SentenceEncoder``'s model.
 
     Attributes:
-      dim: width of a hidden state.
+      config: with ``widths``, of a hidden state of layer 0, 1, ...; and ``longest``.
       dtype: compute dtype.
     """
 
-    dim: int
+    config: Any
     dtype: Any
 
-    def hidden_states(self, ids: TokenIds, lengths: Lengths) -> Iterator[Hidden]:
+    def hidden_states(self, ids: TokenIds, lengths: Lengths, languages: RowLanguages | None = None) -> Iterator[Hidden]:
         """Yields layer 0, then the output of each block."""
         ...
 
@@ -78,6 +95,29 @@ class EncodeReport:
         return 1 - self.tokens / self.padded_tokens if self.padded_tokens else 0.0
 
 
+@dataclass
+class _Counts:
+    """An ``EncodeReport`` in the making."""
+
+    sentences: int = 0
+    tokens: int = 0
+    padded_tokens: int = 0
+    truncated: int = 0
+
+
+class _Chunk(NamedTuple):
+    """Some sentences on their way.
+
+    ``languages`` are codes, or None where none was given; ``ids`` are the language ids of the
+    model's own table and of the transform's steps, one array a table, ``[]`` or ``[n]``.
+    """
+
+    first: int
+    texts: list[str]
+    languages: list[str | None]
+    ids: tuple[np.ndarray, ...]
+
+
 class SentenceEncoder:
     """An encoder on its devices; made by ``load_encoder``.
 
@@ -86,7 +126,13 @@ class SentenceEncoder:
       tokenizer: of the checkpoint.
       spec: names the embeddings that ``encode`` returns.
       mesh: the devices, one axis ``data``.
-      transform: applied to them on the device, or None.
+      pooling: hidden states to an embedding, one of ``lsar_jax.pooling.POOLINGS``.
+      head: what the checkpoint applies after the pooling of ``spec.layer``, or None.
+      prompts: strings that the checkpoint wants before a sentence, by their names.
+      prompt: what is put before a sentence unless ``encode`` is told otherwise.
+      languages: of the model's language embeddings, code to row; None if it has none.
+      family: the names of its weights in a checkpoint, for ``to_sentence_transformers``.
+      transform: applied on the device, or None.
     """
 
     def __init__(
@@ -95,33 +141,50 @@ class SentenceEncoder:
         tokenizer: Tokenizer,
         spec: EncoderSpec,
         mesh: Mesh,
+        *,
+        pooling: str = "mean",
+        head: Head | None = None,
+        prompts: Mapping[str, str] | None = None,
+        prompt: str = "",
+        languages: Mapping[str, int] | None = None,
+        family: Family | None = None,
         transform: Transform | None = None,
     ) -> None:
         self.model = model
         self.tokenizer = tokenizer
         self.spec = spec
         self.mesh = mesh
+        self.pooling = pooling
+        self.head = None if head is None else jax.device_put(head, replicated(mesh))
+        self.prompts = dict(prompts or {})
+        self.prompt = prompt
+        self.languages = languages
+        self.family = family
         self.transform = transform
+        self._specials = tokenizer.specials
         self._steps = jax.device_put(transform.steps if transform else (), replicated(mesh))
         self._forward = jax.jit(
             _forward,
-            static_argnames=("layers", "pooling", "normalize"),
+            static_argnames=("pooling", "specials", "layers", "normalize"),
             out_shardings=split(mesh, axis=1),
         )
 
     @property
     def dim(self) -> int:
         """The width of an embedding."""
-        return self.model.dim
+        width = self.model.config.widths[self.spec.layer]
+        return width if self.head is None or self.head.dim is None else self.head.dim
 
     def encode(
         self,
         sentences: str | Iterable[str],
         *,
         layers: Sequence[int] | None = None,
-        language: str | Sequence[str] | None = None,
+        language: str | Iterable[str] | None = None,
+        prompt: str | None = None,
         normalize: bool = False,
         max_length: int | None = None,
+        token_budget: int | None = None,
         show_progress: bool = False,
         output: Literal["numpy", "jax"] = "numpy",
     ) -> np.ndarray | jax.Array:
@@ -131,15 +194,21 @@ class SentenceEncoder:
         the relative difference is at most 1e-5, and none when a batch has as many rows.
 
         Args:
-          sentences: any strings. One string gives one vector, none give ``[0, dim]``; an
-            empty string is its special tokens, control characters are the tokenizer's affair,
-            and what is longer than ``max_length`` is cut, counted and logged as a warning.
+          sentences: any strings, in a list or from an iterator or generator, whose text is not
+            kept. One string gives one vector, none give ``[0, dim]``; an empty string is its
+            special tokens, control characters are the tokenizer's affair, and what is longer
+            than ``max_length`` is cut, counted and logged as a warning.
           layers: loaded layers to return together, from one forward pass.
-          language: for a transform that depends on it, a code or one a sentence.
+          language: for a transform, tokenizer or model that depends on it, a code or one a
+            sentence.
+          prompt: put before each sentence, as ``"query: "`` for multilingual-e5; by default the
+            checkpoint's own, which is mostly empty. ``prompts`` has those with a name.
           normalize: whether to divide each vector by its length (after the transform).
           max_length: the most tokens of a sentence, special tokens included; by default what
             the model takes.
-          show_progress: whether to draw a bar.
+          token_budget: token positions of a full batch on each device; by default 32,768, and
+            1,024 on a CPU. Less needs less memory.
+          show_progress: whether to draw a bar with the sentences a second.
           output: ``numpy``, or ``jax`` to leave the result on the devices of the mesh.
 
         Returns:
@@ -147,14 +216,16 @@ class SentenceEncoder:
 
         Raises:
           ValueError: not text, a lone surrogate, a layer that is not loaded, a length
-            that the model does not take, a language that the transform does not know.
+            that the model does not take, a language that is missing or not known.
         """
         result, report = self.encode_with_report(
             sentences,
             layers=layers,
             language=language,
+            prompt=prompt,
             normalize=normalize,
             max_length=max_length,
+            token_budget=token_budget,
             show_progress=show_progress,
             output=output,
         )
@@ -169,9 +240,11 @@ class SentenceEncoder:
         sentences: str | Iterable[str],
         *,
         layers: Sequence[int] | None = None,
-        language: str | Sequence[str] | None = None,
+        language: str | Iterable[str] | None = None,
+        prompt: str | None = None,
         normalize: bool = False,
         max_length: int | None = None,
+        token_budget: int | None = None,
         show_progress: bool = False,
         output: Literal["numpy", "jax"] = "numpy",
     ) -> tuple[np.ndarray | jax.Array, EncodeReport]:
@@ -183,38 +256,46 @@ class SentenceEncoder:
         one = isinstance(sentences, str)
         if isinstance(sentences, bytes) or not isinstance(sentences, Iterable):
             raise ValueError(f"sentences are a str or several, not a {type(sentences).__name__}")
-        texts = [sentences] if isinstance(sentences, str) else list(sentences)
-        check_sentences(texts)
         if output not in ("numpy", "jax"):
             raise ValueError(f"output {output!r} is not one of numpy, jax")
+        if prompt is not None and not isinstance(prompt, str):
+            raise ValueError(f"prompt is {prompt!r}; it must be a str")
+        texts: Iterable[str] = [sentences] if isinstance(sentences, str) else sentences
+        total = len(texts) if isinstance(texts, Sequence | np.ndarray) else None
         wanted = self._check_layers(layers)
         limit = self._check_length(max_length)
-        language_ids = self._language_ids(language, len(texts))
+        sizes = self._batch_sizes(token_budget)
 
-        ids, truncated = self.tokenizer(texts, limit)
-        lengths = np.array([len(sentence) for sentence in ids], np.int64)
-        slots = plan(lengths, limit, self._batch_sizes())
-
-        run = partial(self._run, ids=ids, languages=language_ids, layers=wanted, normalize=normalize)
-        shape = (len(wanted), len(texts), self.dim)
-        gather = _to_numpy if output == "numpy" else _to_device
-        result = gather(_tracked(slots, len(texts), show_progress), run, shape)
+        counts, tables = _Counts(), list[tuple[np.ndarray, ...]]()
+        chunks = self._chunks(texts, total, language, self.prompt if prompt is None else prompt)
+        slots = self._slots(chunks, Buckets(limit, sizes), limit, counts, tables)
+        gather: _Host | _Device = (_Host if output == "numpy" else _Device)(len(wanted), total, self.dim)
+        with _progress(show_progress, total) as advance:
+            for slot in slots:
+                gather.add(slot, self._run(slot, tables, wanted, normalize))
+                counts.padded_tokens += slot.rows * slot.width
+                advance(len(slot.sentences))
+        result = gather.result(counts.sentences)
         if layers is None:
             result = result[0]
         if one:
             result = result[..., 0, :]
-        report = EncodeReport(
-            sentences=len(texts),
-            tokens=int(lengths.sum()),
-            padded_tokens=sum(slot.rows * slot.width for slot in slots),
-            truncated=truncated,
-            max_length=limit,
+        return result, EncodeReport(
+            counts.sentences,
+            counts.tokens,
+            counts.padded_tokens,
+            counts.truncated,
+            limit,
             seconds=time.perf_counter() - started,
         )
-        return result, report
 
     def warm_up(
-        self, *, layers: Sequence[int] | None = None, normalize: bool = False, max_length: int | None = None
+        self,
+        *,
+        layers: Sequence[int] | None = None,
+        normalize: bool = False,
+        max_length: int | None = None,
+        token_budget: int | None = None,
     ) -> int:
         """Compiles every program that ``encode`` with these arguments may need.
 
@@ -222,12 +303,11 @@ class SentenceEncoder:
           The number of programs: at most two a width.
         """
         wanted, limit = self._check_layers(layers), self._check_length(max_length)
-        shapes = self._batch_sizes().shapes(limit)
-        idle = tuple(np.zeros((), np.int32) for _ in self._steps)
+        shapes = self._batch_sizes(token_budget).shapes(limit)
+        idle = tuple(np.zeros((), np.int32) for _ in range(len(self._steps) + (self.languages is not None)))
 
         def compile(shape: tuple[int, int]) -> None:
-            slot = Slot(np.zeros(0, np.int64), *shape)
-            self._run(slot, [], idle, wanted, normalize).block_until_ready()
+            self._run(Slot(np.zeros(0, np.int64), [], *shape), [idle], wanted, normalize).block_until_ready()
 
         # XLA compiles outside Python's lock. The programs have no collectives, which threads
         # could launch in a different order on each device.
@@ -249,124 +329,261 @@ class SentenceEncoder:
         if transform.dim != self.dim:
             raise ValueError(f"the transform takes width {transform.dim}, this encoder makes {self.dim}")
         chained = transform if self.transform is None else self.transform.then(transform)
-        spec = replace(raw, transform=chained.name)
-        return SentenceEncoder(self.model, self.tokenizer, spec, self.mesh, chained)
+        return SentenceEncoder(
+            self.model,
+            self.tokenizer,
+            replace(raw, transform=chained.name),
+            self.mesh,
+            pooling=self.pooling,
+            head=self.head,
+            prompts=self.prompts,
+            prompt=self.prompt,
+            languages=self.languages,
+            family=self.family,
+            transform=chained,
+        )
+
+    def to_sentence_transformers(self, folder: str | Path) -> None:
+        """Writes a folder that transformers and sentence-transformers load, and that give our vectors.
+
+        It has the blocks up to ``spec.layer``, tokenizer, pooling, what follows it, and the
+        transform, if it is shared, as one Dense; float32. XLM's tokenizer splits every sentence
+        as English there, as it does here without ``language``.
+
+        Raises:
+          FileExistsError: there is something at ``folder``.
+          ValueError: it cannot be said in such a folder: LASER, language embeddings, the mean
+            without special tokens, a transform by language.
+        """
+        from lsar_jax.encoders.export import export
+
+        export(self, Path(folder))
 
     def _check_layers(self, layers: Sequence[int] | None) -> tuple[int, ...]:
         if layers is None:
             return (self.spec.layer,)
         if isinstance(layers, str) or not isinstance(layers, Iterable) or not tuple(layers):
             raise ValueError(f"layers is {layers!r}; give one or more, as layers=({self.spec.layer},)")
-        wanted = tuple(whole_number("a layer", layer, 0, self.spec.layer, "those loaded") for layer in layers)
-        if self.transform is not None and set(wanted) != {self.spec.layer}:
-            raise ValueError(f"the transform belongs to layer {self.spec.layer}, not to {wanted}")
+        widths = self.model.config.widths
+        wanted = tuple(whole_number("a layer", layer, 0, len(widths) - 1, "those loaded") for layer in layers)
+        for what, belongs in (("transform", self.transform), (f"head of {self.spec.pooling!r}", self.head)):
+            if belongs is not None and set(wanted) != {self.spec.layer}:
+                raise ValueError(f"the {what} belongs to layer {self.spec.layer}, not to {wanted}")
+        if len({widths[layer] for layer in wanted}) > 1:
+            raise ValueError(f"layers {wanted} are of widths {[widths[layer] for layer in wanted]}; ask for each alone")
         return wanted
 
     def _check_length(self, max_length: int | None) -> int:
         longest = self.tokenizer.max_length
-        # At least two special tokens and one of text.
+        # The special tokens and one of text.
+        least = sum(self._specials) + 1
         return (
             longest
             if max_length is None
-            else whole_number("max_length", max_length, 3, longest, "what the model takes")
+            else whole_number("max_length", max_length, least, longest, "what the model takes")
         )
 
-    def _language_ids(self, language: str | Sequence[str] | None, sentences: int) -> tuple[np.ndarray, ...]:
-        if self.transform is None:
-            if language is not None:
-                raise ValueError("language is given, but this encoder has no transform that uses it")
-            return ()
-        ids = self.transform.language_ids(language)
-        if any(values.ndim and len(values) != sentences for values in ids):
-            raise ValueError(f"{max(map(np.size, ids))} languages for {sentences} sentences")
-        return ids
+    def _language_ids(self, language: str | Sequence[str] | None) -> tuple[np.ndarray, ...]:
+        """Returns the rows of the model's and the transform's tables, ``[]`` or ``[n]`` each."""
+        ids = self.transform.language_ids(language) if self.transform else ()
+        if self.languages is None:
+            return ids
+        known = self.languages
+        if language is None:
+            raise ValueError(f"{self.spec.id} embeds the language; give language=, one of {', '.join(known)}")
+        codes = [language] if isinstance(language, str) else language
+        rows = {code: known[check_known(code, known, self.spec.id)] for code in set(codes)}
+        own = rows[language] if isinstance(language, str) else [rows[code] for code in language]
+        return np.array(own, np.int32), *ids
+
+    def _chunks(
+        self, texts: Iterable[str], total: int | None, language: str | Iterable[str] | None, prompt: str
+    ) -> Iterator[_Chunk]:
+        """Yields checked parts of the input; what is wrong with the languages is said at once."""
+        used = self.transform is not None or self.languages is not None or self.tokenizer.uses_language
+        if language is not None and not used:
+            raise ValueError("language is given, but this encoder has no transform that uses it")
+        if language is None or isinstance(language, str):
+            return self._read_chunks(iter(texts), None, language, self._language_ids(language), prompt)
+        if isinstance(language, Sequence | np.ndarray) and total is not None and len(language) != total:
+            raise ValueError(f"{len(language)} languages for {total} sentences")
+        return self._read_chunks(iter(texts), iter(language), None, (), prompt)
+
+    def _read_chunks(
+        self,
+        texts: Iterator[str],
+        each: Iterator[str] | None,
+        given: str | None,
+        shared: tuple[np.ndarray, ...],
+        prompt: str,
+    ) -> Iterator[_Chunk]:
+        first = 0
+        code = language_code(given) if given is not None else None
+        while part := list(islice(texts, _CHUNK)):
+            check_sentences(part, first)
+            codes: list[str | None] = [code] * len(part)
+            ids = shared
+            if each is not None:
+                several = list(islice(each, len(part)))
+                if len(several) < len(part):
+                    raise ValueError(f"{first + len(several)} languages for at least {first + len(part)} sentences")
+                codes, ids = [language_code(one) for one in several], self._language_ids(several)
+            yield _Chunk(first, [prompt + text for text in part] if prompt else part, codes, ids)
+            first += len(part)
+        if each is not None and list(islice(each, 1)):
+            raise ValueError(f"more than {first} languages for {first} sentences")
+
+    def _slots(
+        self,
+        chunks: Iterator[_Chunk],
+        buckets: Buckets,
+        limit: int,
+        counts: _Counts,
+        tables: list[tuple[np.ndarray, ...]],
+    ) -> Iterator[Slot]:
+        """Yields device calls; a thread tokenizes the chunks that come next."""
+
+        def tokenize(chunk: _Chunk) -> tuple[_Chunk, list[np.ndarray], int]:
+            return chunk, *self.tokenizer(chunk.texts, limit, chunk.languages)
+
+        for chunk, ids, cut in _ahead(tokenize, chunks):
+            counts.sentences += len(ids)
+            counts.tokens += sum(map(len, ids))
+            counts.truncated += cut
+            tables.append(chunk.ids)
+            yield from buckets.add(ids, chunk.first)
+        yield from buckets.flush()
 
     def _run(
-        self,
-        slot: Slot,
-        ids: Sequence[Int[np.ndarray, "_"]],
-        languages: tuple[np.ndarray, ...],
-        layers: tuple[int, ...],
-        normalize: bool,
+        self, slot: Slot, tables: Sequence[tuple[np.ndarray, ...]], layers: tuple[int, ...], normalize: bool
     ) -> jax.Array:
-        batch = self.tokenizer.batch([ids[i] for i in slot.sentences], slot.rows, slot.width)
-        rows = tuple(_rows(values, slot) for values in languages)
-        placed = jax.device_put((*batch, rows), split(self.mesh))
-        return self._forward(
-            self.model, self._steps, *placed, layers=layers, pooling=self.spec.pooling, normalize=normalize
-        )
+        batch = token_batch(slot.ids, slot.rows, slot.width, self.tokenizer.pad_id)
+        languages = tuple(_rows(slot, tables, which) for which in range(len(tables[0])))
+        placed = jax.device_put((*batch, languages), split(self.mesh))
+        static = {"pooling": self.pooling, "specials": self._specials, "layers": layers, "normalize": normalize}
+        return self._forward(self.model, self.head, self._steps, *placed, **static)
 
-    def _batch_sizes(self) -> BatchSizes:
+    def _batch_sizes(self, token_budget: int | None = None) -> BatchSizes:
         devices = self.mesh.devices
         # On a CPU 1,024 tokens a call stay in cache (measured: 8.9k tokens/s of 384-wide blocks on
         # two cores, 6.4k at 4,096) and one row is a good call; an accelerator wants many
         # tokens, and a small call costs it little more than its launch.
         full, small = (1024, 0) if devices.flat[0].platform == "cpu" else (32768, 4096)
-        return BatchSizes(full, small, devices.size)
+        if token_budget is not None:
+            full = whole_number("token_budget", token_budget, 1, 1 << 30, "tokens of a batch on one device")
+        return BatchSizes(full, min(small, full), devices.size)
 
 
 def _forward(
     model: Encoder,
+    head: Head | None,
     steps: tuple[Step, ...],
     ids: TokenIds,
     lengths: Lengths,
     language_ids: tuple[jax.Array, ...],
     *,
-    layers: tuple[int, ...],
     pooling: str,
+    specials: Specials,
+    layers: tuple[int, ...],
     normalize: bool,
 ) -> PooledLayers:
     pooled: dict[int, jax.Array] = {}
+    # The model's own table comes first, if it has one.
+    own = language_ids[: len(language_ids) - len(steps)]
     # By default a float32 product is a bfloat16 pass on TPU and TF32 on GPU.
     precision = "float32" if model.dtype == jnp.float32 else None
     with jax.default_matmul_precision(precision):
-        for layer, hidden in enumerate(model.hidden_states(ids, lengths)):
+        for layer, hidden in enumerate(model.hidden_states(ids, lengths, *own)):
             if layer in layers:
-                pooled[layer] = POOLINGS[pooling](hidden, lengths)
+                pooled[layer] = pool(pooling, hidden, lengths, specials)
+            if layer == max(layers):
+                break
     result = jnp.stack([pooled[layer] for layer in layers])
-    for step, which in zip(steps, language_ids, strict=True):
+    if head is not None:
+        result = head(result)
+    for step, which in zip(steps, language_ids[len(own) :], strict=True):
         result = jax.vmap(affine, in_axes=(None, 0, None))(step, result, which)
-    if normalize:
-        result = result / jnp.maximum(jnp.linalg.norm(result, axis=-1, keepdims=True), 1e-30)
-    return result
+    return unit(result) if normalize else result
 
 
-def _rows(values: np.ndarray, slot: Slot) -> np.ndarray:
+def _rows(slot: Slot, tables: Sequence[tuple[np.ndarray, ...]], which: int) -> np.ndarray:
     """Language ids of a slot's rows; a filler row takes language 0, its vector is dropped."""
     rows = np.zeros(slot.rows, np.int32)
-    rows[: len(slot.sentences)] = values if values.ndim == 0 else values[slot.sentences]
+    if tables[0][which].ndim == 0:
+        rows[: len(slot.sentences)] = tables[0][which]
+    else:
+        rows[: len(slot.sentences)] = [tables[i // _CHUNK][which][i % _CHUNK] for i in slot.sentences.tolist()]
     return rows
 
 
-def _to_numpy(slots: Iterable[Slot], run: Callable[[Slot], jax.Array], shape: tuple[int, ...]) -> np.ndarray:
-    """Runs the slots with a few in flight: the host copies one result while the next compute."""
-    result = np.empty(shape, np.float32)
-    waiting: deque[tuple[Slot, jax.Array]] = deque()
+def _ahead(call: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
+    """Yields ``call(item)`` of each item in order; a thread works some items ahead."""
+    with ThreadPoolExecutor(1, thread_name_prefix="tokenize") as thread:
+        waiting: deque[Any] = deque()
+        try:
+            for item in items:
+                waiting.append(thread.submit(call, item))
+                if len(waiting) > _AHEAD:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            for left in waiting:
+                left.cancel()
 
-    def collect() -> None:
-        slot, value = waiting.popleft()
-        result[:, slot.sentences] = np.asarray(value)[:, : len(slot.sentences)]
 
-    for slot in slots:
-        value = run(slot)
+class _Host:
+    """Collects results in host memory, with a few in flight while the device works on."""
+
+    def __init__(self, layers: int, total: int | None, dim: int) -> None:
+        self._result = np.empty((layers, _CHUNK if total is None else total, dim), np.float32)
+        self._waiting: deque[tuple[Slot, jax.Array]] = deque()
+
+    def add(self, slot: Slot, value: jax.Array) -> None:
         value.copy_to_host_async()
-        waiting.append((slot, value))
-        if len(waiting) > _IN_FLIGHT:
-            collect()
-    while waiting:
-        collect()
-    return result
+        self._waiting.append((slot, value))
+        if len(self._waiting) > _IN_FLIGHT:
+            self._collect()
+
+    def result(self, sentences: int) -> np.ndarray:
+        while self._waiting:
+            self._collect()
+        whole = self._result.shape[1] == sentences
+        return self._result if whole else self._result[:, :sentences].copy()
+
+    def _collect(self) -> None:
+        slot, value = self._waiting.popleft()
+        needed = int(slot.sentences.max()) + 1
+        layers, rows, dim = self._result.shape
+        if needed > rows:
+            grown = np.empty((layers, max(needed, 2 * rows), dim), np.float32)
+            grown[:, :rows] = self._result
+            self._result = grown
+        self._result[:, slot.sentences] = np.asarray(value)[:, : len(slot.sentences)]
 
 
-def _to_device(slots: Iterable[Slot], run: Callable[[Slot], jax.Array], shape: tuple[int, ...]) -> jax.Array:
-    parts, places, rows = [], np.empty(shape[1], np.int64), 0
-    for slot in slots:
-        parts.append(run(slot))
-        places[slot.sentences] = rows + np.arange(len(slot.sentences))
-        rows += slot.rows
-    if not parts:
-        return jnp.zeros(shape, jnp.float32)
-    return _gather(parts, places)
+class _Device:
+    """Leaves results where they are, and puts them in order by one gather."""
+
+    def __init__(self, layers: int, total: int | None, dim: int) -> None:
+        self._empty = (layers, 0, dim)
+        self._parts: list[jax.Array] = []
+        self._sentences: list[Int[np.ndarray, "_"]] = []
+        self._rows: list[Int[np.ndarray, "_"]] = []
+        self._end = 0
+
+    def add(self, slot: Slot, value: jax.Array) -> None:
+        self._parts.append(value)
+        self._sentences.append(slot.sentences)
+        self._rows.append(self._end + np.arange(len(slot.sentences)))
+        self._end += slot.rows
+
+    def result(self, sentences: int) -> jax.Array:
+        if not self._parts:
+            return jnp.zeros(self._empty, jnp.float32)
+        places = np.empty(sentences, np.int64)
+        places[np.concatenate(self._sentences)] = np.concatenate(self._rows)
+        return _gather(self._parts, places)
 
 
 @jax.jit
@@ -374,15 +591,25 @@ def _gather(parts: list[PooledLayers], places: Int[AnyArray, " sentence"]) -> Fl
     return jnp.concatenate(parts, axis=1)[:, places]
 
 
-def _tracked(slots: list[Slot], sentences: int, show: bool) -> Iterator[Slot]:
+@contextmanager
+def _progress(show: bool, total: int | None) -> Iterator[Callable[[int], None]]:
+    """Yields what is to be called with the number of sentences that were encoded."""
     if not show:
-        yield from slots
+        yield lambda sentences: None
         return
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = [TextColumn("encode"), BarColumn(), TextColumn("{task.completed:.0f}/{task.total:.0f} sentences")]
+    count = "{task.completed:.0f} sentences" if total is None else "{task.completed:.0f}/{task.total:.0f} sentences"
+    columns = [TextColumn("encode"), BarColumn(), TextColumn(count), TextColumn("{task.fields[rate]}")]
+    started = time.perf_counter()
     with Progress(*columns, TimeRemainingColumn()) as progress:
-        task = progress.add_task("encode", total=sentences)
-        for slot in slots:
-            yield slot
-            progress.update(task, advance=len(slot.sentences))
+        task = progress.add_task("encode", total=total, rate="")
+        done = 0
+
+        def advance(sentences: int) -> None:
+            nonlocal done
+            done += sentences
+            rate = done / (time.perf_counter() - started)
+            progress.update(task, advance=sentences, rate=f"{rate:.0f} sentences/s")
+
+        yield advance

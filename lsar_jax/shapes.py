@@ -32,6 +32,7 @@ __all__ = [
     "Mask",
     "Pooled",
     "PooledLayers",
+    "RowLanguages",
     "TokenIds",
 ]
 
@@ -39,6 +40,7 @@ AnyArray = Array | np.ndarray
 
 TokenIds = Int[AnyArray, "batch length"]
 Lengths = Int[AnyArray, " batch"]
+RowLanguages = Int[AnyArray, " batch"]
 Mask = Bool[Array, "batch length"]
 Hidden = Float[Array, "batch length dim"]
 Pooled = Float[Array, "batch dim"]

@@ -13,7 +13,8 @@ class EncoderSpec:
       id: ``bundled``, a Hub id, or the name of a folder.
       revision: commit of the Hub, or sha256 of the weights.
       layer: 0 is the embedding output, k the output of block k.
-      pooling: ``mean``, ``cls`` or ``max``.
+      pooling: ``mean``, ``mean_no_special``, ``cls``, ``max`` or ``pooler``, and what the
+        checkpoint applies after it, as in ``cls+dense+normalize``.
       dtype: the compute dtype of the blocks.
       transform: what was applied after pooling; empty for raw embeddings.
     """

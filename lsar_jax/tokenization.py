@@ -1,83 +1,152 @@
-"""Text to batches of a few fixed shapes.
+"""Text to token ids.
 
-XLA compiles one program a shape, so sentences are grouped by token length into a few widths,
-and each width is run with two row counts: a full one for throughput and a small one for
-short calls and for what is left over. The width depends on the sentence alone, never on its
-neighbours, and so does its vector.
+A tokenizer takes strings and gives ids that are cut to a length; ``batching`` makes arrays of
+them. Most checkpoints carry a tokenizer of the ``tokenizers`` library, which works outside
+Python's lock; those of XLM and LASER are Python, a sentence at a time.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Int
 
-__all__ = ["WIDTHS", "BatchSizes", "Slot", "TokenBatch", "Tokenizer", "check_sentences", "plan"]
+__all__ = ["FastTokenizer", "SlowTokenizer", "Specials", "Tokenizer", "check_sentences"]
 
-# Steps of about a fifth: 10% of the positions of real paragraphs are padding; steps of a third make it 17%.
-WIDTHS = (8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 192, 256, 384, 512)
-
-
-_BLOCK = 4096
+Ids = Int[np.ndarray, "_"]
 
 
-class TokenBatch(NamedTuple):
-    """Token ids ``[batch, length]`` and the tokens in each row ``[batch]``, int32."""
+class Specials(NamedTuple):
+    """How many special tokens a sentence begins and ends with."""
 
-    ids: Int[np.ndarray, "batch length"]
-    lengths: Int[np.ndarray, " batch"]
+    before: int
+    after: int
+
+
+@runtime_checkable
+class Tokenizer(Protocol):
+    """What an encoder needs of a tokenizer.
+
+    Attributes:
+      pad_id: the id that fills rows.
+      max_length: the most tokens that the model takes, special tokens included.
+      specials: tokens around each sentence.
+      uses_language: whether the language of a sentence changes its tokens.
+    """
+
+    @property
+    def pad_id(self) -> int: ...  # noqa: D102
+
+    @property
+    def max_length(self) -> int: ...  # noqa: D102
+
+    @property
+    def specials(self) -> Specials: ...  # noqa: D102
+
+    @property
+    def uses_language(self) -> bool: ...  # noqa: D102
+
+    def __call__(
+        self, sentences: Sequence[str], max_length: int, languages: Sequence[str | None], /
+    ) -> tuple[list[Ids], int]:
+        """Returns the ids of each sentence, and how many sentences were cut to ``max_length``."""
+        ...
 
 
 @dataclass(frozen=True)
-class Tokenizer:
-    """A fast tokenizer of the ``tokenizers`` library.
+class FastTokenizer:
+    """A tokenizer of the ``tokenizers`` library.
 
     Attributes:
       backend: ``tokenizers.Tokenizer`` with the model's special tokens in its post-processor.
-      pad_id: the id that fills rows.
-      max_length: the most tokens that the model takes, special tokens included.
+      pad_id: as in ``Tokenizer``.
+      max_length: as in ``Tokenizer``.
+      lower: whether text is lower-cased before the backend sees it.
       lock: held while the backend works.
     """
 
     backend: Any
     pad_id: int
     max_length: int
+    lower: bool = False
+    uses_language: bool = field(default=False, init=False)
     lock: Any = field(default_factory=Lock, repr=False, compare=False)
 
-    def __call__(self, sentences: Sequence[str], max_length: int) -> tuple[list[Int[np.ndarray, "_"]], int]:
-        """Returns the ids of each sentence, and how many sentences were cut to ``max_length``."""
-        ids: list[np.ndarray] = []
-        cut = 0
-        # By blocks: an encoding of the library is many times the size of its ids.
-        for start in range(0, len(sentences), _BLOCK):
-            # The limit is a state of the backend, which encoders and threads share.
-            with self.lock:
-                self.backend.no_padding()
-                self.backend.enable_truncation(max_length)
-                encodings = self.backend.encode_batch_fast(list(sentences[start : start + _BLOCK]))
-            ids += [np.array(encoding.ids, np.int32) for encoding in encodings]
-            cut += sum(bool(encoding.overflowing) for encoding in encodings)
-        return ids, cut
+    @property
+    def specials(self) -> Specials:
+        """Tokens around each sentence, as the backend adds them."""
+        mask = self.backend.encode("a").special_tokens_mask
+        before = mask.index(0) if 0 in mask else len(mask)
+        return Specials(before, mask[::-1].index(0) if 0 in mask else 0)
 
-    def batch(self, ids: Sequence[Int[np.ndarray, "_"]], rows: int, width: int) -> TokenBatch:
-        """Pads ``ids`` to ``[rows, width]``; rows without a sentence have length 0."""
-        padded = np.full((rows, width), self.pad_id, np.int32)
-        lengths = np.zeros(rows, np.int32)
-        for row, sentence in enumerate(ids):
-            padded[row, : len(sentence)] = sentence
-            lengths[row] = len(sentence)
-        return TokenBatch(padded, lengths)
+    def __call__(
+        self, sentences: Sequence[str], max_length: int, languages: Sequence[str | None] = ()
+    ) -> tuple[list[Ids], int]:
+        """Tokenizes outside Python's lock, on all cores."""
+        texts = [sentence.lower() for sentence in sentences] if self.lower else list(sentences)
+        # The limit is a state of the backend, which encoders and threads share.
+        with self.lock:
+            self.backend.no_padding()
+            self.backend.enable_truncation(max_length)
+            encodings = self.backend.encode_batch_fast(texts)
+        ids = [np.array(encoding.ids, np.int32) for encoding in encodings]
+        return ids, sum(bool(encoding.overflowing) for encoding in encodings)
 
 
-def check_sentences(sentences: Sequence[str]) -> None:
+@dataclass(frozen=True)
+class SlowTokenizer:
+    """A tokenizer in Python: a function from a sentence and its language to ids.
+
+    Attributes:
+      encode: the ids without special tokens.
+      before: ids put before them.
+      after: ids put after them.
+      pad_id: as in ``Tokenizer``.
+      max_length: as in ``Tokenizer``.
+      uses_language: as in ``Tokenizer``.
+      files: that it was read from.
+    """
+
+    encode: Callable[[str, str | None], Sequence[int]]
+    before: tuple[int, ...]
+    after: tuple[int, ...]
+    pad_id: int
+    max_length: int
+    uses_language: bool
+    files: tuple[Path, ...] = ()
+
+    @property
+    def specials(self) -> Specials:
+        """Tokens around each sentence."""
+        return Specials(len(self.before), len(self.after))
+
+    def __call__(
+        self, sentences: Sequence[str], max_length: int, languages: Sequence[str | None]
+    ) -> tuple[list[Ids], int]:
+        """Tokenizes one by one, and cuts the text's own tokens only."""
+        room = max_length - len(self.before) - len(self.after)
+        every, cut = [], 0
+        for sentence, language in zip(sentences, languages, strict=True):
+            ids = list(self.encode(sentence, language))
+            cut += len(ids) > room
+            every.append(np.array([*self.before, *ids[:room], *self.after], np.int32))
+        return every, cut
+
+
+def check_sentences(sentences: Sequence[str], first: int = 0) -> None:
     """Raises ValueError for what is not text: another type, or a lone surrogate.
 
     Any other string is text: an empty one is its special tokens, control characters are
     what the tokenizer makes of them, and a long one is cut and counted.
+
+    Args:
+      sentences: a part of what is encoded.
+      first: the number of its first sentence, for the error.
     """
-    for index, sentence in enumerate(sentences):
+    for index, sentence in enumerate(sentences, first):
         if not isinstance(sentence, str):
             raise ValueError(f"sentence {index} is a {type(sentence).__name__}, not a str: {sentence!r:.80}")
         try:
@@ -87,74 +156,3 @@ def check_sentences(sentences: Sequence[str]) -> None:
                 f"sentence {index} has the lone surrogate U+{ord(sentence[error.start]):04X} at character "
                 f"{error.start}; read its file as UTF-8, with errors='replace' if it is damaged"
             ) from None
-
-
-@dataclass(frozen=True)
-class BatchSizes:
-    """How many rows a width is run with.
-
-    Attributes:
-      full_tokens: tokens a device in a full batch. Too few starve an accelerator; on a CPU
-        more than fits its cache is slower.
-      small_tokens: tokens a device in a small batch; a row at the least.
-      devices: rows are a multiple of this.
-    """
-
-    full_tokens: int
-    small_tokens: int
-    devices: int = 1
-
-    def full(self, width: int) -> int:
-        """Returns the rows of a full batch."""
-        return max(1, self.full_tokens // width) * self.devices
-
-    def small(self, width: int) -> int:
-        """Returns the rows of a small batch."""
-        return min(max(1, self.small_tokens // width) * self.devices, self.full(width))
-
-    def shapes(self, max_length: int) -> list[tuple[int, int]]:
-        """Returns every (rows, width) that ``plan`` may use."""
-        return sorted(
-            {(rows, width) for width in _widths(max_length) for rows in (self.full(width), self.small(width))}
-        )
-
-
-class Slot(NamedTuple):
-    """One device call: which sentences, in how wide and how many rows."""
-
-    sentences: Int[np.ndarray, " sentence"]
-    rows: int
-    width: int
-
-
-def plan(lengths: Int[np.ndarray, " sentence"], max_length: int, sizes: BatchSizes) -> list[Slot]:
-    """Groups sentences into device calls of at most ``2 x widths`` shapes, longest first.
-
-    Args:
-      lengths: tokens in each sentence, at most ``max_length``.
-      max_length: the widest batch.
-      sizes: rows per width.
-
-    Raises:
-      ValueError: a sentence is longer than ``max_length``.
-    """
-    if len(lengths) and lengths.max() > max_length:
-        raise ValueError(f"a sentence has {lengths.max()} tokens, batches take {max_length}")
-    widths = np.array(_widths(max_length))
-    width_of = np.searchsorted(widths, lengths)
-    order = np.argsort(-lengths, kind="stable")
-    slots = []
-    for index in range(len(widths) - 1, -1, -1):
-        width = int(widths[index])
-        members = order[width_of[order] == index]
-        full, small = sizes.full(width), sizes.small(width)
-        while len(members):
-            # A tail goes through small calls while they compute at most half of a full one.
-            rows = small if -(-len(members) // small) * small <= full // 2 else full
-            slots.append(Slot(members[:rows], rows, width))
-            members = members[rows:]
-    return slots
-
-
-def _widths(max_length: int) -> list[int]:
-    return [*(width for width in WIDTHS if width < max_length), max_length]

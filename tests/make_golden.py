@@ -1,91 +1,228 @@
-"""Makes ``golden/bert``: a tiny BERT checkpoint and the hidden states that torch gives it.
+"""Makes ``golden/``: tiny checkpoints of every family, and what the reference programs make of them.
 
-    pip install torch transformers
-    python tests/make_golden.py
+    pip install torch sentence-transformers sacremoses sentencepiece subword-nmt
+    pip install --no-deps laserembeddings laser_encoders
+    pip install transliterate unicategories requests tqdm
+    python -m tests.make_golden
 
-The weights are drawn so that every part shows in the output: kernels that keep activations at
-unit scale, random biases and LayerNorm weights, a LayerNorm epsilon that matters.
+Hidden states are those of transformers in torch, of torch's LSTM for LASER. The weights are drawn so
+that every part shows in the output: kernels that keep activations at unit scale, random
+biases and LayerNorm weights, a LayerNorm epsilon that matters. Token ids of LASER1 are those of
+laserembeddings 1.1.2, of LASER2 those of laser_encoders 0.0.2 (its tokenizer's file alone: the
+package needs fairseq), over BPE codes and a SentencePiece model learned from the UDHR.
 """
 
+import importlib.util
+import io
 import json
 import math
+import sys
+import types
 from pathlib import Path
 
 import numpy as np
 import torch
 from safetensors.torch import save_file
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
-from transformers import BertConfig, BertModel
+from transformers import BertConfig, BertModel, XLMConfig, XLMModel, XLMRobertaConfig, XLMRobertaModel
 
-FOLDER = Path(__file__).parent / "golden" / "bert"
-LENGTHS = [12, 7, 1, 9]
+import lsar_jax as lj
+from tests.parity import LENGTHS, TEXTS, Lstm, hidden_states, lstm_states
+
+GOLDEN = Path(__file__).parent / "golden"
+SIZES = {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 64}
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
 def main() -> None:
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    model = tiny_bert()
-    model.config.save_pretrained(FOLDER)
-    save_file(
-        {k: v.contiguous() for k, v in model.state_dict().items()}, FOLDER / "model.safetensors", {"format": "pt"}
+    bert()
+    xlm_r()
+    xlm()
+    sentence_transformers()
+    laser(1)
+    laser(2)
+
+
+def bert() -> None:
+    config = BertConfig(vocab_size=64, max_position_embeddings=40, layer_norm_eps=1e-3, **SIZES)
+    folder = save(BertModel(config), "bert")
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *LETTERS, *(f"##{letter}" for letter in LETTERS)]
+    tokenizer = Tokenizer(models.WordPiece({word: i for i, word in enumerate(words)}, unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    write_tokenizer(folder, tokenizer, ("[CLS]", 2), ("[SEP]", 3), "[PAD]")
+
+
+def xlm_r() -> None:
+    # Positions are counted from the padding id, 1: 40 tokens need 42 rows.
+    config = XLMRobertaConfig(
+        vocab_size=64, max_position_embeddings=42, pad_token_id=1, type_vocab_size=1, layer_norm_eps=1e-3, **SIZES
     )
-    write_tokenizer()
-    ids = np.random.default_rng(1).integers(5, model.config.vocab_size, (len(LENGTHS), max(LENGTHS)))
-    hidden = hidden_states(model, ids, np.array(LENGTHS))
-    np.savez_compressed(FOLDER / "golden.npz", ids=ids.astype(np.int32), lengths=np.int32(LENGTHS), hidden=hidden)
+    folder = save(XLMRobertaModel(config), "xlm-roberta")
+    pieces = ["<s>", "<pad>", "</s>", "<unk>", "▁", *LETTERS, *(f"▁{letter}" for letter in LETTERS)]
+    tokenizer = Tokenizer(models.Unigram([(piece, -1.0 - len(piece) / 2) for piece in pieces], unk_id=3))
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+    write_tokenizer(folder, tokenizer, ("<s>", 0), ("</s>", 2), "<pad>")
 
 
-def tiny_bert() -> BertModel:
+def xlm() -> None:
+    sizes = {"vocab_size": 64, "emb_dim": 32, "n_layers": 3, "n_heads": 4, "max_position_embeddings": 40}
+    rows = {"de": 0, "en": 1, "zh": 2}
+    config = XLMConfig(**sizes, layer_norm_eps=1e-3, n_langs=3, use_lang_emb=True, lang2id=rows)
+    plain = XLMConfig(**sizes, layer_norm_eps=1e-3, gelu_activation=False, sinusoidal_embeddings=True)
+    for folder in (save(XLMModel(config), "xlm"), save(XLMModel(plain), "xlm-sinusoidal")):
+        special = ["<s>", "</s>", "<pad>", "<unk>", *(f"<special{i}>" for i in range(6))]
+        pieces = [*special, *LETTERS, *(f"{letter}</w>" for letter in LETTERS), "th", "the</w>"]
+        vocabulary = {piece: i for i, piece in enumerate(pieces)}
+        (folder / "vocab.json").write_text(json.dumps(vocabulary) + "\n")
+        (folder / "merges.txt").write_text("t h 20\nth e</w> 10\n")
+        settings = {"tokenizer_class": "XLMTokenizer", "model_max_length": 40, "do_lowercase_and_remove_accent": True}
+        (folder / "tokenizer_config.json").write_text(json.dumps(settings, indent=2) + "\n")
+
+
+def save(model: torch.nn.Module, name: str) -> Path:
+    folder = GOLDEN / name
+    folder.mkdir(parents=True, exist_ok=True)
+    draw(model.eval())
+    model.config.save_pretrained(folder)
+    state = {key: value.contiguous() for key, value in model.state_dict().items() if "position_ids" not in key}
+    save_file(state, folder / "model.safetensors", {"format": "pt"})
+    rng = np.random.default_rng(1)
+    ids = rng.integers(5, 64, (len(LENGTHS), max(LENGTHS))).astype(np.int32)
+    languages = rng.integers(0, 3, len(LENGTHS)).astype(np.int32)
+    hidden, pooled = hidden_states(model, ids, np.array(LENGTHS), languages)
+    arrays = {"ids": ids, "lengths": np.int32(LENGTHS), "languages": languages, "hidden": hidden, "pooled": pooled}
+    np.savez_compressed(folder / "golden.npz", **arrays)
+    return folder
+
+
+def draw(model: torch.nn.Module) -> None:
     torch.manual_seed(0)
-    config = BertConfig(
-        vocab_size=64,
-        hidden_size=32,
-        num_hidden_layers=3,
-        num_attention_heads=4,
-        intermediate_size=64,
-        max_position_embeddings=40,
-        layer_norm_eps=1e-3,
-        attn_implementation="eager",
-    )
-    model = BertModel(config, add_pooling_layer=True).eval()
     with torch.no_grad():
         for name, parameter in model.named_parameters():
-            if name.endswith("LayerNorm.weight"):
+            if "norm" in name.lower() and name.endswith("weight"):
                 parameter.uniform_(0.5, 1.5)
             elif name.endswith("bias"):
                 parameter.normal_(0, 0.5)
             elif "embeddings" in name:
-                parameter.normal_(0, 1)
+                # Sinusoids are fixed numbers, not drawn.
+                if parameter.requires_grad:
+                    parameter.normal_(0, 1)
             else:
                 # Queries and keys are larger, so that attention is far from uniform.
-                gain = 1.5 if "query" in name or "key" in name else 1.0
-                parameter.normal_(0, gain / math.sqrt(parameter.shape[1]))
-    return model
+                sharp = any(part in name for part in ("query", "key", "q_lin", "k_lin"))
+                parameter.normal_(0, (1.5 if sharp else 1.0) / math.sqrt(parameter.shape[1]))
 
 
-def hidden_states(model: BertModel, ids: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """Returns all hidden states, ``[layer, batch, length, dim]``."""
-    mask = np.arange(ids.shape[1]) < lengths[:, None]
-    with torch.no_grad():
-        output = model(
-            torch.tensor(np.asarray(ids, np.int64)),
-            attention_mask=torch.tensor(mask, dtype=torch.long),
-            output_hidden_states=True,
-        )
-    return torch.stack(output.hidden_states).numpy()
-
-
-def write_tokenizer() -> None:
-    letters = "abcdefghijklmnopqrstuvwxyz"
-    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *letters, *(f"##{letter}" for letter in letters)]
-    tokenizer = Tokenizer(models.WordPiece({word: i for i, word in enumerate(words)}, unk_token="[UNK]"))
-    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
-    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+def write_tokenizer(folder: Path, tokenizer: Tokenizer, first: tuple, last: tuple, pad: str) -> None:
     tokenizer.post_processor = processors.TemplateProcessing(
-        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
+        single=f"{first[0]} $A {last[0]}", special_tokens=[first, last]
     )
-    tokenizer.save(str(FOLDER / "tokenizer.json"))
-    settings = {"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": 40, "pad_token": "[PAD]"}
-    (FOLDER / "tokenizer_config.json").write_text(json.dumps(settings, indent=2) + "\n")
+    tokenizer.save(str(folder / "tokenizer.json"))
+    settings = {"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": 40, "pad_token": pad}
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings, indent=2) + "\n")
+
+
+def sentence_transformers() -> None:
+    """LaBSE's pipeline on the tiny BERT: cls, Dense with tanh, Normalize; and what it embeds."""
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.models import Dense, Normalize, Pooling, Transformer
+
+    torch.manual_seed(1)
+    transformer = Transformer(str(GOLDEN / "bert"), max_seq_length=20)
+    dense = Dense(32, 24, activation_function=torch.nn.Tanh())
+    model = SentenceTransformer(modules=[transformer, Pooling(32, "cls"), dense, Normalize()], device="cpu")
+    folder = GOLDEN / "labse"
+    model.save(str(folder), create_model_card=False)
+    np.save(folder / "golden.npy", model.encode(TEXTS))
+
+
+def laser(version: int) -> None:
+    texts = [text for texts in lj.corpora.udhr(languages=["en", "de", "el", "zh"]).values() for text in texts]
+    folder = GOLDEN / f"laser{version}"
+    folder.mkdir(parents=True, exist_ok=True)
+    dictionary = {"<s>": 0, "<pad>": 1, "</s>": 2, "<unk>": 3}
+    for piece in (learn_bpe if version == 1 else learn_sentencepiece)(folder, texts):
+        dictionary.setdefault(piece, len(dictionary))
+    (folder / "dictionary.json").write_text(json.dumps(dictionary, ensure_ascii=False) + "\n")
+    config = {"vocab_size": len(dictionary), "embedding_size": 12, "hidden_size": 16, "num_hidden_layers": 3}
+    (folder / "config.json").write_text(json.dumps({"model_type": "laser", **config}, indent=2) + "\n")
+
+    torch.manual_seed(version)
+    model = Lstm(len(dictionary), 12, 16, 3).eval()
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            scale = 0.5 if "bias" in name else 1.0 if "embed" in name else 1.5 / math.sqrt(parameter.shape[1])
+            parameter.normal_(0, scale)
+    save_file(model.state_dict(), folder / "model.safetensors", {"format": "pt"})
+    ids = np.random.default_rng(1).integers(4, len(dictionary), (len(LENGTHS), max(LENGTHS))).astype(np.int32)
+    hidden, pooled = lstm_states(model, ids, np.array(LENGTHS))
+    arrays = {"ids": ids, "lengths": np.int32(LENGTHS), "hidden": hidden, "pooled": pooled}
+    np.savez_compressed(folder / "golden.npz", **arrays)
+    cases = [
+        [text, code] for code in ("en", "de", "el", "zh", "ja") for text in lj.corpora.udhr("test", [code])[code][:4]
+    ]
+    cases += [[text, "en"] for text in TEXTS]
+    split = laserembeddings_pieces(folder) if version == 1 else laser_encoders_pieces(folder)
+    golden = [[text, code, [dictionary.get(p, 3) for p in split(text, code).split()] + [2]] for text, code in cases]
+    (folder / "golden_ids.json").write_text(json.dumps(golden, ensure_ascii=False, indent=0) + "\n")
+
+
+def learn_bpe(folder: Path, texts: list[str]) -> list[str]:
+    """Writes codes and vocabulary as fastBPE does, and returns the pieces."""
+    from collections import Counter
+
+    from laserembeddings.preprocessing import BPE, Tokenizer
+    from subword_nmt.learn_bpe import learn_bpe
+
+    words = [Tokenizer("en").tokenize(text) for text in texts]
+    codes = io.StringIO()
+    learn_bpe(io.StringIO("\n".join(words)), codes, num_symbols=300)
+    pairs = codes.getvalue().splitlines()[1:]
+    (folder / "bpe.codes").write_text("".join(f"{pair} {1000 - i}\n" for i, pair in enumerate(pairs)))
+    (folder / "bpe.vocab").write_text("")
+    bpe = BPE(str(folder / "bpe.codes"), io.StringIO(""))
+    bpe.bpe.vocab = None
+    counts = Counter(piece for line in words for piece in bpe.encode_tokens(line).split())
+    # The rarest are left out, so that some pieces are split further and some are unknown.
+    kept = [(piece, count) for piece, count in counts.most_common() if count > 2]
+    (folder / "bpe.vocab").write_text("".join(f"{piece} {count}\n" for piece, count in kept))
+    return [piece for piece, _ in kept]
+
+
+def learn_sentencepiece(folder: Path, texts: list[str]) -> list[str]:
+    import sentencepiece
+
+    written = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter([text.lower() for text in texts]),
+        model_writer=written,
+        vocab_size=900,
+        character_coverage=0.98,
+        normalization_rule_name="identity",
+        minloglevel=2,
+    )
+    (folder / "sentencepiece.model").write_bytes(written.getvalue())
+    model = sentencepiece.SentencePieceProcessor(model_proto=written.getvalue())
+    return [model.id_to_piece(i) for i in range(3, model.get_piece_size()) if i % 50]
+
+
+def laserembeddings_pieces(folder: Path):
+    from laserembeddings.preprocessing import BPE, Tokenizer
+
+    bpe = BPE(str(folder / "bpe.codes"), str(folder / "bpe.vocab"))
+    return lambda text, code: bpe.encode_tokens(Tokenizer(code).tokenize(text))
+
+
+def laser_encoders_pieces(folder: Path):
+    root = Path(importlib.util.find_spec("laser_encoders").submodule_search_locations[0])
+    # The package imports fairseq; its tokenizer does not.
+    sys.modules["laser_encoders"] = types.ModuleType("laser_encoders")
+    sys.modules["laser_encoders"].__path__ = [str(root)]
+    from laser_encoders.laser_tokenizer import LaserTokenizer
+
+    tokenizer = LaserTokenizer(folder / "sentencepiece.model")
+    return lambda text, code: tokenizer.tokenize(text)
 
 
 if __name__ == "__main__":

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import lsar_jax as lj
+from lsar_jax.batching import WIDTHS, BatchSizes
 from lsar_jax.mesh import data_mesh
-from lsar_jax.tokenization import WIDTHS, BatchSizes
 from tests.compilations import count_compilations
 
 LETTERS = np.array(list("abcdefghij "))
@@ -46,7 +46,7 @@ def test_a_vector_does_not_depend_on_neighbours_or_order(tiny, corpus, alone, rn
 
 def test_a_vector_is_equal_to_the_bit_in_as_many_rows(tiny, corpus, rng, monkeypatch):
     # With one row count a width, neighbours and place in the batch are all that changes.
-    monkeypatch.setattr(lj.SentenceEncoder, "_batch_sizes", lambda self: BatchSizes(256, 256))
+    monkeypatch.setattr(lj.SentenceEncoder, "_batch_sizes", lambda self, budget=None: BatchSizes(256, 256))
     together = tiny.encode(corpus)
     order = rng.permutation(len(corpus))
     np.testing.assert_array_equal(tiny.encode([corpus[i] for i in order]), together[order])

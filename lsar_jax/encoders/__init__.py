@@ -1,21 +1,26 @@
 """Encoders: a name or a folder in, a ready ``SentenceEncoder`` out."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.sharding import Mesh
 
 from lsar_jax.checks import whole_number
 from lsar_jax.encoders.bundled import open_bundled
-from lsar_jax.encoders.checkpoint import Checkpoint, fill_transformer, read_folder, resolve
+from lsar_jax.encoders.checkpoint import Checkpoint, fill, read_folder, read_pooler
+from lsar_jax.encoders.files import resolve
+from lsar_jax.encoders.presets import PRESETS, Preset
+from lsar_jax.head import Dense, Head, Normalize
 from lsar_jax.mesh import data_mesh, replicated
 from lsar_jax.pooling import POOLINGS
 from lsar_jax.sentence_encoder import SentenceEncoder
 from lsar_jax.spec import EncoderSpec
 
-__all__ = ["load_encoder"]
+__all__ = ["PRESETS", "Preset", "load_encoder"]
 
 _DTYPES = ("float32", "bfloat16")
 
@@ -27,64 +32,113 @@ def load_encoder(
     layer: int | None = None,
     pooling: str | None = None,
     dtype: Any = None,
+    param_dtype: Any = None,
     mesh: Mesh | None = None,
 ) -> SentenceEncoder:
     """Loads a multilingual encoder.
 
     Args:
       name_or_path: ``bundled`` (multilingual-e5-small with 4-bit weights, from the ``demo``
-        extra), a folder as ``save_pretrained`` writes it, or a Hub id.
-      revision: commit, tag or branch of a Hub id.
+        extra), a preset (``mbert``, ``labse``, ...; all are in ``PRESETS``), a folder of
+        transformers, sentence-transformers or ``lsar-jax convert``, or a Hub id. A folder
+        of the working directory goes before a preset of its name.
+      revision: commit, tag or branch of a Hub id; by default a preset's, else the newest.
       layer: 0 is the embedding output, k the output of block k. Only blocks 1 to k are read
-        and computed, and layer k is what ``encode`` returns. By default the last one.
-      pooling: ``mean``, ``cls`` or ``max``; by default what the checkpoint says, else the mean.
-      dtype: compute dtype, ``float32`` (default) or ``bfloat16``; parameters are float32.
+        and computed, and layer k is what ``encode`` returns. By default all blocks are read,
+        and a preset's own layer is returned, else the last one.
+      pooling: ``mean``, ``mean_no_special`` (without special tokens), ``cls``, ``max``, or
+        ``pooler`` (the last block's first token through the checkpoint's dense and tanh). By
+        default a preset's, else what the checkpoint says, with the Dense and Normalize that
+        follow it; these belong to the last block, and an earlier layer goes without them.
+      dtype: compute dtype, ``float32`` (default) or ``bfloat16``. LayerNorm, softmax, pooling
+        and all after it are float32 in either.
+      param_dtype: of the parameters, by default ``dtype``.
       mesh: devices to encode on, as ``mesh.data_mesh`` makes it; by default all local ones.
 
     Raises:
       FileNotFoundError: no such folder, or a Hub id that cannot be downloaded.
-      ImportError: ``bundled`` without its extra.
+      ImportError: an encoder whose extra is not installed.
       ValueError: an unknown architecture, layer, pooling or dtype, or weights that do not fit.
     """
-    computed = _dtype(dtype)
-    if pooling is not None and pooling not in POOLINGS:
-        raise ValueError(f"pooling {pooling!r} is not one of {', '.join(POOLINGS)}")
+    computed = _dtype("dtype", dtype, "float32")
+    stored = _dtype("param_dtype", param_dtype, computed.name)
     if mesh is not None and mesh.axis_names != ("data",):
         raise ValueError(f"the mesh has axes {mesh.axis_names}, expected ('data',); lsar_jax.mesh.data_mesh makes one")
     # Made anew: a mesh of jax.make_mesh has Explicit axes unless told otherwise.
     mesh = data_mesh(None if mesh is None else list(mesh.devices.flat))
-    checkpoint = _open(str(name_or_path), revision)
+    checkpoint, preset = _open(str(name_or_path), revision)
     blocks = checkpoint.config.blocks
     has = f"{checkpoint.id} has the embeddings, 0, and {blocks} blocks"
     kept = blocks if layer is None else whole_number("layer", layer, 0, blocks, has)
-    spec = EncoderSpec(checkpoint.id, checkpoint.revision, kept, pooling or _own(checkpoint), computed.name)
-    model = fill_transformer(checkpoint, blocks=kept, dtype=computed)
-    return SentenceEncoder(jax.device_put(model, replicated(mesh)), checkpoint.tokenizer, spec, mesh)
+    returned = preset.layer if preset and preset.layer is not None and layer is None else kept
+    pool, name, after = _choose(checkpoint, pooling or (preset.pooling if preset else None), returned == blocks)
+    # Before the weights: what follows the blocks is small, and may be damaged too.
+    head = Head(after()) if after else None
+
+    def put(value: np.ndarray) -> jax.Array:
+        return jax.device_put(value, replicated(mesh)).block_until_ready()
+
+    attention = "cudnn" if mesh.devices.flat[0].platform == "gpu" else "xla"
+    model = fill(checkpoint, blocks=kept, dtype=computed, param_dtype=stored, attention=attention, put=put)
+    spec = EncoderSpec(checkpoint.id, checkpoint.revision, returned, name, computed.name)
+    return SentenceEncoder(
+        model,
+        checkpoint.tokenizer,
+        spec,
+        mesh,
+        pooling=pool,
+        head=head,
+        prompts=checkpoint.pipeline.prompts,
+        prompt=checkpoint.pipeline.prompt,
+        languages=checkpoint.languages,
+        family=checkpoint.family,
+    )
 
 
-def _open(name_or_path: str, revision: str | None) -> Checkpoint:
+def _open(name_or_path: str, revision: str | None) -> tuple[Checkpoint, Preset | None]:
     if name_or_path == "bundled":
         if revision is not None:
             raise ValueError(f"revision {revision!r} is for Hub ids; the bundled encoder has one")
-        return open_bundled()
-    folder, id, commit = resolve(name_or_path, revision)
-    return read_folder(folder, id=id, revision=commit)
-
-
-def _dtype(dtype: Any) -> jnp.dtype:
-    try:
-        computed = jnp.dtype("float32" if dtype is None else dtype)
-    except TypeError:
-        computed = None
-    if computed is None or computed.name not in _DTYPES:
-        raise ValueError(f"dtype {dtype!r} is not one of {', '.join(_DTYPES)}")
-    return computed
-
-
-def _own(checkpoint: Checkpoint) -> str:
-    if checkpoint.pooling is None:
-        raise ValueError(
-            f"{checkpoint.id} embeds by {checkpoint.pipeline}, which is more than a pooling of a layer; "
-            f"choose pooling={', '.join(map(repr, POOLINGS))} to use its blocks"
+        return open_bundled(), None
+    preset = None if Path(name_or_path).is_dir() else PRESETS.get(name_or_path)
+    if preset and not preset.id:
+        raise FileNotFoundError(
+            f"{name_or_path} is not on the Hub: {preset.note}, as in `lsar-jax convert FILE FOLDER`, then load FOLDER"
         )
-    return checkpoint.pooling
+    hub_id = preset.id if preset else name_or_path
+    folder, id, commit = resolve(hub_id, revision or (preset.revision if preset else None))
+    return read_folder(folder, id=id, revision=commit), preset
+
+
+def _choose(
+    checkpoint: Checkpoint, pooling: str | None, last: bool
+) -> tuple[str, str, Callable[[], list[Dense | Normalize]] | None]:
+    """Returns the pooling, its name in the spec, and how to read what follows it, if anything does."""
+    own = checkpoint.pipeline
+    if pooling in POOLINGS:
+        return pooling, pooling, None
+    if pooling == "pooler":
+        if not last:
+            raise ValueError("the pooler belongs to the last block; for another layer choose pooling='cls'")
+        return "cls", "pooler", lambda: [read_pooler(checkpoint)]
+    if pooling not in (None, own.name):
+        raise ValueError(f"pooling {pooling!r} is not one of {', '.join((*POOLINGS, 'pooler'))}")
+    if own.problem:
+        raise ValueError(f"{own.problem}; choose pooling={', '.join(map(repr, POOLINGS))} to use the blocks")
+    if not own.after:
+        return own.pooling, own.pooling, None
+    if last:
+        return own.pooling, own.name, own.layers
+    if pooling is not None:
+        raise ValueError(f"{pooling!r} belongs to the last block; for another layer choose pooling={own.pooling!r}")
+    return own.pooling, own.pooling, None
+
+
+def _dtype(name: str, dtype: Any, default: str) -> jnp.dtype:
+    try:
+        chosen = jnp.dtype(default if dtype is None else dtype)
+    except TypeError:
+        chosen = None
+    if chosen is None or chosen.name not in _DTYPES:
+        raise ValueError(f"{name} {dtype!r} is not one of {', '.join(_DTYPES)}")
+    return chosen

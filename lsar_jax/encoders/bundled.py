@@ -21,9 +21,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lsar_jax.encoders.checkpoint import Checkpoint, Tensor
+from lsar_jax.encoders.checkpoint import Checkpoint
+from lsar_jax.encoders.families import BERT
+from lsar_jax.encoders.pipeline import Pipeline
+from lsar_jax.encoders.tensors import Tensor
 from lsar_jax.encoders.transformer import TransformerConfig
-from lsar_jax.tokenization import Tokenizer
+from lsar_jax.tokenization import FastTokenizer
 
 __all__ = ["find_weights", "open_bundled", "parse"]
 
@@ -82,10 +85,12 @@ def open_bundled() -> Checkpoint:
     return Checkpoint(
         id="bundled",
         revision=f"sha256:{digest}",
+        family=BERT,
         config=config,
         keys=KEYS,
         tensors=tensors,
-        tokenizer=Tokenizer(_tokenizer(pieces), pieces.pad, config.positions),
+        tokenizer=FastTokenizer(_tokenizer(pieces), pieces.pad, config.longest),
+        pipeline=Pipeline(path.parent, "mean"),
     )
 
 
@@ -182,19 +187,22 @@ def _read_directory(reader: _Reader, config: TransformerConfig) -> dict[str, Ten
     for name, kind, elements, offset, size in entries:
         shape: tuple[int, ...] = shapes.get(name, (elements,))
         expected = {0: 4 * elements, 1: elements // BLOCK_LENGTH * BLOCK.itemsize}.get(kind)
-        if size != expected or offset + size > len(reader.data) or elements != np.prod(shape):
+        whole = kind == 0 or shape[-1] % BLOCK_LENGTH == 0
+        if size != expected or offset + size > len(reader.data) or elements != np.prod(shape) or not whole:
             raise ValueError(
                 f"tensor {name!r}: type {kind}, {elements} values in {size} bytes at {offset}, "
                 f"expected shape {shape} in a file of {len(reader.data)}"
             )
         raw = reader.data[offset : offset + size]
-        tensors[name] = Tensor(shape, partial(_read_tensor, raw, kind, shape))
+        tensors[name] = Tensor(shape, partial(_rows, raw, kind, shape))
     return tensors
 
 
-def _read_tensor(raw: np.ndarray, kind: int, shape: tuple[int, ...]) -> np.ndarray:
-    values = widen(np.frombuffer(raw, BLOCK)) if kind else np.frombuffer(raw, "<f4")
-    return values.reshape(shape)
+def _rows(raw: np.ndarray, kind: int, shape: tuple[int, ...], start: int, stop: int) -> np.ndarray:
+    # A row of every matrix is whole blocks: the directory was checked for it.
+    part = raw[start * (len(raw) // shape[0]) : stop * (len(raw) // shape[0])]
+    values = widen(np.frombuffer(part, BLOCK)) if kind else np.frombuffer(part, "<f4")
+    return values.reshape(stop - start, *shape[1:])
 
 
 def _shapes(config: TransformerConfig) -> dict[str, tuple[int, ...]]:

@@ -1,24 +1,28 @@
-"""The post-LayerNorm transformer encoder of BERT, in Flax NNX.
+"""The post-LayerNorm transformer encoder of BERT, XLM-R and XLM, in Flax NNX.
 
-Devlin et al., "BERT: Pre-training of Deep Bidirectional Transformers", NAACL 2019, on the
-block of Vaswani et al., "Attention Is All You Need", NIPS 2017 (section 3.1: the LayerNorm
-follows the residual sum). The module covers every checkpoint of that architecture: mBERT,
-LaBSE's backbone, multilingual-e5-small.
+Devlin et al., "BERT: Pre-training of Deep Bidirectional Transformers", NAACL 2019; Conneau et
+al., "Unsupervised Cross-lingual Representation Learning at Scale", ACL 2020 (XLM-R); Conneau and
+Lample, "Cross-lingual Language Model Pretraining", NeurIPS 2019 (XLM). All three are the block
+of Vaswani et al., "Attention Is All You Need", NIPS 2017 (section 3.1: the LayerNorm follows the
+residual sum) and differ in what is added up under the first block: XLM-R counts positions
+from its padding id, XLM adds a vector of the language where BERT adds one of the segment.
 
-Attention weights and LayerNorm are computed in float32 whatever the compute dtype is.
+Sums, attention weights and LayerNorm are computed in float32 whatever the compute dtype is.
 The model holds no random state: it is a plain pytree that goes through ``jax.jit``.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Literal
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from flax import nnx
 
-from lsar_jax.shapes import Hidden, Lengths, TokenIds
+from lsar_jax.shapes import Hidden, Lengths, RowLanguages, TokenIds
 
-__all__ = ["ACTIVATIONS", "Transformer", "TransformerConfig"]
+__all__ = ["ACTIVATIONS", "Transformer", "TransformerConfig", "sinusoids"]
 
 # The exact GELU is BERT's; the tanh form differs from it by up to 5e-4 and is another function.
 ACTIVATIONS = {
@@ -28,13 +32,35 @@ ACTIVATIONS = {
     "relu": jax.nn.relu,
 }
 
+# Past any published encoder; a config beyond them is damaged, and would be tried for hours.
+_MOST = {
+    "vocabulary": 1 << 24,
+    "hidden": 1 << 16,
+    "blocks": 1 << 8,
+    "heads": 1 << 10,
+    "intermediate": 1 << 18,
+    "positions": 1 << 20,
+    "token_types": 1 << 10,
+    "languages": 1 << 14,
+}
+
 
 @dataclass(frozen=True)
 class TransformerConfig:
     """Sizes of one encoder.
 
-    ``blocks`` is how many are built, which may be fewer than the checkpoint has;
-    ``positions`` is the longest sequence, special tokens included.
+    Attributes:
+      vocabulary: rows of the word embeddings.
+      hidden: width of a hidden state.
+      blocks: how many are built, which may be fewer than the checkpoint has.
+      heads: of attention, each ``hidden // heads`` wide.
+      intermediate: width of the feed-forward layer.
+      positions: rows of the position embeddings.
+      token_types: rows of the segment embeddings; 0 for none (XLM).
+      languages: rows of the language embeddings; 0 for none (all but some XLM).
+      first_position: the row of the first token; XLM-R's is one past its padding id.
+      layer_norm_epsilon: added to the variance.
+      activation: of the feed-forward layer, one of ``ACTIVATIONS``.
     """
 
     vocabulary: int
@@ -43,43 +69,78 @@ class TransformerConfig:
     heads: int
     intermediate: int
     positions: int
-    token_types: int
+    token_types: int = 0
+    languages: int = 0
+    first_position: int = 0
     layer_norm_epsilon: float = 1e-12
     activation: str = "gelu"
 
     def __post_init__(self) -> None:
-        for name in ("vocabulary", "hidden", "heads", "intermediate", "positions", "token_types"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} is {getattr(self, name)}; it must be at least 1")
-        if self.blocks < 0:
-            raise ValueError(f"blocks is {self.blocks}; it must be at least 0")
+        for name, most in _MOST.items():
+            least = 0 if name in ("blocks", "token_types", "languages") else 1
+            if not least <= getattr(self, name) <= most:
+                raise ValueError(f"{name} is {getattr(self, name)}; it must be from {least} to {most}")
+        if not 0 <= self.first_position < self.positions:
+            raise ValueError(f"the first position is {self.first_position}, of {self.positions}")
         if self.hidden % self.heads:
             raise ValueError(f"hidden size {self.hidden} is not divisible by {self.heads} heads")
         if self.activation not in ACTIVATIONS:
-            raise ValueError(f"activation {self.activation!r} is not one of {sorted(ACTIVATIONS)}")
+            raise ValueError(f"activation {self.activation!r} is not one of {', '.join(ACTIVATIONS)}")
+
+    @property
+    def longest(self) -> int:
+        """The most tokens of a sentence, special tokens included."""
+        return self.positions - self.first_position
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """The width of layer 0, 1, ..."""
+        return (self.hidden,) * (self.blocks + 1)
 
 
 class Transformer(nnx.Module):
-    """Token ids in, the hidden states of every block out."""
+    """Token ids in, the hidden states of every block out.
 
-    def __init__(self, config: TransformerConfig, *, dtype: jnp.dtype, rngs: nnx.Rngs) -> None:
+    Args:
+      config: sizes.
+      dtype: compute dtype, float32 or bfloat16.
+      param_dtype: of the parameters, but for LayerNorm's, which are float32.
+      attention: ``xla``, or ``cudnn`` for its flash attention on a GPU (bfloat16).
+      rngs: for the initial values.
+    """
+
+    def __init__(
+        self,
+        config: TransformerConfig,
+        *,
+        dtype: jnp.dtype,
+        param_dtype: jnp.dtype,
+        rngs: nnx.Rngs,
+        attention: str = "xla",
+    ) -> None:
         self.config = config
-        self.dim = config.hidden
         self.dtype = dtype
-        self.embeddings = TokenEmbeddings(config, dtype=dtype, rngs=rngs)
-        self.blocks = nnx.List([Block(config, dtype=dtype, rngs=rngs) for _ in range(config.blocks)])
+        self.embeddings = TokenEmbeddings(config, dtype=dtype, param_dtype=param_dtype, rngs=rngs)
+        self.blocks = nnx.List(
+            [
+                Block(config, dtype=dtype, param_dtype=param_dtype, rngs=rngs, attention=attention)
+                for _ in range(config.blocks)
+            ]
+        )
 
-    def hidden_states(self, ids: TokenIds, lengths: Lengths) -> Iterator[Hidden]:
+    def hidden_states(self, ids: TokenIds, lengths: Lengths, languages: RowLanguages | None = None) -> Iterator[Hidden]:
         """Yields layer 0 (the embedding output), then the output of block 1, 2, ...
 
         Args:
           ids: token ids, ``[batch, length]``; what stands past a row's length is not read.
           lengths: tokens in each row, special tokens counted, ``[batch]``.
+          languages: the row's language in the model's table, ``[batch]``; needed where
+            the config has ``languages``, unused elsewhere.
 
         A caller pools each layer as it comes, so that no more than one ``[batch, length,
         dim]`` state is alive. Rows past ``lengths`` hold numbers without meaning.
         """
-        x = self.embeddings(ids)
+        x = self.embeddings(ids, languages)
         yield x
         for block in self.blocks:
             x = block(x, lengths)
@@ -87,51 +148,94 @@ class Transformer(nnx.Module):
 
 
 class TokenEmbeddings(nnx.Module):
-    """Word + position + token-type embeddings, normalised."""
+    """The sum of word, position, segment and language embeddings, normalised."""
 
-    def __init__(self, config: TransformerConfig, *, dtype: jnp.dtype, rngs: nnx.Rngs) -> None:
+    def __init__(self, config: TransformerConfig, *, dtype: jnp.dtype, param_dtype: jnp.dtype, rngs: nnx.Rngs) -> None:
+        def table(rows: int) -> nnx.Embed:
+            return nnx.Embed(rows, config.hidden, param_dtype=param_dtype, rngs=rngs)
+
         self.dtype = dtype
-        self.word = nnx.Embed(config.vocabulary, config.hidden, rngs=rngs)
-        self.position = nnx.Embed(config.positions, config.hidden, rngs=rngs)
-        self.token_type = nnx.Embed(config.token_types, config.hidden, rngs=rngs)
+        self.first_position = config.first_position
+        self.word = table(config.vocabulary)
+        self.position = table(config.positions)
+        self.token_type = table(config.token_types) if config.token_types else None
+        self.language = table(config.languages) if config.languages else None
         self.norm = _layer_norm(config, rngs)
 
-    def __call__(self, ids: TokenIds) -> Hidden:
+    def __call__(self, ids: TokenIds, languages: RowLanguages | None) -> Hidden:
         # Rows are gathered before the cast: nnx.Embed would cast the whole table first.
-        word = self.word.embedding[...][ids].astype(self.dtype)
-        position = self.position.embedding[...][: ids.shape[1]].astype(self.dtype)
-        # Single sentences only: every token is of type 0.
-        token_type = self.token_type.embedding[...][0].astype(self.dtype)
-        return _normalise(self.norm, word + position[None, :, :] + token_type[None, None, :])
+        x = self.word.embedding[...][ids].astype(jnp.float32)
+        # Tokens stand at the left, so that the mask's running count is the column.
+        start = self.first_position
+        x += self.position.embedding[...][start : start + ids.shape[1]].astype(jnp.float32)
+        if self.token_type is not None:
+            # Single sentences only: every token is of type 0.
+            x += self.token_type.embedding[...][0].astype(jnp.float32)
+        if self.language is not None:
+            assert languages is not None, "the model adds an embedding of the language"
+            x += self.language.embedding[...][languages].astype(jnp.float32)[:, None, :]
+        return self.norm(x).astype(self.dtype)
 
 
 class Block(nnx.Module):
     """Self-attention and a feed-forward layer, each followed by residual sum and LayerNorm."""
 
-    def __init__(self, config: TransformerConfig, *, dtype: jnp.dtype, rngs: nnx.Rngs) -> None:
+    def __init__(
+        self,
+        config: TransformerConfig,
+        *,
+        dtype: jnp.dtype,
+        param_dtype: jnp.dtype,
+        rngs: nnx.Rngs,
+        attention: str = "xla",
+    ) -> None:
+        def linear(inner: int, outer: int) -> nnx.Linear:
+            return nnx.Linear(inner, outer, dtype=dtype, param_dtype=param_dtype, rngs=rngs)
+
         hidden = config.hidden
         self.heads = config.heads
         self.activation = config.activation
-        self.query = nnx.Linear(hidden, hidden, dtype=dtype, rngs=rngs)
-        self.key = nnx.Linear(hidden, hidden, dtype=dtype, rngs=rngs)
-        self.value = nnx.Linear(hidden, hidden, dtype=dtype, rngs=rngs)
-        self.attention_out = nnx.Linear(hidden, hidden, dtype=dtype, rngs=rngs)
+        self.attention = attention
+        self.query = linear(hidden, hidden)
+        self.key = linear(hidden, hidden)
+        self.value = linear(hidden, hidden)
+        self.attention_out = linear(hidden, hidden)
         self.attention_norm = _layer_norm(config, rngs)
-        self.feed_in = nnx.Linear(hidden, config.intermediate, dtype=dtype, rngs=rngs)
-        self.feed_out = nnx.Linear(config.intermediate, hidden, dtype=dtype, rngs=rngs)
+        self.feed_in = linear(hidden, config.intermediate)
+        self.feed_out = linear(config.intermediate, hidden)
         self.norm = _layer_norm(config, rngs)
 
     def __call__(self, x: Hidden, lengths: Lengths) -> Hidden:
-        x = _normalise(self.attention_norm, x + self.attend(x, lengths))
-        return _normalise(self.norm, x + self.feed_out(ACTIVATIONS[self.activation](self.feed_in(x))))
+        x = _add_and_norm(self.attention_norm, x, self.attend(x, lengths))
+        return _add_and_norm(self.norm, x, self.feed_out(ACTIVATIONS[self.activation](self.feed_in(x))))
 
     def attend(self, x: Hidden, lengths: Lengths) -> Hidden:
         split = (*x.shape[:2], self.heads, -1)
+        # A filler row attends to its first position: cuDNN makes NaN of no position at all.
+        lengths = jnp.maximum(lengths, 1)
         query, key, value = (f(x).reshape(split) for f in (self.query, self.key, self.value))
         # In bfloat16 jax's own attention mixes dtypes, which strict promotion refuses.
         with jax.numpy_dtype_promotion("standard"):
-            mixed = jax.nn.dot_product_attention(query, key, value, key_value_seq_lengths=lengths)
+            mixed = jax.nn.dot_product_attention(
+                query, key, value, key_value_seq_lengths=lengths, implementation=_implementation(self.attention, query)
+            )
         return self.attention_out(mixed.reshape(x.shape))
+
+
+# cuDNN's flash attention takes half precision and heads of a multiple of 8; below this width
+# the scores are a small part of a block and XLA's own fusion is as fast.
+FLASH_FROM = 256
+
+
+def sinusoids(positions: int, dim: int) -> np.ndarray:
+    """Returns fixed position embeddings, ``[positions, dim]`` float32 (Vaswani et al., section 3.5)."""
+    angles = np.arange(positions)[:, None] / 10_000.0 ** (2 * (np.arange(dim) // 2) / dim)[None, :]
+    return np.where(np.arange(dim) % 2, np.cos(angles), np.sin(angles)).astype(np.float32)
+
+
+def _implementation(attention: str, query: jax.Array) -> Literal["xla", "cudnn"]:
+    fits = query.dtype == jnp.bfloat16 and query.shape[-1] % 8 == 0 and query.shape[1] >= FLASH_FROM
+    return "cudnn" if attention == "cudnn" and fits else "xla"
 
 
 def _layer_norm(config: TransformerConfig, rngs: nnx.Rngs) -> nnx.LayerNorm:
@@ -140,5 +244,5 @@ def _layer_norm(config: TransformerConfig, rngs: nnx.Rngs) -> nnx.LayerNorm:
     return nnx.LayerNorm(config.hidden, epsilon=config.layer_norm_epsilon, use_fast_variance=False, rngs=rngs)
 
 
-def _normalise(norm: nnx.LayerNorm, x: Hidden) -> Hidden:
-    return norm(x.astype(jnp.float32)).astype(x.dtype)
+def _add_and_norm(norm: nnx.LayerNorm, x: Hidden, change: Hidden) -> Hidden:
+    return norm(x.astype(jnp.float32) + change.astype(jnp.float32)).astype(x.dtype)

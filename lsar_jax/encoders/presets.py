@@ -1,0 +1,152 @@
+"""The encoders of the papers by name.
+
+A preset says where an encoder is on the Hub, at which commit, and which layer and pooling a paper
+read. Layers count as everywhere here: 0 is the embedding output, k the output of block k.
+"""
+
+from dataclasses import dataclass
+
+__all__ = ["PRESETS", "Preset"]
+
+_LSAR = "Xie et al. 2022 (LSAR)"
+_OUTLIERS = "Haemmerl et al. 2023"
+_ORACLE = "ORACLE, after DREAM and MEAT"
+_AUTHORS = "its authors"
+
+
+@dataclass(frozen=True)
+class Preset:
+    """One encoder.
+
+    Attributes:
+      id: on the Hub; empty if it is not there.
+      revision: commit of the Hub, None for its newest.
+      architecture: ``model_type`` of its config.
+      layer: what ``encode`` returns, None for the last.
+      pooling: None for what the checkpoint's ``modules.json`` says.
+      chosen_by: who took this layer and pooling.
+      note: what a user must know.
+    """
+
+    id: str
+    revision: str | None
+    architecture: str
+    layer: int | None
+    pooling: str | None
+    chosen_by: str
+    note: str = ""
+
+
+PRESETS = {
+    "mbert": Preset(
+        "google-bert/bert-base-multilingual-cased",
+        "3f076fdb1ab68d5b2880cb87a0886f315b8146f8",
+        "bert",
+        8,
+        "mean",
+        f"{_LSAR}, {_OUTLIERS}",
+    ),
+    "mbert-uncased": Preset("google-bert/bert-base-multilingual-uncased", None, "bert", 8, "mean", "as mbert"),
+    "xlm-100": Preset(
+        "FacebookAI/xlm-mlm-100-1280",
+        None,
+        "xlm",
+        8,
+        "mean",
+        _LSAR,
+        "words are split by language: pass language=; may have to be converted",
+    ),
+    "xlm-r-base": Preset(
+        "FacebookAI/xlm-roberta-base",
+        "e73636d4f797dec63c3081bb6ed5c7b0bb3f2089",
+        "xlm-roberta",
+        8,
+        "mean",
+        _OUTLIERS,
+    ),
+    "xlm-r-large": Preset(
+        "FacebookAI/xlm-roberta-large",
+        "c23d21b0620b635a76227c604d44e43a9f0ee389",
+        "xlm-roberta",
+        11,
+        "mean",
+        f"{_LSAR}, code and tables",
+    ),
+    "infoxlm-base": Preset(
+        "microsoft/infoxlm-base", None, "xlm-roberta", None, "cls", _ORACLE, "may have to be converted"
+    ),
+    "infoxlm-large": Preset(
+        "microsoft/infoxlm-large", None, "xlm-roberta", None, "cls", _ORACLE, "may have to be converted"
+    ),
+    "labse": Preset(
+        "sentence-transformers/LaBSE",
+        "e34fab64a3011d2176c99545a93d5cbddc9a91b7",
+        "bert",
+        None,
+        None,
+        f"{_AUTHORS}; {_LSAR}",
+    ),
+    "laser1": Preset(
+        "",
+        None,
+        "laser",
+        None,
+        "max",
+        _AUTHORS,
+        "convert bilstm.93langs.2018-12-26.pt beside 93langs.fcodes and 93langs.fvocab; pass language=",
+    ),
+    "laser2": Preset("", None, "laser", None, "max", _AUTHORS, "convert laser2.pt beside laser2.spm"),
+    "sbert": Preset(
+        "sentence-transformers/xlm-r-100langs-bert-base-nli-stsb-mean-tokens",
+        None,
+        "xlm-roberta",
+        None,
+        None,
+        _AUTHORS,
+        f"{_OUTLIERS} read block 8 for Tatoeba",
+    ),
+    "me5-small": Preset(
+        "intfloat/multilingual-e5-small",
+        "fd1525a9fd15316a2d503bf26ab031a61d056e98",
+        "bert",
+        None,
+        None,
+        _AUTHORS,
+        "wants prompt='query: ' or 'passage: '",
+    ),
+    "me5-base": Preset(
+        "intfloat/multilingual-e5-base",
+        "d13f1b27baf31030b7fd040960d60d909913633f",
+        "xlm-roberta",
+        None,
+        None,
+        _AUTHORS,
+        "wants prompt='query: ' or 'passage: '",
+    ),
+    "me5-large": Preset(
+        "intfloat/multilingual-e5-large",
+        "ab10c1a7f42e74530fe7ae5be82e6d4f11a719eb",
+        "xlm-roberta",
+        None,
+        None,
+        _AUTHORS,
+        "wants prompt='query: ' or 'passage: '",
+    ),
+    "minilm": Preset(
+        "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2",
+        "e8f8c211226b894fcb81acc59f3b34ba3efd5f42",
+        "bert",
+        None,
+        None,
+        _AUTHORS,
+    ),
+    "bge-m3": Preset(
+        "BAAI/bge-m3",
+        "5617a9f61b028005a4858fdac845db406aefb181",
+        "xlm-roberta",
+        None,
+        None,
+        _AUTHORS,
+        "the dense vector; may have to be converted",
+    ),
+}

@@ -1,0 +1,186 @@
+"""Our hidden states beside torch's, for every family: the tests' functions, and a table.
+
+    python -m tests.parity
+
+The table compares with the committed golden values, and with torch itself where it is installed.
+"""
+
+import importlib.util
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from lsar_jax.encoders.checkpoint import fill, read_folder, read_pooler
+from lsar_jax.head import Head
+from lsar_jax.pooling import cls_pool, max_pool
+
+GOLDEN = Path(__file__).parent / "golden"
+FAMILIES = ("bert", "xlm-roberta", "xlm", "xlm-sinusoidal", "laser1", "laser2")
+LENGTHS = [12, 7, 1, 9]
+TEXTS = [
+    "the cat is here",
+    "a",
+    "",
+    "it was “the best” of times – so ‘they’ say… don’t you?",
+    "UPPER Case &amp; (brackets) 50 % «quoted» ; end",
+    "x y z " * 12,
+]
+
+
+def load(name, dtype="float32"):
+    checkpoint = read_folder(GOLDEN / name, id=name)
+    return fill(checkpoint, blocks=checkpoint.config.blocks, dtype=dtype)
+
+
+def golden(name):
+    with np.load(GOLDEN / name / "golden.npz") as file:
+        return dict(file)
+
+
+@jax.jit
+def all_states(model, ids, lengths, languages):
+    return list(model.hidden_states(ids, lengths, languages))
+
+
+def errors(model, case, lengths=None):
+    """Largest error at real tokens of each layer, relative to max|h| of the layer."""
+    seen = case["lengths"] if lengths is None else lengths
+    got = all_states(model, case["ids"], seen, case.get("languages"))
+    real = np.arange(case["ids"].shape[1]) < case["lengths"][:, None]
+    worst = []
+    for ours, theirs in zip(got, unstack(case["hidden"]), strict=True):
+        theirs = theirs[..., : ours.shape[-1]]
+        difference = np.abs(np.asarray(ours, np.float64) - theirs)[real]
+        worst.append(difference.max() / np.abs(theirs[real]).max())
+    return np.array(worst)
+
+
+def pooled_error(name, case):
+    """Error of the pooler's output (of the max pooling for LASER, the first token for XLM)."""
+    checkpoint = read_folder(GOLDEN / name, id=name)
+    model = fill(checkpoint, blocks=checkpoint.config.blocks, dtype="float32")
+    last = all_states(model, case["ids"], case["lengths"], case.get("languages"))[-1]
+    if name.startswith("laser"):
+        ours = max_pool(last, case["lengths"])
+    else:
+        ours = cls_pool(last, case["lengths"])
+        if checkpoint.family.pooler:
+            ours = Head([read_pooler(checkpoint)])(ours)
+    return np.abs(np.asarray(ours, np.float64) - case["pooled"]).max() / np.abs(case["pooled"]).max()
+
+
+def block_errors(model, case):
+    """Error of each block alone: torch's state of the layer below goes in."""
+    real = np.arange(case["ids"].shape[1]) < case["lengths"][:, None]
+    layers = unstack(case["hidden"])
+    worst = []
+    for block, below, above in zip(model.blocks, layers, layers[1:], strict=False):
+        width = model.config.widths[len(worst)]
+        ours = np.asarray(block(jnp.asarray(below[..., :width]), jnp.asarray(case["lengths"])), np.float64)
+        worst.append(np.abs(ours - above)[real].max() / np.abs(above[real]).max())
+    return np.array(worst)
+
+
+def unstack(hidden):
+    """The layers; LASER's first is narrower and was padded with NaN to be stored."""
+    return [layer[..., ~np.isnan(layer).all(axis=(0, 1))] for layer in hidden]
+
+
+def hidden_states(model, ids, lengths, languages=None):
+    """Returns torch's hidden states, ``[layer, batch, length, dim]``, and its pooled output."""
+    import torch
+
+    mask = np.arange(ids.shape[1]) < lengths[:, None]
+    # Positions of XLM-R are counted where the id is not the padding id.
+    pad = model.config.pad_token_id or 0
+    given = {"attention_mask": torch.tensor(mask, dtype=torch.long)}
+    if getattr(model.config, "use_lang_emb", False) and model.config.n_langs > 1:
+        given["langs"] = torch.tensor(np.repeat(languages[:, None], ids.shape[1], axis=1), dtype=torch.long)
+    with torch.no_grad():
+        output = model(torch.tensor(np.where(mask, ids, pad), dtype=torch.long), output_hidden_states=True, **given)
+    pooled = getattr(output, "pooler_output", None)
+    pooled = output.last_hidden_state[:, 0] if pooled is None else pooled
+    return torch.stack(output.hidden_states).numpy(), pooled.numpy()
+
+
+def torch_model(name):
+    """Torch's model of a golden folder."""
+    from safetensors.torch import load_file
+    from transformers import BertModel, XLMModel, XLMRobertaModel
+
+    if name.startswith("laser"):
+        state = load_file(GOLDEN / name / "model.safetensors")
+        model = Lstm(len(state["embed_tokens.weight"]), 12, 16, 3)
+        model.load_state_dict(state)
+        return model.eval()
+    kind = {"bert": BertModel, "xlm-roberta": XLMRobertaModel}.get(name, XLMModel)
+    return kind.from_pretrained(GOLDEN / name, attn_implementation="eager" if kind is not XLMModel else None).eval()
+
+
+def live(name, ids, lengths, languages):
+    """A golden case made by torch now."""
+    model = torch_model(name)
+    states = lstm_states if name.startswith("laser") else hidden_states
+    hidden, pooled = states(model, ids, lengths, *(() if name.startswith("laser") else (languages,)))
+    return {"ids": ids, "lengths": lengths, "languages": languages, "hidden": hidden, "pooled": pooled}
+
+
+def lstm_states(model, ids, lengths):
+    """Torch's packed LSTM, layer by layer; states past a row's length are zero."""
+    import torch
+
+    real = np.arange(ids.shape[1]) < lengths[:, None]
+    with torch.no_grad():
+        x = model.embed_tokens(torch.tensor(ids, dtype=torch.long))
+        layers = [np.full((*ids.shape, 2 * model.lstm.hidden_size), np.nan, np.float32)]
+        layers[0][..., : x.shape[-1]] = x.numpy()
+        for depth in range(1, model.lstm.num_layers + 1):
+            layers.append(model.run(x, lengths, depth).numpy())
+        top = np.where(real[..., None], layers[-1], -np.inf)
+    return np.stack(layers), top.max(axis=1)
+
+
+if importlib.util.find_spec("torch"):
+    import torch
+
+    class Lstm(torch.nn.Module):
+        """The modules of LASER's encoder under the names that its weights have."""
+
+        def __init__(self, vocabulary, embedding, hidden, layers):
+            super().__init__()
+            self.embed_tokens = torch.nn.Embedding(vocabulary, embedding, padding_idx=1)
+            self.lstm = torch.nn.LSTM(embedding, hidden, layers, bidirectional=True)
+
+        def run(self, x, lengths, depth):
+            """The states of the first ``depth`` layers' top, ``[batch, length, 2 hidden]``."""
+            cut = torch.nn.LSTM(self.lstm.input_size, self.lstm.hidden_size, depth, bidirectional=True)
+            state = self.lstm.state_dict()
+            cut.load_state_dict({name: state[name] for name in cut.state_dict()})
+            packed = torch.nn.utils.rnn.pack_padded_sequence(
+                x.transpose(0, 1), torch.tensor(np.asarray(lengths, np.int64)), enforce_sorted=False
+            )
+            states, _ = torch.nn.utils.rnn.pad_packed_sequence(cut(packed)[0], total_length=x.shape[1])
+            return states.transpose(0, 1)
+
+
+def main():
+    print("| family | blocks | width | one block | all blocks | pooled | against |")
+    print("| --- | --- | --- | --- | --- | --- | --- |")
+    rng = np.random.default_rng(0)
+    for name in FAMILIES:
+        model = load(name)
+        cases = {"golden": golden(name)}
+        if importlib.util.find_spec("torch"):
+            lengths = np.array([40, 1, 2, 39, 17, 5, 23, 40, 8], np.int32)
+            ids = rng.integers(5, 64, (9, 40)).astype(np.int32)
+            cases["torch"] = live(name, ids, lengths, rng.integers(0, 3, 9).astype(np.int32))
+        for kind, case in cases.items():
+            figures = (block_errors(model, case).max(), errors(model, case).max(), pooled_error(name, case))
+            shown = " | ".join(f"{figure:.1e}" for figure in figures)
+            print(f"| {name} | {len(model.blocks)} | {model.config.widths[-1]} | {shown} | {kind} |")
+
+
+if __name__ == "__main__":
+    main()
