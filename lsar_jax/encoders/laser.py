@@ -17,6 +17,7 @@ import jax.numpy as jnp
 from flax import nnx
 from jaxtyping import Float
 
+from lsar_jax.encoders.transformer import RNGS
 from lsar_jax.shapes import Hidden, Lengths, RowLanguages, TokenIds
 
 __all__ = ["Laser", "LaserConfig"]
@@ -63,14 +64,19 @@ class Laser(nnx.Module):
     Args:
       config: sizes.
       dtype: compute dtype of the products; the cell is float32.
-      param_dtype: of the parameters.
-      rngs: for the initial values.
+      param_dtype: of the parameters, which are zero until they are filled.
     """
 
-    def __init__(self, config: LaserConfig, *, dtype: jnp.dtype, param_dtype: jnp.dtype, rngs: nnx.Rngs) -> None:
+    def __init__(self, config: LaserConfig, *, dtype: jnp.dtype, param_dtype: jnp.dtype) -> None:
         self.config = config
         self.dtype = dtype
-        self.embeddings = nnx.Embed(config.vocabulary, config.embedding, param_dtype=param_dtype, rngs=rngs)
+        self.embeddings = nnx.Embed(
+            config.vocabulary,
+            config.embedding,
+            param_dtype=param_dtype,
+            embedding_init=nnx.initializers.zeros_init(),
+            rngs=RNGS,
+        )
         self.blocks = nnx.List(
             [BiLSTM(width, config.hidden, dtype=dtype, param_dtype=param_dtype) for width in config.widths[:-1]]
         )

@@ -18,7 +18,7 @@ from lsar_jax.encoders.files import read_json
 __all__ = ["Tensor", "aligned", "open_safetensors", "read_tensor"]
 
 _FLOATS = ("F64", "F32", "F16", "BF16")
-_SLAB_BYTES = 16 << 20
+_SLAB_BYTES = 4 << 20
 
 
 class Tensor(NamedTuple):

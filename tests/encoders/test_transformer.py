@@ -8,7 +8,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from flax import nnx
 
 from lsar_jax.encoders.transformer import Transformer, TransformerConfig
 from tests import parity
@@ -164,9 +163,7 @@ def test_config_refuses(change, message):
 
 
 def test_model_is_a_plain_pytree():
-    config = TransformerConfig(64, 32, 1, 4, 64, 40, 2)
-    float32 = jnp.dtype("float32")
-    model = Transformer(config, dtype=float32, param_dtype=float32, rngs=nnx.Rngs(0))
+    model = parity.load("bert")
     doubled = jax.tree.map(lambda leaf: 2 * leaf, model)
     np.testing.assert_array_equal(
         doubled.blocks[0].query.kernel[...], 2 * np.asarray(model.blocks[0].query.kernel[...])
@@ -186,7 +183,7 @@ def test_flash_attention_is_asked_for_where_it_can_run(monkeypatch):
     config = TransformerConfig(64, 32, 1, 4, 64, 512, 2)
     for dtype in (jnp.dtype("bfloat16"), jnp.dtype("float32")):
         for wanted in ("cudnn", "xla"):
-            model = Transformer(config, dtype=dtype, param_dtype=dtype, rngs=nnx.Rngs(0), attention=wanted)
+            model = Transformer(config, dtype=dtype, param_dtype=dtype, attention=wanted)
             for length in (64, 256):
                 ids, lengths = np.zeros((1, length), np.int32), np.array([3], np.int32)
                 jax.eval_shape(lambda ids, lengths, m=model: list(m.hidden_states(ids, lengths)), ids, lengths)

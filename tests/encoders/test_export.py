@@ -1,0 +1,109 @@
+"""Folders that we write load elsewhere and give our vectors."""
+
+import importlib.util
+import os
+
+import numpy as np
+import pytest
+
+import lsar_jax as lj
+from tests.parity import GOLDEN, TEXTS
+
+CASES = [
+    ("bert", {}),
+    ("bert", {"layer": 2, "pooling": "max"}),
+    ("bert", {"pooling": "pooler"}),
+    ("bert", {"param_dtype": "bfloat16"}),
+    ("xlm-roberta", {}),
+    ("xlm-roberta", {"layer": 1, "pooling": "cls"}),
+    ("xlm-sinusoidal", {}),
+    ("labse", {}),
+]
+
+
+@pytest.fixture(params=CASES, ids=lambda case: f"{case[0]} {case[1]}")
+def encoder(request):
+    name, arguments = request.param
+    return lj.load_encoder(GOLDEN / name, **arguments)
+
+
+@pytest.fixture
+def folder(encoder, tmp_path):
+    encoder.to_sentence_transformers(tmp_path / "new" / "written")
+    return tmp_path / "new" / "written"
+
+
+def need(package):
+    if importlib.util.find_spec(package) is None:
+        if os.environ.get("LSAR_JAX_REQUIRE_TORCH"):
+            pytest.fail(f"LSAR_JAX_REQUIRE_TORCH is set, and {package} is not installed")
+        pytest.skip(f"{package} is not installed")
+
+
+def test_it_loads_here(encoder, folder):
+    again = lj.load_encoder(folder)
+    np.testing.assert_array_equal(again.encode(TEXTS), encoder.encode(TEXTS))
+    assert again.spec.layer == encoder.spec.layer == len(again.model.blocks)
+
+
+def test_it_loads_in_sentence_transformers(encoder, folder):
+    need("sentence_transformers")
+    from sentence_transformers import SentenceTransformer
+
+    theirs = SentenceTransformer(str(folder), device="cpu").encode(TEXTS)
+    np.testing.assert_allclose(encoder.encode(TEXTS), theirs, atol=1e-5)
+
+
+def test_it_loads_in_transformers(encoder, folder):
+    need("torch")
+    import torch
+    from transformers import AutoModel, AutoTokenizer
+
+    model, tokenizer = AutoModel.from_pretrained(folder).eval(), AutoTokenizer.from_pretrained(folder)
+    for text in TEXTS[:3]:
+        given = tokenizer(text, return_tensors="pt")
+        with torch.no_grad():
+            state = model(input_ids=given["input_ids"]).last_hidden_state.mean(dim=1)[0].numpy()
+        ours = lj.load_encoder(folder, pooling="mean").encode(text)
+        np.testing.assert_allclose(ours, state, atol=1e-5)
+
+
+def test_a_shared_transform_becomes_a_dense(tmp_path, rng):
+    encoder = lj.load_encoder(GOLDEN / "bert")
+    x = {code: encoder.encode(["".join(rng.choice(list("abc "), 9)) for _ in range(9)]) for code in ("de", "en", "zh")}
+    lsar = encoder.with_transform(lj.transforms.fit_lsar(x, source=encoder.spec))
+    lsar.to_sentence_transformers(tmp_path / "lsar")
+    again = lj.load_encoder(tmp_path / "lsar")
+    assert again.spec.pooling == "mean+dense"
+    np.testing.assert_allclose(again.encode(TEXTS), lsar.encode(TEXTS), atol=1e-5)
+    with pytest.raises(ValueError, match=r"center\(\) depends on the language, which sentence-transformers cannot"):
+        encoder.with_transform(lj.transforms.fit_center(x)).to_sentence_transformers(tmp_path / "center")
+
+
+def test_prompts_are_kept(tmp_path):
+    encoder = lj.load_encoder(GOLDEN / "labse")
+    encoder.prompts, encoder.prompt = {"query": "q "}, "q "
+    encoder.to_sentence_transformers(tmp_path / "written")
+    again = lj.load_encoder(tmp_path / "written")
+    assert (again.prompts, again.prompt) == ({"query": "q "}, "q ")
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "message"),
+    [
+        ("laser2", {}, "neither transformers nor sentence-transformers has the architecture of laser2"),
+        ("xlm", {}, "xlm embeds the language, which sentence-transformers cannot tell it"),
+        ("bert", {"pooling": "mean_no_special"}, "has no pooling 'mean_no_special'; it has mean, cls, max"),
+    ],
+)
+def test_what_cannot_be_said(tmp_path, name, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        lj.load_encoder(GOLDEN / name, **arguments).to_sentence_transformers(tmp_path / "written")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_nothing_is_written_over(tiny, tmp_path):
+    (tmp_path / "kept").write_text("mine")
+    with pytest.raises(FileExistsError, match="exists; nothing is written over it"):
+        tiny.to_sentence_transformers(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["kept"]
