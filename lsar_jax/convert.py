@@ -7,6 +7,7 @@ of earlier ones). After the conversion nothing of this library opens the pickle 
 
 import json
 import shutil
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -149,9 +150,12 @@ def _load(path: Path) -> Any:
     if not path.is_file():
         raise FileNotFoundError(f"there is no {path}")
     try:
-        # Not mapped: LASER's files are of torch's first format, which cannot be.
-        return torch.load(path, map_location="cpu", weights_only=True)
-    except (pickle.UnpicklingError, RuntimeError, EOFError, ValueError, KeyError) as error:
+        with warnings.catch_warnings():
+            # Of a pickle's protocol; what it cannot read is an error all the same.
+            warnings.simplefilter("ignore", UserWarning)
+            # Not mapped: LASER's files are of torch's first format, which cannot be.
+            return torch.load(path, map_location="cpu", weights_only=True)
+    except (pickle.UnpicklingError, RuntimeError, OSError, EOFError, ValueError, KeyError) as error:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise ValueError(f"{path} is damaged or holds more than weights, and was not opened: {reason}") from error
 

@@ -269,7 +269,7 @@ class SentenceEncoder:
         counts, tables = _Counts(), list[tuple[np.ndarray, ...]]()
         chunks = self._chunks(texts, total, language, self.prompt if prompt is None else prompt)
         slots = self._slots(chunks, Buckets(limit, sizes), limit, counts, tables)
-        gather: _Host | _Device = (_Host if output == "numpy" else _Device)(len(wanted), total, self.dim)
+        gather: _Host | _Device = (_Host if output == "numpy" else _Device)(len(wanted), total, self._width(wanted))
         with _progress(show_progress, total) as advance:
             for slot in slots:
                 gather.add(slot, self._run(slot, tables, wanted, normalize))
@@ -372,6 +372,9 @@ class SentenceEncoder:
         if len({widths[layer] for layer in wanted}) > 1:
             raise ValueError(f"layers {wanted} are of widths {[widths[layer] for layer in wanted]}; ask for each alone")
         return wanted
+
+    def _width(self, layers: tuple[int, ...]) -> int:
+        return self.dim if layers[0] == self.spec.layer else self.model.config.widths[layers[0]]
 
     def _check_length(self, max_length: int | None) -> int:
         longest = self.tokenizer.max_length

@@ -106,7 +106,7 @@ def draw(model: torch.nn.Module) -> None:
                 parameter.normal_(0, 0.5)
             elif "embeddings" in name:
                 # Sinusoids are fixed numbers, not drawn.
-                if parameter.requires_grad:
+                if not (name.startswith("position") and getattr(model.config, "sinusoidal_embeddings", False)):
                     parameter.normal_(0, 1)
             else:
                 # Queries and keys are larger, so that attention is far from uniform.

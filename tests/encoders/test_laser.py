@@ -1,0 +1,153 @@
+"""LASER: token ids of the original tools, the network end to end, damaged files."""
+
+import importlib.util
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+import lsar_jax as lj
+from lsar_jax.encoders import laser_text
+from tests.parity import GOLDEN, TEXTS
+
+
+@pytest.fixture(params=["laser1", "laser2"])
+def name(request):
+    return request.param
+
+
+@pytest.fixture
+def folder(name, tmp_path):
+    return shutil.copytree(GOLDEN / name, tmp_path / name)
+
+
+def cases(name):
+    """Text, language and the ids of laserembeddings 1.1.2 or laser_encoders 0.0.2; see make_golden.py."""
+    return json.loads((GOLDEN / name / "golden_ids.json").read_text())
+
+
+def test_token_ids_equal_the_original_tools(name):
+    tokenizer = lj.load_encoder(GOLDEN / name).tokenizer
+    for text, language, expected in cases(name):
+        [ids], cut = tokenizer([text], 2048, [language])
+        assert ids.tolist() == expected
+        assert cut == 0
+    every = [ids for _, _, ids in cases(name)]
+    assert all(ids[-1] == 2 for ids in every)
+    # The golden ids would not show a tokenizer that knows no piece, or every one.
+    unknown = np.mean(np.concatenate(every) == 3)
+    assert 0 < unknown < 0.5
+
+
+def test_token_ids_equal_laserembeddings(rng):
+    if importlib.util.find_spec("laserembeddings") is None:
+        pytest.skip("laserembeddings is not installed (pip install --no-deps laserembeddings)")
+    from laserembeddings.preprocessing import BPE, Tokenizer
+
+    folder = GOLDEN / "laser1"
+    bpe = BPE(str(folder / "bpe.codes"), str(folder / "bpe.vocab"))
+    dictionary = json.loads((folder / "dictionary.json").read_text())
+    encoder = lj.load_encoder(folder)
+    for language, texts in lj.corpora.udhr().items():
+        reference = Tokenizer(language)
+        ours, _ = encoder.tokenizer(texts[:5], 2048, [language] * 5)
+        for text, ids in zip(texts, ours, strict=False):
+            # It leaves control characters to LASER's own scripts.
+            text = laser_text._printable(text)
+            pieces = bpe.encode_tokens(reference.tokenize(text)).split()
+            assert ids.tolist() == [*(dictionary.get(piece, 3) for piece in pieces), 2], language
+
+
+def test_laser2_equals_sentencepiece_on_plain_text():
+    import sentencepiece
+
+    folder = GOLDEN / "laser2"
+    processor = sentencepiece.SentencePieceProcessor(model_file=str(folder / "sentencepiece.model"))
+    dictionary = json.loads((folder / "dictionary.json").read_text())
+    encoder = lj.load_encoder(folder)
+    for text in ("the cat is here", "freedom of thought", "a"):
+        expected = [*(dictionary.get(piece, 3) for piece in processor.encode(text, out_type=str)), 2]
+        assert encoder.tokenizer([text], 100, [None])[0][0].tolist() == expected
+
+
+def test_control_characters_become_spaces(name):
+    tokenizer = lj.load_encoder(GOLDEN / name).tokenizer
+    one, two = tokenizer(["the\u200bcat\x07", "the cat "], 100, ["en", "en"])[0]
+    assert one.tolist() == two.tolist()
+
+
+def test_the_language_changes_words_of_laser1_only():
+    texts = ["καλημέρα", "今天天气很好"]
+    for name, depends in (("laser1", True), ("laser2", False)):
+        tokenizer = lj.load_encoder(GOLDEN / name).tokenizer
+        assert tokenizer.uses_language is depends
+        as_english = [ids.tolist() for ids in tokenizer(texts, 100, ["en", "en"])[0]]
+        in_their_own = [ids.tolist() for ids in tokenizer(texts, 100, ["el", "zh"])[0]]
+        assert (as_english != in_their_own) is depends
+
+
+def test_encode(name):
+    encoder = lj.load_encoder(GOLDEN / name)
+    assert (encoder.spec.pooling, encoder.spec.layer, encoder.dim) == ("max", 3, 32)
+    together = encoder.encode(TEXTS)
+    alone = np.stack([encoder.encode(text) for text in TEXTS])
+    np.testing.assert_allclose(together, alone, rtol=1e-5, atol=1e-6)
+    assert encoder.encode(TEXTS, layers=(1, 2, 3)).shape == (3, len(TEXTS), 32)
+    assert encoder.encode(TEXTS, layers=(0,)).shape == (1, len(TEXTS), 12)
+    with pytest.raises(ValueError, match=r"layers \(0, 3\) are of widths \[12, 32\]; ask for each alone"):
+        encoder.encode(TEXTS, layers=(0, 3))
+    assert lj.load_encoder(GOLDEN / name, layer=0).dim == 12
+
+
+def test_a_long_sentence_is_cut_before_its_end(name):
+    tokenizer = lj.load_encoder(GOLDEN / name).tokenizer
+    [ids], cut = tokenizer(["a b c " * 50], 10, ["en"])
+    assert (len(ids), ids[-1], cut) == (10, 2, 1)
+
+
+def test_files_that_are_missing(folder, name):
+    (folder / ("bpe.codes" if name == "laser1" else "sentencepiece.model")).unlink()
+    with pytest.raises(FileNotFoundError, match=r"neither sentencepiece.model .LASER2. nor bpe.codes .LASER1."):
+        lj.load_encoder(folder)
+    (folder / "dictionary.json").unlink()
+    with pytest.raises(FileNotFoundError, match="there is no dictionary.json"):
+        lj.load_encoder(folder)
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "message"),
+    [
+        ("bpe.codes", b"a b 3\na\n", "bpe.codes, line 2: 'a' is not a pair of pieces"),
+        ("bpe.codes", b"\xff\xfe", "bpe.codes is not UTF-8"),
+        ("bpe.vocab", b"piece\n", "bpe.vocab, line 1: 'piece' is not a piece and its count"),
+        ("dictionary.json", b'{"a": 100000}', "'a' has the id 100000, the model embeds 0 to"),
+        ("dictionary.json", b'{"a": "1"}', "'a' has the id '1'"),
+    ],
+)
+def test_files_that_are_damaged(tmp_path, file, content, message):
+    folder = shutil.copytree(GOLDEN / "laser1", tmp_path / "laser1")
+    (folder / file).write_bytes(content)
+    with pytest.raises(ValueError, match=message):
+        lj.load_encoder(folder)
+
+
+def test_a_sentencepiece_model_that_is_damaged(tmp_path):
+    folder = shutil.copytree(GOLDEN / "laser2", tmp_path / "laser2")
+    (folder / "sentencepiece.model").write_bytes(b"not a model")
+    with pytest.raises(ValueError, match="sentencepiece.model is not a SentencePiece model"):
+        lj.load_encoder(folder)
+
+
+def test_without_the_extra_the_error_says_what_to_install(monkeypatch):
+    def missing(module):
+        raise ImportError(module)
+
+    monkeypatch.setattr(laser_text.importlib, "import_module", missing)
+    with pytest.raises(ImportError, match=r"LASER's tokenizers need sentencepiece: pip install 'lsar_jax\[laser\]'"):
+        lj.load_encoder(GOLDEN / "laser2")
+
+
+def test_a_preset_without_a_hub_id_says_how_to_get_it():
+    with pytest.raises(FileNotFoundError, match=r"laser2 is not on the Hub: convert laser2.pt beside laser2.spm"):
+        lj.load_encoder("laser2")
