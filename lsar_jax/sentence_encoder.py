@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar, runtime_checkable
@@ -49,6 +50,8 @@ _log = logging.getLogger("lsar_jax")
 _IN_FLIGHT = 4
 # Sentences that are tokenized at a time, and how many such chunks ahead of the device.
 _CHUNK = 2048
+# Rows from which a result on the device is as large as it must be and no larger.
+_LARGE = 1 << 17
 _AHEAD = 3
 
 
@@ -269,7 +272,8 @@ class SentenceEncoder:
         counts, tables = _Counts(), list[tuple[np.ndarray, ...]]()
         chunks = self._chunks(texts, total, language, self.prompt if prompt is None else prompt)
         slots = self._slots(chunks, Buckets(limit, sizes), limit, counts, tables)
-        gather: _Host | _Device = (_Host if output == "numpy" else _Device)(len(wanted), total, self._width(wanted))
+        shape = (len(wanted), total, self._width(wanted))
+        gather = _Host(*shape) if output == "numpy" else _Device(*shape, self.mesh)
         with _progress(show_progress, total) as advance:
             for slot in slots:
                 gather.add(slot, self._run(slot, tables, wanted, normalize))
@@ -566,32 +570,38 @@ class _Host:
 
 
 class _Device:
-    """Leaves results where they are, and puts them in order by one gather."""
+    """Collects results on the devices, each written to its place as it comes."""
 
-    def __init__(self, layers: int, total: int | None, dim: int) -> None:
-        self._empty = (layers, 0, dim)
-        self._parts: list[jax.Array] = []
-        self._sentences: list[Int[np.ndarray, "_"]] = []
-        self._rows: list[Int[np.ndarray, "_"]] = []
-        self._end = 0
+    def __init__(self, layers: int, total: int | None, dim: int, mesh: Mesh) -> None:
+        self._mesh = mesh
+        self._buffer = self._zeros(layers, _CHUNK if total is None else total, dim)
 
     def add(self, slot: Slot, value: jax.Array) -> None:
-        self._parts.append(value)
-        self._sentences.append(slot.sentences)
-        self._rows.append(self._end + np.arange(len(slot.sentences)))
-        self._end += slot.rows
+        layers, rows, dim = self._buffer.shape
+        needed = int(slot.sentences.max()) + 1
+        if needed > rows:
+            self._buffer = self._zeros(layers, max(needed, 2 * rows), dim).at[:, :rows].set(self._buffer)
+            rows = self._buffer.shape[1]
+        # Filler rows go past the end, and are dropped.
+        places = np.full(slot.rows, rows, np.int32)
+        places[: len(slot.sentences)] = slot.sentences
+        self._buffer = _place(self._buffer, value, places)
 
     def result(self, sentences: int) -> jax.Array:
-        if not self._parts:
-            return jnp.zeros(self._empty, jnp.float32)
-        places = np.empty(sentences, np.int64)
-        places[np.concatenate(self._sentences)] = np.concatenate(self._rows)
-        return _gather(self._parts, places)
+        return self._buffer[:, :sentences]
+
+    def _zeros(self, layers: int, rows: int, dim: int) -> jax.Array:
+        # Few sizes, for calls of all sizes share the programs; a large one is worth its own.
+        rows = rows if rows > _LARGE else 1 << max(0, rows - 1).bit_length()
+        devices = self._mesh.devices.size
+        return jnp.zeros((layers, -(-rows // devices) * devices, dim), jnp.float32, device=split(self._mesh, axis=1))
 
 
-@jax.jit
-def _gather(parts: list[PooledLayers], places: Int[AnyArray, " sentence"]) -> Float[jax.Array, "layer sentence dim"]:
-    return jnp.concatenate(parts, axis=1)[:, places]
+@partial(jax.jit, donate_argnums=0)
+def _place(
+    buffer: Float[jax.Array, "layer place dim"], value: PooledLayers, places: Int[AnyArray, " batch"]
+) -> Float[jax.Array, "layer place dim"]:
+    return buffer.at[:, places].set(value, mode="drop")
 
 
 @contextmanager

@@ -1,6 +1,8 @@
 """Order, batches, devices and bad text: a sentence's vector is its own."""
 
 import logging
+import re
+import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import jax
@@ -176,6 +178,8 @@ def test_what_is_not_text(tiny, unchecked, sentences, message):
         ({"layers": ()}, "give one or more"),
         ({"max_length": 41}, "max_length is 41; it must be a whole number from 3 to 40"),
         ({"max_length": 2}, "max_length is 2; it must be"),
+        ({"token_budget": 0}, "token_budget is 0; it must be a whole number from 1"),
+        ({"prompt": 5}, "prompt is 5; it must be a str"),
         ({"output": "torch"}, "output 'torch' is not one of numpy, jax"),
         ({"language": "de"}, "has no transform that uses it"),
     ],
@@ -266,3 +270,108 @@ def test_threads_do_not_change_each_others_limit(tiny, corpus):
 def test_a_mesh_of_explicit_axes(tiny_folder, corpus, alone):
     encoder = lj.load_encoder(tiny_folder, mesh=jax.make_mesh((4,), ("data",)))
     assert relative(encoder.encode(corpus[:20]), alone[:20]) <= 1e-5
+
+
+def test_a_stream_equals_a_list(tiny, rng):
+    many = texts(rng, 5000)
+    expected = tiny.encode(many)
+    np.testing.assert_array_equal(tiny.encode(text for text in many), expected)
+    np.testing.assert_array_equal(np.asarray(tiny.encode(iter(many), output="jax")), expected)
+    _, report = tiny.encode_with_report(text for text in many)
+    assert (report.sentences, report.tokens) == (5000, tiny.encode_with_report(many)[1].tokens)
+    assert tiny.encode(x for x in ()).shape == (0, 32)
+
+
+def test_a_stream_is_not_held(tiny):
+    """Sentences that were encoded are let go while the stream still runs."""
+
+    class Text(str):
+        alive = 0
+
+        def __init__(self, _):
+            Text.alive += 1
+
+        def __del__(self):
+            Text.alive -= 1
+
+    most = 0
+
+    def stream():
+        nonlocal most
+        for i in range(60_000):
+            most = max(most, Text.alive)
+            yield Text("abc" if i % 2 else "abcdefgh")
+
+    assert tiny.encode(stream()).shape == (60_000, 32)
+    assert Text.alive == 0
+    assert most < 20_000
+
+
+def test_the_tokenizer_runs_ahead(tiny, monkeypatch):
+    """Later chunks are tokenized, in another thread, before the first is encoded."""
+    threads, events = set(), []
+    tokenizer, run = tiny.tokenizer, tiny._run
+    tokenize = type(tokenizer).__call__
+
+    def tokenizing(self, *args):
+        threads.add(threading.current_thread())
+        result = tokenize(self, *args)
+        events.append("tokens")
+        return result
+
+    def running(*args):
+        events.append("device")
+        return run(*args)
+
+    monkeypatch.setattr(type(tokenizer), "__call__", tokenizing)
+    monkeypatch.setattr(tiny, "_run", running)
+    tiny.encode(["abc"] * 20_000)
+    assert threading.main_thread() not in threads
+    assert events.count("tokens") == 10
+    assert 1 <= events.index("device") < 10
+
+
+def test_an_error_in_the_stream_reaches_the_caller(tiny):
+    def broken():
+        yield from ["abc"] * 3000
+        raise RuntimeError("the file ended early")
+
+    with pytest.raises(RuntimeError, match="the file ended early"):
+        tiny.encode(broken())
+    with pytest.raises(ValueError, match="sentence 2999 is a int"):
+        tiny.encode(["abc"] * 2999 + [5])
+
+
+def test_a_prompt_is_put_before_each_sentence(tiny, corpus):
+    np.testing.assert_array_equal(
+        tiny.encode(corpus, prompt="query "), tiny.encode([f"query {text}" for text in corpus])
+    )
+
+
+def test_the_token_budget_bounds_a_batch(tiny, corpus):
+    seen = []
+    run = tiny._run
+    try:
+        tiny._run = lambda slot, *args: seen.append(slot.rows * slot.width) or run(slot, *args)
+        small = tiny.encode(corpus, token_budget=80)
+    finally:
+        del tiny._run
+    assert max(seen) <= 80
+    assert relative(small, tiny.encode(corpus)) <= 1e-5
+    assert tiny.warm_up(token_budget=80) == len(BatchSizes(80, 0).shapes(40))
+
+
+def test_special_tokens_out_of_the_mean(tiny_folder, tiny):
+    without = lj.load_encoder(str(tiny_folder), pooling="mean_no_special", mesh=tiny.mesh)
+    assert without.spec.pooling == "mean_no_special"
+    ids = tiny.tokenizer(["abc d"], 40)[0][0]
+    states = list(tiny.model.hidden_states(ids[None], np.array([len(ids)], np.int32)))[-1][0]
+    np.testing.assert_allclose(without.encode("abc d"), states[1:-1].mean(axis=0), atol=1e-6)
+    np.testing.assert_allclose(tiny.encode("abc d"), states.mean(axis=0), atol=1e-6)
+    assert not without.encode("").any()
+
+
+@pytest.mark.parametrize("total", [True, False])
+def test_progress_says_sentences_a_second(tiny, corpus, capsys, total):
+    tiny.encode(corpus if total else iter(corpus), show_progress=True)
+    assert re.search(r"150(/150)? sentences \d+ sentences/s", " ".join(capsys.readouterr().out.split()))

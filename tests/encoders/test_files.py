@@ -1,0 +1,141 @@
+"""The Hub: what is kept is used, and one that does not answer is given up soon."""
+
+import http.server
+import logging
+import shutil
+import socket
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import lsar_jax as lj
+from lsar_jax.encoders import files
+from tests.parity import GOLDEN
+
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+
+
+@pytest.fixture
+def hub(monkeypatch, tmp_path):
+    """Points the Hub's client at an address of this machine, with a cache of its own."""
+    import huggingface_hub
+    from huggingface_hub import constants
+
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(files, "_PATIENCE", 0.5)
+
+    def point(port):
+        url = f"http://127.0.0.1:{port}"
+        monkeypatch.setattr(constants, "ENDPOINT", url)
+        api = huggingface_hub.HfApi
+        monkeypatch.setattr(huggingface_hub, "HfApi", lambda: api(endpoint=url))
+        huggingface_hub.close_session()
+
+    yield point
+    huggingface_hub.close_session()
+
+
+def keep(tmp_path):
+    """Lays the tiny checkpoint out as the Hub's client keeps a download."""
+    kept = tmp_path / "cache" / "models--somebody--tiny"
+    shutil.copytree(GOLDEN / "bert", kept / "snapshots" / COMMIT)
+    (kept / "refs").mkdir()
+    (kept / "refs" / "main").write_text(COMMIT)
+
+
+@pytest.fixture
+def silent():
+    """A server that takes connections and never answers."""
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        server.listen(50)
+        yield server.getsockname()[1]
+
+
+@pytest.fixture
+def failing():
+    """A server whose every answer is 503."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(503)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        do_HEAD = do_GET
+
+        def log_message(self, *args):
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield server.server_address[1]
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.mark.parametrize("kind", ["silent", "failing", "closed"])
+def test_a_hub_that_cannot_be_reached_is_given_up_soon(kind, hub, request):
+    hub(9 if kind == "closed" else request.getfixturevalue(kind))
+    started = time.monotonic()
+    with pytest.raises(FileNotFoundError, match="run `hf download somebody/tiny` and pass the folder"):
+        lj.load_encoder("somebody/tiny")
+    # Not a measure of speed: the client's own retries take minutes.
+    assert time.monotonic() - started < 30
+
+
+@pytest.mark.parametrize("kind", ["silent", "failing", "closed"])
+def test_what_is_kept_is_used_when_the_hub_is_away(kind, hub, request, tmp_path, caplog):
+    hub(9 if kind == "closed" else request.getfixturevalue(kind))
+    keep(tmp_path)
+    with caplog.at_level(logging.WARNING, logger="lsar_jax"):
+        encoder = lj.load_encoder("somebody/tiny")
+    assert encoder.spec.revision == COMMIT
+    assert "using the files that are kept in" in caplog.text
+    np.testing.assert_array_equal(encoder.encode("abc"), lj.load_encoder(GOLDEN / "bert").encode("abc"))
+
+
+def test_nothing_is_asked_when_offline(hub, silent, tmp_path, monkeypatch):
+    hub(silent)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    keep(tmp_path)
+    monkeypatch.setattr(files, "_PATIENCE", 1e6)
+    assert lj.load_encoder("somebody/tiny").spec.revision == COMMIT
+
+
+def test_a_preset_asks_for_its_commit(monkeypatch):
+    asked = []
+
+    def resolve(id, revision, **arguments):
+        asked.append((id, revision))
+        return GOLDEN / "bert", id, revision
+
+    monkeypatch.setattr("lsar_jax.encoders.resolve", resolve)
+    monkeypatch.setitem(lj.encoders.PRESETS, "tiny", lj.encoders.Preset("a/b", "c0ffee", "bert", 2, "max", "a test"))
+    encoder = lj.load_encoder("tiny")
+    assert (encoder.spec.layer, encoder.spec.pooling, encoder.spec.revision) == (2, "max", "c0ffee")
+    # All blocks are there, and any layer can be asked for.
+    assert encoder.encode(["abc"], layers=(3, 2)).shape == (2, 1, 32)
+    np.testing.assert_array_equal(encoder.encode(["abc"]), encoder.encode(["abc"], layers=(2,))[0])
+    assert len(encoder.model.blocks) == 3
+    deep = lj.load_encoder("tiny", layer=3, pooling="mean", revision="other")
+    assert (deep.spec.layer, deep.spec.pooling, deep.spec.revision) == (3, "mean", "other")
+    assert asked == [("a/b", "c0ffee"), ("a/b", "other")]
+
+
+def test_presets_name_what_is_known():
+    from lsar_jax.encoders.families import FAMILIES
+    from lsar_jax.pooling import POOLINGS
+
+    for name, preset in lj.encoders.PRESETS.items():
+        assert preset.architecture in FAMILIES, name
+        assert preset.pooling is None or preset.pooling in POOLINGS, name
+        assert preset.revision is None or len(preset.revision) == 40, name
+        assert preset.id.count("/") == 1 or preset.architecture == "laser", name
+    layers = {name: lj.encoders.PRESETS[name].layer for name in ("mbert", "xlm-100", "xlm-r-base", "xlm-r-large")}
+    assert layers == {"mbert": 8, "xlm-100": 8, "xlm-r-base": 8, "xlm-r-large": 11}
