@@ -4,6 +4,8 @@ python -m eval udhr                              # make demo
 python -m eval tatoeba --data data/tatoeba
 python -m eval algorithm1                        # LSAR's printed algorithm in float32
 python -m eval bench                             # speed beside sentence-transformers
+python -m eval precision                         # bfloat16 beside float32
+python -m eval engine                            # the bundled encoder beside its wheel's engine
 """
 
 import sys
@@ -13,6 +15,8 @@ import tyro
 
 from eval.algorithm1 import Algorithm1
 from eval.bench import Bench
+from eval.engine import Engine
+from eval.precision import Precision
 from eval.tatoeba import Tatoeba
 from eval.udhr import Udhr
 
@@ -21,6 +25,8 @@ TASKS = (
     | Annotated[Tatoeba, tyro.conf.subcommand("tatoeba")]
     | Annotated[Algorithm1, tyro.conf.subcommand("algorithm1")]
     | Annotated[Bench, tyro.conf.subcommand("bench")]
+    | Annotated[Precision, tyro.conf.subcommand("precision")]
+    | Annotated[Engine, tyro.conf.subcommand("engine")]
 )
 
 

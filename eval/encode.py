@@ -15,14 +15,17 @@ K = TypeVar("K")
 __all__ = ["encode_all", "open_encoder", "print_latency", "times"]
 
 
-def open_encoder(name: str, layers: Sequence[int], revision: str | None, pooling: str | None) -> SentenceEncoder:
+def open_encoder(
+    name: str, layers: Sequence[int], revision: str | None, pooling: str | None, dtype: str = "float32"
+) -> SentenceEncoder:
     """Loads the blocks up to the highest of ``layers``."""
     started = time.perf_counter()
-    encoder = load_encoder(name, layer=max(layers), revision=revision, pooling=pooling)
+    encoder = load_encoder(name, layer=max(layers), revision=revision, pooling=pooling, dtype=dtype)
     devices = encoder.mesh.devices
     console.print(
         f"encoder {encoder.spec.id}, blocks 1 to {encoder.spec.layer}, {encoder.spec.pooling} pooling, "
-        f"on {devices.size} x {devices.flat[0].device_kind}; loaded in {time.perf_counter() - started:.1f} s"
+        f"{encoder.spec.dtype}, on {devices.size} x {devices.flat[0].device_kind}; "
+        f"loaded in {time.perf_counter() - started:.1f} s"
     )
     return encoder
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 from jaxtyping import Float
@@ -24,11 +24,12 @@ class Task:
     Attributes:
       encoder: bundled, a folder, or a Hub id.
       revision: of a Hub id.
-      pooling: mean, cls or max; by default the checkpoint's own.
+      pooling: mean, mean_no_special, cls, max or pooler; by default the checkpoint's own.
       layers: hidden-state layers to test; 0 is the embedding output.
       transforms: methods to compare.
       ranks: of LSAR, a row each; by default one less than there are languages to fit on.
       components: of LIR, a row each.
+      dtype: float32 or bfloat16, of parameters and products.
       max_length: tokens at most of a sentence.
       out: folder for the JSON lines and figures.
     """
@@ -43,6 +44,7 @@ class Task:
     transforms: tuple[MethodName, ...] = ("original", "center", "lir", "lsar")
     ranks: tuple[int, ...] = ()
     components: tuple[int, ...] = (1,)
+    dtype: Literal["float32", "bfloat16"] = "float32"
     max_length: int = 128
     out: Path = Path("results")
 
@@ -61,7 +63,7 @@ class Task:
         if "lsar" in self.transforms and max(self.ranks, default=1) >= fitted:
             raise ValueError(f"rank is {max(self.ranks)}; the means of {fitted} languages have at most {fitted - 1}")
         self.out.mkdir(parents=True, exist_ok=True)
-        return open_encoder(self.encoder, self.layers, self.revision, self.pooling)
+        return open_encoder(self.encoder, self.layers, self.revision, self.pooling, self.dtype)
 
     def encode(
         self, encoder: SentenceEncoder, texts: Mapping[tuple[str, str], Sequence[str]]

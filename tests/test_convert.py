@@ -1,6 +1,5 @@
 """Pickles become safetensors folders that load here, and none of their code runs."""
 
-import importlib.util
 import json
 import os
 import pickle
@@ -13,11 +12,10 @@ from safetensors.numpy import load_file
 import lsar_jax as lj
 from lsar_jax.__main__ import main
 from lsar_jax.convert import convert
+from tests.optional import need
 from tests.parity import GOLDEN, TEXTS
 
-torch = (
-    pytest.importorskip("torch") if not os.environ.get("LSAR_JAX_REQUIRE_TORCH") else importlib.import_module("torch")
-)
+torch = need("torch")
 
 
 def state_of(folder):

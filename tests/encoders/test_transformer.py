@@ -1,7 +1,5 @@
 """Parity of every family's hidden states with torch, and proof that the parity tests can fail."""
 
-import importlib.util
-import os
 from dataclasses import replace
 
 import jax
@@ -11,6 +9,7 @@ import pytest
 
 from lsar_jax.encoders.transformer import Transformer, TransformerConfig
 from tests import parity
+from tests.optional import need
 
 BLOCK, MODEL = 1e-5, 1e-4
 TRANSFORMERS = [name for name in parity.FAMILIES if not name.startswith("laser")]
@@ -29,10 +28,7 @@ def test_states_equal_torch_golden(name):
 
 @pytest.mark.parametrize("name", parity.FAMILIES)
 def test_states_equal_live_torch(name, rng):
-    if importlib.util.find_spec("torch") is None:
-        if os.environ.get("LSAR_JAX_REQUIRE_TORCH"):
-            pytest.fail("LSAR_JAX_REQUIRE_TORCH is set, and torch is not installed")
-        pytest.skip("torch is not installed")
+    need("torch")
     lengths = np.array([40, 1, 2, 39, 17, 5, 23, 40, 8], np.int32)
     case = parity.live(name, rng.integers(5, 64, (9, 40)).astype(np.int32), lengths, rng.integers(0, 3, 9, np.int32))
     assert parity.block_errors(parity.load(name), case).max() <= BLOCK
