@@ -44,7 +44,8 @@ class Algorithm1:
     def run(self) -> None:
         """Encodes and prints the table."""
         encoder = open_encoder(self.encoder, self.layers, None, None)
-        embeddings = encode_all(encoder, corpora.udhr(), self.layers, self.max_length)
+        texts = corpora.udhr()
+        embeddings = encode_all(encoder, texts, self.layers, self.max_length, {code: code for code in texts})
         rows: list[list[str | float]] = []
         for index, layer in enumerate(self.layers):
             fit, test = (

@@ -90,6 +90,7 @@ def _sentence_transformer(folder: str, max_length: int) -> Any:
         from sentence_transformers import SentenceTransformer
     except ImportError as error:
         raise ImportError("the peer is not installed: pip install torch sentence-transformers") from error
-    peer = SentenceTransformer(folder, device="cpu")
+    peer = SentenceTransformer(folder)
+    console.print(f"sentence-transformers is on {peer.device}, lsar_jax on {jax.devices()}")
     peer.max_seq_length = max_length
     return peer

@@ -35,8 +35,11 @@ def encode_all(
     texts: Mapping[K, Sequence[str]],
     layers: Sequence[int],
     max_length: int,
+    languages: Mapping[K, str],
 ) -> dict[K, Float[np.ndarray, "layer vector dim"]]:
     """Returns the embeddings of every text, ``[layer, sentence, dim]`` under its key.
+
+    ``languages`` are those of the texts, for an encoder that splits or embeds them by language.
 
     Programs are compiled before the clock starts; the line printed is of a warm encoder.
     """
@@ -44,8 +47,13 @@ def encode_all(
     programs = encoder.warm_up(layers=layers, max_length=max_length)
     console.print(f"compiled {programs} programs in {time.perf_counter() - started:.1f} s")
     flat = [sentence for sentences in texts.values() for sentence in sentences]
+    codes = [languages[key] for key, sentences in texts.items() for _ in sentences]
     x, report = encoder.encode_with_report(
-        flat, layers=layers, max_length=max_length, show_progress=console.is_terminal
+        flat,
+        layers=layers,
+        language=codes if _by_language(encoder) else None,
+        max_length=max_length,
+        show_progress=console.is_terminal,
     )
     console.print(
         f"encoded {report.sentences} sentences, {report.tokens} tokens in {report.seconds:.1f} s: "
@@ -56,10 +64,18 @@ def encode_all(
     return dict(zip(texts, np.split(np.asarray(x), ends[:-1], axis=1), strict=True))
 
 
-def print_latency(encoder: SentenceEncoder, sentence: str, max_length: int) -> None:
+def _by_language(encoder: SentenceEncoder) -> bool:
+    return encoder.tokenizer.uses_language or encoder.languages is not None
+
+
+def print_latency(encoder: SentenceEncoder, sentence: str, language: str, max_length: int) -> None:
     """Prints the median time of one warm call with one sentence."""
-    tokens = encoder.encode_with_report(sentence, max_length=max_length)[1].tokens
-    calls = times(lambda: encoder.encode_with_report(sentence, max_length=max_length), 20)
+    code = language if _by_language(encoder) else None
+
+    def encode() -> int:
+        return encoder.encode_with_report(sentence, language=code, max_length=max_length)[1].tokens
+
+    tokens, calls = encode(), times(encode, 20)
     median = 1000 * float(np.median(calls))
     console.print(f"latency of one warm sentence of {tokens} tokens: {median:.1f} ms (median of {len(calls)})")
 

@@ -8,6 +8,7 @@ what all sentences share, and would hide the error.
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -26,7 +27,8 @@ class Precision:
     """Encodes in both dtypes and compares vectors, UDHR and Tatoeba.
 
     Attributes:
-      encoder: bundled, a folder, or a Hub id.
+      encoder: bundled, a preset, a folder, or a Hub id.
+      pooling: by default the checkpoint's own.
       layers: of the retrieval; the vectors of all layers are compared.
       max_length: tokens at most of a sentence.
       data: the folder of Tatoeba's files; without it only the UDHR is tested.
@@ -34,6 +36,7 @@ class Precision:
     """
 
     encoder: str = "bundled"
+    pooling: str | None = None
     layers: tuple[int, ...] = (8, 12)
     max_length: int = 128
     data: Path = Path("data/tatoeba")
@@ -45,8 +48,8 @@ class Precision:
         every = tuple(range(max(self.layers) + 1))
         x = []
         for dtype in ("float32", "bfloat16"):
-            encoder = open_encoder(self.encoder, every, None, None, dtype)
-            parts = encode_all(encoder, texts, every, self.max_length)
+            encoder = open_encoder(self.encoder, every, None, self.pooling, dtype)
+            parts = encode_all(encoder, texts, every, self.max_length, {code: code for code in texts})
             x.append(np.concatenate(list(parts.values()), axis=1))
         rows: list[list[str | float]] = []
         for layer in every:
@@ -59,11 +62,11 @@ class Precision:
         print_table("what retrieval loses, in percent", ["", "float32", "bfloat16", "difference"], rows)
 
     def _scores(self, dtype: str) -> dict[str, float]:
-        options = {"encoder": self.encoder, "layers": self.layers, "max_length": self.max_length, "dtype": dtype}
-        options |= {"transforms": ("original", "lsar"), "ranks": ()}
-        results = Udhr(**options, out=self.out / dtype / "udhr").run()  # type: ignore[arg-type]
+        options: dict[str, Any] = {"encoder": self.encoder, "pooling": self.pooling, "layers": self.layers}
+        options |= {"max_length": self.max_length, "dtype": dtype, "transforms": ("original", "lsar")}
+        results = Udhr(**options, ranks=(), out=self.out / dtype / "udhr").run()
         if self.data.is_dir():
-            tatoeba = Tatoeba(**options, data=self.data, out=self.out / dtype / "tatoeba").run()  # type: ignore[arg-type]
+            tatoeba = Tatoeba(**options, data=self.data, out=self.out / dtype / "tatoeba").run()
             results += [result for result in tatoeba if " mean " in result.metric]
         else:
             console.print(f"there is no {self.data}: Tatoeba is left out")

@@ -22,7 +22,7 @@ class Task:
     """An evaluation of an encoder before and after each transform.
 
     Attributes:
-      encoder: bundled, a folder, or a Hub id.
+      encoder: bundled, a preset, a folder, or a Hub id.
       revision: of a Hub id.
       pooling: mean, mean_no_special, cls, max or pooler; by default the checkpoint's own.
       layers: hidden-state layers to test; 0 is the embedding output.
@@ -68,9 +68,15 @@ class Task:
     def encode(
         self, encoder: SentenceEncoder, texts: Mapping[tuple[str, str], Sequence[str]]
     ) -> dict[tuple[str, str], Float[np.ndarray, "layer vector dim"]]:
-        """Returns the embeddings of every text under its key, and prints speed and latency."""
-        embeddings = encode_all(encoder, texts, self.layers, self.max_length)
-        print_latency(encoder, next(iter(texts.values()))[0], self.max_length)
+        """Returns the embeddings of every text under its key, and prints speed and latency.
+
+        The second part of a key is the text's language, but where the first is ``en``: English
+        sentences that belong to that language.
+        """
+        languages = {key: "en" if key[0] == "en" else key[1] for key in texts}
+        embeddings = encode_all(encoder, texts, self.layers, self.max_length, languages)
+        first = next(iter(texts))
+        print_latency(encoder, texts[first][0], languages[first], self.max_length)
         return embeddings
 
     def fit(self, x: Mapping[str, Float[np.ndarray, "vector dim"]], spec: EncoderSpec) -> list[Method]:

@@ -5,7 +5,6 @@ plain containers; its reader was sound from torch 2.10 on (CVE-2025-32434 and CV
 of earlier ones). After the conversion nothing of this library opens the pickle again.
 """
 
-import json
 import shutil
 import warnings
 from collections.abc import Mapping
@@ -13,21 +12,33 @@ from pathlib import Path
 from typing import Any
 
 from lsar_jax.encoders.families import LASER, Family, family_of
-from lsar_jax.encoders.files import TOKENIZER_FILES, inside, new_folder, read_json, resolve, sha256
+from lsar_jax.encoders.files import (
+    CONFIG_FILES,
+    TOKENIZER_FILES,
+    check_absent,
+    inside,
+    new_folder,
+    read_json,
+    resolve,
+    sha256,
+    write_json,
+)
 from lsar_jax.encoders.laser_text import CODES, DICTIONARY, SENTENCEPIECE, VOCABULARY
+from lsar_jax.encoders.pipeline import transformer_folder
+from lsar_jax.encoders.presets import PRESETS
 
 __all__ = ["convert"]
 
 _TORCH = (2, 10)
 _PICKLE, _INDEX, _WEIGHTS = "pytorch_model.bin", "pytorch_model.bin.index.json", "model.safetensors"
-_COPIED = ("*config.json", "modules.json", *TOKENIZER_FILES)
+_COPIED = (*CONFIG_FILES, *TOKENIZER_FILES)
 
 
 def convert(source: str, dest: Path, /, revision: str | None = None, pieces: Path | None = None) -> None:
     """Turns a pickled checkpoint into a safetensors folder that ``load_encoder`` opens.
 
     Args:
-      source: a folder or Hub id with ``pytorch_model.bin`` (whole, or in shards with their index),
+      source: a folder, preset or Hub id with ``pytorch_model.bin`` (whole, or in shards with their index),
         or a ``.pt`` file of LASER.
       dest: a folder that does not exist yet.
       revision: commit, tag or branch of a Hub id.
@@ -40,32 +51,46 @@ def convert(source: str, dest: Path, /, revision: str | None = None, pieces: Pat
       ImportError: torch is not installed, or is older than 2.10.
       ValueError: an architecture that is not known, or a pickle that holds more than weights.
     """
-    if dest.exists() and (not dest.is_dir() or any(dest.iterdir())):
-        raise FileExistsError(f"{dest} exists; nothing is written over it")
+    check_absent(dest)
     _check_torch()
+    preset = None
     if Path(source).is_file():
         _convert_laser(Path(source), dest, pieces)
     else:
-        folder, _, _ = resolve(source, revision, pickles=True)
+        named = None if Path(source).is_dir() else PRESETS.get(source)
+        if named and not named.id:
+            raise FileNotFoundError(f"{source} is not on the Hub: {named.note}")
+        id = named.id if named else source
+        preset = next((preset for preset in PRESETS.values() if preset.id == id), None)
+        folder, _, _ = resolve(id, revision or (named.revision if named else None), pickles=True)
         _convert_folder(folder, dest)
-    print(f"wrote {dest}; {_WEIGHTS} has {sha256([dest / _WEIGHTS])}")
+    weights = sorted(dest.rglob(_WEIGHTS))
+    print(f"wrote {dest}; {weights[0].relative_to(dest)} has {sha256(weights[:1])}")
+    if preset and (preset.layer is not None or preset.pooling is not None):
+        chosen = f"layer={preset.layer}, pooling={preset.pooling!r}"
+        print(f"a folder gives its last layer by its own recipe; {preset.chosen_by} read {chosen}")
 
 
 def _convert_folder(folder: Path, dest: Path) -> None:
-    config = read_json(folder / "config.json", dict)
+    transformer = transformer_folder(folder)
+    config = read_json(transformer / "config.json", dict)
     try:
         family = family_of(config)
     except ValueError as error:
-        raise ValueError(f"{folder / 'config.json'}: {error}") from error
+        raise ValueError(f"{transformer / 'config.json'}: {error}") from error
     with new_folder(dest) as new:
-        _save(_plain(_load_folder(folder), family), new / _WEIGHTS)
-        _copy(folder, new)
         # What sentence-transformers keeps beside the model: poolings, Dense layers.
-        for part in sorted(path.parent for path in folder.glob("*/config.json")):
-            target = new / part.name
-            target.mkdir()
+        parts = {transformer, *(path.parent for path in folder.glob("*/config.json"))}
+        for part in [folder, *sorted(parts - {folder})]:
+            target = new / part.relative_to(folder)
+            target.mkdir(exist_ok=True)
             _copy(part, target)
-            if (part / _PICKLE).is_file():
+            if part == transformer and not list(part.glob("*.safetensors")):
+                _save(_plain(_load_folder(part), family), target / _WEIGHTS)
+            elif part == transformer:
+                for file in (*part.glob("*.safetensors"), *part.glob("*.safetensors.index.json")):
+                    shutil.copyfile(file, target / file.name)
+            elif (part / _PICKLE).is_file():
                 _save(_tensors(part / _PICKLE), target / _WEIGHTS)
             elif (part / _WEIGHTS).is_file():
                 shutil.copyfile(part / _WEIGHTS, target / _WEIGHTS)
@@ -77,10 +102,15 @@ def _convert_laser(path: Path, dest: Path, pieces: Path | None) -> None:
         found = ", ".join(map(str, state)) if isinstance(state, dict) else type(state).__name__
         raise ValueError(f"{path} holds {found:.200}; LASER's encoder has params, model and dictionary")
     params, dictionary = state["params"], state["dictionary"]
-    if params.get("bidirectional") is not True or params.get("padding_idx") != 1:
-        raise ValueError(f"{path}: LASER's LSTM is bidirectional with padding 1, this one is {params}")
     sizes = {"vocab_size": "num_embeddings", "embedding_size": "embed_dim"}
     sizes |= {"hidden_size": "hidden_size", "num_hidden_layers": "num_layers"}
+    fits = isinstance(params, dict) and params.get("bidirectional") is True and params.get("padding_idx") == 1
+    fits = fits and isinstance(dictionary, dict) and isinstance(state["model"], dict)
+    if not fits or not all(isinstance(params.get(theirs), int) for theirs in sizes.values()):
+        raise ValueError(
+            f"{path}: LASER's params are {', '.join(sizes.values())}, bidirectional and padding_idx 1, beside a model "
+            f"and a dictionary that are mappings; these are {params!r:.200}"
+        )
     config = {"model_type": LASER.model_type, **{ours: params[theirs] for ours, theirs in sizes.items()}}
     LASER.read_config(config)
     copies = _laser_pieces(path, pieces)
@@ -88,8 +118,8 @@ def _convert_laser(path: Path, dest: Path, pieces: Path | None) -> None:
         _save(state["model"], new / _WEIGHTS)
         for name, file in copies.items():
             shutil.copyfile(file, new / name)
-        _write_json(new / DICTIONARY, {str(piece): int(row) for piece, row in dictionary.items()})
-        _write_json(new / "config.json", config)
+        write_json(new / DICTIONARY, {str(piece): int(row) for piece, row in dictionary.items()})
+        write_json(new / "config.json", config)
 
 
 def _laser_pieces(path: Path, pieces: Path | None) -> dict[str, Path]:
@@ -143,8 +173,6 @@ def _tensors(path: Path) -> dict[str, Any]:
 
 
 def _load(path: Path) -> Any:
-    import pickle
-
     import torch
 
     if not path.is_file():
@@ -155,7 +183,7 @@ def _load(path: Path) -> Any:
             warnings.simplefilter("ignore", UserWarning)
             # Not mapped: LASER's files are of torch's first format, which cannot be.
             return torch.load(path, map_location="cpu", weights_only=True)
-    except (pickle.UnpicklingError, RuntimeError, OSError, EOFError, ValueError, KeyError) as error:
+    except Exception as error:  # a damaged pickle fails in any way it likes
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise ValueError(f"{path} is damaged or holds more than weights, and was not opened: {reason}") from error
 
@@ -177,10 +205,6 @@ def _save(tensors: Mapping[str, Any], path: Path) -> None:
 def _copy(folder: Path, dest: Path) -> None:
     for file in sorted({file for pattern in _COPIED for file in folder.glob(pattern) if file.is_file()}):
         shutil.copyfile(file, dest / file.name)
-
-
-def _write_json(path: Path, value: Any) -> None:
-    path.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def _check_torch() -> None:

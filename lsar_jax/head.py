@@ -14,8 +14,16 @@ import numpy as np
 from flax import nnx
 from jaxtyping import Float
 
-__all__ = ["DENSE_ACTIVATIONS", "Dense", "Head", "Normalize", "unit"]
+__all__ = ["DENSE_ACTIVATIONS", "TORCH_NAMES", "Dense", "Head", "Normalize", "unit"]
 
+# By the names that sentence-transformers writes.
+TORCH_NAMES = {
+    "tanh": "torch.nn.modules.activation.Tanh",
+    "identity": "torch.nn.modules.linear.Identity",
+    "relu": "torch.nn.modules.activation.ReLU",
+    "gelu": "torch.nn.modules.activation.GELU",
+    "sigmoid": "torch.nn.modules.activation.Sigmoid",
+}
 DENSE_ACTIVATIONS: dict[str, Callable[[jax.Array], jax.Array]] = {
     "tanh": jnp.tanh,
     "identity": lambda x: x,

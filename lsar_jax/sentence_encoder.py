@@ -13,13 +13,14 @@ import logging
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
+from threading import Lock
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import jax
@@ -50,9 +51,11 @@ _log = logging.getLogger("lsar_jax")
 _IN_FLIGHT = 4
 # Sentences that are tokenized at a time, and how many such chunks ahead of the device.
 _CHUNK = 2048
+_AHEAD = 3
 # Rows from which a result on the device is as large as it must be and no larger.
 _LARGE = 1 << 17
-_AHEAD = 3
+# Held while programs with collectives run.
+_COLLECTIVES = Lock()
 
 
 @runtime_checkable
@@ -212,7 +215,8 @@ class SentenceEncoder:
           token_budget: token positions of a full batch on each device; by default 32,768, and
             1,024 on a CPU. Less needs less memory.
           show_progress: whether to draw a bar with the sentences a second.
-          output: ``numpy``, or ``jax`` to leave the result on the devices of the mesh.
+          output: ``numpy``, or ``jax`` to leave the result on the devices of the mesh: split by
+            sentences where their number divides, else whole on each.
 
         Returns:
           ``[n, dim]``; ``[k, n, dim]`` with k ``layers``; without ``n`` for one string.
@@ -261,20 +265,22 @@ class SentenceEncoder:
             raise ValueError(f"sentences are a str or several, not a {type(sentences).__name__}")
         if output not in ("numpy", "jax"):
             raise ValueError(f"output {output!r} is not one of numpy, jax")
-        if prompt is not None and not isinstance(prompt, str):
-            raise ValueError(f"prompt is {prompt!r}; it must be a str")
         texts: Iterable[str] = [sentences] if isinstance(sentences, str) else sentences
+        if isinstance(texts, np.ndarray):
+            texts = texts.ravel()
         total = len(texts) if isinstance(texts, Sequence | np.ndarray) else None
         wanted = self._check_layers(layers)
         limit = self._check_length(max_length)
+        prompt = self._check_prompt(prompt, limit)
         sizes = self._batch_sizes(token_budget)
 
         counts, tables = _Counts(), list[tuple[np.ndarray, ...]]()
-        chunks = self._chunks(texts, total, language, self.prompt if prompt is None else prompt)
-        slots = self._slots(chunks, Buckets(limit, sizes), limit, counts, tables)
+        chunks = self._chunks(texts, total, language, prompt)
+        waiting = self._slots(chunks, Buckets(limit, sizes), limit, counts, tables)
         shape = (len(wanted), total, self._width(wanted))
         gather = _Host(*shape) if output == "numpy" else _Device(*shape, self.mesh)
-        with _progress(show_progress, total) as advance:
+        # Closed at once when something fails: the tokenizer's thread ends with it.
+        with closing(waiting) as slots, _progress(show_progress, total) as advance:
             for slot in slots:
                 gather.add(slot, self._run(slot, tables, wanted, normalize))
                 counts.padded_tokens += slot.rows * slot.width
@@ -301,7 +307,9 @@ class SentenceEncoder:
         max_length: int | None = None,
         token_budget: int | None = None,
     ) -> int:
-        """Compiles every program that ``encode`` with these arguments may need.
+        """Compiles every program of the encoder that ``encode`` with these arguments may need.
+
+        What puts results in order with ``output="jax"`` is compiled by the first calls.
 
         Returns:
           The number of programs: at most two a width.
@@ -352,7 +360,8 @@ class SentenceEncoder:
 
         It has the blocks up to ``spec.layer``, tokenizer, pooling, what follows it, and the
         transform, if it is shared, as one Dense; float32. XLM's tokenizer splits every sentence
-        as English there, as it does here without ``language``.
+        as English there, as it does here without ``language``. BERT's own pooler is not written:
+        transformers says so when it makes up one that nothing here uses.
 
         Raises:
           FileExistsError: there is something at ``folder``.
@@ -366,13 +375,19 @@ class SentenceEncoder:
     def _check_layers(self, layers: Sequence[int] | None) -> tuple[int, ...]:
         if layers is None:
             return (self.spec.layer,)
-        if isinstance(layers, str) or not isinstance(layers, Iterable) or not tuple(layers):
+        several = () if isinstance(layers, str) or not isinstance(layers, Iterable) else tuple(layers)
+        if not several:
             raise ValueError(f"layers is {layers!r}; give one or more, as layers=({self.spec.layer},)")
         widths = self.model.config.widths
-        wanted = tuple(whole_number("a layer", layer, 0, len(widths) - 1, "those loaded") for layer in layers)
-        for what, belongs in (("transform", self.transform), (f"head of {self.spec.pooling!r}", self.head)):
-            if belongs is not None and set(wanted) != {self.spec.layer}:
-                raise ValueError(f"the {what} belongs to layer {self.spec.layer}, not to {wanted}")
+        wanted = tuple(whole_number("a layer", layer, 0, len(widths) - 1, "those loaded") for layer in several)
+        if set(wanted) != {self.spec.layer}:
+            if self.transform is not None:
+                raise ValueError(f"the transform belongs to layer {self.spec.layer}, not to {wanted}")
+            if self.head is not None:
+                raise ValueError(
+                    f"what follows the pooling in {self.spec.pooling!r} belongs to layer {self.spec.layer}, not to "
+                    f"{wanted}; load the encoder with pooling={self.pooling!r} to compare layers"
+                )
         if len({widths[layer] for layer in wanted}) > 1:
             raise ValueError(f"layers {wanted} are of widths {[widths[layer] for layer in wanted]}; ask for each alone")
         return wanted
@@ -387,8 +402,20 @@ class SentenceEncoder:
         return (
             longest
             if max_length is None
-            else whole_number("max_length", max_length, least, longest, "what the model takes")
+            else whole_number("max_length", max_length, least, longest, "what the checkpoint takes")
         )
+
+    def _check_prompt(self, prompt: str | None, limit: int) -> str:
+        if prompt is None:
+            prompt = self.prompt
+        if not isinstance(prompt, str):
+            raise ValueError(f"prompt is {prompt!r}; it must be a str")
+        if prompt:
+            check_sentences([prompt], what="prompt")
+            tokens = len(self.tokenizer([prompt], limit, [None])[0][0])
+            if tokens >= limit:
+                raise ValueError(f"the prompt {prompt!r:.60} leaves no room for text in {limit} tokens")
+        return prompt
 
     def _language_ids(self, language: str | Sequence[str] | None) -> tuple[np.ndarray, ...]:
         """Returns the rows of the model's and the transform's tables, ``[]`` or ``[n]`` each."""
@@ -409,7 +436,7 @@ class SentenceEncoder:
         """Yields checked parts of the input; what is wrong with the languages is said at once."""
         used = self.transform is not None or self.languages is not None or self.tokenizer.uses_language
         if language is not None and not used:
-            raise ValueError("language is given, but this encoder has no transform that uses it")
+            raise ValueError("language is given, but no transform, tokenizer or embedding of this encoder uses it")
         if language is None or isinstance(language, str):
             return self._read_chunks(iter(texts), None, language, self._language_ids(language), prompt)
         if isinstance(language, Sequence | np.ndarray) and total is not None and len(language) != total:
@@ -425,7 +452,7 @@ class SentenceEncoder:
         prompt: str,
     ) -> Iterator[_Chunk]:
         first = 0
-        code = language_code(given) if given is not None else None
+        code = _word_language(given) if given is not None else None
         while part := list(islice(texts, _CHUNK)):
             check_sentences(part, first)
             codes: list[str | None] = [code] * len(part)
@@ -434,7 +461,7 @@ class SentenceEncoder:
                 several = list(islice(each, len(part)))
                 if len(several) < len(part):
                     raise ValueError(f"{first + len(several)} languages for at least {first + len(part)} sentences")
-                codes, ids = [language_code(one) for one in several], self._language_ids(several)
+                codes, ids = [_word_language(one) for one in several], self._language_ids(several)
             yield _Chunk(first, [prompt + text for text in part] if prompt else part, codes, ids)
             first += len(part)
         if each is not None and list(islice(each, 1)):
@@ -447,7 +474,7 @@ class SentenceEncoder:
         limit: int,
         counts: _Counts,
         tables: list[tuple[np.ndarray, ...]],
-    ) -> Iterator[Slot]:
+    ) -> Generator[Slot, None, None]:
         """Yields device calls; a thread tokenizes the chunks that come next."""
 
         def tokenize(chunk: _Chunk) -> tuple[_Chunk, list[np.ndarray], int]:
@@ -523,6 +550,11 @@ def _rows(slot: Slot, tables: Sequence[tuple[np.ndarray, ...]], which: int) -> n
     return rows
 
 
+def _word_language(code: str) -> str:
+    """The language whose words a tokenizer splits: the code without its script."""
+    return language_code(code).partition("-")[0]
+
+
 def _ahead(call: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
     """Yields ``call(item)`` of each item in order; a thread works some items ahead."""
     with ThreadPoolExecutor(1, thread_name_prefix="tokenize") as thread:
@@ -570,31 +602,55 @@ class _Host:
 
 
 class _Device:
-    """Collects results on the devices, each written to its place as it comes."""
+    """Collects results on the devices and puts each in its place.
+
+    On one device a result is placed as it comes. Over several, bringing rows together takes
+    collectives, and those of two threads in different orders would wait for each other for
+    ever: they all run at the end, one thread at a time.
+    """
 
     def __init__(self, layers: int, total: int | None, dim: int, mesh: Mesh) -> None:
         self._mesh = mesh
-        self._buffer = self._zeros(layers, _CHUNK if total is None else total, dim)
+        rows = self._rows(_CHUNK if total is None else total)
+        self._buffer = jnp.zeros((layers, rows, dim), jnp.float32, device=split(mesh, axis=1))
+        self._waiting: list[tuple[Slot, jax.Array]] = []
 
     def add(self, slot: Slot, value: jax.Array) -> None:
-        layers, rows, dim = self._buffer.shape
-        needed = int(slot.sentences.max()) + 1
+        if self._mesh.devices.size == 1:
+            self._place(slot, value)
+        else:
+            self._waiting.append((slot, value))
+
+    def result(self, sentences: int) -> jax.Array:
+        if self._mesh.devices.size == 1:
+            return self._cut(sentences)
+        with _COLLECTIVES:
+            for slot, value in self._waiting:
+                self._place(slot, value)
+            even = sentences % self._mesh.devices.size == 0
+            sharding = split(self._mesh, axis=1) if even else replicated(self._mesh)
+            return jax.device_put(self._cut(sentences), sharding).block_until_ready()
+
+    def _place(self, slot: Slot, value: jax.Array) -> None:
+        rows, needed = self._buffer.shape[1], int(slot.sentences.max()) + 1
         if needed > rows:
-            self._buffer = self._zeros(layers, max(needed, 2 * rows), dim).at[:, :rows].set(self._buffer)
-            rows = self._buffer.shape[1]
+            grown = self._rows(max(needed, 2 * rows))
+            padded = jnp.pad(self._buffer, ((0, 0), (0, grown - rows), (0, 0)))
+            self._buffer, rows = jax.device_put(padded, split(self._mesh, axis=1)), grown
         # Filler rows go past the end, and are dropped.
         places = np.full(slot.rows, rows, np.int32)
         places[: len(slot.sentences)] = slot.sentences
         self._buffer = _place(self._buffer, value, places)
 
-    def result(self, sentences: int) -> jax.Array:
-        return self._buffer[:, :sentences]
+    def _cut(self, sentences: int) -> jax.Array:
+        return self._buffer if sentences == self._buffer.shape[1] else self._buffer[:, :sentences]
 
-    def _zeros(self, layers: int, rows: int, dim: int) -> jax.Array:
-        # Few sizes, for calls of all sizes share the programs; a large one is worth its own.
-        rows = rows if rows > _LARGE else 1 << max(0, rows - 1).bit_length()
+    def _rows(self, least: int) -> int:
+        # Few sizes, so that calls of all sizes share the program that places a batch; a large one
+        # is worth its own.
+        rows = least if least > _LARGE else 1 << max(0, least - 1).bit_length()
         devices = self._mesh.devices.size
-        return jnp.zeros((layers, -(-rows // devices) * devices, dim), jnp.float32, device=split(self._mesh, axis=1))
+        return -(-rows // devices) * devices
 
 
 @partial(jax.jit, donate_argnums=0)

@@ -15,7 +15,7 @@ class EncoderSpec:
       layer: 0 is the embedding output, k the output of block k.
       pooling: ``mean``, ``mean_no_special``, ``cls``, ``max`` or ``pooler``, and what the
         checkpoint applies after it, as in ``cls+dense+normalize``.
-      dtype: the compute dtype of the blocks.
+      dtype: the compute dtype of the blocks, and that of the parameters if it is another.
       transform: what was applied after pooling; empty for raw embeddings.
     """
 

@@ -75,12 +75,32 @@ class FastTokenizer:
     uses_language: bool = field(default=False, init=False)
     lock: Any = field(default_factory=Lock, repr=False, compare=False)
 
+    def __post_init__(self) -> None:
+        # A checkpoint's file may pad and cut to a length of its own.
+        with self.lock:
+            self.backend.no_padding()
+            self.backend.no_truncation()
+
     @property
     def specials(self) -> Specials:
         """Tokens around each sentence, as the backend adds them."""
-        mask = self.backend.encode("a").special_tokens_mask
+        with self.lock:
+            self.backend.no_truncation()
+            mask = self.backend.encode("a").special_tokens_mask
         before = mask.index(0) if 0 in mask else len(mask)
         return Specials(before, mask[::-1].index(0) if 0 in mask else 0)
+
+    def save(self, path: Path) -> None:
+        """Writes ``tokenizer.json``, which says nothing of the length that was cut to last."""
+        from tokenizers import Tokenizer, normalizers
+
+        with self.lock:
+            self.backend.no_truncation()
+            backend = Tokenizer.from_str(self.backend.to_str())
+        if self.lower:
+            parts = [normalizers.Lowercase(), *([backend.normalizer] if backend.normalizer else [])]
+            backend.normalizer = normalizers.Sequence(parts)
+        backend.save(str(path))
 
     def __call__(
         self, sentences: Sequence[str], max_length: int, languages: Sequence[str | None] = ()
@@ -89,7 +109,6 @@ class FastTokenizer:
         texts = [sentence.lower() for sentence in sentences] if self.lower else list(sentences)
         # The limit is a state of the backend, which encoders and threads share.
         with self.lock:
-            self.backend.no_padding()
             self.backend.enable_truncation(max_length)
             encodings = self.backend.encode_batch_fast(texts)
         ids = [np.array(encoding.ids, np.int32) for encoding in encodings]
@@ -136,7 +155,7 @@ class SlowTokenizer:
         return every, cut
 
 
-def check_sentences(sentences: Sequence[str], first: int = 0) -> None:
+def check_sentences(sentences: Sequence[str], first: int = 0, what: str = "sentence") -> None:
     """Raises ValueError for what is not text: another type, or a lone surrogate.
 
     Any other string is text: an empty one is its special tokens, control characters are
@@ -145,14 +164,15 @@ def check_sentences(sentences: Sequence[str], first: int = 0) -> None:
     Args:
       sentences: a part of what is encoded.
       first: the number of its first sentence, for the error.
+      what: they are, for the error.
     """
     for index, sentence in enumerate(sentences, first):
         if not isinstance(sentence, str):
-            raise ValueError(f"sentence {index} is a {type(sentence).__name__}, not a str: {sentence!r:.80}")
+            raise ValueError(f"{what} {index} is a {type(sentence).__name__}, not a str: {sentence!r:.80}")
         try:
             sentence.encode("utf-8")
         except UnicodeEncodeError as error:
             raise ValueError(
-                f"sentence {index} has the lone surrogate U+{ord(sentence[error.start]):04X} at character "
+                f"{what} {index} has the lone surrogate U+{ord(sentence[error.start]):04X} at character "
                 f"{error.start}; read its file as UTF-8, with errors='replace' if it is damaged"
             ) from None

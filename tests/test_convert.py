@@ -34,6 +34,8 @@ def pickled(tmp_path):
     torch.save(state_of(folder / "2_Dense"), folder / "2_Dense" / "pytorch_model.bin")
     for path in (folder / "model.safetensors", folder / "2_Dense" / "model.safetensors"):
         path.unlink()
+    prompts = {"prompts": {"query": "query: "}, "default_prompt_name": "query"}
+    (folder / "config_sentence_transformers.json").write_text(json.dumps(prompts))
     return folder
 
 
@@ -72,7 +74,9 @@ def test_a_folder(pickled, tmp_path, capsys):
     assert main(["convert", str(pickled), str(tmp_path / "new")]) == 0
     assert "model.safetensors has sha256:" in capsys.readouterr().out
     encoder = lj.load_encoder(tmp_path / "new")
-    np.testing.assert_array_equal(encoder.encode(TEXTS), lj.load_encoder(GOLDEN / "labse").encode(TEXTS))
+    assert encoder.prompt == "query: "
+    golden = lj.load_encoder(GOLDEN / "labse")
+    np.testing.assert_array_equal(encoder.encode(TEXTS), golden.encode(TEXTS, prompt="query: "))
     assert not list((tmp_path / "new").glob("**/*.bin"))
     assert lj.load_encoder(tmp_path / "new", pooling="pooler").spec.pooling == "pooler"
     names = set(load_file(tmp_path / "new" / "model.safetensors"))
@@ -91,7 +95,7 @@ def test_shards(pickled, tmp_path):
     index.write_text(json.dumps({"weight_map": weight_map}))
     convert(str(pickled), tmp_path / "new")
     np.testing.assert_array_equal(
-        lj.load_encoder(tmp_path / "new").encode(TEXTS), lj.load_encoder(GOLDEN / "labse").encode(TEXTS)
+        lj.load_encoder(tmp_path / "new").encode(TEXTS, prompt=""), lj.load_encoder(GOLDEN / "labse").encode(TEXTS)
     )
     index.write_text(json.dumps({"weight_map": {"a": "../outside.bin"}}))
     with pytest.raises(ValueError, match="names a path outside its folder"):
@@ -119,20 +123,23 @@ def test_laser_without_its_pieces(laser, tmp_path):
 
 
 class Evil:
+    def __init__(self, trace):
+        self.trace = trace
+
     def __reduce__(self):
-        return os.system, ("touch /tmp/lsar_jax_was_here",)
+        return os.system, (f"touch {self.trace}",)
 
 
 @pytest.mark.parametrize("how", ["torch", "pickle"])
 def test_code_in_a_pickle_is_not_run(pickled, tmp_path, how):
-    path, trace = pickled / "pytorch_model.bin", "/tmp/lsar_jax_was_here"
+    path, trace = pickled / "pytorch_model.bin", tmp_path / "was_here"
     if how == "torch":
-        torch.save({"weight": Evil()}, path)
+        torch.save({"weight": Evil(trace)}, path)
     else:
-        path.write_bytes(pickle.dumps({"weight": Evil()}))
+        path.write_bytes(pickle.dumps({"weight": Evil(trace)}))
     with pytest.raises(ValueError, match="is damaged or holds more than weights, and was not opened"):
         convert(str(pickled), tmp_path / "new")
-    assert not os.path.exists(trace)
+    assert not trace.exists()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["pickled"]
 
 
@@ -166,3 +173,53 @@ def test_an_older_torch_is_refused(pickled, tmp_path, monkeypatch):
     monkeypatch.setattr(torch, "__version__", "2.9.1+cpu")
     with pytest.raises(ImportError, match=r"torch 2.9.1\+cpu is installed; pickles are opened by 2.10 or newer only"):
         convert(str(pickled), tmp_path / "new")
+
+
+def test_a_transformer_in_a_folder_of_its_own(pickled, tmp_path):
+    modules = json.loads((pickled / "modules.json").read_text())
+    modules[0]["path"] = "0_Transformer"
+    (pickled / "modules.json").write_text(json.dumps(modules))
+    (pickled / "0_Transformer").mkdir()
+    for name in ("config.json", "pytorch_model.bin", "tokenizer.json", "tokenizer_config.json"):
+        (pickled / name).rename(pickled / "0_Transformer" / name)
+    with pytest.raises(FileNotFoundError, match=f"lsar-jax convert {pickled} NEW_FOLDER"):
+        lj.load_encoder(pickled)
+    convert(str(pickled), tmp_path / "new")
+    ours = lj.load_encoder(tmp_path / "new").encode(TEXTS, prompt="")
+    np.testing.assert_array_equal(ours, lj.load_encoder(GOLDEN / "labse").encode(TEXTS))
+
+
+@pytest.mark.parametrize("laser", ["laser2"], indirect=True)
+@pytest.mark.parametrize("params", [{"padding_idx": 1, "bidirectional": True}, [1], {"bidirectional": False}])
+def test_laser_of_another_kind(laser, tmp_path, params):
+    state = torch.load(laser, weights_only=True)
+    torch.save(state | {"params": params}, laser)
+    with pytest.raises(ValueError, match="LASER's params are num_embeddings, embed_dim, hidden_size, num_layers"):
+        convert(str(laser), tmp_path / "new")
+
+
+def test_safetensors_beside_a_pickle_are_kept(pickled, tmp_path):
+    (pickled / "pytorch_model.bin").unlink()
+    shutil.copy(GOLDEN / "labse" / "model.safetensors", pickled)
+    with pytest.raises(FileNotFoundError, match="pytorch_model.bin is a pickle"):
+        lj.load_encoder(pickled)
+    convert(str(pickled), tmp_path / "new")
+    ours = lj.load_encoder(tmp_path / "new").encode(TEXTS, prompt="")
+    np.testing.assert_array_equal(ours, lj.load_encoder(GOLDEN / "labse").encode(TEXTS))
+
+
+def test_a_damaged_pickle_is_one_error(pickled, tmp_path):
+    path = pickled / "pytorch_model.bin"
+    data = bytearray(path.read_bytes())
+    start = data.index(b"data.pkl") + 64
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        damaged = bytearray(data)
+        for at in rng.integers(start, start + 3000, 3):
+            damaged[at] = rng.integers(256)
+        path.write_bytes(damaged)
+        try:
+            convert(str(pickled), tmp_path / "new")
+            shutil.rmtree(tmp_path / "new")
+        except ValueError:
+            assert not (tmp_path / "new").exists()

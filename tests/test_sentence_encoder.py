@@ -180,8 +180,10 @@ def test_what_is_not_text(tiny, unchecked, sentences, message):
         ({"max_length": 2}, "max_length is 2; it must be"),
         ({"token_budget": 0}, "token_budget is 0; it must be a whole number from 1"),
         ({"prompt": 5}, "prompt is 5; it must be a str"),
+        ({"prompt": "\udc80"}, "prompt 0 has the lone surrogate"),
+        ({"prompt": "a" * 50}, "the prompt 'aaa.* leaves no room for text in 40 tokens"),
         ({"output": "torch"}, "output 'torch' is not one of numpy, jax"),
-        ({"language": "de"}, "has no transform that uses it"),
+        ({"language": "de"}, "no transform, tokenizer or embedding of this encoder uses it"),
     ],
 )
 def test_arguments_that_are_refused(tiny, unchecked, arguments, message):
@@ -375,3 +377,32 @@ def test_special_tokens_out_of_the_mean(tiny_folder, tiny):
 def test_progress_says_sentences_a_second(tiny, corpus, capsys, total):
     tiny.encode(corpus if total else iter(corpus), show_progress=True)
     assert re.search(r"150(/150)? sentences \d+ sentences/s", " ".join(capsys.readouterr().out.split()))
+
+
+def test_threads_may_leave_results_on_several_devices(tiny_folder, corpus, alone):
+    # Programs that bring parts together have collectives: launched in different orders they would wait for ever.
+    encoder = lj.load_encoder(str(tiny_folder), mesh=data_mesh(jax.devices()[:4]))
+    with ThreadPoolExecutor(4) as threads:
+        results = list(threads.map(lambda _: encoder.encode(corpus, output="jax"), range(16)))
+    for result in results:
+        assert relative(np.asarray(result), alone) <= 1e-5
+
+
+@pytest.mark.parametrize(("count", "split"), [(148, True), (150, False)])
+def test_where_a_result_on_the_devices_lies(tiny_folder, corpus, count, split):
+    encoder = lj.load_encoder(str(tiny_folder), mesh=data_mesh(jax.devices()[:4]))
+    for sentences in (corpus[:count], iter(corpus[:count])):
+        result = encoder.encode(sentences, output="jax")
+        assert len(result.sharding.device_set) == 4
+        assert {shard.data.shape[0] for shard in result.addressable_shards} == {count // 4 if split else count}
+
+
+def test_nothing_runs_on_after_an_error(tiny):
+    before = threading.active_count()
+    with pytest.raises(ValueError, match="sentence 9000 is a NoneType"):
+        tiny.encode(["abc"] * 9000 + [None])
+    assert threading.active_count() == before
+
+
+def test_layers_from_an_iterator(tiny):
+    np.testing.assert_array_equal(tiny.encode("abc", layers=iter((1, 3))), tiny.encode("abc", layers=(1, 3)))

@@ -70,17 +70,20 @@ def load_encoder(
     blocks = checkpoint.config.blocks
     has = f"{checkpoint.id} has the embeddings, 0, and {blocks} blocks"
     kept = blocks if layer is None else whole_number("layer", layer, 0, blocks, has)
-    returned = preset.layer if preset and preset.layer is not None and layer is None else kept
-    pool, name, after = _choose(checkpoint, pooling or (preset.pooling if preset else None), returned == blocks)
+    returned = kept
+    if preset and preset.layer is not None and layer is None:
+        returned = whole_number("the preset's layer", preset.layer, 0, blocks, has)
+    pool, name, after = _choose(checkpoint, pooling or (preset.pooling if preset else None), returned)
     # Before the weights: what follows the blocks is small, and may be damaged too.
-    head = Head(after()) if after else None
+    head = _head(after(), checkpoint.config.widths[-1], checkpoint.id) if after else None
 
     def put(value: np.ndarray) -> jax.Array:
         return jax.device_put(value, replicated(mesh)).block_until_ready()
 
-    attention = "cudnn" if mesh.devices.flat[0].platform == "gpu" else "xla"
+    attention = _attention(mesh.devices.flat[0])
     model = fill(checkpoint, blocks=kept, dtype=computed, param_dtype=stored, attention=attention, put=put)
-    spec = EncoderSpec(checkpoint.id, checkpoint.revision, returned, name, computed.name)
+    precision = computed.name if stored == computed else f"{computed.name} with {stored.name} parameters"
+    spec = EncoderSpec(checkpoint.id, checkpoint.revision, returned, name, precision)
     return SentenceEncoder(
         model,
         checkpoint.tokenizer,
@@ -107,22 +110,38 @@ def _open(name_or_path: str, revision: str | None) -> tuple[Checkpoint, Preset |
         )
     hub_id = preset.id if preset else name_or_path
     folder, id, commit = resolve(hub_id, revision or (preset.revision if preset else None))
-    return read_folder(folder, id=id, revision=commit), preset
+    try:
+        checkpoint = read_folder(folder, id=id, revision=commit)
+    except FileNotFoundError as error:
+        if commit is None or ".safetensors" not in str(error):
+            raise
+        raise FileNotFoundError(
+            f"{error}; if the Hub has it as a pickle, run once: lsar-jax convert {id} NEW_FOLDER"
+        ) from error
+    if preset and checkpoint.family.model_type != preset.architecture:
+        kind = checkpoint.family.model_type
+        raise ValueError(f"{id} is of type {kind!r}, and {name_or_path} is known as {preset.architecture!r}")
+    return checkpoint, preset
 
 
 def _choose(
-    checkpoint: Checkpoint, pooling: str | None, last: bool
+    checkpoint: Checkpoint, pooling: str | None, layer: int
 ) -> tuple[str, str, Callable[[], list[Dense | Normalize]] | None]:
     """Returns the pooling, its name in the spec, and how to read what follows it, if anything does."""
-    own = checkpoint.pipeline
+    own, blocks = checkpoint.pipeline, checkpoint.config.blocks
+    last = layer == blocks
     if pooling in POOLINGS:
         return pooling, pooling, None
     if pooling == "pooler":
         if not last:
-            raise ValueError("the pooler belongs to the last block; for another layer choose pooling='cls'")
+            raise ValueError(
+                f"the pooler belongs to the last block, {blocks}, and this is layer {layer}; "
+                f"say layer={blocks}, or pooling='cls'"
+            )
         return "cls", "pooler", lambda: [read_pooler(checkpoint)]
     if pooling not in (None, own.name):
-        raise ValueError(f"pooling {pooling!r} is not one of {', '.join((*POOLINGS, 'pooler'))}")
+        known = dict.fromkeys((*POOLINGS, "pooler", own.name))
+        raise ValueError(f"pooling {pooling!r} is not one of {', '.join(known)}")
     if own.problem:
         raise ValueError(f"{own.problem}; choose pooling={', '.join(map(repr, POOLINGS))} to use the blocks")
     if not own.after:
@@ -130,8 +149,27 @@ def _choose(
     if last:
         return own.pooling, own.name, own.layers
     if pooling is not None:
-        raise ValueError(f"{pooling!r} belongs to the last block; for another layer choose pooling={own.pooling!r}")
+        raise ValueError(
+            f"{pooling!r} belongs to the last block, {blocks}, and this is layer {layer}; "
+            f"say layer={blocks}, or pooling={own.pooling!r}"
+        )
     return own.pooling, own.pooling, None
+
+
+def _head(layers: list[Dense | Normalize], width: int, id: str) -> Head:
+    for layer in layers:
+        if isinstance(layer, Dense):
+            outer, inner = layer.weight.shape
+            if inner != width:
+                raise ValueError(f"a {layer.name} of {id} takes width {inner}, and what comes before it makes {width}")
+            width = outer
+    return Head(layers)
+
+
+def _attention(device: jax.Device) -> str:
+    """CuDNN's flash attention is NVIDIA's, from the Ampere generation on."""
+    capability = str(getattr(device, "compute_capability", ""))
+    return "cudnn" if device.platform == "gpu" and capability[:1].isdigit() and float(capability) >= 8 else "xla"
 
 
 def _dtype(name: str, dtype: Any, default: str) -> jnp.dtype:

@@ -15,14 +15,11 @@ import numpy as np
 from flax import nnx
 
 from lsar_jax.encoders.families import Config, Family, family_of
-from lsar_jax.encoders.fast_text import fast_tokenizer
-from lsar_jax.encoders.files import TOKENIZER_FILES, read_json, sha256
+from lsar_jax.encoders.files import CONFIG_FILES, TOKENIZER_FILES, read_json, sha256
 from lsar_jax.encoders.laser import Laser, LaserConfig
-from lsar_jax.encoders.laser_text import laser_tokenizer
-from lsar_jax.encoders.pipeline import Pipeline, read_pipeline
+from lsar_jax.encoders.pipeline import Pipeline, read_pipeline, transformer_folder
 from lsar_jax.encoders.tensors import Tensor, open_safetensors, read_tensor
 from lsar_jax.encoders.transformer import Transformer, sinusoids
-from lsar_jax.encoders.xlm_text import xlm_tokenizer
 from lsar_jax.head import Dense
 from lsar_jax.tokenization import Tokenizer
 
@@ -124,9 +121,7 @@ def read_folder(folder: Path, *, id: str, revision: str | None = None) -> Checkp
       FileNotFoundError: a file is not there.
       ValueError: another architecture, or a config that is not understood.
     """
-    path = folder / "config.json"
-    if not path.is_file() and (folder / "modules.json").is_file():
-        path = read_pipeline(folder, "mean").transformer / "config.json"
+    path = transformer_folder(folder) / "config.json"
     config = read_json(path, dict)
     try:
         family = family_of(config)
@@ -135,6 +130,8 @@ def read_folder(folder: Path, *, id: str, revision: str | None = None) -> Checkp
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
     pipeline = read_pipeline(folder, family.pooling)
+    if pipeline.width not in (None, sizes.widths[-1]):
+        raise ValueError(f"{folder}: the Pooling takes width {pipeline.width}, the blocks make {sizes.widths[-1]}")
     tensors, weights = _open(pipeline.transformer, folder, family)
     if family.model_type == "xlm" and config.get("sinusoidal_embeddings"):
         table = sinusoids(sizes.positions, sizes.widths[0])
@@ -146,7 +143,7 @@ def read_folder(folder: Path, *, id: str, revision: str | None = None) -> Checkp
         config=sizes,
         keys=_keys(family, sizes),
         tensors=tensors,
-        tokenizer=_read_tokenizer(pipeline.transformer, family, sizes, config),
+        tokenizer=family.tokenizer(pipeline.transformer, sizes, config),
         pipeline=pipeline,
         languages=languages,
     )
@@ -176,7 +173,9 @@ def _check(checkpoint: Checkpoint, shapes: Mapping[str, tuple[int, ...]]) -> Non
     tensors = checkpoint.tensors
     expected = {_key(checkpoint, name): _stored_shape(name, shape) for name, shape in shapes.items()}
     every = {
-        template.format(block) for template in checkpoint.keys.values() for block in range(checkpoint.config.blocks)
+        key.format(block)
+        for leaf, key in checkpoint.keys.items()
+        for block in (range(checkpoint.config.blocks) if "{}" in leaf else (0,))
     }
     unexpected = [key for key in tensors if key not in every and not checkpoint.family.is_unused(key)]
     problems = [f"missing: {key}" for key in expected if key not in tensors]
@@ -217,15 +216,6 @@ def _read(checkpoint: Checkpoint, name: str, dtype: Any) -> np.ndarray:
 
 def _other_files(folder: Path) -> list[Path]:
     """What the embeddings depend on besides the weights: configs, tokenizer, Dense layers."""
-    patterns = ["config.json", "modules.json", "sentence_*_config.json", "config_sentence_transformers.json"]
-    patterns += [*TOKENIZER_FILES, "*/config.json", "*/model.safetensors", *(f"*/{p}" for p in TOKENIZER_FILES)]
+    names = (*CONFIG_FILES, *TOKENIZER_FILES)
+    patterns = [*names, *(f"*/{name}" for name in names), "*/model.safetensors"]
     return sorted({path for pattern in patterns for path in folder.glob(pattern)})
-
-
-def _read_tokenizer(folder: Path, family: Family, sizes: Config, config: Mapping[str, Any]) -> Tokenizer:
-    if isinstance(sizes, LaserConfig):
-        return laser_tokenizer(folder, sizes.vocabulary, sizes.longest)
-    if family.model_type == "xlm":
-        return xlm_tokenizer(folder, sizes.vocabulary, sizes.longest)
-    pad_id = config.get("pad_token_id")
-    return fast_tokenizer(folder, sizes.vocabulary, sizes.longest, pad_id if isinstance(pad_id, int) else None)

@@ -4,7 +4,6 @@ Both read the weights with the names and the config of the encoder's own family;
 the blocks is in the files that sentence-transformers has for it.
 """
 
-import json
 import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -15,22 +14,14 @@ from flax import nnx
 
 from lsar_jax.encoders.checkpoint import TRANSPOSED
 from lsar_jax.encoders.families import Family
-from lsar_jax.encoders.files import new_folder
+from lsar_jax.encoders.files import new_folder, write_json
+from lsar_jax.encoders.pipeline import MODES
 from lsar_jax.encoders.transformer import TransformerConfig
-from lsar_jax.head import Head, Normalize
+from lsar_jax.head import TORCH_NAMES, Head, Normalize
 from lsar_jax.sentence_encoder import SentenceEncoder
 from lsar_jax.tokenization import FastTokenizer, SlowTokenizer
 
 __all__ = ["export"]
-
-_MODES = {"mean": "mean_tokens", "cls": "cls_token", "max": "max_tokens"}
-_ACTIVATIONS = {
-    "tanh": "torch.nn.modules.activation.Tanh",
-    "identity": "torch.nn.modules.linear.Identity",
-    "relu": "torch.nn.modules.activation.ReLU",
-    "gelu": "torch.nn.modules.activation.GELU",
-    "sigmoid": "torch.nn.modules.activation.Sigmoid",
-}
 
 
 def export(encoder: SentenceEncoder, folder: Path) -> None:
@@ -41,11 +32,11 @@ def export(encoder: SentenceEncoder, folder: Path) -> None:
         raise ValueError(f"neither transformers nor sentence-transformers has the architecture of {encoder.spec.id}")
     if encoder.languages is not None:
         raise ValueError(f"{encoder.spec.id} embeds the language, which sentence-transformers cannot tell it")
-    if encoder.pooling not in _MODES:
-        raise ValueError(f"sentence-transformers has no pooling {encoder.pooling!r}; it has {', '.join(_MODES)}")
+    if encoder.pooling not in MODES:
+        raise ValueError(f"sentence-transformers has no pooling {encoder.pooling!r}; it has {', '.join(MODES)}")
     blocks = encoder.spec.layer
     with new_folder(folder) as new:
-        _write_json(new / "config.json", family.export(sizes, blocks, encoder.tokenizer.pad_id))
+        write_json(new / "config.json", family.export(sizes, blocks, encoder.tokenizer.pad_id))
         _write_tensors(new / "model.safetensors", _tensors(encoder.model, family, blocks))
         _write_tokenizer(new, encoder.tokenizer)
         kinds = ["Transformer", "Pooling", *("Normalize" if isinstance(x, Normalize) else "Dense" for x in layers)]
@@ -54,13 +45,14 @@ def export(encoder: SentenceEncoder, folder: Path) -> None:
             {"idx": index, "name": str(index), "path": path, "type": f"sentence_transformers.models.{kind}"}
             for index, (kind, path) in enumerate(zip(kinds, paths, strict=True))
         ]
-        _write_json(new / "modules.json", modules)
+        write_json(new / "modules.json", modules)
         lower = isinstance(encoder.tokenizer, FastTokenizer) and encoder.tokenizer.lower
         limits = {"max_seq_length": encoder.tokenizer.max_length, "do_lower_case": lower}
-        _write_json(new / "sentence_bert_config.json", limits)
+        write_json(new / "sentence_bert_config.json", limits)
         _write_prompts(new / "config_sentence_transformers.json", encoder.prompts, encoder.prompt)
-        modes = {f"pooling_mode_{theirs}": ours == encoder.pooling for ours, theirs in _MODES.items()}
-        _write_json(new / paths[1] / "config.json", {"word_embedding_dimension": sizes.hidden, **modes})
+        modes = {f"pooling_mode_{theirs}": ours == encoder.pooling for ours, theirs in MODES.items()}
+        (new / paths[1]).mkdir()
+        write_json(new / paths[1] / "config.json", {"word_embedding_dimension": sizes.hidden, **modes})
         for path, layer in zip(paths[2:], layers, strict=True):
             _write_layer(new / path, layer)
 
@@ -111,32 +103,30 @@ def _write_layer(folder: Path, layer: tuple[np.ndarray, np.ndarray, str] | Norma
         return
     weight, bias, activation = layer
     sizes = {"in_features": weight.shape[1], "out_features": weight.shape[0], "bias": True}
-    _write_json(folder / "config.json", {**sizes, "activation_function": _ACTIVATIONS[activation]})
+    write_json(folder / "config.json", {**sizes, "activation_function": TORCH_NAMES[activation]})
     _write_tensors(folder / "model.safetensors", {"linear.weight": np.ascontiguousarray(weight), "linear.bias": bias})
 
 
 def _write_tokenizer(folder: Path, tokenizer: Any) -> None:
     if isinstance(tokenizer, FastTokenizer):
-        tokenizer.backend.save(str(folder / "tokenizer.json"))
+        tokenizer.save(folder / "tokenizer.json")
         settings = {
             "tokenizer_class": "PreTrainedTokenizerFast",
             "model_max_length": tokenizer.max_length,
             "pad_token": tokenizer.backend.id_to_token(tokenizer.pad_id),
         }
-        _write_json(folder / "tokenizer_config.json", settings)
+        write_json(folder / "tokenizer_config.json", settings)
     elif isinstance(tokenizer, SlowTokenizer):
         for path in tokenizer.files:
             shutil.copyfile(path, folder / path.name)
 
 
 def _write_prompts(path: Path, prompts: Mapping[str, str], prompt: str) -> None:
-    named = {name for name, text in prompts.items() if text == prompt} if prompt else set()
-    _write_json(path, {"prompts": dict(prompts), "default_prompt_name": min(named, default=None)})
-
-
-def _write_json(path: Path, value: Any) -> None:
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    prompts = dict(prompts)
+    if prompt and prompt not in prompts.values():
+        prompts["default"] = prompt
+    name = next((name for name, text in prompts.items() if prompt and text == prompt), None)
+    write_json(path, {"prompts": prompts, "default_prompt_name": name})
 
 
 def _write_tensors(path: Path, tensors: Mapping[str, np.ndarray]) -> None:

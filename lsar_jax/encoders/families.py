@@ -7,11 +7,16 @@ to a tensor of the checkpoint. Kernels are stored transposed: torch keeps ``[out
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from lsar_jax.encoders.fast_text import fast_tokenizer
 from lsar_jax.encoders.laser import LaserConfig
+from lsar_jax.encoders.laser_text import laser_tokenizer
 from lsar_jax.encoders.transformer import ACTIVATIONS, TransformerConfig
+from lsar_jax.encoders.xlm_text import xlm_tokenizer
 from lsar_jax.languages import language_code
+from lsar_jax.tokenization import Tokenizer
 
 __all__ = ["BERT", "FAMILIES", "LASER", "XLM", "XLM_R", "Config", "Family", "family_of"]
 
@@ -30,6 +35,8 @@ class Family:
       prefix: the model's name, in front of every tensor of a checkpoint that has a task's head.
       pooler: the prefix of its pooler's weight and bias, empty if the architecture has none.
       pooling: what embeds a sentence where the checkpoint does not say.
+      tokenizer: opens the tokenizer in a folder, for sizes and a config.
+      languages: the rows of the language embeddings by language, from a config; None for none.
       export: the reverse of ``read_config``, for the first so many blocks and a padding id;
         None if transformers has no class for it.
     """
@@ -38,6 +45,8 @@ class Family:
     read_config: Callable[[Mapping[str, Any]], Config]
     keys: Mapping[str, str]
     unused: str
+    tokenizer: Callable[[Path, Any, Mapping[str, Any]], Tokenizer]
+    languages: Callable[[Mapping[str, Any]], dict[str, int] | None] = lambda config: None
     prefix: str = ""
     pooler: str = ""
     pooling: str = "mean"
@@ -52,16 +61,6 @@ class Family:
         """Whether embeddings do without this tensor."""
         return re.fullmatch(self.unused, name) is not None
 
-    def languages(self, config: Mapping[str, Any]) -> dict[str, int] | None:
-        """Returns the rows of the language embeddings by language, None if there are none."""
-        if self.model_type != "xlm" or not _embeds_languages(config):
-            return None
-        rows = config.get("lang2id")
-        count = config["n_langs"]
-        if not isinstance(rows, dict) or not all(isinstance(row, int) and 0 <= row < count for row in rows.values()):
-            raise ValueError(f"lang2id does not map languages to the rows 0 to {count - 1} of their embeddings")
-        return {_code(name): row for name, row in rows.items()}
-
 
 def family_of(config: Mapping[str, Any]) -> Family:
     """Returns the family of a ``config.json``.
@@ -70,7 +69,7 @@ def family_of(config: Mapping[str, Any]) -> Family:
       ValueError: an architecture that is not known.
     """
     model_type = config.get("model_type", "xlm" if "emb_dim" in config else None)
-    if model_type not in FAMILIES:
+    if not isinstance(model_type, str) or model_type not in FAMILIES:
         raise ValueError(f"the checkpoint is of type {model_type!r}; known are: {', '.join(FAMILIES)}")
     return FAMILIES[model_type]
 
@@ -110,6 +109,32 @@ def _xlm_config(config: Mapping[str, Any]) -> TransformerConfig:
         layer_norm_epsilon=_epsilon(config),
         activation="gelu" if gelu else "relu",
     )
+
+
+def _xlm_languages(config: Mapping[str, Any]) -> dict[str, int] | None:
+    if not _embeds_languages(config):
+        return None
+    rows, count = config.get("lang2id"), config["n_langs"]
+    if not isinstance(rows, dict) or not all(isinstance(row, int) and 0 <= row < count for row in rows.values()):
+        raise ValueError(f"lang2id does not map languages to the rows 0 to {count - 1} of their embeddings")
+    # Some of XLM's Wikipedias are no languages (simple), and some are varieties of a language that
+    # has one of its own (als beside sq): they keep their names.
+    codes = {name: _code(name) for name in rows}
+    taken = {code for name, code in codes.items() if code == name}
+    return {code if code == name or code not in taken else name: rows[name] for name, code in codes.items()}
+
+
+def _xlm_tokenizer(folder: Path, sizes: TransformerConfig, config: Mapping[str, Any]) -> Tokenizer:
+    return xlm_tokenizer(folder, sizes.vocabulary, sizes.longest)
+
+
+def _laser_tokenizer(folder: Path, sizes: LaserConfig, config: Mapping[str, Any]) -> Tokenizer:
+    return laser_tokenizer(folder, sizes.vocabulary, sizes.longest)
+
+
+def _fast_tokenizer(folder: Path, sizes: TransformerConfig, config: Mapping[str, Any]) -> Tokenizer:
+    pad_id = config.get("pad_token_id")
+    return fast_tokenizer(folder, sizes.vocabulary, sizes.longest, pad_id if isinstance(pad_id, int) else None)
 
 
 def _laser_config(config: Mapping[str, Any]) -> LaserConfig:
@@ -237,11 +262,15 @@ def _laser_keys() -> dict[str, str]:
     return keys
 
 
+# The pooler, and the heads of language models and classifiers.
+_HEADS = r"(pooler|cls|lm_head|classifier|qa_outputs)\..*|embeddings\.position_ids"
+
 BERT = Family(
     "bert",
     _bert_config,
     _bert_keys(),
-    unused=r"(pooler|cls)\..*|embeddings\.position_ids",
+    unused=_HEADS,
+    tokenizer=_fast_tokenizer,
     prefix="bert.",
     pooler="pooler.dense",
     export=_export_bert,
@@ -250,7 +279,8 @@ XLM_R = Family(
     "xlm-roberta",
     _xlm_r_config,
     BERT.keys,
-    unused=r"(pooler|lm_head|classifier)\..*|embeddings\.position_ids",
+    unused=_HEADS,
+    tokenizer=_fast_tokenizer,
     prefix="roberta.",
     pooler="pooler.dense",
     export=_export_xlm_r,
@@ -260,10 +290,12 @@ XLM = Family(
     _xlm_config,
     _xlm_keys(),
     unused=r"pred_layer\..*|position_ids",
+    tokenizer=_xlm_tokenizer,
+    languages=_xlm_languages,
     prefix="transformer.",
     export=_export_xlm,
 )
-LASER = Family("laser", _laser_config, _laser_keys(), unused=r"", pooling="max")
+LASER = Family("laser", _laser_config, _laser_keys(), unused=r"", tokenizer=_laser_tokenizer, pooling="max")
 FAMILIES = {family.model_type: family for family in (BERT, XLM_R, XLM, LASER)}
 
 
@@ -291,7 +323,7 @@ def _epsilon(config: Mapping[str, Any]) -> float:
 
 
 def _activation(name: Any) -> str:
-    if name not in ACTIVATIONS:
+    if not isinstance(name, str) or name not in ACTIVATIONS:
         raise ValueError(f"hidden_act {name!r} is not one of {', '.join(ACTIVATIONS)}")
     return name
 
@@ -304,7 +336,7 @@ def _embeds_languages(config: Mapping[str, Any]) -> bool:
 
 
 def _code(name: str) -> str:
-    """XLM names some Wikipedias that are no languages (``simple``); they keep their names."""
+    """Returns the BCP 47 code of one of XLM's names, itself if it has none."""
     try:
         return language_code(name)
     except ValueError:

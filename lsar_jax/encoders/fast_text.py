@@ -34,13 +34,18 @@ def fast_tokenizer(folder: Path, vocabulary: int, longest: int, pad_id: int | No
     size = backend.get_vocab_size(with_added_tokens=True)
     if size > vocabulary:
         raise ValueError(f"the tokenizer of {folder} has {size} entries, the model embeds {vocabulary}")
-    limits, lower = [longest, limit], False
+    lower = False
     for path in sorted(folder.glob("sentence_*_config.json")):
         settings = read_json(path, dict)
-        limits.append(settings.get("max_seq_length"))
+        # In the place of the tokenizer's own, as sentence-transformers has it.
+        limit = settings["max_seq_length"] if _is_length(settings.get("max_seq_length")) else limit
         lower = lower or settings.get("do_lower_case") is True
     padding = next((row for row in (padding, pad_id) if row is not None), 0)
-    return FastTokenizer(backend, padding, int(min(limit for limit in limits if _is_length(limit))), lower)
+    most = int(min(longest, limit)) if _is_length(limit) else longest
+    tokenizer = FastTokenizer(backend, padding, most, lower)
+    if most <= sum(tokenizer.specials):
+        raise ValueError(f"{folder} takes {most} tokens, and the special tokens alone are {sum(tokenizer.specials)}")
+    return tokenizer
 
 
 def _open(folder: Path) -> tuple[Any, int | None, Any]:

@@ -28,6 +28,8 @@ __all__ = ["laser_tokenizer"]
 
 # Fixed by LASER, whatever the dictionary says.
 SPECIAL_IDS = {"<s>": 0, "<pad>": 1, "</s>": 2, "<unk>": 3}
+# Tatoeba's codes, which LASER splits as it does Mandarin.
+_OF_CHINESE = {"yue": "zh", "wuu": "zh"}
 # The left and the low one.
 _SINGLE_QUOTES = ("\u2018", "\u201a")
 SENTENCEPIECE, CODES, VOCABULARY, DICTIONARY = "sentencepiece.model", "bpe.codes", "bpe.vocab", "dictionary.json"
@@ -93,7 +95,7 @@ def _laser1(codes: Path, vocabulary: Path) -> Callable[[str, str | None], list[s
     bpe = _read_bpe(codes, vocabulary)
 
     def split(sentence: str, language: str | None) -> list[str]:
-        text = _words(language or "en")(_printable(sentence)).lower()
+        text = _words(_OF_CHINESE.get(language or "en", language or "en"))(_printable(sentence)).lower()
         return bpe.process_line(text).split()
 
     return split

@@ -54,7 +54,7 @@ PRESETS = {
         8,
         "mean",
         _LSAR,
-        "words are split by language: pass language=; may have to be converted",
+        "words are split by language: pass language=; LSAR lower-cased its text; may have to be converted",
     ),
     "xlm-r-base": Preset(
         "FacebookAI/xlm-roberta-base",

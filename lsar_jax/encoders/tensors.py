@@ -50,7 +50,7 @@ def read_tensor(tensor: Tensor, name: str, dtype: Any = np.float32, *, transpose
       transpose: whether to turn ``[out, in]`` into ``[in, out]``.
 
     Raises:
-      ValueError: a value is NaN or infinite.
+      ValueError: a value is NaN or infinite, or is so in ``dtype``.
     """
     shape = tensor.shape[::-1] if transpose else tensor.shape
     result = aligned(shape, jnp.dtype(dtype))
@@ -58,10 +58,10 @@ def read_tensor(tensor: Tensor, name: str, dtype: Any = np.float32, *, transpose
     step = max(1, _SLAB_BYTES // (4 * int(np.prod(tensor.shape[1:], dtype=np.int64)) or 1))
     for start in range(0, tensor.shape[0], step):
         stop = min(start + step, tensor.shape[0])
-        slab = tensor.rows(start, stop)
-        if not np.isfinite(slab).all():
-            raise ValueError(f"{name} holds NaN or infinity")
-        into[start:stop] = slab
+        with np.errstate(over="ignore", invalid="ignore"):
+            into[start:stop] = tensor.rows(start, stop)
+        if not np.isfinite(into[start:stop]).all():
+            raise ValueError(f"{name} holds NaN or infinity, or more than {result.dtype} can hold")
     return result
 
 

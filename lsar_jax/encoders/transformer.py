@@ -230,7 +230,7 @@ class Block(nnx.Module):
         return self.attention_out(mixed.reshape(x.shape))
 
 
-# cuDNN's flash attention takes half precision and heads of a multiple of 8; below this width
+# cuDNN's flash attention takes half precision and heads of a multiple of 8, to 128; below this width
 # the scores are a small part of a block and XLA's own fusion is as fast.
 FLASH_FROM = 256
 
@@ -242,7 +242,8 @@ def sinusoids(positions: int, dim: int) -> np.ndarray:
 
 
 def _implementation(attention: str, query: jax.Array) -> Literal["xla", "cudnn"]:
-    fits = query.dtype == jnp.bfloat16 and query.shape[-1] % 8 == 0 and query.shape[1] >= FLASH_FROM
+    width = query.shape[-1]
+    fits = query.dtype == jnp.bfloat16 and width % 8 == 0 and width <= 128 and query.shape[1] >= FLASH_FROM
     return "cudnn" if attention == "cudnn" and fits else "xla"
 
 

@@ -49,8 +49,10 @@ def xlm_tokenizer(folder: Path, vocabulary: int, longest: int) -> SlowTokenizer:
         try:
             pieces = tokenizer._tokenize(sentence, lang=language or "en")
         except (ImportError, AttributeError) as error:
+            if language not in _TOOLS:
+                raise
             raise ImportError(
-                f"XLM's words of {language!r} need {_TOOLS.get(language or '', 'another package')}, which is not "
+                f"XLM's words of {language!r} need {_TOOLS[language]}, which is not "
                 "installed; without language= the sentence is split as English"
             ) from error
         return tokenizer.convert_tokens_to_ids(pieces)

@@ -121,3 +121,14 @@ def test_embeddings_are_near_those_of_the_wheels_own_engine():
     cosine = (ours * theirs).sum(axis=1)
     assert len(cosine) == 160
     assert cosine.mean() >= 0.97
+
+
+def test_bfloat16_keeps_directions(bundled):
+    # Four blocks; python -m eval precision has all of them, and what retrieval loses.
+    half = lj.load_encoder("bundled", layer=4, dtype="bfloat16", mesh=bundled.mesh)
+    texts = [text for texts in lj.corpora.udhr("test").values() for text in texts[:3]]
+    x, y = (encoder.encode(texts, layers=(1, 4), max_length=32) for encoder in (bundled, half))
+    for full, rounded in zip(x, y, strict=True):
+        full, rounded = (side - side.mean(axis=0) for side in (full, rounded))
+        cosine = (full * rounded).sum(axis=1) / np.linalg.norm(full, axis=1) / np.linalg.norm(rounded, axis=1)
+        assert cosine.min() >= 0.999

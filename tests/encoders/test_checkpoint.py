@@ -324,6 +324,7 @@ def test_the_parameters_dtype(tiny_folder):
     assert dtypes(dtype="bfloat16") == ["bfloat16", "bfloat16", "float32"]
     assert dtypes(dtype="bfloat16", param_dtype="float32") == ["float32"] * 3
     assert dtypes(param_dtype="bfloat16") == ["bfloat16", "bfloat16", "float32"]
+    assert lj.load_encoder(tiny_folder, param_dtype="bfloat16").spec.dtype == "float32 with bfloat16 parameters"
     # Products in bfloat16 round the weights first: kept in either dtype they are the same numbers.
     half, full = (
         lj.load_encoder(tiny_folder, dtype="bfloat16", param_dtype=kept).encode(["abc", "d e"])
@@ -366,3 +367,10 @@ def write_random(folder, vocabulary, hidden, intermediate):
         {name: tensor for name, tensor in tensors.items() if not name.startswith("pooler.")},
         folder / "model.safetensors",
     )
+
+
+def test_numbers_that_the_dtype_cannot_hold(folder):
+    name = "embeddings.LayerNorm.bias"
+    edit_tensors(folder, lambda tensors: tensors.update({name: np.full(32, 1e300)}))
+    with pytest.raises(ValueError, match=f"{name} of checkpoint holds NaN or infinity, or more than float32 can hold"):
+        lj.load_encoder(folder)

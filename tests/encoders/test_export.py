@@ -10,6 +10,7 @@ from tests.parity import GOLDEN, TEXTS
 CASES = [
     ("bert", {}),
     ("bert", {"layer": 2, "pooling": "max"}),
+    ("bert", {"layer": 0}),
     ("bert", {"pooling": "pooler"}),
     ("bert", {"param_dtype": "bfloat16"}),
     ("xlm-roberta", {}),
@@ -94,3 +95,34 @@ def test_nothing_is_written_over(tiny, tmp_path):
     with pytest.raises(FileExistsError, match="exists; nothing is written over it"):
         tiny.to_sentence_transformers(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["kept"]
+
+
+def test_what_was_encoded_before_does_not_show(tmp_path):
+    encoder = lj.load_encoder(GOLDEN / "bert")
+    encoder.to_sentence_transformers(tmp_path / "before")
+    encoder.encode("abc", max_length=10)
+    encoder.to_sentence_transformers(tmp_path / "after")
+    before, after = (lj.load_encoder(tmp_path / name).spec for name in ("before", "after"))
+    assert before.same_space(after)
+
+
+def test_a_prompt_without_a_name_is_kept(tmp_path):
+    encoder = lj.load_encoder(GOLDEN / "labse")
+    encoder.prompt = "said: "
+    encoder.to_sentence_transformers(tmp_path / "written")
+    assert lj.load_encoder(tmp_path / "written").prompt == "said: "
+
+
+def test_lower_case_is_kept_in_the_tokenizer(tmp_path):
+    import json
+    import shutil
+
+    source = shutil.copytree(GOLDEN / "labse", tmp_path / "source")
+    path = source / "sentence_bert_config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"do_lower_case": True}))
+    tokenizer = source / "tokenizer.json"
+    tokenizer.write_text(tokenizer.read_text().replace('"lowercase": true', '"lowercase": false'))
+    encoder = lj.load_encoder(source)
+    encoder.to_sentence_transformers(tmp_path / "written")
+    ids = [lj.load_encoder(folder).tokenizer.backend.encode("AbC").ids for folder in (source, tmp_path / "written")]
+    assert ids[0] != ids[1] == encoder.tokenizer(["AbC"], 20)[0][0].tolist()

@@ -1,6 +1,7 @@
 """The Hub: what is kept is used, and one that does not answer is given up soon."""
 
 import http.server
+import json
 import logging
 import shutil
 import socket
@@ -30,6 +31,8 @@ def hub(monkeypatch, tmp_path):
     def point(port):
         url = f"http://127.0.0.1:{port}"
         monkeypatch.setattr(constants, "ENDPOINT", url)
+        template = url + "/{repo_id}/resolve/{revision}/{filename}"
+        monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
         api = huggingface_hub.HfApi
         monkeypatch.setattr(huggingface_hub, "HfApi", lambda: api(endpoint=url))
         huggingface_hub.close_session()
@@ -139,3 +142,101 @@ def test_presets_name_what_is_known():
         assert preset.id.count("/") == 1 or preset.architecture == "laser", name
     layers = {name: lj.encoders.PRESETS[name].layer for name in ("mbert", "xlm-100", "xlm-r-base", "xlm-r-large")}
     assert layers == {"mbert": 8, "xlm-100": 8, "xlm-r-base": 8, "xlm-r-large": 11}
+
+
+@pytest.fixture
+def refusing():
+    """A server that knows no model."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(404)
+            self.send_header("X-Error-Code", "RepoNotFound")
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        do_HEAD = do_GET
+
+        def log_message(self, *args):
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield server.server_address[1]
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_a_hub_that_says_no_is_believed(hub, refusing, tmp_path):
+    hub(refusing)
+    keep(tmp_path)
+    with pytest.raises(FileNotFoundError, match="RepositoryNotFoundError"):
+        lj.load_encoder("somebody/tiny")
+
+
+def test_a_model_that_has_only_a_pickle(monkeypatch, tmp_path):
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "cache"))
+    keep(tmp_path)
+    kept = tmp_path / "cache" / "models--somebody--tiny" / "snapshots" / COMMIT
+    (kept / "model.safetensors").unlink()
+    with pytest.raises(FileNotFoundError, match="no safetensors on the Hub.*lsar-jax convert somebody/tiny NEW_FOLDER"):
+        lj.load_encoder("somebody/tiny")
+
+
+@pytest.fixture
+def serving():
+    """A Hub of one model: its commit, the list of its files, and the files."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self, body=True):
+            path = self.path.split("?")[0]
+            names = sorted(file.name for file in (GOLDEN / "bert").iterdir())
+            if path.startswith("/api/models/somebody/tiny"):
+                entries = [
+                    {"type": "file", "path": n, "size": (GOLDEN / "bert" / n).stat().st_size, "oid": n} for n in names
+                ]
+                info = {"id": "somebody/tiny", "sha": COMMIT, "siblings": [{"rfilename": name} for name in names]}
+                data = json.dumps(entries if "/tree/" in path else info).encode()
+                self.send_response(200)
+                self.send_header("Content-Type", "application/json")
+            elif "/resolve/" in path and path.rsplit("/", 1)[-1] in names:
+                data = (GOLDEN / "bert" / path.rsplit("/", 1)[-1]).read_bytes()
+                self.send_response(200)
+                self.send_header("X-Repo-Commit", COMMIT)
+                self.send_header("ETag", f'"{path.rsplit("/", 1)[-1]}"')
+            else:
+                data = b""
+                self.send_response(404)
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            if body:
+                self.wfile.write(data)
+
+        def do_HEAD(self):
+            self.do_GET(body=False)
+
+        def log_message(self, *args):
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield server.server_address[1]
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_a_download_is_found_again_offline(hub, serving, monkeypatch, caplog):
+    hub(serving)
+    monkeypatch.setattr(files, "_PATIENCE", 10.0)
+    encoder = lj.load_encoder("somebody/tiny")
+    assert encoder.spec.revision == COMMIT
+    np.testing.assert_array_equal(encoder.encode("abc"), lj.load_encoder(GOLDEN / "bert").encode("abc"))
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    assert lj.load_encoder("somebody/tiny").spec == encoder.spec

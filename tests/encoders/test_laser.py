@@ -149,3 +149,13 @@ def test_without_the_extra_the_error_says_what_to_install(monkeypatch):
 def test_a_preset_without_a_hub_id_says_how_to_get_it():
     with pytest.raises(FileNotFoundError, match=r"laser2 is not on the Hub: convert laser2.pt beside laser2.spm"):
         lj.load_encoder("laser2")
+
+
+def test_the_words_are_of_the_language_without_its_script(monkeypatch):
+    asked = []
+    words = laser_text._words
+    monkeypatch.setattr(laser_text, "_words", lambda language: asked.append(language) or words(language))
+    encoder = lj.load_encoder(GOLDEN / "laser1")
+    encoder.encode(["我哋今日食飯"] * 5, language=["zh_TW", "cmn", "yue", "wuu", "sr-Latn"])
+    assert asked == ["zh", "zh", "zh", "zh", "sr"]
+    assert words("zh")("我哋今日食飯") != words("en")("我哋今日食飯")

@@ -62,12 +62,17 @@ def test_each_module_counts_in_its_order(folder, kinds, name):
 def test_what_follows_belongs_to_the_last_block(folder):
     inner = lj.load_encoder(folder, layer=2)
     assert (inner.spec.pooling, inner.dim) == ("cls", 32)
-    with pytest.raises(ValueError, match=r"'cls\+dense\+normalize' belongs to the last block"):
+    with pytest.raises(
+        ValueError, match=r"'cls\+dense\+normalize' belongs to the last block, 3, and this is layer 2; say layer=3"
+    ):
         lj.load_encoder(folder, layer=2, pooling="cls+dense+normalize")
-    with pytest.raises(ValueError, match="the pooler belongs to the last block"):
+    with pytest.raises(ValueError, match="the pooler belongs to the last block, 3, .* say layer=3"):
         lj.load_encoder(folder, layer=2, pooling="pooler")
     whole = lj.load_encoder(folder, pooling="cls+dense+normalize")
-    with pytest.raises(ValueError, match=r"the head of 'cls\+dense\+normalize' belongs to layer 3, not to \(2, 3\)"):
+    with pytest.raises(
+        ValueError,
+        match=r"'cls\+dense\+normalize' belongs to layer 3, .* load the encoder with pooling='cls'",
+    ):
         whole.encode(TEXTS, layers=(2, 3))
     assert whole.encode(TEXTS, layers=(3,)).shape == (1, len(TEXTS), 24)
 
@@ -235,3 +240,86 @@ def test_prompts_of_the_checkpoint(folder):
     edit(path, prompts={"query": 1})
     with pytest.raises(ValueError, match="it must map names to strings"):
         lj.load_encoder(folder)
+
+
+def test_widths_that_do_not_follow_each_other(folder):
+    edit(folder / "2_Dense" / "config.json", in_features=16)
+    path = folder / "2_Dense" / "model.safetensors"
+    tensors = load_file(path)
+    save_file(tensors | {"linear.weight": np.ascontiguousarray(tensors["linear.weight"][:, :16])}, path)
+    with pytest.raises(ValueError, match="a dense of labse takes width 16, and what comes before it makes 32"):
+        lj.load_encoder(folder)
+
+
+def test_a_tokenizer_file_that_pads_and_cuts(folder):
+    path = folder / "tokenizer.json"
+    settings = json.loads(path.read_text())
+    settings["padding"] = {
+        "strategy": {"Fixed": 32},
+        "direction": "Right",
+        "pad_to_multiple_of": None,
+        "pad_id": 0,
+        "pad_type_id": 0,
+        "pad_token": "[PAD]",
+    }
+    settings["truncation"] = {"direction": "Right", "max_length": 4, "strategy": "LongestFirst", "stride": 0}
+    path.write_text(json.dumps(settings))
+    encoder = lj.load_encoder(folder, pooling="mean_no_special")
+    assert encoder.tokenizer.specials == (1, 1)
+    expected = lj.load_encoder(GOLDEN / "labse", pooling="mean_no_special").encode(TEXTS)
+    np.testing.assert_array_equal(encoder.encode(TEXTS), expected)
+
+
+def test_a_limit_without_room_for_text(folder):
+    edit(folder / "sentence_bert_config.json", max_seq_length=2)
+    with pytest.raises(ValueError, match="takes 2 tokens, and the special tokens alone are 2"):
+        lj.load_encoder(folder)
+
+
+def test_the_first_versions_had_a_config_of_their_own(folder):
+    # A version at the root, the transformer in its folder.
+    expected = lj.load_encoder(folder).encode(TEXTS)
+    modules = json.loads((folder / "modules.json").read_text())
+    modules[0]["path"] = "0_Transformer"
+    (folder / "modules.json").write_text(json.dumps(modules))
+    (folder / "0_Transformer").mkdir()
+    for name in ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"):
+        (folder / name).rename(folder / "0_Transformer" / name)
+    (folder / "config.json").write_text('{"__version__": "0.2.6"}')
+    np.testing.assert_array_equal(lj.load_encoder(folder).encode(TEXTS), expected)
+
+
+@pytest.mark.parametrize(
+    ("part", "changes", "message"),
+    [
+        ("1_Pooling", {"embedding_dimension": 99}, "the Pooling takes width 99, the blocks make 32"),
+        ("1_Pooling", {"pooling_mode": {}}, "the pooling .* is not known"),
+        ("3_Normalize", {"module_input_name": "token_embeddings"}, "module_input_name is 'token_embeddings'; only"),
+        (".", {"model_type": ["bert"]}, "the checkpoint is of type .'bert'.; known are"),
+        (".", {"hidden_act": ["gelu"]}, "hidden_act .'gelu'. is not one of"),
+    ],
+)
+def test_what_contradicts_itself(folder, part, changes, message):
+    edit(folder / part / "config.json", **changes)
+    with pytest.raises(ValueError, match=message):
+        lj.load_encoder(folder)
+
+
+@pytest.mark.parametrize("modality", [[1], {"text": 5}, None])
+def test_a_modality_of_another_form_is_not_text_that_we_know(folder, modality):
+    edit(folder / "sentence_bert_config.json", modality_config=modality)
+    assert lj.load_encoder(folder).spec.pooling == "cls+dense+normalize"
+
+
+def test_prompts_are_known_without_the_pipeline(folder):
+    edit(folder / "config_sentence_transformers.json", prompts={"query": "q "}, default_prompt_name="query")
+    write_modules(folder, ["Transformer", "Pooling", "WordWeights"])
+    assert lj.load_encoder(folder, pooling="mean").prompt == "q "
+
+
+def test_the_length_goes_before_the_tokenizers_own(folder):
+    # The tokenizer says 20, the positions are 40.
+    edit(folder / "sentence_bert_config.json", max_seq_length=30)
+    assert lj.load_encoder(folder).tokenizer.max_length == 30
+    edit(folder / "sentence_bert_config.json", max_seq_length=99)
+    assert lj.load_encoder(folder).tokenizer.max_length == 40

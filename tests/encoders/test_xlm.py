@@ -123,3 +123,16 @@ def test_a_tokenizer_that_is_missing(tmp_path):
     (folder / "merges.txt").unlink()
     with pytest.raises(FileNotFoundError, match=r"there is no merges.txt in .* which XLM's tokenizer needs"):
         lj.load_encoder(folder)
+
+
+def test_varieties_of_a_language_keep_their_names(tmp_path):
+    folder = shutil.copytree(GOLDEN / "xlm", tmp_path / "xlm")
+    path = folder / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"lang2id": {"sq": 0, "als": 1, "simple": 2}}))
+    assert lj.load_encoder(folder).languages == {"sq": 0, "als": 1, "simple": 2}
+
+
+def test_words_of_chinese_and_thai():
+    encoder = lj.load_encoder(GOLDEN / "xlm-sinusoidal")
+    for text, code in (("今天天气很好", "zh"), ("วันนี้อากาศดี", "th")):
+        assert len(encoder.tokenizer([text], 40, [code])[0][0]) > 2
