@@ -3,8 +3,7 @@
 import json
 import pickle
 import shutil
-import subprocess
-import sys
+from pathlib import Path
 
 import jax
 import numpy as np
@@ -13,7 +12,7 @@ from safetensors.numpy import load_file, save_file
 
 import lsar_jax as lj
 from lsar_jax.encoders.checkpoint import read_folder
-from tests import parity
+from tests import memory
 
 
 @pytest.fixture
@@ -333,40 +332,14 @@ def test_the_parameters_dtype(tiny_folder):
     np.testing.assert_allclose(half, full, atol=0.02)
 
 
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="peak memory is read from Linux's /proc")
 def test_peak_memory_of_a_load(tmp_path):
     # Embeddings of 300 MB: a second copy, on the host or of the file's pages, would be seen.
-    folder = shutil.copytree(parity.GOLDEN / "bert", tmp_path / "wide")
-    edit_config(folder, vocab_size=200_000, hidden_size=384, intermediate_size=1536)
-    write_random(folder, vocabulary=200_000, hidden=384, intermediate=1536)
-    code = f"""
-import re, jax
-jax.config.update("jax_num_cpu_devices", 1)
-import lsar_jax as lj
-encoder = lj.load_encoder({str(folder)!r})
-peak = 1024 * int(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1])
-print(peak, sum(leaf.nbytes for leaf in jax.tree.leaves(encoder.model)))
-"""
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    peak, tensors = map(int, run.stdout.split())
+    sizes = {"vocab_size": 200_000, "hidden_size": 384, "intermediate_size": 1536, "num_attention_heads": 6}
+    memory.write_random(tmp_path / "wide", sizes)
+    _, peak, tensors = memory.measure(tmp_path / "wide")
     assert tensors > 300e6
     assert peak <= 1.25 * tensors + 300e6
-
-
-def write_random(folder, vocabulary, hidden, intermediate):
-    sizes = {64: vocabulary, 32: hidden}
-    tensors = load_file(folder / "model.safetensors")
-    rng = np.random.default_rng(0)
-    for name, tensor in tensors.items():
-        if name.startswith("pooler."):
-            continue
-        shape = [sizes.get(size, size) for size in tensor.shape]
-        if "intermediate" in name or ("output.dense.weight" in name and "attention" not in name):
-            shape = [intermediate if size == vocabulary else size for size in shape]
-        tensors[name] = rng.random(shape, np.float32) - 0.5
-    save_file(
-        {name: tensor for name, tensor in tensors.items() if not name.startswith("pooler.")},
-        folder / "model.safetensors",
-    )
 
 
 def test_numbers_that_the_dtype_cannot_hold(folder):
