@@ -185,7 +185,7 @@ class SentenceEncoder:
         self,
         sentences: str | Iterable[str],
         *,
-        layers: Sequence[int] | None = None,
+        layers: Iterable[int] | None = None,
         language: str | Iterable[str] | None = None,
         prompt: str | None = None,
         normalize: bool = False,
@@ -246,7 +246,7 @@ class SentenceEncoder:
         self,
         sentences: str | Iterable[str],
         *,
-        layers: Sequence[int] | None = None,
+        layers: Iterable[int] | None = None,
         language: str | Iterable[str] | None = None,
         prompt: str | None = None,
         normalize: bool = False,
@@ -302,7 +302,7 @@ class SentenceEncoder:
     def warm_up(
         self,
         *,
-        layers: Sequence[int] | None = None,
+        layers: Iterable[int] | None = None,
         normalize: bool = False,
         max_length: int | None = None,
         token_budget: int | None = None,
@@ -372,7 +372,7 @@ class SentenceEncoder:
 
         export(self, Path(folder))
 
-    def _check_layers(self, layers: Sequence[int] | None) -> tuple[int, ...]:
+    def _check_layers(self, layers: Iterable[int] | None) -> tuple[int, ...]:
         if layers is None:
             return (self.spec.layer,)
         several = () if isinstance(layers, str) or not isinstance(layers, Iterable) else tuple(layers)
