@@ -12,22 +12,18 @@ the embeddings and a bounded number of sentences.
 import logging
 import os
 import time
-from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import islice
 from pathlib import Path
-from threading import Lock
-from typing import Any, Literal, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
-from jaxtyping import Float, Int
 
 from lsar_jax.batching import BatchSizes, Buckets, Slot, token_batch
 from lsar_jax.checks import whole_number
@@ -36,26 +32,18 @@ from lsar_jax.head import Head, unit
 from lsar_jax.languages import check_known, language_code
 from lsar_jax.mesh import replicated, split
 from lsar_jax.pooling import pool
-from lsar_jax.shapes import AnyArray, Hidden, Lengths, PooledLayers, RowLanguages, TokenIds
+from lsar_jax.results import collector
+from lsar_jax.shapes import Hidden, Lengths, PooledLayers, RowLanguages, TokenIds
 from lsar_jax.spec import EncoderSpec
+from lsar_jax.streams import ahead, progress
 from lsar_jax.tokenization import Specials, Tokenizer, check_sentences
 from lsar_jax.transforms.base import Step, Transform, affine
 
 __all__ = ["EncodeReport", "Encoder", "SentenceEncoder"]
 
-T = TypeVar("T")
-R = TypeVar("R")
-
 _log = logging.getLogger("lsar_jax")
-# Results that are on their way to the host while the device works on.
-_IN_FLIGHT = 4
-# Sentences that are tokenized at a time, and how many such chunks ahead of the device.
+# Sentences that are tokenized at a time.
 _CHUNK = 2048
-_AHEAD = 3
-# Rows from which a result on the device is as large as it must be and no larger.
-_LARGE = 1 << 17
-# Held while programs with collectives run.
-_COLLECTIVES = Lock()
 
 
 @runtime_checkable
@@ -277,10 +265,9 @@ class SentenceEncoder:
         counts, tables = _Counts(), list[tuple[np.ndarray, ...]]()
         chunks = self._chunks(texts, total, language, prompt)
         waiting = self._slots(chunks, Buckets(limit, sizes), limit, counts, tables)
-        shape = (len(wanted), total, self._width(wanted))
-        gather = _Host(*shape) if output == "numpy" else _Device(*shape, self.mesh)
+        gather = collector(output, len(wanted), total, self._width(wanted), self.mesh)
         # Closed at once when something fails: the tokenizer's thread ends with it.
-        with closing(waiting) as slots, _progress(show_progress, total) as advance:
+        with closing(waiting) as slots, progress(show_progress, total) as advance:
             for slot in slots:
                 gather.add(slot, self._run(slot, tables, wanted, normalize))
                 counts.padded_tokens += slot.rows * slot.width
@@ -480,7 +467,7 @@ class SentenceEncoder:
         def tokenize(chunk: _Chunk) -> tuple[_Chunk, list[np.ndarray], int]:
             return chunk, *self.tokenizer(chunk.texts, limit, chunk.languages)
 
-        for chunk, ids, cut in _ahead(tokenize, chunks):
+        for chunk, ids, cut in ahead(tokenize, chunks):
             counts.sentences += len(ids)
             counts.tokens += sum(map(len, ids))
             counts.truncated += cut
@@ -553,132 +540,3 @@ def _rows(slot: Slot, tables: Sequence[tuple[np.ndarray, ...]], which: int) -> n
 def _word_language(code: str) -> str:
     """The language whose words a tokenizer splits: the code without its script."""
     return language_code(code).partition("-")[0]
-
-
-def _ahead(call: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
-    """Yields ``call(item)`` of each item in order; a thread works some items ahead."""
-    with ThreadPoolExecutor(1, thread_name_prefix="tokenize") as thread:
-        waiting: deque[Any] = deque()
-        try:
-            for item in items:
-                waiting.append(thread.submit(call, item))
-                if len(waiting) > _AHEAD:
-                    yield waiting.popleft().result()
-            while waiting:
-                yield waiting.popleft().result()
-        finally:
-            for left in waiting:
-                left.cancel()
-
-
-class _Host:
-    """Collects results in host memory, with a few in flight while the device works on."""
-
-    def __init__(self, layers: int, total: int | None, dim: int) -> None:
-        self._result = np.empty((layers, _CHUNK if total is None else total, dim), np.float32)
-        self._waiting: deque[tuple[Slot, jax.Array]] = deque()
-
-    def add(self, slot: Slot, value: jax.Array) -> None:
-        value.copy_to_host_async()
-        self._waiting.append((slot, value))
-        if len(self._waiting) > _IN_FLIGHT:
-            self._collect()
-
-    def result(self, sentences: int) -> np.ndarray:
-        while self._waiting:
-            self._collect()
-        whole = self._result.shape[1] == sentences
-        return self._result if whole else self._result[:, :sentences].copy()
-
-    def _collect(self) -> None:
-        slot, value = self._waiting.popleft()
-        needed = int(slot.sentences.max()) + 1
-        layers, rows, dim = self._result.shape
-        if needed > rows:
-            grown = np.empty((layers, max(needed, 2 * rows), dim), np.float32)
-            grown[:, :rows] = self._result
-            self._result = grown
-        self._result[:, slot.sentences] = np.asarray(value)[:, : len(slot.sentences)]
-
-
-class _Device:
-    """Collects results on the devices and puts each in its place.
-
-    On one device a result is placed as it comes. Over several, bringing rows together takes
-    collectives, and those of two threads in different orders would wait for each other for
-    ever: they all run at the end, one thread at a time.
-    """
-
-    def __init__(self, layers: int, total: int | None, dim: int, mesh: Mesh) -> None:
-        self._mesh = mesh
-        rows = self._rows(_CHUNK if total is None else total)
-        self._buffer = jnp.zeros((layers, rows, dim), jnp.float32, device=split(mesh, axis=1))
-        self._waiting: list[tuple[Slot, jax.Array]] = []
-
-    def add(self, slot: Slot, value: jax.Array) -> None:
-        if self._mesh.devices.size == 1:
-            self._place(slot, value)
-        else:
-            self._waiting.append((slot, value))
-
-    def result(self, sentences: int) -> jax.Array:
-        if self._mesh.devices.size == 1:
-            return self._cut(sentences)
-        with _COLLECTIVES:
-            for slot, value in self._waiting:
-                self._place(slot, value)
-            even = sentences % self._mesh.devices.size == 0
-            sharding = split(self._mesh, axis=1) if even else replicated(self._mesh)
-            return jax.device_put(self._cut(sentences), sharding).block_until_ready()
-
-    def _place(self, slot: Slot, value: jax.Array) -> None:
-        rows, needed = self._buffer.shape[1], int(slot.sentences.max()) + 1
-        if needed > rows:
-            grown = self._rows(max(needed, 2 * rows))
-            padded = jnp.pad(self._buffer, ((0, 0), (0, grown - rows), (0, 0)))
-            self._buffer, rows = jax.device_put(padded, split(self._mesh, axis=1)), grown
-        # Filler rows go past the end, and are dropped.
-        places = np.full(slot.rows, rows, np.int32)
-        places[: len(slot.sentences)] = slot.sentences
-        self._buffer = _place(self._buffer, value, places)
-
-    def _cut(self, sentences: int) -> jax.Array:
-        return self._buffer if sentences == self._buffer.shape[1] else self._buffer[:, :sentences]
-
-    def _rows(self, least: int) -> int:
-        # Few sizes, so that calls of all sizes share the program that places a batch; a large one
-        # is worth its own.
-        rows = least if least > _LARGE else 1 << max(0, least - 1).bit_length()
-        devices = self._mesh.devices.size
-        return -(-rows // devices) * devices
-
-
-@partial(jax.jit, donate_argnums=0)
-def _place(
-    buffer: Float[jax.Array, "layer place dim"], value: PooledLayers, places: Int[AnyArray, " batch"]
-) -> Float[jax.Array, "layer place dim"]:
-    return buffer.at[:, places].set(value, mode="drop")
-
-
-@contextmanager
-def _progress(show: bool, total: int | None) -> Iterator[Callable[[int], None]]:
-    """Yields what is to be called with the number of sentences that were encoded."""
-    if not show:
-        yield lambda sentences: None
-        return
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-    count = "{task.completed:.0f} sentences" if total is None else "{task.completed:.0f}/{task.total:.0f} sentences"
-    columns = [TextColumn("encode"), BarColumn(), TextColumn(count), TextColumn("{task.fields[rate]}")]
-    started = time.perf_counter()
-    with Progress(*columns, TimeRemainingColumn()) as progress:
-        task = progress.add_task("encode", total=total, rate="")
-        done = 0
-
-        def advance(sentences: int) -> None:
-            nonlocal done
-            done += sentences
-            rate = done / (time.perf_counter() - started)
-            progress.update(task, advance=sentences, rate=f"{rate:.0f} sentences/s")
-
-        yield advance

@@ -7,6 +7,7 @@ import shutil
 import socket
 import threading
 import time
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -58,28 +59,70 @@ def silent():
         yield server.getsockname()[1]
 
 
-@pytest.fixture
-def failing():
-    """A server whose every answer is 503."""
+def answer(handler, status, data=b"", **headers):
+    handler.send_response(status)
+    for name, value in {**headers, "Content-Length": len(data)}.items():
+        handler.send_header(name.replace("_", "-"), str(value))
+    handler.end_headers()
+    if handler.command == "GET":
+        handler.wfile.write(data)
+
+
+@contextmanager
+def server(reply):
+    """A web server of this machine, and its port; ``reply`` answers every request."""
 
     class Handler(http.server.BaseHTTPRequestHandler):
-        def do_GET(self):
-            self.send_response(503)
-            self.send_header("Content-Length", "0")
-            self.end_headers()
-
-        do_HEAD = do_GET
+        do_GET = do_HEAD = reply
 
         def log_message(self, *args):
             pass
 
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    web = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    web.daemon_threads = True
+    thread = threading.Thread(target=web.serve_forever, daemon=True)
     thread.start()
-    yield server.server_address[1]
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    try:
+        yield web.server_address[1]
+    finally:
+        web.shutdown()
+        thread.join()
+        web.server_close()
+
+
+@pytest.fixture
+def failing():
+    """A Hub that is out of order."""
+    with server(lambda request: answer(request, 503)) as port:
+        yield port
+
+
+@pytest.fixture
+def refusing():
+    """A Hub that knows no model."""
+    with server(lambda request: answer(request, 404, X_Error_Code="RepoNotFound")) as port:
+        yield port
+
+
+@pytest.fixture
+def serving():
+    """A Hub of one model: its commit, the list of its files, and the files."""
+    sizes = {file.name: file.stat().st_size for file in (GOLDEN / "bert").iterdir()}
+    entries = [{"type": "file", "path": name, "size": size, "oid": name} for name, size in sizes.items()]
+    info = {"id": "somebody/tiny", "sha": COMMIT, "siblings": [{"rfilename": name} for name in sizes]}
+
+    def reply(request):
+        path = request.path.split("?")[0]
+        name = path.rsplit("/", 1)[-1]
+        if path.startswith("/api/models/somebody/tiny"):
+            answer(request, 200, json.dumps(entries if "/tree/" in path else info).encode())
+        elif "/resolve/" in path and name in sizes:
+            answer(request, 200, (GOLDEN / "bert" / name).read_bytes(), X_Repo_Commit=COMMIT, ETag=f'"{name}"')
+        else:
+            answer(request, 404)
+
+    with server(reply) as port:
+        yield port
 
 
 @pytest.mark.parametrize("kind", ["silent", "failing", "closed"])
@@ -144,31 +187,6 @@ def test_presets_name_what_is_known():
     assert layers == {"mbert": 8, "xlm-100": 8, "xlm-r-base": 8, "xlm-r-large": 11}
 
 
-@pytest.fixture
-def refusing():
-    """A server that knows no model."""
-
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_GET(self):
-            self.send_response(404)
-            self.send_header("X-Error-Code", "RepoNotFound")
-            self.send_header("Content-Length", "0")
-            self.end_headers()
-
-        do_HEAD = do_GET
-
-        def log_message(self, *args):
-            pass
-
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    yield server.server_address[1]
-    server.shutdown()
-    thread.join()
-    server.server_close()
-
-
 def test_a_hub_that_says_no_is_believed(hub, refusing, tmp_path):
     hub(refusing)
     keep(tmp_path)
@@ -183,53 +201,6 @@ def test_a_model_that_has_only_a_pickle(monkeypatch, tmp_path):
     (kept / "model.safetensors").unlink()
     with pytest.raises(FileNotFoundError, match="no safetensors on the Hub.*lsar-jax convert somebody/tiny NEW_FOLDER"):
         lj.load_encoder("somebody/tiny")
-
-
-@pytest.fixture
-def serving():
-    """A Hub of one model: its commit, the list of its files, and the files."""
-
-    class Handler(http.server.BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def do_GET(self, body=True):
-            path = self.path.split("?")[0]
-            names = sorted(file.name for file in (GOLDEN / "bert").iterdir())
-            if path.startswith("/api/models/somebody/tiny"):
-                entries = [
-                    {"type": "file", "path": n, "size": (GOLDEN / "bert" / n).stat().st_size, "oid": n} for n in names
-                ]
-                info = {"id": "somebody/tiny", "sha": COMMIT, "siblings": [{"rfilename": name} for name in names]}
-                data = json.dumps(entries if "/tree/" in path else info).encode()
-                self.send_response(200)
-                self.send_header("Content-Type", "application/json")
-            elif "/resolve/" in path and path.rsplit("/", 1)[-1] in names:
-                data = (GOLDEN / "bert" / path.rsplit("/", 1)[-1]).read_bytes()
-                self.send_response(200)
-                self.send_header("X-Repo-Commit", COMMIT)
-                self.send_header("ETag", f'"{path.rsplit("/", 1)[-1]}"')
-            else:
-                data = b""
-                self.send_response(404)
-            self.send_header("Content-Length", str(len(data)))
-            self.end_headers()
-            if body:
-                self.wfile.write(data)
-
-        def do_HEAD(self):
-            self.do_GET(body=False)
-
-        def log_message(self, *args):
-            pass
-
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    yield server.server_address[1]
-    server.shutdown()
-    thread.join()
-    server.server_close()
 
 
 def test_a_download_is_found_again_offline(hub, serving, monkeypatch, caplog):
