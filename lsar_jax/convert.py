@@ -64,8 +64,8 @@ def convert(source: str, dest: Path, /, revision: str | None = None, pieces: Pat
         preset = next((preset for preset in PRESETS.values() if preset.id == id), None)
         folder, _, _ = resolve(id, revision or (named.revision if named else None), pickles=True)
         _convert_folder(folder, dest)
-    weights = sorted(dest.rglob(_WEIGHTS))
-    print(f"wrote {dest}; {weights[0].relative_to(dest)} has {sha256(weights[:1])}")
+    for weights in sorted(dest.rglob("*.safetensors")):
+        print(f"wrote {weights}: {sha256([weights])}")
     if preset and (preset.layer is not None or preset.pooling is not None):
         chosen = f"layer={preset.layer}, pooling={preset.pooling!r}"
         print(f"a folder gives its last layer by its own recipe; {preset.chosen_by} read {chosen}")
