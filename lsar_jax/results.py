@@ -129,7 +129,7 @@ class DeviceResult:
         return -(-rows // devices) * devices
 
 
-class SharedResult(HostResult):
+class SharedResult:
     """Collects results in host memory, and gives them to the devices in the end.
 
     Args:
@@ -140,12 +140,16 @@ class SharedResult(HostResult):
     """
 
     def __init__(self, layers: int, total: int | None, dim: int, mesh: Mesh) -> None:
-        super().__init__(layers, total, dim)
+        self._host = HostResult(layers, total, dim)
         self._mesh = mesh
 
-    def result(self, sentences: int) -> Float[jax.Array, "layer sentence dim"]:  # type: ignore[override]
+    def add(self, slot: Slot, value: PooledLayers) -> None:
+        """Takes the embeddings of a batch."""
+        self._host.add(slot, value)
+
+    def result(self, sentences: int) -> Float[jax.Array, "layer sentence dim"]:
         """Returns the first ``sentences`` rows, all that came."""
-        return jax.device_put(super().result(sentences), _sharding(self._mesh, sentences))
+        return jax.device_put(self._host.result(sentences), _sharding(self._mesh, sentences))
 
 
 def collector(

@@ -23,6 +23,15 @@ def write_modules(folder, kinds):
     (folder / "modules.json").write_text(json.dumps(modules))
 
 
+def move_transformer(folder):
+    modules = json.loads((folder / "modules.json").read_text())
+    modules[0]["path"] = "0_Transformer"
+    (folder / "modules.json").write_text(json.dumps(modules))
+    (folder / "0_Transformer").mkdir()
+    for name in ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"):
+        (folder / name).rename(folder / "0_Transformer" / name)
+
+
 def edit(path, **changes):
     path.write_text(json.dumps(json.loads(path.read_text()) | changes))
 
@@ -205,12 +214,7 @@ def test_the_length_limit(folder):
 
 def test_the_transformer_in_a_folder_of_its_own(folder):
     expected = lj.load_encoder(folder).encode(TEXTS)
-    modules = json.loads((folder / "modules.json").read_text())
-    modules[0]["path"] = "0_Transformer"
-    (folder / "modules.json").write_text(json.dumps(modules))
-    (folder / "0_Transformer").mkdir()
-    for name in ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"):
-        (folder / name).rename(folder / "0_Transformer" / name)
+    move_transformer(folder)
     encoder = lj.load_encoder(folder)
     np.testing.assert_array_equal(encoder.encode(TEXTS), expected)
     edit(folder / "0_Transformer" / "config.json", layer_norm_eps=1e-6)
@@ -279,12 +283,7 @@ def test_a_limit_without_room_for_text(folder):
 def test_the_first_versions_had_a_config_of_their_own(folder):
     # A version at the root, the transformer in its folder.
     expected = lj.load_encoder(folder).encode(TEXTS)
-    modules = json.loads((folder / "modules.json").read_text())
-    modules[0]["path"] = "0_Transformer"
-    (folder / "modules.json").write_text(json.dumps(modules))
-    (folder / "0_Transformer").mkdir()
-    for name in ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"):
-        (folder / name).rename(folder / "0_Transformer" / name)
+    move_transformer(folder)
     (folder / "config.json").write_text('{"__version__": "0.2.6"}')
     np.testing.assert_array_equal(lj.load_encoder(folder).encode(TEXTS), expected)
 
