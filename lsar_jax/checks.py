@@ -1,8 +1,10 @@
 """Checks of arguments that several rooms share."""
 
+import math
+import numbers
 import operator
 
-__all__ = ["whole_number"]
+__all__ = ["positive_number", "whole_number"]
 
 
 def whole_number(name: str, value: object, least: int, most: int, why: str) -> int:
@@ -24,4 +26,20 @@ def whole_number(name: str, value: object, least: int, most: int, why: str) -> i
         number = None
     if number is None or not least <= number <= most:
         raise ValueError(f"{name} is {value!r}; it must be a whole number from {least} to {most} ({why})")
+    return number
+
+
+def positive_number(name: str, value: object) -> float:
+    """Returns ``value`` as a float if it is a finite number over 0.
+
+    Args:
+      name: of the argument.
+      value: an int or float, or numpy's.
+
+    Raises:
+      ValueError: it is not.
+    """
+    number = float(value) if isinstance(value, numbers.Real) and not isinstance(value, bool) else math.nan
+    if not 0 < number < math.inf:
+        raise ValueError(f"{name} is {value!r}; it must be a number over 0")
     return number

@@ -1,27 +1,30 @@
 """The streaming statistic that the moment-based methods are fitted from.
 
-Count, mean and, where asked for, the centred second moment of one language's embeddings.
-Blocks of rows are summed on the device in float32 around their own mean, then merged on the host in
-float64 with integer counts (Chan, Golub and LeVeque, 1979), so that a large common offset
-or many sentences cost no digits.
+Count, mean and, where asked for, the centred second moment of one language's embeddings. Moments
+merge, so that a corpus may be read in parts, by several devices or by several machines, and any
+languages chosen afterwards. ``partial_sums.py`` says how they are summed.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jax.sharding import Mesh
+from jaxtyping import Float
 
 from lsar_jax.languages import canonical_keys
+from lsar_jax.mesh import data_mesh, split
 from lsar_jax.padding import pad_rows, row_bucket
+from lsar_jax.partial_sums import PartialSums, Sums, merge_sums
 from lsar_jax.shapes import AnyArray, Embeddings
 
-__all__ = ["Moments", "moments_by_language", "stack_means"]
+__all__ = ["Moments", "PooledMoments", "moments_by_language", "pool_moments", "stack_means"]
 
+# Rows of a block on each device.
 _BLOCK = 8192
+_NOT_KEPT = "the second moment was not kept; use Moments.from_embeddings(x, second_moment=True)"
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,31 +42,66 @@ class Moments:
     scatter: Float[np.ndarray, "dim dim"] | None = None
 
     @classmethod
-    def from_embeddings(cls, x: Embeddings, *, second_moment: bool = False, precise: bool = False) -> "Moments":
+    def from_embeddings(
+        cls, x: Embeddings, *, second_moment: bool = False, precise: bool = False, mesh: Mesh | None = None
+    ) -> "Moments":
         """Returns the moments of the rows of ``x``.
 
         Args:
           x: ``[n, dim]``, n at least 1, of any float dtype.
           second_moment: whether to keep the scatter, which LIR and whitening need.
           precise: whether to sum blocks in float64 instead of float32.
+          mesh: as in ``from_blocks``.
 
         Raises:
           ValueError: not such an array, no rows, or a value that is not finite.
         """
         _check(x)
-        with jax.enable_x64(precise):
-            moments = _block(x[:_BLOCK], second_moment, precise)
-            for start in range(_BLOCK, len(x), _BLOCK):
-                moments = moments.merge(_block(x[start : start + _BLOCK], second_moment, precise))
-        sums = (moments.mean, *(() if moments.scatter is None else (moments.scatter,)))
-        if not all(np.isfinite(part).all() for part in sums):
-            bad = ~np.isfinite(np.asarray(x)).all(axis=1)
-            raise ValueError(
-                f"{bad.sum()} of {len(x)} embeddings hold NaN or infinity, the first is row {bad.argmax()}"
-                if bad.any()
-                else "the embeddings are too large for float32 sums; use precise=True"
-            )
-        return moments
+        return cls.from_blocks([x], second_moment=second_moment, precise=precise, mesh=mesh)
+
+    @classmethod
+    def from_blocks(
+        cls,
+        blocks: Iterable[Embeddings],
+        *,
+        second_moment: bool = False,
+        precise: bool = False,
+        mesh: Mesh | None = None,
+    ) -> "Moments":
+        """Returns the moments of all rows of a stream of blocks, of which one is held at a time.
+
+        Args:
+          blocks: arrays ``[n, dim]``, n 1 or more and not always the same, of any float dtype.
+          second_moment: whether to keep the scatter.
+          precise: whether to sum blocks in float64 instead of float32.
+          mesh: devices that share each block's rows; by default those of the first block if it is a
+            jax array, else all local ones.
+
+        Raises:
+          ValueError: no blocks, other shapes, widths that differ, or a value that is not
+            finite (which row is said).
+        """
+        sums, dim = None, 0
+        for x in blocks:
+            _check(x)
+            if sums is None:
+                mesh, dim = mesh or _mesh(x), x.shape[1]
+                sums = PartialSums(mesh, 1, dim, second_moment=second_moment, precise=precise)
+            if x.shape[1] != dim:
+                raise ValueError(f"the blocks differ in width: {dim}, then {x.shape[1]}")
+            assert mesh is not None
+            most = _BLOCK * mesh.devices.size
+            for start in range(0, len(x), most):
+                part = x[start : start + most]
+                sums.add(_place(part, mesh, precise), len(part))
+        if sums is None:
+            raise ValueError("there are no embeddings")
+        return cls.of(sums.result()[0])
+
+    @classmethod
+    def of(cls, sums: Sums) -> "Moments":
+        """Returns what was summed."""
+        return cls(sums.count, sums.mean, sums.scatter)
 
     @property
     def dim(self) -> int:
@@ -84,14 +122,7 @@ class Moments:
             raise ValueError(f"moments of width {self.dim} and {other.dim} cannot be merged")
         if (self.scatter is None) != (other.scatter is None):
             raise ValueError("only one of the two kept its second moment; use second_moment=True for both")
-        count = self.count + other.count
-        delta = other.mean - self.mean
-        mean = self.mean + delta * (other.count / count)
-        scatter = None
-        if self.scatter is not None and other.scatter is not None:
-            between = np.outer(delta, delta) * (self.count * (other.count / count))
-            scatter = self.scatter + other.scatter + between
-        return Moments(count, mean, scatter)
+        return Moments.of(merge_sums(self._sums(), other._sums()))
 
     def second_moment(self) -> Float[np.ndarray, "dim dim"]:
         """Returns the mean of ``x x^T``, not centred, ``[dim, dim]`` float64.
@@ -100,8 +131,92 @@ class Moments:
           ValueError: the second moment was not kept.
         """
         if self.scatter is None:
-            raise ValueError("the second moment was not kept; use Moments.from_embeddings(x, second_moment=True)")
+            raise ValueError(_NOT_KEPT)
         return self.scatter / self.count + np.outer(self.mean, self.mean)
+
+    def covariance(self) -> Float[np.ndarray, "dim dim"]:
+        """Returns the sample covariance, divided by ``count - 1``, ``[dim, dim]`` float64.
+
+        Raises:
+          ValueError: the second moment was not kept, or there is one vector.
+        """
+        if self.scatter is None:
+            raise ValueError(_NOT_KEPT)
+        if self.count < 2:
+            raise ValueError("one embedding has no covariance; at least 2 are needed")
+        return self.scatter / (self.count - 1)
+
+    def _sums(self) -> Sums:
+        return Sums(self.count, self.mean, self.scatter)
+
+
+@dataclass(frozen=True, eq=False)
+class PooledMoments(Mapping[str, Moments]):
+    """Counts and means of languages, and one second moment within them: small for many languages.
+
+    A mapping from language to ``Moments`` without a second, in alphabetical order.
+
+    Attributes:
+      by_language: count and mean of each language.
+      within: sum over languages of their scatter around their own mean, ``[dim, dim]`` float64.
+    """
+
+    by_language: dict[str, Moments]
+    within: Float[np.ndarray, "dim dim"]
+
+    def __getitem__(self, language: str) -> Moments:
+        return self.by_language[language]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.by_language)
+
+    def __len__(self) -> int:
+        return len(self.by_language)
+
+    @property
+    def dim(self) -> int:
+        """The width of the vectors."""
+        return len(self.within)
+
+    @property
+    def count(self) -> int:
+        """The number of vectors of all languages."""
+        return sum(m.count for m in self.values())
+
+    @property
+    def means(self) -> Float[np.ndarray, "language dim"]:
+        """The means, a row a language, float64."""
+        return stack_means(self)
+
+    def total(self) -> Moments:
+        """Returns the moments of the vectors of all languages together."""
+        moments = iter(self.values())
+        first = next(moments)
+        sums = Sums(first.count, first.mean, self.within)
+        for m in moments:
+            sums = merge_sums(sums, Sums(m.count, m.mean, np.zeros_like(self.within)))
+        return Moments.of(sums)
+
+
+def pool_moments(x: Mapping[str, Embeddings | Moments], *, least: int = 1, precise: bool = False) -> PooledMoments:
+    """Returns the moments of languages with their second moments summed within the languages.
+
+    Args:
+      x: from language to embeddings ``[n, dim]`` or to moments that kept their second; what is
+        pooled already comes back as it is.
+      least: how many languages the method needs.
+      precise: whether to sum embeddings in float64.
+
+    Raises:
+      ValueError: as ``moments_by_language``.
+    """
+    if isinstance(x, PooledMoments):
+        if len(x) < least:
+            raise ValueError(_too_few(x, least))
+        return x
+    moments = moments_by_language(x, least=least, second_moment=True, precise=precise)
+    within = sum(m.scatter for m in moments.values() if m.scatter is not None)
+    return PooledMoments({code: Moments(m.count, m.mean) for code, m in moments.items()}, np.asarray(within))
 
 
 def moments_by_language(
@@ -122,7 +237,7 @@ def moments_by_language(
     if not isinstance(x, Mapping):
         raise ValueError(f"expected a mapping from language to embeddings, not a {type(x).__name__}")
     if len(x) < least:
-        raise ValueError(f"{len(x)} languages are given ({', '.join(x) or 'none'}); at least {least} are needed")
+        raise ValueError(_too_few(x, least))
     result = {}
     for code, value in canonical_keys(x).items():
         try:
@@ -155,27 +270,20 @@ def _check(x: AnyArray) -> None:
         raise ValueError(f"embeddings have shape {np.shape(x)}; expected [n, dim] with n and dim at least 1")
 
 
-def _block(x: Embeddings, second_moment: bool, precise: bool) -> Moments:
-    padded = jnp.asarray(pad_rows(x, row_bucket(len(x), _BLOCK)), jnp.float64 if precise else jnp.float32)
-    parts = _sums(padded, len(x), second_moment)
-    mean, rest = (np.asarray(part, np.float64) for part in parts[:2])
-    with np.errstate(invalid="ignore"):  # infinity minus infinity: from_embeddings says so
-        mean = mean + rest
-    return Moments(len(x), mean, None if parts[2] is None else np.asarray(parts[2], np.float64))
+def _mesh(x: Embeddings) -> Mesh:
+    return data_mesh(sorted(x.devices(), key=lambda device: device.id) if isinstance(x, jax.Array) else None)
 
 
-@partial(jax.jit, static_argnames="second_moment")
-def _sums(
-    x: Float[Array, "row dim"], count: int | Int[Array, ""], second_moment: bool
-) -> tuple[Float[Array, " dim"], Float[Array, " dim"], Float[Array, "dim dim"] | None]:
-    """Returns the mean in two parts, to be added in float64, and the scatter around it."""
-    real = (jnp.arange(x.shape[0]) < count)[:, None]
-    number = jnp.asarray(count, x.dtype)
-    mean = x.sum(axis=0) / number
-    # What rounding left out of the mean is found around it, where float32 is fine enough.
-    off = jnp.where(real, x - mean, jnp.zeros((), x.dtype))
-    rest = off.sum(axis=0) / number
-    if not second_moment:
-        return mean, rest, None
-    centred = jnp.where(real, off - rest, jnp.zeros((), x.dtype))
-    return mean, rest, jnp.matmul(centred.T, centred, precision=jax.lax.Precision.HIGHEST)
+def _place(x: Embeddings, mesh: Mesh, precise: bool) -> Float[jax.Array, "layer row dim"]:
+    """Returns the rows over the devices, padded to few sizes."""
+    devices = mesh.devices.size
+    rows = row_bucket(len(x), _BLOCK * devices)
+    with jax.enable_x64(precise):
+        if not precise and x.dtype == np.float64:
+            with np.errstate(over="ignore"):  # an infinity is found and said
+                x = x.astype(np.float32)
+        return jax.device_put(pad_rows(x, -(-rows // devices) * devices)[None], split(mesh, axis=1))
+
+
+def _too_few(x: Mapping[str, object], least: int) -> str:
+    return f"{len(x)} languages are given ({', '.join(x) or 'none'}); at least {least} are needed"

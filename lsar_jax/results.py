@@ -8,6 +8,7 @@ its place there.
 from collections import deque
 from functools import partial
 from threading import Lock
+from typing import Any, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -17,9 +18,11 @@ from jaxtyping import Float, Int
 
 from lsar_jax.batching import Slot
 from lsar_jax.mesh import replicated, split
+from lsar_jax.moments import Moments
+from lsar_jax.partial_sums import PartialSums
 from lsar_jax.shapes import AnyArray, PooledLayers
 
-__all__ = ["DeviceResult", "HostResult", "SharedResult", "collector"]
+__all__ = ["Collector", "DeviceResult", "HostResult", "MomentsResult", "SharedResult", "collector"]
 
 # Results that are on their way to the host while the device works on.
 _IN_FLIGHT = 4
@@ -29,6 +32,19 @@ _FIRST_ROWS = 2048
 _LARGE = 1 << 17
 # Held while programs with collectives run.
 _COLLECTIVES = Lock()
+
+
+@runtime_checkable
+class Collector(Protocol):
+    """Takes batches, and returns what it has of them."""
+
+    def add(self, slot: Slot, value: PooledLayers) -> None:
+        """Takes the embeddings of a batch."""
+        ...
+
+    def result(self, sentences: int) -> Any:
+        """Returns what came, of so many sentences."""
+        ...
 
 
 class HostResult:
@@ -152,9 +168,29 @@ class SharedResult:
         return jax.device_put(self._host.result(sentences), _sharding(self._mesh, sentences))
 
 
-def collector(
-    output: str, layers: int, total: int | None, dim: int, mesh: Mesh
-) -> HostResult | DeviceResult | SharedResult:
+class MomentsResult:
+    """Sums results where they are, and keeps none.
+
+    Args:
+      layers: of a batch.
+      dim: of an embedding.
+      mesh: the devices.
+      second_moment: whether to keep the scatter.
+    """
+
+    def __init__(self, layers: int, dim: int, mesh: Mesh, second_moment: bool) -> None:
+        self._sums = PartialSums(mesh, layers, dim, second_moment=second_moment)
+
+    def add(self, slot: Slot, value: PooledLayers) -> None:
+        """Takes the embeddings of a batch."""
+        self._sums.add(value, len(slot.sentences))
+
+    def result(self, sentences: int) -> list[Moments]:
+        """Returns the moments of each layer."""
+        return [Moments.of(sums) for sums in self._sums.result()]
+
+
+def collector(output: str, layers: int, total: int | None, dim: int, mesh: Mesh) -> Collector:
     """Returns what collects results for ``output``, ``numpy`` or ``jax``."""
     if output == "numpy":
         return HostResult(layers, total, dim)

@@ -12,7 +12,7 @@ the embeddings and a bounded number of sentences.
 import logging
 import os
 import time
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -31,13 +31,15 @@ from lsar_jax.encoders.families import Family
 from lsar_jax.head import Head, unit
 from lsar_jax.languages import check_known, language_code
 from lsar_jax.mesh import replicated, split
+from lsar_jax.moments import Moments
 from lsar_jax.pooling import pool
-from lsar_jax.results import collector
-from lsar_jax.shapes import Hidden, Lengths, PooledLayers, RowLanguages, TokenIds
+from lsar_jax.results import Collector, MomentsResult, collector
+from lsar_jax.shapes import Hidden, LanguageIds, Lengths, PooledLayers, RowLanguages, TokenIds
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.streams import ahead, progress
 from lsar_jax.tokenization import Specials, Tokenizer, check_sentences
-from lsar_jax.transforms.base import Step, Transform, affine
+from lsar_jax.transforms.base import AUTO, Transform
+from lsar_jax.transforms.step import affine
 
 __all__ = ["EncodeReport", "Encoder", "SentenceEncoder"]
 
@@ -156,10 +158,10 @@ class SentenceEncoder:
         self.family = family
         self.transform = transform
         self._specials = tokenizer.specials
-        self._steps = jax.device_put(transform.steps if transform else (), replicated(mesh))
+        self._transform = jax.device_put(transform, replicated(mesh))
         self._forward = jax.jit(
             _forward,
-            static_argnames=("pooling", "specials", "layers", "normalize"),
+            static_argnames=("pooling", "specials", "layers", "normalize", "auto"),
             out_shardings=split(mesh, axis=1),
         )
 
@@ -194,7 +196,7 @@ class SentenceEncoder:
             than ``max_length`` is cut, counted and logged as a warning.
           layers: loaded layers to return together, from one forward pass.
           language: for a transform, tokenizer or model that depends on it, a code or one a
-            sentence.
+            sentence; ``"auto"`` lets the transform's identifier find it.
           prompt: put before each sentence, as ``"query: "`` for multilingual-e5; by default the
             checkpoint's own, which is mostly empty. ``prompts`` has those with a name.
           normalize: whether to divide each vector by its length (after the transform).
@@ -224,10 +226,7 @@ class SentenceEncoder:
             show_progress=show_progress,
             output=output,
         )
-        if report.truncated:
-            _log.warning(
-                "%d of %d sentences were cut to %d tokens", report.truncated, report.sentences, report.max_length
-            )
+        _log_truncated(report)
         return result
 
     def encode_with_report(
@@ -247,44 +246,76 @@ class SentenceEncoder:
 
         Nothing is logged; ``report.truncated`` says how many sentences were cut.
         """
-        started = time.perf_counter()
-        one = isinstance(sentences, str)
-        if isinstance(sentences, bytes) or not isinstance(sentences, Iterable):
-            raise ValueError(f"sentences are a str or several, not a {type(sentences).__name__}")
         if output not in ("numpy", "jax"):
             raise ValueError(f"output {output!r} is not one of numpy, jax")
-        texts: Iterable[str] = [sentences] if isinstance(sentences, str) else sentences
-        if isinstance(texts, np.ndarray):
-            texts = texts.ravel()
-        total = len(texts) if isinstance(texts, Sequence | np.ndarray) else None
-        wanted = self._check_layers(layers)
-        limit = self._check_length(max_length)
-        prompt = self._check_prompt(prompt, limit)
-        sizes = self._batch_sizes(token_budget)
 
-        counts, tables = _Counts(), list[tuple[np.ndarray, ...]]()
-        chunks = self._chunks(texts, total, language, prompt)
-        waiting = self._slots(chunks, Buckets(limit, sizes), limit, counts, tables)
-        gather = collector(output, len(wanted), total, self._width(wanted), self.mesh)
-        # Closed at once when something fails: the tokenizer's thread ends with it.
-        with closing(waiting) as slots, progress(show_progress, total) as advance:
-            for slot in slots:
-                gather.add(slot, self._run(slot, tables, wanted, normalize))
-                counts.padded_tokens += slot.rows * slot.width
-                advance(len(slot.sentences))
-        result = gather.result(counts.sentences)
+        def gather(wanted: tuple[int, ...], total: int | None) -> Collector:
+            return collector(output, len(wanted), total, self._width(wanted), self.mesh)
+
+        result, report = self._encode_into(
+            gather,
+            sentences,
+            layers=layers,
+            language=language,
+            prompt=prompt,
+            normalize=normalize,
+            max_length=max_length,
+            token_budget=token_budget,
+            show_progress=show_progress,
+        )
         if layers is None:
             result = result[0]
-        if one:
-            result = result[..., 0, :]
-        return result, EncodeReport(
-            counts.sentences,
-            counts.tokens,
-            counts.padded_tokens,
-            counts.truncated,
-            limit,
-            seconds=time.perf_counter() - started,
+        return result[..., 0, :] if isinstance(sentences, str) else result, report
+
+    def moments(
+        self,
+        sentences: Iterable[str],
+        *,
+        layers: Iterable[int] | None = None,
+        second_moment: bool = False,
+        language: str | Iterable[str] | None = None,
+        prompt: str | None = None,
+        max_length: int | None = None,
+        token_budget: int | None = None,
+        show_progress: bool = False,
+    ) -> Moments | list[Moments]:
+        """Returns the moments of what ``encode`` would return, of which no more than a batch is held.
+
+        Each device sums the rows that it encoded; what comes to the host is one sum a device,
+        every half million sentences and at the end.
+
+        Args:
+          sentences: one language's, from a list, an iterator or a generator.
+          layers: loaded layers to return a list of moments for, from one forward pass.
+          second_moment: whether to keep the scatter, which LIR, whitening, LEACE and identifiers need.
+          language: as for ``encode``.
+          prompt: as for ``encode``.
+          max_length: as for ``encode``.
+          token_budget: as for ``encode``.
+          show_progress: as for ``encode``.
+
+        Raises:
+          ValueError: as ``encode``, or no sentences.
+        """
+        if isinstance(sentences, str):
+            raise ValueError("sentences is one str; moments are those of several")
+
+        def gather(wanted: tuple[int, ...], total: int | None) -> Collector:
+            return MomentsResult(len(wanted), self._width(wanted), self.mesh, second_moment)
+
+        result, report = self._encode_into(
+            gather,
+            sentences,
+            layers=layers,
+            language=language,
+            prompt=prompt,
+            normalize=False,
+            max_length=max_length,
+            token_budget=token_budget,
+            show_progress=show_progress,
         )
+        _log_truncated(report)
+        return result[0] if layers is None else result
 
     def warm_up(
         self,
@@ -293,20 +324,23 @@ class SentenceEncoder:
         normalize: bool = False,
         max_length: int | None = None,
         token_budget: int | None = None,
+        auto: bool = False,
     ) -> int:
         """Compiles every program of the encoder that ``encode`` with these arguments may need.
 
         What puts results in order with ``output="jax"`` is compiled by the first calls.
+        ``auto`` is for ``language="auto"``, whose programs are others.
 
         Returns:
           The number of programs: at most two a width.
         """
         wanted, limit = self._check_layers(layers), self._check_length(max_length)
         shapes = self._batch_sizes(token_budget).shapes(limit)
-        idle = tuple(np.zeros((), np.int32) for _ in range(len(self._steps) + (self.languages is not None)))
+        tables = (0 if self.transform is None else len(self.transform.steps)) + (self.languages is not None)
+        idle = tuple(np.zeros((), np.int32) for _ in range(tables))
 
         def compile(shape: tuple[int, int]) -> None:
-            self._run(Slot(np.zeros(0, np.int64), [], *shape), [idle], wanted, normalize).block_until_ready()
+            self._run(Slot(np.zeros(0, np.int64), [], *shape), [idle], wanted, normalize, auto).block_until_ready()
 
         # XLA compiles outside Python's lock. The programs have no collectives, which threads
         # could launch in a different order on each device.
@@ -358,6 +392,52 @@ class SentenceEncoder:
         from lsar_jax.encoders.export import export
 
         export(self, Path(folder))
+
+    def _encode_into(
+        self,
+        make: Callable[[tuple[int, ...], int | None], Collector],
+        sentences: str | Iterable[str],
+        *,
+        layers: Iterable[int] | None,
+        language: str | Iterable[str] | None,
+        prompt: str | None,
+        normalize: bool,
+        max_length: int | None,
+        token_budget: int | None,
+        show_progress: bool,
+    ) -> tuple[Any, EncodeReport]:
+        """Returns what the collector, made from the layers and the total, has of all sentences."""
+        started = time.perf_counter()
+        if isinstance(sentences, bytes) or not isinstance(sentences, Iterable):
+            raise ValueError(f"sentences are a str or several, not a {type(sentences).__name__}")
+        texts: Iterable[str] = [sentences] if isinstance(sentences, str) else sentences
+        if isinstance(texts, np.ndarray):
+            texts = texts.ravel()
+        total = len(texts) if isinstance(texts, Sequence | np.ndarray) else None
+        wanted = self._check_layers(layers)
+        limit = self._check_length(max_length)
+        prompt = self._check_prompt(prompt, limit)
+        sizes = self._batch_sizes(token_budget)
+
+        counts, tables = _Counts(), list[tuple[np.ndarray, ...]]()
+        chunks = self._chunks(texts, total, language, prompt)
+        waiting = self._slots(chunks, Buckets(limit, sizes), limit, counts, tables)
+        gather = make(wanted, total)
+        auto = isinstance(language, str) and language == AUTO
+        # Closed at once when something fails: the tokenizer's thread ends with it.
+        with closing(waiting) as slots, progress(show_progress, total) as advance:
+            for slot in slots:
+                gather.add(slot, self._run(slot, tables, wanted, normalize, auto))
+                counts.padded_tokens += slot.rows * slot.width
+                advance(len(slot.sentences))
+        return gather.result(counts.sentences), EncodeReport(
+            counts.sentences,
+            counts.tokens,
+            counts.padded_tokens,
+            counts.truncated,
+            limit,
+            seconds=time.perf_counter() - started,
+        )
 
     def _check_layers(self, layers: Iterable[int] | None) -> tuple[int, ...]:
         if layers is None:
@@ -417,6 +497,14 @@ class SentenceEncoder:
         own = rows[language] if isinstance(language, str) else [rows[code] for code in language]
         return np.array(own, np.int32), *ids
 
+    def _auto_ids(self) -> tuple[np.ndarray, ...]:
+        """Returns what stands for the rows that the device finds; says what hinders it."""
+        if self.transform is None or self.languages is not None:
+            raise ValueError(f"language is 'auto', which is for transforms; name the languages for {self.spec.id}")
+        if self.transform.languages is not None:
+            self.transform.check_identifier()
+        return tuple(np.zeros((), np.int32) for _ in self.transform.steps)
+
     def _chunks(
         self, texts: Iterable[str], total: int | None, language: str | Iterable[str] | None, prompt: str
     ) -> Iterator[_Chunk]:
@@ -424,6 +512,8 @@ class SentenceEncoder:
         used = self.transform is not None or self.languages is not None or self.tokenizer.uses_language
         if language is not None and not used:
             raise ValueError("language is given, but no transform, tokenizer or embedding of this encoder uses it")
+        if isinstance(language, str) and language == AUTO:
+            return self._read_chunks(iter(texts), None, None, self._auto_ids(), prompt)
         if language is None or isinstance(language, str):
             return self._read_chunks(iter(texts), None, language, self._language_ids(language), prompt)
         if isinstance(language, Sequence | np.ndarray) and total is not None and len(language) != total:
@@ -476,13 +566,24 @@ class SentenceEncoder:
         yield from buckets.flush()
 
     def _run(
-        self, slot: Slot, tables: Sequence[tuple[np.ndarray, ...]], layers: tuple[int, ...], normalize: bool
+        self,
+        slot: Slot,
+        tables: Sequence[tuple[np.ndarray, ...]],
+        layers: tuple[int, ...],
+        normalize: bool,
+        auto: bool,
     ) -> jax.Array:
         batch = token_batch(slot.ids, slot.rows, slot.width, self.tokenizer.pad_id)
         languages = tuple(_rows(slot, tables, which) for which in range(len(tables[0])))
         placed = jax.device_put((*batch, languages), split(self.mesh))
-        static = {"pooling": self.pooling, "specials": self._specials, "layers": layers, "normalize": normalize}
-        return self._forward(self.model, self.head, self._steps, *placed, **static)
+        static = {
+            "pooling": self.pooling,
+            "specials": self._specials,
+            "layers": layers,
+            "normalize": normalize,
+            "auto": auto,
+        }
+        return self._forward(self.model, self.head, self._transform, *placed, **static)
 
     def _batch_sizes(self, token_budget: int | None = None) -> BatchSizes:
         devices = self.mesh.devices
@@ -498,7 +599,7 @@ class SentenceEncoder:
 def _forward(
     model: Encoder,
     head: Head | None,
-    steps: tuple[Step, ...],
+    transform: Transform | None,
     ids: TokenIds,
     lengths: Lengths,
     language_ids: tuple[jax.Array, ...],
@@ -507,7 +608,9 @@ def _forward(
     specials: Specials,
     layers: tuple[int, ...],
     normalize: bool,
+    auto: bool,
 ) -> PooledLayers:
+    steps = () if transform is None else transform.steps
     pooled: dict[int, jax.Array] = {}
     # The model's own table comes first, if it has one.
     own = language_ids[: len(language_ids) - len(steps)]
@@ -522,9 +625,18 @@ def _forward(
     result = jnp.stack([pooled[layer] for layer in layers])
     if head is not None:
         result = head(result)
-    for step, which in zip(steps, language_ids[len(own) :], strict=True):
+    rows: tuple[LanguageIds, ...] = language_ids[len(own) :]
+    if auto and transform is not None and transform.languages is not None:
+        # With a transform all layers are the one that it was fitted on.
+        rows = transform.auto_ids(result[0])
+    for step, which in zip(steps, rows, strict=True):
         result = jax.vmap(affine, in_axes=(None, 0, None))(step, result, which)
     return unit(result) if normalize else result
+
+
+def _log_truncated(report: EncodeReport) -> None:
+    if report.truncated:
+        _log.warning("%d of %d sentences were cut to %d tokens", report.truncated, report.sentences, report.max_length)
 
 
 def _rows(slot: Slot, tables: Sequence[tuple[np.ndarray, ...]], which: int) -> np.ndarray:

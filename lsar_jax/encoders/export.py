@@ -74,6 +74,11 @@ def _transform(encoder: SentenceEncoder) -> Iterator[tuple[np.ndarray, np.ndarra
     transform = encoder.transform
     if transform is None:
         return
+    if any(step.clusters is not None for step in transform.steps):
+        raise ValueError(
+            f"the transform {transform.name} takes another map near each cluster, which no layer of "
+            "sentence-transformers does; a shared transform such as LSAR can be written"
+        )
     if transform.languages is not None:
         raise ValueError(
             f"the transform {transform.name} depends on the language, which sentence-transformers cannot tell it; "

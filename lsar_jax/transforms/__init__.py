@@ -1,17 +1,41 @@
 """Transforms that make embeddings language-agnostic; one paper a file."""
 
-from lsar_jax.transforms.base import Fit, Step, Transform
+from lsar_jax.identifier import LanguageIdentifier, fit_identifier
+from lsar_jax.transforms.base import Fit, Transform
+from lsar_jax.transforms.cbie import dominant_directions, fit_cbie, kmeans
 from lsar_jax.transforms.center import fit_center
+from lsar_jax.transforms.leace import erasing_functionals, fit_leace
+from lsar_jax.transforms.linear_map import fit_linear_map, procrustes
 from lsar_jax.transforms.lir import fit_lir, principal_directions
 from lsar_jax.transforms.lsar import fit_lsar, language_subspace
+from lsar_jax.transforms.outliers import fit_outliers, largest_dimensions, zero_dimensions
+from lsar_jax.transforms.shift import fit_shift
+from lsar_jax.transforms.step import Step
+from lsar_jax.transforms.whitening import fit_whitening, whiten_samples, zca
 
 __all__ = [
     "Fit",
+    "LanguageIdentifier",
     "Step",
     "Transform",
+    "dominant_directions",
+    "erasing_functionals",
+    "fit_cbie",
     "fit_center",
+    "fit_identifier",
+    "fit_leace",
+    "fit_linear_map",
     "fit_lir",
     "fit_lsar",
+    "fit_outliers",
+    "fit_shift",
+    "fit_whitening",
+    "kmeans",
     "language_subspace",
+    "largest_dimensions",
     "principal_directions",
+    "procrustes",
+    "whiten_samples",
+    "zca",
+    "zero_dimensions",
 ]

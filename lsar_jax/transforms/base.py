@@ -1,49 +1,35 @@
-"""The one kind of fitted object: an affine map, chosen by nothing or by language.
+"""The one kind of fitted object: an affine map, chosen by nothing, by language, or by cluster.
 
-Every method of the papers moves an embedding by ``y = A (x - shift)``. A ``Step`` keeps the
-parts that its method needs, low rank as low rank: ``A = I - B B^T`` is applied as
-``x - (x B) B^T`` and never built. A ``Transform`` is a list of steps with the name of the
-embeddings that they were fitted on; it can be applied, chained, saved and exported.
+A ``Transform`` is a list of steps (``step.py``) with the name of the embeddings that they were
+fitted on; it can be applied, chained, given further languages, saved and exported.
 """
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from lsar_jax.languages import canonical_keys, check_known
+from lsar_jax.identifier import LanguageIdentifier
+from lsar_jax.languages import check_known
 from lsar_jax.moments import Moments
 from lsar_jax.padding import pad_rows, row_bucket
-from lsar_jax.shapes import AnyArray, Embeddings, LanguageIds
+from lsar_jax.shapes import Embeddings, LanguageIds
 from lsar_jax.spec import EncoderSpec
+from lsar_jax.transforms.step import Step, affine, by_row
 
-__all__ = ["Fit", "Step", "Transform", "affine", "fix_signs"]
+__all__ = ["AUTO", "Fit", "Transform"]
 
-FORMAT = "lsar_jax.transform.v1"
+# What stands for a language that the transform is to find out.
+AUTO = "auto"
 
 _MOST_ROWS = 16384
-
-# Axes of each part after [dim] or [language, dim].
-_TRAILING_AXES = {"shift": 0, "basis": 1}
-
-
-class Step(NamedTuple):
-    """``y = (x - shift) - ((x - shift) B) B^T``; a part may be absent.
-
-    Attributes:
-      shift: ``[dim]``, or ``[language, dim]`` where the language chooses.
-      basis: B with orthonormal columns, ``[dim, rank]`` or ``[language, dim, rank]``.
-    """
-
-    shift: Float[AnyArray, "*language dim"] | None = None
-    basis: Float[AnyArray, "*language dim rank"] | None = None
+# Rows whose own bases are gathered at a time.
+_GATHERED = 1024
 
 
 @dataclass(frozen=True)
@@ -51,9 +37,9 @@ class Fit:
     """How a step was made.
 
     Attributes:
-      method: ``center``, ``lir``, ``lsar``.
+      method: ``center``, ``lir``, ``lsar``, ``whitening``, ...
       dim: the width of the embeddings.
-      languages: codes of the rows of the step's tables, in order; empty for a shared step.
+      languages: codes that choose a row of the step's tables, in order; empty for a shared step.
       fitted_on: languages whose text was used, with the number of sentences of each.
       parameters: arguments of the method.
     """
@@ -82,7 +68,7 @@ class Fit:
         return f"{self.method}({arguments})"
 
 
-@partial(jax.tree_util.register_dataclass, data_fields=["steps"], meta_fields=["fits", "source"])
+@partial(jax.tree_util.register_dataclass, data_fields=["steps", "identifier"], meta_fields=["fits", "source"])
 @dataclass(frozen=True, eq=False)
 class Transform:
     """A fitted transform: ``y = transform(x)`` or ``transform(x, language)``.
@@ -91,11 +77,13 @@ class Transform:
       steps: applied first to last.
       fits: how each step was made.
       source: the encoder whose embeddings it was fitted on, None for bare arrays.
+      identifier: finds the language where it is ``"auto"``, or None.
     """
 
     steps: tuple[Step, ...]
     fits: tuple[Fit, ...]
     source: EncoderSpec | None = None
+    identifier: LanguageIdentifier | None = None
 
     @property
     def dim(self) -> int:
@@ -118,11 +106,12 @@ class Transform:
 
         Args:
           x: embeddings, of any float dtype.
-          language: a code for all rows, or a code for each; not needed by a shared transform.
+          language: a code for all rows, or a code for each; ``"auto"`` lets the identifier find each
+            row's. Not needed by a shared transform.
 
         Raises:
-          ValueError: another width, a language that is missing or unknown, or a number of codes
-            that is not the number of rows.
+          ValueError: another width, a language that is missing or unknown, ``"auto"`` without
+            an identifier, or a number of codes that is not the number of rows.
         """
         if np.ndim(x) != 2 or np.shape(x)[1] != self.dim:
             raise ValueError(f"embeddings have shape {np.shape(x)}, the transform takes [n, {self.dim}]")
@@ -130,11 +119,16 @@ class Transform:
             language = list(language)
             if len(language) != len(x):
                 raise ValueError(f"{len(language)} languages for {len(x)} embeddings")
-        ids = self.language_ids(language)
         # Padded to few sizes: languages of unequal size share a program.
-        rows = row_bucket(len(x), _MOST_ROWS)
-        padded = jnp.asarray(pad_rows(x, rows), jnp.float32)
-        ids = tuple(np.pad(which, (0, len(padded) - len(x))) if which.ndim else which for which in ids)
+        padded = jnp.asarray(pad_rows(x, row_bucket(len(x), _MOST_ROWS)), jnp.float32)
+        if language == AUTO:
+            ids = self._auto(padded)
+        else:
+            known = self.language_ids(language)
+            ids = tuple(np.pad(which, (0, len(padded) - len(x))) if which.ndim else which for which in known)
+        dense = any(by_row(step, "matrix") and which.ndim for step, which in zip(self.steps, ids, strict=True))
+        if dense and not isinstance(padded, jax.core.Tracer):
+            return self._apply_by_language(np.asarray(x), [np.asarray(which) for which in ids])
         return _apply(self.steps, padded, ids)[: len(x)]
 
     def language_ids(self, language: str | Sequence[str] | None) -> tuple[np.ndarray, ...]:
@@ -151,19 +145,77 @@ class Transform:
         """
         return tuple(_language_ids(fit, language) for fit in self.fits)
 
+    def auto_ids(self, x: Float[Array, "vector dim"]) -> tuple[LanguageIds, ...]:
+        """Returns what ``language_ids`` does, for the languages that the identifier finds; pure.
+
+        Raises:
+          ValueError: there is no identifier.
+        """
+        identifier = self.check_identifier()
+        found = identifier.ids(x)
+        rows = self.language_ids(identifier.languages)
+        return tuple(jnp.asarray(which)[found] if which.ndim else jnp.asarray(which) for which in rows)
+
+    def check_identifier(self) -> LanguageIdentifier:
+        """Returns the identifier; raises ValueError if there is none."""
+        if self.identifier is None:
+            raise ValueError(
+                f"language is 'auto', but {self.name} has no identifier; give it one by "
+                "with_identifier(fit_identifier(moments)), or name the languages"
+            )
+        return self.identifier
+
+    def with_identifier(self, identifier: LanguageIdentifier) -> "Transform":
+        """Returns the transform with ``language="auto"``.
+
+        Args:
+          identifier: by ``fit_identifier``, on the embeddings that this transform takes.
+
+        Raises:
+          ValueError: a shared transform, another width, other embeddings, or an identifier of
+            languages that a step does not know.
+        """
+        if self.languages is None:
+            raise ValueError(f"{self.name} is the same for all languages; it needs no identifier")
+        if identifier.dim != self.dim:
+            raise ValueError(f"the identifier takes width {identifier.dim}, the transform {self.dim}")
+        if self.source and identifier.source and not self.source.same_space(identifier.source):
+            raise ValueError(f"the identifier was fitted on {identifier.source}, the transform on {self.source}")
+        unknown = sorted(set(identifier.languages) - set(self.languages))
+        if unknown:
+            raise ValueError(f"the identifier may find {', '.join(unknown)}, which {self.name} does not know")
+        return replace(self, identifier=identifier)
+
+    def with_languages(self, other: "Transform") -> "Transform":
+        """Returns the transform with the languages of ``other`` besides its own, nothing fitted again.
+
+        ``other`` is the same method with the same arguments, fitted on the new languages, say from
+        their moments. An identifier is left behind, because it does not know them.
+
+        Raises:
+          ValueError: a shared step, which depends on all languages; other methods, arguments or
+            embeddings; or a language that is known already.
+        """
+        from lsar_jax.transforms.union import union
+
+        return union(self, other)
+
     def then(self, other: "Transform") -> "Transform":
         """Returns the transform that applies this one first and ``other`` to its result.
 
         ``other`` may have been fitted on the same embeddings or on what this one makes of them.
 
         Raises:
-          ValueError: another width, or a fit on other embeddings.
+          ValueError: another width, a fit on other embeddings, or an identifier of ``other``,
+            which would not see what it was fitted on.
         """
         if other.dim != self.dim:
             raise ValueError(f"widths differ: {self.dim}, then {other.dim}")
         if self.source and other.source and not other.fits_after(self.source, self.name):
             raise ValueError(f"fitted on different embeddings: {self.source}, then {other.source}")
-        return Transform(self.steps + other.steps, self.fits + other.fits, self.source or other.source)
+        if other.identifier is not None and self.identifier is None:
+            raise ValueError("chain first, then give the chain an identifier: it is asked before the first step")
+        return Transform(self.steps + other.steps, self.fits + other.fits, self.source or other.source, self.identifier)
 
     def fits_after(self, spec: EncoderSpec, applied: str) -> bool:
         """Whether it was fitted on the embeddings ``spec`` names, or on those after ``applied``."""
@@ -177,8 +229,12 @@ class Transform:
           language: one code; not needed by a shared transform.
 
         Raises:
-          ValueError: a language is needed and missing, or unknown.
+          ValueError: a language is needed and missing, or unknown; or the map depends on the
+            nearest cluster, so that it is not affine.
         """
+        clustered = [str(fit) for step, fit in zip(self.steps, self.fits, strict=True) if step.clusters is not None]
+        if clustered:
+            raise ValueError(f"{', '.join(clustered)} takes another map near each cluster; there is no one A and b")
         ids = self.language_ids(language)
         if any(which.ndim for which in ids):
             raise ValueError("as_affine takes one language; the map of each row is another")
@@ -195,21 +251,9 @@ class Transform:
         Raises:
           FileNotFoundError: there is no folder for ``path``.
         """
-        from safetensors.numpy import save_file
+        from lsar_jax.transforms.storage import save
 
-        if not Path(path).parent.is_dir():
-            raise FileNotFoundError(f"there is no folder {Path(path).parent} to save {Path(path).name} in")
-        tensors = {
-            f"{index}.{name}": np.ascontiguousarray(part)  # safetensors writes the buffer as it lies
-            for index, step in enumerate(self.steps)
-            for name, part in step._asdict().items()
-            if part is not None
-        }
-        provenance = {
-            "fits": [asdict(fit) for fit in self.fits],
-            "source": self.source.to_dict() if self.source else None,
-        }
-        save_file(tensors, str(path), {"format": FORMAT, "provenance": json.dumps(provenance)})
+        save(self, Path(path))
 
     @classmethod
     def load(cls, path: str | Path) -> "Transform":
@@ -219,70 +263,59 @@ class Transform:
           FileNotFoundError: there is no such file.
           ValueError: it is not such a file, or its parts do not fit together.
         """
-        tensors, metadata = _open(Path(path))
-        try:
-            provenance = json.loads(metadata["provenance"])
-            fits = tuple(_fit_from_json(fit) for fit in provenance["fits"])
-            source = EncoderSpec(**provenance["source"]) if provenance["source"] else None
-        except (KeyError, TypeError, ValueError) as error:
-            raise ValueError(f"the provenance in {path} is damaged: {error!r}") from error
-        steps = tuple(
-            Step(**{name: tensors.pop(f"{index}.{name}", None) for name in Step._fields}) for index in range(len(fits))
-        )
-        if not fits or tensors:
-            raise ValueError(f"{path} has {len(fits)} steps and these tensors of none: {sorted(tensors)}")
-        for step, fit in zip(steps, fits, strict=True):
-            _check_step(step, fit, path)
-        if len({fit.dim for fit in fits}) > 1:
-            raise ValueError(f"the steps in {path} differ in width: {[fit.dim for fit in fits]}")
-        return cls(steps, fits, source)
+        from lsar_jax.transforms.storage import load
+
+        return load(Path(path))
 
     def __repr__(self) -> str:
         scope = "shared" if self.languages is None else f"{len(self.languages)} languages"
         return f"Transform({self.name}; dim {self.dim}, {scope})"
 
+    def _auto(self, x: Float[Array, "vector dim"]) -> tuple[LanguageIds, ...]:
+        if self.identifier is None and self.languages is None:
+            return self.language_ids(None)
+        return self.auto_ids(x) if self.identifier is None else _auto_ids(self, x)
 
-def affine(step: Step, x: Float[Array, "vector dim"], language: LanguageIds) -> Float[Array, "vector dim"]:
-    """Applies one step; pure, for use under ``jit`` and ``vmap``.
-
-    Args:
-      step: shared or by language.
-      x: embeddings.
-      language: row of the step's tables, one for all vectors or one each; not read by a
-        shared step.
-    """
-    if step.shift is not None:
-        shift = jnp.asarray(step.shift)
-        x = x - (shift[language] if shift.ndim == 2 else shift)
-    if step.basis is None:
-        return x
-    basis = jnp.asarray(step.basis)
-    product = partial(jnp.einsum, precision=jax.lax.Precision.HIGHEST)
-    if basis.ndim == 3 and jnp.ndim(language) == 1:
-        # Coordinates in every language's basis, all but the row's own set to zero: two dense
-        # products, where gathering a basis a row would take [vector, dim, rank].
-        coordinates = product("vd,ldr->vlr", x, basis)
-        own = jnp.arange(basis.shape[0], dtype=language.dtype)[None, :] == language[:, None]
-        coordinates = jnp.where(own[:, :, None], coordinates, jnp.zeros_like(coordinates))
-        return x - product("vlr,ldr->vd", coordinates, basis)
-    basis = basis[language] if basis.ndim == 3 else basis
-    return x - product("vr,dr->vd", product("vd,dr->vr", x, basis), basis)
-
-
-def fix_signs(basis: Float[AnyArray, "dim rank"]) -> Float[Array, "dim rank"]:
-    """Returns the columns with their largest entry positive: one basis on every backend."""
-    largest = jnp.argmax(jnp.abs(basis), axis=0, keepdims=True)
-    basis = jnp.asarray(basis)
-    return basis * jnp.where(jnp.take_along_axis(basis, largest, axis=0) < 0, -1.0, 1.0).astype(basis.dtype)
+    def _apply_by_language(
+        self, x: Float[np.ndarray, "vector dim"], ids: list[np.ndarray]
+    ) -> Float[Array, "vector dim"]:
+        """Applies dense tables to the rows of one language after another: one matrix a row is too much."""
+        rows = np.stack([np.broadcast_to(which[: len(x)] if which.ndim else which, len(x)) for which in ids])
+        choices, chosen = np.unique(rows, axis=1, return_inverse=True)
+        result = np.empty(x.shape, np.float32)
+        for number, choice in enumerate(choices.T):
+            own = np.flatnonzero(chosen.ravel() == number)
+            padded = jnp.asarray(pad_rows(x[own], row_bucket(len(own), _MOST_ROWS)), jnp.float32)
+            result[own] = np.asarray(_apply(self.steps, padded, tuple(choice)))[: len(own)]
+        return jnp.asarray(result)
 
 
 @jax.jit
 def _apply(
     steps: tuple[Step, ...], x: Float[Array, "vector dim"], ids: tuple[LanguageIds, ...]
 ) -> Float[Array, "vector dim"]:
-    for step, which in zip(steps, ids, strict=True):
-        x = affine(step, x, which)
-    return x
+    def run(x: Float[Array, "part dim"], ids: tuple[LanguageIds, ...]) -> Float[Array, "part dim"]:
+        for step, which in zip(steps, ids, strict=True):
+            x = affine(step, x, which)
+        return x
+
+    gathers = any(step.clusters is not None for step in steps) or any(jnp.ndim(which) for which in ids)
+    if not gathers or len(x) <= _GATHERED:
+        return run(x, ids)
+    # A basis for each row is gathered: some rows at a time.
+    several = [index for index, which in enumerate(ids) if jnp.ndim(which)]
+
+    def part(rows: tuple[Array, list[Array]]) -> Array:
+        own = list(ids)
+        for index, which in zip(several, rows[1], strict=True):
+            own[index] = which
+        return run(rows[0], tuple(own))
+
+    parts = [jnp.reshape(ids[index], (-1, _GATHERED)) for index in several]
+    return jax.lax.map(part, (x.reshape(-1, _GATHERED, x.shape[1]), parts)).reshape(x.shape)
+
+
+_auto_ids = jax.jit(Transform.auto_ids)
 
 
 def _language_ids(fit: Fit, language: str | Sequence[str] | None) -> np.ndarray:
@@ -294,49 +327,3 @@ def _language_ids(fit: Fit, language: str | Sequence[str] | None) -> np.ndarray:
     codes = [language] if isinstance(language, str) else list(language)
     rows = {code: row[check_known(code, fit.languages, str(fit))] for code in set(codes)}
     return np.array(rows[language] if isinstance(language, str) else [rows[code] for code in codes], np.int32)
-
-
-def _open(path: Path) -> tuple[dict[str, Array], dict[str, str]]:
-    from safetensors import SafetensorError, safe_open
-
-    if not path.is_file():
-        raise FileNotFoundError(f"there is no transform at {path}")
-    try:
-        with safe_open(path, framework="numpy") as file:
-            metadata = file.metadata() or {}
-            tensors = {name: jnp.asarray(file.get_tensor(name)) for name in file.keys()}  # noqa: SIM118 - not a dict
-    except SafetensorError as error:
-        raise ValueError(f"{path} is not a safetensors file: {error}") from error
-    if metadata.get("format") != FORMAT:
-        raise ValueError(f"{path} has format {metadata.get('format')!r}, expected {FORMAT!r}")
-    return tensors, metadata
-
-
-def _fit_from_json(fit: dict[str, Any]) -> Fit:
-    return Fit(
-        method=str(fit["method"]),
-        dim=int(fit["dim"]),
-        languages=_codes(fit["languages"]),
-        fitted_on=tuple((code, count) for code, count in fit["fitted_on"]),
-        parameters=tuple((name, value) for name, value in fit["parameters"]),
-    )
-
-
-def _codes(languages: Any) -> tuple[str, ...]:
-    if not isinstance(languages, list) or list(canonical_keys(dict.fromkeys(languages))) != languages:
-        raise ValueError(f"languages {languages!r} are not sorted codes, each once")
-    return tuple(languages)
-
-
-def _check_step(step: Step, fit: Fit, path: str | Path) -> None:
-    wanted = (len(fit.languages), fit.dim) if fit.languages else (fit.dim,)
-    parts = {name: part for name, part in step._asdict().items() if part is not None}
-    for name, part in parts.items():
-        trailing = _TRAILING_AXES[name]
-        if part.shape[: len(wanted)] != wanted or part.ndim != len(wanted) + trailing:
-            expected = [*wanted, *["rank"] * trailing]
-            raise ValueError(f"{fit} in {path}: {name} has shape {list(part.shape)}, expected {expected}")
-        if not jnp.isfinite(part).all():
-            raise ValueError(f"{fit} in {path}: {name} holds NaN or infinity")
-    if not parts:
-        raise ValueError(f"{fit} in {path} has no arrays")

@@ -11,7 +11,8 @@ import jax.numpy as jnp
 from lsar_jax.moments import Moments, moments_by_language, stack_means
 from lsar_jax.shapes import Embeddings
 from lsar_jax.spec import EncoderSpec
-from lsar_jax.transforms.base import Fit, Step, Transform
+from lsar_jax.transforms.base import Fit, Transform
+from lsar_jax.transforms.step import Step
 
 __all__ = ["fit_center"]
 

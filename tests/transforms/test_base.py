@@ -5,16 +5,40 @@ import numpy as np
 import pytest
 
 import lsar_jax as lj
-from lsar_jax.transforms import Transform, fit_center, fit_lir, fit_lsar
-from lsar_jax.transforms.base import Step, affine
+from lsar_jax.transforms import (
+    Transform,
+    fit_cbie,
+    fit_center,
+    fit_leace,
+    fit_linear_map,
+    fit_lir,
+    fit_lsar,
+    fit_outliers,
+    fit_shift,
+    fit_whitening,
+)
+from lsar_jax.transforms.step import Step, affine
 from tests.compilations import count_compilations
+
+
+def pairs(x):
+    return {code: (part[:30], x["en"][:30]) for code, part in x.items() if code != "en"}
+
 
 FITS = {
     "center": fit_center,
     "lir": lambda x, **kwargs: fit_lir(x, 3, **kwargs),
     "lsar": fit_lsar,
+    "outliers": lambda x, **kwargs: fit_outliers(x, largest=2, **kwargs),
+    "whitening": fit_whitening,
+    "whitening per language": lambda x, **kwargs: fit_whitening(x, per_language=True, **kwargs),
+    "cbie": lambda x, **kwargs: fit_cbie(x, 3, 4, **kwargs),
+    "leace": fit_leace,
+    "shift": lambda x, **kwargs: fit_shift(pairs(x), **kwargs),
+    "linear map": lambda x, **kwargs: fit_linear_map(pairs(x), center=True, **kwargs),
     "chain": lambda x, **kwargs: fit_center(x, **kwargs).then(fit_lsar(x, 2, **kwargs)).then(fit_lir(x, 1, **kwargs)),
 }
+CLUSTERED = ("cbie",)
 SHARED = np.zeros((), np.int32)
 SPEC = lj.EncoderSpec("bundled", "sha256:0", 8, "mean", "float32")
 
@@ -34,6 +58,12 @@ def test_mixed_batch_equals_a_call_for_each_language(transform, x, rng):
 
 
 def test_as_affine_is_the_same_map(transform, x):
+    if transform.fits[0].method in CLUSTERED:
+        with pytest.raises(
+            ValueError, match=r"cbie\(.*\) takes another map near each cluster; there is no one A and b"
+        ):
+            transform.as_affine("de")
+        return
     for code, part in x.items():
         matrix, offset = transform.as_affine(code)
         assert matrix.dtype == offset.dtype == np.float64
@@ -166,9 +196,9 @@ def rewrite(path, change):
 
     from safetensors.numpy import save_file
 
-    from lsar_jax.transforms.base import _open
+    from lsar_jax.transforms.storage import FORMAT, open_tensors
 
-    arrays, metadata = _open(path)
+    arrays, metadata = open_tensors(path, FORMAT, "transform")
     tensors = {name: np.array(array) for name, array in arrays.items()}
     provenance = json.loads(metadata["provenance"])
     change(tensors, provenance, metadata)
@@ -211,3 +241,55 @@ def test_a_file_that_is_no_transform(tmp_path):
 def test_a_step_without_parts_is_the_identity(x):
     rows = jax.numpy.asarray(x["de"])
     np.testing.assert_array_equal(affine(Step(), rows, SHARED), rows)
+
+
+def test_language_steps_take_further_languages(transform, x):
+    few = {code: part for code, part in x.items() if code not in ("fr", "th")}
+    new = {code: x[code] for code in ("th", "en", "fr")}
+    fit = next(fit for fit in FITS.values() if fit(x).name == transform.name)
+    first = fit(few, source=SPEC)
+    if not all(made.languages for made in transform.fits):
+        with pytest.raises(ValueError, match=r"is one map, fitted on all its languages; fit it again with .*th"):
+            first.with_languages(fit(new | {"de": x["de"], "zh": x["zh"]}))
+        return
+    if transform.fits[0].method not in ("shift", "linear_map"):  # which leave English as it is
+        with pytest.raises(ValueError, match=r"knows ja already"):
+            first.with_languages(fit(new | {"ja": x["ja"][:25]}))
+        del new["en"]
+    grown = first.with_languages(fit(new))
+    assert [made.languages for made in grown.fits] == [made.languages for made in transform.fits]
+    assert grown.fits[0].fitted_on == transform.fits[0].fitted_on
+    for code, part in x.items():
+        np.testing.assert_allclose(grown(part, code), transform(part, code), atol=1e-5)
+
+
+def test_what_cannot_take_languages(x):
+    half = {"de": x["de"], "en": x["en"]}
+    center = fit_center(half, source=SPEC)
+    with pytest.raises(ValueError, match=r"the methods differ: center\(\) and lir\(components=1\)"):
+        center.with_languages(fit_lir({"fr": x["fr"]}))
+    with pytest.raises(ValueError, match="widths differ: 40 and 8"):
+        center.with_languages(fit_center({"fr": x["fr"][:, :8]}))
+    other = lj.EncoderSpec("bundled", "sha256:1", 8, "mean", "float32")
+    with pytest.raises(ValueError, match="fitted on different embeddings"):
+        center.with_languages(fit_center({"fr": x["fr"]}, source=other))
+    assert center.with_languages(fit_center({"fr": x["fr"]})).source == SPEC
+
+
+def test_large_calls_are_taken_in_parts(x, rng):
+    # More rows than bases are gathered for at a time.
+    for name in ("lir", "cbie", "whitening per language"):
+        transform = FITS[name](x)
+        codes = [list(x)[i] for i in rng.integers(0, 6, 3000)]
+        rows = np.stack([x[code][rng.integers(0, len(x[code]))] for code in codes])
+        mixed = np.asarray(transform(rows, codes))
+        for code in x:
+            own = [index for index, other in enumerate(codes) if other == code]
+            np.testing.assert_allclose(mixed[own], transform(rows[own], code), atol=2e-5)
+
+
+def test_mixed_batches_go_through_jit(transform, x):
+    rows = np.concatenate(list(x.values()))
+    languages = [code for code, part in x.items() for _ in part]
+    applied = jax.jit(lambda t, rows: t(rows, languages))(transform, rows)
+    np.testing.assert_allclose(applied, transform(rows, languages), atol=2e-5)

@@ -1,0 +1,250 @@
+"""How sentence embeddings lie in their space: anisotropy, outlier dimensions, isotropy, neighbours.
+
+Anisotropy is the mean cosine of random pairs, and a dimension's contribution its term of that
+cosine (Timkey and van Schijndel, "All Bark and No Bite", EMNLP 2021; Haemmerl et al., "Exploring
+Anisotropy and Outliers in Multilingual Language Models", Findings of ACL 2023). The papers draw
+10,000 pairs. The expectation over all pairs costs less: cosines are bilinear in unit vectors, so
+means of unit vectors are enough. IsoScore is that of Rudman et al., "IsoScore: Measuring the
+Uniformity of Embedding Space Utilization", Findings of ACL 2022. A zero vector has cosine 0 to all.
+
+Contributions, outliers and the score of a covariance pass under ``jit`` and ``vmap``, say over
+layers; values are checked outside them only, as they are not known inside.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int
+
+from lsar_jax.checks import whole_number
+from lsar_jax.languages import canonical_keys
+from lsar_jax.moments import Moments, moments_by_language, stack_means
+from lsar_jax.padding import row_bucket
+from lsar_jax.retrieval import nearest
+from lsar_jax.shapes import AnyArray, Embeddings
+from lsar_jax.units import mean_and_variance, padded_units
+
+__all__ = [
+    "LanguageAnisotropy",
+    "anisotropy_by_language",
+    "expected_anisotropy",
+    "expected_contributions",
+    "isoscore",
+    "isoscore_from_covariance",
+    "mean_distance_by_rank",
+    "outlier_dimensions",
+    "pair_contributions",
+    "random_pairs",
+]
+
+
+class LanguageAnisotropy(NamedTuple):
+    """The mean cosine of two sentences, by where they are taken from.
+
+    Attributes:
+      within: two sentences of one language; mean over languages.
+      across: sentences of two languages; mean over pairs of languages.
+      overall: two sentences of all languages pooled.
+    """
+
+    within: float
+    across: float
+    overall: float
+
+
+def random_pairs(
+    n: int, m: int, count: int = 10_000, seed: int = 0, distinct: bool = True
+) -> Int[np.ndarray, "pair 2"]:
+    """Returns pairs (i, j) of ``i < n`` and ``j < m``, uniform and with replacement, int32.
+
+    Args:
+      n: number of first vectors.
+      m: number of second vectors.
+      count: number of pairs.
+      seed: of the random numbers; the papers' code sets none.
+      distinct: whether ``i != j``, for pairs within one set.
+
+    Raises:
+      ValueError: a number out of range, or no pair to draw.
+    """
+    n, m, count = (whole_number(*given, 1, 2**31 - 1, "int32") for given in (("n", n), ("m", m), ("count", count)))
+    same = min(n, m) if distinct else 0
+    if n * m == same:
+        raise ValueError("n and m are 1; two different indices need at least two vectors")
+    numbers = np.random.default_rng(seed).integers(n * m - same, size=count)
+    if distinct:
+        # Row by row the n m pairs hold (i, i) at every m+1st place: m others lie between two.
+        numbers = numbers + 1 + np.minimum(numbers // m, same - 1)
+    return np.stack(np.divmod(numbers, m), axis=1).astype(np.int32)
+
+
+def pair_contributions(
+    x: Embeddings, y: Float[AnyArray, "other dim"], pairs: Int[AnyArray, "pair 2"]
+) -> Float[Array, " dim"]:
+    """Returns each dimension's mean term of the cosines of ``x[i]`` and ``y[j]``, ``[dim]``.
+
+    Args:
+      x: ``[n, dim]``.
+      y: ``[m, dim]``, ``x`` again for pairs within one set.
+      pairs: (i, j), as ``random_pairs`` draws them; the products are held for some at a time.
+
+    Raises:
+      ValueError: bad arrays, widths that differ, no pairs, or an index out of range.
+    """
+    units = padded_units({"x": x, "y": y})
+    if np.ndim(pairs) != 2 or np.shape(pairs)[1] != 2 or len(pairs) == 0:
+        raise ValueError(f"pairs have shape {np.shape(pairs)}; expected [pair, 2] with at least one pair")
+    if not isinstance(pairs, jax.core.Tracer):
+        low, high = np.asarray(pairs).min(axis=0), np.asarray(pairs).max(axis=0)
+        if low.min() < 0 or (high >= (len(x), len(y))).any():
+            raise ValueError(f"pairs reach from {low} to {high}; x has {len(x)} rows and y {len(y)}")
+    chunk = row_bucket(len(pairs), 1024)
+    padded = jnp.pad(jnp.asarray(pairs, jnp.int32), ((0, -len(pairs) % chunk), (0, 0)))
+    return _pair_means(*units, padded.reshape(-1, chunk, 2), len(pairs))
+
+
+def expected_contributions(x: Embeddings, y: Float[AnyArray, "other dim"] | None = None) -> Float[Array, " dim"]:
+    """Returns what ``pair_contributions`` estimates, exactly: over all pairs, ``[dim]``.
+
+    Args:
+      x: ``[n, dim]``.
+      y: ``[m, dim]``, for pairs of both; without it, pairs of two different rows of ``x``.
+
+    Raises:
+      ValueError: bad arrays, too few rows, or widths that differ.
+    """
+    if y is None:
+        mean, variance = mean_and_variance(*padded_units({"x": x}, least=2), len(x))
+        # (s^2 - sum u^2) / (n (n-1)) with s = n mean, without the difference of large numbers.
+        return mean**2 - variance / len(x)
+    units = padded_units({"x": x, "y": y})
+    return mean_and_variance(units[0], len(x))[0] * mean_and_variance(units[1], len(y))[0]
+
+
+def expected_anisotropy(x: Embeddings, y: Float[AnyArray, "other dim"] | None = None) -> float:
+    """Returns the mean cosine of all the pairs of ``expected_contributions``."""
+    return float(np.asarray(expected_contributions(x, y), np.float64).sum())
+
+
+def anisotropy_by_language(x: Mapping[str, Embeddings]) -> LanguageAnisotropy:
+    """Returns the mean cosine within a language, across two, and of all sentences, exactly.
+
+    Args:
+      x: from language to embeddings ``[n, dim]``; two languages at least, of two sentences each.
+
+    Raises:
+      ValueError: too few of them, unknown codes, widths that differ, or bad arrays.
+    """
+    x = canonical_keys(x)
+    units = {code: rows[: len(x[code])] for code, rows in zip(x, padded_units(x, least=2), strict=True)}
+    moments = moments_by_language(units, least=2)
+    means = stack_means(moments)
+    counts = np.array([m.count for m in moments.values()])
+    # What each sentence adds with itself: 1, or 0 for a vector of zeros.
+    selves = np.array([int((rows != 0).any(axis=1).sum()) for rows in units.values()])
+    sums = means * counts[:, None]
+    languages, total = len(means), int(counts.sum())
+    within = ((sums**2).sum(axis=1) - selves) / (counts * (counts - 1))
+    across = ((means.sum(axis=0) ** 2).sum() - (means**2).sum()) / (languages * (languages - 1))
+    overall = ((sums.sum(axis=0) ** 2).sum() - selves.sum()) / (total * (total - 1))
+    return LanguageAnisotropy(float(within.mean()), float(across), float(overall))
+
+
+def outlier_dimensions(mean: Float[AnyArray, "*layer dim"], sigma: float = 3.0) -> Bool[Array, "*layer dim"]:
+    """Returns which entries of a mean embedding are outliers: ``|v_i| > m + sigma s``.
+
+    m and s are the mean and the sample standard deviation of v's entries. As in Haemmerl et al.'s
+    code ``|v_i|`` is compared, not ``|v_i - m|``.
+
+    Args:
+      mean: v, one a layer or one; in the paper the unweighted mean of the languages' means.
+      sigma: 3 or 5 in the paper.
+
+    Raises:
+      ValueError: fewer than two dimensions, or values that are not finite.
+    """
+    if np.ndim(mean) < 1 or np.shape(mean)[-1] < 2:
+        raise ValueError(f"the mean has shape {np.shape(mean)}; expected [..., dim] with dim at least 2")
+    v = jnp.asarray(mean, jnp.float32)
+    if not isinstance(v, jax.core.Tracer) and not bool(jnp.isfinite(v).all()):
+        raise ValueError("the mean holds NaN or infinity")
+    limit = v.mean(axis=-1, keepdims=True) + sigma * v.std(axis=-1, keepdims=True, ddof=1)
+    return jnp.abs(v) > limit
+
+
+def isoscore(x: Embeddings) -> float:
+    """Returns the IsoScore of the rows: 1 where all directions vary alike, 0 where only one does.
+
+    Args:
+      x: ``[n, dim]``, dim at least 2; with fewer rows than dimensions 1 is out of reach.
+
+    Raises:
+      ValueError: a bad array, fewer than two rows, or rows that are all the same.
+    """
+    covariance = Moments.from_embeddings(x, second_moment=True).covariance()
+    total = covariance.trace()
+    # Rows are compared too, as the rounding of their mean may leave equal ones a covariance.
+    if total == 0 or bool((x == x[:1]).all()):
+        raise ValueError(f"all {len(x)} rows are the same in float32; IsoScore needs embeddings that vary")
+    return float(isoscore_from_covariance(covariance / total))
+
+
+def isoscore_from_covariance(covariance: Float[AnyArray, "dim dim"]) -> Float[Array, ""]:
+    """Returns the IsoScore of data with this covariance, of any scale; NaN if it is zero.
+
+    Rudman et al. scale the variances along the n principal axes to norm sqrt(n) and take their
+    distance to the vector of ones, over ``sqrt(2 (n - sqrt n))``, as the defect d; the score is
+    ``((n - d^2 (n - sqrt n))^2 - n) / (n (n - 1))``. The inner bracket is just the sum of the
+    scaled variances: the score is ``(trace(C)^2 / |C|^2 - 1) / (n - 1)``, and neither the trace nor
+    the Frobenius norm needs a PCA.
+
+    Raises:
+      ValueError: not a square matrix of two dimensions or more.
+    """
+    shape = np.shape(covariance)
+    if len(shape) != 2 or shape[0] != shape[1] or shape[0] < 2:
+        raise ValueError(f"the covariance has shape {shape}; expected [dim, dim] with dim at least 2")
+    scaled = jnp.asarray(covariance, jnp.float32)
+    scaled = scaled / jnp.trace(scaled)  # squares of small entries would vanish
+    return (1 / (scaled**2).sum() - 1) / (shape[0] - 1)
+
+
+def mean_distance_by_rank(
+    x: Float[AnyArray, "query dim"], y: Float[AnyArray, "candidate dim"], k: int, without: Sequence[int] = ()
+) -> Float[Array, " k"]:
+    """Returns the mean distance of the queries to their nearest, second nearest, ... k-th candidate.
+
+    The distance is ``2 - 2 cos``, the squared one of unit vectors, as in Haemmerl et al.'s code.
+
+    Args:
+      x: the queries.
+      y: the candidates.
+      k: the last rank, at most the number of candidates.
+      without: dimensions that are set to zero on both sides first.
+
+    Raises:
+      ValueError: as ``retrieval.nearest``, or a dimension that there is not.
+    """
+    units = padded_units({"x": x, "y": y})
+    dropped = np.array([whole_number("without", d, 0, x.shape[1] - 1, "the dimensions") for d in without], np.int32)
+    queries, candidates = (rows.at[:, dropped].set(0) for rows in units)
+    scores, _ = nearest(queries[: len(x)], candidates[: len(y)], k)
+    return (2 - 2 * jnp.minimum(scores, 1.0)).mean(axis=0)
+
+
+@jax.jit
+def _pair_means(
+    x: Float[Array, "n dim"], y: Float[Array, "m dim"], pairs: Int[Array, "chunk pair 2"], count: int | Int[Array, ""]
+) -> Float[Array, " dim"]:
+    places = jnp.arange(pairs[..., 0].size, dtype=jnp.int32).reshape(pairs.shape[:2])
+
+    def step(total: Array, chunk: tuple[Array, Array]) -> tuple[Array, None]:
+        pair, place = chunk
+        products = x[pair[:, 0]] * y[pair[:, 1]]
+        return total + jnp.where((place < count)[:, None], products, 0.0).sum(axis=0), None
+
+    total, _ = jax.lax.scan(step, jnp.zeros(x.shape[1], x.dtype), (pairs, places))
+    return total / jnp.asarray(count, x.dtype)

@@ -1,0 +1,188 @@
+"""CBIE: remove the dominant directions of each cluster of a language's embeddings.
+
+Rajaee and Pilehvar, "A Cluster-based Approach for Improving Isotropy in Contextual Embedding
+Space", ACL 2021; for languages Hämmerl et al., Findings of ACL 2023. A language's embeddings are
+clustered by k-means; from each the mean of its cluster and the projection onto the cluster's top
+principal components are taken,
+
+    y = z - P_c P_c^T z,   z = x - mean_c.
+
+The published code clusters the very sentences that it evaluates and cannot be applied to others. Here a
+new embedding goes to the nearest centroid of its language. Lloyd's steps run until no sentence changes
+its cluster, so that the sentences fitted on are nearest to their own centroid too.
+"""
+
+import zlib
+from collections.abc import Mapping
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int, Key
+
+from lsar_jax.checks import whole_number
+from lsar_jax.languages import canonical_keys
+from lsar_jax.moments import Moments, moments_by_language
+from lsar_jax.padding import pad_rows, row_bucket
+from lsar_jax.shapes import AnyArray, Embeddings
+from lsar_jax.spec import EncoderSpec
+from lsar_jax.transforms.base import Fit, Transform
+from lsar_jax.transforms.step import Step
+
+__all__ = ["dominant_directions", "fit_cbie", "kmeans"]
+
+# Sentences of a cluster, by default, as in the paper.
+_CLUSTER = 300
+_ITERATIONS = 300
+_MOST_ROWS = 1 << 30
+
+_product = partial(jnp.matmul, precision=jax.lax.Precision.HIGHEST)
+
+
+def kmeans(
+    x: Float[AnyArray, "row dim"], count: int | Int[Array, ""], clusters: int, key: Key[Array, ""]
+) -> tuple[Float[Array, "cluster dim"], Int[Array, " row"]]:
+    """Returns the centroids that Lloyd's steps end at, and the cluster of each row.
+
+    Starts at ``clusters`` different rows drawn at random. A cluster that loses all its rows stays
+    where it was. Pure: passes under ``jit`` (``clusters`` static) and ``vmap``.
+
+    Args:
+      x: rows, of which those from ``count`` on are filler.
+      count: of real rows, at least ``clusters``.
+      clusters: k.
+      key: of the random start.
+    """
+    x = jnp.asarray(x)
+    there = jnp.arange(len(x)) < count
+    order = jnp.where(there, jax.random.uniform(key, (len(x),)), 2.0)
+    start = x[jnp.argsort(order)[:clusters]]
+
+    def assign(centroids: Array) -> Array:
+        distance = (centroids**2).sum(axis=1) - 2 * _product(x, centroids.T)
+        return jnp.argmin(distance, axis=1).astype(jnp.int32)
+
+    def step(state: tuple[Array, Array, Array, Array]) -> tuple[Array, Array, Array, Array]:
+        number, centroids, chosen, _ = state
+        member = (chosen[None, :] == jnp.arange(clusters, dtype=jnp.int32)[:, None]) & there
+        sizes = member.sum(axis=1, keepdims=True).astype(x.dtype)
+        means = _product(member.astype(x.dtype), x) / jnp.maximum(sizes, jnp.ones((), x.dtype))
+        centroids = jnp.where(sizes > 0, means, centroids)
+        again = assign(centroids)
+        return number + 1, centroids, again, ((again != chosen) & there).any()
+
+    def goes_on(state: tuple[Array, Array, Array, Array]) -> Array:
+        return state[3] & (state[0] < _ITERATIONS)
+
+    begin = jnp.zeros((), jnp.int32), start, assign(start), jnp.ones((), bool)
+    _, centroids, chosen, _ = jax.lax.while_loop(goes_on, step, begin)
+    return centroids, chosen
+
+
+def dominant_directions(
+    x: Float[AnyArray, "row dim"], there: Bool[AnyArray, " row"], components: int
+) -> Float[Array, "dim components"]:
+    """Returns the top principal directions of centred rows as columns; zeros where there are no more.
+
+    Pure: passes under ``jit`` (``components`` static) and ``vmap``. Decomposes the smaller of the two
+    products of ``x`` with itself.
+
+    Args:
+      x: rows around their mean.
+      there: which rows are real.
+      components: at most ``dim``.
+    """
+    x = jnp.where(there[:, None], x, jnp.zeros((), x.dtype))
+    rows, dim = x.shape
+    # To a largest entry of 1: squares of small numbers vanish in float32.
+    largest = jnp.max(jnp.abs(x))
+    x = x / jnp.where(largest > 0, largest, jnp.ones((), x.dtype))
+    values, vectors = jnp.linalg.eigh(_product(x, x.T) if rows < dim else _product(x.T, x))
+    top = min(components, rows)
+    values, vectors = values[::-1][:top], vectors[:, ::-1][:, :top]
+    real = values > 16 * jnp.finfo(x.dtype).eps * values[0]
+    if rows < dim:
+        vectors = _product(x.T, vectors)
+        norm = jnp.linalg.norm(vectors, axis=0)
+        vectors = vectors / jnp.where(norm > 0, norm, jnp.ones((), x.dtype))
+    return jnp.pad(jnp.where(real, vectors, jnp.zeros((), x.dtype)), ((0, 0), (0, components - top)))
+
+
+def fit_cbie(
+    x: Mapping[str, Embeddings],
+    clusters: int | None = None,
+    components: int = 12,
+    *,
+    seed: int = 0,
+    source: EncoderSpec | None = None,
+) -> Transform:
+    """Fits ``y = z - P_c P_c^T z``, ``z = x - mean_c``, for the clusters c of each language.
+
+    Args:
+      x: from language to raw embeddings ``[n, dim]``; moments do not suffice.
+      clusters: of each language; by default one for 300 sentences, at least one.
+      components: directions removed per cluster; of a cluster with fewer, all.
+      seed: of the random starts; a language's does not depend on the others.
+      source: the encoder's spec, remembered and checked later.
+
+    Returns:
+      A transform that needs the language of each vector and finds its cluster itself.
+
+    Raises:
+      ValueError: moments, bad arrays or codes, fewer sentences than clusters, or components
+        out of range.
+    """
+    if any(isinstance(value, Moments) for value in getattr(x, "values", tuple)()):
+        raise ValueError("CBIE clusters the embeddings themselves; their moments do not suffice")
+    moments = moments_by_language(x, least=1)
+    dim = next(iter(moments.values())).dim
+    components = whole_number("components", components, 1, dim, "the dimensions")
+    seed = whole_number("seed", seed, 0, (1 << 32) - 1, "32 bits")
+    if clusters is not None:
+        fewest, scarcest = min((m.count, code) for code, m in moments.items())
+        clusters = whole_number("clusters", clusters, 1, fewest, f"the sentences of {scarcest}")
+    shifts, bases, owners = [], [], []
+    for index, (code, rows) in enumerate(canonical_keys(x).items()):
+        number = clusters or max(len(rows) // _CLUSTER, 1)
+        key = jax.random.fold_in(jax.random.key(seed), zlib.crc32(code.encode()))
+        # Around the mean, in float64: what all have in common would cost distances their digits.
+        centred = (np.asarray(rows, np.float64) - moments[code].mean).astype(np.float32)
+        centroids, basis = _clusters(centred, number, components, key)
+        shifts.append(centroids + moments[code].mean)
+        bases.append(basis)
+        owners += [index] * number
+    parameters = {"components": components} | ({} if clusters is None else {"clusters": clusters}) | {"seed": seed}
+    step = Step(
+        shift=jnp.asarray(np.concatenate(shifts), jnp.float32),
+        basis=jnp.asarray(np.concatenate(bases)),
+        clusters=jnp.asarray(owners, jnp.int32),
+    )
+    return Transform((step,), (Fit.of("cbie", moments, by_language=True, **parameters),), source)
+
+
+def _clusters(
+    x: Float[np.ndarray, "row dim"], number: int, components: int, key: Key[Array, ""]
+) -> tuple[Float[np.ndarray, "cluster dim"], Float[np.ndarray, "cluster dim components"]]:
+    """Returns centroids and bases of one language."""
+    centroids, chosen = (
+        np.asarray(part) for part in _kmeans(pad_rows(x, row_bucket(len(x), _MOST_ROWS)), len(x), number, key)
+    )
+    members = [np.flatnonzero(chosen[: len(x)] == cluster) for cluster in range(number)]
+    sizes = np.array([row_bucket(len(rows), _MOST_ROWS) for rows in members])
+    bases = np.zeros((number, x.shape[1], components), np.float32)
+    # Clusters of about one size share a program.
+    for size in np.unique(sizes):
+        for cluster in np.flatnonzero(sizes == size):
+            rows = members[cluster]
+            off = (
+                pad_rows(x[rows] - centroids[cluster], int(size))
+                if len(rows)
+                else np.zeros((1, x.shape[1]), np.float32)
+            )
+            bases[cluster] = _directions(off, np.arange(len(off)) < len(rows), components)
+    return centroids, bases
+
+
+_kmeans = partial(jax.jit, static_argnames="clusters")(kmeans)
+_directions = partial(jax.jit, static_argnames="components")(dominant_directions)

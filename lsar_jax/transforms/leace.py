@@ -1,0 +1,104 @@
+"""LEACE: the least change after which no linear classifier can tell the languages.
+
+Belrose et al., "LEACE: Perfect linear concept erasure in closed form", NeurIPS 2023. With S the total
+covariance of the embeddings and U an orthonormal basis of the span of the differences of the
+language means,
+
+    y = x - U (U^T S^-1 U)^-1 U^T S^-1 (x - mean).
+
+That is the paper's ``x - W^+ P W (x - mean)`` with ``W = S^-1/2``: its P projects onto W U. Written so,
+what is taken away lies in the span of the means whatever rounding does to S^-1, so that the means
+of the languages coincide afterwards. The span is LSAR's at full rank; LSAR projects orthogonally.
+"""
+
+from collections.abc import Mapping
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from lsar_jax.moments import Moments, pool_moments
+from lsar_jax.shapes import AnyArray, Embeddings
+from lsar_jax.spec import EncoderSpec
+from lsar_jax.transforms.base import Fit, Transform
+from lsar_jax.transforms.lsar import language_subspace
+from lsar_jax.transforms.step import Step
+
+__all__ = ["erasing_functionals", "fit_leace"]
+
+_product = partial(jnp.matmul, precision=jax.lax.Precision.HIGHEST)
+
+
+def erasing_functionals(
+    covariance: Float[AnyArray, "dim dim"], span: Float[AnyArray, "dim rank"], floor: float | Float[AnyArray, ""]
+) -> Float[Array, "dim rank"]:
+    """Returns B with ``y = x - U B^T (x - mean)``, for U = ``span``.
+
+    Pure: passes under ``jit`` and ``vmap``, say over layers.
+
+    Args:
+      covariance: S, of all embeddings.
+      span: orthonormal columns.
+      floor: share of the largest eigenvalue of S under which one counts as 0 (the
+        pseudo-inverse).
+    """
+    values, vectors = jnp.linalg.eigh(jnp.asarray(covariance))
+    kept = values > floor * values[-1]
+    inverse = jnp.where(kept, 1 / jnp.where(kept, values, 1), 0)
+    solved = _product(vectors * inverse, _product(vectors.T, span))
+    return jnp.linalg.solve(_product(jnp.asarray(span).T, solved), solved.T).T
+
+
+def fit_leace(
+    x: Mapping[str, Embeddings | Moments], *, source: EncoderSpec | None = None, precise: bool = False
+) -> Transform:
+    """Fits least-squares erasure of the language, one map for all languages.
+
+    Args:
+      x: from language to raw embeddings ``[n, dim]``, to moments that kept their second, or
+        ``PooledMoments``; at least two languages, which count by their number of sentences.
+      source: the encoder's spec, remembered and checked later.
+      precise: whether to sum embeddings and decompose in float64; moments come summed.
+
+    Returns:
+      A transform that needs no language: it applies to unlabelled and unseen ones.
+
+    Raises:
+      ValueError: fewer than two languages, bad arrays or codes, moments without a second, or
+        languages whose means do not differ.
+    """
+    pooled = pool_moments(x, least=2, precise=precise)
+    total = pooled.total()
+    centred = pooled.means - total.mean
+    covariance = total.covariance()
+    level = np.trace(covariance) / pooled.dim
+    with jax.enable_x64(precise):
+        dtype = jnp.float64 if precise else jnp.float32
+        most = min(len(pooled) - 1, pooled.dim)
+        span, values = _subspace(jnp.asarray(centred, dtype), most)
+        values = np.asarray(values)
+        rank = int((values > values[0] * max(centred.shape) * np.finfo(values.dtype).eps).sum())
+        if not rank:
+            raise ValueError(f"the means of {', '.join(pooled)} do not differ; there is no language to erase")
+        span = span[:, : min(rank, most)]
+        # Eigenvalues are right to a few eps of the largest.
+        floor = 16 * float(np.finfo(values.dtype).eps)
+        functionals = _functionals(jnp.asarray(covariance / level, dtype), span, floor)
+        if not bool(jnp.isfinite(functionals).all()):
+            raise ValueError(
+                "the covariance of the embeddings is singular where the languages differ; use precise=True"
+            )
+        span, functionals = np.asarray(span, np.float64), np.asarray(functionals, np.float64)
+    # The two conditions that make the means coincide, once more in float64, where they cost nothing: U
+    # spans their differences, and U^T B = I.
+    span, _ = np.linalg.qr(centred.T @ (centred @ span))
+    functionals = functionals @ np.linalg.inv(span.T @ functionals)
+    mean, span, functionals = (jnp.asarray(part, jnp.float32) for part in (total.mean, span, functionals))
+    fit = Fit.of("leace", pooled, by_language=False)
+    return Transform((Step(shift=mean, basis=functionals, dual=span, offset=mean),), (fit,), source)
+
+
+_subspace = partial(jax.jit, static_argnames="rank")(language_subspace)
+_functionals = jax.jit(erasing_functionals)

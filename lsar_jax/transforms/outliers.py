@@ -1,0 +1,99 @@
+"""Zero the outlier dimensions: the few with means so large that they rule every cosine.
+
+Hämmerl et al., "Exploring Anisotropy and Outliers in Multilingual Language Models for
+Cross-Lingual Semantic Sentence Similarity", Findings of ACL 2023. With v the mean over languages
+of their mean embeddings, dimension i is an outlier where
+
+    |v_i| > mean(v) + sigma std(v),
+
+the standard deviation with n - 1. Their second set is the union over languages of the ten
+dimensions with the largest mean of each. They leave English out of both.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float
+
+from lsar_jax.checks import positive_number, whole_number
+from lsar_jax.geometry import outlier_dimensions
+from lsar_jax.moments import Moments, moments_by_language, stack_means
+from lsar_jax.shapes import AnyArray, Embeddings
+from lsar_jax.spec import EncoderSpec
+from lsar_jax.transforms.base import Fit, Transform
+from lsar_jax.transforms.step import Step
+
+__all__ = ["fit_outliers", "largest_dimensions", "zero_dimensions"]
+
+
+def largest_dimensions(means: Float[AnyArray, "language dim"], largest: int) -> Bool[Array, " dim"]:
+    """Returns which dimensions are among the ``largest`` of any language by size of the mean.
+
+    Pure: passes under ``jit`` (``largest`` static) and ``vmap``.
+    """
+    _, chosen = jax.lax.top_k(jnp.abs(jnp.asarray(means)), largest)
+    return jnp.zeros(means.shape[1], bool).at[chosen.ravel()].set(True)
+
+
+def fit_outliers(
+    x: Mapping[str, Embeddings | Moments],
+    sigma: float = 3.0,
+    *,
+    largest: int | None = None,
+    source: EncoderSpec | None = None,
+    precise: bool = False,
+) -> Transform:
+    """Fits ``y = x`` with zeros in the outlier dimensions, the same for all languages.
+
+    Args:
+      x: from language to raw embeddings ``[n, dim]`` or to their moments; each language counts
+        the same. Give the non-English ones to do as the paper did.
+      sigma: standard deviations over the mean at which a dimension is an outlier; the paper has
+        3 and 5.
+      largest: instead of ``sigma``, the number of dimensions that each language names by the
+        size of its mean; the union is zeroed. The paper has 10.
+      source: the encoder's spec, remembered and checked later.
+      precise: whether to sum embeddings in float64; moments come summed.
+
+    Returns:
+      A transform that needs no language. ``steps[0].scale`` is 0 in the outliers and 1 elsewhere;
+      there may be none.
+
+    Raises:
+      ValueError: bad arrays or codes, sigma that is not positive, ``largest`` out of range.
+    """
+    moments = moments_by_language(x, least=1, precise=precise)
+    means = stack_means(moments)
+    parameters: dict[str, int | float]
+    if largest is None:
+        parameters = {"sigma": positive_number("sigma", sigma)}
+        out = outlier_dimensions(np.asarray(means.mean(axis=0), np.float32), parameters["sigma"])
+    else:
+        parameters = {"largest": whole_number("largest", largest, 1, means.shape[1], "the dimensions")}
+        out = _largest(np.asarray(means, np.float32), parameters["largest"])
+    fit = Fit.of("outliers", moments, by_language=False, **parameters)
+    return Transform((Step(scale=jnp.where(out, 0.0, 1.0).astype(jnp.float32)),), (fit,), source)
+
+
+def zero_dimensions(dimensions: Sequence[int], dim: int, *, source: EncoderSpec | None = None) -> Transform:
+    """Returns ``y = x`` with zeros in the given dimensions, to see what one of them does.
+
+    Args:
+      dimensions: indices, 0 to ``dim - 1``.
+      dim: the width of the embeddings.
+      source: the encoder's spec, remembered and checked later.
+
+    Raises:
+      ValueError: an index out of range.
+    """
+    scale = np.ones(whole_number("dim", dim, 1, 1 << 20, "the width of the embeddings"), np.float32)
+    chosen = [whole_number("a dimension", index, 0, dim - 1, "of the embeddings") for index in dimensions]
+    scale[chosen] = 0
+    fit = Fit("zeroed", dim, (), (), (("dimensions", " ".join(map(str, chosen))),))
+    return Transform((Step(scale=jnp.asarray(scale)),), (fit,), source)
+
+
+_largest = partial(jax.jit, static_argnames="largest")(largest_dimensions)

@@ -1,0 +1,81 @@
+"""SHIFT: move each language by the mean difference of its translations.
+
+"SHIFT" (arXiv 2606.18801, 2026): with sentences of a language l aligned to translations in a source language,
+
+    v_l = mean(x_l) - mean(x_source),   y = x - v_l
+
+for l's embeddings; the source language's stay as they are. Where all languages are aligned to
+the same sentences it is Centered but for one constant; with aligned pairs the content of both sides is
+the same, so that v_l holds the language alone.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import jax.numpy as jnp
+import numpy as np
+
+from lsar_jax.languages import canonical_keys, language_code
+from lsar_jax.moments import Moments, moments_by_language
+from lsar_jax.shapes import Embeddings
+from lsar_jax.spec import EncoderSpec
+from lsar_jax.transforms.base import Fit, Transform
+from lsar_jax.transforms.step import Step
+
+__all__ = ["fit_shift"]
+
+
+def fit_shift(
+    pairs: Mapping[str, tuple[Embeddings | Moments, Embeddings | Moments]],
+    target: str = "en",
+    *,
+    source: EncoderSpec | None = None,
+    precise: bool = False,
+) -> Transform:
+    """Fits ``y = x - v_l``.
+
+    Args:
+      pairs: from language to its embeddings and those of their translations into ``target``, row by
+        row, or to the moments of both.
+      target: the language that stays; it is known to the transform too.
+      source: the encoder's spec, remembered and checked later.
+      precise: whether to sum embeddings in float64; moments come summed.
+
+    Returns:
+      A transform that needs the language of each vector.
+
+    Raises:
+      ValueError: no pairs, sides of unequal number or width, bad arrays or codes.
+    """
+    target = language_code(target)
+    sides = canonical_keys(check_pairs(pairs, target))
+    own = moments_by_language({code: side[0] for code, side in sides.items()}, least=1, precise=precise)
+    other = moments_by_language({code: side[1] for code, side in sides.items()}, least=1, precise=precise)
+    shifts = {target: np.zeros(next(iter(own.values())).dim)}
+    for code, moments in own.items():
+        if (moments.count, moments.dim) != (other[code].count, other[code].dim):
+            raise ValueError(
+                f"{code}: {moments.count} embeddings of width {moments.dim}, "
+                f"and {other[code].count} of width {other[code].dim} in {target}"
+            )
+        shifts[code] = moments.mean - other[code].mean
+    codes = tuple(sorted(shifts))
+    fit = replace(Fit.of("shift", own, by_language=True, target=target), languages=codes)
+    step = Step(shift=jnp.asarray(np.stack([shifts[code] for code in codes]), jnp.float32))
+    return Transform((step,), (fit,), source)
+
+
+def check_pairs(pairs: Mapping[str, tuple], target: str) -> Mapping[str, tuple]:
+    """Returns ``pairs`` if it is a mapping from languages other than ``target`` to two sides.
+
+    Raises:
+      ValueError: it is not.
+    """
+    if not isinstance(pairs, Mapping) or not pairs:
+        raise ValueError(f"expected a mapping from language to two aligned sides, not {type(pairs).__name__} of none")
+    for code, sides in pairs.items():
+        if language_code(code) == target:
+            raise ValueError(f"{code!r} is the target itself; give pairs of the other languages")
+        if not isinstance(sides, tuple | list) or len(sides) != 2:
+            raise ValueError(f"{code}: expected (embeddings in {code}, embeddings in {target})")
+    return pairs

@@ -1,0 +1,137 @@
+"""ZCA whitening: every direction gets the same variance, and the axes stay where they were.
+
+    W = D (L + eps)^-1/2 D^T,   y = W (x - mean)
+
+with D L D^T the eigendecomposition of the covariance over features (Bell and Sejnowski 1997;
+Kessy, Lewin and Strimmer 2018), as Hämmerl et al., "Exploring Anisotropy and Outliers in
+Multilingual Language Models for Cross-Lingual Semantic Sentence Similarity", Findings of ACL 2023,
+print it. Their code decomposes the covariance between the sentences instead, which mixes the
+evaluated sentences with each other: ``whiten_samples`` does that, to reproduce their numbers.
+"""
+
+from collections.abc import Mapping
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from lsar_jax.checks import positive_number
+from lsar_jax.moments import Moments, moments_by_language, pool_moments
+from lsar_jax.shapes import AnyArray, Embeddings
+from lsar_jax.spec import EncoderSpec
+from lsar_jax.transforms.base import Fit, Transform
+from lsar_jax.transforms.step import Step
+
+__all__ = ["fit_whitening", "whiten_samples", "zca"]
+
+_product = partial(jnp.matmul, precision=jax.lax.Precision.HIGHEST)
+
+
+def zca(covariance: Float[AnyArray, "dim dim"], eps: float | Float[AnyArray, ""]) -> Float[Array, "dim dim"]:
+    """Returns the symmetric ``(C + eps I)^-1/2`` of a covariance C; eps is absolute.
+
+    Pure: passes under ``jit`` and ``vmap``. Eigenvalues that rounding made negative count as 0.
+    """
+    values, vectors = jnp.linalg.eigh(jnp.asarray(covariance))
+    return _product(vectors / jnp.sqrt(jnp.maximum(values, 0) + eps), vectors.T)
+
+
+def fit_whitening(
+    x: Mapping[str, Embeddings | Moments],
+    eps: float = 1e-3,
+    *,
+    absolute: bool = False,
+    per_language: bool = False,
+    source: EncoderSpec | None = None,
+    precise: bool = False,
+) -> Transform:
+    """Fits ``y = W (x - mean)``, one for all languages or one for each.
+
+    Args:
+      x: from language to raw embeddings ``[n, dim]`` or to moments that kept their second
+        (``PooledMoments`` suffice for a shared whitening).
+      eps: added to the eigenvalues. It bounds how much a direction without variance is amplified,
+        of which there are many with fewer sentences than dimensions.
+      absolute: whether ``eps`` is as the papers have it (1e-5), or a share of the mean
+        eigenvalue, so that the scale of the embeddings does not matter.
+      per_language: whether each language has its own mean and covariance, or all have those of
+        their embeddings together, where languages count by their number of sentences.
+      source: the encoder's spec, remembered and checked later.
+      precise: whether to sum embeddings and decompose in float64; moments come summed.
+
+    Returns:
+      A transform; it needs the language of each vector if ``per_language``.
+
+    Raises:
+      ValueError: bad arrays or codes, moments without a second, eps that is not a positive
+        number, or embeddings that do not vary.
+    """
+    eps = positive_number("eps", eps)
+    moments: Mapping[str, Moments]
+    if per_language:
+        moments = moments_by_language(x, least=1, second_moment=True, precise=precise)
+        groups = dict(moments)
+    else:
+        moments = pool_moments(x, precise=precise)
+        groups = {"all languages together": moments.total()}
+    covariances = []
+    for code, m in groups.items():
+        try:
+            covariances.append(m.covariance())
+        except ValueError as error:
+            raise ValueError(f"{code}: {error}") from error
+    stacked = np.stack(covariances)
+    # To a mean eigenvalue of 1 before the cast: squares of small embeddings vanish in float32.
+    level = np.trace(stacked, axis1=1, axis2=2) / stacked.shape[1]
+    for code, mean in zip(groups, level, strict=True):
+        if not mean > 0:
+            raise ValueError(f"{code}: the embeddings do not vary, there is nothing to whiten")
+    with jax.enable_x64(precise):
+        dtype = jnp.float64 if precise else jnp.float32
+        relative = eps / level if absolute else np.full(len(level), eps)
+        scaled = jnp.asarray(stacked / level[:, None, None], dtype)
+        matrices = np.asarray(_whiten(scaled, jnp.asarray(relative, dtype)), np.float64)
+    matrix = matrices / np.sqrt(level)[:, None, None]
+    mean = np.stack([m.mean for m in groups.values()])
+    if not per_language:
+        matrix, mean = matrix[0], mean[0]
+    fit = Fit.of(
+        "whitening",
+        moments,
+        by_language=per_language,
+        eps=eps,
+        **({"absolute": 1} if absolute else {}),
+        **({"per_language": 1} if per_language else {}),
+    )
+    step = Step(shift=jnp.asarray(mean, jnp.float32), matrix=jnp.asarray(matrix, jnp.float32))
+    return Transform((step,), (fit,), source)
+
+
+def whiten_samples(x: Float[np.ndarray, "sentence dim"], eps: float = 1e-5) -> Float[np.ndarray, "sentence dim"]:
+    """Whitens over sentences, as the published code of Hämmerl et al. 2023 does; float64.
+
+    The eigenvectors are those of the covariance between the sentences, so that a vector depends on
+    all others of ``x``, and sentences of a set with at most ``dim`` of them come out equally far
+    from each other. It cannot be applied to new text; use ``fit_whitening`` for that. With more
+    sentences than dimensions the published code's general eigendecomposition returns vectors of
+    the eigenvalue 0 that are not orthogonal; here they are.
+
+    Args:
+      x: one language's file, ``[n, dim]``, n at least 2.
+      eps: added to the eigenvalues.
+
+    Raises:
+      ValueError: fewer than two rows, or values that are not finite.
+    """
+    eps = positive_number("eps", eps)
+    if np.ndim(x) != 2 or len(x) < 2 or not np.isfinite(x).all():
+        raise ValueError(f"embeddings have shape {np.shape(x)}; expected [n, dim], n at least 2, finite values")
+    centred = np.asarray(x, np.float64)
+    centred = centred - centred.mean(axis=0)
+    values, vectors = np.linalg.eigh(np.cov(centred))
+    return (vectors / np.sqrt(np.maximum(values, 0) + eps)) @ (vectors.T @ centred)
+
+
+_whiten = jax.jit(jax.vmap(zca))

@@ -1,0 +1,266 @@
+"""Measures of the embedding space against float64 numpy, planted structure and hand-worked cases."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from lsar_jax import geometry as geo
+
+
+def unit(x):
+    x = np.asarray(x, np.float64)
+    norm = np.linalg.norm(x, axis=1, keepdims=True)
+    return x / np.where(norm > 0, norm, 1)
+
+
+def all_pairs(x, y=None):
+    """Contributions from every pair, one by one."""
+    u, v = unit(x), unit(x if y is None else y)
+    products = u[:, None] * v[None]
+    kept = np.ones(products.shape[:2], bool) if y is not None else ~np.eye(len(u), dtype=bool)
+    return products[kept].mean(axis=0)
+
+
+def isoscore_by_steps(x):
+    """Rudman et al.'s steps, as the paper lists them, in float64."""
+    x = np.asarray(x, np.float64)
+    centred = x - x.mean(axis=0)
+    axes = np.linalg.svd(centred)[2]
+    variances = np.cov((centred @ axes.T).T).diagonal()
+    n = len(variances)
+    scaled = np.sqrt(n) * variances / np.linalg.norm(variances)
+    defect = np.linalg.norm(scaled - 1) / np.sqrt(2 * (n - np.sqrt(n)))
+    return ((n - defect**2 * (n - np.sqrt(n))) ** 2 - n) / (n * (n - 1))
+
+
+def skewed(rng, n, dim=12, offset=1.0):
+    return (rng.standard_normal((n, dim)) @ rng.standard_normal((dim, dim)) + offset).astype(np.float32)
+
+
+@pytest.mark.parametrize(("n", "m"), [(1, 2), (2, 1), (2, 2), (3, 5), (5, 3)])
+def test_pairs_are_all_the_different_ones_alike(n, m):
+    pairs = geo.random_pairs(n, m, count=20_000)
+    different = {(i, j) for i in range(n) for j in range(m) if i != j}
+    found, counts = np.unique(pairs, axis=0, return_counts=True)
+    assert set(map(tuple, found.tolist())) == different
+    share = 1 / len(different)
+    assert np.abs(counts / 20_000 - share).max() < 5 * np.sqrt(share / 20_000)
+    assert (pairs.dtype, pairs.shape) == (np.int32, (20_000, 2))
+    with_same = np.unique(geo.random_pairs(n, m, count=20_000, distinct=False), axis=0)
+    assert len(with_same) == n * m
+
+
+def test_pairs_follow_the_seed():
+    np.testing.assert_array_equal(geo.random_pairs(50, 60), geo.random_pairs(50, 60, seed=0))
+    assert (geo.random_pairs(50, 60) != geo.random_pairs(50, 60, seed=1)).any()
+    large = geo.random_pairs(2**31 - 1, 2**31 - 1, count=1000)
+    assert large.min() >= 0 < large.max()
+
+
+def test_contributions_by_hand():
+    x = np.array([[3, 4], [0, 2]], np.float32)
+    y = np.array([[5, 0], [4, 3]], np.float32)
+    pairs = np.array([[0, 0], [1, 1]])  # (.6, .8)(1, 0) and (0, 1)(.8, .6)
+    np.testing.assert_allclose(geo.pair_contributions(x, y, pairs), [0.3, 0.3], atol=1e-7)
+    np.testing.assert_allclose(geo.expected_contributions(x), [0, 0.8], atol=1e-7)
+    np.testing.assert_allclose(geo.expected_contributions(x, y), [0.3 * 0.9, 0.9 * 0.3], atol=1e-7)
+    assert geo.expected_anisotropy(x) == pytest.approx(0.8, abs=1e-7)
+
+
+@pytest.mark.parametrize("count", [1, 7, 1024, 2500])
+def test_sampled_contributions_equal_float64(rng, count):
+    x, y = skewed(rng, 30), skewed(rng, 41)
+    pairs = geo.random_pairs(30, 41, count)
+    twin = (unit(x)[pairs[:, 0]] * unit(y)[pairs[:, 1]]).mean(axis=0)
+    for given in (pairs, jnp.asarray(pairs), pairs.astype(np.int64)):
+        np.testing.assert_allclose(geo.pair_contributions(x, y, given), twin, atol=1e-6)
+
+
+@pytest.mark.parametrize("n", [2, 3, 100])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
+def test_expectation_equals_every_pair(rng, n, dtype):
+    x, y = skewed(rng, n).astype(jnp.dtype(dtype)), jnp.asarray(skewed(rng, 17))
+    for given, twin in (((x,), all_pairs(x)), ((x, y), all_pairs(x, y)), ((y, x), all_pairs(y, x))):
+        contributions = geo.expected_contributions(*given)
+        np.testing.assert_allclose(contributions, twin, atol=1e-6)
+        assert contributions.dtype == jnp.float32
+        assert geo.expected_anisotropy(*given) == pytest.approx(twin.sum(), abs=2e-6)
+
+
+def test_samples_agree_with_the_expectation(rng):
+    x = skewed(rng, 2000)
+    cosines = (unit(x)[:1000] * unit(x)[1000:]).sum(axis=1)
+    sampled = float(geo.pair_contributions(x, x, geo.random_pairs(2000, 2000)).sum())
+    assert sampled == pytest.approx(geo.expected_anisotropy(x), abs=4 * cosines.std() / 100)
+    assert sampled != geo.expected_anisotropy(x)
+
+
+def test_many_rows_cost_no_digits(rng):
+    x = np.ones((100_000, 2), np.float32)
+    np.testing.assert_allclose(geo.expected_contributions(x), 0.5, rtol=1.5e-7)
+    isotropic = rng.standard_normal((100_000, 8)).astype(np.float32)
+    mean, n = unit(isotropic).mean(axis=0), len(isotropic)
+    assert geo.expected_anisotropy(isotropic) == pytest.approx((n * mean @ mean - 1) / (n - 1), abs=1e-9)
+
+
+def test_vectors_of_zeros_and_of_extreme_length(rng):
+    x = np.array([[0, 0], [1e-30, 1e-30], [1e30, -1e30]], np.float32)
+    np.testing.assert_allclose(geo.expected_contributions(x), [1 / 6, -1 / 6], atol=1e-7)
+    assert geo.expected_anisotropy(np.zeros((3, 4), np.float32)) == 0
+
+
+def test_a_planted_dimension_makes_the_cosine(rng):
+    x = rng.standard_normal((500, 64)).astype(np.float32)
+    x[:, 9] += 30
+    contributions = np.asarray(geo.expected_contributions(x))
+    assert contributions.argmax() == 9
+    assert contributions[9] > 0.9 > 0.05 > abs(np.delete(contributions, 9)).max()
+    np.testing.assert_array_equal(np.flatnonzero(geo.outlier_dimensions(x.mean(axis=0))), [9])
+
+
+def languages(rng):
+    return {"deu": skewed(rng, 5), "fr": skewed(rng, 9, offset=-1), "zho": skewed(rng, 2, offset=0)}
+
+
+def test_by_language_equals_every_pair(rng):
+    x = languages(rng)
+    x["fr"][3] = 0  # no direction: cosine 0 to all
+    measured = geo.anisotropy_by_language(x)
+    within = np.mean([all_pairs(rows).sum() for rows in x.values()])
+    across = np.mean([all_pairs(x[a], x[b]).sum() for a in x for b in x if a != b])
+    overall = all_pairs(np.concatenate(list(x.values()))).sum()
+    np.testing.assert_allclose(measured, (within, across, overall), atol=1e-6)
+    backwards = {code: jnp.asarray(x[code]) for code in reversed(x)}
+    np.testing.assert_allclose(geo.anisotropy_by_language(backwards), measured, rtol=1e-6)
+
+
+def test_languages_apart_show_within_and_not_across(rng):
+    directions = np.eye(4, 32) * 20
+    x = {
+        code: rng.standard_normal((200, 32)) + way
+        for code, way in zip(("de", "fr", "ru", "zh"), directions, strict=True)
+    }
+    within, across, overall = geo.anisotropy_by_language(x)
+    assert within > 0.9
+    assert abs(across) < 0.05
+    assert overall == pytest.approx(within / 4, abs=0.05)
+
+
+def test_outliers_by_hand():
+    v = np.concatenate([np.zeros(9), [20.0]])  # m = 2, s^2 = (9 * 4 + 18^2) / 9 = 40
+    at_limit = 18 / np.sqrt(40)
+    np.testing.assert_array_equal(np.flatnonzero(geo.outlier_dimensions(v, at_limit - 0.001)), [9])
+    assert not geo.outlier_dimensions(v, at_limit + 0.001).any()
+
+
+def test_outliers_compare_the_absolute_value(rng):
+    v = rng.uniform(-1, 1, 700)
+    v[[3, 50]] = 16, -15
+    np.testing.assert_array_equal(np.flatnonzero(geo.outlier_dimensions(v)), [3, 50])
+    # |v - m| would call the low entries outliers, |v| > m + 3 s does not.
+    shifted = np.full(100, 10.0) + 0.1 * rng.standard_normal(100)
+    shifted[7] = 0
+    limit = shifted.mean() + 3 * shifted.std(ddof=1)
+    assert abs(shifted[7] - shifted.mean()) > 3 * shifted.std(ddof=1)
+    np.testing.assert_array_equal(geo.outlier_dimensions(shifted), np.abs(shifted) > limit)
+    assert not geo.outlier_dimensions(shifted)[7]
+
+
+def test_isoscore_of_known_data(rng):
+    dim = 16
+    gaussian = rng.standard_normal((50_000, dim))
+    assert geo.isoscore(gaussian) > 0.995
+    line = np.outer(rng.standard_normal(300), rng.standard_normal(dim)) + 5
+    assert geo.isoscore(line.astype(np.float32)) == pytest.approx(0, abs=1e-6)
+    # k of n variances equal, the others zero: the share of the other dimensions in use.
+    assert float(geo.isoscore_from_covariance(np.diag([2.0, 2, 2, 0, 0]))) == pytest.approx(2 / 4)
+    assert float(geo.isoscore_from_covariance(np.eye(7, dtype=np.float32) * 1e-25)) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("offset", [0.0, 100.0])
+def test_isoscore_equals_the_paper_s_steps(rng, offset):
+    for n in (5, 40, 3000):
+        x = skewed(rng, n, offset=offset)
+        assert geo.isoscore(x) == pytest.approx(isoscore_by_steps(x), abs=1e-5)
+        assert geo.isoscore(jnp.asarray(x)) == pytest.approx(geo.isoscore(x), abs=1e-6)
+        assert geo.isoscore(x * np.float32(1e-3)) == pytest.approx(geo.isoscore(x), abs=1e-5)
+
+
+@pytest.mark.parametrize("without", [(), (0,), (3, 7)])
+def test_distances_equal_brute_force(rng, without):
+    x, y = skewed(rng, 21), skewed(rng, 30)
+    kept = np.ones(12)
+    kept[list(without)] = 0
+    twin = np.sort(2 - 2 * unit(x * kept) @ unit(y * kept).T, axis=1)[:, :8].mean(axis=0)
+    np.testing.assert_allclose(geo.mean_distance_by_rank(x, jnp.asarray(y), 8, without), twin, atol=1e-6)
+
+
+def test_distance_to_itself_is_not_negative(rng):
+    x = skewed(rng, 100)
+    distance = np.asarray(geo.mean_distance_by_rank(x, x, 2))
+    assert 0 <= distance[0] < 1e-6 < distance[1]
+
+
+def test_jit_and_vmap_over_layers(rng):
+    layers = jnp.asarray(np.stack([skewed(rng, 20) for _ in range(3)]))
+    pairs = jnp.asarray(geo.random_pairs(20, 20, 50))
+    covariances = jnp.stack([jnp.cov(x.T) for x in layers])
+    for function, given in (
+        (geo.expected_contributions, layers),
+        (lambda x: geo.expected_contributions(x, layers[0]), layers),
+        (lambda x: geo.pair_contributions(x, x, pairs), layers),
+        (geo.isoscore_from_covariance, covariances),
+        (geo.outlier_dimensions, layers.mean(axis=1)),
+    ):
+        eager = np.stack([function(x) for x in given])
+        np.testing.assert_allclose(jax.jit(jax.vmap(function))(given), eager, atol=1e-6)
+        np.testing.assert_allclose(jax.jit(function)(given[0]), eager[0], atol=1e-6)
+    traced = jax.jit(geo.pair_contributions)(layers[0], layers[1], pairs)
+    np.testing.assert_allclose(traced, geo.pair_contributions(layers[0], layers[1], pairs), atol=1e-6)
+    np.testing.assert_array_equal(
+        geo.outlier_dimensions(layers.mean(axis=1), 1.0), [geo.outlier_dimensions(x.mean(axis=0), 1.0) for x in layers]
+    )
+
+
+ONES = np.ones((3, 2), np.float32)
+HOLE = np.array([[1, 2], [np.nan, 1], [3, 4]], np.float32)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: geo.random_pairs(1, 1), "two different indices need at least two vectors"),
+        (lambda: geo.random_pairs(0, 1), "n is 0; it must be a whole number from 1"),
+        (lambda: geo.random_pairs(2, 2, 0), "count is 0"),
+        (lambda: geo.pair_contributions(ONES, ONES, np.array([[0, 3]])), r"reach from \[0 3\] .* x has 3 rows and y 3"),
+        (lambda: geo.pair_contributions(ONES, ONES, np.array([[-1, 0]])), "pairs reach from"),
+        (lambda: geo.pair_contributions(ONES, ONES, np.zeros((0, 2), int)), r"pairs have shape \(0, 2\)"),
+        (lambda: geo.pair_contributions(ONES, ONES, np.zeros((2, 3), int)), r"pairs have shape \(2, 3\)"),
+        (lambda: geo.pair_contributions(ONES, np.ones((3, 4)), np.zeros((1, 2), int)), "differ in width: .*'y': 4"),
+        (lambda: geo.expected_contributions(HOLE), "x holds NaN or infinity in 1 of 3 rows, the first is row 1"),
+        (lambda: geo.expected_contributions(ONES, ONES * np.inf), "y holds NaN or infinity in 3 of 3"),
+        (lambda: geo.expected_contributions(ONES[:1]), r"x has shape \(1, 2\); expected \[n, dim\] with n at least 2"),
+        (lambda: geo.expected_contributions(ONES[0]), r"x has shape \(2,\)"),
+        (lambda: geo.expected_contributions([[1.0]]), "x is a numpy or jax array of floats, not a builtins.list"),
+        (lambda: geo.expected_anisotropy(np.ones((2, 2), int)), "not a numpy.ndarray of int64"),
+        (lambda: geo.anisotropy_by_language({"de": ONES}), r"1 languages are given \(de\)"),
+        (lambda: geo.anisotropy_by_language({"deu": ONES, "fr": HOLE}), "fr holds NaN"),
+        (lambda: geo.anisotropy_by_language({"de": ONES, "fr": ONES[:1]}), r"fr has shape \(1, 2\)"),
+        (lambda: geo.anisotropy_by_language({"de": ONES, "fr": ONES[:, :1]}), "differ in width: {'de': 2, 'fr': 1}"),
+        (lambda: geo.anisotropy_by_language({"de": ONES, "klingon": ONES}), "'klingon' is not a language code"),
+        (lambda: geo.outlier_dimensions(np.ones(1)), r"the mean has shape \(1,\)"),
+        (lambda: geo.outlier_dimensions(HOLE), "the mean holds NaN"),
+        (lambda: geo.isoscore(np.full((50, 3), 0.1, np.float32)), "all 50 rows are the same"),
+        (lambda: geo.isoscore(ONES[:1]), "at least 2"),
+        (lambda: geo.isoscore(HOLE), "NaN or infinity"),
+        (lambda: geo.isoscore(np.arange(4.0)[:, None]), r"the covariance has shape \(1, 1\)"),
+        (lambda: geo.isoscore_from_covariance(ONES), r"the covariance has shape \(3, 2\)"),
+        (lambda: geo.mean_distance_by_rank(ONES, ONES, 4), "k is 4; it must be a whole number from 1 to 3"),
+        (lambda: geo.mean_distance_by_rank(ONES, ONES, 1, [2]), "without is 2; it must be .* from 0 to 1"),
+        (lambda: geo.mean_distance_by_rank(HOLE, ONES, 1), "x holds NaN"),
+    ],
+)
+def test_refusals(unchecked, call, message):
+    with pytest.raises(ValueError, match=message):
+        call()

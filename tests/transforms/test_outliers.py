@@ -1,0 +1,83 @@
+"""Outlier dimensions: the published rule, planted dimensions, the union over languages."""
+
+import jax
+import numpy as np
+import pytest
+
+from lsar_jax import Moments
+from lsar_jax.transforms import fit_outliers, largest_dimensions, zero_dimensions
+from tests import reference
+from tests.transforms.test_methods import means
+
+
+def zeroed(transform):
+    return np.flatnonzero(np.asarray(transform.steps[0].scale) == 0).tolist()
+
+
+@pytest.fixture
+def planted(x):
+    """Dimensions 5 and 31 far out in every language, 12 in one."""
+    for rows in x.values():
+        rows[:, 5] -= 400
+        rows[:, 31] += 300
+    x["th"][:, 12] -= 500
+    return x
+
+
+@pytest.mark.parametrize("sigma", [1.0, 2.0, 3.0, 5.0])
+def test_equals_its_twin(planted, sigma):
+    expected = reference.outliers(means(planted), sigma)
+    transform = fit_outliers(planted, sigma)
+    assert zeroed(transform) == np.flatnonzero(expected).tolist()
+    moved = np.asarray(transform(planted["de"]))
+    np.testing.assert_array_equal(moved, np.where(expected, 0, planted["de"]))
+    assert transform.languages is None
+
+
+def test_planted_dimensions_are_found(planted):
+    assert zeroed(fit_outliers(planted, 3.0)) == [5, 31]
+    assert zeroed(fit_outliers(planted, 4.0)) == [5]
+    assert zeroed(fit_outliers({"th": planted["th"]}, 2.0)) == [5, 12, 31]
+    moments = {code: Moments.from_embeddings(rows) for code, rows in planted.items()}
+    assert zeroed(fit_outliers(moments, 3.0)) == [5, 31]
+
+
+def test_the_union_of_the_largest(planted):
+    # Thai names 12 and 5, the others 5 and 31.
+    assert zeroed(fit_outliers(planted, largest=2)) == [5, 12, 31]
+    expected = {index for row in means(planted) for index in np.argsort(-np.abs(row))[:4]}
+    assert zeroed(fit_outliers(planted, largest=4)) == sorted(expected)
+    assert fit_outliers(planted, largest=4).name == "outliers(largest=4)"
+
+
+def test_there_may_be_none(rng):
+    flat = {"de": (rng.standard_normal((50, 8)) + 1).astype(np.float32)}
+    transform = fit_outliers(flat)
+    assert zeroed(transform) == []
+    np.testing.assert_array_equal(transform(flat["de"]), flat["de"])
+
+
+def test_zero_dimensions(x, unchecked):
+    transform = zero_dimensions((7, 0), 40)
+    assert zeroed(transform) == [0, 7]
+    assert transform.name == "zeroed(dimensions=7 0)"
+    assert not np.asarray(transform(x["de"]))[:, [0, 7]].any()
+    for index in (40, -1, 1.0):
+        with pytest.raises(ValueError, match="a dimension is .*; it must be a whole number from 0 to 39"):
+            zero_dimensions((index,), 40)
+
+
+def test_core_under_jit_and_vmap(rng):
+    stacked = rng.standard_normal((3, 4, 20)).astype(np.float32)
+    got = jax.vmap(jax.jit(largest_dimensions, static_argnums=1), in_axes=(0, None))(stacked, 2)
+    for one, chosen in zip(stacked, got, strict=True):
+        np.testing.assert_array_equal(chosen, largest_dimensions(one, 2))
+
+
+def test_refusals(x, unchecked):
+    with pytest.raises(ValueError, match="sigma is 0; it must be a number over 0"):
+        fit_outliers(x, 0)
+    with pytest.raises(ValueError, match="largest is 41; it must be a whole number from 1 to 40"):
+        fit_outliers(x, largest=41)
+    with pytest.raises(ValueError, match="0 languages are given"):
+        fit_outliers({})

@@ -1,0 +1,88 @@
+"""What is fitted from aligned pairs: SHIFT and the linear map."""
+
+import jax
+import numpy as np
+import pytest
+
+from lsar_jax import Moments
+from lsar_jax.transforms import fit_linear_map, fit_shift, procrustes
+from tests import reference
+
+
+@pytest.fixture
+def rotation(rng):
+    return np.linalg.qr(rng.standard_normal((40, 40)))[0]
+
+
+def test_shift_recovers_a_planted_vector(rng):
+    english = rng.standard_normal((50, 12)).astype(np.float32)
+    vectors = {"de": 3 * rng.standard_normal(12), "zh": 3 * rng.standard_normal(12)}
+    pairs = {code: ((english + v).astype(np.float32), english) for code, v in vectors.items()}
+    shift = fit_shift(pairs)
+    assert shift.languages == ("de", "en", "zh")
+    for code, (own, _) in pairs.items():
+        np.testing.assert_allclose(shift(own, code), english, atol=1e-5)
+    np.testing.assert_array_equal(shift(english, "en"), english)
+    moments = {code: tuple(map(Moments.from_embeddings, sides)) for code, sides in pairs.items()}
+    np.testing.assert_array_equal(fit_shift(moments)(english, "zh"), shift(english, "zh"))
+    assert shift.name == "shift(target=en)"
+    assert shift.fits[0].fitted_on == (("de", 50), ("zh", 50))
+
+
+@pytest.mark.parametrize("precise", [False, True])
+def test_linear_map_equals_its_twin(rng, precise):
+    # Not exactly aligned: the best rotation is in question.
+    x = rng.standard_normal((200, 40)).astype(np.float32)
+    y = (x @ rng.standard_normal((40, 40)) + rng.standard_normal((200, 40))).astype(np.float32)
+    linear = fit_linear_map({"de": (x, y)}, precise=precise)
+    np.testing.assert_allclose(linear(x, "de"), x @ reference.procrustes(x, y).T, atol=2e-4)
+    centred = fit_linear_map({"de": (x, y)}, center=True, precise=precise)
+    expected = (x - x.mean(axis=0)) @ reference.procrustes(x - x.mean(axis=0), y - y.mean(axis=0)).T + y.mean(axis=0)
+    np.testing.assert_allclose(centred(x, "de"), expected, atol=5e-4)
+
+
+def test_linear_map_recovers_a_planted_rotation(rng, rotation):
+    x = rng.standard_normal((9000, 40)).astype(np.float32)
+    y = (x @ rotation.T).astype(np.float32)
+    linear = fit_linear_map({"de": (x, y)}, "fr")
+    np.testing.assert_allclose(linear.steps[0].matrix[0], rotation, atol=1e-5)
+    np.testing.assert_allclose(linear(x[:50], "de"), y[:50], atol=1e-4)
+    np.testing.assert_allclose(linear(y[:50], "fr"), y[:50], atol=1e-5)
+
+
+def test_fewer_pairs_than_dimensions(rng, rotation):
+    x = rng.standard_normal((10, 40)).astype(np.float32)
+    linear = fit_linear_map({"de": (x, (x @ rotation.T).astype(np.float32))})
+    matrix = np.asarray(linear.steps[0].matrix[0])
+    np.testing.assert_allclose(matrix @ matrix.T, np.eye(40), atol=1e-5)
+    np.testing.assert_allclose(linear(x, "de"), x @ rotation.T, atol=1e-4)
+
+
+def test_core_under_jit_and_vmap(rng):
+    cross = rng.standard_normal((3, 8, 8)).astype(np.float32)
+    got = jax.vmap(jax.jit(procrustes))(cross)
+    for one, matrix in zip(cross.astype(np.float64), got, strict=True):
+        left, _, right = np.linalg.svd(one)
+        np.testing.assert_allclose(matrix, left @ right, atol=1e-4)
+
+
+@pytest.mark.parametrize("fit", [fit_shift, fit_linear_map])
+def test_refusals(x, unchecked, fit):
+    a, b = x["de"], x["fr"]
+    with pytest.raises(ValueError, match="expected a mapping from language to two aligned sides"):
+        fit({})
+    with pytest.raises(ValueError, match="expected a mapping"):
+        fit([a, b])
+    with pytest.raises(ValueError, match="'eng' is the target itself; give pairs of the other languages"):
+        fit({"eng": (a, b)})
+    with pytest.raises(ValueError, match=r"de: expected \(embeddings in de, embeddings in en\)"):
+        fit({"de": a})
+    with pytest.raises(ValueError, match="de: .*30.*40"):
+        fit({"de": (a, b)})
+    with pytest.raises(ValueError, match="'klingon' is not a language code"):
+        fit({"de": (a, a)}, "klingon")
+    bad = a.copy()
+    bad[1, 1] = np.nan
+    for sides in ((a, bad), (bad, a)):
+        with pytest.raises(ValueError, match="de: the embeddings hold NaN or infinity, first in row 1"):
+            fit({"de": sides})

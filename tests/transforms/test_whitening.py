@@ -1,0 +1,123 @@
+"""ZCA over features against float64 numpy, on planted covariances and real text; the sample-space form."""
+
+import jax
+import numpy as np
+import pytest
+
+from lsar_jax import Moments
+from lsar_jax.moments import pool_moments
+from lsar_jax.transforms import fit_whitening, whiten_samples, zca
+from tests import reference
+
+
+def planted(rng, n=4000, dim=24):
+    """Full rank, eigenvalues from 1 to 100, far from the origin."""
+    axes, _ = np.linalg.qr(rng.standard_normal((dim, dim)))
+    return (rng.standard_normal((n, dim)) * np.geomspace(1, 10, dim)) @ axes.T + 30
+
+
+@pytest.mark.parametrize("precise", [False, True])
+@pytest.mark.parametrize("absolute", [False, True])
+def test_equals_its_twin(x, precise, absolute):
+    together = np.concatenate(list(x.values()))
+    fits = {False: fit_whitening(x, 0.01, absolute=absolute, precise=precise)}
+    fits[True] = fit_whitening(x, 0.01, absolute=absolute, precise=precise, per_language=True)
+    for code, part in x.items():
+        for per_language, whitening in fits.items():
+            expected = reference.whitening(part, part if per_language else together, 0.01, absolute)
+            np.testing.assert_allclose(whitening(part, code), expected, atol=2e-4)
+    assert fits[False].languages is None
+    assert fits[True].languages == tuple(x)
+
+
+def test_planted_full_rank_data_become_white(rng):
+    x = planted(rng)
+    for eps, absolute in ((1e-6, False), (1e-6, True)):
+        whitening = fit_whitening({"de": x[:1500], "en": x[1500:]}, eps, absolute=absolute)
+        moved = np.asarray(whitening(x), np.float64)
+        np.testing.assert_allclose(np.cov(moved, rowvar=False), np.eye(24), atol=1e-3)
+        np.testing.assert_allclose(moved.mean(axis=0), 0, atol=1e-4)
+
+
+def test_the_whitened_covariance_of_real_text(bundled):
+    # D diag(l / (l + eps)) D^T: 40 languages, fewer sentences than dimensions in each.
+    from lsar_jax import corpora
+
+    x = {code: bundled.encode(texts, max_length=64) for code, texts in corpora.udhr("all", ["de", "ru", "sw"]).items()}
+    for per_language in (False, True):
+        groups = {code: [code] for code in x} if per_language else {"de": list(x)}
+        whitening = fit_whitening(x, 1e-3, per_language=per_language)
+        for code, members in groups.items():
+            rows = np.concatenate([x[member] for member in members]).astype(np.float64)
+            values, axes = np.linalg.eigh(np.cov(rows, rowvar=False))
+            expected = (axes * (values / (values + 1e-3 * values.mean()))) @ axes.T
+            moved = np.asarray(whitening(rows.astype(np.float32), code), np.float64)
+            np.testing.assert_allclose(np.cov(moved, rowvar=False), expected, atol=1e-3)
+
+
+def test_fewer_sentences_than_dimensions_and_a_constant_dimension(rng):
+    x = rng.standard_normal((10, 40)).astype(np.float32)
+    x[:, 7] = 3
+    moved = np.asarray(fit_whitening({"de": x})(x))
+    assert np.isfinite(moved).all()
+    np.testing.assert_allclose(moved[:, 7], 0, atol=1e-4)
+    np.testing.assert_allclose(moved, reference.whitening(x, x, 1e-3, False), atol=5e-3)
+
+
+def test_moments_suffice_and_pooled_ones_for_a_shared_whitening(x):
+    moments = {code: Moments.from_embeddings(part, second_moment=True) for code, part in x.items()}
+    expected = fit_whitening(x)
+    for given in (moments, pool_moments(moments)):
+        np.testing.assert_array_equal(fit_whitening(given).steps[0].matrix, expected.steps[0].matrix)
+        assert fit_whitening(given).fits == expected.fits
+    with pytest.raises(ValueError, match="de: the second moment was not kept"):
+        fit_whitening(pool_moments(moments), per_language=True)
+
+
+def test_scale_of_the_embeddings_does_not_matter_to_a_relative_eps(x):
+    for scale in (1e-12, 1e12):
+        scaled = {code: (part * scale).astype(np.float32) for code, part in x.items()}
+        np.testing.assert_allclose(fit_whitening(scaled)(scaled["de"]), fit_whitening(x)(x["de"]), atol=2e-3)
+
+
+def test_core_under_jit_and_vmap(rng):
+    roots = rng.standard_normal((3, 8, 20)).astype(np.float32)
+    covariances = roots @ np.swapaxes(roots, 1, 2)
+    got = jax.vmap(jax.jit(zca), in_axes=(0, None))(covariances, 0.1)
+    for one, matrix in zip(covariances.astype(np.float64), got, strict=True):
+        values, axes = np.linalg.eigh(one)
+        np.testing.assert_allclose(matrix, (axes / np.sqrt(values + 0.1)) @ axes.T, atol=1e-4)
+
+
+def test_refusals(x, unchecked):
+    for eps in (0, -1, np.nan, np.inf, "1", True):
+        with pytest.raises(ValueError, match="eps is .*; it must be a number over 0"):
+            fit_whitening(x, eps)
+    with pytest.raises(ValueError, match="de: one embedding has no covariance; at least 2 are needed"):
+        fit_whitening({"de": x["de"][:1]}, per_language=True)
+    with pytest.raises(ValueError, match="all languages together: one embedding has no covariance"):
+        fit_whitening({"de": x["de"][:1]})
+    with pytest.raises(ValueError, match="the embeddings do not vary"):
+        fit_whitening({"de": np.ones((5, 3), np.float32)})
+    for bad in (np.nan, np.inf):
+        broken = x["de"].copy()
+        broken[3, 2] = bad
+        with pytest.raises(ValueError, match="de: the embeddings hold NaN or infinity, first in row 3"):
+            fit_whitening({"de": broken})
+
+
+def test_sample_space_whitening_is_the_published_code(rng):
+    few, many = rng.standard_normal((12, 20)) + 5, rng.standard_normal((60, 20)) + 5
+    np.testing.assert_allclose(whiten_samples(few), reference.whiten_samples(few), atol=1e-6)
+    # With more sentences than dimensions numpy's general eig, which the code calls, returns vectors of
+    # the eigenvalue 0 that are not orthogonal, and the null space is amplified most of all.
+    expected = reference.whiten_samples(many, eig=np.linalg.eigh)
+    np.testing.assert_allclose(whiten_samples(many), expected, atol=1e-5)
+    assert np.abs(reference.whiten_samples(many) - expected).max() > 1
+    # With fewer sentences than dimensions all sentences come out equally far from each other.
+    wide = rng.standard_normal((12, 200))
+    moved = whiten_samples(wide - wide.mean(axis=1, keepdims=True))
+    unit = moved / np.linalg.norm(moved, axis=1, keepdims=True)
+    np.testing.assert_allclose((unit @ unit.T)[~np.eye(12, dtype=bool)], -1 / 11, atol=1e-4)
+    with pytest.raises(ValueError, match="expected .n, dim., n at least 2, finite values"):
+        whiten_samples(np.zeros((1, 3)))
