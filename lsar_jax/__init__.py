@@ -3,9 +3,10 @@
 text -> tokens -> hidden states -> embeddings -> transform -> scores
 """
 
-from lsar_jax import corpora, languages, mesh, retrieval, transforms
+from lsar_jax import corpora, geometry, languages, mesh, preference, retrieval, transforms
 from lsar_jax.encoders import load_encoder
-from lsar_jax.moments import Moments
+from lsar_jax.moments import Moments, PooledMoments, pool_moments
+from lsar_jax.moments_file import load_moments, merge_moments, save_moments
 from lsar_jax.sentence_encoder import EncodeReport, SentenceEncoder
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms import Transform
@@ -16,12 +17,19 @@ __all__ = [
     "EncodeReport",
     "EncoderSpec",
     "Moments",
+    "PooledMoments",
     "SentenceEncoder",
     "Transform",
     "corpora",
+    "geometry",
     "languages",
     "load_encoder",
+    "load_moments",
+    "merge_moments",
     "mesh",
+    "pool_moments",
+    "preference",
     "retrieval",
+    "save_moments",
     "transforms",
 ]

@@ -1,13 +1,13 @@
 """Where sentences come from: the bundled declaration of human rights, and text files."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from importlib.resources import files
 from pathlib import Path
 
 from lsar_jax.languages import check_known
 
-__all__ = ["UDHR_PARTS", "lines", "udhr"]
+__all__ = ["UDHR_PARTS", "lines", "stream_lines", "udhr"]
 
 UDHR_PARTS = {"all": slice(None), "fit": slice(0, None, 2), "test": slice(1, None, 2)}
 
@@ -49,16 +49,26 @@ def lines(path: str | Path) -> list[str]:
       FileNotFoundError: there is no such file.
       ValueError: a line is not UTF-8, or the file is empty.
     """
+    return list(stream_lines(path))
+
+
+def stream_lines(path: str | Path) -> Iterator[str]:
+    r"""Yields what ``lines`` returns, and holds one line at a time.
+
+    Raises:
+      FileNotFoundError: there is no such file.
+      ValueError: a line is not UTF-8, when it is reached; or the file is empty.
+    """
     path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"no text file at {path}")
-    raw = path.read_bytes().removeprefix(b"\xef\xbb\xbf")
-    if not raw:
-        raise ValueError(f"{path} is empty")
-    result = []
-    for number, line in enumerate(raw.removesuffix(b"\n").split(b"\n"), start=1):
-        try:
-            result.append(line.removesuffix(b"\r").decode("utf-8"))
-        except UnicodeDecodeError as error:
-            raise ValueError(f"{path}, line {number} is not UTF-8: {error.reason}") from error
-    return result
+    with path.open("rb") as file:
+        number = 0
+        for number, raw in enumerate(file, start=1):
+            line = raw.removeprefix(b"\xef\xbb\xbf") if number == 1 else raw
+            try:
+                yield line.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8")
+            except UnicodeDecodeError as error:
+                raise ValueError(f"{path}, line {number} is not UTF-8: {error.reason}") from error
+        if number == 0:
+            raise ValueError(f"{path} is empty")

@@ -6,7 +6,7 @@ import pytest
 
 from lsar_jax import Moments
 from lsar_jax.mesh import data_mesh, split
-from lsar_jax.moments import moments_by_language
+from lsar_jax.moments import moments_by_language, pool_moments
 
 
 def reference(x):
@@ -77,6 +77,75 @@ def test_counts_past_32_bits():
     np.testing.assert_array_equal(both.mean, 0)
     np.testing.assert_array_equal(both.scatter, np.full((2, 2), 2.0**34))
     np.testing.assert_array_equal(both.second_moment(), np.ones((2, 2)))
+
+
+def test_many_copies_of_real_numbers_with_a_large_offset(rng):
+    # Doubled 34 times: 1.7e12 vectors, whose mean and covariance are those of the hundred.
+    x = rng.standard_normal((100, 8)) + 1e6
+    mean, scatter = reference(x)
+    moments = Moments.from_embeddings(x, second_moment=True, precise=True)
+    for _ in range(34):
+        moments = moments.merge(moments)
+    assert moments.count == 100 * 2**34
+    np.testing.assert_allclose(moments.mean - 1e6, mean - 1e6, rtol=0, atol=1e-8)
+    np.testing.assert_allclose(moments.scatter / 2**34, scatter, rtol=1e-7, atol=1e-6)
+
+
+@pytest.mark.parametrize("devices", [1, 3, 4])
+def test_a_stream_of_blocks_that_drifts(rng, devices):
+    # Blocks of unequal size around unequal means, with an offset of 1,000 standard deviations.
+    blocks = [
+        (rng.standard_normal((n, 6)) + 1000 + i).astype(np.float32) for i, n in enumerate((1, 7, 300, 9000, 33, 70_000))
+    ]
+    mean, scatter = reference(np.concatenate(blocks))
+    mesh = data_mesh(jax.devices()[:devices])
+    moments = Moments.from_blocks(iter(blocks), second_moment=True, mesh=mesh)
+    assert moments.count == sum(map(len, blocks))
+    np.testing.assert_allclose(moments.mean, mean, rtol=0, atol=1e-5)
+    np.testing.assert_allclose(moments.scatter, scatter, rtol=0, atol=2e-6 * np.abs(scatter).max())
+
+
+def test_windows_of_the_device_are_merged_on_the_host(rng, monkeypatch):
+    x = correlated(rng, 5000)
+    expected = Moments.from_embeddings(x, second_moment=True)
+    monkeypatch.setattr("lsar_jax.partial_sums._WINDOW", 100)
+    moments = Moments.from_blocks(np.split(x, 50), second_moment=True)
+    assert moments.count == 5000
+    np.testing.assert_allclose(moments.mean, expected.mean, atol=1e-6)
+    np.testing.assert_allclose(moments.scatter, expected.scatter, atol=1e-6 * np.abs(expected.scatter).max())
+    bad = x.copy()
+    bad[4321, 3] = np.inf
+    with pytest.raises(ValueError, match="hold NaN or infinity, first in row 4321"):
+        Moments.from_blocks(np.split(bad, 50))
+
+
+def test_an_outlier_in_the_first_row_costs_nothing(rng):
+    x = rng.standard_normal((1000, 4)).astype(np.float32)
+    x[0] = 1e5
+    mean, _ = reference(x)
+    np.testing.assert_allclose(Moments.from_embeddings(x).mean, mean, rtol=1e-6)
+
+
+def test_bad_streams(rng):
+    with pytest.raises(ValueError, match="there are no embeddings"):
+        Moments.from_blocks([])
+    with pytest.raises(ValueError, match="the blocks differ in width: 24, then 3"):
+        Moments.from_blocks([correlated(rng, 5), correlated(rng, 5, 3)])
+
+
+def test_pooled_moments(rng):
+    x = {"zho": correlated(rng, 50), "deu": correlated(rng, 7) + 9, "en": correlated(rng, 20) - 4}
+    pooled = pool_moments(x)
+    assert list(pooled) == ["de", "en", "zh"]
+    assert (pooled.count, pooled.dim, len(pooled)) == (77, 24, 3)
+    np.testing.assert_allclose(pooled.within, sum(reference(part)[1] for part in x.values()), rtol=1e-4, atol=1e-2)
+    mean, scatter = reference(np.concatenate(list(x.values())))
+    np.testing.assert_allclose(pooled.total().mean, mean, atol=1e-5)
+    np.testing.assert_allclose(pooled.total().scatter, scatter, rtol=1e-4, atol=1e-2)
+    np.testing.assert_allclose(pooled.means[0], reference(x["deu"])[0], atol=1e-5)
+    assert pool_moments(pooled) is pooled
+    with pytest.raises(ValueError, match="1 languages are given"):
+        pool_moments({"de": x["deu"]}, least=2)
 
 
 def test_the_number_of_devices_does_not_matter(rng):

@@ -1,0 +1,145 @@
+"""``lsar-jax fit`` and ``apply``: the same transforms as from Python, in bounded memory."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import lsar_jax as lj
+from lsar_jax.__main__ import main
+from tests.conftest import TINY
+
+CODES = ("de", "en", "fr", "zh")
+
+
+@pytest.fixture
+def vectors(rng, tmp_path):
+    x = {code: rng.standard_normal((50 + i, 12)).astype(np.float32) + 3 * i for i, code in enumerate(CODES)}
+    for code, rows in x.items():
+        np.save(tmp_path / f"{code}.npy", rows)
+    return x, ["--data", *(f"{code}={tmp_path / code}.npy" for code in CODES)]
+
+
+FITS = {
+    "center": (lj.transforms.fit_center, {}, []),
+    "lir": (lj.transforms.fit_lir, {"components": 2}, ["--components", "2"]),
+    "lsar": (lj.transforms.fit_lsar, {"rank": 2}, ["--rank", "2"]),
+    "outliers": (lj.transforms.fit_outliers, {"largest": 2}, ["--largest", "2"]),
+    "whitening": (lj.transforms.fit_whitening, {"eps": 0.1, "per_language": True}, ["--eps", "0.1", "--per-language"]),
+    "leace": (lj.transforms.fit_leace, {}, []),
+    "cbie": (lj.transforms.fit_cbie, {"clusters": 2, "components": 3}, ["--clusters", "2", "--components", "3"]),
+}
+
+
+@pytest.mark.parametrize("method", FITS)
+def test_fit_from_vectors_equals_python(vectors, tmp_path, method, capsys):
+    x, data = vectors
+    fit, arguments, options = FITS[method]
+    expected = fit(x, **arguments)
+    assert main(["fit", method, str(tmp_path / "t"), *data, *options]) == 0
+    got = lj.Transform.load(tmp_path / "t")
+    assert got.fits == expected.fits
+    for code, rows in x.items():
+        np.testing.assert_allclose(got(rows, code), expected(rows, code), atol=1e-4)
+    printed = capsys.readouterr().out
+    assert f"{expected.name} on 206 sentences: de 50, en 51, fr 52, zh 53" in printed
+    applied = ["apply", str(tmp_path / "t"), str(tmp_path / "zh.npy"), str(tmp_path / "y.npy"), "--language", "cmn"]
+    assert main(applied) == 0
+    np.testing.assert_array_equal(np.load(tmp_path / "y.npy"), got(x["zh"], "zh"))
+
+
+def test_fit_from_text_equals_python(tiny, tmp_path):
+    sentences = {"de": ["abc", "bcd ef", "c"], "en": ["hij", "h", "ij i", "g"]}
+    for code, lines in sentences.items():
+        (tmp_path / f"{code}.txt").write_text("\n\n".join(lines) + "\n")
+    data = ["--data", *(f"{code}={tmp_path / code}.txt" for code in sentences)]
+    out, saved = tmp_path / "t", tmp_path / "m"
+    command = ["fit", "center", str(out), *data, "--encoder", str(TINY), "--layer", "2"]
+    assert main([*command, "--save", str(saved), "--identifier"]) == 0
+    encoder = lj.load_encoder(str(TINY), layer=2)
+    x = {code: encoder.encode(lines) for code, lines in sentences.items()}
+    got = lj.Transform.load(out)
+    assert got.source == encoder.spec
+    assert got.identifier.languages == ("de", "en")
+    np.testing.assert_allclose(got(x["de"], "de"), lj.transforms.fit_center(x)(x["de"], "de"), atol=1e-5)
+    # The saved moments, and a part of a corpus besides them.
+    assert isinstance(lj.load_moments(saved)[0], lj.PooledMoments)
+    assert main(["fit", "center", str(out), "--moments", str(saved), *data, *command[6:]]) == 0
+    assert dict(lj.Transform.load(out).fits[0].fitted_on) == {"de": 6, "en": 8}
+    assert main(["fit", "center", str(out), "--moments", str(saved)]) == 0
+    assert lj.Transform.load(out).source == encoder.spec
+
+
+def test_what_is_left_out_is_said(tmp_path, capsys):
+    for code in ("de", "en"):
+        (tmp_path / f"{code}.txt").write_text(f"a\n\n  \nb{code}\nc\n")
+    data = ["--data", *(f"{code}={tmp_path / code}.txt" for code in ("de", "en"))]
+    assert main(["fit", "lsar", str(tmp_path / "t"), *data, "--encoder", str(TINY), "--limit", "4"]) == 0
+    printed = capsys.readouterr().out
+    assert "lsar(rank=1) on 4 sentences: de 2, en 2" in printed
+    assert "4 blank lines were left out" in printed
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["lsar", "{out}"], "there is nothing to fit on; give --data"),
+        (["lsar", "{out}", "--data", "de"], "--data 'de' is not LANGUAGE=FILE"),
+        (["lsar", "{out}", "--data", "de=nowhere.npy"], "there is no file nowhere.npy"),
+        (["lsar", "{out}", "--data", "klingon={de}"], "'klingon' is not a language code"),
+        (["lsar", "{out}", "--data", "de={de}"], "1 languages are given"),
+        (["lsar", "{out}", "--data", "de={de}", "en={ints}"], "ints.npy holds int64 of shape"),
+        (["lsar", "{out}", "--data", "de={de}", "en={broken}"], "broken.npy is not a .npy file of floats"),
+        (
+            ["lsar", "{out}", "--data", "de={de}", "en={nan}"],
+            "nan.npy: the embeddings hold NaN or infinity, first in row 3",
+        ),
+        (["lsar", "{out}", "--data", "de={text}", "en={text}"], "text needs an encoder"),
+        (["lsar", "{out}", "--data", "de={de}", "--encoder", "bundled"], "the data are vectors already"),
+        (["lsar", "{out}", "--data", "de={de}", "--limit", "0"], "limit is 0"),
+        (["lsar", "nowhere/t", "--data", "de={de}"], "there is no folder nowhere"),
+        (["cbie", "{out}", "--data", "de={de}", "--identifier"], "CBIE clusters embeddings; it has no use for"),
+        (["lsar", "{out}", "--moments", "nowhere"], "there are no moments at nowhere"),
+    ],
+)
+def test_refusals(vectors, tmp_path, capsys, arguments, message):
+    paths = {name: tmp_path / f"{name}.npy" for name in ("de", "ints", "broken", "nan")}
+    np.save(paths["ints"], np.ones((3, 12), np.int64))
+    paths["broken"].write_bytes(b"hello")
+    rows = np.ones((9, 12), np.float32)
+    rows[3, 3] = np.nan
+    np.save(paths["nan"], rows)
+    (tmp_path / "text").write_text("a\n")
+    filled = [item.format(out=tmp_path / "t", text=tmp_path / "text", **paths) for item in arguments]
+    assert main(["fit", *filled]) == 1
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "t").exists()
+
+
+MEMORY = """
+import resource, sys
+from lsar_jax.__main__ import main
+assert main(sys.argv[2:]) == 0
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+
+
+def test_memory_does_not_grow_with_the_file(tmp_path, rng):
+    # 200 MB of vectors against 4: what is mapped is read in blocks and let go.
+    peaks = []
+    for rows in (4_000, 200_000):
+        paths = []
+        for code in ("de", "en"):
+            path = tmp_path / f"{code}{rows}.npy"
+            x = np.lib.format.open_memmap(path, "w+", np.float16, (rows, 256))
+            for start in range(0, rows, 4000):
+                x[start : start + 4000] = rng.standard_normal((4000, 256)) + len(paths)
+            x.flush()
+            paths.append(f"{code}={path}")
+        del x
+        command = [sys.executable, "-c", MEMORY, "-", "fit", "lsar", str(tmp_path / "t"), "--data", *paths]
+        run = subprocess.run(command, capture_output=True, text=True, check=True)
+        peaks.append(int(run.stdout.split()[-1]) / 1024)
+    # Pages of a mapped file count while they are there, and the kernel keeps what it can: not the whole.
+    assert peaks[1] - peaks[0] < 100

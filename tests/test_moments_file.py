@@ -1,0 +1,131 @@
+"""Moments on disk: whole, in part, merged, damaged."""
+
+import json
+
+import numpy as np
+import pytest
+
+import lsar_jax as lj
+from lsar_jax import Moments, load_moments, merge_moments, pool_moments, save_moments
+
+SPEC = lj.EncoderSpec("bundled", "sha256:0", 8, "mean", "float32")
+
+
+@pytest.fixture
+def moments(rng):
+    x = {code: rng.standard_normal((n, 6)).astype(np.float32) + n for code, n in (("de", 20), ("en", 5), ("zh", 9))}
+    return {code: Moments.from_embeddings(rows, second_moment=True) for code, rows in x.items()}
+
+
+def assert_equal(a, b):
+    assert list(a) == list(b)
+    for code in a:
+        assert a[code].count == b[code].count
+        np.testing.assert_array_equal(a[code].mean, b[code].mean)
+        assert (a[code].scatter is None) == (b[code].scatter is None)
+        if a[code].scatter is not None:
+            np.testing.assert_array_equal(a[code].scatter, b[code].scatter)
+
+
+def test_round_trip_and_a_choice_of_languages(moments, tmp_path):
+    path = tmp_path / "m"
+    save_moments(path, moments, source=SPEC)
+    loaded, source = load_moments(path)
+    assert source == SPEC
+    assert_equal(loaded, moments)
+    some, _ = load_moments(path, ["zho", "deu"])
+    assert_equal(some, {code: moments[code] for code in ("de", "zh")})
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["m"]
+    save_moments(path, {code: Moments(m.count, m.mean) for code, m in moments.items()})
+    assert load_moments(path)[0]["de"].scatter is None
+    assert load_moments(path)[1] is None
+
+
+def test_large_counts_are_kept(tmp_path):
+    save_moments(tmp_path / "m", {"de": Moments(2**40 + 1, np.ones(3))})
+    assert load_moments(tmp_path / "m")[0]["de"].count == 2**40 + 1
+
+
+def test_pooled_round_trip(moments, tmp_path):
+    pooled = pool_moments(moments)
+    save_moments(tmp_path / "m", pooled)
+    loaded, _ = load_moments(tmp_path / "m", ["zh", "de", "en"])
+    assert_equal(loaded, pooled)
+    np.testing.assert_array_equal(loaded.within, pooled.within)
+    with pytest.raises(ValueError, match="one second moment of de, en, zh together; no part of them can be chosen"):
+        load_moments(tmp_path / "m", ["zh"])
+
+
+def test_merging_equals_one_pass(rng):
+    x = {code: rng.standard_normal((40, 6)).astype(np.float32) + i for i, code in enumerate(("de", "en", "zh"))}
+    whole = {code: Moments.from_embeddings(rows, second_moment=True) for code, rows in x.items()}
+    first = {code: Moments.from_embeddings(x[code][:13], second_moment=True) for code in ("de", "en")}
+    second = {code: Moments.from_embeddings(x[code][13:], second_moment=True) for code in ("de", "en")}
+    third = {"zho": whole["zh"]}
+    merged = merge_moments(first, second, third)
+    pooled = merge_moments(*map(pool_moments, (first, second, third)))
+    for code, m in whole.items():
+        assert merged[code].count == pooled[code].count == 40
+        np.testing.assert_allclose(merged[code].mean, m.mean, atol=1e-6)
+        np.testing.assert_allclose(pooled[code].mean, m.mean, atol=1e-6)
+        np.testing.assert_allclose(merged[code].scatter, m.scatter, atol=1e-4)
+    np.testing.assert_allclose(pooled.within, pool_moments(whole).within, atol=1e-4)
+    with pytest.raises(ValueError, match="pooled moments merge with pooled ones only"):
+        merge_moments(pool_moments(first), second)
+    with pytest.raises(ValueError, match="use second_moment=True for both"):
+        merge_moments(first, {"de": Moments(1, np.ones(6))})
+    narrow = pool_moments({"de": Moments(1, np.ones(2), np.eye(2))})
+    with pytest.raises(ValueError, match="width 2 and 6 cannot be merged"):
+        merge_moments(pool_moments(first), narrow)
+
+
+def rewrite(path, change):
+    from safetensors import safe_open
+    from safetensors.numpy import save_file
+
+    with safe_open(path, framework="numpy") as file:
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
+        metadata = file.metadata()
+    header = json.loads(metadata["header"])
+    change(tensors, header, metadata)
+    metadata["header"] = metadata.pop("raw", json.dumps(header))
+    save_file(tensors, str(path), metadata)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda t, h, m: m.update(format="v9"), "has format 'v9', expected"),
+        (lambda t, h, m: m.update(raw="{"), "the header of .* is damaged"),
+        (lambda t, h, m: h.pop("counts"), "the header of .* is damaged"),
+        (lambda t, h, m: h["counts"].update(de="many"), "the header of .* is damaged"),
+        (lambda t, h, m: h["counts"].update(de=0), "says that it is of de, en, zh and has"),
+        (lambda t, h, m: h["counts"].update(fr=3), "says that it is of de, en, zh, fr and has"),
+        (lambda t, h, m: t.pop("de.mean"), "says that it is of de, en, zh and has"),
+        (lambda t, h, m: t.update(extra=t["de.mean"]), "says that it is of .* extra"),
+        (lambda t, h, m: t["de.mean"].fill(np.nan), "the mean of de holds NaN or infinity"),
+        (lambda t, h, m: t.update({"de.scatter": t["de.scatter"][:2]}), r"the scatter of de has shape \[2, 6\]"),
+        (lambda t, h, m: t.update({"de.mean": t["de.mean"].astype(np.float32)}), "of float32, expected"),
+        (lambda t, h, m: t.update({"within": np.eye(3)}), r"the second moment of all has shape \[3, 3\]"),
+    ],
+)
+def test_a_damaged_file_is_refused(moments, tmp_path, change, message):
+    save_moments(tmp_path / "m", moments)
+    rewrite(tmp_path / "m", change)
+    with pytest.raises(ValueError, match=message):
+        load_moments(tmp_path / "m")
+
+
+def test_other_refusals(moments, tmp_path):
+    with pytest.raises(FileNotFoundError, match="there are no moments at"):
+        load_moments(tmp_path / "nowhere")
+    (tmp_path / "text").write_text("hello")
+    with pytest.raises(ValueError, match="is not a safetensors file"):
+        load_moments(tmp_path / "text")
+    with pytest.raises(FileNotFoundError, match="there is no folder .*nowhere to save m in"):
+        save_moments(tmp_path / "nowhere" / "m", moments)
+    with pytest.raises(ValueError, match="0 languages are given"):
+        save_moments(tmp_path / "m", {})
+    save_moments(tmp_path / "m", moments)
+    with pytest.raises(ValueError, match="language 'fr' is not in .*; known are de, en, zh"):
+        load_moments(tmp_path / "m", ["fr"])
