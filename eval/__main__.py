@@ -2,6 +2,7 @@
 
 python -m eval udhr                              # make demo
 python -m eval tatoeba --data data/tatoeba
+python -m eval sweep                             # every layer, method and rank in one pass
 python -m eval algorithm1                        # LSAR's printed algorithm in float32
 python -m eval bench                             # speed beside sentence-transformers
 python -m eval precision                         # bfloat16 beside float32
@@ -17,12 +18,14 @@ from eval.algorithm1 import Algorithm1
 from eval.bench import Bench
 from eval.engine import Engine
 from eval.precision import Precision
+from eval.sweep import Sweep
 from eval.tatoeba import Tatoeba
 from eval.udhr import Udhr
 
 TASKS = (
     Annotated[Udhr, tyro.conf.subcommand("udhr")]
     | Annotated[Tatoeba, tyro.conf.subcommand("tatoeba")]
+    | Annotated[Sweep, tyro.conf.subcommand("sweep")]
     | Annotated[Algorithm1, tyro.conf.subcommand("algorithm1")]
     | Annotated[Bench, tyro.conf.subcommand("bench")]
     | Annotated[Precision, tyro.conf.subcommand("precision")]

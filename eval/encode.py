@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from eval.results import console
-from lsar_jax import SentenceEncoder, load_encoder
+from lsar_jax import EncodeReport, SentenceEncoder, load_encoder
 
 K = TypeVar("K")
 
@@ -16,11 +16,11 @@ __all__ = ["encode_all", "open_encoder", "print_latency", "times"]
 
 
 def open_encoder(
-    name: str, layers: Sequence[int], revision: str | None, pooling: str | None, dtype: str = "float32"
+    name: str, layers: Sequence[int] | None, revision: str | None, pooling: str | None, dtype: str = "float32"
 ) -> SentenceEncoder:
-    """Loads the blocks up to the highest of ``layers``."""
+    """Loads the blocks up to the highest of ``layers``, or all."""
     started = time.perf_counter()
-    encoder = load_encoder(name, layer=max(layers), revision=revision, pooling=pooling, dtype=dtype)
+    encoder = load_encoder(name, layer=max(layers) if layers else None, revision=revision, pooling=pooling, dtype=dtype)
     devices = encoder.mesh.devices
     console.print(
         f"encoder {encoder.spec.id}, blocks 1 to {encoder.spec.layer}, {encoder.spec.pooling} pooling, "
@@ -36,8 +36,8 @@ def encode_all(
     layers: Sequence[int],
     max_length: int,
     languages: Mapping[K, str],
-) -> dict[K, Float[np.ndarray, "layer vector dim"]]:
-    """Returns the embeddings of every text, ``[layer, sentence, dim]`` under its key.
+) -> tuple[dict[K, Float[np.ndarray, "layer vector dim"]], EncodeReport]:
+    """Returns the embeddings of every text, ``[layer, sentence, dim]`` under its key, and what it took.
 
     ``languages`` are those of the texts, for an encoder that splits or embeds them by language.
 
@@ -61,7 +61,7 @@ def encode_all(
         f"padding waste {100 * report.padding_waste:.0f}%, {report.truncated} cut to {max_length} tokens"
     )
     ends = np.cumsum([len(sentences) for sentences in texts.values()])
-    return dict(zip(texts, np.split(np.asarray(x), ends[:-1], axis=1), strict=True))
+    return dict(zip(texts, np.split(np.asarray(x), ends[:-1], axis=1), strict=True)), report
 
 
 def _by_language(encoder: SentenceEncoder) -> bool:

@@ -1,5 +1,6 @@
 """Figures: a scatter of embeddings by language, and bars of methods."""
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import numpy as np
 from jaxtyping import Float
 from matplotlib.figure import Figure
 
-__all__ = ["bars", "scatter"]
+__all__ = ["bars", "save", "scatter", "sweep_figure"]
 
 
 # Scripts and families far apart; more colours than these cannot be told from each other.
@@ -50,7 +51,7 @@ def scatter(panels: Mapping[str, Float[np.ndarray, "vector dim"]], languages: Se
     handles, names = axes[0][-1].get_legend_handles_labels()
     figure.legend(handles, names, loc="center right", frameon=False, markerscale=1.4)
     figure.tight_layout(rect=(0, 0, 1 - 0.9 / figure.get_size_inches()[0], 1))
-    figure.savefig(path, dpi=150)
+    save(figure, path)
 
 
 def bars(values: Mapping[str, Mapping[str, float]], ylabel: str, title: str, path: Path) -> None:
@@ -80,4 +81,60 @@ def bars(values: Mapping[str, Mapping[str, float]], ylabel: str, title: str, pat
     axis.spines[["top", "right"]].set_visible(False)
     axis.legend(fontsize=8, frameon=False, ncols=len(methods), loc="upper center", bbox_to_anchor=(0.5, -0.08))
     figure.tight_layout()
+    save(figure, path)
+
+
+def sweep_figure(grid: Mapping[str, Mapping[int, float]], layers: Sequence[int], title: str, path: Path) -> None:
+    """Draws a line over the layers for each method at its best rank, and rank against layer.
+
+    Args:
+      grid: method label -> layer -> percent; labels that end in ``rank=r`` or ``components=k`` are one
+        method.
+      layers: in their order.
+      title: of the figure.
+      path: the PNG to write.
+    """
+    families: dict[str, list[tuple[int, str]]] = {}
+    for label in grid:
+        match = re.fullmatch(r"(\S+) (?:rank|components)=(\d+)", label)
+        name, rank = (match[1], int(match[2])) if match else (label.partition(" ")[0], 0)
+        families.setdefault(name, []).append((rank, label))
+    ranked = {name: sorted(members) for name, members in families.items() if len(members) > 1}
+    figure = Figure(figsize=(6.2 + 3.6 * len(ranked), 4.6), layout="constrained")
+    axes = figure.subplots(1, 1 + len(ranked), width_ratios=[1.6] + [1.0] * len(ranked), squeeze=False)[0]
+    colours = matplotlib.color_sequences["tab10"]
+    markers = "osv^D*PX<>h"
+    for index, (name, members) in enumerate(families.items()):
+        best = [max(grid[label][layer] for _, label in members) for layer in layers]
+        text = name if len(members) == 1 else f"{name}, best rank"
+        axes[0].plot(layers, best, marker=markers[index % 11], ms=4, lw=1.4, color=colours[index % 10], label=text)
+    axes[0].set_xlabel("layer")
+    axes[0].set_ylabel("mAP, %")
+    axes[0].set_xticks(layers)
+    axes[0].spines[["top", "right"]].set_visible(False)
+    axes[0].legend(fontsize=7.5, frameon=False)
+    shown = [label for members in ranked.values() for _, label in members]
+    low = min((min(grid[label].values()) for label in shown), default=0)
+    high = max(max(row.values()) for row in grid.values())
+    for axis, (name, members) in zip(axes[1:], ranked.items(), strict=True):
+        values = np.array([[grid[label][layer] for layer in layers] for _, label in members])
+        image = axis.imshow(values, aspect="auto", origin="lower", cmap="viridis", vmin=low, vmax=high)
+        axis.set_title(name, fontsize=10)
+        axis.set_xticks(range(len(layers)), layers, fontsize=7)
+        axis.set_yticks(range(len(members)), [rank for rank, _ in members])
+        axis.set_xlabel("layer")
+        for row, column in np.ndindex(values.shape):
+            colour = "w" if values[row, column] < (low + high) / 2 else "k"
+            text = f"{values[row, column]:.0f}"
+            axis.text(column, row, text, ha="center", va="center", fontsize=5.5, color=colour)
+    if ranked:
+        axes[1].set_ylabel("dimensions removed")
+        figure.colorbar(image, ax=axes[-1], label="mAP, %")
+    figure.suptitle(title)
+    save(figure, path)
+
+
+def save(figure: Figure, path: Path) -> None:
+    """Writes a PNG for the screen and, beside it, a PDF for a paper."""
     figure.savefig(path, dpi=150)
+    figure.savefig(path.with_suffix(".pdf"), metadata={"CreationDate": None})

@@ -2,17 +2,29 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from jaxtyping import Float
 
-from lsar_jax import EncoderSpec, Moments, Transform
-from lsar_jax.transforms import fit_center, fit_lir, fit_lsar
+from lsar_jax import EncoderSpec, Moments, Transform, pool_moments
+from lsar_jax.transforms import fit_cbie, fit_center, fit_leace, fit_lir, fit_lsar, fit_outliers, fit_whitening
 
 __all__ = ["Method", "MethodName", "fit_methods", "label"]
 
-MethodName = Literal["original", "center", "lir", "lsar"]
+MethodName = Literal[
+    "original",
+    "center",
+    "mean",
+    "lir",
+    "lsar",
+    "mean+lsar",
+    "outliers",
+    "whitening",
+    "language-whitening",
+    "cbie",
+    "leace",
+]
 
 
 @dataclass(frozen=True)
@@ -42,34 +54,53 @@ class Method:
 
 
 def fit_methods(
-    x: Mapping[str, Float[np.ndarray, "vector dim"]],
+    x: Mapping[str, Float[np.ndarray, "_ dim"]],
     names: Sequence[MethodName],
     *,
     ranks: Sequence[int] = (),
     components: Sequence[int] = (1,),
+    seed: int = 0,
     source: EncoderSpec,
 ) -> list[Method]:
     """Fits each method, LSAR once a rank and LIR once a number of components.
 
+    All but CBIE are fitted from one set of moments.
+
     Args:
       x: from language to the embeddings to fit on.
-      names: methods, in the order of the table.
+      names: methods, in the order of the table. ``mean`` takes the mean over languages away, and
+        ``mean+lsar`` that and then the language subspace.
       ranks: of LSAR; empty is one less than there are languages.
       components: of LIR.
+      seed: of CBIE.
       source: the encoder.
     """
-    moments = {code: Moments.from_embeddings(value, second_moment="lir" in names) for code, value in x.items()}
-    fitted: list[Transform | None] = []
+    seconds = {"lir", "whitening", "language-whitening", "leace"} & set(names)
+    moments = {code: Moments.from_embeddings(value, second_moment=bool(seconds)) for code, value in x.items()}
+    pooled = pool_moments(moments) if {"whitening", "leace"} & set(names) else None
+    fitted: list[Method] = []
     for name in names:
         if name == "original":
-            fitted.append(None)
-        elif name == "center":
-            fitted.append(fit_center(moments, source=source))
+            fitted.append(Method(name, {}, None))
         elif name == "lir":
-            fitted += [fit_lir(moments, count, source=source) for count in components]
+            fitted += [_method(name, fit_lir(moments, count, source=source)) for count in components]
+        elif name == "lsar":
+            fitted += [_method(name, fit_lsar(moments, rank, source=source)) for rank in ranks or (None,)]
+        elif name == "mean+lsar":
+            mean = fit_center(moments, per_language=False, source=source)
+            fitted += [_method(name, mean.then(fit_lsar(moments, rank, source=source))) for rank in ranks or (None,)]
+        elif name == "mean":
+            fitted.append(_method(name, fit_center(moments, per_language=False, source=source)))
+        elif name == "language-whitening":
+            fitted.append(_method(name, fit_whitening(moments, per_language=True, source=source)))
+        elif name == "cbie":
+            fitted.append(_method(name, fit_cbie(x, seed=seed, source=source)))
         else:
-            fitted += [fit_lsar(moments, rank, source=source) for rank in ranks or (None,)]
-    return [_method(transform) for transform in fitted]
+            fit: Any = {"center": fit_center, "outliers": fit_outliers, "whitening": fit_whitening, "leace": fit_leace}[
+                name
+            ]
+            fitted.append(_method(name, fit(moments if pooled is None else pooled, source=source)))
+    return fitted
 
 
 def label(name: str, parameters: Mapping[str, int | float | str]) -> str:
@@ -77,8 +108,6 @@ def label(name: str, parameters: Mapping[str, int | float | str]) -> str:
     return " ".join([name, *(f"{key}={value}" for key, value in parameters.items())])
 
 
-def _method(transform: Transform | None) -> Method:
-    if transform is None:
-        return Method("original", {}, None)
-    [fit] = transform.fits
-    return Method(fit.method, dict(fit.parameters), transform)
+def _method(name: str, transform: Transform) -> Method:
+    parameters = {key: value for fit in transform.fits for key, value in fit.parameters if key != "per_language"}
+    return Method(name, parameters, transform)

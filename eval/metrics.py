@@ -3,7 +3,7 @@
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-__all__ = ["accuracy", "mean_average_precision"]
+__all__ = ["accuracy", "average_precision", "mean_average_precision"]
 
 
 def mean_average_precision(
@@ -11,13 +11,22 @@ def mean_average_precision(
     relevant: Bool[np.ndarray, "query candidate"],
     excluded: Bool[np.ndarray, "query candidate"] | None = None,
 ) -> float:
-    """Returns the mean over queries of average precision over the full ranking, in percent.
+    """Returns the mean over queries of ``average_precision``, in percent."""
+    return 100 * float(average_precision(similarity, relevant, excluded).mean())
 
-    Average precision is the mean, over the relevant candidates, of the precision at their
-    rank. Ties are ranked by index.
+
+def average_precision(
+    similarity: Float[np.ndarray, "query candidate"],
+    relevant: Bool[np.ndarray, "query candidate"],
+    excluded: Bool[np.ndarray, "query candidate"] | None = None,
+) -> Float[np.ndarray, " query"]:
+    """Returns each query's average precision over the full ranking, 0 to 1.
+
+    It is the mean, over the relevant candidates, of the precision at their rank. Ties are ranked
+    by index.
 
     Args:
-      similarity: larger is nearer.
+      similarity: larger is nearer; float32 is sorted several times as fast.
       relevant: the right answers; at least one in each row.
       excluded: candidates that a query does not see, such as itself.
 
@@ -31,10 +40,29 @@ def mean_average_precision(
     answers = relevant.sum(axis=1)
     if not answers.all():
         raise ValueError(f"query {int(np.argmin(answers))} has no relevant candidate")
-    ranking = np.argsort(np.where(excluded, np.inf, -similarity), axis=1, kind="stable")
-    hits = np.take_along_axis(relevant, ranking, axis=1)
-    precision = hits.cumsum(axis=1) / np.arange(1, hits.shape[1] + 1)
-    return 100 * float(((precision * hits).sum(axis=1) / answers).mean())
+    hits = _sorted_hits(similarity, relevant, excluded)
+    query, rank = np.nonzero(hits)
+    nth = np.arange(len(query)) - np.repeat(np.cumsum(answers) - answers, answers) + 1
+    return np.bincount(query, nth / (rank + 1), len(answers)) / answers
+
+
+def _sorted_hits(
+    similarity: Float[np.ndarray, "query candidate"],
+    relevant: Bool[np.ndarray, "query candidate"],
+    excluded: Bool[np.ndarray, "query candidate"],
+) -> Bool[np.ndarray, "query candidate"]:
+    """Returns ``relevant`` with each row in the order of the ranking."""
+    if similarity.dtype != np.float32:
+        ranking = np.argsort(np.where(excluded, np.inf, -similarity), axis=1, kind="stable")
+        return np.take_along_axis(relevant, ranking, axis=1)
+    # One whole number a candidate, sorted by its value: the float's bits in an order that is that of
+    # the floats, the index, and the answer. Several times as fast as argsort.
+    bits = np.where(excluded, np.float32(np.inf), -similarity + np.float32(0)).view(np.int32).astype(np.int64)
+    bits = np.where(bits < 0, -(bits & 0x7FFFFFFF), bits)
+    index = np.arange(similarity.shape[1], dtype=np.int64)
+    keys = (bits << 32) | (index << 1) | relevant
+    keys.sort(axis=1)
+    return (keys & 1).astype(bool)
 
 
 def accuracy(found: Int[np.ndarray, " query"], gold: Int[np.ndarray, " query"]) -> float:

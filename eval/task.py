@@ -35,7 +35,6 @@ class Task:
     """
 
     name: ClassVar[str]
-    fitted_on: ClassVar[str]
 
     encoder: str = "bundled"
     revision: str | None = None
@@ -47,6 +46,11 @@ class Task:
     dtype: Literal["float32", "bfloat16"] = "float32"
     max_length: int = 128
     out: Path = Path("results")
+
+    @property
+    def fitted_on(self) -> str:
+        """The text that transforms are fitted on, as results say it."""
+        raise NotImplementedError
 
     def prepare(self, fitted: int) -> SentenceEncoder:
         """Checks the options, makes the output folder and loads the encoder.
@@ -60,7 +64,7 @@ class Task:
                 raise ValueError(f"--{option} {' '.join(map(str, values))} repeats itself")
         if not self.layers or not self.transforms:
             raise ValueError("at least one of --layers and one of --transforms is needed")
-        if "lsar" in self.transforms and max(self.ranks, default=1) >= fitted:
+        if {"lsar", "mean+lsar"} & set(self.transforms) and max(self.ranks, default=1) >= fitted:
             raise ValueError(f"rank is {max(self.ranks)}; the means of {fitted} languages have at most {fitted - 1}")
         self.out.mkdir(parents=True, exist_ok=True)
         return open_encoder(self.encoder, self.layers, self.revision, self.pooling, self.dtype)
@@ -74,14 +78,20 @@ class Task:
         sentences that belong to that language.
         """
         languages = {key: "en" if key[0] == "en" else key[1] for key in texts}
-        embeddings = encode_all(encoder, texts, self.layers, self.max_length, languages)
+        embeddings, _ = encode_all(encoder, texts, self.layers, self.max_length, languages)
         first = next(iter(texts))
         print_latency(encoder, texts[first][0], languages[first], self.max_length)
         return embeddings
 
-    def fit(self, x: Mapping[str, Float[np.ndarray, "vector dim"]], spec: EncoderSpec) -> list[Method]:
-        """Fits every method that the options name."""
-        return fit_methods(x, self.transforms, ranks=self.ranks, components=self.components, source=spec)
+    def fit(
+        self,
+        x: Mapping[str, Float[np.ndarray, "_ dim"]],
+        spec: EncoderSpec,
+        names: Sequence[MethodName] | None = None,
+    ) -> list[Method]:
+        """Fits every method that the options name, or those of ``names``."""
+        names = self.transforms if names is None else names
+        return fit_methods(x, names, ranks=self.ranks, components=self.components, source=spec)
 
     def result(
         self,

@@ -17,13 +17,15 @@ import numpy as np
 from jaxtyping import Float
 
 from eval.figures import scatter
-from eval.metrics import accuracy, mean_average_precision
+from eval.metrics import accuracy, average_precision
 from eval.results import Result
 from eval.task import Task
 from lsar_jax import corpora
 from lsar_jax.retrieval import nearest
 
 __all__ = ["Udhr", "paired_accuracy", "pool_map"]
+
+_QUERIES = 128
 
 
 @dataclass(frozen=True)
@@ -35,11 +37,15 @@ class Udhr(Task):
     """
 
     name = "udhr"
-    fitted_on = "udhr fit"
 
     ranks: tuple[int, ...] = (20, 39)
     out: Path = Path("results/udhr")
     languages: tuple[str, ...] = ()
+
+    @property
+    def fitted_on(self) -> str:
+        """The text that transforms are fitted on."""
+        return "udhr fit"
 
     def run(self) -> list[Result]:
         """Encodes, fits, scores; prints a table, writes ``results.jsonl`` and figures."""
@@ -83,11 +89,16 @@ def pool_map(x: Mapping[str, Float[np.ndarray, "paragraph dim"]]) -> tuple[float
     Args:
       x: from language to embeddings; row i says the same in every language.
     """
-    pool = np.concatenate(list(x.values())).astype(np.float64)
-    unit = pool / np.linalg.norm(pool, axis=1, keepdims=True)
+    pool = np.concatenate(list(x.values()))
+    unit = (pool / np.linalg.norm(pool.astype(np.float64), axis=1, keepdims=True)).astype(np.float32)
     paragraph = np.concatenate([np.arange(len(rows)) for rows in x.values()])
-    same = paragraph[:, None] == paragraph[None, :]
-    return mean_average_precision(unit @ unit.T, same, np.eye(len(pool), dtype=bool)), len(pool)
+    # Some queries at a time: what is sorted stays in cache.
+    scores = []
+    for start in range(0, len(unit), _QUERIES):
+        queries = np.arange(start, min(start + _QUERIES, len(unit)))
+        same = paragraph[queries, None] == paragraph
+        scores.append(average_precision(unit[queries] @ unit.T, same, queries[:, None] == np.arange(len(unit))))
+    return 100 * float(np.concatenate(scores).mean()), len(unit)
 
 
 def into_english(x: Mapping[str, Float[np.ndarray, "paragraph dim"]]) -> tuple[float, int]:

@@ -255,10 +255,15 @@ def _moments(
         source = source or theirs
         if second == "pooled":
             whole = pool_moments(whole)
+        # What is added has what the saved ones have.
+        if isinstance(whole, PooledMoments):
+            second = "pooled"
+        else:
+            second = "none" if any(m.scatter is None for m in whole.values()) else "languages"
     for code, paths in files.items():
         for path in paths:
             part: Mapping[str, Moments] = {code: reader.moments(path, code, second != "none")}
-            if second == "pooled" or isinstance(whole, PooledMoments):
+            if second == "pooled":
                 part = pool_moments(part)
             whole = part if whole is None else merge_moments(whole, part)
     assert whole is not None

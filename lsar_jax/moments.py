@@ -86,7 +86,7 @@ class Moments:
             _check(x)
             if sums is None:
                 mesh, dim = mesh or _mesh(x), x.shape[1]
-                sums = PartialSums(mesh, 1, dim, second_moment=second_moment, precise=precise)
+                sums = PartialSums(mesh, 1, second_moment=second_moment, precise=precise)
             if x.shape[1] != dim:
                 raise ValueError(f"the blocks differ in width: {dim}, then {x.shape[1]}")
             assert mesh is not None
@@ -190,12 +190,10 @@ class PooledMoments(Mapping[str, Moments]):
 
     def total(self) -> Moments:
         """Returns the moments of the vectors of all languages together."""
-        moments = iter(self.values())
-        first = next(moments)
-        sums = Sums(first.count, first.mean, self.within)
-        for m in moments:
-            sums = merge_sums(sums, Sums(m.count, m.mean, np.zeros_like(self.within)))
-        return Moments.of(sums)
+        counts = np.array([m.count for m in self.values()], np.float64)
+        mean = counts @ self.means / counts.sum()
+        between = self.means - mean
+        return Moments(self.count, mean, self.within + between.T @ (counts[:, None] * between))
 
 
 def pool_moments(x: Mapping[str, Embeddings | Moments], *, least: int = 1, precise: bool = False) -> PooledMoments:
@@ -246,8 +244,8 @@ def moments_by_language(
                 if isinstance(value, Moments)
                 else Moments.from_embeddings(value, second_moment=second_moment, precise=precise)
             )
-            if second_moment:
-                moments.second_moment()
+            if second_moment and moments.scatter is None:
+                raise ValueError(_NOT_KEPT)
         except ValueError as error:
             raise ValueError(f"{code}: {error}") from error
         result[code] = moments

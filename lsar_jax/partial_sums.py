@@ -15,7 +15,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jax.sharding import Mesh, PartitionSpec
 from jaxtyping import Array, Bool, Float, Int
 
 __all__ = ["PartialSums", "Sums", "merge_sums"]
@@ -24,6 +24,7 @@ __all__ = ["PartialSums", "Sums", "merge_sums"]
 _WINDOW = 1 << 19
 _DEVICE = PartitionSpec("data")
 _ROWS = PartitionSpec(None, "data")
+_WHOLE = PartitionSpec()
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,14 +58,13 @@ class PartialSums:
     Args:
       mesh: the devices.
       layers: of each block.
-      dim: of a vector.
       second_moment: whether to keep the scatter.
       precise: whether to sum in float64.
     """
 
-    def __init__(self, mesh: Mesh, layers: int, dim: int, *, second_moment: bool, precise: bool = False) -> None:
+    def __init__(self, mesh: Mesh, layers: int, *, second_moment: bool, precise: bool = False) -> None:
         self._mesh = mesh
-        self._shape = layers, dim
+        self._layers = layers
         self._second_moment = second_moment
         self._precise = precise
         self._sums: list[Sums] | None = None
@@ -75,10 +75,11 @@ class PartialSums:
     def add(self, x: Float[Array, "layer row dim"], real: int) -> None:
         """Adds the first ``real`` rows of a block whose rows are split over the mesh."""
         with jax.enable_x64(self._precise):
-            if self._state is None:
-                self._state = self._zeros()
             real_before = np.array([real, self._rows], np.int32)
-            self._state = _program(self._mesh)(self._state, x, real_before)
+            if self._state is None:
+                self._state = _first(self._mesh, self._second_moment, self._precise)(x, real_before)
+            else:
+                self._state = _next(self._mesh)(self._state, x, real_before)
         self._rows += real
         if self._rows >= _WINDOW:
             self._flush()
@@ -93,18 +94,6 @@ class PartialSums:
         if self._sums is None:
             raise ValueError("there are no embeddings")
         return self._sums
-
-    def _zeros(self) -> _State:
-        (layers, dim), devices = self._shape, self._mesh.devices.size
-        dtype = jnp.float64 if self._precise else jnp.float32
-        zeros = partial(jnp.zeros, dtype=dtype, device=NamedSharding(self._mesh, _DEVICE))
-        return _State(
-            rows=zeros(devices),
-            high=zeros((devices, layers, dim)),
-            low=zeros((devices, layers, dim)),
-            scatter=zeros((devices, layers, dim, dim)) if self._second_moment else None,
-            bad=jnp.full(devices, np.iinfo(np.int32).max, jnp.int32, device=NamedSharding(self._mesh, _DEVICE)),
-        )
 
     def _flush(self) -> None:
         if self._state is None:
@@ -123,7 +112,7 @@ class PartialSums:
                         state.high[device, layer].astype(np.float64) + state.low[device, layer],
                         None if state.scatter is None else state.scatter[device, layer].astype(np.float64),
                     )
-                    for layer in range(self._shape[0])
+                    for layer in range(self._layers)
                 ]
                 self._sums = fresh if self._sums is None else list(map(merge_sums, self._sums, fresh))
         self._done += self._rows
@@ -141,10 +130,32 @@ def merge_sums(a: Sums, b: Sums) -> Sums:
 
 
 @cache
-def _program(mesh: Mesh) -> Callable[[_State, Array, np.ndarray], _State]:
-    """Returns the program that adds a block, each device its own rows: it has no collectives."""
-    specs = (_DEVICE, _ROWS, PartitionSpec())
+def _first(mesh: Mesh, second_moment: bool, precise: bool) -> Callable[[Array, np.ndarray], _State]:
+    """Returns the program that sums a block, each device its own rows: it has no collectives."""
+    add = partial(_add_first, second_moment=second_moment, precise=precise)
+    return jax.jit(jax.shard_map(add, mesh=mesh, in_specs=(_ROWS, _WHOLE), out_specs=_DEVICE, check_vma=False))
+
+
+@cache
+def _next(mesh: Mesh) -> Callable[[_State, Array, np.ndarray], _State]:
+    """Returns the program that adds a block to what is there."""
+    specs = (_DEVICE, _ROWS, _WHOLE)
     return jax.jit(jax.shard_map(_add, mesh=mesh, in_specs=specs, out_specs=_DEVICE, check_vma=False), donate_argnums=0)
+
+
+def _add_first(
+    x: Float[Array, "layer row dim"], real_before: Int[Array, "2"], *, second_moment: bool, precise: bool
+) -> _State:
+    layers, _, dim = x.shape
+    zeros = partial(jnp.zeros, dtype=jnp.float64 if precise else jnp.float32)
+    empty = _State(
+        rows=zeros(1),
+        high=zeros((1, layers, dim)),
+        low=zeros((1, layers, dim)),
+        scatter=zeros((1, layers, dim, dim)) if second_moment else None,
+        bad=jnp.full(1, np.iinfo(np.int32).max, jnp.int32),
+    )
+    return _add(empty, x, real_before)
 
 
 def _add(state: _State, x: Float[Array, "layer row dim"], real_before: Int[Array, "2"]) -> _State:
@@ -158,14 +169,25 @@ def _add(state: _State, x: Float[Array, "layer row dim"], real_before: Int[Array
     bad = jnp.min(jnp.where(there & ~finite, row + before, none))
     old_count = state.rows[0]
     new_count = there.sum(dtype=jnp.int32).astype(x.dtype)
-    scatter = None if state.scatter is None else state.scatter[0]
-    merged = partial(_merge_block, there, old_count, new_count)
-    high, low, scatter = jax.vmap(merged)(state.high[0], state.low[0], scatter, x)
+    # Layer by layer: a product with a batch axis is a plain loop on a CPU.
+    merged = [
+        _merge_block(
+            there,
+            old_count,
+            new_count,
+            state.high[0, layer],
+            state.low[0, layer],
+            None if state.scatter is None else state.scatter[0, layer],
+            x[layer],
+        )
+        for layer in range(x.shape[0])
+    ]
+    highs, lows, scatters = zip(*merged, strict=True)
     return _State(
         rows=(old_count + new_count)[None],
-        high=high[None],
-        low=low[None],
-        scatter=None if scatter is None else scatter[None],
+        high=jnp.stack(highs)[None],
+        low=jnp.stack(lows)[None],
+        scatter=None if state.scatter is None else jnp.stack(scatters)[None],
         bad=jnp.minimum(state.bad, bad),
     )
 

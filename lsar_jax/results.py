@@ -173,13 +173,12 @@ class MomentsResult:
 
     Args:
       layers: of a batch.
-      dim: of an embedding.
       mesh: the devices.
       second_moment: whether to keep the scatter.
     """
 
-    def __init__(self, layers: int, dim: int, mesh: Mesh, second_moment: bool) -> None:
-        self._sums = PartialSums(mesh, layers, dim, second_moment=second_moment)
+    def __init__(self, layers: int, mesh: Mesh, second_moment: bool) -> None:
+        self._sums = PartialSums(mesh, layers, second_moment=second_moment)
 
     def add(self, slot: Slot, value: PooledLayers) -> None:
         """Takes the embeddings of a batch."""

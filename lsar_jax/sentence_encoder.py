@@ -301,7 +301,7 @@ class SentenceEncoder:
             raise ValueError("sentences is one str; moments are those of several")
 
         def gather(wanted: tuple[int, ...], total: int | None) -> Collector:
-            return MomentsResult(len(wanted), self._width(wanted), self.mesh, second_moment)
+            return MomentsResult(len(wanted), self.mesh, second_moment)
 
         result, report = self._encode_into(
             gather,

@@ -18,22 +18,30 @@ __all__ = ["fit_center"]
 
 
 def fit_center(
-    x: Mapping[str, Embeddings | Moments], *, source: EncoderSpec | None = None, precise: bool = False
+    x: Mapping[str, Embeddings | Moments],
+    *,
+    per_language: bool = True,
+    source: EncoderSpec | None = None,
+    precise: bool = False,
 ) -> Transform:
-    """Fits ``y = x - mean of the language``.
+    """Fits ``y = x - mean of the language``, or minus the mean over languages.
 
     Args:
       x: from language to raw embeddings ``[n, dim]`` or to their moments; one language is
         enough.
+      per_language: whether each language loses its own mean, or all lose the mean over languages,
+        each of which counts the same: the anisotropy and nothing of the language.
       source: the encoder's spec, remembered and checked later.
       precise: whether to sum embeddings in float64; moments come summed.
 
     Returns:
-      A transform that needs the language of each vector.
+      A transform that needs the language of each vector if ``per_language``.
 
     Raises:
       ValueError: bad arrays or language codes.
     """
     moments = moments_by_language(x, least=1, precise=precise)
-    step = Step(shift=jnp.asarray(stack_means(moments), jnp.float32))
-    return Transform((step,), (Fit.of("center", moments, by_language=True),), source)
+    means = stack_means(moments)
+    shift = means if per_language else means.mean(axis=0)
+    fit = Fit.of("center", moments, by_language=per_language, **({} if per_language else {"per_language": 0}))
+    return Transform((Step(shift=jnp.asarray(shift, jnp.float32)),), (fit,), source)

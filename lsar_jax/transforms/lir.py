@@ -17,12 +17,13 @@ from jaxtyping import Array, Float
 
 from lsar_jax.checks import whole_number
 from lsar_jax.moments import Moments, moments_by_language
+from lsar_jax.padding import row_bucket
 from lsar_jax.shapes import AnyArray, Embeddings
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms.base import Fit, Transform
 from lsar_jax.transforms.step import Step, fix_signs
 
-__all__ = ["fit_lir", "principal_directions"]
+__all__ = ["fit_lir", "principal_directions", "principal_directions_of_few"]
 
 
 def principal_directions(
@@ -34,6 +35,25 @@ def principal_directions(
     """
     values, vectors = jnp.linalg.eigh(second_moment)
     return fix_signs(vectors[:, ::-1][:, :components]), values[::-1]
+
+
+def principal_directions_of_few(
+    second_moment: Float[AnyArray, "dim dim"], components: int, rank: int
+) -> tuple[Float[Array, "dim components"], Float[Array, " rank"]]:
+    """Returns what ``principal_directions`` does of a matrix whose rank is ``rank`` at most.
+
+    Its product with so many random vectors spans its range, so that the eigenvectors of a small
+    matrix are enough (Halko, Martinsson and Tropp 2011); n sentences of width d have rank n. Pure:
+    passes under ``jit`` (``components`` and ``rank`` static) and ``vmap``.
+    """
+    second_moment = jnp.asarray(second_moment)
+    product = partial(jnp.matmul, precision=jax.lax.Precision.HIGHEST)
+    probes = jax.random.normal(jax.random.key(0), (second_moment.shape[0], rank), second_moment.dtype)
+    # Twice: what rounding puts outside the range is multiplied away.
+    for _ in range(2):
+        probes, _ = jnp.linalg.qr(product(second_moment, probes))
+    values, vectors = jnp.linalg.eigh(product(probes.T, product(second_moment, probes)))
+    return fix_signs(product(probes, vectors[:, ::-1][:, :components])), values[::-1]
 
 
 def fit_lir(
@@ -64,11 +84,15 @@ def fit_lir(
     most, scarcest = min((min(m.count, dim), code) for code, m in moments.items())
     kept = whole_number("components", components, 1, most, f"the sentences and dimensions of {scarcest}")
     with jax.enable_x64(precise):
-        dtype = jnp.float64 if precise else jnp.float32
-        stacked = np.stack([m.second_moment() for m in moments.values()])
-        # To trace 1 before the cast: squares of small embeddings vanish in float32.
-        trace = np.maximum(np.trace(stacked, axis1=1, axis2=2), np.finfo(np.float64).tiny)
-        basis, values = _directions(jnp.asarray(stacked / trace[:, None, None], dtype), kept)
+        dtype = np.float64 if precise else np.float32
+        scaled = np.empty((len(moments), dim, dim), dtype)
+        for row, m in zip(scaled, moments.values(), strict=True):
+            second = m.second_moment()
+            # To trace 1 before the cast: squares of small embeddings vanish in float32.
+            row[:] = second / max(np.trace(second), np.finfo(np.float64).tiny)
+        # A little more than the sentences of the largest language, in few sizes.
+        rank = row_bucket(max(m.count for m in moments.values()) + 4, 1 << 30)
+        basis, values = _directions(scaled, kept) if 3 * rank > dim else _directions_of_few(scaled, kept, rank)
         basis, values = basis.astype(jnp.float32), np.asarray(values)
     # Rounding leaves up to 3.5 eps of the largest eigenvalue, measured at widths 40 to 1,024; a bound
     # that grows with the width would refuse real directions of anisotropic encoders. Of a trace
@@ -88,3 +112,10 @@ def _directions(
     second: Float[Array, "language dim dim"], components: int
 ) -> tuple[Float[Array, "language dim components"], Float[Array, "language dim"]]:
     return jax.vmap(principal_directions, in_axes=(0, None))(second, components)
+
+
+@partial(jax.jit, static_argnames=("components", "rank"))
+def _directions_of_few(
+    second: Float[Array, "language dim dim"], components: int, rank: int
+) -> tuple[Float[Array, "language dim components"], Float[Array, "language rank"]]:
+    return jax.vmap(partial(principal_directions_of_few, components=components, rank=rank))(second)
