@@ -2,6 +2,7 @@
 
 python -m eval udhr                              # make demo
 python -m eval tatoeba --data data/tatoeba
+python -m eval geometry                          # what each method does to the space, with figures
 python -m eval sweep                             # every layer, method and rank in one pass
 python -m eval algorithm1                        # LSAR's printed algorithm in float32
 python -m eval bench                             # speed beside sentence-transformers
@@ -17,6 +18,7 @@ import tyro
 from eval.algorithm1 import Algorithm1
 from eval.bench import Bench
 from eval.engine import Engine
+from eval.geometry import Geometry
 from eval.precision import Precision
 from eval.sweep import Sweep
 from eval.tatoeba import Tatoeba
@@ -25,6 +27,7 @@ from eval.udhr import Udhr
 TASKS = (
     Annotated[Udhr, tyro.conf.subcommand("udhr")]
     | Annotated[Tatoeba, tyro.conf.subcommand("tatoeba")]
+    | Annotated[Geometry, tyro.conf.subcommand("geometry")]
     | Annotated[Sweep, tyro.conf.subcommand("sweep")]
     | Annotated[Algorithm1, tyro.conf.subcommand("algorithm1")]
     | Annotated[Bench, tyro.conf.subcommand("bench")]

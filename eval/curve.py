@@ -1,0 +1,217 @@
+"""How many sentences of each language does a transform need?
+
+    python -m eval curve --data data/tatoeba --bitext data/bitext
+
+Each method is fitted on 25, 100, 400 and all of each language's translations of program messages, the
+first so many of one shuffle, and on as many English messages; it is scored by Tatoeba's accuracy, English
+to each language that both data sets have. So the text fitted on is of another kind than the text
+tested. Every sentence is encoded once. The last column of each table is the advice.
+"""
+
+import time
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+from jaxtyping import Float
+from matplotlib.figure import Figure
+
+from eval.figures import save
+from eval.methods import Method, MethodName
+from eval.metrics import accuracy
+from eval.results import Result, console, print_table, write_results
+from eval.task import Task
+from eval.tatoeba import XTREME_36, read_pairs
+from lsar_jax import EncoderSpec, corpora
+from lsar_jax.languages import language_code
+from lsar_jax.retrieval import nearest
+
+__all__ = ["Curve", "curve_figure", "enough", "read_bitext"]
+
+# Method label -> sentences of each language -> percent.
+Values = Mapping[str, Mapping[int, float]]
+
+_NEAR = 0.5
+
+
+@dataclass(frozen=True)
+class Curve(Task):
+    """Tatoeba's accuracy against the number of sentences that transforms are fitted on.
+
+    Attributes:
+      data: the folder of tatoeba.xxx-eng.xxx files.
+      bitext: the folder of en-xx.tsv files.
+      languages: codes; by default all that both have.
+      counts: sentences of each language to fit on; all that the smallest language has come on top.
+      most: sentences of each language at most.
+      seeds: shuffles; the tables have their mean.
+    """
+
+    name = "curve"
+
+    transforms: tuple[MethodName, ...] = (
+        "original", "center", "lir", "lsar", "mean+lsar", "whitening", "language-whitening", "cbie", "leace",
+        "outliers",
+    )  # fmt: skip
+    max_length: int = 64
+    out: Path = Path("results/curve")
+    data: Path = Path("data/tatoeba")
+    bitext: Path = Path("data/bitext")
+    languages: tuple[str, ...] = ()
+    counts: tuple[int, ...] = (25, 100, 400)
+    most: int = 2000
+    seeds: int = 1
+
+    @property
+    def fitted_on(self) -> str:
+        """The text that transforms are fitted on; a result says how many sentences, too."""
+        return "bitext"
+
+    def run(self) -> list[Result]:
+        """Encodes, fits, scores; prints tables, writes ``results.jsonl`` and a figure."""
+        if min(*self.counts, self.most, self.seeds) < 1:
+            raise ValueError(f"--counts {self.counts}, --most {self.most}, --seeds {self.seeds}: at least 1 each")
+        text, skipped = read_bitext(self.bitext, self.languages)
+        pairs = read_pairs(self.data, [code for code in text if code != "en"])
+        fewest, scarcest = min((len(lines), code) for code, lines in text.items())
+        most = min(self.most, fewest)
+        counts = sorted({count for count in self.counts if count < most} | {most})
+        console.print(
+            f"{len(pairs)} languages and English, at most {most} sentences of each ({scarcest} has {fewest}); "
+            f"skipped {skipped} bitext rows with an empty field"
+        )
+        drawn: dict[tuple[str, str], Sequence[str]] = {}
+        places = {}
+        for code, lines in text.items():
+            shuffles = [np.random.default_rng([seed, zlib.crc32(code.encode())]) for seed in range(self.seeds)]
+            orders = [shuffle.permutation(len(lines))[:most] for shuffle in shuffles]
+            rows, inverse = np.unique(np.stack(orders), return_inverse=True)
+            drawn["fit", code] = [lines[row] for row in rows]
+            places[code] = inverse.reshape(self.seeds, most)
+        for code, (english, other) in pairs.items():
+            drawn |= {("en", code): english, ("xx", code): other}
+        encoder = self.prepare(len(text))
+        embeddings = self.encode(encoder, drawn)
+
+        results: list[Result] = []
+        panels: dict[str, dict[str, dict[int, float]]] = {}
+        for index, layer in enumerate(self.layers):
+            spec = replace(encoder.spec, layer=layer)
+            x = {key: value[index] for key, value in embeddings.items()}
+            panel = panels.setdefault(f"layer {layer}", {})
+            for name, count in ((name, count) for name in self.transforms for count in counts):
+                if name == "original" and count < most:
+                    continue  # nothing is fitted
+                for seed in range(self.seeds if name != "original" else 1):
+                    fit = {code: x["fit", code][rows[seed, :count]] for code, rows in places.items()}
+                    try:
+                        methods = self.fit(fit, spec, (name,))
+                    except ValueError as error:
+                        console.print(f"layer {layer}, no fit of {name} on {count} sentences a language: {error}")
+                        panel.setdefault(name, {})
+                        continue
+                    for method in methods:
+                        results.append(self._scored(method, x, list(pairs), spec, count, seed))
+                        row = panel.setdefault(method.label, {})
+                        row[count] = row.get(count, 0.0) + results[-1].value / (self.seeds if method.transform else 1)
+        write_results(results, self.out / "results.jsonl")
+        title = f"Tatoeba, English to {len(pairs)} languages"
+        for layer_name, panel in panels.items():
+            _print(f"{title}, {layer_name}, percent", panel, counts)
+        console.print(f"enough: from there on at most {_NEAR} below the score with the most sentences")
+        curve_figure(panels, f"{title} ({self.encoder})", self.out / "curve.png")
+        console.print(f"wrote results and the figure to {self.out}")
+        return results
+
+    def _scored(
+        self,
+        method: Method,
+        x: Mapping[tuple[str, str], Float[np.ndarray, "_ dim"]],
+        codes: list[str],
+        spec: EncoderSpec,
+        count: int,
+        seed: int,
+    ) -> Result:
+        """Returns the accuracy from English, mean over the languages."""
+        started = time.perf_counter()
+        found = [np.asarray(nearest(method(x["en", code], "en"), method(x["xx", code], code))[1])[:, 0] for code in codes]
+        value = float(np.mean([accuracy(rows, np.arange(len(rows))) for rows in found]))
+        queries, seconds = sum(map(len, found)), time.perf_counter() - started
+        result = self.result(spec, method, codes, f"en-xx mean over {len(codes)}", value, queries, seconds)
+        return replace(result, fitted_on=f"bitext {count}", seed=seed) if method.transform else result
+
+
+def enough(scores: Mapping[int, float]) -> int:
+    """Returns the count from which on no score is more than 0.5 below that of the greatest count."""
+    counts = sorted(scores)
+    low = [count for count in counts if scores[count] < scores[counts[-1]] - _NEAR]
+    return next(count for count in counts if not low or count > low[-1])
+
+
+def read_bitext(folder: Path, languages: tuple[str, ...] = ()) -> tuple[dict[str, list[str]], int]:
+    """Reads the sentences of each language and, last, the different English ones of them all.
+
+    Args:
+      folder: of files ``en-xx.tsv``: domain, English, xx, with tabs between.
+      languages: codes; by default those that Tatoeba has too.
+
+    Returns:
+      From language to sentences; and how many rows had an empty field.
+
+    Raises:
+      FileNotFoundError: no such folder, or no file of a language.
+      ValueError: a line that has not three fields.
+    """
+    paths = {language_code(path.stem[3:]): path for path in sorted(folder.glob("en-*.tsv"))}
+    wanted = [language_code(code) for code in languages] or [code for code in paths if code in XTREME_36]
+    missing = [code for code in wanted if code not in paths]
+    if missing or not wanted:
+        raise FileNotFoundError(
+            f"{folder} has no en-xx.tsv of {', '.join(missing) or 'any language'}; it has {', '.join(paths) or 'none'}. "
+            "A line is a domain, English and xx with tabs between, say of the messages of Debian's gimp-data, "
+            "inkscape and gnucash-common; put the files there or say --bitext"
+        )
+    text: dict[str, list[str]] = {code: [] for code in wanted}
+    english: dict[str, None] = {}
+    skipped = 0
+    for code in text:
+        for number, line in enumerate(corpora.lines(paths[code]), 1):
+            fields = [field.strip() for field in line.split("\t")]
+            if len(fields) != 3:
+                raise ValueError(f"{paths[code]}, line {number} has {len(fields)} fields; domain, English, {code} are 3")
+            if not all(fields):
+                skipped += 1
+                continue
+            text[code].append(fields[2])
+            english[fields[1]] = None
+    return text | {"en": list(english)}, skipped
+
+
+def curve_figure(panels: Mapping[str, Values], title: str, path: Path) -> None:
+    """Draws a line a method over the sentences of each language, the original dashed; a panel a layer."""
+    figure = Figure(figsize=(4.6 * len(panels) + 1.8, 4.4), layout="constrained")
+    axes = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
+    labels = list(dict.fromkeys(label for panel in panels.values() for label, row in panel.items() if row))
+    counts = sorted({count for panel in panels.values() for row in panel.values() for count in row})
+    colours = dict(zip(labels, matplotlib.color_sequences["tab10"] * len(labels), strict=False))
+    for axis, (name, panel) in zip(axes, panels.items(), strict=True):
+        for label, row in panel.items():
+            if label == "original":
+                axis.axhline(*row.values(), color="0.4", ls="--", label=label)
+            elif row:
+                at = sorted(row)
+                axis.plot(at, [row[count] for count in at], marker="o", ms=4, color=colours[label], label=label)
+        axis.set_xscale("log")
+        axis.set_xticks(counts, counts)
+        axis.minorticks_off()
+        axis.set_xlabel("sentences of each language")
+        axis.set_title(name, fontsize=10)
+        axis.spines[["top", "right"]].set_visible(False)
+    axes[0].set_ylabel("accuracy, %")
+    handles = {label: handle for axis in axes for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)}
+    figure.legend(handles.values(), handles.keys(), loc="outside right center", frameon=False, fontsize=8)
+    figure.suptitle(title)
+    save(figure, path)

@@ -1,0 +1,246 @@
+"""What a method does to the space: anisotropy, isotropy, outliers, and how much language is left.
+
+    python -m eval geometry                                   # the UDHR, which comes with the library
+    python -m eval geometry --text tatoeba                    # fitted on the evaluated sentences, as in the papers
+    python -m eval geometry --xquad data/xquad-r              # with preference, and questions and answers
+
+On the UDHR methods are fitted on one half of the paragraphs and measured on the other. Measured:
+the exact mean cosine of two sentences within a language, across languages and of all; IsoScore; NMI of
+k-means clusters and languages, and a linear probe's accuracy; the share of the ten nearest that are in the
+query's language; the correlation of what is removed, and of what is left, with URIEL's syntax.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Float
+
+from eval import geometry_figures as draw
+from eval.answers import Answers
+from eval.encode import encode_all
+from eval.figures import scatter
+from eval.methods import Method, MethodName, fit_methods
+from eval.probes import language_nmi, language_probe
+from eval.results import Result, console, print_table, write_results
+from eval.task import Task
+from eval.tatoeba import XTREME_36, read_pairs
+from eval.typology import syntactic_distances, typology_correlation
+from lsar_jax import EncoderSpec, corpora
+from lsar_jax.geometry import (
+    anisotropy_by_language,
+    expected_contributions,
+    isoscore,
+    mean_distance_by_rank,
+    outlier_dimensions,
+)
+from lsar_jax.preference import top_k_share
+from lsar_jax.retrieval import nearest
+
+__all__ = ["Geometry", "tsne"]
+
+Embedded = Mapping[str, Float[np.ndarray, "_ dim"]]
+
+
+@dataclass(frozen=True)
+class Geometry(Task):
+    """Measures and pictures of the space before and after each method.
+
+    Attributes:
+      layers: where methods are compared; the pictures are of the first.
+      text: the UDHR, or Tatoeba.
+      data: the folder of tatoeba.xxx-eng.xxx files.
+      languages: codes; by default all of the text.
+      xquad: the folder of XQuAD-R, for language preference and the picture of questions and answers.
+      uriel: lang2vec's distances2.zip; by default the cosine of the features in its wheel.
+      seeds: of the k-means starts.
+    """
+
+    name = "geometry"
+
+    transforms: tuple[MethodName, ...] = (
+        "original", "center", "lir", "lsar", "mean+lsar", "outliers", "whitening", "language-whitening", "cbie", "leace"
+    )  # fmt: skip
+    out: Path = Path("results/geometry")
+    text: Literal["udhr", "tatoeba"] = "udhr"
+    data: Path = Path("data/tatoeba")
+    languages: tuple[str, ...] = ()
+    xquad: Path | None = None
+    uriel: Path | None = None
+    seeds: tuple[int, ...] = (0, 1, 2)
+
+    @property
+    def fitted_on(self) -> str:
+        """The text that transforms are fitted on."""
+        return "udhr fit" if self.text == "udhr" else "the evaluated sentences"
+
+    def run(self) -> list[Result]:
+        """Encodes, measures; prints tables, writes ``results.jsonl`` and the figures."""
+        texts = self._texts()
+        if len(texts) < 3:
+            raise ValueError(f"{', '.join(texts)}: the geometry of languages needs at least three")
+        encoder = self.prepare(len(texts))
+        every = tuple(range(encoder.spec.layer + 1))
+        encoded, _ = encode_all(encoder, texts, every, self.max_length, {code: code for code in texts})
+        results: list[Result] = []
+        rows: list[list[str | float]] = []
+        for layer in self.layers:
+            fit, test = self._parts(encoded, layer)
+            spec = replace(encoder.spec, layer=layer)
+            methods = fit_methods(fit, self.transforms, ranks=self.ranks, components=self.components, source=spec)
+            for method in methods:
+                moved = {code: method(x, code) for code, x in test.items()}
+                values = self._measures(moved)
+                n = sum(map(len, moved.values()))
+                results += [self.result(spec, method, test, name, value, n, 0.0) for name, value in values.items()]
+                rows.append([f"layer {layer}: {method.label}", *(f"{value:.3f}" for value in values.values())])
+            results += self._typology(methods, test, spec)
+            if layer == self.layers[0]:
+                self._pictures(methods, fit, test, layer)
+        self._all_layers(encoded, every)
+        names = list(dict.fromkeys(r.metric for r in results if not r.metric.startswith("syntax")))
+        print_table(
+            f"{len(texts)} languages; cosines, shares and scores from 0 to 1, the probe in percent", ["", *names], rows
+        )
+        if self.xquad is not None:
+            results += Answers(self, encoder, self.xquad).run()
+        write_results(results, self.out / "results.jsonl")
+        console.print(f"wrote results and figures to {self.out}")
+        return results
+
+    def _texts(self) -> dict[str, list[str]]:
+        if self.text == "udhr":
+            return corpora.udhr("all", self.languages or None)
+        pairs = read_pairs(self.data, self.languages or XTREME_36)
+        # The English sides share sentences: each once.
+        english = dict.fromkeys(text for side, _ in pairs.values() for text in side)
+        return dict(sorted(({code: other for code, (_, other) in pairs.items()} | {"en": list(english)}).items()))
+
+    def _parts(self, encoded: Mapping[str, Float[np.ndarray, "layer _ dim"]], layer: int) -> tuple[Embedded, Embedded]:
+        """Returns what is fitted on and what is measured."""
+        x = {code: value[layer] for code, value in encoded.items()}
+        if self.text == "tatoeba":
+            return x, x
+        fit, test = ({code: rows[corpora.UDHR_PARTS[part]] for code, rows in x.items()} for part in ("fit", "test"))
+        return fit, test
+
+    def _measures(self, x: Embedded) -> dict[str, float]:
+        cosines = anisotropy_by_language(x)
+        codes = [code for code, rows in x.items() for _ in rows]
+        pool = np.concatenate(list(x.values()))
+        numbers = np.unique(codes, return_inverse=True)[1]
+        # The first is the query itself.
+        found = np.asarray(nearest(pool, pool, 11)[1])
+        own = found == np.arange(len(pool))[:, None]
+        own[~own.any(axis=1), -1] = True
+        top = top_k_share(found[~own].reshape(len(pool), 10), numbers, numbers)
+        return {
+            "cosine within": cosines.within,
+            "across": cosines.across,
+            "of all": cosines.overall,
+            "IsoScore": isoscore(pool),
+            "NMI": float(language_nmi(pool, codes, self.seeds).mean()),
+            "probe": language_probe(pool, codes),
+            "own in first 10": top.share,
+        }
+
+    def _typology(self, methods: Sequence[Method], test: Embedded, spec: EncoderSpec) -> list[Result]:
+        """Correlates cosines of language means to English's with syntactic similarity."""
+        lsar = [method for method in methods if method.name == "lsar"]
+        if "en" not in test or not lsar or self.text == "tatoeba":
+            return []
+        try:
+            distances, measure = syntactic_distances(test, precomputed=self.uriel)
+        except ImportError as error:
+            console.print(f"no correlation with syntax: {error}")
+            return []
+        results = []
+        for method in lsar:
+            means = {code: x.mean(axis=0) for code, x in test.items()}
+            left = {code: method(mean[None], code)[0] for code, mean in means.items()}
+            gone = {code: means[code] - left[code] for code in means}
+            for what, vectors in (("removed", gone), ("left", left)):
+                english = vectors["en"]
+                cosine = {
+                    code: float(v @ english / np.linalg.norm(v) / np.linalg.norm(english))
+                    for code, v in vectors.items()
+                    if code != "en"
+                }
+                r, n = typology_correlation(cosine, distances)
+                results.append(self.result(spec, method, test, f"syntax, {what} ({measure})", r, n, 0.0))
+                console.print(
+                    f"layer {spec.layer}, {method.label}: cosines of means of what is {what} and syntactic similarity "
+                    f"to English: r = {r:.3f} over {n} languages ({measure})"
+                )
+        return results
+
+    def _all_layers(self, encoded: Mapping[str, Float[np.ndarray, "layer _ dim"]], layers: Sequence[int]) -> None:
+        """Draws what changes from layer to layer in the original embeddings."""
+        cosines = [anisotropy_by_language(self._parts(encoded, layer)[1]) for layer in layers]
+        scores = [isoscore(np.concatenate([x[layer] for x in encoded.values()])) for layer in layers]
+        curves = {
+            "within a language": [c.within for c in cosines],
+            "across languages": [c.across for c in cosines],
+            "all sentences": [c.overall for c in cosines],
+            "IsoScore": scores,
+        }
+        draw.layer_curves(curves, layers, f"Mean cosine of two sentences ({self.encoder})", self.out / "layers.png")
+        means = np.mean([x.mean(axis=1) for x in encoded.values()], axis=0)
+        out = np.asarray(outlier_dimensions(means))
+        draw.layer_means(means, out, layers, f"Mean embedding of each layer ({self.encoder})", self.out / "means.png")
+        rows: list[list[str | float]] = [
+            [f"{layer}", f"{c.within:.2f}", f"{c.across:.2f}", f"{c.overall:.2f}", f"{score:.3f}", _named(mean, flags)]
+            for layer, c, score, mean, flags in zip(layers, cosines, scores, means, out, strict=True)
+        ]
+        print_table(
+            "Original embeddings by layer", ["layer", "within", "across", "of all", "IsoScore", "outliers (mean)"], rows
+        )
+
+    def _pictures(self, methods: Sequence[Method], fit: Embedded, test: Embedded, layer: int) -> None:
+        codes = [code for code, x in test.items() for _ in x]
+        pool = np.concatenate(list(test.values()))
+        shares = np.stack([np.asarray(expected_contributions(x)) for x in test.values()])
+        title = f"layer {layer} ({self.encoder})"
+        draw.contributions(shares, list(test), f"Contribution of dimensions, {title}", self.out / "contributions.png")
+        means = np.stack([x.mean(axis=0) for x in test.values()])
+        flags = np.asarray(outlier_dimensions(means))
+        draw.outliers(means, flags, list(test), f"Outlier dimensions, {title}", self.out / "outliers.png")
+        worst = int(np.argmax(shares.mean(axis=0)))
+        if "en" in test:
+            others = {code: x for code, x in test.items() if code != "en"}
+            k = min(250, *(len(x) for x in others.values()))
+            curves = {
+                name: np.mean([mean_distance_by_rank(test["en"], x, k, without) for x in others.values()], axis=0)
+                for name, without in (("all dimensions", ()), (f"without dimension {worst}", (worst,)))
+            }
+            draw.distances(curves, f"English to the others, {title}", self.out / "distance_by_rank.png")
+        after = {method.name: method for method in methods}
+        chosen = [after[name] for name in ("original", "lsar", "cbie", "whitening") if name in after]
+        moved = {
+            method.label: np.concatenate([method(x, code) for code, x in test.items()])
+            for method in chosen or methods[:1]
+        }
+        scatter({f"layer {layer}, {name}": x for name, x in moved.items()}, codes, self.out / "pca.png")
+        flat = {name: tsne(x) for name, x in moved.items()}
+        draw.planes(flat, codes, f"t-SNE of 50 principal components, {title}", self.out / "tsne.png")
+        if "lsar" in after and after["lsar"].transform is not None:
+            basis = np.asarray(after["lsar"].transform.steps[0].basis)[:, :2]
+            if basis.shape[1] == 2:
+                title = f"What LSAR removes, layer {layer}"
+                draw.removed({title: pool @ basis}, codes, self.out / "removed.png")
+
+
+def tsne(x: Float[np.ndarray, "vector dim"], seed: int = 0) -> Float[np.ndarray, "vector 2"]:
+    """Returns a t-SNE plane of the first 50 principal components, as Hämmerl et al. 2023 draw it."""
+    from sklearn.decomposition import PCA
+    from sklearn.manifold import TSNE
+
+    reduced = PCA(min(50, *x.shape), random_state=seed).fit_transform(np.asarray(x, np.float64))
+    return TSNE(2, perplexity=min(30, (len(x) - 1) / 3), random_state=seed).fit_transform(reduced.astype(np.float32))
+
+
+def _named(mean: Float[np.ndarray, " dim"], out: np.ndarray) -> str:
+    order = np.argsort(-np.abs(mean))
+    return ", ".join(f"{d} ({mean[d]:.2f})" for d in order if out[d]) or "none"
