@@ -3,6 +3,7 @@
 python -m eval udhr                              # make demo
 python -m eval tatoeba --data data/tatoeba
 python -m eval geometry                          # what each method does to the space, with figures
+python -m eval curve                             # accuracy against the number of sentences fitted on
 python -m eval sweep                             # every layer, method and rank in one pass
 python -m eval algorithm1                        # LSAR's printed algorithm in float32
 python -m eval bench                             # speed beside sentence-transformers
@@ -17,6 +18,7 @@ import tyro
 
 from eval.algorithm1 import Algorithm1
 from eval.bench import Bench
+from eval.curve import Curve
 from eval.engine import Engine
 from eval.geometry import Geometry
 from eval.precision import Precision
@@ -28,6 +30,7 @@ TASKS = (
     Annotated[Udhr, tyro.conf.subcommand("udhr")]
     | Annotated[Tatoeba, tyro.conf.subcommand("tatoeba")]
     | Annotated[Geometry, tyro.conf.subcommand("geometry")]
+    | Annotated[Curve, tyro.conf.subcommand("curve")]
     | Annotated[Sweep, tyro.conf.subcommand("sweep")]
     | Annotated[Algorithm1, tyro.conf.subcommand("algorithm1")]
     | Annotated[Bench, tyro.conf.subcommand("bench")]

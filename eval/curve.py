@@ -12,6 +12,7 @@ import time
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 
 import matplotlib
@@ -31,6 +32,7 @@ from lsar_jax.retrieval import nearest
 
 __all__ = ["Curve", "curve_figure", "enough", "read_bitext"]
 
+Embedded = Mapping[tuple[str, str], Float[np.ndarray, "_ dim"]]
 # Method label -> sentences of each language -> percent.
 Values = Mapping[str, Mapping[int, float]]
 
@@ -87,58 +89,51 @@ class Curve(Task):
         places = {}
         for code, lines in text.items():
             shuffles = [np.random.default_rng([seed, zlib.crc32(code.encode())]) for seed in range(self.seeds)]
-            orders = [shuffle.permutation(len(lines))[:most] for shuffle in shuffles]
-            rows, inverse = np.unique(np.stack(orders), return_inverse=True)
+            orders = np.stack([shuffle.permutation(len(lines))[:most] for shuffle in shuffles])
+            rows, inverse = np.unique(orders, return_inverse=True)
             drawn["fit", code] = [lines[row] for row in rows]
-            places[code] = inverse.reshape(self.seeds, most)
+            places[code] = inverse.reshape(orders.shape)
         for code, (english, other) in pairs.items():
             drawn |= {("en", code): english, ("xx", code): other}
         encoder = self.prepare(len(text))
         embeddings = self.encode(encoder, drawn)
 
         results: list[Result] = []
+        title = f"Tatoeba, English to {len(pairs)} languages"
         panels: dict[str, dict[str, dict[int, float]]] = {}
         for index, layer in enumerate(self.layers):
             spec = replace(encoder.spec, layer=layer)
             x = {key: value[index] for key, value in embeddings.items()}
-            panel = panels.setdefault(f"layer {layer}", {})
-            for name, count in ((name, count) for name in self.transforms for count in counts):
-                if name == "original" and count < most:
-                    continue  # nothing is fitted
-                for seed in range(self.seeds if name != "original" else 1):
-                    fit = {code: x["fit", code][rows[seed, :count]] for code, rows in places.items()}
-                    try:
-                        methods = self.fit(fit, spec, (name,))
-                    except ValueError as error:
-                        console.print(f"layer {layer}, no fit of {name} on {count} sentences a language: {error}")
-                        panel.setdefault(name, {})
-                        continue
-                    for method in methods:
-                        results.append(self._scored(method, x, list(pairs), spec, count, seed))
-                        row = panel.setdefault(method.label, {})
-                        row[count] = row.get(count, 0.0) + results[-1].value / (self.seeds if method.transform else 1)
-        write_results(results, self.out / "results.jsonl")
-        title = f"Tatoeba, English to {len(pairs)} languages"
-        for layer_name, panel in panels.items():
-            _print(f"{title}, {layer_name}, percent", panel, counts)
+            values: dict[str, dict[int, list[float]]] = {}
+            for name, count, seed in product(self.transforms, counts, range(self.seeds)):
+                if name == "original" and (count, seed) != (most, 0):
+                    continue  # it is fitted on nothing
+                fit = {code: x["fit", code][rows[seed, :count]] for code, rows in places.items()}
+                try:
+                    methods = self.fit(fit, spec, (name,))
+                except ValueError as error:
+                    console.print(f"layer {layer}, no fit of {name} on {count} sentences a language: {error}")
+                    continue
+                for method in methods:
+                    results.append(self._scored(method, x, list(pairs), spec, count, seed))
+                    values.setdefault(method.label, {}).setdefault(count, []).append(results[-1].value)
+            panel = {label: {count: float(np.mean(v)) for count, v in row.items()} for label, row in values.items()}
+            panels[f"layer {layer}"] = panel
+            columns = ["sentences a language", *map(str, counts), "enough"]
+            print_table(f"{title}, layer {layer}, percent", columns, _table(panel, counts, self.transforms))
         console.print(f"enough: from there on at most {_NEAR} below the score with the most sentences")
+        write_results(results, self.out / "results.jsonl")
         curve_figure(panels, f"{title} ({self.encoder})", self.out / "curve.png")
         console.print(f"wrote results and the figure to {self.out}")
         return results
 
     def _scored(
-        self,
-        method: Method,
-        x: Mapping[tuple[str, str], Float[np.ndarray, "_ dim"]],
-        codes: list[str],
-        spec: EncoderSpec,
-        count: int,
-        seed: int,
+        self, method: Method, x: Embedded, codes: list[str], spec: EncoderSpec, count: int, seed: int
     ) -> Result:
         """Returns the accuracy from English, mean over the languages."""
         started = time.perf_counter()
-        found = [np.asarray(nearest(method(x["en", code], "en"), method(x["xx", code], code))[1])[:, 0] for code in codes]
-        value = float(np.mean([accuracy(rows, np.arange(len(rows))) for rows in found]))
+        found = [nearest(method(x["en", code], "en"), method(x["xx", code], code))[1] for code in codes]
+        value = float(np.mean([accuracy(np.asarray(rows)[:, 0], np.arange(len(rows))) for rows in found]))
         queries, seconds = sum(map(len, found)), time.perf_counter() - started
         result = self.result(spec, method, codes, f"en-xx mean over {len(codes)}", value, queries, seconds)
         return replace(result, fitted_on=f"bitext {count}", seed=seed) if method.transform else result
@@ -152,14 +147,11 @@ def enough(scores: Mapping[int, float]) -> int:
 
 
 def read_bitext(folder: Path, languages: tuple[str, ...] = ()) -> tuple[dict[str, list[str]], int]:
-    """Reads the sentences of each language and, last, the different English ones of them all.
+    """Reads the sentences of each language and, last, all different English ones; counts rows with an empty field.
 
     Args:
       folder: of files ``en-xx.tsv``: domain, English, xx, with tabs between.
       languages: codes; by default those that Tatoeba has too.
-
-    Returns:
-      From language to sentences; and how many rows had an empty field.
 
     Raises:
       FileNotFoundError: no such folder, or no file of a language.
@@ -167,12 +159,12 @@ def read_bitext(folder: Path, languages: tuple[str, ...] = ()) -> tuple[dict[str
     """
     paths = {language_code(path.stem[3:]): path for path in sorted(folder.glob("en-*.tsv"))}
     wanted = [language_code(code) for code in languages] or [code for code in paths if code in XTREME_36]
-    missing = [code for code in wanted if code not in paths]
+    missing = ", ".join(code for code in wanted if code not in paths)
     if missing or not wanted:
         raise FileNotFoundError(
-            f"{folder} has no en-xx.tsv of {', '.join(missing) or 'any language'}; it has {', '.join(paths) or 'none'}. "
-            "A line is a domain, English and xx with tabs between, say of the messages of Debian's gimp-data, "
-            "inkscape and gnucash-common; put the files there or say --bitext"
+            f"{folder} has no en-xx.tsv {missing and f'of {missing}'}, but of {', '.join(paths) or 'none'}: lines of "
+            "domain, English and xx with tabs between, say the messages of Debian's gimp-data, inkscape and "
+            "gnucash-common; put them there or say --bitext"
         )
     text: dict[str, list[str]] = {code: [] for code in wanted}
     english: dict[str, None] = {}
@@ -181,12 +173,14 @@ def read_bitext(folder: Path, languages: tuple[str, ...] = ()) -> tuple[dict[str
         for number, line in enumerate(corpora.lines(paths[code]), 1):
             fields = [field.strip() for field in line.split("\t")]
             if len(fields) != 3:
-                raise ValueError(f"{paths[code]}, line {number} has {len(fields)} fields; domain, English, {code} are 3")
-            if not all(fields):
+                raise ValueError(
+                    f"{paths[code]}, line {number} has {len(fields)} fields; domain, English, {code} are 3"
+                )
+            if all(fields):
+                text[code].append(fields[2])
+                english[fields[1]] = None
+            else:
                 skipped += 1
-                continue
-            text[code].append(fields[2])
-            english[fields[1]] = None
     return text | {"en": list(english)}, skipped
 
 
@@ -194,16 +188,15 @@ def curve_figure(panels: Mapping[str, Values], title: str, path: Path) -> None:
     """Draws a line a method over the sentences of each language, the original dashed; a panel a layer."""
     figure = Figure(figsize=(4.6 * len(panels) + 1.8, 4.4), layout="constrained")
     axes = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
-    labels = list(dict.fromkeys(label for panel in panels.values() for label, row in panel.items() if row))
+    labels = list(dict.fromkeys(label for panel in panels.values() for label in panel))
     counts = sorted({count for panel in panels.values() for row in panel.values() for count in row})
-    colours = dict(zip(labels, matplotlib.color_sequences["tab10"] * len(labels), strict=False))
     for axis, (name, panel) in zip(axes, panels.items(), strict=True):
         for label, row in panel.items():
+            colour = matplotlib.color_sequences["tab10"][labels.index(label) % 10]
             if label == "original":
-                axis.axhline(*row.values(), color="0.4", ls="--", label=label)
-            elif row:
-                at = sorted(row)
-                axis.plot(at, [row[count] for count in at], marker="o", ms=4, color=colours[label], label=label)
+                axis.axhline(*row.values(), color="k", ls="--", label=label)
+            else:
+                axis.plot(sorted(row), [row[count] for count in sorted(row)], "o-", ms=4, color=colour, label=label)
         axis.set_xscale("log")
         axis.set_xticks(counts, counts)
         axis.minorticks_off()
@@ -215,3 +208,13 @@ def curve_figure(panels: Mapping[str, Values], title: str, path: Path) -> None:
     figure.legend(handles.values(), handles.keys(), loc="outside right center", frameon=False, fontsize=8)
     figure.suptitle(title)
     save(figure, path)
+
+
+def _table(panel: Values, counts: Sequence[int], names: Sequence[str]) -> list[list[str | float]]:
+    """Returns a row a method, also for those that were never fitted."""
+    rows: list[list[str | float]] = []
+    for label, row in panel.items():
+        cells = [row.get(count, "no fit") for count in counts]
+        rows.append([label, *(cells if label != "original" else cells[-1:] * len(counts)), str(enough(row))])
+    never = [name for name in names if not any(label.split()[0] == name for label in panel)]
+    return rows + [[name, *["no fit"] * len(counts), ""] for name in never]

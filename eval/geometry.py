@@ -17,6 +17,7 @@ from typing import Literal
 
 import numpy as np
 from jaxtyping import Float
+from threadpoolctl import threadpool_limits
 
 from eval import geometry_figures as draw
 from eval.answers import Answers
@@ -238,7 +239,10 @@ def tsne(x: Float[np.ndarray, "vector dim"], seed: int = 0) -> Float[np.ndarray,
     from sklearn.manifold import TSNE
 
     reduced = PCA(min(50, *x.shape), random_state=seed).fit_transform(np.asarray(x, np.float64))
-    return TSNE(2, perplexity=min(30, (len(x) - 1) / 3), random_state=seed).fit_transform(reduced.astype(np.float32))
+    plane = TSNE(2, perplexity=min(30, (len(x) - 1) / 3), random_state=seed)
+    # Its threads wait busily for each other at every step, and XLA's have the cores.
+    with threadpool_limits(1, "openmp"):
+        return plane.fit_transform(reduced.astype(np.float32))
 
 
 def _named(mean: Float[np.ndarray, " dim"], out: np.ndarray) -> str:

@@ -63,7 +63,8 @@ def outliers(
     path: Path,
 ) -> None:
     """Draws the mean of every dimension that is an outlier in some language; a dot where it is one."""
-    dims = np.flatnonzero(out.any(axis=0))
+    # Without an outlier the largest dimensions are shown, and no dots.
+    dims = np.flatnonzero(out.any(axis=0)) if out.any() else np.argsort(-np.abs(means).mean(axis=0))[:6]
     dims = dims[np.argsort(-out[:, dims].sum(axis=0), kind="stable")][:40]
     figure = Figure(figsize=(0.28 * max(len(dims), 6) + 2.2, 0.17 * len(codes) + 1.6), layout="constrained")
     axis = figure.subplots()

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import average_precision_score
 
-from eval.metrics import accuracy, mean_average_precision
+from eval.metrics import accuracy, average_precision, mean_average_precision
 from eval.udhr import paired_accuracy, pool_map
 
 
@@ -79,3 +79,16 @@ def test_paired_accuracy_by_hand():
     value, queries = paired_accuracy(x, "en")
     assert value == pytest.approx(100 * (2 / 3 + 1) / 2)
     assert queries == 6
+
+
+def test_float32_is_ranked_as_float64(rng):
+    # Whole numbers of many ties, negative ones and zeros of both signs among them.
+    similarity = np.round(rng.standard_normal((40, 300)), 1)
+    similarity[similarity == 0] *= -1.0
+    relevant = rng.random((40, 300)) < 0.05
+    relevant[:, 7] = True
+    excluded = rng.random((40, 300)) < 0.1
+    excluded[:, 7] = False
+    single = similarity.astype(np.float32)
+    expected = average_precision(single.astype(np.float64), relevant, excluded)
+    np.testing.assert_array_equal(average_precision(single, relevant, excluded), expected)

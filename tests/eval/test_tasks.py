@@ -107,18 +107,45 @@ def test_tatoeba(tmp_path, capsys):
     assert "Tatoeba" in capsys.readouterr().out
 
 
+def test_tatoeba_fitted_on_the_evaluated_sentences(tmp_path):
+    folder = tmp_path / "data"
+    english = ["a cat", "the dog barks", "no", "we go home", "a big house"]
+    write_pairs(folder, "deu", "\n".join(english), "\n".join(english))
+    write_pairs(folder, "fra", "\n".join(english[:4]), "\n".join(text[::-1] for text in english[:4]))
+    names = ["original", "center", "lsar", "whitening", "cbie", "mean+lsar", "leace"]
+    arguments = ["--data", str(folder), "--layers", "0", "--languages", "de", "fr", "--max-length", "24"]
+    command = ["tatoeba", *ENCODER, *arguments, "--fit-on", "evaluated", "--transforms", *names]
+    assert main([*command, "--out", str(tmp_path / "out")]) == 0
+    results = read(tmp_path / "out")
+    values = {(r["transform"], r["metric"]): r["value"] for r in results}
+    # German is a copy of English: whatever is fitted on both sides leaves them the same.
+    for name in ("original", "center", "lsar", "language-whitening", "cbie", "mean+lsar", "leace"):
+        assert values[name, "en-de accuracy"] == 100 or name == "cbie"
+        assert (name, "en-xx mean over 2") in values
+    assert {r["fitted_on"] for r in results if r["transform"] != "original"} == {"the evaluated sentences"}
+    whitening = next(r for r in results if r["transform"] == "language-whitening")
+    assert whitening["parameters"] == {"eps": 1e-8, "absolute": 1}
+    # One English of both files: Centered takes its mean over nine sentences.
+    encoder = lj.load_encoder(ENCODER[1], layer=0)
+    x = {"en": encoder.encode([*english, *english[:4]]), "fr": encoder.encode([text[::-1] for text in english[:4]])}
+    center = lj.transforms.fit_center(x)
+    _, found = lj.retrieval.nearest(center(encoder.encode(english[:4]), "en"), center(x["fr"], "fr"))
+    expected = 100 * np.mean(np.asarray(found)[:, 0] == np.arange(4))
+    assert values["center", "en-fr accuracy"] == expected
+
+
 def test_tatoeba_direction_and_languages():
     english = np.eye(3, dtype=np.float32)
     # Each English vector finds its German one; the second German one would find the first English.
     german = np.array([[1, 0, 0], [1, 0.9, 0], [0, 0.2, 1]], np.float32)
     spec = lj.EncoderSpec("bundled", "", 1, "mean", "float32")
     x = {("en", "de"): english, ("xx", "de"): german}
-    first, *_ = Tatoeba()._score(Method("original", {}, None), x, ["de"], ["de"], spec)
+    first, *_ = Tatoeba()._score([Method("original", {}, None)], x, ["de"], ["de"], spec)
     assert (first.metric, first.value, first.n) == ("en-de accuracy", 100, 3)
     # With a language's own mean taken off each side the two coincide.
     center = lj.transforms.fit_center({"en": english, "de": english + 7})
     x["xx", "de"] = english + 7
-    first, *_ = Tatoeba()._score(Method("center", {}, center), x, ["de"], ["de"], spec)
+    first, *_ = Tatoeba()._score([Method("center", {}, center)], x, ["de"], ["de"], spec)
     assert first.value == 100
 
 
