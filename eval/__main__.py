@@ -7,6 +7,7 @@ python -m eval curve                             # accuracy against the number o
 python -m eval sweep                             # every layer, method and rank in one pass
 python -m eval algorithm1                        # LSAR's printed algorithm in float32
 python -m eval bench                             # speed beside sentence-transformers
+python -m eval fitbench                          # fits beside numpy and scikit-learn
 python -m eval precision                         # bfloat16 beside float32
 python -m eval engine                            # the bundled encoder beside its wheel's engine
 """
@@ -20,6 +21,7 @@ from eval.algorithm1 import Algorithm1
 from eval.bench import Bench
 from eval.curve import Curve
 from eval.engine import Engine
+from eval.fit_bench import FitBench
 from eval.geometry import Geometry
 from eval.precision import Precision
 from eval.sweep import Sweep
@@ -34,6 +36,7 @@ TASKS = (
     | Annotated[Sweep, tyro.conf.subcommand("sweep")]
     | Annotated[Algorithm1, tyro.conf.subcommand("algorithm1")]
     | Annotated[Bench, tyro.conf.subcommand("bench")]
+    | Annotated[FitBench, tyro.conf.subcommand("fitbench")]
     | Annotated[Precision, tyro.conf.subcommand("precision")]
     | Annotated[Engine, tyro.conf.subcommand("engine")]
 )

@@ -7,7 +7,6 @@ is one in eleven), *spread* the distance in rank between the best and the worst 
 
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,7 +15,7 @@ from eval import geometry_figures as draw
 from eval.encode import encode_all
 from eval.methods import fit_methods
 from eval.results import Result, print_table
-from eval.xquad import XQUAD_R, read_xquad
+from eval.xquad import XQUAD_R, Questions
 from lsar_jax import SentenceEncoder, corpora
 from lsar_jax.preference import language_preference, relevant_ranks
 
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Answers"]
 
-# The first questions of each language; their paragraphs' sentences are the pool.
+# The first questions of each language; the candidate sentences up to their last answer are the pool.
 _QUESTIONS = 100
 
 
@@ -35,21 +34,26 @@ class Answers:
     Args:
       task: whose options say layers and methods.
       encoder: the encoder.
-      folder: of XQuAD-R.
+      data: of XQuAD-R.
     """
 
-    def __init__(self, task: "Geometry", encoder: SentenceEncoder, folder: Path) -> None:
+    def __init__(self, task: "Geometry", encoder: SentenceEncoder, data: dict[str, Questions]) -> None:
         self.task = task
         self.encoder = encoder
-        self.data = read_xquad(folder)
+        self.data = data
+        self.count = min(_QUESTIONS, *(len(one.ids) for one in data.values()))
+        first = data[XQUAD_R[0]].ids[: self.count]
+        for code, one in data.items():
+            if one.ids[: self.count] != first:
+                raise ValueError(f"the first {self.count} questions of XQuAD-R differ between {XQUAD_R[0]} and {code}")
 
     def run(self) -> list[Result]:
         """Encodes, measures, prints a table and draws the picture at the first layer."""
         task = self.task
         texts: dict[tuple[str, str], Sequence[str]] = {}
         for code, one in self.data.items():
-            answers = one.answers[:_QUESTIONS]
-            texts |= {("q", code): one.questions[:_QUESTIONS], ("c", code): one.candidates[: max(answers) + 1]}
+            answers = one.answers[: self.count]
+            texts |= {("q", code): one.questions[: self.count], ("c", code): one.candidates[: max(answers) + 1]}
         texts |= {("u", code): paragraphs for code, paragraphs in corpora.udhr("all", XQUAD_R).items()}
         x, _ = encode_all(self.encoder, texts, task.layers, task.max_length, {key: key[1] for key in texts})
         results: list[Result] = []
@@ -60,36 +64,44 @@ class Answers:
             planes = {}
             for method in fit_methods(fit, task.transforms, components=task.components, source=spec):
                 moved = {key: method(value[index], key[1]) for key, value in x.items() if key[0] != "u"}
-                preference, spread, n = self._preference(moved)
+                preference, spread, n, (low, high) = self._preference(moved)
                 for name, value in (("preference", preference), ("spread", spread)):
-                    results.append(task.result(spec, method, XQUAD_R, f"XQuAD-R {name}", value, n, 0.0))
-                rows.append([f"layer {layer}: {method.label}", f"{preference:.3f}", f"{spread:.3f}"])
+                    result = task.result(spec, method, XQUAD_R, f"XQuAD-R {name}", value, n, 0.0)
+                    results.append(replace(result, fitted_on="udhr all" if method.transform else ""))
+                rows.append(
+                    [f"layer {layer}: {method.label}", f"{preference:.3f}", f"{low:.3f} to {high:.3f}", f"{spread:.3f}"]
+                )
                 if method.name in ("original", "lsar", "center"):
                     planes[f"layer {layer}, {method.label}"] = self._plane(moved)
             if index == 0 and planes:
                 candidates = [code for code in XQUAD_R for _ in texts["c", code]]
                 title = f"One question in {len(XQUAD_R)} languages, its answers, and the other candidates"
                 draw.answers(planes, candidates, XQUAD_R, title, task.out / "answers.png")
-        print_table("XQuAD-R: is the best answer in the question's language?", ["", "preference", "spread"], rows)
+        print_table(
+            "XQuAD-R: is the best answer in the question's language?", ["", "preference", "95%", "spread"], rows
+        )
         return results
 
-    def _preference(self, x: dict) -> tuple[float, float, int]:
+    def _preference(self, x: dict) -> tuple[float, float, int, tuple[float, float]]:
+        """Returns preference, spread, the questions, and a bootstrap interval of the preference over them."""
         questions = np.concatenate([x["q", code] for code in XQUAD_R])
         candidates = np.concatenate([x["c", code] for code in XQUAD_R])
         language = np.repeat(np.arange(len(XQUAD_R)), [len(x["c", code]) for code in XQUAD_R])
-        asked = np.repeat(np.arange(len(XQUAD_R)), _QUESTIONS)
+        asked = np.repeat(np.arange(len(XQUAD_R)), self.count)
         starts = np.cumsum([0, *(len(x["c", code]) for code in XQUAD_R)])
         # Sentences that answer the same question are a group; several questions may share a sentence, so
         # that each question has ranks of its own.
         ranks = np.empty((len(questions), len(XQUAD_R)), np.int32)
-        for number in range(_QUESTIONS):
+        for number in range(self.count):
             group = np.arange(1, len(candidates) + 1)
             places = [starts[i] + self.data[code].answers[number] for i, code in enumerate(XQUAD_R)]
             group[places] = 0
-            own = np.arange(len(XQUAD_R)) * _QUESTIONS + number
+            own = np.arange(len(XQUAD_R)) * self.count + number
             ranks[own] = relevant_ranks(questions[own], candidates, np.zeros(len(own), np.int32), group, language)
         found = language_preference(ranks, asked, len(candidates))
-        return found.preference, found.spread, len(questions)
+        drawn = np.random.default_rng(0).integers(len(questions), size=(1000, len(questions)))
+        low, high = np.percentile(np.nanmean(found.preferred[drawn], axis=1), (2.5, 97.5))
+        return found.preference, found.spread, len(questions), (float(low), float(high))
 
     def _plane(self, x: dict) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Returns candidates, questions and answers of the first question, on their principal plane."""

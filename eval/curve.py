@@ -5,7 +5,8 @@
 Each method is fitted on 25, 100, 400 and all of each language's translations of program messages, the
 first so many of one shuffle, and on as many English messages; it is scored by Tatoeba's accuracy, English
 to each language that both data sets have. So the text fitted on is of another kind than the text
-tested. Every sentence is encoded once. The last column of each table is the advice.
+tested. Every sentence is encoded once. The last column of each table is the advice; a fit on
+more may be worse, as a whitening is whose sentences are about as many as the dimensions.
 """
 
 import time
@@ -49,6 +50,7 @@ class Curve(Task):
       languages: codes; by default all that both have.
       counts: sentences of each language to fit on; all that the smallest language has come on top.
       most: sentences of each language at most.
+      queries: pairs of each language at most, of Tatoeba's first.
       seeds: shuffles; the tables have their mean.
     """
 
@@ -64,7 +66,8 @@ class Curve(Task):
     bitext: Path = Path("data/bitext")
     languages: tuple[str, ...] = ()
     counts: tuple[int, ...] = (25, 100, 400)
-    most: int = 2000
+    most: int = 1000
+    queries: int = 500
     seeds: int = 1
 
     @property
@@ -74,12 +77,15 @@ class Curve(Task):
 
     def run(self) -> list[Result]:
         """Encodes, fits, scores; prints tables, writes ``results.jsonl`` and a figure."""
-        if min(*self.counts, self.most, self.seeds) < 1:
-            raise ValueError(f"--counts {self.counts}, --most {self.most}, --seeds {self.seeds}: at least 1 each")
+        for option in ("counts", "most", "queries", "seeds"):
+            if np.min(getattr(self, option), initial=1) < 1:
+                raise ValueError(f"--{option} {getattr(self, option)}: at least 1 is needed")
         text, skipped = read_bitext(self.bitext, self.languages)
         pairs = read_pairs(self.data, [code for code in text if code != "en"])
         fewest, scarcest = min((len(lines), code) for code, lines in text.items())
         most = min(self.most, fewest)
+        if not most:
+            raise ValueError(f"{self.bitext} has no sentence of {scarcest}")
         counts = sorted({count for count in self.counts if count < most} | {most})
         console.print(
             f"{len(pairs)} languages and English, at most {most} sentences of each ({scarcest} has {fewest}); "
@@ -93,8 +99,8 @@ class Curve(Task):
             rows, inverse = np.unique(orders, return_inverse=True)
             drawn["fit", code] = [lines[row] for row in rows]
             places[code] = inverse.reshape(orders.shape)
-        for code, (english, other) in pairs.items():
-            drawn |= {("en", code): english, ("xx", code): other}
+        for code, sides in pairs.items():
+            drawn |= {(side, code): lines[: self.queries] for side, lines in zip(("en", "xx"), sides, strict=True)}
         encoder = self.prepare(len(text))
         embeddings = self.encode(encoder, drawn)
 
@@ -104,7 +110,7 @@ class Curve(Task):
         for index, layer in enumerate(self.layers):
             spec = replace(encoder.spec, layer=layer)
             x = {key: value[index] for key, value in embeddings.items()}
-            values: dict[str, dict[int, list[float]]] = {}
+            values: dict[str, dict[int, list[float]]] = {}  # a score a seed
             for name, count, seed in product(self.transforms, counts, range(self.seeds)):
                 if name == "original" and (count, seed) != (most, 0):
                     continue  # it is fitted on nothing
@@ -121,7 +127,7 @@ class Curve(Task):
             panels[f"layer {layer}"] = panel
             columns = ["sentences a language", *map(str, counts), "enough"]
             print_table(f"{title}, layer {layer}, percent", columns, _table(panel, counts, self.transforms))
-        console.print(f"enough: from there on at most {_NEAR} below the score with the most sentences")
+        console.print(f"enough: the least count at most {_NEAR} below the method's best, and not below the original")
         write_results(results, self.out / "results.jsonl")
         curve_figure(panels, f"{title} ({self.encoder})", self.out / "curve.png")
         console.print(f"wrote results and the figure to {self.out}")
@@ -139,22 +145,22 @@ class Curve(Task):
         return replace(result, fitted_on=f"bitext {count}", seed=seed) if method.transform else result
 
 
-def enough(scores: Mapping[int, float]) -> int:
-    """Returns the count from which on no score is more than 0.5 below that of the greatest count."""
-    counts = sorted(scores)
-    low = [count for count in counts if scores[count] < scores[counts[-1]] - _NEAR]
-    return next(count for count in counts if not low or count > low[-1])
+def enough(scores: Mapping[int, float], original: float) -> int | None:
+    """Returns the least count whose score is at most 0.5 below the method's best, and above the original's.
+
+    None if no count is.
+    """
+    least = max(max(scores.values()) - _NEAR, original)
+    return min((count for count, score in scores.items() if score >= least), default=None)
 
 
 def read_bitext(folder: Path, languages: tuple[str, ...] = ()) -> tuple[dict[str, list[str]], int]:
     """Reads the sentences of each language and, last, all different English ones; counts rows with an empty field.
 
-    Args:
-      folder: of files ``en-xx.tsv``: domain, English, xx, with tabs between.
-      languages: codes; by default those that Tatoeba has too.
+    The files are ``en-xx.tsv``: domain, English, xx with tabs between; by default of Tatoeba's languages.
 
     Raises:
-      FileNotFoundError: no such folder, or no file of a language.
+      FileNotFoundError: no file of a language.
       ValueError: a line that has not three fields.
     """
     paths = {language_code(path.stem[3:]): path for path in sorted(folder.glob("en-*.tsv"))}
@@ -173,14 +179,11 @@ def read_bitext(folder: Path, languages: tuple[str, ...] = ()) -> tuple[dict[str
         for number, line in enumerate(corpora.lines(paths[code]), 1):
             fields = [field.strip() for field in line.split("\t")]
             if len(fields) != 3:
-                raise ValueError(
-                    f"{paths[code]}, line {number} has {len(fields)} fields; domain, English, {code} are 3"
-                )
+                raise ValueError(f"{paths[code]}, line {number} has {len(fields)} fields; there are 3")
+            skipped += not all(fields)
             if all(fields):
                 text[code].append(fields[2])
                 english[fields[1]] = None
-            else:
-                skipped += 1
     return text | {"en": list(english)}, skipped
 
 
@@ -197,11 +200,9 @@ def curve_figure(panels: Mapping[str, Values], title: str, path: Path) -> None:
                 axis.axhline(*row.values(), color="k", ls="--", label=label)
             else:
                 axis.plot(sorted(row), [row[count] for count in sorted(row)], "o-", ms=4, color=colour, label=label)
-        axis.set_xscale("log")
+        axis.set(xscale="log", xlabel="sentences of each language", title=name)
         axis.set_xticks(counts, counts)
         axis.minorticks_off()
-        axis.set_xlabel("sentences of each language")
-        axis.set_title(name, fontsize=10)
         axis.spines[["top", "right"]].set_visible(False)
     axes[0].set_ylabel("accuracy, %")
     handles = {label: handle for axis in axes for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)}
@@ -212,9 +213,12 @@ def curve_figure(panels: Mapping[str, Values], title: str, path: Path) -> None:
 
 def _table(panel: Values, counts: Sequence[int], names: Sequence[str]) -> list[list[str | float]]:
     """Returns a row a method, also for those that were never fitted."""
+    original = next(iter(panel.get("original", {0: 0.0}).values()))
     rows: list[list[str | float]] = []
     for label, row in panel.items():
-        cells = [row.get(count, "no fit") for count in counts]
-        rows.append([label, *(cells if label != "original" else cells[-1:] * len(counts)), str(enough(row))])
-    never = [name for name in names if not any(label.split()[0] == name for label in panel)]
-    return rows + [[name, *["no fit"] * len(counts), ""] for name in never]
+        if label == "original":
+            rows.append([label, *[*row.values()] * len(counts), ""])
+        else:
+            rows.append([label, *(row.get(count, "no fit") for count in counts), f"{enough(row, original) or 'never'}"])
+    fitted = {label.split()[0] for label in panel}
+    return rows + [[name, *["no fit"] * len(counts), ""] for name in names if name not in fitted]

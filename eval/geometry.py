@@ -5,11 +5,14 @@
     python -m eval geometry --xquad data/xquad-r              # with preference, and questions and answers
 
 On the UDHR methods are fitted on one half of the paragraphs and measured on the other. Measured:
-the exact mean cosine of two sentences within a language, across languages and of all; IsoScore; NMI of
+the exact mean cosine of two sentences within a language, across languages and of all, and that of 10,000 drawn
+pairs within each language; IsoScore; NMI of
 k-means clusters and languages, and a linear probe's accuracy; the share of the ten nearest that are in the
-query's language; the correlation of what is removed, and of what is left, with URIEL's syntax.
+query's language, beside that language's share of the pool; the correlation of what is removed, and of what is
+left, with URIEL's syntax. ``dimensions.jsonl`` has the outliers and contributions of each language and layer.
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -29,6 +32,7 @@ from eval.results import Result, console, print_table, write_results
 from eval.task import Task
 from eval.tatoeba import XTREME_36, read_pairs
 from eval.typology import syntactic_distances, typology_correlation
+from eval.xquad import read_xquad
 from lsar_jax import EncoderSpec, corpora
 from lsar_jax.geometry import (
     anisotropy_by_language,
@@ -36,9 +40,12 @@ from lsar_jax.geometry import (
     isoscore,
     mean_distance_by_rank,
     outlier_dimensions,
+    pair_contributions,
+    random_pairs,
 )
 from lsar_jax.preference import top_k_share
 from lsar_jax.retrieval import nearest
+from lsar_jax.transforms import fit_identifier
 
 __all__ = ["Geometry", "tsne"]
 
@@ -82,11 +89,15 @@ class Geometry(Task):
         texts = self._texts()
         if len(texts) < 3:
             raise ValueError(f"{', '.join(texts)}: the geometry of languages needs at least three")
+        # What other files are wrong with is said before anything is encoded.
+        syntax = self._syntax(texts)
+        questions = None if self.xquad is None else read_xquad(self.xquad)
         encoder = self.prepare(len(texts))
         every = tuple(range(encoder.spec.layer + 1))
         encoded, _ = encode_all(encoder, texts, every, self.max_length, {code: code for code in texts})
         results: list[Result] = []
         rows: list[list[str | float]] = []
+        names: list[str] = []
         for layer in self.layers:
             fit, test = self._parts(encoded, layer)
             spec = replace(encoder.spec, layer=layer)
@@ -94,19 +105,21 @@ class Geometry(Task):
             for method in methods:
                 moved = {code: method(x, code) for code, x in test.items()}
                 values = self._measures(moved)
-                n = sum(map(len, moved.values()))
+                n, names = sum(map(len, moved.values())), list(values)
                 results += [self.result(spec, method, test, name, value, n, 0.0) for name, value in values.items()]
-                rows.append([f"layer {layer}: {method.label}", *(f"{value:.3f}" for value in values.values())])
-            results += self._typology(methods, test, spec)
+                rows.append([f"{layer} {_short(method)}", *(f"{value:.3f}" for value in values.values())])
+            if self.text == "udhr":
+                results += self._identified(fit, test, spec)
+            if syntax is not None:
+                results += self._typology(methods, test, spec, *syntax)
             if layer == self.layers[0]:
                 self._pictures(methods, fit, test, layer)
         self._all_layers(encoded, every)
-        names = list(dict.fromkeys(r.metric for r in results if not r.metric.startswith("syntax")))
         print_table(
             f"{len(texts)} languages; cosines, shares and scores from 0 to 1, the probe in percent", ["", *names], rows
         )
-        if self.xquad is not None:
-            results += Answers(self, encoder, self.xquad).run()
+        if questions is not None:
+            results += Answers(self, encoder, questions).run()
         write_results(results, self.out / "results.jsonl")
         console.print(f"wrote results and figures to {self.out}")
         return results
@@ -129,6 +142,7 @@ class Geometry(Task):
 
     def _measures(self, x: Embedded) -> dict[str, float]:
         cosines = anisotropy_by_language(x)
+        drawn = [pair_contributions(rows, rows, random_pairs(len(rows), len(rows))).sum() for rows in x.values()]
         codes = [code for code, rows in x.items() for _ in rows]
         pool = np.concatenate(list(x.values()))
         numbers = np.unique(codes, return_inverse=True)[1]
@@ -139,26 +153,56 @@ class Geometry(Task):
         top = top_k_share(found[~own].reshape(len(pool), 10), numbers, numbers)
         return {
             "cosine within": cosines.within,
-            "across": cosines.across,
-            "of all": cosines.overall,
+            "drawn": float(np.mean(drawn)),
+            "cosine across": cosines.across,
+            "cosine of all": cosines.overall,
             "IsoScore": isoscore(pool),
             "NMI": float(language_nmi(pool, codes, self.seeds).mean()),
-            "probe": language_probe(pool, codes),
+            "probe": language_probe(pool, codes, [n for rows in x.values() for n in range(len(rows))]),
             "own in first 10": top.share,
+            "own in pool": top.pool_share,
         }
 
-    def _typology(self, methods: Sequence[Method], test: Embedded, spec: EncoderSpec) -> list[Result]:
+    def _identified(self, fit: Embedded, test: Embedded, spec: EncoderSpec) -> list[Result]:
+        """Measures how often ``language="auto"`` finds the language, per language."""
+        accuracy = fit_identifier(fit, source=spec).accuracy(test)
+        least = sorted(accuracy, key=lambda code: accuracy[code])[:5]
+        console.print(
+            f"layer {spec.layer}: the language is found for {np.mean(list(accuracy.values())):.1f}% of the sentences, "
+            f"mean over languages; least {', '.join(f'{code} {accuracy[code]:.0f}%' for code in least)}"
+        )
+        method = Method("identifier", {}, None)
+        return [
+            replace(
+                self.result(spec, method, [code], "auto accuracy", value, len(test[code]), 0.0),
+                fitted_on=self.fitted_on,
+            )
+            for code, value in accuracy.items()
+        ]
+
+    def _syntax(self, languages: Mapping[str, object]) -> tuple[dict[str, float], str] | None:
+        """Returns each language's syntactic distance to English and the measure; says why if it cannot."""
+        why = None
+        if self.text == "tatoeba":
+            why = "the means must be of other text than LSAR was fitted on, or they coincide"
+        elif "lsar" not in self.transforms:
+            why = "it is of what LSAR removes, and lsar is not among --transforms"
+        elif "en" not in languages or len(languages) < 4:
+            why = "it needs English and three other languages"
+        else:
+            try:
+                return syntactic_distances(languages, precomputed=self.uriel)
+            except ImportError as error:
+                why = str(error)
+        console.print(f"no correlation with syntax: {why}")
+        return None
+
+    def _typology(
+        self, methods: Sequence[Method], test: Embedded, spec: EncoderSpec, distances: Mapping[str, float], measure: str
+    ) -> list[Result]:
         """Correlates cosines of language means to English's with syntactic similarity."""
-        lsar = [method for method in methods if method.name == "lsar"]
-        if "en" not in test or not lsar or self.text == "tatoeba":
-            return []
-        try:
-            distances, measure = syntactic_distances(test, precomputed=self.uriel)
-        except ImportError as error:
-            console.print(f"no correlation with syntax: {error}")
-            return []
         results = []
-        for method in lsar:
+        for method in (method for method in methods if method.name == "lsar"):
             means = {code: x.mean(axis=0) for code, x in test.items()}
             left = {code: method(mean[None], code)[0] for code, mean in means.items()}
             gone = {code: means[code] - left[code] for code in means}
@@ -179,8 +223,9 @@ class Geometry(Task):
 
     def _all_layers(self, encoded: Mapping[str, Float[np.ndarray, "layer _ dim"]], layers: Sequence[int]) -> None:
         """Draws what changes from layer to layer in the original embeddings."""
-        cosines = [anisotropy_by_language(self._parts(encoded, layer)[1]) for layer in layers]
-        scores = [isoscore(np.concatenate([x[layer] for x in encoded.values()])) for layer in layers]
+        parts = [self._parts(encoded, layer)[1] for layer in layers]
+        cosines = [anisotropy_by_language(x) for x in parts]
+        scores = [isoscore(np.concatenate(list(x.values()))) for x in parts]
         curves = {
             "within a language": [c.within for c in cosines],
             "across languages": [c.across for c in cosines],
@@ -188,9 +233,21 @@ class Geometry(Task):
             "IsoScore": scores,
         }
         draw.layer_curves(curves, layers, f"Mean cosine of two sentences ({self.encoder})", self.out / "layers.png")
-        means = np.mean([x.mean(axis=1) for x in encoded.values()], axis=0)
+        of_language = np.array([[rows.mean(axis=0) for rows in x.values()] for x in parts])
+        means = of_language.mean(axis=1)
         out = np.asarray(outlier_dimensions(means))
         draw.layer_means(means, out, layers, f"Mean embedding of each layer ({self.encoder})", self.out / "means.png")
+        with (self.out / "dimensions.jsonl").open("w", encoding="utf-8") as file:
+            for layer, x, own in zip(layers, parts, of_language, strict=True):
+                for code, mean, flags in zip(x, own, np.asarray(outlier_dimensions(own)), strict=True):
+                    shares = np.asarray(expected_contributions(x[code]))
+                    entry = {
+                        "layer": layer,
+                        "language": code,
+                        "outliers": {int(d): round(float(mean[d]), 4) for d in np.flatnonzero(flags)},
+                        "contributions": {int(d): round(float(shares[d]), 4) for d in np.argsort(-shares)[:10]},
+                    }
+                    file.write(json.dumps(entry) + "\n")
         rows: list[list[str | float]] = [
             [f"{layer}", f"{c.within:.2f}", f"{c.across:.2f}", f"{c.overall:.2f}", f"{score:.3f}", _named(mean, flags)]
             for layer, c, score, mean, flags in zip(layers, cosines, scores, means, out, strict=True)
@@ -243,6 +300,13 @@ def tsne(x: Float[np.ndarray, "vector dim"], seed: int = 0) -> Float[np.ndarray,
     # Its threads wait busily for each other at every step, and XLA's have the cores.
     with threadpool_limits(1, "openmp"):
         return plane.fit_transform(reduced.astype(np.float32))
+
+
+def _short(method: Method) -> str:
+    """Returns the name of a method, and of its arguments those that a run may have several of."""
+    return " ".join(
+        [method.name, *(f"{v}" for k, v in method.parameters.items() if k == "rank" or method.name == "lir")]
+    )
 
 
 def _named(mean: Float[np.ndarray, " dim"], out: np.ndarray) -> str:

@@ -151,7 +151,9 @@ def removed(panels: Mapping[str, Plane], codes: Sequence[str], path: Path) -> No
 
 
 def planes(panels: Mapping[str, Plane], codes: Sequence[str], title: str, path: Path) -> None:
-    """Draws points of a plane, say of t-SNE, coloured by language."""
+    """Draws points of a plane, say of t-SNE, coloured by language, or by family if there are many."""
+    if len(set(codes)) > 20:
+        codes = [family(code) for code in codes]
     every = sorted(set(codes))
     colours = dict(zip(every, _colours(len(every)), strict=True))
     labels = np.array(codes)

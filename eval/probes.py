@@ -32,7 +32,9 @@ def language_nmi(
     return np.array([normalized_mutual_info_score(languages, labels) for labels in found])
 
 
-def language_probe(x: Float[np.ndarray, "vector dim"], languages: Sequence[str], seed: int = 0) -> float:
+def language_probe(
+    x: Float[np.ndarray, "vector dim"], languages: Sequence[str], groups: Sequence[int], seed: int = 0
+) -> float:
     """Returns the accuracy of a linear classifier of languages, in percent.
 
     Least squares with a ridge of 1e-3 of the variance, trained and tested on five stratified folds; chance is
@@ -41,10 +43,12 @@ def language_probe(x: Float[np.ndarray, "vector dim"], languages: Sequence[str],
     Args:
       x: embeddings.
       languages: code of each row; at least five of each.
+      groups: rows of one group are in one fold, as translations of each other should be: a probe that was
+        trained on one would know the other by its meaning.
       seed: of the folds.
     """
     from sklearn.linear_model import RidgeClassifier
-    from sklearn.model_selection import StratifiedKFold, cross_val_score
+    from sklearn.model_selection import StratifiedGroupKFold, cross_val_score
 
     if len(languages) != len(x):
         raise ValueError(f"{len(languages)} languages for {len(x)} embeddings")
@@ -53,6 +57,6 @@ def language_probe(x: Float[np.ndarray, "vector dim"], languages: Sequence[str],
         raise ValueError(f"five folds need five embeddings of each language; {rare} has {list(languages).count(rare)}")
     centred = np.asarray(x, np.float64) - x.mean(axis=0)
     scaled = centred / (np.sqrt((centred**2).mean()) or 1.0)
-    folds = StratifiedKFold(5, shuffle=True, random_state=seed)
+    folds = StratifiedGroupKFold(5, shuffle=True, random_state=seed)
     probe = RidgeClassifier(alpha=1e-3 * len(x))
-    return 100 * float(cross_val_score(probe, scaled, np.array(languages), cv=folds).mean())
+    return 100 * float(cross_val_score(probe, scaled, np.array(languages), groups=np.array(groups), cv=folds).mean())

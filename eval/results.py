@@ -41,8 +41,9 @@ class Result:
       transform: the method, ``original`` for none.
       parameters: its arguments.
       fitted_on: the text it was fitted on.
-      metric: what ``value`` is, in percent.
-      n: number of queries.
+      metric: what ``value`` is: accuracies and mean average precision in percent, cosines, shares,
+        correlations and scores as they are.
+      n: number of queries, or of vectors or languages that were measured.
       seed: None where nothing is random.
       seconds: spent on scoring.
       versions: of the packages that made it.

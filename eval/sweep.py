@@ -61,9 +61,13 @@ class Sweep(Task):
     def run(self) -> list[Result]:
         """Encodes, fits, scores; prints a table, writes ``results.jsonl`` and the figure."""
         texts = corpora.udhr("all", self.languages or None)
-        ranks = [rank for rank in self.ranks if rank < len(texts)]
-        if not ranks or len(texts) < 2:
-            raise ValueError(f"--ranks {' '.join(map(str, self.ranks))}: {len(texts)} languages have ranks below that")
+        if len(texts) < 2:
+            raise ValueError(f"--languages {' '.join(self.languages)} is one language; at least two are needed")
+        # Of few languages the highest rank that there is.
+        ranks = [rank for rank in self.ranks if 0 < rank < len(texts)] or [len(texts) - 1]
+        fewest = min(len(several[corpora.UDHR_PARTS["fit"]]) for several in texts.values())
+        if "lir" in self.transforms and not any(0 < count <= fewest for count in self.components):
+            raise ValueError(f"--components {' '.join(map(str, self.components))}: there are 1 to {fewest} to remove")
         self.out.mkdir(parents=True, exist_ok=True)
         encoder = open_encoder(self.encoder, self.layers or None, self.revision, self.pooling, self.dtype)
         layers = self.layers or tuple(range(encoder.spec.layer + 1))
@@ -140,7 +144,7 @@ class Sweep(Task):
         codes = [code for code, x in test.items() for _ in x]
         pool = np.concatenate(list(test.values()))
         bounds = np.cumsum([len(x) for x in test.values()])[:-1]
-        components = [most for most in self.components if most <= min(map(len, fit.values()))]
+        components = [most for most in self.components if 0 < most <= min(map(len, fit.values()))] or [1]
         fitted = fit_methods(fit, self.transforms, ranks=(max(ranks),), components=(max(components),), source=spec)
         for method in fitted:
             counts = {"lsar": ranks, "mean+lsar": ranks, "lir": components}.get(method.name, ())

@@ -9,9 +9,10 @@ nearest by cosine, accuracy of the first, mean over languages. The transforms ar
 
 - on the declaration of human rights, all 50 paragraphs of each tested language that has it and of
   English; methods are compared over those languages;
-- or, with ``--fit-on evaluated``, on the sentences that are searched, as in the papers: the methods of
-  Xie et al. on all languages with one English, the 36 English sides together; whitening and CBIE
-  on each file by itself, as Hämmerl et al. 2023 do, with 1e-8 added to the eigenvalues.
+- or, with ``--fit-on evaluated``, on the sentences that are searched, all of them at once: whitening and
+  CBIE on each file by itself, as Hämmerl et al. 2023 do it, here with 1e-8 added to the eigenvalues (the
+  paper has 1e-5); the others on all languages with one English, the 36 English sides together (Xie
+  et al. have other text, 10,000 lines of OSCAR a language).
 
 Data: the folder ``data/tatoeba/v1`` of github.com/facebookresearch/LASER (CC BY 2.0 FR),
 two files a language, ``tatoeba.deu-eng.deu`` and ``tatoeba.deu-eng.eng``, line i of one

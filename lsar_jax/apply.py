@@ -6,7 +6,7 @@ from typing import Annotated
 import numpy as np
 import tyro
 
-from lsar_jax.fit import open_vectors
+from lsar_jax.reader import open_vectors
 from lsar_jax.transforms import Transform
 
 __all__ = ["apply"]
@@ -34,6 +34,8 @@ def apply(
     """
     fitted = Transform.load(transform)
     x = open_vectors(vectors)
+    # What is wrong with the width or the language is said before a file is made.
+    fitted(np.asarray(x[:1]), language)
     if not out.parent.is_dir():
         raise FileNotFoundError(f"there is no folder {out.parent} to save {out.name} in")
     partial = out.with_name(out.name + ".partial")
@@ -42,6 +44,10 @@ def apply(
         np.lib.format.write_array_header_1_0(file, header)
         for start in range(0, len(x), _BLOCK):
             block = np.asarray(x[start : start + _BLOCK])
+            bad = ~np.isfinite(block).all(axis=1)
+            if bad.any():
+                partial.unlink()
+                raise ValueError(f"{vectors} holds NaN or infinity, first in row {start + int(bad.argmax())}")
             file.write(np.asarray(fitted(block, language), "<f4").tobytes())
     partial.replace(out)
     print(f"wrote {x.shape[0]} vectors of width {x.shape[1]} after {fitted.name} to {out}")

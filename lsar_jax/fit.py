@@ -4,22 +4,19 @@ Text is read line by line, encoded and summed where it was encoded; what is held
 moments. Vectors of another encoder come as ``.npy`` files, which are mapped and read in blocks.
 """
 
-from collections.abc import Iterator, Mapping
-from itertools import islice
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import numpy as np
 import tyro
 
 from lsar_jax.checks import whole_number
-from lsar_jax.corpora import stream_lines
 from lsar_jax.encoders import load_encoder
 from lsar_jax.identifier import fit_identifier
-from lsar_jax.languages import canonical_keys
+from lsar_jax.languages import canonical_keys, language_code
 from lsar_jax.moments import Moments, PooledMoments, pool_moments
 from lsar_jax.moments_file import load_moments, merge_moments, save_moments
-from lsar_jax.sentence_encoder import SentenceEncoder
+from lsar_jax.reader import Reader, is_vectors
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms import (
     Transform,
@@ -32,21 +29,37 @@ from lsar_jax.transforms import (
     fit_whitening,
 )
 
-__all__ = ["fit", "open_vectors"]
+__all__ = ["fit"]
 
 MethodName = Literal["center", "lir", "lsar", "outliers", "whitening", "leace", "cbie"]
 Second = Literal["none", "pooled", "languages"]
 
-_BLOCK = 65536
-# Sentences of a language that CBIE, which holds their embeddings, takes unless told otherwise.
-_CBIE_SENTENCES = 10_000
+_FITS: Mapping[str, Any] = {
+    "center": fit_center,
+    "lir": fit_lir,
+    "lsar": fit_lsar,
+    "outliers": fit_outliers,
+    "whitening": fit_whitening,
+    "leace": fit_leace,
+    "cbie": fit_cbie,
+}
+_OPTIONS = {
+    "lir": ("components",),
+    "lsar": ("rank",),
+    "outliers": ("sigma", "largest"),
+    "whitening": ("eps", "absolute", "per_language"),
+    "cbie": ("clusters", "components", "seed"),
+}
+# Each kind of second moments has what those before it have.
+_KINDS: tuple[Second, ...] = ("none", "pooled", "languages")
 
 
 def fit(
     method: Annotated[MethodName, tyro.conf.Positional],
     out: Annotated[Path, tyro.conf.Positional],
     data: tuple[str, ...] = (),
-    moments: Path | None = None,
+    moments: tuple[Path, ...] = (),
+    languages: tuple[str, ...] = (),
     encoder: str | None = None,
     revision: str | None = None,
     layer: int | None = None,
@@ -55,13 +68,13 @@ def fit(
     limit: int | None = None,
     rank: int | None = None,
     components: int | None = None,
-    sigma: float = 3.0,
+    sigma: float | None = None,
     largest: int | None = None,
-    eps: float = 1e-3,
+    eps: float | None = None,
     absolute: bool = False,
     per_language: bool = False,
     clusters: int | None = None,
-    seed: int = 0,
+    seed: int | None = None,
     identifier: bool = False,
     save: Path | None = None,
     second: Second | None = None,
@@ -73,7 +86,8 @@ def fit(
       out: the transform's file.
       data: LANGUAGE=FILE each; a file of text, a sentence a line (blank lines are left out), or a ``.npy``
         of float vectors, a row a sentence. A language may have several files.
-      moments: instead of, or besides, data: moments that an earlier run saved.
+      moments: instead of, or besides, data: moments that earlier runs saved, say of parts of a corpus.
+      languages: of the saved moments; by default all.
       encoder: of the text: bundled, a preset, a folder or a Hub id. Not for vectors.
       revision: of a Hub id.
       layer: hidden-state layer; by default the checkpoint's.
@@ -82,153 +96,73 @@ def fit(
       limit: sentences at most of each file; by default all, and 10,000 for CBIE.
       rank: of LSAR; by default one less than there are languages.
       components: of LIR, by default 1, and of CBIE, by default 12.
-      sigma: of outliers.
+      sigma: of outliers; by default 3.
       largest: of outliers, instead of sigma.
-      eps: of whitening.
+      eps: of whitening; by default 0.001.
       absolute: whether eps is added as it is, or as a share of the mean eigenvalue.
       per_language: of whitening.
       clusters: of CBIE; by default one for 300 sentences.
-      seed: of CBIE.
+      seed: of CBIE; by default 0.
       identifier: whether the transform is to find the language by itself (language="auto").
       save: a file to save the moments to.
       second: the second moments to keep: none, pooled over languages, or of each; by default what
-        the method needs.
+        the method needs, and what the saved moments have.
 
     Raises:
       FileNotFoundError: a file, or the folder of an output, is not there.
-      ValueError: files of a kind that the rest does not go with, or what the method says.
+      ValueError: options of another method, files or moments that do not go with each other, or what
+        the method says.
     """
-    if not data and moments is None:
-        raise ValueError("there is nothing to fit on; give --data LANGUAGE=FILE ... or --moments FILE")
-    for path in filter(None, (out, save)):
-        if not path.parent.is_dir():
-            raise FileNotFoundError(f"there is no folder {path.parent} to save {path.name} in")
+    given = {
+        "rank": rank,
+        "components": components,
+        "sigma": sigma,
+        "largest": largest,
+        "eps": eps,
+        "absolute": absolute or None,
+        "per_language": per_language or None,
+        "clusters": clusters,
+        "seed": seed,
+    }
+    arguments: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    own = _OPTIONS.get(method, ())
+    for name in arguments:
+        if name not in own:
+            options = ", ".join(f"--{option}" for option in own) or "none"
+            raise ValueError(f"--{name} is not an option of {method}; it has {options}".replace("_", "-"))
     files = _files(data)
-    text = any(path.suffix != ".npy" for paths in files.values() for path in paths)
-    if text != (encoder is not None) and data:
-        raise ValueError(
-            "text needs an encoder; give --encoder bundled, a preset, a folder or a Hub id"
-            if text
-            else f"--encoder {encoder} is given, but the data are vectors already"
-        )
+    _check(files, moments, encoder, out, save)
     if limit is not None:
         limit = whole_number("limit", limit, 1, 1 << 62, "sentences")
+    if method == "cbie" and (moments or save is not None or identifier):
+        raise ValueError("CBIE clusters embeddings; it has no use for --moments, --save and --identifier")
+    needed: Second = "pooled" if method in ("whitening", "leace") or identifier else "none"
+    if method == "lir" or per_language:
+        needed = "languages"
+    saved = [_saved(path, languages, needed) for path in moments]
+    absent = sorted({*map(language_code, languages)} - {code for part, _ in saved for code in part})
+    if absent:
+        raise ValueError(f"--languages {' '.join(absent)}: not in {', '.join(map(str, moments)) or 'any --moments'}")
+    kept = _kind(saved, second, needed, method)
+
     opened = load_encoder(encoder, revision=revision, layer=layer, pooling=pooling) if encoder else None
-    reader = _Reader(opened, max_length, limit)
-    source = opened.spec if opened else None
-    arguments: Any = {
-        "center": {},
-        "lir": {"components": components or 1},
-        "lsar": {"rank": rank},
-        "outliers": {"largest": largest} if largest else {"sigma": sigma},
-        "whitening": {"eps": eps, "absolute": absolute, "per_language": per_language},
-        "leace": {},
-        "cbie": {"clusters": clusters, "components": components or 12, "seed": seed},
-    }[method]
+    source = _source([*([opened.spec if opened else None] if files else []), *(origin for _, origin in saved)])
+    reader = Reader(opened, max_length, limit)
     if method == "cbie":
-        if moments is not None or save is not None or identifier:
-            raise ValueError("CBIE clusters embeddings; it has no use for --moments, --save and --identifier")
         x = {code: reader.embeddings(code, paths) for code, paths in files.items()}
         fitted = fit_cbie(x, source=source, **arguments)
     else:
-        needed: Second = "none"
-        if method in ("whitening", "leace") or identifier:
-            needed = "pooled"
-        if method == "lir" or per_language:
-            needed = "languages"
-        kept, source = _moments(reader, files, moments, second or needed, source)
+        parts = [_reduced(part, kept) for part, _ in saved]
+        for code, paths in files.items():
+            parts += [_reduced({code: reader.moments(path, code, kept != "none")}, kept) for path in paths]
+        whole = merge_moments(*parts)
         if save is not None:
-            save_moments(save, kept, source=source)
-        fitters: Mapping[str, Any] = {
-            "center": fit_center,
-            "lir": fit_lir,
-            "lsar": fit_lsar,
-            "outliers": fit_outliers,
-            "whitening": fit_whitening,
-            "leace": fit_leace,
-        }
-        fitted = fitters[method](kept, source=source, **arguments)
+            save_moments(save, whole, source=source)
+        fitted = _FITS[method](whole, source=source, **arguments)
         if identifier:
-            fitted = fitted.with_identifier(fit_identifier(kept, source=source))
+            fitted = fitted.with_identifier(fit_identifier(whole, source=source))
     fitted.save(out)
     _report(fitted, out, reader.blank)
-
-
-class _Reader:
-    """Reads files as embeddings or moments; counts the blank lines that it leaves out."""
-
-    def __init__(self, encoder: SentenceEncoder | None, max_length: int | None, limit: int | None) -> None:
-        self.encoder = encoder
-        self.max_length = max_length
-        self.limit = limit
-        self.blank = 0
-
-    def moments(self, path: Path, code: str, second: bool) -> Moments:
-        """Returns the moments of a file."""
-        if path.suffix == ".npy":
-            x = open_vectors(path)[: self.limit]
-            blocks = (np.asarray(x[start : start + _BLOCK]) for start in range(0, len(x), _BLOCK))
-            return _named(path, lambda: Moments.from_blocks(blocks, second_moment=second))
-        encoder, language = self._encoder(code)
-        sentences = self._sentences(path)
-        return _named(
-            path,
-            lambda: encoder.moments(
-                sentences, second_moment=second, language=language, max_length=self.max_length, show_progress=True
-            ),
-        )
-
-    def embeddings(self, code: str, paths: list[Path]) -> np.ndarray:
-        """Returns the embeddings of a language's files, up to the limit of each."""
-        limit, parts = self.limit or _CBIE_SENTENCES, []
-        for path in paths:
-            if path.suffix == ".npy":
-                parts.append(np.asarray(open_vectors(path)[:limit]))
-                continue
-            encoder, language = self._encoder(code)
-            parts.append(
-                np.asarray(
-                    encoder.encode(
-                        islice(self._sentences(path), limit),
-                        language=language,
-                        max_length=self.max_length,
-                        show_progress=True,
-                    )
-                )
-            )
-        return np.concatenate(parts)
-
-    def _encoder(self, code: str) -> tuple[SentenceEncoder, str | None]:
-        assert self.encoder is not None
-        uses = self.encoder.tokenizer.uses_language or self.encoder.languages is not None
-        return self.encoder, code if uses else None
-
-    def _sentences(self, path: Path) -> Iterator[str]:
-        for line in islice(stream_lines(path), self.limit):
-            if line.strip():
-                yield line
-            else:
-                self.blank += 1
-
-
-def open_vectors(path: Path) -> np.ndarray:
-    """Returns a ``.npy`` file of float vectors, mapped and not read.
-
-    Raises:
-      FileNotFoundError: there is no such file.
-      ValueError: it is not an array ``[n, dim]`` of floats.
-    """
-    if not path.is_file():
-        raise FileNotFoundError(f"there are no vectors at {path}")
-    try:
-        x = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, EOFError, OSError) as error:
-        raise ValueError(f"{path} is not a .npy file of floats: {error}") from error
-    if not isinstance(x, np.ndarray) or x.ndim != 2 or 0 in x.shape or x.dtype.kind != "f":
-        raise ValueError(
-            f"{path} holds {getattr(x, 'dtype', type(x))} of shape {np.shape(x)}; expected floats [n, dim]"
-        )
-    return x
 
 
 def _files(data: tuple[str, ...]) -> dict[str, list[Path]]:
@@ -239,42 +173,84 @@ def _files(data: tuple[str, ...]) -> dict[str, list[Path]]:
             raise ValueError(f"--data {item!r} is not LANGUAGE=FILE, as de=german.txt")
         if not Path(path).is_file():
             raise FileNotFoundError(f"there is no file {path}")
-        files.setdefault(code, []).append(Path(path))
+        files.setdefault(language_code(code), []).append(Path(path))
     return canonical_keys(files)
 
 
-def _moments(
-    reader: _Reader, files: Mapping[str, list[Path]], saved: Path | None, second: Second, source: EncoderSpec | None
-) -> tuple[Mapping[str, Moments], EncoderSpec | None]:
-    """Returns the moments of the files and of the saved ones, and the encoder they are of."""
-    whole: Mapping[str, Moments] | None = None
-    if saved is not None:
-        whole, theirs = load_moments(saved)
-        if source and theirs and not source.same_space(theirs):
-            raise ValueError(f"{saved} is of {theirs}, the text is encoded by {source}")
-        source = source or theirs
-        if second == "pooled":
-            whole = pool_moments(whole)
-        # What is added has what the saved ones have.
-        if isinstance(whole, PooledMoments):
-            second = "pooled"
-        else:
-            second = "none" if any(m.scatter is None for m in whole.values()) else "languages"
-    for code, paths in files.items():
-        for path in paths:
-            part: Mapping[str, Moments] = {code: reader.moments(path, code, second != "none")}
-            if second == "pooled":
-                part = pool_moments(part)
-            whole = part if whole is None else merge_moments(whole, part)
-    assert whole is not None
-    return whole, source
+def _check(
+    files: Mapping[str, list[Path]], moments: Sequence[Path], encoder: str | None, out: Path, save: Path | None
+) -> None:
+    """Says what does not go together before anything is read."""
+    if not files and not moments:
+        raise ValueError("there is nothing to fit on; give --data LANGUAGE=FILE ... or --moments FILE ...")
+    for path in filter(None, (out, save)):
+        if not path.parent.is_dir():
+            raise FileNotFoundError(f"there is no folder {path.parent} to save {path.name} in")
+        if path.is_dir():
+            raise IsADirectoryError(f"{path} is a folder; name a file to save in")
+    kinds = {is_vectors(path) for paths in files.values() for path in paths}
+    if len(kinds) > 1:
+        raise ValueError("some of --data are text and some are vectors; whose embeddings the vectors are is not known")
+    text = kinds == {False}
+    if text and encoder is None:
+        raise ValueError("text needs an encoder; give --encoder bundled, a preset, a folder or a Hub id")
+    if encoder is not None and not text:
+        raise ValueError(f"--encoder {encoder} is given, but there is no text to encode")
 
 
-def _named(path: Path, call: Any) -> Moments:
-    try:
-        return call()
-    except ValueError as error:
-        raise error if str(path) in str(error) else ValueError(f"{path}: {error}") from error
+def _saved(
+    path: Path, languages: tuple[str, ...], needed: Second
+) -> tuple[dict[str, Moments] | PooledMoments, EncoderSpec | None]:
+    """Returns the moments of a file, of the languages that are wanted and there."""
+    whole, source = load_moments(path)
+    if not languages:
+        return whole, source
+    chosen = [code for code in map(language_code, languages) if code in whole]
+    if not chosen:
+        raise ValueError(f"{path} has none of {', '.join(languages)}; it has {', '.join(whole)}")
+    # Of pooled moments a part has means and no second.
+    return load_moments(path, chosen, means_only=needed == "none" and isinstance(whole, PooledMoments))
+
+
+def _kind(
+    saved: Sequence[tuple[Mapping[str, Moments], EncoderSpec | None]],
+    second: Second | None,
+    needed: Second,
+    method: str,
+) -> Second:
+    """Returns the second moments that are kept: those asked for, or all that the saved ones have."""
+
+    def kind(part: Mapping[str, Moments]) -> Second:
+        if isinstance(part, PooledMoments):
+            return "pooled"
+        return "none" if any(m.scatter is None for m in part.values()) else "languages"
+
+    have = min((kind(part) for part, _ in saved), key=_KINDS.index, default=second or needed)
+    kept = second or have
+    if _KINDS.index(kept) > _KINDS.index(have):
+        raise ValueError(f"--second {kept} is asked for, but the saved moments have second moments: {have}")
+    if _KINDS.index(kept) < _KINDS.index(needed):
+        raise ValueError(f"{method} needs second moments: {needed}; these are: {kept}")
+    return kept
+
+
+def _source(sources: Sequence[EncoderSpec | None]) -> EncoderSpec | None:
+    """Returns the one encoder that all parts are of, None where none is known of any."""
+    first = sources[0]
+    for other in sources[1:]:
+        if (first is None) != (other is None) or (first and other and not first.same_space(other)):
+            raise ValueError(
+                f"the parts are not embeddings of one encoder: {first or 'unknown'}, and {other or 'unknown'}"
+            )
+    return first
+
+
+def _reduced(moments: Mapping[str, Moments], kind: Second) -> Mapping[str, Moments]:
+    if kind == "languages":
+        return moments
+    return (
+        pool_moments(moments) if kind == "pooled" else {code: Moments(m.count, m.mean) for code, m in moments.items()}
+    )
 
 
 def _report(transform: Transform, out: Path, blank: int) -> None:

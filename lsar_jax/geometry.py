@@ -171,6 +171,9 @@ def outlier_dimensions(mean: Float[AnyArray, "*layer dim"], sigma: float = 3.0) 
     v = jnp.asarray(mean, jnp.float32)
     if not isinstance(v, jax.core.Tracer) and not bool(jnp.isfinite(v).all()):
         raise ValueError("the mean holds NaN or infinity")
+    # To a largest entry of 1: squares of small numbers vanish in float32.
+    largest = jnp.abs(v).max(axis=-1, keepdims=True)
+    v = v / jnp.where(largest > 0, largest, 1.0)
     limit = v.mean(axis=-1, keepdims=True) + sigma * v.std(axis=-1, keepdims=True, ddof=1)
     return jnp.abs(v) > limit
 

@@ -236,6 +236,8 @@ def moments_by_language(
         raise ValueError(f"expected a mapping from language to embeddings, not a {type(x).__name__}")
     if len(x) < least:
         raise ValueError(_too_few(x, least))
+    if second_moment and isinstance(x, PooledMoments):
+        raise ValueError("a second moment of each language is needed, and these are pooled over the languages")
     result = {}
     for code, value in canonical_keys(x).items():
         try:
@@ -277,9 +279,10 @@ def _place(x: Embeddings, mesh: Mesh, precise: bool) -> Float[jax.Array, "layer 
     devices = mesh.devices.size
     rows = row_bucket(len(x), _BLOCK * devices)
     with jax.enable_x64(precise):
-        if not precise and x.dtype == np.float64:
+        if isinstance(x, np.ndarray) and x.dtype not in (np.float32, np.float16):
+            # In this machine's order of bytes too; bfloat16 as it is not numpy's own.
             with np.errstate(over="ignore"):  # an infinity is found and said
-                x = x.astype(np.float32)
+                x = x.astype(np.float64 if precise else np.float32)
         return jax.device_put(pad_rows(x, -(-rows // devices) * devices)[None], split(mesh, axis=1))
 
 

@@ -5,6 +5,7 @@ parts of a corpus are merged.
 """
 
 import json
+import operator
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -36,6 +37,8 @@ def save_moments(path: str | Path, moments: Mapping[str, Moments], *, source: En
     path = Path(path)
     if not path.parent.is_dir():
         raise FileNotFoundError(f"there is no folder {path.parent} to save {path.name} in")
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder; name a file to save in")
     checked = moments_by_language(moments, least=1)
     tensors = {f"{code}.mean": m.mean for code, m in checked.items()}
     tensors |= {f"{code}.scatter": m.scatter for code, m in checked.items() if m.scatter is not None}
@@ -50,13 +53,15 @@ def save_moments(path: str | Path, moments: Mapping[str, Moments], *, source: En
 
 
 def load_moments(
-    path: str | Path, languages: Iterable[str] | None = None
+    path: str | Path, languages: Iterable[str] | None = None, *, means_only: bool = False
 ) -> tuple[dict[str, Moments] | PooledMoments, EncoderSpec | None]:
     """Reads moments that ``save_moments`` wrote.
 
     Args:
       path: of the file.
       languages: those wanted, of which alone the arrays are read; all by default.
+      means_only: whether to leave the second moments, as Centered, LSAR and outliers do not need
+        them; of pooled moments any languages can be chosen so.
 
     Returns:
       From language to moments, or ``PooledMoments`` if they were saved; and the source.
@@ -71,6 +76,8 @@ def load_moments(
     path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"there are no moments at {path}")
+    if isinstance(languages, str):
+        raise ValueError(f"languages is {languages!r}; give a list of codes")
     try:
         with safe_open(path, framework="numpy") as file:
             metadata = file.metadata() or {}
@@ -79,10 +86,10 @@ def load_moments(
             names = set(file.keys())
             try:
                 header = json.loads(metadata["header"])
-                counts = {str(code): int(count) for code, count in header["counts"].items()}
+                counts = {str(code): operator.index(count) for code, count in header["counts"].items()}
                 source = EncoderSpec(**header["source"]) if header["source"] else None
                 sound = counts and list(canonical_keys(counts)) == list(counts) and min(counts.values()) > 0
-            except (KeyError, TypeError, ValueError, AttributeError) as error:
+            except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
                 raise ValueError(f"the header of {path} is damaged: {error!r}") from error
             known = {f"{code}.{part}" for code in counts for part in ("mean", "scatter")} | {"within"}
             if not sound or names - known or {f"{code}.mean" for code in counts} - names:
@@ -90,19 +97,21 @@ def load_moments(
             chosen = list(counts)
             if languages is not None:
                 chosen = sorted({check_known(code, counts, str(path)) for code in languages})
-                if "within" in names and chosen != list(counts):
+                if "within" in names and not means_only and chosen != list(counts):
                     raise ValueError(
-                        f"{path} has one second moment of {', '.join(counts)} together; no part of them can be chosen"
+                        f"{path} has one second moment of {', '.join(counts)} together; "
+                        "no part of them can be chosen but with means_only=True"
                     )
             result = {}
             for code in chosen:
                 mean = file.get_tensor(f"{code}.mean")
                 _check(mean, (mean.size,), f"{path}: the mean of {code}")
-                scatter = file.get_tensor(f"{code}.scatter") if f"{code}.scatter" in names else None
+                second = f"{code}.scatter" in names and not means_only
+                scatter = file.get_tensor(f"{code}.scatter") if second else None
                 if scatter is not None:
                     _check(scatter, (mean.size, mean.size), f"{path}: the scatter of {code}")
                 result[code] = Moments(counts[code], mean, scatter)
-            within = file.get_tensor("within") if "within" in names else None
+            within = file.get_tensor("within") if "within" in names and not means_only else None
     except SafetensorError as error:
         raise ValueError(f"{path} is not a safetensors file: {error}") from error
     moments = moments_by_language(result, least=1)
@@ -132,6 +141,8 @@ def merge_moments(*parts: Mapping[str, Moments]) -> dict[str, Moments] | PooledM
     for part in parts:
         for code, m in moments_by_language(part, least=1).items():
             result[code] = result[code].merge(m) if code in result else m
+    if len({m.scatter is None for m in result.values()}) > 1:
+        raise ValueError("some languages have a second moment and some have none; use second_moment=True for all")
     return moments_by_language(result, least=1)
 
 

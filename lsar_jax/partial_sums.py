@@ -22,6 +22,8 @@ __all__ = ["PartialSums", "Sums", "merge_sums"]
 
 # Rows that a device adds up before the host takes over; float32 counts them exactly.
 _WINDOW = 1 << 19
+# Under it squares are among float32's subnormal numbers, which lose digits and then vanish.
+_LEAST_VARIANCE = 3e-37
 _DEVICE = PartitionSpec("data")
 _ROWS = PartitionSpec(None, "data")
 _WHOLE = PartitionSpec()
@@ -104,6 +106,11 @@ class PartialSums:
             raise ValueError(f"the embeddings hold NaN or infinity, first in row {self._done + bad}")
         if not all(np.isfinite(part).all() for part in (state.high, state.low, state.scatter) if part is not None):
             raise ValueError("the embeddings are too large for float32 sums; use precise=True")
+        if state.scatter is not None and not self._precise:
+            variance = np.trace(state.scatter.sum(axis=0), axis1=1, axis2=2) / (state.rows.sum() * state.high.shape[-1])
+            # Constant rows leave nothing in the low part; squares that vanished do.
+            if ((variance < _LEAST_VARIANCE) & ((variance > 0) | state.low.any(axis=(0, 2)))).any():
+                raise ValueError("the embeddings vary too little for float32 squares; use precise=True")
         for device, count in enumerate(state.rows):
             if count:
                 fresh = [

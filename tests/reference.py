@@ -57,7 +57,8 @@ def cluster_enhancement(x, members, components):
     for rows in members:
         centred = np.asarray(x[rows], np.float64) - np.mean(x[rows], axis=0, dtype=np.float64)
         _, values, right = np.linalg.svd(centred, full_matrices=False)
-        top = right[: min(components, int((values > 1e-9 * values[0]).sum()))]
+        # At least one direction is left: the published code may leave none of a small cluster.
+        top = right[: max(min(components, len(rows) - 2, int((values > 1e-9 * values[0]).sum())), 0)]
         result[rows] = centred - centred @ top.T @ top
     return result
 

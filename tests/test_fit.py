@@ -71,6 +71,52 @@ def test_fit_from_text_equals_python(tiny, tmp_path):
     assert lj.Transform.load(out).source == encoder.spec
 
 
+def test_moments_of_parts_and_a_choice_of_their_languages(vectors, tmp_path):
+    x, _ = vectors
+    paths = {code: str(tmp_path / f"{code}.npy") for code in CODES}
+    first, second, out = (str(tmp_path / name) for name in ("first", "second", "t"))
+    data = ["--data", *(f"{code}={paths[code]}" for code in ("de", "en"))]
+    assert main(["fit", "lir", out, *data, "--save", first]) == 0
+    data = ["--data", *(f"{code}={paths[code]}" for code in ("en", "fr", "zh"))]
+    assert main(["fit", "lir", out, *data, "--save", second]) == 0
+    assert main(["fit", "leace", out, "--moments", first, second, "--save", str(tmp_path / "all")]) == 0
+    # A method that needs less leaves what was saved as rich as it was.
+    whole, _ = lj.load_moments(tmp_path / "all")
+    assert {code: m.count for code, m in whole.items()} == {"de": 50, "en": 102, "fr": 52, "zh": 53}
+    assert all(m.scatter is not None for m in whole.values())
+    assert main(["fit", "lsar", out, "--moments", str(tmp_path / "all"), "--languages", "deu", "cmn"]) == 0
+    expected = lj.transforms.fit_lsar({code: x[code] for code in ("de", "zh")})
+    np.testing.assert_allclose(lj.Transform.load(out)(x["fr"]), expected(x["fr"]), atol=1e-4)
+    assert main(["fit", "leace", out, "--moments", str(tmp_path / "all"), "--second", "pooled", "--save", first]) == 0
+    assert main(["fit", "lsar", out, "--moments", first, "--languages", "de", "zh"]) == 0
+    np.testing.assert_allclose(lj.Transform.load(out)(x["fr"]), expected(x["fr"]), atol=1e-4)
+
+
+def test_parts_of_different_encoders_are_not_mixed(vectors, tmp_path, capsys):
+    x, data = vectors
+    moments = {code: lj.Moments.from_embeddings(rows) for code, rows in x.items()}
+    specs = [lj.EncoderSpec("e", revision, 8, "mean", "float32") for revision in ("1", "2")]
+    for name, source in (("a", specs[0]), ("b", specs[1]), ("c", None)):
+        lj.save_moments(tmp_path / name, moments, source=source)
+    for options in (["a", "b"], ["a", "c"]):
+        assert main(["fit", "lsar", str(tmp_path / "t"), "--moments", *(str(tmp_path / name) for name in options)]) == 1
+        assert "the parts are not embeddings of one encoder" in capsys.readouterr().err
+    assert main(["fit", "lsar", str(tmp_path / "t"), "--moments", str(tmp_path / "a"), *data]) == 1
+    assert "the parts are not embeddings of one encoder" in capsys.readouterr().err
+    assert main(["fit", "lsar", str(tmp_path / "t"), "--moments", str(tmp_path / "c"), *data]) == 0
+
+
+def test_apply_refuses_what_is_not_finite(vectors, tmp_path, capsys):
+    x, data = vectors
+    assert main(["fit", "lsar", str(tmp_path / "t"), *data]) == 0
+    rows = x["de"].copy()
+    rows[7, 1] = np.nan
+    np.save(tmp_path / "bad.npy", rows)
+    assert main(["apply", str(tmp_path / "t"), str(tmp_path / "bad.npy"), str(tmp_path / "y.npy")]) == 1
+    assert "holds NaN or infinity, first in row 7" in capsys.readouterr().err
+    assert not list(tmp_path.glob("y.npy*"))
+
+
 def test_what_is_left_out_is_said(tmp_path, capsys):
     for code in ("de", "en"):
         (tmp_path / f"{code}.txt").write_text(f"a\n\n  \nb{code}\nc\n")
@@ -96,11 +142,24 @@ def test_what_is_left_out_is_said(tmp_path, capsys):
             "nan.npy: the embeddings hold NaN or infinity, first in row 3",
         ),
         (["lsar", "{out}", "--data", "de={text}", "en={text}"], "text needs an encoder"),
-        (["lsar", "{out}", "--data", "de={de}", "--encoder", "bundled"], "the data are vectors already"),
+        (["lsar", "{out}", "--data", "de={de}", "--encoder", "bundled"], "there is no text to encode"),
         (["lsar", "{out}", "--data", "de={de}", "--limit", "0"], "limit is 0"),
         (["lsar", "nowhere/t", "--data", "de={de}"], "there is no folder nowhere"),
         (["cbie", "{out}", "--data", "de={de}", "--identifier"], "CBIE clusters embeddings; it has no use for"),
         (["lsar", "{out}", "--moments", "nowhere"], "there are no moments at nowhere"),
+        (
+            ["lsar", "{out}", "--data", "de={de}", "en={text}", "--encoder", "bundled"],
+            "some of --data are text",
+        ),
+        (["center", "{out}", "--data", "de={de}", "--rank", "7"], "--rank is not an option of center; it has none"),
+        (["lir", "{out}", "--data", "de={de}", "--per-language"], "--per-language is not an option of lir; it has"),
+        (["lir", "{out}", "--data", "de={de}", "--components", "0"], "components is 0"),
+        (
+            ["lir", "{out}", "--data", "de={de}", "--second", "none"],
+            "lir needs second moments: languages",
+        ),
+        (["lsar", "{folder}", "--data", "de={de}"], "is a folder; name a file to save in"),
+        (["lsar", "{out}", "--data", "de={de}", "--languages", "sv"], "--languages sv: not in any --moments"),
     ],
 )
 def test_refusals(vectors, tmp_path, capsys, arguments, message):
@@ -111,7 +170,7 @@ def test_refusals(vectors, tmp_path, capsys, arguments, message):
     rows[3, 3] = np.nan
     np.save(paths["nan"], rows)
     (tmp_path / "text").write_text("a\n")
-    filled = [item.format(out=tmp_path / "t", text=tmp_path / "text", **paths) for item in arguments]
+    filled = [item.format(out=tmp_path / "t", folder=tmp_path, text=tmp_path / "text", **paths) for item in arguments]
     assert main(["fit", *filled]) == 1
     assert message in capsys.readouterr().err
     assert not (tmp_path / "t").exists()

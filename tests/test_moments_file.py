@@ -54,6 +54,8 @@ def test_pooled_round_trip(moments, tmp_path):
     np.testing.assert_array_equal(loaded.within, pooled.within)
     with pytest.raises(ValueError, match="one second moment of de, en, zh together; no part of them can be chosen"):
         load_moments(tmp_path / "m", ["zh"])
+    some, _ = load_moments(tmp_path / "m", ["zh"], means_only=True)
+    assert_equal(some, {"zh": Moments(moments["zh"].count, moments["zh"].mean)})
 
 
 def test_merging_equals_one_pass(rng):
@@ -72,6 +74,8 @@ def test_merging_equals_one_pass(rng):
     np.testing.assert_allclose(pooled.within, pool_moments(whole).within, atol=1e-4)
     with pytest.raises(ValueError, match="pooled moments merge with pooled ones only"):
         merge_moments(pool_moments(first), second)
+    with pytest.raises(ValueError, match="some languages have a second moment and some have none"):
+        merge_moments(first, {"sv": Moments(1, np.ones(6))})
     with pytest.raises(ValueError, match="use second_moment=True for both"):
         merge_moments(first, {"de": Moments(1, np.ones(6))})
     narrow = pool_moments({"de": Moments(1, np.ones(2), np.eye(2))})
@@ -99,6 +103,8 @@ def rewrite(path, change):
         (lambda t, h, m: m.update(raw="{"), "the header of .* is damaged"),
         (lambda t, h, m: h.pop("counts"), "the header of .* is damaged"),
         (lambda t, h, m: h["counts"].update(de="many"), "the header of .* is damaged"),
+        (lambda t, h, m: h["counts"].update(de=2.7), "the header of .* is damaged"),
+        (lambda t, h, m: h["counts"].update(de=float("inf")), "the header of .* is damaged"),
         (lambda t, h, m: h["counts"].update(de=0), "says that it is of de, en, zh and has"),
         (lambda t, h, m: h["counts"].update(fr=3), "says that it is of de, en, zh, fr and has"),
         (lambda t, h, m: t.pop("de.mean"), "says that it is of de, en, zh and has"),

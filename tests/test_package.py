@@ -11,7 +11,8 @@ import pytest
 
 import lsar_jax as lj
 
-README = Path(__file__).parents[1] / "README.md"
+ROOT = Path(__file__).parents[1]
+PAGES = ("README.md", "docs/transforms.md")
 
 
 def test_import_is_light():
@@ -36,7 +37,9 @@ def test_version():
 
 
 @pytest.mark.parametrize(
-    "module", [lj, lj.transforms, lj.retrieval, lj.corpora, lj.languages], ids=lambda m: m.__name__
+    "module",
+    [lj, lj.transforms, lj.geometry, lj.preference, lj.retrieval, lj.corpora, lj.languages],
+    ids=lambda m: m.__name__,
 )
 def test_public_names_are_documented(module):
     for name in module.__all__:
@@ -45,15 +48,16 @@ def test_public_names_are_documented(module):
             assert inspect.getdoc(value), f"{module.__name__}.{name}"
 
 
-def blocks():
-    return re.findall(r"```python\n(.*?)```", README.read_text(), re.S)
+def blocks(page):
+    return re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.S)
 
 
-@pytest.mark.parametrize("code", [b for b in blocks() if "intfloat/" not in b])
-def test_readme_examples_run(code, tmp_path, monkeypatch):
+@pytest.mark.parametrize("code", [b for page in PAGES for b in blocks(page) if "intfloat/" not in b])
+def test_examples_of_the_pages_run(code, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    exec(compile(code, "README.md", "exec"), {})
+    exec(compile(code, "a page", "exec"), {})
 
 
-def test_readme_has_examples():
-    assert len(blocks()) >= 3
+@pytest.mark.parametrize("page", PAGES)
+def test_pages_have_examples(page):
+    assert len(blocks(page)) >= 2

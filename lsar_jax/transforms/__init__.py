@@ -6,7 +6,7 @@ from lsar_jax.transforms.cbie import dominant_directions, fit_cbie, kmeans
 from lsar_jax.transforms.center import fit_center
 from lsar_jax.transforms.leace import erasing_functionals, fit_leace
 from lsar_jax.transforms.linear_map import fit_linear_map, procrustes
-from lsar_jax.transforms.lir import fit_lir, principal_directions
+from lsar_jax.transforms.lir import fit_lir, principal_directions, principal_directions_of_few
 from lsar_jax.transforms.lsar import fit_lsar, language_subspace
 from lsar_jax.transforms.outliers import fit_outliers, largest_dimensions, zero_dimensions
 from lsar_jax.transforms.shift import fit_shift
@@ -34,6 +34,7 @@ __all__ = [
     "language_subspace",
     "largest_dimensions",
     "principal_directions",
+    "principal_directions_of_few",
     "procrustes",
     "whiten_samples",
     "zca",

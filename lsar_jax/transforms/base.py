@@ -203,11 +203,12 @@ class Transform:
     def then(self, other: "Transform") -> "Transform":
         """Returns the transform that applies this one first and ``other`` to its result.
 
-        ``other`` may have been fitted on the same embeddings or on what this one makes of them.
+        ``other`` may have been fitted on the same embeddings or on what this one makes of them. The
+        identifier is this one's.
 
         Raises:
-          ValueError: another width, a fit on other embeddings, or an identifier of ``other``,
-            which would not see what it was fitted on.
+          ValueError: another width, a fit on other embeddings, or an identifier of ``other`` (which would
+            not see what it was fitted on) or of languages that ``other`` does not know.
         """
         if other.dim != self.dim:
             raise ValueError(f"widths differ: {self.dim}, then {other.dim}")
@@ -215,7 +216,8 @@ class Transform:
             raise ValueError(f"fitted on different embeddings: {self.source}, then {other.source}")
         if other.identifier is not None and self.identifier is None:
             raise ValueError("chain first, then give the chain an identifier: it is asked before the first step")
-        return Transform(self.steps + other.steps, self.fits + other.fits, self.source or other.source, self.identifier)
+        chain = Transform(self.steps + other.steps, self.fits + other.fits, self.source or other.source)
+        return chain if self.identifier is None else chain.with_identifier(self.identifier)
 
     def fits_after(self, spec: EncoderSpec, applied: str) -> bool:
         """Whether it was fitted on the embeddings ``spec`` names, or on those after ``applied``."""

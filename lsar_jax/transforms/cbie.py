@@ -12,6 +12,7 @@ new embedding goes to the nearest centroid of its language. Lloyd's steps run un
 its cluster, so that the sentences fitted on are nearest to their own centroid too.
 """
 
+import math
 import zlib
 from collections.abc import Mapping
 from functools import partial
@@ -36,6 +37,7 @@ __all__ = ["dominant_directions", "fit_cbie", "kmeans"]
 _CLUSTER = 300
 _ITERATIONS = 300
 _MOST_ROWS = 1 << 30
+_BLOCK = 8192
 
 _product = partial(jnp.matmul, precision=jax.lax.Precision.HIGHEST)
 
@@ -59,15 +61,22 @@ def kmeans(
     order = jnp.where(there, jax.random.uniform(key, (len(x),)), 2.0)
     start = x[jnp.argsort(order)[:clusters]]
 
+    # Some rows at a time: all distances of a million sentences to their clusters are 13 GB.
+    blocks = x.reshape(-1, math.gcd(len(x), _BLOCK), x.shape[1])
+
     def assign(centroids: Array) -> Array:
-        distance = (centroids**2).sum(axis=1) - 2 * _product(x, centroids.T)
-        return jnp.argmin(distance, axis=1).astype(jnp.int32)
+        def nearest(block: Array) -> Array:
+            return jnp.argmin((centroids**2).sum(axis=1) - 2 * _product(block, centroids.T), axis=1)
+
+        return jax.lax.map(nearest, blocks).ravel().astype(jnp.int32)
 
     def step(state: tuple[Array, Array, Array, Array]) -> tuple[Array, Array, Array, Array]:
         number, centroids, chosen, _ = state
-        member = (chosen[None, :] == jnp.arange(clusters, dtype=jnp.int32)[:, None]) & there
-        sizes = member.sum(axis=1, keepdims=True).astype(x.dtype)
-        means = _product(member.astype(x.dtype), x) / jnp.maximum(sizes, jnp.ones((), x.dtype))
+        # Filler belongs to a cluster past the last, which is dropped.
+        own = jnp.where(there, chosen, clusters)
+        sums = jax.ops.segment_sum(x, own, clusters + 1)[:clusters]
+        sizes = jax.ops.segment_sum(jnp.ones_like(x[:, :1]), own, clusters + 1)[:clusters]
+        means = sums / jnp.maximum(sizes, jnp.ones((), x.dtype))
         centroids = jnp.where(sizes > 0, means, centroids)
         again = assign(centroids)
         return number + 1, centroids, again, ((again != chosen) & there).any()
@@ -122,7 +131,8 @@ def fit_cbie(
     Args:
       x: from language to raw embeddings ``[n, dim]``; moments do not suffice.
       clusters: of each language; by default one for 300 sentences, at least one.
-      components: directions removed per cluster; of a cluster with fewer, all.
+      components: directions removed per cluster; of a cluster with fewer than two sentences more
+        than that, as many as leave one direction.
       seed: of the random starts; a language's does not depend on the others.
       source: the encoder's spec, remembered and checked later.
 
@@ -130,8 +140,8 @@ def fit_cbie(
       A transform that needs the language of each vector and finds its cluster itself.
 
     Raises:
-      ValueError: moments, bad arrays or codes, fewer sentences than clusters, or components
-        out of range.
+      ValueError: moments, bad arrays or codes, fewer sentences than clusters or than the components
+        and two, or components out of range.
     """
     if any(isinstance(value, Moments) for value in getattr(x, "values", tuple)()):
         raise ValueError("CBIE clusters the embeddings themselves; their moments do not suffice")
@@ -143,13 +153,19 @@ def fit_cbie(
         fewest, scarcest = min((m.count, code) for code, m in moments.items())
         clusters = whole_number("clusters", clusters, 1, fewest, f"the sentences of {scarcest}")
     shifts, bases, owners = [], [], []
+    for code, m in moments.items():
+        if m.count < components + 2:
+            raise ValueError(
+                f"{code} has {m.count} sentences; to remove {components} components takes {components + 2} or more"
+            )
     for index, (code, rows) in enumerate(canonical_keys(x).items()):
         number = clusters or max(len(rows) // _CLUSTER, 1)
         key = jax.random.fold_in(jax.random.key(seed), zlib.crc32(code.encode()))
         # Around the mean, in float64: what all have in common would cost distances their digits.
-        centred = (np.asarray(rows, np.float64) - moments[code].mean).astype(np.float32)
-        centroids, basis = _clusters(centred, number, components, key)
-        shifts.append(centroids + moments[code].mean)
+        centred = np.asarray(rows, np.float64) - moments[code].mean
+        unit = np.abs(centred).max() or 1.0
+        centroids, basis = _clusters((centred / unit).astype(np.float32), number, components, key)
+        shifts.append(centroids * unit + moments[code].mean)
         bases.append(basis)
         owners += [index] * number
     parameters = {"components": components} | ({} if clusters is None else {"clusters": clusters}) | {"seed": seed}
@@ -180,7 +196,9 @@ def _clusters(
                 if len(rows)
                 else np.zeros((1, x.shape[1]), np.float32)
             )
-            bases[cluster] = _directions(off, np.arange(len(off)) < len(rows), components)
+            # At least one direction is left of a small cluster, or all its sentences would coincide.
+            kept = max(min(components, len(rows) - 2), 0)
+            bases[cluster, :, :kept] = _directions(off, np.arange(len(off)) < len(rows), components)[:, :kept]
     return centroids, bases
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from lsar_jax.languages import canonical_keys, language_code
-from lsar_jax.moments import moments_by_language
+from lsar_jax.moments import Moments, moments_by_language
 from lsar_jax.padding import pad_rows
 from lsar_jax.shapes import AnyArray, Embeddings
 from lsar_jax.spec import EncoderSpec
@@ -70,6 +70,8 @@ def fit_linear_map(
     """
     target = language_code(target)
     sides = canonical_keys(check_pairs(pairs, target))
+    if any(isinstance(side, Moments) for pair in sides.values() for side in pair):
+        raise ValueError("the linear map needs the aligned embeddings themselves; moments of each side do not suffice")
     # Their means, and all that is wrong with an array.
     own, other = (
         moments_by_language({code: pair[side] for code, pair in sides.items()}, least=1, precise=precise)
@@ -90,7 +92,9 @@ def fit_linear_map(
             shift[row], offset[row] = own[code].mean, other[code].mean
         with jax.enable_x64(precise):
             cross = _cross(x, y, shift[row], offset[row], precise)
-            scale = np.abs(cross).max() or 1.0
+            scale = np.abs(cross).max()
+            if not scale > 0:
+                raise ValueError(f"{code}: one side holds nothing but zeros; there is no rotation to find")
             matrix[row] = _procrustes(jnp.asarray(cross / scale, jnp.float64 if precise else jnp.float32))
     fit = replace(
         Fit.of("linear_map", own, by_language=True, target=target, **({"center": 1} if center else {})), languages=codes
@@ -105,11 +109,14 @@ def _cross(
 ) -> Float[np.ndarray, "dim dim"]:
     """Returns the sum of ``(y - y_mean) (x - x_mean)^T``, float64, a block of rows at a time."""
     dtype = jnp.float64 if precise else jnp.float32
+    # To entries of 1 before the cast: products of large and of small numbers leave float32.
+    sides = ((x, x_mean), (y, y_mean))
+    scales = [float(np.abs(np.asarray(side, np.float64) - mean).max()) or 1.0 for side, mean in sides]
     total = np.zeros((x.shape[1], x.shape[1]))
     for start in range(0, len(x), _BLOCK):
         part, aligned = (
-            jnp.asarray(pad_rows(np.asarray(side[start : start + _BLOCK], np.float64) - mean, 256), dtype)
-            for side, mean in ((x, x_mean), (y, y_mean))
+            jnp.asarray(pad_rows((np.asarray(side[start : start + _BLOCK], np.float64) - mean) / scale, 256), dtype)
+            for side, mean, scale in zip((x, y), (x_mean, y_mean), scales, strict=True)
         )
         total += np.asarray(_product(aligned.T, part), np.float64)
     return total

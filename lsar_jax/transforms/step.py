@@ -105,8 +105,12 @@ def _nearest(step: Step, x: Float[Array, "vector dim"], language: LanguageIds) -
     centroids, owner = jnp.asarray(step.shift), jnp.asarray(step.clusters)
     # Around their middle: what all have in common would cost the differences their digits.
     middle = centroids.mean(axis=0)
-    centroids = centroids - middle
-    distance = (centroids**2).sum(axis=1) - 2 * _product("vd,cd->vc", x - middle, centroids)
+    centroids, x = centroids - middle, x - middle
+    # In units of their spread: squares of large and of small numbers leave float32.
+    unit = jnp.abs(centroids).max()
+    unit = jnp.where(unit > 0, unit, jnp.ones((), unit.dtype))
+    centroids, x = centroids / unit, x / unit
+    distance = (centroids**2).sum(axis=1) - 2 * _product("vd,cd->vc", x, centroids)
     own = owner == jnp.asarray(language)[..., None]
     return jnp.argmin(jnp.where(own, distance, jnp.inf), axis=1)
 

@@ -28,6 +28,8 @@ def save(transform: Transform, path: Path) -> None:
 
     if not path.parent.is_dir():
         raise FileNotFoundError(f"there is no folder {path.parent} to save {path.name} in")
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder; name a file to save in")
     parts = {
         f"{index}.{name}": part
         for index, step in enumerate(transform.steps)
@@ -46,7 +48,9 @@ def save(transform: Transform, path: Path) -> None:
     }
     # safetensors writes a buffer as it lies.
     tensors = {name: np.ascontiguousarray(part) for name, part in parts.items()}
-    save_file(tensors, str(path), {"format": FORMAT, "provenance": json.dumps(provenance)})
+    partial = path.with_name(path.name + ".partial")
+    save_file(tensors, str(partial), {"format": FORMAT, "provenance": json.dumps(provenance)})
+    partial.replace(path)
 
 
 def load(path: Path) -> Transform:
@@ -59,7 +63,7 @@ def load(path: Path) -> Transform:
         identified = provenance.get("identifier")
         if identified is not None:
             identified = _codes(identified["languages"]), _spec_from_json(identified["source"])
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
         raise ValueError(f"the provenance in {path} is damaged: {error!r}") from error
     steps = tuple(
         Step(**{name: tensors.pop(f"{index}.{name}", None) for name in Step._fields}) for index in range(len(fits))
@@ -134,7 +138,8 @@ def _check_step(step: Step, fit: Fit, path: Path) -> None:
     rows = len(fit.languages)
     if step.clusters is not None:
         clusters = np.asarray(step.clusters)
-        if clusters.ndim != 1 or set(clusters.tolist()) != set(range(len(fit.languages))) or not by_row(step, "shift"):
+        sound = clusters.ndim == 1 and clusters.dtype == np.int32 and by_row(step, "shift")
+        if not sound or set(clusters.tolist()) != set(range(len(fit.languages))):
             raise ValueError(f"{where}: the clusters do not belong to its {len(fit.languages)} languages")
         rows = len(clusters)
     ranks = {part.shape[-1] for name, part in parts.items() if name in ("basis", "dual") and part.ndim}
@@ -152,6 +157,8 @@ def _check_part(part: Array | None, expected: list[int], where: str) -> Array:
     shape = None if part is None else list(part.shape)
     if part is None or shape != expected:
         raise ValueError(f"{where} has shape {shape}, expected {expected}")
+    if part.dtype != jnp.float32:
+        raise ValueError(f"{where} is of {part.dtype}, expected float32")
     if not jnp.isfinite(part).all():
         raise ValueError(f"{where} holds NaN or infinity")
     return part

@@ -15,9 +15,11 @@ def union(first: Transform, second: Transform) -> Transform:
     """Returns both; see ``Transform.with_languages``."""
     if first.dim != second.dim:
         raise ValueError(f"widths differ: {first.dim} and {second.dim}")
-    for fit in first.fits:
-        if not fit.languages:
-            new = ", ".join(code for code, _ in second.fits[0].fitted_on)
+    for index, fit in enumerate(first.fits):
+        if not fit.languages and not (
+            index < len(second.steps) and fit == second.fits[index] and _same(first.steps[index], second.steps[index])
+        ):
+            new = ", ".join(sorted(set(dict(second.fits[0].fitted_on)) - set(dict(fit.fitted_on))))
             raise ValueError(f"{fit} is one map, fitted on all its languages; fit it again with {new}")
     if first.name != second.name:
         raise ValueError(f"the methods differ: {first.name} and {second.name}")
@@ -28,7 +30,16 @@ def union(first: Transform, second: Transform) -> Transform:
     return Transform(steps, fits, first.source or second.source)
 
 
+def _same(a: Step, b: Step) -> bool:
+    return all(
+        one is other or (one is not None and other is not None and np.array_equal(one, other))
+        for one, other in zip(a, b, strict=True)
+    )
+
+
 def _join(a: Step, b: Step, fit_a: Fit, fit_b: Fit) -> tuple[Step, Fit]:
+    if not fit_a.languages:  # the same in both
+        return a, fit_a
     both = sorted(set(fit_a.languages) & set(fit_b.languages))
     known = [code for code in both if not _same_rows(a, b, fit_a, fit_b, code)]
     if known:

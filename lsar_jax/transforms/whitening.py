@@ -59,7 +59,8 @@ def fit_whitening(
       per_language: whether each language has its own mean and covariance, or all have those of
         their embeddings together, where languages count by their number of sentences.
       source: the encoder's spec, remembered and checked later.
-      precise: whether to sum embeddings and decompose in float64; moments come summed.
+      precise: whether to sum embeddings and decompose in float64; moments come summed. Where eps is
+        below float32's rounding of the eigenvalues it is done anyhow.
 
     Returns:
       A transform; it needs the language of each vector if ``per_language``.
@@ -88,9 +89,13 @@ def fit_whitening(
     for code, mean in zip(groups, level, strict=True):
         if not mean > 0:
             raise ValueError(f"{code}: the embeddings do not vary, there is nothing to whiten")
+    relative = eps / level if absolute else np.full(len(level), eps)
+    # The largest eigenvalue is at most the Frobenius norm; under its rounding in float32 an eps is noise.
+    rounding = 64 * np.finfo(np.float32).eps * np.linalg.norm(stacked, axis=(1, 2)) / level
+    if not precise and bool((relative < rounding).any()):
+        return fit_whitening(x, eps, absolute=absolute, per_language=per_language, source=source, precise=True)
     with jax.enable_x64(precise):
         dtype = jnp.float64 if precise else jnp.float32
-        relative = eps / level if absolute else np.full(len(level), eps)
         scaled = jnp.asarray(stacked / level[:, None, None], dtype)
         matrices = np.asarray(_whiten(scaled, jnp.asarray(relative, dtype)), np.float64)
     matrix = matrices / np.sqrt(level)[:, None, None]

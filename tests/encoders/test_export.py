@@ -68,6 +68,43 @@ def test_a_shared_transform_becomes_a_dense(tmp_path, rng):
         encoder.with_transform(lj.transforms.fit_center(x)).to_sentence_transformers(tmp_path / "center")
 
 
+SHARED = {
+    "mean": lambda x: lj.transforms.fit_center(x, per_language=False),
+    "outliers": lambda x: lj.transforms.fit_outliers(x, largest=3),
+    "whitening": lambda x: lj.transforms.fit_whitening(x, 0.1),
+    "leace": lj.transforms.fit_leace,
+    "chain": lambda x: lj.transforms.fit_leace(x).then(lj.transforms.fit_whitening(x, 0.1)),
+}
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_every_shared_transform_gives_our_vectors_in_sentence_transformers(tmp_path, rng, name):
+    encoder = lj.load_encoder(GOLDEN / "bert")
+    x = {code: (rng.standard_normal((50, 32)) + i).astype(np.float32) for i, code in enumerate(("de", "en", "fr"))}
+    moved = encoder.with_transform(SHARED[name](x))
+    moved.to_sentence_transformers(tmp_path / "written")
+    theirs = need("sentence_transformers").SentenceTransformer(str(tmp_path / "written"), device="cpu").encode(TEXTS)
+    np.testing.assert_allclose(theirs, moved.encode(TEXTS), rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("fit", "message"),
+    [
+        (lj.transforms.fit_lir, r"lir\(components=1\) depends on the language"),
+        (lambda x: lj.transforms.fit_whitening(x, per_language=True), "depends on the language"),
+        (lambda x: lj.transforms.fit_shift({"de": (x["de"], x["en"])}), "depends on the language"),
+        (lambda x: lj.transforms.fit_linear_map({"de": (x["de"], x["en"])}), "depends on the language"),
+        (lambda x: lj.transforms.fit_cbie(x, 2, 3), "takes another map near each cluster, which no layer of"),
+    ],
+)
+def test_what_is_not_one_map_says_why(tmp_path, rng, fit, message):
+    encoder = lj.load_encoder(GOLDEN / "bert")
+    x = {code: rng.standard_normal((50, 32)).astype(np.float32) for code in ("de", "en")}
+    with pytest.raises(ValueError, match=message):
+        encoder.with_transform(fit(x)).to_sentence_transformers(tmp_path / "written")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_prompts_are_kept(tmp_path):
     encoder = lj.load_encoder(GOLDEN / "labse")
     encoder.prompts, encoder.prompt = {"query": "q "}, "q "

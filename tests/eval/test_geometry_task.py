@@ -48,14 +48,23 @@ def test_geometry(tmp_path, capsys, monkeypatch):
     for layer in (1, 3):
         # A language has no mean left, so that the mean cosine within it is near 0.
         assert abs(values[layer, "center", "cosine within"]) < 0.2
-        assert values[layer, "original", "of all"] > 0.5
-        assert abs(values[layer, "whitening", "of all"]) < 0.1
+        assert values[layer, "original", "cosine of all"] > 0.5
+        assert abs(values[layer, "whitening", "cosine of all"]) < 0.1
+        assert abs(values[layer, "original", "drawn"] - values[layer, "original", "cosine within"]) < 0.01
+        assert values[layer, "original", "own in pool"] == pytest.approx(0.2)
         assert 0 <= values[layer, "original", "NMI"] <= 1
         assert 0 <= values[layer, "lsar", "XQuAD-R preference"] <= 1
         assert (layer, "lsar", "syntax, removed (cosine of syntax_knn, lang2vec 1.1.2)") in values
     for name in [*FIGURES, "answers"]:
         assert is_png(out / f"{name}.png"), name
         assert (out / f"{name}.pdf").is_file()
+    lines = [json.loads(line) for line in (out / "dimensions.jsonl").read_text().splitlines()]
+    assert [(line["layer"], line["language"]) for line in lines][:6] == [
+        *((0, code) for code in ("de", "en", "es", "fi", "fr")),
+        (1, "de"),
+    ]
+    assert all(len(line["contributions"]) == 10 for line in lines)
+    assert {r["fitted_on"] for r in read(out) if r["metric"].startswith("XQuAD-R")} == {"", "udhr all"}
     printed = capsys.readouterr().out
     assert "Original embeddings by layer" in printed
     assert "is the best answer in the question's language?" in printed
@@ -89,13 +98,14 @@ def test_probes_on_planted_languages(rng):
     codes = ["de"] * 20 + ["en"] * 20 + ["fr"] * 20
     apart = meaning + 30 * np.repeat(np.eye(3, 10), 20, axis=0)
     np.testing.assert_allclose(language_nmi(apart, codes, (0, 1)), 1)
-    assert language_probe(apart, codes) == 100
+    groups = list(range(20)) * 3
+    assert language_probe(apart, codes, groups) == 100
     assert language_nmi(meaning, codes)[0] < 0.2
-    assert language_probe(meaning, codes) < 60
+    assert language_probe(meaning, codes, groups) < 60
     with pytest.raises(ValueError, match="3 languages for 60 embeddings"):
         language_nmi(apart, codes[:3])
     with pytest.raises(ValueError, match="five folds need five embeddings of each language; sv has 1"):
-        language_probe(apart, [*codes[:-1], "sv"])
+        language_probe(apart, [*codes[:-1], "sv"], groups)
 
 
 def test_tsne_keeps_clusters_apart(rng):

@@ -72,7 +72,8 @@ def test_the_first_columns_are_the_fit_of_a_smaller_rank(rng):
 
 def test_refusals(tmp_path, capsys):
     for options, message in (
-        (["--languages", "en", "de", "--ranks", "2"], "--ranks 2: 2 languages have ranks below that"),
+        (["--languages", "en"], "--languages en is one language; at least two are needed"),
+        (["--components", "26"], "--components 26: there are 1 to 25 to remove"),
         (["--languages", "en", "xx"], "'xx'"),
     ):
         assert main(["sweep", *ENCODER, *options, "--out", str(tmp_path)]) == 1

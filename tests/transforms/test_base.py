@@ -293,3 +293,18 @@ def test_mixed_batches_go_through_jit(transform, x):
     languages = [code for code, part in x.items() for _ in part]
     applied = jax.jit(lambda t, rows: t(rows, languages))(transform, rows)
     np.testing.assert_allclose(applied, transform(rows, languages), atol=2e-5)
+
+
+def test_a_shared_step_that_both_have_alike_is_kept(x):
+    lsar = fit_lsar(x)
+    grown = lsar.then(fit_center({"de": x["de"]})).with_languages(lsar.then(fit_center({"fr": x["fr"]})))
+    assert grown.languages == ("de", "fr")
+    np.testing.assert_allclose(grown(x["fr"], "fr"), lsar.then(fit_center(x))(x["fr"], "fr"), atol=1e-5)
+
+
+def test_an_identifier_stays_with_the_languages_of_a_chain(x):
+    from lsar_jax.transforms import fit_identifier
+
+    center = fit_center(x).with_identifier(fit_identifier(x))
+    with pytest.raises(ValueError, match="the identifier may find fr, ja, th, zh, which .* does not know"):
+        center.then(fit_center({"de": x["de"], "en": x["en"]}))

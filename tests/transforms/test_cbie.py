@@ -17,9 +17,9 @@ def clusters_of(transform, x, code):
     return [np.flatnonzero(nearest == cluster) for cluster in range(len(centroids))]
 
 
-@pytest.mark.parametrize(("clusters", "components"), [(1, 12), (3, 4), (2, 40), (None, 1)])
+@pytest.mark.parametrize(("clusters", "components"), [(1, 12), (3, 4), (2, 28), (None, 1)])
 def test_equals_its_twin(x, clusters, components):
-    # More components than a cluster has sentences remove all of it.
+    # Of a cluster with fewer sentences than components one direction is left.
     transform = fit_cbie(x, clusters, components)
     for code, part in x.items():
         expected = reference.cluster_enhancement(part, clusters_of(transform, part, code), components)
@@ -93,13 +93,27 @@ def test_directions_of_either_product_are_the_same_and_pass_under_vmap(rng):
     np.testing.assert_allclose(centroids[1], kmeans(x[1], 30, 3, jax.random.key(0))[0], atol=1e-5)
 
 
-def test_one_sentence_and_sentences_all_alike(rng):
-    one = rng.standard_normal((1, 8)).astype(np.float32)
-    np.testing.assert_allclose(fit_cbie({"de": one}, components=3)(one, "de"), 0, atol=1e-6)
+def test_sentences_all_alike():
     alike = np.ones((20, 8), np.float32)
     transform = fit_cbie({"de": alike}, 2, 3)
     np.testing.assert_allclose(transform(alike, "de"), 0, atol=1e-6)
     assert np.isfinite(np.asarray(transform(alike + 1, "de"))).all()
+
+
+def test_small_clusters_keep_their_sentences_apart(rng):
+    x = rng.standard_normal((14, 30)).astype(np.float32)
+    moved = np.asarray(fit_cbie({"de": x}, 3, 12)(x, "de"))
+    distance = np.linalg.norm(moved[:, None] - moved, axis=2) + 10 * np.eye(14)
+    assert np.median(distance.min(axis=1)) > 1e-2
+
+
+def test_many_rows_are_assigned_in_blocks(rng, monkeypatch):
+    x = rng.standard_normal((64, 6)).astype(np.float32)
+    expected = kmeans(x, 60, 4, jax.random.key(0))
+    monkeypatch.setattr("lsar_jax.transforms.cbie._BLOCK", 16)
+    got = kmeans(x, 60, 4, jax.random.key(0))
+    np.testing.assert_allclose(got[0], expected[0], atol=1e-6)
+    np.testing.assert_array_equal(got[1], expected[1])
 
 
 def test_refusals(x, unchecked):
@@ -109,6 +123,8 @@ def test_refusals(x, unchecked):
         fit_cbie(x, 31)
     with pytest.raises(ValueError, match="components is 41; it must be a whole number from 1 to 40"):
         fit_cbie(x, components=41)
+    with pytest.raises(ValueError, match="de has 30 sentences; to remove 29 components takes 31 or more"):
+        fit_cbie(x, components=29)
     with pytest.raises(ValueError, match="seed is -1"):
         fit_cbie(x, seed=-1)
     with pytest.raises(ValueError, match="0 languages are given"):

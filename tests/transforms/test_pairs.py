@@ -50,6 +50,14 @@ def test_linear_map_recovers_a_planted_rotation(rng, rotation):
     np.testing.assert_allclose(linear(y[:50], "fr"), y[:50], atol=1e-5)
 
 
+def test_more_pairs_than_a_block(rng):
+    # The last block alone would give another rotation.
+    x = rng.standard_normal((9000, 6)).astype(np.float32)
+    y = np.concatenate([x[:8192] @ np.linalg.qr(rng.standard_normal((6, 6)))[0], x[8192:]]).astype(np.float32)
+    linear = fit_linear_map({"de": (x, y)})
+    np.testing.assert_allclose(linear.steps[0].matrix[0], reference.procrustes(x, y), atol=1e-4)
+
+
 def test_fewer_pairs_than_dimensions(rng, rotation):
     x = rng.standard_normal((10, 40)).astype(np.float32)
     linear = fit_linear_map({"de": (x, (x @ rotation.T).astype(np.float32))})
@@ -64,6 +72,12 @@ def test_core_under_jit_and_vmap(rng):
     for one, matrix in zip(cross.astype(np.float64), got, strict=True):
         left, _, right = np.linalg.svd(one)
         np.testing.assert_allclose(matrix, left @ right, atol=1e-4)
+
+
+def test_the_linear_map_needs_the_pairs(x, unchecked):
+    sides = tuple(map(Moments.from_embeddings, (x["de"], x["de"])))
+    with pytest.raises(ValueError, match="needs the aligned embeddings themselves"):
+        fit_linear_map({"de": sides})
 
 
 @pytest.mark.parametrize("fit", [fit_shift, fit_linear_map])

@@ -70,7 +70,7 @@ def test_moments_suffice_and_pooled_ones_for_a_shared_whitening(x):
     for given in (moments, pool_moments(moments)):
         np.testing.assert_array_equal(fit_whitening(given).steps[0].matrix, expected.steps[0].matrix)
         assert fit_whitening(given).fits == expected.fits
-    with pytest.raises(ValueError, match="de: the second moment was not kept"):
+    with pytest.raises(ValueError, match="a second moment of each language is needed, and these are pooled"):
         fit_whitening(pool_moments(moments), per_language=True)
 
 

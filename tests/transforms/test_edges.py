@@ -1,0 +1,150 @@
+"""Every fit on what is scarce, flat or broken: a sound map or one clear error."""
+
+import numpy as np
+import pytest
+
+from lsar_jax.transforms import (
+    fit_lir,
+    fit_lsar,
+    fit_outliers,
+    fit_whitening,
+    principal_directions,
+    principal_directions_of_few,
+)
+from tests import reference
+from tests.transforms.test_base import FITS
+from tests.transforms.test_methods import projector
+
+CODES = ("de", "en", "fr", "zh")
+# What a fit says of one sentence a language, or of one language; None where it can be fitted.
+ONE_SENTENCE = {
+    "lir": "components is 3; it must be a whole number from 1 to 1 .the sentences and dimensions of de",
+    "whitening per language": "de: one embedding has no covariance; at least 2 are needed",
+    "cbie": "clusters is 3; it must be a whole number from 1 to 1 .the sentences of de",
+    "linear map": "de: one side holds nothing but zeros; there is no rotation to find",
+}
+ONE_LANGUAGE = {
+    "lsar": "1 languages are given .*; at least 2 are needed",
+    "leace": "1 languages are given .*; at least 2 are needed",
+    "chain": "1 languages are given .*; at least 2 are needed",
+    "shift": "expected a mapping from language to two aligned sides",
+    "linear map": "expected a mapping from language to two aligned sides",
+}
+
+
+def sentences(rng, n, dim):
+    return {code: (rng.standard_normal((n, dim)) + 3 * i).astype(np.float32) for i, code in enumerate(CODES)}
+
+
+@pytest.fixture(params=FITS)
+def method(request):
+    return request.param
+
+
+def assert_sound(transform, x):
+    for code, rows in x.items():
+        moved = np.asarray(transform(rows, code))
+        assert np.isfinite(moved).all()
+        assert np.abs(moved).max() < 1e4
+
+
+def test_fewer_sentences_than_dimensions(method, rng):
+    x = sentences(rng, 6, 50)
+    assert_sound(FITS[method](x), x)
+
+
+def test_a_constant_dimension(method, rng):
+    x = sentences(rng, 40, 12)
+    for rows in x.values():
+        rows[:, 5] = 7
+    transform = FITS[method](x)
+    assert_sound(transform, x)
+    # It stays constant, whatever is done to it.
+    for code, rows in x.items():
+        if transform.languages is None or method in ("center", "whitening per language", "shift"):
+            assert np.ptp(np.asarray(transform(rows, code))[:, 5]) < 1e-3
+
+
+def test_one_sentence_a_language(method, rng):
+    x = sentences(rng, 1, 12)
+    if method in ONE_SENTENCE:
+        with pytest.raises(ValueError, match=ONE_SENTENCE[method]):
+            FITS[method](x)
+    else:
+        assert_sound(FITS[method](x), x)
+
+
+def test_one_language(method, rng):
+    x = {"en": sentences(rng, 40, 12)["en"]}
+    if method in ONE_LANGUAGE:
+        with pytest.raises(ValueError, match=ONE_LANGUAGE[method]):
+            FITS[method](x)
+    else:
+        assert_sound(FITS[method](x), x)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_nan_and_infinity(method, rng, bad):
+    x = sentences(rng, 40, 12)
+    x["fr"][9, 2] = bad
+    with pytest.raises(ValueError, match="fr: the embeddings hold NaN or infinity, first in row 9"):
+        FITS[method](x)
+
+
+@pytest.mark.parametrize("scale", [1e-17, 1e-12, 1e12, 1e17])
+def test_tiny_and_huge_embeddings(method, rng, scale):
+    x = sentences(rng, 40, 12)
+    scaled = {code: (rows * np.float32(scale)).astype(np.float32) for code, rows in x.items()}
+    expected, got = FITS[method](x), FITS[method](scaled)
+    # Whitening undoes the scale, the others keep it.
+    unit = 1 if method.startswith("whitening") else scale
+    for code, rows in x.items():
+        np.testing.assert_allclose(np.asarray(got(scaled[code], code)) / unit, expected(rows, code), atol=2e-3)
+
+
+@pytest.mark.parametrize("precise", [False, True])
+def test_lir_of_few_sentences_equals_its_twin(rng, precise):
+    # Width 200 and 10 sentences: the range of the second moment instead of all of it.
+    x = sentences(rng, 10, 200)
+    for components in (1, 9):
+        lir = fit_lir(x, components, precise=precise)
+        for code, rows in x.items():
+            np.testing.assert_allclose(lir(rows, code), reference.lir(rows, rows, components), atol=1e-3)
+
+
+def test_directions_of_few_are_the_directions(rng):
+    rows = rng.standard_normal((10, 80)).astype(np.float32)
+    second = rows.T @ rows / 10
+    few, values = principal_directions_of_few(second, 4, 16)
+    all_, expected = principal_directions(second, 4)
+    np.testing.assert_allclose(projector(few), projector(all_), atol=1e-4)
+    np.testing.assert_allclose(values[:10], expected[:10], rtol=1e-4)
+
+
+def test_lsar_of_as_many_languages_as_dimensions(rng):
+    x = {code: (rng.standard_normal((5, 3)) + 9 * rng.standard_normal(3)).astype(np.float32) for code in CODES}
+    lsar = fit_lsar(x)
+    np.testing.assert_allclose(lsar(x["de"]), 0, atol=1e-4)
+
+
+@pytest.mark.parametrize("method", ["whitening", "lir", "leace"])
+def test_embeddings_whose_squares_vanish(rng, method):
+    x = {code: (rows * np.float32(1e-21)).astype(np.float32) for code, rows in sentences(rng, 40, 12).items()}
+    with pytest.raises(ValueError, match="the embeddings vary too little for float32 squares; use precise=True"):
+        FITS[method](x)
+    assert_sound(FITS[method](x, precise=True), x)
+
+
+def test_no_dimension_of_tiny_embeddings_is_an_outlier_more(rng):
+    x = sentences(rng, 40, 12)
+    for scale in (1e-25, 1e25):
+        scaled = {code: (rows * np.float32(scale)).astype(np.float32) for code, rows in x.items()}
+        np.testing.assert_array_equal(fit_outliers(scaled).steps[0].scale, fit_outliers(x).steps[0].scale)
+
+
+def test_a_small_absolute_eps_is_decomposed_in_float64(rng):
+    # Fewer sentences than dimensions: the null space gets 1 / sqrt(eps), where float32 has rounding.
+    x = {code: 10 * rows for code, rows in sentences(rng, 20, 128).items()}
+    plain, precise = (fit_whitening(x, 1e-7, absolute=True, precise=precise) for precise in (False, True))
+    a, b = (np.asarray(t.steps[0].matrix, np.float64) for t in (plain, precise))
+    assert np.linalg.norm(a - b) < 1e-2 * np.linalg.norm(b)
