@@ -68,18 +68,16 @@ class Answers:
                 for name, value in (("preference", preference), ("spread", spread)):
                     result = task.result(spec, method, XQUAD_R, f"XQuAD-R {name}", value, n, 0.0)
                     results.append(replace(result, fitted_on="udhr all" if method.transform else ""))
-                rows.append(
-                    [f"layer {layer}: {method.label}", f"{preference:.3f}", f"{low:.3f} to {high:.3f}", f"{spread:.3f}"]
-                )
+                interval = f"{low:.3f} to {high:.3f}"
+                rows.append([f"layer {layer}: {method.label}", f"{preference:.3f}", interval, f"{spread:.3f}"])
                 if method.name in ("original", "lsar", "center"):
                     planes[f"layer {layer}, {method.label}"] = self._plane(moved)
             if index == 0 and planes:
                 candidates = [code for code in XQUAD_R for _ in texts["c", code]]
                 title = f"One question in {len(XQUAD_R)} languages, its answers, and the other candidates"
                 draw.answers(planes, candidates, XQUAD_R, title, task.out / "answers.png")
-        print_table(
-            "XQuAD-R: is the best answer in the question's language?", ["", "preference", "95%", "spread"], rows
-        )
+        title = "XQuAD-R: is the best answer in the question's language?"
+        print_table(title, ["", "preference", "95% of resamples", "spread"], rows)
         return results
 
     def _preference(self, x: dict) -> tuple[float, float, int, tuple[float, float]]:

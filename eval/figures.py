@@ -137,4 +137,5 @@ def sweep_figure(grid: Mapping[str, Mapping[int, float]], layers: Sequence[int],
 def save(figure: Figure, path: Path) -> None:
     """Writes a PNG for the screen and, beside it, a PDF for a paper."""
     figure.savefig(path, dpi=150)
+    figure.set_layout_engine("none")  # as it is now: the second need not find it again
     figure.savefig(path.with_suffix(".pdf"), metadata={"CreationDate": None})

@@ -304,9 +304,8 @@ def tsne(x: Float[np.ndarray, "vector dim"], seed: int = 0) -> Float[np.ndarray,
 
 def _short(method: Method) -> str:
     """Returns the name of a method, and of its arguments those that a run may have several of."""
-    return " ".join(
-        [method.name, *(f"{v}" for k, v in method.parameters.items() if k == "rank" or method.name == "lir")]
-    )
+    shown = [f"{value}" for key, value in method.parameters.items() if key == "rank" or method.name == "lir"]
+    return " ".join([method.name, *shown])
 
 
 def _named(mean: Float[np.ndarray, " dim"], out: np.ndarray) -> str:

@@ -48,7 +48,7 @@ class Sweep(Task):
         "original", "center", "mean", "lir", "lsar", "mean+lsar", "outliers", "whitening", "leace"
     )  # fmt: skip
     ranks: tuple[int, ...] = (10, 20, 39)
-    components: tuple[int, ...] = (1, 5)
+    components: tuple[int, ...] = (1,)
     out: Path = Path("results/sweep")
     languages: tuple[str, ...] = ()
     baseline: bool = False
@@ -112,7 +112,7 @@ class Sweep(Task):
         ranks: Sequence[int],
         spec: EncoderSpec,
     ) -> list[Result]:
-        """Fits and scores every method on every layer; a thread scores while the next is fitted.
+        """Fits and scores every method on every layer; threads score while the next is fitted.
 
         Fits stay in one thread: XLA's decompositions on a CPU share few threads, and two that
         run at once may wait for each other for ever.
@@ -120,7 +120,7 @@ class Sweep(Task):
         results: list[Result] = []
         waiting: list[Future[Result]] = []
         # numpy's products would otherwise wait busily for cores that XLA has.
-        with threadpool_limits(1, "blas"), ThreadPoolExecutor(1) as threads:
+        with threadpool_limits(1, "blas"), ThreadPoolExecutor(2) as threads:
             for index, layer in enumerate(layers):
                 fit, test = (
                     {code: x[index, corpora.UDHR_PARTS[part]] for code, x in encoded.items()}

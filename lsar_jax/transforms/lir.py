@@ -86,10 +86,15 @@ def fit_lir(
     with jax.enable_x64(precise):
         dtype = np.float64 if precise else np.float32
         scaled = np.empty((len(moments), dim, dim), dtype)
+        outer = np.empty((dim, dim))
         for row, m in zip(scaled, moments.values(), strict=True):
-            second = m.second_moment()
-            # To trace 1 before the cast: squares of small embeddings vanish in float32.
-            row[:] = second / max(np.trace(second), np.finfo(np.float64).tiny)
+            assert m.scatter is not None, "moments_by_language has seen to it"
+            trace = max(np.trace(m.scatter) / m.count + m.mean @ m.mean, np.finfo(np.float64).tiny)
+            # The uncentred second moment, to trace 1 before the cast: squares of small embeddings
+            # vanish in float32. In one buffer: fresh memory costs more than the arithmetic.
+            np.multiply.outer(m.mean / np.sqrt(trace), m.mean / np.sqrt(trace), out=outer)
+            outer += m.scatter * (1 / m.count / trace)
+            row[:] = outer
         # A little more than the sentences of the largest language, in few sizes.
         rank = row_bucket(max(m.count for m in moments.values()) + 4, 1 << 30)
         basis, values = _directions(scaled, kept) if 3 * rank > dim else _directions_of_few(scaled, kept, rank)
