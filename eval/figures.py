@@ -123,10 +123,6 @@ def sweep_figure(grid: Mapping[str, Mapping[int, float]], layers: Sequence[int],
         axis.set_xticks(range(len(layers)), layers, fontsize=7)
         axis.set_yticks(range(len(members)), [rank for rank, _ in members])
         axis.set_xlabel("layer")
-        for row, column in np.ndindex(values.shape):
-            colour = "w" if values[row, column] < (low + high) / 2 else "k"
-            text = f"{values[row, column]:.0f}"
-            axis.text(column, row, text, ha="center", va="center", fontsize=5.5, color=colour)
     if ranked:
         axes[1].set_ylabel("dimensions removed")
         figure.colorbar(image, ax=axes[-1], label="mAP, %")

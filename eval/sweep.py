@@ -45,7 +45,7 @@ class Sweep(Task):
 
     layers: tuple[int, ...] = ()
     transforms: tuple[MethodName, ...] = (
-        "original", "center", "mean", "lir", "lsar", "mean+lsar", "outliers", "whitening", "leace"
+        "original", "center", "lir", "lsar", "mean+lsar", "outliers", "whitening", "leace"
     )  # fmt: skip
     ranks: tuple[int, ...] = (10, 20, 39)
     components: tuple[int, ...] = (1,)
