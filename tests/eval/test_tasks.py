@@ -109,9 +109,9 @@ def test_tatoeba(tmp_path, capsys):
 
 def test_tatoeba_fitted_on_the_evaluated_sentences(tmp_path):
     folder = tmp_path / "data"
-    english = ["a cat", "the dog barks", "no", "we go home", "a big house"]
+    english = [f"{who} {does} {what}" for who in ("a cat", "we") for does in ("see", "go") for what in "abcd"]
     write_pairs(folder, "deu", "\n".join(english), "\n".join(english))
-    write_pairs(folder, "fra", "\n".join(english[:4]), "\n".join(text[::-1] for text in english[:4]))
+    write_pairs(folder, "fra", "\n".join(english[:15]), "\n".join(text[::-1] for text in english[:15]))
     names = ["original", "center", "lsar", "whitening", "cbie", "mean+lsar", "leace"]
     arguments = ["--data", str(folder), "--layers", "0", "--languages", "de", "fr", "--max-length", "24"]
     command = ["tatoeba", *ENCODER, *arguments, "--fit-on", "evaluated", "--transforms", *names]
@@ -125,12 +125,12 @@ def test_tatoeba_fitted_on_the_evaluated_sentences(tmp_path):
     assert {r["fitted_on"] for r in results if r["transform"] != "original"} == {"the evaluated sentences"}
     whitening = next(r for r in results if r["transform"] == "language-whitening")
     assert whitening["parameters"] == {"eps": 1e-8, "absolute": 1}
-    # One English of both files: Centered takes its mean over nine sentences.
+    # One English of both files: Centered takes its mean over 31 sentences.
     encoder = lj.load_encoder(ENCODER[1], layer=0)
-    x = {"en": encoder.encode([*english, *english[:4]]), "fr": encoder.encode([text[::-1] for text in english[:4]])}
+    x = {"en": encoder.encode([*english, *english[:15]]), "fr": encoder.encode([text[::-1] for text in english[:15]])}
     center = lj.transforms.fit_center(x)
-    _, found = lj.retrieval.nearest(center(encoder.encode(english[:4]), "en"), center(x["fr"], "fr"))
-    expected = 100 * np.mean(np.asarray(found)[:, 0] == np.arange(4))
+    _, found = lj.retrieval.nearest(center(encoder.encode(english[:15]), "en"), center(x["fr"], "fr"))
+    expected = 100 * np.mean(np.asarray(found)[:, 0] == np.arange(15))
     assert values["center", "en-fr accuracy"] == expected
 
 
