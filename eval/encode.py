@@ -12,7 +12,7 @@ from lsar_jax import EncodeReport, SentenceEncoder, load_encoder
 
 K = TypeVar("K")
 
-__all__ = ["encode_all", "open_encoder", "print_latency", "times"]
+__all__ = ["by_language", "encode_all", "open_encoder", "print_latency", "times"]
 
 
 def open_encoder(
@@ -51,7 +51,7 @@ def encode_all(
     x, report = encoder.encode_with_report(
         flat,
         layers=layers,
-        language=codes if _by_language(encoder) else None,
+        language=codes if by_language(encoder) else None,
         max_length=max_length,
         show_progress=console.is_terminal,
     )
@@ -64,13 +64,14 @@ def encode_all(
     return dict(zip(texts, np.split(np.asarray(x), ends[:-1], axis=1), strict=True)), report
 
 
-def _by_language(encoder: SentenceEncoder) -> bool:
+def by_language(encoder: SentenceEncoder) -> bool:
+    """Whether the encoder splits or embeds a sentence by its language."""
     return encoder.tokenizer.uses_language or encoder.languages is not None
 
 
 def print_latency(encoder: SentenceEncoder, sentence: str, language: str, max_length: int) -> None:
     """Prints the median time of one warm call with one sentence."""
-    code = language if _by_language(encoder) else None
+    code = language if by_language(encoder) else None
 
     def encode() -> int:
         return encoder.encode_with_report(sentence, language=code, max_length=max_length)[1].tokens

@@ -1,7 +1,7 @@
 """What a method does to the space: anisotropy, isotropy, outliers, and how much language is left.
 
     python -m eval geometry                                   # the UDHR, which comes with the library
-    python -m eval geometry --text tatoeba                    # fitted on the evaluated sentences, as in the papers
+    python -m eval geometry --text tatoeba                    # fitted on the evaluated sentences
     python -m eval geometry --xquad data/xquad-r              # with preference, and questions and answers
 
 On the UDHR methods are fitted on one half of the paragraphs and measured on the other. Measured:

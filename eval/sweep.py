@@ -21,7 +21,7 @@ import numpy as np
 from jaxtyping import Float
 from threadpoolctl import threadpool_limits
 
-from eval.encode import encode_all, open_encoder
+from eval.encode import by_language, encode_all, open_encoder
 from eval.figures import sweep_figure
 from eval.methods import Method, MethodName, fit_methods
 from eval.results import Result, console, print_table, write_results
@@ -75,12 +75,12 @@ class Sweep(Task):
         own = {code: code for code in texts}
         # The programs of the fits, compiled before the clock starts as the encoder's are.
         random = np.random.default_rng(0).normal(size=(1, len(texts) * 50, encoder.dim)).astype(np.float32)
-        self._sweep(_by_language(random, list(texts)), (encoder.spec.layer,), ranks, encoder.spec)
+        self._sweep(_split(random, list(texts)), (encoder.spec.layer,), ranks, encoder.spec)
         if self.baseline:
             flat = [text for several in texts.values() for text in several]
             codes = [code for code, several in texts.items() for _ in several]
             encoder.warm_up(max_length=self.max_length)
-            language = codes if encoder.tokenizer.uses_language or encoder.languages is not None else None
+            language = codes if by_language(encoder) else None
             alone = encoder.encode_with_report(flat, max_length=self.max_length, language=language)[1].seconds
         encoded, report = encode_all(encoder, texts, layers, self.max_length, own)
         started = time.perf_counter()
@@ -166,7 +166,7 @@ class Sweep(Task):
         print_table("mAP by layer, in percent", columns, rows)
 
 
-def _by_language(
+def _split(
     x: Float[np.ndarray, "layer sentence dim"], codes: Sequence[str]
 ) -> dict[str, Float[np.ndarray, "layer _ dim"]]:
     return dict(zip(codes, np.split(x, len(codes), axis=1), strict=True))

@@ -1,5 +1,6 @@
 """What every task shares: its options, encoding all texts once, results, a table and bars."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +19,7 @@ __all__ = ["Task"]
 
 
 @dataclass(frozen=True)
-class Task:
+class Task(ABC):
     """An evaluation of an encoder before and after each transform.
 
     Attributes:
@@ -48,9 +49,9 @@ class Task:
     out: Path = Path("results")
 
     @property
+    @abstractmethod
     def fitted_on(self) -> str:
         """The text that transforms are fitted on, as results say it."""
-        raise NotImplementedError
 
     def prepare(self, fitted: int) -> SentenceEncoder:
         """Checks the options, makes the output folder and loads the encoder.
