@@ -13,7 +13,7 @@ demo: $(VENV)/installed-demo
 	$(BIN)/python -m eval udhr
 
 test: $(VENV)/installed-test
-	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -q
+	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -q --numprocesses 2 --dist worksteal
 
 $(VENV)/installed-%: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --editable '.[$*]'

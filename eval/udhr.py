@@ -91,13 +91,14 @@ def pool_map(x: Mapping[str, Float[np.ndarray, "paragraph dim"]]) -> tuple[float
     """
     pool = np.concatenate(list(x.values()))
     unit = (pool / np.linalg.norm(pool.astype(np.float64), axis=1, keepdims=True)).astype(np.float32)
-    paragraph = np.concatenate([np.arange(len(rows)) for rows in x.values()])
+    paragraph = np.concatenate([np.arange(len(rows), dtype=np.int32) for rows in x.values()])
+    number = np.arange(len(unit), dtype=np.int32)
     # Some queries at a time: what is sorted stays in cache.
     scores = []
     for start in range(0, len(unit), _QUERIES):
-        queries = np.arange(start, min(start + _QUERIES, len(unit)))
-        same = paragraph[queries, None] == paragraph
-        scores.append(average_precision(unit[queries] @ unit.T, same, queries[:, None] == np.arange(len(unit))))
+        queries = slice(start, start + _QUERIES)
+        same, self = (ids[queries, None] == ids for ids in (paragraph, number))
+        scores.append(average_precision(unit[queries] @ unit.T, same, self))
     return 100 * float(np.concatenate(scores).mean()), len(unit)
 
 

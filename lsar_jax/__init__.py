@@ -7,7 +7,8 @@ from lsar_jax import corpora, geometry, languages, mesh, preference, retrieval, 
 from lsar_jax.encoders import load_encoder
 from lsar_jax.moments import Moments, PooledMoments, pool_moments
 from lsar_jax.moments_file import load_moments, merge_moments, save_moments
-from lsar_jax.sentence_encoder import EncodeReport, SentenceEncoder
+from lsar_jax.report import EncodeReport
+from lsar_jax.sentence_encoder import SentenceEncoder
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms import Transform
 

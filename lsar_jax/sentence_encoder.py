@@ -15,103 +15,32 @@ import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass, replace
-from itertools import islice
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Literal
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
 
 from lsar_jax.batching import BatchSizes, Buckets, Slot, token_batch
 from lsar_jax.checks import whole_number
+from lsar_jax.chunks import Chunk, LanguageTables, read_chunks, slot_languages
 from lsar_jax.encoders.families import Family
-from lsar_jax.head import Head, unit
-from lsar_jax.languages import check_known, language_code
+from lsar_jax.forward import Encoder, forward
+from lsar_jax.head import Head
 from lsar_jax.mesh import replicated, split
 from lsar_jax.moments import Moments
-from lsar_jax.pooling import pool
+from lsar_jax.report import Counts, EncodeReport
 from lsar_jax.results import Collector, MomentsResult, collector
-from lsar_jax.shapes import Hidden, LanguageIds, Lengths, PooledLayers, RowLanguages, TokenIds
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.streams import ahead, progress
-from lsar_jax.tokenization import Specials, Tokenizer, check_sentences
+from lsar_jax.tokenization import Tokenizer, check_sentences
 from lsar_jax.transforms.base import AUTO, Transform
-from lsar_jax.transforms.step import affine
 
-__all__ = ["EncodeReport", "Encoder", "SentenceEncoder"]
+__all__ = ["SentenceEncoder"]
 
 _log = logging.getLogger("lsar_jax")
-# Sentences that are tokenized at a time.
-_CHUNK = 2048
-
-
-@runtime_checkable
-class Encoder(Protocol):
-    """What a Flax module must have to be a ``SentenceEncoder``'s model.
-
-    Attributes:
-      config: with ``widths``, of a hidden state of layer 0, 1, ...; and ``longest``.
-      dtype: compute dtype.
-    """
-
-    config: Any
-    dtype: Any
-
-    def hidden_states(self, ids: TokenIds, lengths: Lengths, languages: RowLanguages | None = None) -> Iterator[Hidden]:
-        """Yields layer 0, then the output of each block."""
-        ...
-
-
-@dataclass(frozen=True)
-class EncodeReport:
-    """What one ``encode`` did.
-
-    Attributes:
-      sentences: how many.
-      tokens: tokens that were encoded, special tokens included.
-      padded_tokens: token positions that were computed.
-      truncated: sentences that were cut.
-      max_length: the tokens that they were cut to.
-      seconds: wall time, tokenizer and compilation included.
-    """
-
-    sentences: int
-    tokens: int
-    padded_tokens: int
-    truncated: int
-    max_length: int
-    seconds: float
-
-    @property
-    def padding_waste(self) -> float:
-        """The share of computed positions that held no token."""
-        return 1 - self.tokens / self.padded_tokens if self.padded_tokens else 0.0
-
-
-@dataclass
-class _Counts:
-    """An ``EncodeReport`` in the making."""
-
-    sentences: int = 0
-    tokens: int = 0
-    padded_tokens: int = 0
-    truncated: int = 0
-
-
-class _Chunk(NamedTuple):
-    """Some sentences on their way.
-
-    ``languages`` are codes, or None where none was given; ``ids`` are the language ids of the
-    model's own table and of the transform's steps, one array a table, ``[]`` or ``[n]``.
-    """
-
-    first: int
-    texts: list[str]
-    languages: list[str | None]
-    ids: tuple[np.ndarray, ...]
 
 
 class SentenceEncoder:
@@ -158,9 +87,10 @@ class SentenceEncoder:
         self.family = family
         self.transform = transform
         self._specials = tokenizer.specials
+        self._tables = LanguageTables(spec.id, tokenizer.uses_language, languages, transform)
         self._transform = jax.device_put(transform, replicated(mesh))
         self._forward = jax.jit(
-            _forward,
+            forward,
             static_argnames=("pooling", "specials", "layers", "normalize", "auto"),
             out_shardings=split(mesh, axis=1),
         )
@@ -336,8 +266,7 @@ class SentenceEncoder:
         """
         wanted, limit = self._check_layers(layers), self._check_length(max_length)
         shapes = self._batch_sizes(token_budget).shapes(limit)
-        tables = (0 if self.transform is None else len(self.transform.steps)) + (self.languages is not None)
-        idle = tuple(np.zeros((), np.int32) for _ in range(tables))
+        idle = tuple(np.zeros((), np.int32) for _ in range(len(self._tables)))
 
         def compile(shape: tuple[int, int]) -> None:
             self._run(Slot(np.zeros(0, np.int64), [], *shape), [idle], wanted, normalize, auto).block_until_ready()
@@ -419,8 +348,8 @@ class SentenceEncoder:
         prompt = self._check_prompt(prompt, limit)
         sizes = self._batch_sizes(token_budget)
 
-        counts, tables = _Counts(), list[tuple[np.ndarray, ...]]()
-        chunks = self._chunks(texts, total, language, prompt)
+        counts, tables = Counts(), list[tuple[np.ndarray, ...]]()
+        chunks = read_chunks(texts, total, language, prompt, self._tables)
         waiting = self._slots(chunks, Buckets(limit, sizes), limit, counts, tables)
         gather = make(wanted, total)
         auto = isinstance(language, str) and language == AUTO
@@ -430,14 +359,7 @@ class SentenceEncoder:
                 gather.add(slot, self._run(slot, tables, wanted, normalize, auto))
                 counts.padded_tokens += slot.rows * slot.width
                 advance(len(slot.sentences))
-        return gather.result(counts.sentences), EncodeReport(
-            counts.sentences,
-            counts.tokens,
-            counts.padded_tokens,
-            counts.truncated,
-            limit,
-            seconds=time.perf_counter() - started,
-        )
+        return gather.result(counts.sentences), counts.report(limit, time.perf_counter() - started)
 
     def _check_layers(self, layers: Iterable[int] | None) -> tuple[int, ...]:
         if layers is None:
@@ -484,77 +406,17 @@ class SentenceEncoder:
                 raise ValueError(f"the prompt {prompt!r:.60} leaves no room for text in {limit} tokens")
         return prompt
 
-    def _language_ids(self, language: str | Sequence[str] | None) -> tuple[np.ndarray, ...]:
-        """Returns the rows of the model's and the transform's tables, ``[]`` or ``[n]`` each."""
-        ids = self.transform.language_ids(language) if self.transform else ()
-        if self.languages is None:
-            return ids
-        known = self.languages
-        if language is None:
-            raise ValueError(f"{self.spec.id} embeds the language; give language=, one of {', '.join(known)}")
-        codes = [language] if isinstance(language, str) else language
-        rows = {code: known[check_known(code, known, self.spec.id)] for code in set(codes)}
-        own = rows[language] if isinstance(language, str) else [rows[code] for code in language]
-        return np.array(own, np.int32), *ids
-
-    def _auto_ids(self) -> tuple[np.ndarray, ...]:
-        """Returns what stands for the rows that the device finds; says what hinders it."""
-        if self.transform is None or self.languages is not None:
-            raise ValueError(f"language is 'auto', which is for transforms; name the languages for {self.spec.id}")
-        if self.transform.languages is not None:
-            self.transform.check_identifier()
-        return tuple(np.zeros((), np.int32) for _ in self.transform.steps)
-
-    def _chunks(
-        self, texts: Iterable[str], total: int | None, language: str | Iterable[str] | None, prompt: str
-    ) -> Iterator[_Chunk]:
-        """Yields checked parts of the input; what is wrong with the languages is said at once."""
-        used = self.transform is not None or self.languages is not None or self.tokenizer.uses_language
-        if language is not None and not used:
-            raise ValueError("language is given, but no transform, tokenizer or embedding of this encoder uses it")
-        if isinstance(language, str) and language == AUTO:
-            return self._read_chunks(iter(texts), None, None, self._auto_ids(), prompt)
-        if language is None or isinstance(language, str):
-            return self._read_chunks(iter(texts), None, language, self._language_ids(language), prompt)
-        if isinstance(language, Sequence | np.ndarray) and total is not None and len(language) != total:
-            raise ValueError(f"{len(language)} languages for {total} sentences")
-        return self._read_chunks(iter(texts), iter(language), None, (), prompt)
-
-    def _read_chunks(
-        self,
-        texts: Iterator[str],
-        each: Iterator[str] | None,
-        given: str | None,
-        shared: tuple[np.ndarray, ...],
-        prompt: str,
-    ) -> Iterator[_Chunk]:
-        first = 0
-        code = _word_language(given) if given is not None else None
-        while part := list(islice(texts, _CHUNK)):
-            check_sentences(part, first)
-            codes: list[str | None] = [code] * len(part)
-            ids = shared
-            if each is not None:
-                several = list(islice(each, len(part)))
-                if len(several) < len(part):
-                    raise ValueError(f"{first + len(several)} languages for at least {first + len(part)} sentences")
-                codes, ids = [_word_language(one) for one in several], self._language_ids(several)
-            yield _Chunk(first, [prompt + text for text in part] if prompt else part, codes, ids)
-            first += len(part)
-        if each is not None and list(islice(each, 1)):
-            raise ValueError(f"more than {first} languages for {first} sentences")
-
     def _slots(
         self,
-        chunks: Iterator[_Chunk],
+        chunks: Iterator[Chunk],
         buckets: Buckets,
         limit: int,
-        counts: _Counts,
+        counts: Counts,
         tables: list[tuple[np.ndarray, ...]],
     ) -> Generator[Slot, None, None]:
         """Yields device calls; a thread tokenizes the chunks that come next."""
 
-        def tokenize(chunk: _Chunk) -> tuple[_Chunk, list[np.ndarray], int]:
+        def tokenize(chunk: Chunk) -> tuple[Chunk, list[np.ndarray], int]:
             return chunk, *self.tokenizer(chunk.texts, limit, chunk.languages)
 
         for chunk, ids, cut in ahead(tokenize, chunks):
@@ -574,8 +436,7 @@ class SentenceEncoder:
         auto: bool,
     ) -> jax.Array:
         batch = token_batch(slot.ids, slot.rows, slot.width, self.tokenizer.pad_id)
-        languages = tuple(_rows(slot, tables, which) for which in range(len(tables[0])))
-        placed = jax.device_put((*batch, languages), split(self.mesh))
+        placed = jax.device_put((*batch, slot_languages(slot, tables)), split(self.mesh))
         static = {
             "pooling": self.pooling,
             "specials": self._specials,
@@ -596,59 +457,6 @@ class SentenceEncoder:
         return BatchSizes(full, min(small, full), devices.size)
 
 
-def _forward(
-    model: Encoder,
-    head: Head | None,
-    transform: Transform | None,
-    ids: TokenIds,
-    lengths: Lengths,
-    language_ids: tuple[jax.Array, ...],
-    *,
-    pooling: str,
-    specials: Specials,
-    layers: tuple[int, ...],
-    normalize: bool,
-    auto: bool,
-) -> PooledLayers:
-    steps = () if transform is None else transform.steps
-    pooled: dict[int, jax.Array] = {}
-    # The model's own table comes first, if it has one.
-    own = language_ids[: len(language_ids) - len(steps)]
-    # By default a float32 product is a bfloat16 pass on TPU and TF32 on GPU.
-    precision = "float32" if model.dtype == jnp.float32 else None
-    with jax.default_matmul_precision(precision):
-        for layer, hidden in enumerate(model.hidden_states(ids, lengths, *own)):
-            if layer in layers:
-                pooled[layer] = pool(pooling, hidden, lengths, specials)
-            if layer == max(layers):
-                break
-    result = jnp.stack([pooled[layer] for layer in layers])
-    if head is not None:
-        result = head(result)
-    rows: tuple[LanguageIds, ...] = language_ids[len(own) :]
-    if auto and transform is not None and transform.languages is not None:
-        # With a transform all layers are the one that it was fitted on.
-        rows = transform.auto_ids(result[0])
-    for step, which in zip(steps, rows, strict=True):
-        result = jax.vmap(affine, in_axes=(None, 0, None))(step, result, which)
-    return unit(result) if normalize else result
-
-
 def _log_truncated(report: EncodeReport) -> None:
     if report.truncated:
         _log.warning("%d of %d sentences were cut to %d tokens", report.truncated, report.sentences, report.max_length)
-
-
-def _rows(slot: Slot, tables: Sequence[tuple[np.ndarray, ...]], which: int) -> np.ndarray:
-    """Language ids of a slot's rows; a filler row takes language 0, its vector is dropped."""
-    rows = np.zeros(slot.rows, np.int32)
-    if tables[0][which].ndim == 0:
-        rows[: len(slot.sentences)] = tables[0][which]
-    else:
-        rows[: len(slot.sentences)] = [tables[i // _CHUNK][which][i % _CHUNK] for i in slot.sentences.tolist()]
-    return rows
-
-
-def _word_language(code: str) -> str:
-    """The language whose words a tokenizer splits: the code without its script."""
-    return language_code(code).partition("-")[0]
