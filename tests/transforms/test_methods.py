@@ -1,7 +1,5 @@
 """Centered, LIR and LSAR: against the published formulas, and by construction."""
 
-from functools import partial
-
 import jax
 import numpy as np
 import pytest
@@ -110,13 +108,14 @@ def test_moments_and_order_of_languages_do_not_matter(x, fit):
         moments = {code: Moments.from_embeddings(part, second_moment=second) for code, part in reversed(x.items())}
         got = fit(moments)
         assert got.fits == expected.fits
-        # To the bit from the same sums; a program that keeps the second moment rounds the mean otherwise.
-        compare = (
-            np.testing.assert_array_equal
-            if second == (fit is fit_lir)
-            else partial(np.testing.assert_allclose, atol=1e-6)
-        )
-        jax.tree.map(compare, got.steps, expected.steps)
+        if second == (fit is fit_lir):
+            jax.tree.map(np.testing.assert_array_equal, got.steps, expected.steps)
+        else:
+            # A program that keeps the second moment rounds the mean otherwise. Directions of nearly equal
+            # weight may turn in their plane; the plane may not.
+            for code, rows in x.items():
+                near = 1e-6 * np.abs(rows).max()
+                np.testing.assert_allclose(got(rows, code), expected(rows, code), rtol=0, atol=near)
 
 
 def test_a_large_common_offset_does_not_change_the_subspace(x):
