@@ -2,6 +2,13 @@
 
 python -m eval udhr                              # make demo
 python -m eval tatoeba --data data/tatoeba
+python -m eval lareqa --data data/xquad-r
+python -m eval sts17 --data data/sts17
+python -m eval bucc --data data/bucc2018
+python -m eval make-bucc --data data/bitext      # files in BUCC's form from other parallel text
+python -m eval bitext --data data/bitext         # held-out pairs of any parallel text
+python -m eval code-switch --data data/tatoeba   # some words already English
+python -m eval make-dictionaries                 # bilingual dictionaries from FreeDict's
 python -m eval geometry                          # what each method does to the space, with figures
 python -m eval curve                             # accuracy against the number of sentences fitted on
 python -m eval sweep                             # every layer, method and rank in one pass
@@ -19,11 +26,18 @@ import tyro
 
 from eval.algorithm1 import Algorithm1
 from eval.bench import Bench
+from eval.bitext import Bitext
+from eval.bucc import Bucc
+from eval.code_switch import CodeSwitch
 from eval.curve import Curve
+from eval.dictionaries import MakeDictionaries
 from eval.engine import Engine
 from eval.fit_bench import FitBench
 from eval.geometry import Geometry
+from eval.lareqa import Lareqa
+from eval.make_bucc import MakeBucc
 from eval.precision import Precision
+from eval.sts17 import Sts17
 from eval.sweep import Sweep
 from eval.tatoeba import Tatoeba
 from eval.udhr import Udhr
@@ -31,6 +45,13 @@ from eval.udhr import Udhr
 TASKS = (
     Annotated[Udhr, tyro.conf.subcommand("udhr")]
     | Annotated[Tatoeba, tyro.conf.subcommand("tatoeba")]
+    | Annotated[Lareqa, tyro.conf.subcommand("lareqa")]
+    | Annotated[Sts17, tyro.conf.subcommand("sts17")]
+    | Annotated[Bucc, tyro.conf.subcommand("bucc")]
+    | Annotated[MakeBucc, tyro.conf.subcommand("make-bucc")]
+    | Annotated[Bitext, tyro.conf.subcommand("bitext")]
+    | Annotated[CodeSwitch, tyro.conf.subcommand("code-switch")]
+    | Annotated[MakeDictionaries, tyro.conf.subcommand("make-dictionaries")]
     | Annotated[Geometry, tyro.conf.subcommand("geometry")]
     | Annotated[Curve, tyro.conf.subcommand("curve")]
     | Annotated[Sweep, tyro.conf.subcommand("sweep")]

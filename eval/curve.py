@@ -27,8 +27,8 @@ from eval.metrics import accuracy
 from eval.results import Result, console, print_table, write_results
 from eval.task import Task
 from eval.tatoeba import XTREME_36, read_pairs
-from lsar_jax import EncoderSpec, corpora
-from lsar_jax.languages import language_code
+from eval.tsv import read_tsv, tsv_files
+from lsar_jax import EncoderSpec
 from lsar_jax.retrieval import nearest
 
 __all__ = ["Curve", "curve_figure", "enough", "read_bitext"]
@@ -163,27 +163,14 @@ def read_bitext(folder: Path, languages: tuple[str, ...] = ()) -> tuple[dict[str
       FileNotFoundError: no file of a language.
       ValueError: a line that has not three fields.
     """
-    paths = {language_code(path.stem[3:]): path for path in sorted(folder.glob("en-*.tsv"))}
-    wanted = [language_code(code) for code in languages] or [code for code in paths if code in XTREME_36]
-    missing = ", ".join(code for code in wanted if code not in paths)
-    if missing or not wanted:
-        raise FileNotFoundError(
-            f"{folder} has no en-xx.tsv {missing and f'of {missing}'}, but of {', '.join(paths) or 'none'}: lines of "
-            "domain, English and xx with tabs between, say the messages of Debian's gimp-data, inkscape and "
-            "gnucash-common; put them there or say --bitext"
-        )
-    text: dict[str, list[str]] = {code: [] for code in wanted}
+    text: dict[str, list[str]] = {}
     english: dict[str, None] = {}
     skipped = 0
-    for code in text:
-        for number, line in enumerate(corpora.lines(paths[code]), 1):
-            fields = [field.strip() for field in line.split("\t")]
-            if len(fields) != 3:
-                raise ValueError(f"{paths[code]}, line {number} has {len(fields)} fields; there are 3")
-            skipped += not all(fields)
-            if all(fields):
-                text[code].append(fields[2])
-                english[fields[1]] = None
+    for code, path in tsv_files(folder, languages, "--bitext", XTREME_36).items():
+        pairs, empty = read_tsv(path)
+        skipped += empty
+        text[code] = [other for _, other in pairs]
+        english |= dict.fromkeys(source for source, _ in pairs)
     return text | {"en": list(english)}, skipped
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float
 from matplotlib.figure import Figure
 
-__all__ = ["bars", "save", "scatter", "sweep_figure"]
+__all__ = ["bars", "heat_maps", "save", "scatter", "sweep_figure"]
 
 
 # Scripts and families far apart; more colours than these cannot be told from each other.
@@ -81,6 +81,42 @@ def bars(values: Mapping[str, Mapping[str, float]], ylabel: str, title: str, pat
     axis.spines[["top", "right"]].set_visible(False)
     axis.legend(fontsize=8, frameon=False, ncols=len(methods), loc="upper center", bbox_to_anchor=(0.5, -0.08))
     figure.tight_layout()
+    save(figure, path)
+
+
+def heat_maps(
+    panels: Mapping[str, Float[np.ndarray, "row column"]],
+    names: Sequence[str],
+    row: str,
+    column: str,
+    title: str,
+    path: Path,
+) -> None:
+    """Draws square tables of percentages side by side, the same colours in all, four in a line.
+
+    Args:
+      panels: title -> values.
+      names: of rows and columns.
+      row: what a row is.
+      column: what a column is.
+      title: of the figure.
+      path: the PNG to write.
+    """
+    lines = -(-len(panels) // 4)
+    columns = min(4, len(panels))
+    figure = Figure(figsize=(3.4 * columns + 0.8, 3.4 * lines + 0.4), layout="constrained")
+    axes = figure.subplots(lines, columns, squeeze=False)
+    for axis in axes.ravel()[len(panels) :]:
+        axis.set_visible(False)
+    for axis, (name, values) in zip(axes.ravel(), panels.items(), strict=False):
+        image = axis.imshow(values, cmap="viridis", vmin=0, vmax=100)
+        axis.set_title(name, fontsize=9)
+        axis.set_xticks(range(len(names)), names, fontsize=7)
+        axis.set_yticks(range(len(names)), names, fontsize=7)
+        axis.set_xlabel(column)
+        axis.set_ylabel(row)
+    figure.colorbar(image, ax=axes, shrink=0.8)
+    figure.suptitle(title)
     save(figure, path)
 
 

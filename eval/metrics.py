@@ -3,7 +3,14 @@
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-__all__ = ["accuracy", "average_precision", "mean_average_precision"]
+__all__ = [
+    "accuracy",
+    "average_precision",
+    "mean_average_precision",
+    "one_target_precision",
+    "paired_cosine",
+    "precision_of_ranks",
+]
 
 
 def mean_average_precision(
@@ -46,6 +53,37 @@ def average_precision(
     return np.bincount(query, nth / (rank + 1), len(answers)) / answers
 
 
+def precision_of_ranks(ranks: Int[np.ndarray, "query relevant"]) -> Float[np.ndarray, " query"]:
+    """Returns each query's average precision from the ranks of its relevant candidates, 0 to 1.
+
+    Args:
+      ranks: 0 the best, -1 for none, as ``lsar_jax.ranks.candidate_ranks`` finds them.
+
+    Raises:
+      ValueError: a query has no relevant candidate.
+    """
+    answers = (ranks >= 0).sum(axis=1)
+    if not answers.all():
+        raise ValueError(f"query {int(np.argmin(answers))} has no relevant candidate")
+    ordered = np.sort(np.where(ranks < 0, np.iinfo(np.int32).max, ranks), axis=1).astype(np.int64)
+    precision = np.arange(1, ranks.shape[1] + 1) / (ordered + 1)
+    return np.where(np.arange(ranks.shape[1]) < answers[:, None], precision, 0).sum(axis=1) / answers
+
+
+def one_target_precision(ranks: Int[np.ndarray, "query relevant"]) -> Float[np.ndarray, "query relevant"]:
+    """Returns 1 / rank of each relevant candidate when the query's others are not in the pool.
+
+    Args:
+      ranks: over the whole pool, 0 the best, -1 for none; no two of a query are equal.
+
+    Returns:
+      0 to 1; NaN where there is none.
+    """
+    known = ranks >= 0
+    ahead = (ranks[:, None, :] < ranks[:, :, None]) & known[:, None, :]
+    return np.where(known, 1 / (ranks - ahead.sum(axis=2) + 1), np.nan)
+
+
 def _sorted_hits(
     similarity: Float[np.ndarray, "query candidate"],
     relevant: Bool[np.ndarray, "query candidate"],
@@ -75,3 +113,12 @@ def accuracy(found: Int[np.ndarray, " query"], gold: Int[np.ndarray, " query"]) 
     if found.shape != gold.shape or not found.size:
         raise ValueError(f"{found.shape} answers for {gold.shape} gold ones")
     return 100 * float((found == gold).mean())
+
+
+def paired_cosine(a: Float[np.ndarray, "pair dim"], b: Float[np.ndarray, "pair dim"]) -> Float[np.ndarray, " pair"]:
+    """Returns the cosine of row i of ``a`` and row i of ``b``, in float64; 0 where one is zero."""
+    if a.shape != b.shape:
+        raise ValueError(f"shapes differ: {a.shape}, {b.shape}")
+    x, y = a.astype(np.float64), b.astype(np.float64)
+    norms = np.linalg.norm(x, axis=1) * np.linalg.norm(y, axis=1)
+    return np.einsum("pd,pd->p", x, y) / np.where(norms > 0, norms, 1)

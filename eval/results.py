@@ -3,17 +3,19 @@
 import json
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from importlib.metadata import version
 from pathlib import Path
 
 import jax
+import numpy as np
 from rich.console import Console
 from rich.table import Table
 
 from eval.methods import label
+from eval.resampling import Queries, interval
 
-__all__ = ["Result", "by_method", "console", "print_table", "write_results"]
+__all__ = ["Result", "by_method", "console", "print_table", "read_results", "write_results"]
 
 console = Console(width=110, highlight=False, soft_wrap=True)
 
@@ -46,6 +48,9 @@ class Result:
       n: number of queries, or of vectors or languages that were measured.
       seed: None where nothing is random.
       seconds: spent on scoring.
+      low: of the 95% interval over resampled queries, where a query has a score of its own.
+      high: of the same interval.
+      queries: those scores, kept beside the JSON lines.
       versions: of the packages that made it.
       device: where it ran.
     """
@@ -66,8 +71,16 @@ class Result:
     n: int
     seed: int | None
     seconds: float
+    low: float | None = None
+    high: float | None = None
+    queries: Queries | None = field(default=None, repr=False, compare=False)
     versions: dict[str, str] = field(default_factory=_versions)
     device: str = field(default_factory=_device)
+
+    def resampled(self, queries: Queries) -> "Result":
+        """Returns the result with its queries' scores and the interval of their mean."""
+        low, high = interval(queries)
+        return replace(self, low=low, high=high, queries=queries)
 
 
 def by_method(results: Iterable[Result]) -> dict[str, dict[tuple[int, str], float]]:
@@ -79,11 +92,49 @@ def by_method(results: Iterable[Result]) -> dict[str, dict[tuple[int, str], floa
 
 
 def write_results(results: Sequence[Result], path: Path) -> None:
-    """Writes one JSON line a result; the file is whole or not there."""
+    """Writes one JSON line a result, and ``queries.npz`` beside it; the file is whole or not there.
+
+    In ``queries.npz`` the scores of line i are ``i`` and their strata ``i.strata``.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
+    lines, scores = [], {}
+    for number, result in enumerate(results):
+        lines.append(json.dumps({f.name: getattr(result, f.name) for f in fields(result) if f.name != "queries"}))
+        if result.queries is not None:
+            scores[f"{number}"] = result.queries.values
+            if result.queries.strata is not None:
+                scores[f"{number}.strata"] = result.queries.strata
+    kept = path.with_name("queries.npz")
+    kept.unlink(missing_ok=True)
+    if scores:
+        partial = path.with_name("queries.partial.npz")
+        np.savez_compressed(partial, **scores)  # type: ignore[arg-type]
+        partial.replace(kept)
     partial = path.with_suffix(".partial")
-    partial.write_text("".join(json.dumps(asdict(r)) + "\n" for r in results), encoding="utf-8")
+    partial.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
     partial.replace(path)
+
+
+def read_results(path: Path) -> list[Result]:
+    """Reads what ``write_results`` wrote.
+
+    Raises:
+      FileNotFoundError: no such file.
+      ValueError: a line that is not a result.
+    """
+    if not path.is_file():
+        raise FileNotFoundError(f"there are no results at {path}")
+    kept = path.with_name("queries.npz")
+    scores = dict(np.load(kept)) if kept.is_file() else {}
+    results = []
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines()):
+        queries = Queries(scores[f"{number}"], scores.get(f"{number}.strata")) if f"{number}" in scores else None
+        try:
+            values = json.loads(line)
+            results.append(Result(**{**values, "languages": tuple(values["languages"])}, queries=queries))
+        except (KeyError, TypeError, ValueError) as error:
+            raise ValueError(f"{path}, line {number + 1} is not a result: {error!r}") from error
+    return results
 
 
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str | float]]) -> None:

@@ -1,14 +1,14 @@
-"""Tatoeba: find each English sentence's translation among a language's sentences.
+"""Tatoeba: find each sentence's translation among a language's sentences, and the way back.
 
     python -m eval tatoeba --data data/tatoeba
     python -m eval tatoeba --fit-on evaluated --transforms original center lsar whitening cbie
 
 The protocol of XTREME (Hu et al., ICML 2020) and of Xie et al. 2022: the 36 languages of LASER's
-Tatoeba v1, up to 1,000 pairs each, English queries, candidates in the other language,
-nearest by cosine, accuracy of the first, mean over languages. The transforms are fitted
+Tatoeba v1, up to 1,000 pairs each, nearest by cosine, accuracy of the first, mean over languages. The
+papers' numbers are those of English queries, ``en-xx``. The transforms are fitted
 
 - on the declaration of human rights, all 50 paragraphs of each tested language that has it and of
-  English; methods are compared over those languages;
+  English, or on a folder of text; methods are compared over those languages;
 - or, with ``--fit-on evaluated``, on the sentences that are searched, all of them at once: whitening and
   CBIE on each file by itself, as Hämmerl et al. 2023 do it, here with 1e-8 added to the eigenvalues (the
   paper has 1e-5); the others on all languages with one English, the 36 English sides together (Xie
@@ -20,27 +20,19 @@ translating line i of the other.
 """
 
 import re
-import time
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
-from jaxtyping import Float
 
 from eval.methods import Method
-from eval.metrics import accuracy
-from eval.results import Result
-from eval.task import Task
+from eval.pairs import Embedded, Pairs, PairTask
 from lsar_jax import EncoderSpec, corpora
 from lsar_jax.languages import language_code
-from lsar_jax.retrieval import nearest
 from lsar_jax.transforms import fit_cbie, fit_whitening
 
-__all__ = ["XTREME_36", "Tatoeba", "read_pairs"]
-
-Embedded = Mapping[tuple[str, str], Float[np.ndarray, "_ dim"]]
+__all__ = ["ORACLE_14", "XTREME_36", "Tatoeba", "read_pairs"]
 
 # fmt: off
 XTREME_36 = (
@@ -50,14 +42,19 @@ XTREME_36 = (
 # fmt: on
 
 
+# Those of ORACLE's table of 14.
+ORACLE_14 = ("ar", "bg", "de", "el", "es", "fr", "hi", "ru", "sw", "th", "tr", "ur", "vi", "zh")
+
+
 @dataclass(frozen=True)
-class Tatoeba(Task):
-    """English to X retrieval on LASER's Tatoeba v1.
+class Tatoeba(PairTask):
+    """Retrieval of translations on LASER's Tatoeba v1.
 
     Attributes:
       data: the folder of tatoeba.xxx-eng.xxx files.
       languages: codes; by default the 36 of XTREME.
-      fit_on: the declaration of human rights, or the evaluated sentences.
+      fit_on: udhr, the declaration of human rights; evaluated, the sentences that are searched; or a
+        folder of one text file a language.
       seed: of CBIE.
     """
 
@@ -66,46 +63,47 @@ class Tatoeba(Task):
     out: Path = Path("results/tatoeba")
     data: Path = Path("data/tatoeba")
     languages: tuple[str, ...] = XTREME_36
-    fit_on: Literal["udhr", "evaluated"] = "udhr"
     seed: int = 0
+
+    @property
+    def title(self) -> str:
+        """What tables and figures are called."""
+        return "Tatoeba"
 
     @property
     def fitted_on(self) -> str:
         """The text that transforms are fitted on."""
-        return "udhr all" if self.fit_on == "udhr" else "the evaluated sentences"
+        return "the evaluated sentences" if self.fit_on == "evaluated" else super().fitted_on
 
-    def run(self) -> list[Result]:
-        """Encodes, fits, scores; prints a table, writes ``results.jsonl`` and a figure."""
-        pairs = read_pairs(self.data, self.languages)
-        declared = corpora.udhr() if self.fit_on == "udhr" else {}
-        fitted = sorted(set(pairs) & set(declared)) if declared else list(pairs)
-        if not fitted:
-            raise ValueError(f"none of {', '.join(pairs)} has a text to fit on")
-        texts = {("fit", code): declared[code] for code in [*fitted, "en"]} if declared else {}
-        for code, (english, other) in pairs.items():
-            texts |= {("en", code): english, ("xx", code): other}
-        encoder = self.prepare(len({*fitted, "en"}))
-        embeddings = self.encode(encoder, texts)
+    def pairs(self) -> Pairs:
+        """Returns the pairs of each language."""
+        return read_pairs(self.data, self.languages)
 
-        results: list[Result] = []
-        for index, layer in enumerate(self.layers):
-            spec = replace(encoder.spec, layer=layer)
-            x = {key: value[index] for key, value in embeddings.items()}
-            if declared:
-                fit = {code: x["fit", code] for code in [*fitted, "en"]}
+    def groups(self) -> dict[str, Sequence[str]]:
+        """Returns ORACLE's set of languages, if those of XTREME are asked for."""
+        return {"of ORACLE's 14": ORACLE_14} if set(self.languages) > set(ORACLE_14) else {}
+
+    def pair_fit_texts(self, pairs: Pairs) -> dict[str, list[str]]:
+        """Returns the text to fit on; none where it is the evaluated sentences."""
+        if self.fit_on != "evaluated":
+            return super().pair_fit_texts(pairs)
+        if self.seen:
+            raise ValueError("--seen is for other text than the evaluated sentences")
+        return {}
+
+    def methods(self, x: Embedded, seen: Sequence[str], spec: EncoderSpec) -> list[dict[str, Method]]:
+        """Fits every method on the text, or on the evaluated sentences."""
+        if self.fit_on != "evaluated":
+            return super().methods(x, seen, spec)
+        fit = {code: x["xx", code] for code in seen}
+        fit["en"] = np.concatenate([x["en", code] for code in seen])
+        result = []
+        for name in self.transforms:
+            if name in ("whitening", "language-whitening", "cbie"):
+                result.append({code: self._of_files(name, x, code, spec) for code in seen})
             else:
-                fit = {code: x["xx", code] for code in fitted}
-                fit["en"] = np.concatenate([x["en", code] for code in fitted])
-            for name in self.transforms:
-                if not declared and name in ("whitening", "language-whitening", "cbie"):
-                    each = [self._of_files(name, x, code, spec) for code in pairs]
-                    results += self._score(each, x, list(pairs), fitted, spec)
-                    continue
-                for method in self.fit(fit, spec, (name,)):
-                    results += self._score([method] * len(pairs), x, list(pairs), fitted, spec)
-        means = sorted({r.metric for r in results if " mean " in r.metric})
-        self.report(results, "Tatoeba, English queries", means, _mean(fitted))
-        return results
+                result += [dict.fromkeys(seen, method) for method in self.fit(fit, spec, (name,))]
+        return result
 
     def _of_files(self, name: str, x: Embedded, code: str, spec: EncoderSpec) -> Method:
         """Fits whitening or CBIE on the two files of a pair, each by itself."""
@@ -115,37 +113,6 @@ class Tatoeba(Task):
         # In float64: with fewer sentences than dimensions most eigenvalues are 0, and 1e-8 is float32's rounding.
         whitening = fit_whitening(files, 1e-8, absolute=True, per_language=True, source=spec, precise=True)
         return Method("language-whitening", {"eps": 1e-8, "absolute": 1}, whitening)
-
-    def _score(
-        self, methods: list[Method], x: Embedded, languages: list[str], fitted: list[str], spec: EncoderSpec
-    ) -> list[Result]:
-        """One result a language; the mean over the fitted ones, and over all where they differ.
-
-        A method is tested where it was fitted, the original everywhere.
-        """
-        by_language = dict(zip(languages, methods, strict=True))
-        tested = fitted if methods[0].transform else languages
-        values, seconds = {}, {}
-        for code in tested:
-            method = by_language[code]
-            started = time.perf_counter()
-            _, found = nearest(method(x["en", code], "en"), method(x["xx", code], code))
-            values[code] = accuracy(np.asarray(found)[:, 0], np.arange(len(found)))
-            seconds[code] = time.perf_counter() - started
-
-        def entry(metric: str, codes: list[str]) -> Result:
-            value = float(np.mean([values[code] for code in codes]))
-            queries = sum(len(x["en", code]) for code in codes)
-            return self.result(spec, methods[0], codes, metric, value, queries, sum(seconds[code] for code in codes))
-
-        means = [fitted] if len(tested) == len(fitted) else [fitted, tested]
-        return [entry(f"en-{code} accuracy", [code]) for code in tested] + [
-            entry(_mean(codes), codes) for codes in means
-        ]
-
-
-def _mean(languages: list[str]) -> str:
-    return f"en-xx mean over {len(languages)}"
 
 
 def read_pairs(folder: Path, languages: tuple[str, ...] | list[str]) -> dict[str, tuple[list[str], list[str]]]:

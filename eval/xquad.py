@@ -13,8 +13,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["XQUAD_R", "Questions", "read_xquad"]
+from lsar_jax.languages import language_code
 
+__all__ = ["XQUAD_R", "Questions", "question_languages", "read_xquad"]
+
+_SOURCE = "copy the folder xquad-r of github.com/google-research-datasets/lareqa there"
 XQUAD_R = ("ar", "de", "el", "en", "es", "hi", "ru", "th", "tr", "vi", "zh")
 
 
@@ -35,6 +38,22 @@ class Questions:
     answers: tuple[int, ...]
 
 
+def question_languages(folder: Path, languages: Sequence[str] = ()) -> list[str]:
+    """Returns the languages that the folder has a file of, or those of ``languages``, in alphabetical order.
+
+    Raises:
+      FileNotFoundError: no such folder, or none of a language.
+    """
+    if not folder.is_dir():
+        raise FileNotFoundError(f"there is no folder {folder}; {_SOURCE}, or say --data")
+    there = {language_code(path.stem) for path in folder.glob("*.json")}
+    wanted = {language_code(code) for code in languages} or there
+    if wanted - there or not there:
+        missing = ", ".join(sorted(wanted - there)) or "any language"
+        raise FileNotFoundError(f"{folder} has no file of {missing}; it has {', '.join(sorted(there)) or 'none'}")
+    return sorted(wanted)
+
+
 def read_xquad(folder: Path, languages: Sequence[str] = XQUAD_R) -> dict[str, Questions]:
     """Reads ``{language}.json`` of each language.
 
@@ -46,9 +65,7 @@ def read_xquad(folder: Path, languages: Sequence[str] = XQUAD_R) -> dict[str, Qu
     for code in languages:
         path = folder / f"{code}.json"
         if not path.is_file():
-            raise FileNotFoundError(
-                f"there is no {path}; copy the folder xquad-r of github.com/google-research-datasets/lareqa there"
-            )
+            raise FileNotFoundError(f"there is no {path}; {_SOURCE}")
         try:
             articles = json.loads(path.read_text(encoding="utf-8"))["data"]
             paragraphs = [paragraph for article in articles for paragraph in article["paragraphs"]]

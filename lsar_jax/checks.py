@@ -4,7 +4,12 @@ import math
 import numbers
 import operator
 
-__all__ = ["positive_number", "whole_number"]
+import numpy as np
+from jaxtyping import Int
+
+from lsar_jax.shapes import AnyArray
+
+__all__ = ["positive_number", "whole_number", "whole_numbers"]
 
 
 def whole_number(name: str, value: object, least: int, most: int, why: str) -> int:
@@ -43,3 +48,21 @@ def positive_number(name: str, value: object) -> float:
     if not 0 < number < math.inf:
         raise ValueError(f"{name} is {value!r}; it must be a number over 0")
     return number
+
+
+def whole_numbers(
+    name: str, x: Int[AnyArray, " row"], count: int, least: int | None = None, most: int | None = None
+) -> Int[np.ndarray, " row"]:
+    """Returns ``x`` as int64 if it holds ``count`` whole numbers in range.
+
+    Raises:
+      ValueError: it does not.
+    """
+    numbers = np.asarray(x)
+    if numbers.shape != (count,) or not np.issubdtype(numbers.dtype, np.integer):
+        raise ValueError(f"{name} has shape {numbers.shape} and type {numbers.dtype}; expected {count} whole numbers")
+    for bad in (least is not None and numbers < least, most is not None and numbers > most):
+        if np.any(bad):
+            limits = f"at least {least}" if most is None else f"from {least} to {most}"
+            raise ValueError(f"{name} holds {numbers[np.argmax(bad)]}; it must be {limits}")
+    return numbers.astype(np.int64)

@@ -1,13 +1,18 @@
-"""Where sentences come from: the bundled declaration of human rights, and text files."""
+"""Where sentences come from: the bundled declaration of human rights, and text files.
+
+``lsar_jax.prepared`` reads folders that TensorFlow Datasets prepared, ``lsar_jax.builders`` prepares
+our own, and ``lsar_jax.corpora_hub`` reads the Hugging Face Hub.
+"""
 
 import json
 from collections.abc import Iterable, Iterator
 from importlib.resources import files
 from pathlib import Path
 
-from lsar_jax.languages import check_known
+from lsar_jax.documents import COUNT, check_count, not_blank, take
+from lsar_jax.languages import check_known, language_code
 
-__all__ = ["UDHR_PARTS", "lines", "stream_lines", "udhr"]
+__all__ = ["UDHR_PARTS", "language_files", "lines", "stream_lines", "text_folder", "udhr"]
 
 UDHR_PARTS = {"all": slice(None), "fit": slice(0, None, 2), "test": slice(1, None, 2)}
 
@@ -72,3 +77,63 @@ def stream_lines(path: str | Path) -> Iterator[str]:
                 raise ValueError(f"{path}, line {number} is not UTF-8: {error.reason}") from error
         if number == 0:
             raise ValueError(f"{path} is empty")
+
+
+def text_folder(
+    folder: str | Path, languages: Iterable[str] | None = None, count: int | None = COUNT
+) -> dict[str, list[str]]:
+    """Returns the first sentences of a folder's files ``{language}.txt``, a sentence a line.
+
+    Blank lines are left out. Of a file no more is read than is needed.
+
+    Args:
+      folder: of UTF-8 text files, each named by any code of its language.
+      languages: codes of the languages wanted; by default all that there are.
+      count: sentences at most of each language; None for all.
+
+    Returns:
+      From language code to sentences, in alphabetical order of the codes.
+
+    Raises:
+      FileNotFoundError: no such folder, or no file of a language.
+      ValueError: two files of one language, a file name that is no language, a file that is not UTF-8
+        or holds no sentence, or a count below 1.
+    """
+    check_count(count)
+    paths = language_files(folder, ".txt", languages)
+    return {code: take(stream_lines(path), not_blank, count, path) for code, path in paths.items()}
+
+
+def language_files(folder: str | Path, suffix: str, languages: Iterable[str] | None = None) -> dict[str, Path]:
+    """Returns a folder's files ``{language}{suffix}`` by language, in alphabetical order of the codes.
+
+    Args:
+      folder: of files, each named by any code of its language.
+      suffix: of the files' names, with its dot.
+      languages: codes of the languages wanted; by default all that there are.
+
+    Raises:
+      FileNotFoundError: no such folder, or no file of a language.
+      ValueError: two files of one language; or, where no languages are given, a name that is none.
+    """
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise FileNotFoundError(f"there is no folder {folder}")
+    if isinstance(languages, str):
+        raise ValueError(f"languages is {languages!r}; give a list of codes")
+    found: dict[str, list[Path]] = {}
+    for path in sorted(folder.glob(f"*{suffix}")):
+        try:
+            found.setdefault(language_code(path.name.removesuffix(suffix)), []).append(path)
+        except ValueError as error:
+            if languages is None:
+                raise ValueError(f"{path} is not named by a language: {error}; or say which languages") from error
+    wanted = sorted(found) if languages is None else sorted({language_code(code) for code in languages})
+    missing = [code for code in wanted if code not in found]
+    if missing or not wanted:
+        lacks = f"files {', '.join(code + suffix for code in missing)}" if missing else f"file LANGUAGE{suffix}"
+        raise FileNotFoundError(f"{folder} has no {lacks}; it has {', '.join(sorted(found)) or 'none'}")
+    for code in wanted:
+        if len(found[code]) > 1:
+            raise ValueError(f"{' and '.join(map(str, found[code]))} are the same language, {code!r}")
+    return {code: found[code][0] for code in wanted}

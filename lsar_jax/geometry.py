@@ -25,7 +25,7 @@ from lsar_jax.moments import Moments, moments_by_language, stack_means
 from lsar_jax.padding import row_bucket
 from lsar_jax.retrieval import nearest
 from lsar_jax.shapes import AnyArray, Embeddings
-from lsar_jax.units import mean_and_variance, padded_units
+from lsar_jax.units import mean_and_variance, padded_rows
 
 __all__ = [
     "LanguageAnisotropy",
@@ -94,7 +94,7 @@ def pair_contributions(
     Raises:
       ValueError: bad arrays, widths that differ, no pairs, or an index out of range.
     """
-    units = padded_units({"x": x, "y": y})
+    units = padded_rows({"x": x, "y": y})
     if np.ndim(pairs) != 2 or np.shape(pairs)[1] != 2 or len(pairs) == 0:
         raise ValueError(f"pairs have shape {np.shape(pairs)}; expected [pair, 2] with at least one pair")
     if not isinstance(pairs, jax.core.Tracer):
@@ -117,10 +117,10 @@ def expected_contributions(x: Embeddings, y: Float[AnyArray, "other dim"] | None
       ValueError: bad arrays, too few rows, or widths that differ.
     """
     if y is None:
-        mean, variance = mean_and_variance(*padded_units({"x": x}, least=2), len(x))
+        mean, variance = mean_and_variance(*padded_rows({"x": x}, least=2), len(x))
         # (s^2 - sum u^2) / (n (n-1)) with s = n mean, without the difference of large numbers.
         return mean**2 - variance / len(x)
-    units = padded_units({"x": x, "y": y})
+    units = padded_rows({"x": x, "y": y})
     return mean_and_variance(units[0], len(x))[0] * mean_and_variance(units[1], len(y))[0]
 
 
@@ -139,7 +139,7 @@ def anisotropy_by_language(x: Mapping[str, Embeddings]) -> LanguageAnisotropy:
       ValueError: too few of them, unknown codes, widths that differ, or bad arrays.
     """
     x = canonical_keys(x)
-    units = {code: rows[: len(x[code])] for code, rows in zip(x, padded_units(x, least=2), strict=True)}
+    units = {code: rows[: len(x[code])] for code, rows in zip(x, padded_rows(x, least=2), strict=True)}
     moments = moments_by_language(units, least=2)
     means = stack_means(moments)
     counts = np.array([m.count for m in moments.values()])
@@ -231,7 +231,7 @@ def mean_distance_by_rank(
     Raises:
       ValueError: as ``retrieval.nearest``, or a dimension that there is not.
     """
-    units = padded_units({"x": x, "y": y})
+    units = padded_rows({"x": x, "y": y})
     dropped = np.array([whole_number("without", d, 0, x.shape[1] - 1, "the dimensions") for d in without], np.int32)
     queries, candidates = (rows.at[:, dropped].set(0) for rows in units)
     scores, _ = nearest(queries[: len(x)], candidates[: len(y)], k)

@@ -10,15 +10,12 @@ for intervals.
 
 from typing import NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Float, Int
 
-from lsar_jax.checks import whole_number
-from lsar_jax.padding import pad_rows
+from lsar_jax.checks import whole_number, whole_numbers
+from lsar_jax.ranks import candidate_ranks
 from lsar_jax.shapes import AnyArray
-from lsar_jax.units import padded_units
 
 __all__ = ["Preference", "TopShare", "language_preference", "relevant_ranks", "top_k_share"]
 
@@ -87,25 +84,13 @@ def relevant_ranks(
       ValueError: bad arrays, lengths that differ, numbers out of range, or two candidates of
         one group in one language.
     """
-    chunk = whole_number("chunk", chunk, 1, 2**31 - 1, "int32")
-    units, columns = padded_units({"queries": queries, "candidates": candidates})
     n, pool = len(queries), len(candidates)
     places = _places(
-        _numbers("query_group", query_group, n),
-        _numbers("candidate_group", candidate_group, pool),
-        _numbers("candidate_language", candidate_language, pool, 0),
+        whole_numbers("query_group", query_group, n),
+        whole_numbers("candidate_group", candidate_group, pool),
+        whole_numbers("candidate_language", candidate_language, pool, 0),
     )
-    unseen = _numbers("left_out", np.full(n, -1) if left_out is None else left_out, n, -1, pool - 1)
-    places = np.where(places == unseen[:, None], -1, places)
-    chunk = min(chunk, len(units))
-    rows = pad_rows(units, chunk)
-    extra = len(rows) - n
-    blocks = (
-        rows.reshape(-1, chunk, rows.shape[1]),
-        np.pad(places, ((0, extra), (0, 0))).reshape(-1, chunk, places.shape[1]).astype(np.int32),
-        np.pad(unseen, (0, extra)).reshape(-1, chunk).astype(np.int32),
-    )
-    return np.asarray(_ranks(*blocks, columns, pool)).reshape(-1, places.shape[1])[:n]
+    return candidate_ranks(queries, candidates, places, left_out=left_out, chunk=chunk)
 
 
 def language_preference(
@@ -126,8 +111,10 @@ def language_preference(
     if np.ndim(ranks) != 2 or 0 in np.shape(ranks):
         raise ValueError(f"ranks have shape {np.shape(ranks)}; expected [query, language], at least one of each")
     queries, languages = np.shape(ranks)
-    table = _numbers("ranks", np.ravel(ranks), queries * languages, -1, pool - 1).reshape(queries, languages)
-    own = np.take_along_axis(table, _numbers("query_language", query_language, queries, 0, languages - 1)[:, None], 1)
+    table = whole_numbers("ranks", np.ravel(ranks), queries * languages, -1, pool - 1).reshape(queries, languages)
+    own = np.take_along_axis(
+        table, whole_numbers("query_language", query_language, queries, 0, languages - 1)[:, None], 1
+    )
     known = table >= 0
     several = known.sum(axis=1) > 1
     if not several.any():
@@ -157,26 +144,12 @@ def top_k_share(
         raise ValueError(f"top_ids have shape {np.shape(top_ids)}; expected [query, k], at least one of each")
     queries, k = np.shape(top_ids)
     pool = len(candidate_language)
-    of_candidate = _numbers("candidate_language", candidate_language, pool, 0)
-    of_query = _numbers("query_language", query_language, queries, 0)
-    ids = _numbers("top_ids", np.ravel(top_ids), queries * k, 0, pool - 1).reshape(queries, k)
+    of_candidate = whole_numbers("candidate_language", candidate_language, pool, 0)
+    of_query = whole_numbers("query_language", query_language, queries, 0)
+    ids = whole_numbers("top_ids", np.ravel(top_ids), queries * k, 0, pool - 1).reshape(queries, k)
     shares = (of_candidate[ids] == of_query[:, None]).mean(axis=1)
     pool_shares = np.bincount(of_candidate, minlength=of_query.max() + 1)[of_query] / pool
     return TopShare(_mean(shares), _mean(pool_shares), shares, pool_shares)
-
-
-def _numbers(
-    name: str, x: Int[AnyArray, " row"], count: int, least: int | None = None, most: int | None = None
-) -> Int[np.ndarray, " row"]:
-    """Returns ``x`` as int64 if it holds ``count`` whole numbers in range."""
-    numbers = np.asarray(x)
-    if numbers.shape != (count,) or not np.issubdtype(numbers.dtype, np.integer):
-        raise ValueError(f"{name} has shape {numbers.shape} and type {numbers.dtype}; expected {count} whole numbers")
-    for bad in (least is not None and numbers < least, most is not None and numbers > most):
-        if np.any(bad):
-            limits = f"at least {least}" if most is None else f"from {least} to {most}"
-            raise ValueError(f"{name} holds {numbers[np.argmax(bad)]}; it must be {limits}")
-    return numbers.astype(np.int64)
 
 
 def _places(
@@ -200,30 +173,3 @@ def _places(
 def _mean(x: Float[np.ndarray, " query"]) -> float:
     defined = x[~np.isnan(x)]
     return float(defined.mean()) if len(defined) else float("nan")
-
-
-@jax.jit
-def _ranks(
-    queries: Float[Array, "block row dim"],
-    places: Int[AnyArray, "block row language"],
-    unseen: Int[AnyArray, "block row"],
-    candidates: Float[Array, "candidate dim"],
-    real: int | Int[Array, ""],
-) -> Int[Array, "block row language"]:
-    """Ranks block after block, in each the relevant candidates of one language after another."""
-    ids = jnp.arange(len(candidates), dtype=jnp.int32)
-
-    def ranks(block: tuple[Array, Array, Array]) -> Array:
-        rows, relevant, left_out = block
-        scores = jnp.matmul(rows, candidates.T, precision=jax.lax.Precision.HIGHEST)
-        scores = jnp.where((ids < real) & (ids != left_out[:, None]), scores, -jnp.inf)
-
-        def rank(place: Array) -> Array:
-            place = place[:, None]
-            own = jnp.take_along_axis(scores, jnp.maximum(place, 0), axis=1)
-            ahead = (scores > own) | ((scores == own) & (ids < place))
-            return jnp.where(place[:, 0] < 0, -1, ahead.sum(axis=1, dtype=jnp.int32))
-
-        return jax.lax.map(rank, relevant.T).T
-
-    return jax.lax.map(ranks, (queries, places, unseen))

@@ -17,7 +17,7 @@ from lsar_jax.checks import whole_number
 from lsar_jax.padding import pad_rows, row_bucket
 from lsar_jax.shapes import AnyArray
 
-__all__ = ["nearest"]
+__all__ = ["check_metric", "nearest"]
 
 Metric = Literal["cosine", "dot"]
 Precision = Literal["float32", "bfloat16"]
@@ -64,14 +64,19 @@ def nearest(
     return scores[: len(queries)], indices[: len(queries)]
 
 
+def check_metric(metric: str) -> None:
+    """Raises ValueError for what is not a metric."""
+    if metric not in ("cosine", "dot"):
+        raise ValueError(f"metric {metric!r} is not one of cosine, dot")
+
+
 def _check(queries: AnyArray, candidates: AnyArray, metric: str, precision: str, chunk: tuple[int, int]) -> None:
     shapes = np.shape(queries), np.shape(candidates)
     if [len(shape) for shape in shapes] != [2, 2] or shapes[0][1] != shapes[1][1]:
         raise ValueError(f"queries {np.shape(queries)} and candidates {np.shape(candidates)} differ in width")
     if 0 in (len(queries), len(candidates)):
         raise ValueError(f"there are {len(queries)} queries and {len(candidates)} candidates")
-    if metric not in ("cosine", "dot"):
-        raise ValueError(f"metric {metric!r} is not one of cosine, dot")
+    check_metric(metric)
     if precision not in ("float32", "bfloat16"):
         raise ValueError(f"precision {precision!r} is not one of float32, bfloat16")
     if min(chunk) < 1:

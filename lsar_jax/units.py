@@ -10,13 +10,15 @@ from jaxtyping import Array, Float, Int
 from lsar_jax.padding import pad_rows, row_bucket
 from lsar_jax.shapes import Embeddings
 
-__all__ = ["mean_and_variance", "padded_units"]
+__all__ = ["mean_and_variance", "padded_rows"]
 
 _MOST_ROWS = 16384
 
 
-def padded_units(arrays: Mapping[str, Embeddings], least: int = 1) -> tuple[Float[Array, "_ dim"], ...]:
-    """Returns the rows of each array scaled to norm 1, with rows of zeros behind them.
+def padded_rows(
+    arrays: Mapping[str, Embeddings], least: int = 1, *, unit: bool = True
+) -> tuple[Float[Array, "_ dim"], ...]:
+    """Returns the rows of each array, with rows of zeros behind them.
 
     Float32 and padded to few sizes, so that arrays of unequal size share a program. A row of
     zeros stays one. Passes under ``jit`` and ``vmap``, where NaN and infinity go unseen.
@@ -24,6 +26,7 @@ def padded_units(arrays: Mapping[str, Embeddings], least: int = 1) -> tuple[Floa
     Args:
       arrays: from name, for the errors, to ``[n, dim]`` of one width.
       least: how many rows each must have.
+      unit: whether to scale rows to norm 1.
 
     Raises:
       ValueError: no such arrays, widths that differ, too few rows, or a value that is not
@@ -38,16 +41,16 @@ def padded_units(arrays: Mapping[str, Embeddings], least: int = 1) -> tuple[Floa
     widths = {name: x.shape[1] for name, x in arrays.items()}
     if len(set(widths.values())) > 1:
         raise ValueError(f"the arrays differ in width: {widths}")
-    units = {
-        name: _unit(jnp.asarray(pad_rows(x, row_bucket(len(x), _MOST_ROWS)), jnp.float32)) for name, x in arrays.items()
-    }
-    for name, rows in units.items():
+    padded = {name: jnp.asarray(pad_rows(x, row_bucket(len(x), _MOST_ROWS)), jnp.float32) for name, x in arrays.items()}
+    if unit:
+        padded = {name: _unit(rows) for name, rows in padded.items()}
+    for name, rows in padded.items():
         if not isinstance(rows, jax.core.Tracer) and not bool(jnp.isfinite(rows).all()):
             bad = ~np.isfinite(np.asarray(rows)).all(axis=1)[: len(arrays[name])]
             raise ValueError(
                 f"{name} holds NaN or infinity in {bad.sum()} of {len(bad)} rows, the first is row {bad.argmax()}"
             )
-    return tuple(units.values())
+    return tuple(padded.values())
 
 
 @jax.jit

@@ -47,3 +47,52 @@ def test_lines_refuse(tmp_path):
     path.write_bytes(b"fine\nbad \xff\n")
     with pytest.raises(ValueError, match="line 2 is not UTF-8"):
         corpora.lines(path)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "deu.txt").write_bytes(b"\xef\xbb\xbfeins\r\n\n \nzwei \ndrei")
+    (tmp_path / "zh_TW.txt").write_text("一\n二\n")
+    (tmp_path / "en.txt").write_text("".join(f"{n}\n" for n in range(12_000)))
+    (tmp_path / "en.json").write_text("is not text")
+    return tmp_path
+
+
+def test_text_folder(folder):
+    found = corpora.text_folder(folder)
+    assert list(found) == ["de", "en", "zh-Hant"]
+    assert found["de"] == ["eins", "zwei ", "drei"]
+    assert found["en"] == [str(n) for n in range(10_000)]
+    assert corpora.text_folder(folder, ["zh-Hant", "ger"], 1) == {"de": ["eins"], "zh-Hant": ["一"]}
+    assert len(corpora.text_folder(folder, ["eng"], None)["en"]) == 12_000
+    # Of a file that is bad further down, no more is read than is wanted.
+    (folder / "fr.txt").write_bytes(b"bien\n\xff\n")
+    assert corpora.text_folder(folder, ["fr"], 1) == {"fr": ["bien"]}
+    with pytest.raises(ValueError, match="fr.txt, line 2 is not UTF-8"):
+        corpora.text_folder(folder, ["fr"])
+
+
+def test_text_folder_refuses(folder):
+    with pytest.raises(FileNotFoundError, match="there is no folder .*none"):
+        corpora.text_folder(folder / "none")
+    with pytest.raises(FileNotFoundError, match=r"has no files fr.txt, ja.txt; it has de, en, zh-Hant"):
+        corpora.text_folder(folder, ["de", "jpn", "fra"])
+    with pytest.raises(FileNotFoundError, match=r"has no file LANGUAGE.txt; it has"):
+        corpora.text_folder(folder, [])
+    with pytest.raises(ValueError, match="languages is 'de'; give a list of codes"):
+        corpora.text_folder(folder, "de")
+    with pytest.raises(ValueError, match="count is 0; take at least 1"):
+        corpora.text_folder(folder, count=0)
+    (folder / "fr.txt").write_text(" \n\n")
+    with pytest.raises(ValueError, match="fr.txt has no sentence"):
+        corpora.text_folder(folder, ["fr"])
+    (folder / "fr.txt").write_text("")
+    with pytest.raises(ValueError, match="fr.txt is empty"):
+        corpora.text_folder(folder, ["fr"])
+    (folder / "README.txt").write_text("text")
+    with pytest.raises(ValueError, match="README.txt is not named by a language: 'README' .*; or say which languages"):
+        corpora.text_folder(folder)
+    (folder / "de.txt").write_text("text")
+    with pytest.raises(ValueError, match=r"de.txt and .*deu.txt are the same language, 'de'"):
+        corpora.text_folder(folder, ["de"])
+    assert list(corpora.text_folder(folder, ["en"])) == ["en"]

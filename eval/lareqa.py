@@ -1,0 +1,125 @@
+"""LAReQA: find the sentences that answer a question in a pool of many languages.
+
+    python -m eval lareqa --data data/xquad-r --layers 12
+
+Roy et al., "LAReQA: Language-agnostic answer retrieval from a multilingual pool", EMNLP 2020, as Xie
+et al. 2022 measure it: the pool is every candidate sentence of every language, a question is answered
+by one sentence in each, and the score is the mean over all questions of the average precision over the
+whole pool. With one target left, a question of language q sees of its answers only that in language
+a; the mean of 1 / rank for each q and a is a heat map, whose diagonal says how strongly a language
+is preferred.
+
+Questions and candidates are encoded alike, without the paragraph of a candidate: the papers' own encoders
+have a head for each and read the paragraph too.
+
+Data: the folder ``xquad-r`` of github.com/google-research-datasets/lareqa, or ``mlqa-r`` of its commit
+354d67d1cd066854cdfbf5ad0e6105528976141d (CC BY-SA 4.0).
+"""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from eval.figures import heat_maps
+from eval.fitted import FittedTask
+from eval.methods import Method
+from eval.metrics import one_target_precision, precision_of_ranks
+from eval.resampling import Queries
+from eval.results import Result
+from eval.xquad import Questions, question_languages, read_xquad
+from lsar_jax import EncoderSpec
+from lsar_jax.ranks import candidate_ranks
+from lsar_jax.retrieval import Metric
+
+__all__ = ["Lareqa", "answer_table"]
+
+
+@dataclass(frozen=True)
+class Lareqa(FittedTask):
+    """Answer retrieval from a multilingual pool: mean average precision, and one target at a time.
+
+    Attributes:
+      data: the folder of {language}.json files.
+      languages: codes; by default all that the folder has.
+      metric: cosine, or dot without normalising, as in the papers.
+    """
+
+    name = "lareqa"
+
+    out: Path = Path("results/lareqa")
+    data: Path = Path("data/xquad-r")
+    languages: tuple[str, ...] = ()
+    metric: Metric = "cosine"
+
+    def run(self) -> list[Result]:
+        """Encodes, fits, scores; prints a table, writes ``results.jsonl`` and the heat maps."""
+        data = read_xquad(self.data, question_languages(self.data, self.languages))
+        texts = {("fit", code): text for code, text in self.fit_texts(list(data)).items()}
+        for code, one in data.items():
+            texts |= {("q", code): list(one.questions), ("c", code): list(one.candidates)}
+        encoder = self.prepare(len(data))
+        x = self.encode(encoder, texts)
+        table = answer_table(data)
+        results: list[Result] = []
+        panels: dict[str, Float[np.ndarray, "language language"]] = {}
+        for index, layer in enumerate(self.layers):
+            spec = replace(encoder.spec, layer=layer)
+            for method in self.fitted(x, index, spec):
+                moved = {key: method(value[index], key[1]) for key, value in x.items() if key[0] != "fit"}
+                fresh, grid = self._score(moved, list(data), table, method, spec)
+                results += fresh
+                panels[f"layer {layer}, {method.label}"] = grid
+        title = f"Answers with one target left: mAP, % ({self.encoder})"
+        heat_maps(panels, list(data), "question", "answer", title, self.out / "one_target.png")
+        metrics = ["mAP", "same language", "other languages"]
+        self.report(results, f"Answers in a pool of {len(data)} languages, {self.metric}", metrics, "mAP")
+        return results
+
+    def _score(
+        self,
+        x: Mapping[tuple[str, str], Float[np.ndarray, "_ dim"]],
+        codes: list[str],
+        table: Int[np.ndarray, "query language"],
+        method: Method,
+        spec: EncoderSpec,
+    ) -> tuple[list[Result], Float[np.ndarray, "language language"]]:
+        """Returns mAP of all questions and of each language, and the heat map of one target at a time."""
+        started = time.perf_counter()
+        questions, candidates = (np.concatenate([x[group, code] for code in codes]) for group in "qc")
+        ranks = candidate_ranks(questions, candidates, table, metric=self.metric)
+        seconds = time.perf_counter() - started
+        precision = 100 * precision_of_ranks(ranks)
+        single = 100 * one_target_precision(ranks)
+        asked = np.repeat(np.arange(len(codes)), [len(x["q", code]) for code in codes])
+        grid = np.stack([np.nanmean(single[asked == row], axis=0) for row in range(len(codes))])
+        same = np.eye(len(codes), dtype=bool)
+
+        def entry(languages: list[str], metric: str, value: float, n: int) -> Result:
+            return self.result(spec, method, languages, metric, value, n, seconds)
+
+        whole = entry(codes, "mAP", float(precision.mean()), len(precision))
+        results = [whole.resampled(Queries(precision))]
+        for row, code in enumerate(codes):
+            of_language = precision[asked == row]
+            results.append(entry([code], f"mAP of {code}", float(of_language.mean()), len(of_language)))
+        for name, cells in (("same language", same), ("other languages", ~same)):
+            results.append(entry(codes, name, float(grid[cells].mean()), len(precision)))
+        return results, grid
+
+
+def answer_table(data: Mapping[str, Questions]) -> Int[np.ndarray, "query language"]:
+    """Returns the candidate of the pool that answers each question in each language, -1 for none.
+
+    The questions of one language after those of another; the pool in the same order of languages.
+    """
+    starts = np.cumsum([0, *(len(one.candidates) for one in data.values())])
+    places = [
+        {name: int(start) + answer for name, answer in zip(one.ids, one.answers, strict=True)}
+        for start, one in zip(starts, data.values(), strict=False)
+    ]
+    ids = [name for one in data.values() for name in one.ids]
+    return np.array([[of_language.get(name, -1) for of_language in places] for name in ids])

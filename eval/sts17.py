@@ -1,0 +1,178 @@
+"""STS17: does the cosine of two sentences grow as their meanings come nearer?
+
+    python -m eval sts17 --data data/sts17
+
+Cer et al., "SemEval-2017 Task 1: Semantic Textual Similarity", 2017: pairs that people gave 0 to 5. The score is
+the correlation of cosine and gold, Pearson's as in the task and in Hämmerl et al. 2023, Spearman's as in
+sentence-transformers and ORACLE; the mean over the monolingual tracks, the cross-lingual ones, and all.
+
+Data: the folder of ``STS.input.track*.txt`` (two sentences and a tab) and ``STS.gs.track*.txt``, as in
+github.com/eduardofv/sts_eval. Of track 6 it has 500 pairs and the gold of the first 250: the others are
+left out, which is printed. The languages of the two columns are not those of a file's name in their
+order: tracks 2, 4b and 6 have English first. Tracks of other languages (``STS.input.track7.en-de.txt``) are
+read with the columns of their name.
+"""
+
+import re
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Float
+from scipy.stats import pearsonr, spearmanr
+
+from eval.fitted import FittedTask
+from eval.methods import Method
+from eval.metrics import paired_cosine
+from eval.results import Result, console
+from lsar_jax import EncoderSpec, corpora
+from lsar_jax.languages import language_code
+
+__all__ = ["Sts17", "Track", "read_tracks"]
+
+# Whose columns are not in the order of their name.
+_TURNED = ("2.ar-en", "4b.es-en", "6.tr-en")
+
+
+@dataclass(frozen=True)
+class Track:
+    """Pairs of sentences with a score.
+
+    Attributes:
+      languages: of the two columns.
+      pairs: the two columns.
+      gold: 0 to 5.
+    """
+
+    languages: tuple[str, str]
+    pairs: tuple[list[str], list[str]]
+    gold: Float[np.ndarray, " pair"]
+
+
+@dataclass(frozen=True)
+class Sts17(FittedTask):
+    """Semantic textual similarity: correlation of cosine and gold, per track and mean.
+
+    Attributes:
+      data: the folder of STS.input.track*.txt and STS.gs.track*.txt.
+      tracks: as 1.ar-ar; by default all that the folder has.
+    """
+
+    name = "sts17"
+
+    out: Path = Path("results/sts17")
+    data: Path = Path("data/sts17")
+    tracks: tuple[str, ...] = ()
+
+    def run(self) -> list[Result]:
+        """Encodes, fits, scores; prints a table, writes ``results.jsonl`` and a figure."""
+        tracks = read_tracks(self.data, self.tracks)
+        languages = sorted({code for track in tracks.values() for code in track.languages})
+        texts = {("fit", code): text for code, text in self.fit_texts(languages).items()}
+        for name, track in tracks.items():
+            for column, (code, sentences) in enumerate(zip(track.languages, track.pairs, strict=True)):
+                texts[f"{name} {column}", code] = sentences
+        encoder = self.prepare(len(languages))
+        x = self.encode(encoder, texts)
+        results: list[Result] = []
+        for index, layer in enumerate(self.layers):
+            spec = replace(encoder.spec, layer=layer)
+            for method in self.fitted(x, index, spec):
+                results += self._score({key: value[index] for key, value in x.items()}, tracks, method, spec)
+        means = [metric for metric in ("Spearman mean", "Pearson mean") if any(r.metric == metric for r in results)]
+        self.report(results, f"STS17, {len(tracks)} tracks", means, "Spearman mean")
+        return results
+
+    def _score(
+        self,
+        x: Mapping[tuple[str, str], Float[np.ndarray, "_ dim"]],
+        tracks: Mapping[str, Track],
+        method: Method,
+        spec: EncoderSpec,
+    ) -> list[Result]:
+        """Returns both correlations of each track, and their means."""
+        started = time.perf_counter()
+        values: dict[str, tuple[float, float]] = {}
+        for name, track in tracks.items():
+            sides = [method(x[f"{name} {column}", code], code) for column, code in enumerate(track.languages)]
+            cosine = paired_cosine(*sides)
+            values[name] = (
+                100 * float(pearsonr(cosine, track.gold).statistic),
+                100 * float(spearmanr(cosine, track.gold).statistic),
+            )
+        seconds = time.perf_counter() - started
+        kinds = {
+            "mean": list(tracks),
+            "monolingual mean": [name for name, track in tracks.items() if len(set(track.languages)) == 1],
+            "cross-lingual mean": [name for name, track in tracks.items() if len(set(track.languages)) == 2],
+        }
+        results = []
+        for which, correlation in enumerate(("Pearson", "Spearman")):
+            for name, track in tracks.items():
+                made = self.result(spec, method, track.languages, f"{correlation} {name}", values[name][which],
+                                   len(track.gold), seconds)  # fmt: skip
+                results.append(made)
+            for kind, names in kinds.items():
+                if names:
+                    languages = sorted({code for name in names for code in tracks[name].languages})
+                    mean = float(np.mean([values[name][which] for name in names]))
+                    n = sum(len(tracks[name].gold) for name in names)
+                    results.append(self.result(spec, method, languages, f"{correlation} {kind}", mean, n, seconds))
+        return results
+
+
+def read_tracks(folder: Path, names: tuple[str, ...] = ()) -> dict[str, Track]:
+    """Reads the tracks, by name as ``4a.es-en``.
+
+    Raises:
+      FileNotFoundError: no such folder, track or gold file.
+      ValueError: a line that is not two sentences, a score that is no number from 0 to 5, or more
+        scores than pairs; file and line are named.
+    """
+    if not folder.is_dir():
+        raise FileNotFoundError(
+            f"there is no folder {folder}; copy sts2017 of github.com/eduardofv/sts_eval there, or say --data"
+        )
+    pattern = r"STS\.input\.track(\w+\.(\w+)-(\w+))\.txt"
+    there = {match[1]: match for path in folder.iterdir() if (match := re.fullmatch(pattern, path.name))}
+    missing = [name for name in names if name not in there]
+    if missing or not there:
+        raise FileNotFoundError(
+            f"{folder} has no track {', '.join(missing)}; it has {', '.join(sorted(there)) or 'none'}"
+        )
+    tracks = {}
+    for name in names or sorted(there):
+        pairs = _pairs(folder / f"STS.input.track{name}.txt")
+        gold = _scores(folder / f"STS.gs.track{name}.txt")
+        if len(gold) > len(pairs):
+            raise ValueError(f"{folder}, track {name}: {len(pairs)} pairs and {len(gold)} scores")
+        if len(gold) < len(pairs):
+            console.print(f"track {name}: {len(pairs)} pairs, of which the first {len(gold)} have a score")
+        first, second = language_code(there[name][2]), language_code(there[name][3])
+        languages = (second, first) if name in _TURNED else (first, second)
+        columns = ([pair[0] for pair in pairs[: len(gold)]], [pair[1] for pair in pairs[: len(gold)]])
+        tracks[name] = Track(languages, columns, gold)
+    return tracks
+
+
+def _pairs(path: Path) -> list[list[str]]:
+    pairs = [line.split("\t") for line in corpora.lines(path)]
+    for number, pair in enumerate(pairs, 1):
+        if len(pair) != 2 or not all(part.strip() for part in pair):
+            raise ValueError(f"{path}, line {number} is not two sentences and a tab between them")
+    return pairs
+
+
+def _scores(path: Path) -> Float[np.ndarray, " pair"]:
+    scores = []
+    for number, line in enumerate(corpora.lines(path), 1):
+        try:
+            score = float(line)
+        except ValueError:
+            score = -1.0
+        if not 0 <= score <= 5:
+            raise ValueError(f"{path}, line {number}: {line!r} is not a score from 0 to 5")
+        scores.append(score)
+    return np.array(scores)

@@ -1,0 +1,184 @@
+"""Parallel sentences in two monolingual collections, by the margin of a pair over its neighbourhoods.
+
+Artetxe and Schwenk, "Margin-based parallel corpus mining with multilingual sentence embeddings", ACL 2019. A
+pair's cosine is compared with the mean cosine of both sentences to their k nearest in the other
+language, so that sentences which are near to everything do not win. Memory is that of ``retrieval.nearest``:
+never the matrix of all pairs.
+"""
+
+from typing import Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int
+
+from lsar_jax.checks import whole_number
+from lsar_jax.retrieval import Precision, nearest
+from lsar_jax.shapes import AnyArray
+
+__all__ = ["Margin", "Pairs", "Retrieval", "Threshold", "best_threshold", "margin_score", "mine"]
+
+Margin = Literal["ratio", "distance", "absolute"]
+Retrieval = Literal["max", "intersection", "forward", "backward"]
+
+
+class Pairs(NamedTuple):
+    """Sentences that may translate each other, best first.
+
+    Attributes:
+      source: row of each pair's source sentence.
+      target: row of its target sentence.
+      score: its margin.
+    """
+
+    source: Int[np.ndarray, " pair"]
+    target: Int[np.ndarray, " pair"]
+    score: Float[np.ndarray, " pair"]
+
+
+class Threshold(NamedTuple):
+    """The score from which pairs are kept, and how good they are; the latter in percent.
+
+    Attributes:
+      value: pairs of this score and more are kept.
+      precision: of the kept pairs.
+      recall: of the gold pairs.
+      f1: harmonic mean of the two.
+    """
+
+    value: float
+    precision: float
+    recall: float
+    f1: float
+
+
+def margin_score(
+    cosine: Float[AnyArray, "*pair"], neighbourhood: Float[AnyArray, "*pair"], margin: Margin = "ratio"
+) -> Float[Array, "*pair"]:
+    """Returns the score of pairs: cosine over, or less, the neighbourhoods' mean, or the cosine itself.
+
+    Args:
+      cosine: of each pair.
+      neighbourhood: mean over both sentences of the mean cosine to their k nearest.
+      margin: ``ratio`` (0 where the neighbourhood is not positive), ``distance`` or ``absolute``.
+    """
+    cosine, neighbourhood = jnp.asarray(cosine), jnp.asarray(neighbourhood)
+    if margin == "ratio":
+        positive = neighbourhood > 0
+        return jnp.where(positive, cosine / jnp.where(positive, neighbourhood, 1), 0)
+    if margin == "distance":
+        return cosine - neighbourhood
+    if margin == "absolute":
+        return cosine
+    raise ValueError(f"margin {margin!r} is not one of ratio, distance, absolute")
+
+
+def mine(
+    source: Float[AnyArray, "source dim"],
+    target: Float[AnyArray, "target dim"],
+    *,
+    k: int = 4,
+    margin: Margin = "ratio",
+    retrieval: Retrieval = "max",
+    precision: Precision = "float32",
+) -> Pairs:
+    """Finds pairs of rows that may translate each other, no row twice.
+
+    Args:
+      source: embeddings of one collection; identical sentences should be there once.
+      target: those of the other.
+      k: nearest neighbours in each direction, at most the rows of the smaller collection.
+      margin: how a pair is scored, see ``margin_score``.
+      retrieval: ``max`` takes each source's best of its k and each target's best of its k, and
+        accepts them from the best on where neither row is taken; ``intersection`` keeps the pairs that
+        are the best of both rows; ``forward`` and ``backward`` keep the best of each source or each
+        target, whose other row may come more than once.
+      precision: of the products, as for ``retrieval.nearest``.
+
+    Returns:
+      Pairs with a positive score, best first; ties in the order of the sources, then the targets.
+
+    Raises:
+      ValueError: as ``retrieval.nearest``, or an unknown margin or retrieval.
+    """
+    if retrieval not in ("max", "intersection", "forward", "backward"):
+        raise ValueError(f"retrieval {retrieval!r} is not one of max, intersection, forward, backward")
+    k = whole_number("k", k, 1, min(len(source), len(target)), "the rows of the smaller collection")
+    margin_score(np.zeros(1, np.float32), np.zeros(1, np.float32), margin)
+    forward, backward = (nearest(a, b, k, precision=precision) for a, b in ((source, target), (target, source)))
+    best_target, forward_score = _best(*forward, backward[0], margin)
+    best_source, backward_score = _best(*backward, forward[0], margin)
+    pairs = {
+        "forward": (np.arange(len(best_target)), best_target, forward_score),
+        "backward": (best_source, np.arange(len(best_source)), backward_score),
+    }
+    if retrieval == "intersection":
+        mutual = best_source[best_target] == np.arange(len(best_target))
+        return _sorted(*(part[mutual] for part in pairs["forward"]))
+    if retrieval == "max":
+        both = (np.concatenate(parts) for parts in zip(pairs["forward"], pairs["backward"], strict=True))
+        return _one_to_one(_sorted(*both))
+    return _sorted(*pairs[retrieval])
+
+
+def best_threshold(score: Float[np.ndarray, " pair"], right: Bool[np.ndarray, " pair"], gold: int) -> Threshold:
+    """Returns the threshold with the best F1, midway between two scores; the highest of equal ones.
+
+    Args:
+      score: of candidate pairs, in any order.
+      right: whether each is a gold pair.
+      gold: how many gold pairs there are, found or not.
+
+    Raises:
+      ValueError: no pairs, no gold pairs, lengths that differ, or more right pairs than gold.
+    """
+    if score.shape != right.shape or not len(score):
+        raise ValueError(f"{len(score)} scores and {len(right)} answers; as many are needed, and at least one")
+    if not int(right.sum()) <= gold or gold < 1:
+        raise ValueError(f"{int(right.sum())} pairs are right of {gold} gold pairs")
+    order = np.argsort(-score, kind="stable")
+    score, right = score[order], right[order]
+    # Between equal scores there is no threshold.
+    ends = np.append(np.flatnonzero(score[1:] < score[:-1]), len(score) - 1)
+    kept, found = ends + 1, np.cumsum(right)[ends]
+    f1 = 2 * found / (kept + gold)
+    best = int(np.argmax(f1))
+    end = ends[best]
+    # Past the last there is nothing to be midway to.
+    value = score[end] if end == len(score) - 1 else (float(score[end]) + float(score[end + 1])) / 2
+    return Threshold(
+        float(value), 100 * float(found[best] / kept[best]), 100 * float(found[best] / gold), 100 * float(f1[best])
+    )
+
+
+def _best(
+    cosine: Float[Array, "row k"], ids: Int[Array, "row k"], other: Float[Array, "column k"], margin: Margin
+) -> tuple[Int[np.ndarray, " row"], Float[np.ndarray, " row"]]:
+    """Returns the neighbour of each row with the largest margin, and the margin."""
+    neighbourhood = (cosine.mean(axis=1)[:, None] + other.mean(axis=1)[ids]) / 2
+    score = margin_score(cosine, neighbourhood, margin)
+    where = jnp.argmax(score, axis=1)[:, None]
+    best, value = (jnp.take_along_axis(part, where, axis=1)[:, 0] for part in (ids, score))
+    return jax.device_get((best, value))
+
+
+def _sorted(
+    source: Int[np.ndarray, " pair"], target: Int[np.ndarray, " pair"], score: Float[np.ndarray, " pair"]
+) -> Pairs:
+    order = np.lexsort((target, source, -score))
+    order = order[score[order] > 0]
+    return Pairs(source[order], target[order], score[order])
+
+
+def _one_to_one(pairs: Pairs) -> Pairs:
+    """Keeps, from the best on, the pairs of which neither row was kept before."""
+    sources: set[int] = set()
+    targets: set[int] = set()
+    kept = []
+    for number, (source, target) in enumerate(zip(pairs.source.tolist(), pairs.target.tolist(), strict=True)):
+        if source not in sources and target not in targets:
+            sources.add(source)
+            targets.add(target)
+            kept.append(number)
+    return Pairs(*(part[kept] for part in pairs))

@@ -1,0 +1,97 @@
+"""A Hub of one parquet dataset on this machine, which counts what it gives and can fail."""
+
+import http.server
+import json
+import re
+import threading
+from contextlib import contextmanager
+
+from tests.optional import need
+
+pyarrow = need("pyarrow")
+parquet = need("pyarrow.parquet")
+
+__all__ = ["ROWS", "document", "sentences", "serve", "write"]
+
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+ROWS = 3000
+
+
+def document(language, number):
+    # Long and without a pattern, so that the file does not shrink to nothing.
+    return f"  {language} {number} first\n\n{language} {number} " + "".join(
+        chr(97 + (number * 7 + i * i) % 26) for i in range(900)
+    )
+
+
+def sentences(language, count):
+    lines = (line for n in range(ROWS) for line in document(language, n).strip().split("\n") if line)
+    return [line for line, _ in zip(lines, range(count), strict=False)]
+
+
+def write(folder, name, documents, rows=500, **columns):
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    table = pyarrow.table({**columns, "text": list(documents)})
+    form = {"compression": "none", "use_dictionary": False, "data_page_size": 1 << 16, "write_batch_size": 64}
+    parquet.write_table(table, path, row_group_size=rows, **form)
+    return path
+
+
+class Server(http.server.BaseHTTPRequestHandler):
+    """A Hub of one dataset, that counts the bytes it gives; or one that fails."""
+
+    def do_GET(self):
+        server = self.server
+        path = self.path.split("?")[0]
+        server.asked.append(f"{self.command} {path}")
+        if server.fails in ("all", "refuses"):
+            return (
+                self.answer(503, b"") if server.fails == "all" else self.answer(404, b"", X_Error_Code="RepoNotFound")
+            )
+        prefix = f"/datasets/wikimedia/wikipedia/resolve/{COMMIT}/"
+        first_bytes = self.headers["range"] == "bytes=0-3"
+        if path.startswith(prefix) and (server.fails == "files" or (server.fails == "later" and not first_bytes)):
+            return self.answer(503, b"")
+        if path.startswith(prefix):
+            data = (server.folder / path.removeprefix(prefix)).read_bytes()
+            first, last = re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers["range"]).groups()
+            part = data[int(first) : int(last) + 1]
+            server.bytes += len(part)
+            return self.answer(206, part, Content_Range=f"bytes {first}-{last}/{len(data)}", X_Repo_Commit=COMMIT)
+        files = [file for file in sorted(server.folder.rglob("*")) if file.is_file()]
+        names = {file.relative_to(server.folder).as_posix(): file.stat().st_size for file in files}
+        if "/tree/" in path:
+            below = path.split(f"/tree/{COMMIT}/")[1] + "/"
+            found = [
+                {"type": "file", "path": name, "size": names[name], "oid": name} for name in names if below in name
+            ]
+            return self.answer(200, json.dumps(found).encode())
+        siblings = [{"rfilename": name} for name in names]
+        info = {"id": "wikimedia/wikipedia", "sha": COMMIT, "siblings": siblings}
+        return self.answer(200, json.dumps(info).encode())
+
+    def answer(self, status, data, **headers):
+        self.send_response(status)
+        for name, value in {**headers, "Content-Length": len(data)}.items():
+            self.send_header(name.replace("_", "-"), str(value))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, *args):
+        pass
+
+
+@contextmanager
+def serve(folder):
+    """The web server of a folder's files."""
+    web = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Server)
+    web.daemon_threads, web.folder, web.fails, web.bytes, web.asked = True, folder, None, 0, []
+    thread = threading.Thread(target=web.serve_forever, args=(0.02,), daemon=True)
+    thread.start()
+    try:
+        yield web
+    finally:
+        web.shutdown()
+        thread.join()
+        web.server_close()
