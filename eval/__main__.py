@@ -9,6 +9,10 @@ python -m eval make-bucc --data data/bitext      # files in BUCC's form from oth
 python -m eval bitext --data data/bitext         # held-out pairs of any parallel text
 python -m eval code-switch --data data/tatoeba   # some words already English
 python -m eval make-dictionaries                 # bilingual dictionaries from FreeDict's
+python -m eval amazon --data data/amazon         # trained on English, tested on others
+python -m eval all --profile small               # all of these on what data there is, and a report
+python -m eval report results                    # a page of all results
+python -m eval compare results/tatoeba           # a paired test of two methods
 python -m eval geometry                          # what each method does to the space, with figures
 python -m eval curve                             # accuracy against the number of sentences fitted on
 python -m eval sweep                             # every layer, method and rank in one pass
@@ -25,10 +29,12 @@ from typing import Annotated
 import tyro
 
 from eval.algorithm1 import Algorithm1
+from eval.amazon import Amazon
 from eval.bench import Bench
 from eval.bitext import Bitext
 from eval.bucc import Bucc
 from eval.code_switch import CodeSwitch
+from eval.compare import Compare
 from eval.curve import Curve
 from eval.dictionaries import MakeDictionaries
 from eval.engine import Engine
@@ -37,7 +43,9 @@ from eval.geometry import Geometry
 from eval.lareqa import Lareqa
 from eval.make_bucc import MakeBucc
 from eval.precision import Precision
+from eval.report import Report
 from eval.sts17 import Sts17
+from eval.suite import Suite
 from eval.sweep import Sweep
 from eval.tatoeba import Tatoeba
 from eval.udhr import Udhr
@@ -52,6 +60,10 @@ TASKS = (
     | Annotated[Bitext, tyro.conf.subcommand("bitext")]
     | Annotated[CodeSwitch, tyro.conf.subcommand("code-switch")]
     | Annotated[MakeDictionaries, tyro.conf.subcommand("make-dictionaries")]
+    | Annotated[Amazon, tyro.conf.subcommand("amazon")]
+    | Annotated[Suite, tyro.conf.subcommand("all")]
+    | Annotated[Report, tyro.conf.subcommand("report")]
+    | Annotated[Compare, tyro.conf.subcommand("compare")]
     | Annotated[Geometry, tyro.conf.subcommand("geometry")]
     | Annotated[Curve, tyro.conf.subcommand("curve")]
     | Annotated[Sweep, tyro.conf.subcommand("sweep")]

@@ -10,7 +10,9 @@ from jaxtyping import Float
 from eval.methods import Method
 from eval.task import Task
 from lsar_jax import EncoderSpec, corpora
+from lsar_jax.corpora_hub import hub
 from lsar_jax.languages import language_code
+from lsar_jax.prepared import prepared
 
 __all__ = ["FittedTask", "fit_texts"]
 
@@ -20,8 +22,10 @@ class FittedTask(Task):
     """A task with text to fit on.
 
     Attributes:
-      fit_on: udhr, the declaration of human rights, all paragraphs; or a folder of one text file a
-        language, de.txt, one sentence a line.
+      fit_on: udhr, the declaration of human rights, all paragraphs; a folder of one text file a
+        language, de.txt, one sentence a line; tfds:wiki40b/{} or tfds:/a/folder/{}, prepared datasets
+        with the language in place of {}; or hub:wikimedia/wikipedia, or another id of the Hub, with
+        @ and a revision if need be.
       fit_count: sentences at most of a language.
     """
 
@@ -57,16 +61,23 @@ class FittedTask(Task):
 
 
 def fit_texts(source: str, languages: Sequence[str], count: int) -> dict[str, list[str]]:
-    """Returns text of each language that the source has, up to ``count`` sentences.
+    """Returns text of each language, up to ``count`` sentences; of the UDHR and of a folder, what there is.
 
     Raises:
-      FileNotFoundError: neither ``udhr`` nor a folder.
+      FileNotFoundError: a folder or dataset that is not there.
+      ValueError: a source that is none of those.
     """
     wanted = list(dict.fromkeys(language_code(code) for code in languages))
+    kind, _, place = source.partition(":")
     if source == "udhr":
         known = corpora.udhr()
         return {code: known[code][:count] for code in wanted if code in known}
+    if kind == "tfds" and "{}" in place:
+        return {code: prepared(place.replace("{}", code), count=count) for code in wanted}
+    if kind == "hub" and place:
+        name, _, revision = place.partition("@")
+        return {code: hub(name, code, revision=revision or None, count=count) for code in wanted}
     if not Path(source).is_dir():
-        raise FileNotFoundError(f"--fit-on {source} is neither udhr nor a folder of text files")
+        raise FileNotFoundError(f"--fit-on {source} is not udhr, a folder, tfds:NAME/{{}} or hub:ID")
     there = corpora.language_files(source, ".txt")
     return corpora.text_folder(source, [code for code in wanted if code in there], count)

@@ -1,0 +1,119 @@
+"""Every evaluation there is data for, and a page of the results.
+
+    python -m eval all --profile small
+
+Each task runs with its results in a folder of its own; one whose results are there, of the same options and version,
+is not run again. What has no data is named at the end, with where to get it.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Literal
+
+from eval.amazon import Amazon
+from eval.bitext import Bitext
+from eval.bucc import Bucc
+from eval.code_switch import CodeSwitch
+from eval.geometry import Geometry
+from eval.lareqa import Lareqa
+from eval.methods import MethodName
+from eval.report import Report
+from eval.results import console
+from eval.sts17 import Sts17
+from eval.task import Task
+from eval.tatoeba import Tatoeba
+from eval.udhr import Udhr
+from lsar_jax import __version__
+
+__all__ = ["Suite", "already_run"]
+
+_SMALL: tuple[MethodName, ...] = ("original", "center", "lir", "lsar")
+_FULL: tuple[MethodName, ...] = (*_SMALL, "mean+lsar", "outliers", "whitening", "language-whitening", "leace")
+
+
+@dataclass(frozen=True)
+class Suite:
+    """Runs every task on what is available and writes the report.
+
+    Attributes:
+      profile: small compares four methods; full nine of them, and geometry with the papers' pictures.
+      encoder: bundled, a preset, a folder, or a Hub id.
+      layers: hidden-state layers to test.
+      data: the folder of tatoeba, xquad-r, mlqa-r, sts17, bucc2018, bucc-made, bitext, dictionaries and amazon.
+      out: folder of the results, one below for each task.
+      max_length: tokens at most of a sentence.
+    """
+
+    profile: Literal["small", "full"] = "small"
+    encoder: str = "bundled"
+    layers: tuple[int, ...] = (8, 12)
+    data: Path = Path("data")
+    out: Path = Path("results/all")
+    max_length: int = 128
+
+    def run(self) -> None:
+        """Runs, skips, names what is missing; writes ``report.md`` and ``report.html``."""
+        missing: list[tuple[str, str]] = []
+        for name, task in self.tasks():
+            if already_run(task):
+                console.print(f"{name}: in {task.out} already")
+                continue
+            console.print(f"{name}:")
+            try:
+                task.run()  # type: ignore[attr-defined]
+            except FileNotFoundError as error:
+                missing.append((name, str(error)))
+                continue
+            _record(task)
+        if any(self.out.rglob("results.jsonl")):
+            Report(self.out).run()
+        for name, why in missing:
+            console.print(f"not run: {name}: {why}")
+
+    def tasks(self) -> Sequence[tuple[str, Task]]:
+        """Returns every task with its options, by name."""
+        shared: dict[str, Any] = {
+            "encoder": self.encoder,
+            "layers": self.layers,
+            "max_length": self.max_length,
+            "transforms": _SMALL if self.profile == "small" else _FULL,
+        }
+        place = {name: {"data": self.data / name} for name in
+                 ("tatoeba", "xquad-r", "mlqa-r", "sts17", "bucc2018", "bucc-made", "bitext", "amazon")}  # fmt: skip
+        words = {"dictionaries": self.data / "dictionaries"}
+        tasks: list[tuple[str, type[Task], dict[str, Any]]] = [
+            ("udhr", Udhr, {"ranks": ()}),
+            ("tatoeba", Tatoeba, place["tatoeba"]),
+            ("tatoeba-evaluated", Tatoeba, place["tatoeba"] | {"fit_on": "evaluated"}),
+            ("xquad-r", Lareqa, place["xquad-r"]),
+            ("mlqa-r", Lareqa, place["mlqa-r"]),
+            ("sts17", Sts17, place["sts17"]),
+            ("bucc2018", Bucc, place["bucc2018"]),
+            ("bucc-made", Bucc, place["bucc-made"]),
+            ("bitext", Bitext, place["bitext"]),
+            ("code-switch", CodeSwitch, place["tatoeba"] | words),
+            ("amazon", Amazon, place["amazon"]),
+        ]
+        if self.profile == "full":
+            xquad = self.data / "xquad-r"
+            tasks.append(("geometry", Geometry, {"xquad": xquad if xquad.is_dir() else None}))
+        return [(name, task(**shared, **own, out=self.out / name)) for name, task, own in tasks]
+
+
+def already_run(task: Task) -> bool:
+    """Whether the results of the same options and version are there, whole."""
+    record = task.out / "run.json"
+    if not (task.out / "results.jsonl").is_file() or not record.is_file():
+        return False
+    return record.read_text(encoding="utf-8") == _options(task)
+
+
+def _record(task: Task) -> None:
+    (task.out / "run.json").write_text(_options(task), encoding="utf-8")
+
+
+def _options(task: Task) -> str:
+    options = {field.name: str(getattr(task, field.name)) for field in fields(task)}
+    return json.dumps({"task": task.name, "version": __version__, **options}, indent=1)

@@ -1,0 +1,213 @@
+"""An encoder as a model of MTEB, the benchmark of text embeddings.
+
+Muennighoff, Tazi, Magne and Reimers, "MTEB: Massive Text Embedding Benchmark", EACL 2023. The protocol is that of
+the package ``mteb`` from 2.0 on, which hands over one column of a task in batches. They are encoded as one stream:
+the encoder makes its own batches, so that mteb's ``batch_size`` changes nothing.
+
+A shared transform needs no more than the encoder. What depends on the language gets it from the transform's
+identifier or from the task, as far as mteb knows it: a subset of one language says it, and so does a column
+of a task of parallel texts (Flores, NTREX, IN22); a subset of pairs, as ``de-en``, does not.
+"""
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import jax
+import numpy as np
+from flax import nnx
+from jaxtyping import Float
+
+from lsar_jax.sentence_encoder import SentenceEncoder
+from lsar_jax.transforms.base import AUTO, Transform
+
+__all__ = ["MtebEncoder"]
+
+
+class MtebEncoder:
+    """What ``mteb.evaluate`` takes for a model: ``mteb.evaluate(MtebEncoder(encoder), tasks)``.
+
+    Attributes:
+      encoder: with or without a transform.
+      prompts: what is put before a sentence, by mteb's names.
+      language: a code for all text, ``"auto"``, or None.
+      mteb_model_meta: mteb's ``ModelMeta``: layer, pooling and transform in the name; what else tells
+        two results apart in its ``experiment_kwargs``, so that mteb's cache of results does not take one
+        transform for another that was fitted on other text; None for what is not known here.
+    """
+
+    def __init__(
+        self, encoder: SentenceEncoder, *, prompts: Mapping[str, str] | None = None, language: str | None = None
+    ) -> None:
+        """Makes the model.
+
+        Args:
+          encoder: with its transform, if any.
+          prompts: by the name of a task, its type or the side (``query``, ``document``), or of the first two
+            with a side, as ``Retrieval-query``; the most particular one is taken, and the checkpoint's
+            default if there is none. By default the checkpoint's own; its ``passage`` is ``document``.
+          language: of all text, a code or ``"auto"``. By default the transform's identifier finds it, or
+            mteb says it, where something depends on it.
+
+        Raises:
+          ImportError: mteb is not installed.
+          ValueError: a language that the encoder does not know or has no use for, or ``"auto"``
+            without an identifier.
+        """
+        if language is not None:
+            # No text: only the language is checked, now and not when the first task is loaded.
+            encoder.encode([], language=language)
+        self.encoder = encoder
+        self.prompts = dict(encoder.prompts if prompts is None else prompts)
+        if "passage" in self.prompts:
+            self.prompts.setdefault("document", self.prompts["passage"])
+        self.language = language
+        self.mteb_model_meta = _meta(encoder, self.prompts, prompts is not None, language)
+
+    def encode(
+        self,
+        inputs: Iterable[Mapping[str, Any]],
+        *,
+        task_metadata: Any,
+        hf_split: str,
+        hf_subset: str,
+        prompt_type: Any = None,
+        batch_size: int | None = None,
+        show_progress_bar: bool = False,
+        precision: str = "float32",
+        token_budget: int | None = None,
+    ) -> Float[np.ndarray, "sentence dim"]:
+        """Returns the embeddings of all texts of ``inputs``, in their order.
+
+        Args:
+          inputs: mteb's ``DataLoader``: batches with their strings under ``text``.
+          task_metadata: mteb's ``TaskMetadata``, for the prompt and the language.
+          hf_split: not used.
+          hf_subset: for the language.
+          prompt_type: mteb's ``PromptType``, or None for a task whose sides are alike.
+          batch_size: not used; mteb sets it.
+          show_progress_bar: as ``show_progress`` of ``SentenceEncoder.encode``.
+          precision: ``float32`` is all there is.
+          token_budget: as of ``SentenceEncoder.encode``; ``encode_kwargs={"token_budget": 4096}`` sets it.
+
+        Raises:
+          ValueError: another precision; or the language is needed, and the subset does not say it or
+            the encoder does not know it.
+        """
+        if precision != "float32":
+            raise ValueError(f"precision {precision!r} is not one of float32")
+        vectors = self.encoder.encode(
+            (text for batch in inputs for text in batch["text"]),
+            language=self._language(task_metadata, hf_subset),
+            prompt=self._prompt(task_metadata, prompt_type),
+            token_budget=token_budget,
+            show_progress=show_progress_bar,
+        )
+        return np.asarray(vectors)
+
+    def similarity(
+        self, embeddings1: Float[Any, "*query dim"], embeddings2: Float[Any, "*candidate dim"]
+    ) -> Float[Any, "query candidate"]:
+        """Returns the cosines of all pairs, a tensor of torch as mteb wants it."""
+        from mteb.similarity_functions import cos_sim
+
+        return cos_sim(embeddings1, embeddings2)
+
+    def similarity_pairwise(
+        self, embeddings1: Float[Any, "pair dim"], embeddings2: Float[Any, "pair dim"]
+    ) -> Float[Any, " pair"]:
+        """Returns the cosine of each row with the same row of the other, a tensor of torch."""
+        from mteb.similarity_functions import pairwise_cos_sim
+
+        return pairwise_cos_sim(embeddings1, embeddings2)
+
+    def _prompt(self, task: Any, side: Any) -> str | None:
+        """The prompt that mteb's order of names finds; None for the checkpoint's default."""
+        sides = [] if side is None else [side.value]
+        names = [name for whole in (task.name, task.type) for name in (*(f"{whole}-{one}" for one in sides), whole)]
+        return next((self.prompts[name] for name in (*names, *sides) if name in self.prompts), None)
+
+    def _language(self, task: Any, subset: str) -> str | None:
+        transform = self.encoder.transform
+        if self.language is not None:
+            return self.language
+        depends = self.encoder.languages is not None or (transform is not None and transform.languages is not None)
+        if not depends and not self.encoder.tokenizer.uses_language:
+            return None
+        # One way for all tasks, also where mteb would know the language: a table of results has one method.
+        if transform is not None and transform.identifier is not None and self.encoder.languages is None:
+            return AUTO
+        found = _subset_languages(task.hf_subsets_to_langscripts, subset)
+        if len(found) == 1:
+            return found[0]
+        if depends:
+            what = self.encoder.spec.id if self.encoder.languages is not None else self.encoder.spec.transform
+            raise ValueError(
+                f"{what} depends on the language, and the subset {subset!r} of {task.name} does not say which one a "
+                f"sentence has ({', '.join(found)}); take a shared transform, one with_identifier, tasks of one "
+                "language or of parallel columns, or give MtebEncoder language="
+            )
+        # A tokenizer splits without it too, if less well.
+        return None
+
+
+def _subset_languages(languages: Mapping[str, list[str]], subset: str) -> list[str]:
+    """The languages that a sentence of ``subset`` may have."""
+    every = sorted({code for codes in languages.values() for code in codes})
+    # Of a task of parallel texts mteb encodes each column once, and gives its name for the subset.
+    column = subset.replace("_", "-")
+    if subset not in languages and column in every:
+        return [column]
+    return sorted(set(languages.get(subset, every)))
+
+
+def _meta(encoder: SentenceEncoder, prompts: Mapping[str, str], given: bool, language: str | None) -> Any:
+    """The ``ModelMeta`` of mteb."""
+    try:
+        from mteb.models import ModelMeta
+    except ImportError as error:
+        raise ImportError(
+            "MtebEncoder needs mteb: pip install 'lsar_jax[mteb]' (in a checkout: pip install -e '.[mteb]')"
+        ) from error
+
+    spec = encoder.spec
+    named = "_".join(filter(None, (spec.id, f"layer{spec.layer}", spec.pooling, spec.transform)))
+    weights = jax.tree.leaves((nnx.state(encoder.model, nnx.Param), encoder.head))
+    # The checkpoint's revision stands for its prompts; what it does not stand for is named.
+    apart = {
+        "dtype": None if spec.dtype == "float32" else spec.dtype,
+        "language": language,
+        "prompts": dict(sorted(prompts.items())) if given else None,
+        "transform": None if encoder.transform is None else _digest(encoder.transform),
+    }
+    return ModelMeta(
+        loader=None,
+        # mteb wants one slash, and makes a folder of the name.
+        name="lsar_jax/" + named.replace("/", "-"),
+        revision=spec.revision,
+        release_date=None,
+        languages=None,
+        n_parameters=sum(part.size for part in weights),
+        memory_usage_mb=sum(part.nbytes for part in weights) / 2**20,
+        max_tokens=encoder.tokenizer.max_length,
+        embed_dim=encoder.dim,
+        license=None,
+        open_weights=None,
+        public_training_code=None,
+        public_training_data=None,
+        framework=["JAX"],
+        similarity_fn_name="cosine",
+        use_instructions=bool(prompts or encoder.prompt),
+        training_datasets=None,
+        # Of the ids only the Hub's have a slash.
+        adapted_from=spec.id if "/" in spec.id else None,
+        experiment_kwargs={name: value for name, value in apart.items() if value is not None} or None,
+    )
+
+
+def _digest(transform: Transform) -> str:
+    """Twelve digits for the numbers of a transform, which its name does not have."""
+    digest = hashlib.sha256(transform.name.encode())
+    for part in jax.tree.leaves(transform):
+        digest.update(np.ascontiguousarray(part).tobytes())
+    return digest.hexdigest()[:12]

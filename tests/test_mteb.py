@@ -1,0 +1,347 @@
+"""An encoder under mteb's protocol: scores are those of lsar_jax itself, and what mteb cannot say is refused."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import lsar_jax as lj
+from lsar_jax.identifier import fit_identifier
+from lsar_jax.mteb import MtebEncoder
+from lsar_jax.transforms import fit_center, fit_lsar
+from tests.optional import need
+from tests.parity import GOLDEN
+
+mteb = need("mteb")
+torch = need("torch")
+from datasets import Dataset, DatasetDict  # noqa: E402  (comes with mteb)
+from mteb.abstasks import AbsTaskBitextMining, AbsTaskSTS  # noqa: E402
+from mteb.mocks.mock_tasks import MockRetrievalTask  # noqa: E402
+from mteb.types import PromptType  # noqa: E402
+
+# mteb copies a tensor, which its protocol asks for, in a way that torch advises against.
+pytestmark = pytest.mark.filterwarnings("ignore:To copy construct from a tensor:UserWarning:mteb")
+
+ISO = {"de": "deu-Latn", "en": "eng-Latn", "sw": "swa-Latn"}
+TEXT = lj.corpora.udhr("test", ISO)
+GOLD = np.random.default_rng(0).uniform(0, 5, 25)
+
+
+def described(name, kind, subsets, score):
+    return mteb.TaskMetadata(
+        name=name,
+        description="made in memory",
+        # There is no such data set: load_data below makes it.
+        dataset={"path": "lsar_jax/none", "revision": "none"},
+        type=kind,
+        modalities=["text"],
+        eval_splits=["test"],
+        eval_langs=subsets,
+        main_score=score,
+    )
+
+
+def pairs(source, target, **more):
+    columns = {"sentence1": TEXT[source], "sentence2": TEXT[target], **more}
+    return DatasetDict(test=Dataset.from_dict(columns))
+
+
+class Pairs(AbsTaskBitextMining):
+    metadata = described(
+        "UdhrPairs", "BitextMining", {f"{x}-en": [ISO[x], ISO["en"]] for x in ("de", "sw")}, "accuracy"
+    )
+
+    def load_data(self, *args, **kwargs):
+        self.dataset = {f"{x}-en": pairs(x, "en") for x in ("de", "sw")}
+        self.data_loaded = True
+
+
+class Columns(AbsTaskBitextMining):
+    """As Flores: a column a language, and a subset for each two."""
+
+    parallel_subsets = True
+    metadata = described("UdhrColumns", "BitextMining", {"deu_Latn-swa_Latn": [ISO["de"], ISO["sw"]]}, "accuracy")
+
+    def load_data(self, *args, **kwargs):
+        self.dataset = DatasetDict(test=Dataset.from_dict({"deu_Latn": TEXT["de"], "swa_Latn": TEXT["sw"]}))
+        self.data_loaded = True
+
+
+class Similar(AbsTaskSTS):
+    metadata = described("UdhrSimilar", "STS", {"sw": [ISO["sw"]]}, "cosine_spearman")
+
+    def load_data(self, *args, **kwargs):
+        rows = Dataset.from_dict({"sentence1": TEXT["sw"], "sentence2": TEXT["sw"][1:] + TEXT["sw"][:1], "score": GOLD})
+        self.dataset = {"sw": DatasetDict(test=rows)}
+        self.data_loaded = True
+
+
+class Languages(Similar):
+    """Some subsets of one language and some of two, as STS17; only its metadata is used."""
+
+    metadata = described(
+        "UdhrLanguages", "STS", {"de": [ISO["de"]], "de-en": [ISO["de"], ISO["en"]]}, "cosine_spearman"
+    )
+
+
+def scores(model, task, **more):
+    options = {"cache": None, "co2_tracker": False, "show_progress_bar": False, **more}
+    result = mteb.evaluate(model, task, **options).task_results[0]
+    return {one["hf_subset"]: one for one in result.scores["test"]}
+
+
+def nearest(x, y):
+    """The candidate of each query and its score, and the share that is right."""
+    score, index = (np.asarray(part)[:, 0] for part in lj.retrieval.nearest(x, y, 1))
+    return index, score, np.mean(index == np.arange(len(index)))
+
+
+def mined(model, task, folder):
+    """What mteb finds for each subset, as ``nearest`` says it."""
+    result = scores(model, task, prediction_folder=folder)
+    said = json.loads((folder / f"{task.metadata.name}_predictions.json").read_text())
+    found = {}
+    for subset in said.keys() - {"mteb_model_meta"}:
+        for pair, rows in said[subset]["test"].items():
+            own = pair if subset == "parallel" else subset
+            index, score = ([row[part] for row in rows] for part in ("corpus_id", "score"))
+            found[own] = index, score, result[own]["accuracy"]
+    return found
+
+
+def assert_same(got, expected):
+    np.testing.assert_array_equal(got[0], expected[0])
+    np.testing.assert_allclose(got[1], expected[1], atol=1e-6)
+    assert got[2] == pytest.approx(expected[2])
+
+
+def differ(first, second):
+    """Whether a test that expects one would see the other."""
+    return np.any(first[0] != second[0])
+
+
+def spearman(x):
+    from scipy.stats import spearmanr
+
+    unit = np.asarray(x) / np.linalg.norm(x, axis=1, keepdims=True)
+    return spearmanr((unit * np.roll(unit, -1, axis=0)).sum(1), GOLD).statistic
+
+
+@pytest.fixture(scope="module")
+def x(tiny):
+    return {code: tiny.encode(text) for code, text in TEXT.items()}
+
+
+@pytest.fixture(scope="module")
+def moments(tiny):
+    return {code: tiny.moments(text, second_moment=True) for code, text in lj.corpora.udhr("fit", ISO).items()}
+
+
+@pytest.fixture(scope="module")
+def lsar(tiny, moments):
+    return fit_lsar(moments, source=tiny.spec)
+
+
+@pytest.fixture(scope="module")
+def center(tiny, moments):
+    return fit_center(moments, source=tiny.spec)
+
+
+@pytest.fixture(scope="module")
+def agnostic(tiny, lsar):
+    return tiny.with_transform(lsar)
+
+
+@pytest.fixture(scope="module")
+def centered(tiny, center):
+    return tiny.with_transform(center)
+
+
+@pytest.fixture(scope="module")
+def found(center, moments):
+    return center.with_identifier(fit_identifier(moments))
+
+
+def test_is_an_encoder_to_mteb(tiny, agnostic):
+    for encoder in (tiny, agnostic):
+        model = MtebEncoder(encoder)
+        assert isinstance(model, mteb.EncoderProtocol)
+        assert not isinstance(model, mteb.SearchProtocol | mteb.CrossEncoderProtocol)
+
+
+def test_bitext_mining_is_ours(tiny, lsar, agnostic, x, tmp_path):
+    raw = mined(MtebEncoder(tiny), Pairs(), tmp_path / "raw")
+    removed = mined(MtebEncoder(agnostic), Pairs(), tmp_path / "removed")
+    for code in ("de", "sw"):
+        assert_same(raw[f"{code}-en"], nearest(x[code], x["en"]))
+        assert_same(removed[f"{code}-en"], nearest(lsar(x[code]), lsar(x["en"])))
+        assert differ(nearest(x[code], x["en"]), nearest(lsar(x[code]), lsar(x["en"])))
+
+
+def test_similarity_scores_are_ours(tiny, lsar, agnostic, x):
+    for encoder, y in ((tiny, x["sw"]), (agnostic, lsar(x["sw"]))):
+        got = scores(MtebEncoder(encoder), Similar(), encode_kwargs={"batch_size": 3})["sw"]
+        assert got["cosine_spearman"] == pytest.approx(spearman(y), abs=1e-5)
+        # What similarity_pairwise gave.
+        assert got["spearman"] == pytest.approx(got["cosine_spearman"], abs=1e-5)
+
+
+def test_a_task_of_one_language_names_it(center, centered, x):
+    y = center(x["sw"], "sw")
+    assert abs(spearman(y) - spearman(x["sw"])) > 1e-3
+    got = scores(MtebEncoder(centered), Similar())["sw"]["cosine_spearman"]
+    assert got == pytest.approx(spearman(y), abs=1e-5)
+
+
+def test_a_column_of_parallel_text_names_its_language(center, centered, x, tmp_path):
+    expected = nearest(center(x["de"], "de"), center(x["sw"], "sw"))
+    assert differ(expected, nearest(center(x["de"], "sw"), center(x["sw"], "de")))
+    got = mined(MtebEncoder(centered), Columns(), tmp_path)
+    assert_same(got["deu_Latn-swa_Latn"], expected)
+
+
+def test_pairs_do_not_say_the_language(centered):
+    with pytest.raises(ValueError, match=r"center.*'de-en' of UdhrPairs .*\(deu-Latn, eng-Latn\); take a shared"):
+        scores(MtebEncoder(centered), Pairs())
+
+
+def test_an_identifier_finds_the_language(tiny, found, x, tmp_path):
+    got = mined(MtebEncoder(tiny.with_transform(found)), Pairs(), tmp_path)
+    for code in ("de", "sw"):
+        assert_same(got[f"{code}-en"], nearest(found(x[code], "auto"), found(x["en"], "auto")))
+
+
+def test_a_language_that_the_transform_does_not_know(tiny, moments):
+    german = fit_center({"de": moments["de"], "en": moments["en"]}, source=tiny.spec)
+    with pytest.raises(ValueError, match="'swa-Latn' is not in center.*known are de, en"):
+        scores(MtebEncoder(tiny.with_transform(german)), Similar())
+
+
+def test_a_given_language_is_for_all_text_and_checked_at_once(tiny, center, centered, x, tmp_path):
+    got = mined(MtebEncoder(centered, language="deu"), Pairs(), tmp_path)
+    assert_same(got["sw-en"], nearest(center(x["sw"], "de"), center(x["en"], "de")))
+    for encoder, language, match in (
+        (centered, "fr", "'fr' is not in center"),
+        (centered, "auto", "has no identifier"),
+        (tiny, "de", "no transform, tokenizer or embedding"),
+    ):
+        with pytest.raises(ValueError, match=match):
+            MtebEncoder(encoder, language=language)
+
+
+def test_language_embeddings_need_the_language_too():
+    encoder = lj.load_encoder(GOLDEN / "xlm")
+    metadata = Languages.metadata
+    got = MtebEncoder(encoder).encode([{"text": ["abc"]}], task_metadata=metadata, hf_split="test", hf_subset="de")
+    np.testing.assert_allclose(got, encoder.encode(["abc"], language="de"), rtol=1e-5, atol=1e-6)
+    assert np.abs(got - encoder.encode(["abc"], language="en")).max() > 0.1
+    with pytest.raises(ValueError, match="xlm depends on the language"):
+        MtebEncoder(encoder).encode([], task_metadata=metadata, hf_split="test", hf_subset="de-en")
+
+
+def test_a_tokenizer_takes_the_language_where_it_is_known(monkeypatch):
+    encoder, taken = lj.load_encoder(GOLDEN / "xlm-sinusoidal"), []
+    encode = encoder.encode
+    monkeypatch.setattr(encoder, "encode", lambda *a, **k: taken.append(k["language"]) or encode(*a, **k))
+    for subset in ("de", "de-en"):
+        MtebEncoder(encoder).encode([], task_metadata=Languages.metadata, hf_split="test", hf_subset=subset)
+    assert taken == ["deu-Latn", None]
+
+
+SIDES = {"query": "q: ", "passage": "p: "}
+
+
+# Letters, because the tiny encoder's pieces are letters: other prompts give other vectors.
+@pytest.mark.parametrize(
+    ("prompts", "side", "expected"),
+    [
+        ({}, PromptType.query, ""),
+        (SIDES, PromptType.query, "q: "),
+        (SIDES, PromptType.document, "p: "),
+        (SIDES, None, ""),
+        (SIDES | {"document": "d: "}, PromptType.document, "d: "),
+        (SIDES | {"STS": "s: "}, PromptType.query, "s: "),
+        ({"STS": "s: ", "STS-query": "t: "}, PromptType.query, "t: "),
+        ({"STS-query": "t: ", "UdhrSimilar": "u: "}, PromptType.query, "u: "),
+        ({"UdhrSimilar": "u: ", "UdhrSimilar-query": "v: "}, PromptType.query, "v: "),
+        ({"UdhrSimilar": "u: ", "UdhrSimilar-query": "v: "}, None, "u: "),
+    ],
+)
+def test_prompts_go_from_the_particular_to_the_general(tiny, prompts, side, expected):
+    batches = [{"text": TEXT["de"][:2]}, {"text": TEXT["de"][2:3]}]
+    where = {"task_metadata": Similar.metadata, "hf_split": "test", "hf_subset": "sw", "prompt_type": side}
+    got = MtebEncoder(tiny, prompts=prompts).encode(batches, **where)
+    assert got.dtype == np.float32
+    own = {prompt: tiny.encode(TEXT["de"][:3], prompt=prompt) for prompt in {"", expected, *prompts.values()}}
+    assert min(own, key=lambda prompt: np.abs(own[prompt] - got).max()) == expected
+    np.testing.assert_allclose(got, own[expected], rtol=1e-5, atol=1e-6)
+
+
+def test_no_text_and_other_options(tiny):
+    where = {"task_metadata": Similar.metadata, "hf_split": "test", "hf_subset": "sw"}
+    assert MtebEncoder(tiny).encode([], **where).shape == (0, 32)
+    with pytest.raises(ValueError, match="precision 'int8' is not one of float32"):
+        MtebEncoder(tiny).encode([], precision="int8", **where)
+    with pytest.raises(ValueError, match="token_budget is 0"):
+        MtebEncoder(tiny).encode([], token_budget=0, **where)
+
+
+def test_similarity_is_the_cosine(tiny, x):
+    model = MtebEncoder(tiny)
+    unit = {code: rows / np.linalg.norm(rows, axis=1, keepdims=True) for code, rows in x.items()}
+    every = model.similarity(x["de"], x["en"][:7])
+    assert isinstance(every, torch.Tensor)
+    np.testing.assert_allclose(every, unit["de"] @ unit["en"][:7].T, atol=1e-6)
+    np.testing.assert_allclose(model.similarity(x["de"][0], x["en"][0]), every[:1, :1], atol=1e-6)
+    paired = model.similarity_pairwise(x["de"], torch.tensor(x["en"]))
+    np.testing.assert_allclose(paired, (unit["de"] * unit["en"]).sum(1), atol=1e-6)
+
+
+def test_metadata_says_what_is_known(tiny, agnostic):
+    meta = MtebEncoder(tiny).mteb_model_meta
+    assert (meta.name, meta.revision) == ("lsar_jax/bert_layer3_mean", tiny.spec.revision)
+    assert (meta.embed_dim, meta.max_tokens, meta.similarity_fn_name) == (32, 40, "cosine")
+    from safetensors.numpy import load_file
+
+    tensors = load_file(GOLDEN / "bert/model.safetensors")
+    own = sum(part.size for name, part in tensors.items() if "pooler" not in name)
+    assert meta.n_parameters == own
+    assert meta.memory_usage_mb == pytest.approx(own * 4 / 2**20)
+    assert meta.license is meta.training_datasets is meta.languages is meta.adapted_from is None
+    assert meta.use_instructions is False
+    assert meta.experiment_kwargs is None
+    agnostic = MtebEncoder(agnostic, prompts={"query": "q: "}).mteb_model_meta
+    assert agnostic.name == "lsar_jax/bert_layer3_mean_lsar(rank=2)"
+    assert agnostic.use_instructions is True
+    assert agnostic.experiment_kwargs["prompts"] == {"query": "q: "}
+
+
+def test_cached_results_are_of_one_transform(tiny, lsar, moments, tmp_path):
+    other = fit_lsar({"de": moments["sw"], "en": moments["en"], "fr": moments["de"].update(np.eye(32))})
+    assert other.name == lsar.name
+    cache = mteb.ResultCache(tmp_path)
+    first, second = (MtebEncoder(tiny.with_transform(one)) for one in (lsar, other))
+    for model in (first, second, first):
+        kept = scores(model, Similar(), cache=cache)["sw"]["main_score"]
+        # mteb writes six digits.
+        assert kept == pytest.approx(scores(model, Similar())["sw"]["main_score"], abs=1e-6)
+    assert len(list(tmp_path.rglob("UdhrSimilar.json"))) == 2
+
+
+def test_retrieval_runs(agnostic):
+    model = MtebEncoder(agnostic, prompts={"query": "query: "})
+    assert 0 <= scores(model, MockRetrievalTask())["default"]["main_score"] <= 1
+
+
+def test_import_is_light():
+    code = "import sys, lsar_jax.mteb; print([name for name in ('mteb', 'torch', 'datasets') if name in sys.modules])"
+    run = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "[]"
+
+
+def test_without_mteb_the_extra_is_named(tiny, monkeypatch):
+    monkeypatch.setitem(sys.modules, "mteb.models", None)
+    with pytest.raises(ImportError, match=r"lsar_jax\[mteb\]"):
+        MtebEncoder(tiny)
