@@ -81,7 +81,7 @@ def one_target_precision(ranks: Int[np.ndarray, "query relevant"]) -> Float[np.n
     """
     known = ranks >= 0
     ahead = (ranks[:, None, :] < ranks[:, :, None]) & known[:, None, :]
-    return np.where(known, 1 / (ranks - ahead.sum(axis=2) + 1), np.nan)
+    return np.where(known, 1 / np.where(known, ranks - ahead.sum(axis=2) + 1, 1), np.nan)
 
 
 def _sorted_hits(

@@ -1,0 +1,153 @@
+"""BUCC's pipeline against a brute force on its files, made and read."""
+
+import numpy as np
+import pytest
+
+import lsar_jax as lj
+from eval.__main__ import main
+from eval.bucc import read_split
+from eval.tsv import distinct, held_out, read_tsv
+from lsar_jax.mining import best_threshold, mine
+from tests.eval.test_tasks import ENCODER, read
+
+OPTIONS = ["--layers", "2", "--max-length", "24", "--languages", "de", "fr"]
+
+
+@pytest.fixture
+def bitext(tmp_path, rng):
+    folder = tmp_path / "bitext"
+    folder.mkdir()
+    for code, other in (("de", "xbcdefgh"), ("fr", "abcdyfgx")):
+        rows = []
+        for _ in range(80):
+            letters = rng.integers(8, size=10)
+            rows.append("d\t{}\t{}\n".format(*(" ".join(np.array(list(a))[letters]) for a in ("abcdefgh", other))))
+        (folder / f"en-{code}.tsv").write_text("".join(rows))
+    return folder
+
+
+@pytest.fixture
+def made(bitext, tmp_path):
+    to = tmp_path / "bucc"
+    assert main(["make-bucc", "--data", str(bitext), "--to", str(to), "--languages", "de", "fr", "--gold", "0.4"]) == 0
+    return to
+
+
+def test_bucc_equals_brute_force(made, tmp_path, capsys):
+    command = ["bucc", *ENCODER, *OPTIONS, "--data", str(made), "--transforms", "original", "--out"]
+    assert main([*command, str(tmp_path / "out")]) == 0
+    values = {r["metric"]: r["value"] for r in read(tmp_path / "out")}
+    encoder = lj.load_encoder(ENCODER[1], layer=2)
+    scores = {}
+    for code in ("de", "fr"):
+        found = {}
+        for split in ("sample", "training"):
+            part = read_split(made, code, split)
+            sides = [encoder.encode(side.sentences, max_length=24).astype(float) for side in (part.other, part.english)]
+            x, y = (side / np.linalg.norm(side, axis=1, keepdims=True) for side in sides)
+            cosine = x @ y.T
+            near = [np.sort(c, axis=1)[:, -4:].mean(axis=1) for c in (cosine, cosine.T)]
+            margin = cosine / ((near[0][:, None] + near[1][None]) / 2)
+            candidates = {
+                (i, j)
+                for m, c, turned in ((margin, cosine, False), (margin.T, cosine.T, True))
+                for a in range(len(m))
+                for b in [max(np.argsort(-c[a])[:4], key=lambda b: m[a, b])]
+                for i, j in [(b, a) if turned else (a, b)]
+            }
+            used, kept = set(), []
+            for i, j in sorted(candidates, key=lambda pair: -margin[pair]):
+                if not {("x", i), ("y", j)} & used:
+                    used |= {("x", i), ("y", j)}
+                    kept.append((margin[i, j], (part.other.ids[i], part.english.ids[j]) in part.gold))
+            found[split] = kept, len(part.gold)
+        # Every threshold is tried on the sample; the best is halfway to the next score.
+        (kept, gold), (tested, test_gold) = found["sample"], found["training"]
+        f1 = [2 * sum(r for _, r in kept[: n + 1]) / (n + 1 + gold) for n in range(len(kept))]
+        best = int(np.argmax(f1))
+        threshold = (kept[best][0] + kept[best + 1][0]) / 2 if best + 1 < len(kept) else kept[best][0]
+        above = [right for score, right in tested if score >= threshold]
+        scores[code] = 200 * sum(above) / (len(above) + test_gold)
+        assert values[f"threshold {code}"] == pytest.approx(threshold, abs=1e-4)
+        assert values[f"precision {code}"] == pytest.approx(100 * np.mean(above), abs=0.01)
+        assert values[f"recall {code}"] == pytest.approx(100 * sum(above) / test_gold, abs=0.01)
+        assert values[f"F1 {code}"] == pytest.approx(scores[code], abs=0.01)
+        assert values[f"F1 on the sample {code}"] == pytest.approx(100 * max(f1), abs=0.01)
+    assert values["F1 mean"] == pytest.approx(np.mean(list(scores.values())), abs=0.01)
+    assert "BUCC, 2 languages" in capsys.readouterr().out
+
+
+def test_made_files(made, bitext):
+    pairs = set(read_tsv(bitext / "en-de.tsv")[0])
+    sentences = {}
+    for split in ("sample", "training"):
+        part = read_split(made, "de", split)
+        names = (
+            dict(zip(part.other.ids, part.other.sentences, strict=True)),
+            dict(zip(part.english.ids, part.english.sentences, strict=True)),
+        )
+        gold = {(names[1][en], names[0][de]) for de, en in part.gold}
+        assert gold <= pairs
+        # Nothing but the gold pairs is a pair.
+        both = {(e, o) for e, o in pairs if e in part.english.sentences and o in part.other.sentences}
+        assert both == gold
+        assert len(part.other.sentences) > len(gold)
+        sentences[split] = set(part.other.sentences) | {f"en {text}" for text in part.english.sentences}
+    assert not sentences["sample"] & sentences["training"]
+
+
+def test_a_sentence_that_comes_twice_counts_for_nothing(tmp_path):
+    for name, text in (("de", "de-1\ta\nde-2\tb\nde-3\ta\n"), ("en", "en-1\tx\nen-2\ty\n"), ("gold", "de-1\ten-1\n")):
+        (tmp_path / f"de-en.dev.{name}").write_text(text)
+    part = read_split(tmp_path, "de", "sample")
+    assert part.other == (["a", "b"], [None, "de-2"])
+    assert part.gold == {("de-1", "en-1")}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("de", "de-1 a\n", r"de-en.sample.de, line 1 is not two columns with a tab between them: 'de-1 a'"),
+        ("en", "en-1\tx\nen-1\ty\n", r"de-en.sample.en, line 2: the id 'en-1' comes twice"),
+        ("gold", "de-1\ten-1\nde-9\ten-1\n", r"de-en.sample.gold, line 2: .*sample.de has no sentence 'de-9'"),
+        ("en", "", "de-en.sample.en is empty"),
+    ],
+)
+def test_data_that_is_wrong(tmp_path, name, text, message):
+    for side, good in (("de", "de-1\ta\n"), ("en", "en-1\tx\n"), ("gold", "de-1\ten-1\n")):
+        (tmp_path / f"de-en.sample.{side}").write_text(good)
+    read_split(tmp_path, "de", "sample")
+    (tmp_path / f"de-en.sample.{name}").write_text(text)
+    with pytest.raises(ValueError, match=message):
+        read_split(tmp_path, "de", "sample")
+
+
+def test_data_that_is_not_there(tmp_path, capsys):
+    with pytest.raises(FileNotFoundError, match="there is no folder .*nowhere; get it from comparable"):
+        read_split(tmp_path / "nowhere", "de", "sample")
+    with pytest.raises(FileNotFoundError, match=r"none of .*de-en.sample.gold, .*de-en.dev.gold"):
+        read_split(tmp_path, "de", "sample")
+    assert main(["make-bucc", "--data", str(tmp_path), "--to", str(tmp_path / "to")]) == 1
+    assert "has no en-xx.tsv of de, fr, ru, zh, but of none" in capsys.readouterr().err
+    assert main(["make-bucc", "--gold", "1", "--to", str(tmp_path / "to")]) == 1
+    assert "--gold is 1.0; it must be between 0 and 1" in capsys.readouterr().err
+
+
+def test_distinct_and_held_out():
+    pairs = [("A cat.", "x"), ("a cat", "y"), ("B", "x!"), ("c 1", "z"), ("c 22", "w"), ("d", "...")]
+    assert distinct(pairs) == [("A cat.", "x"), ("c 1", "z")]
+    many = [(f"{a}{b}", f"{b}{a}x") for a in "abcdef" for b in "ghijk"]
+    train, held = held_out(many, 10, seed=1)
+    assert len(held) == 10
+    assert sorted(train + held) == sorted(many)
+    assert held_out(many, 10, seed=1) == (train, held)
+    assert held_out(many, 10, seed=2)[1] != held
+    with pytest.raises(ValueError, match="30 pairs cannot be held out of 30 distinct ones"):
+        held_out(many, 30)
+
+
+def test_mining_and_threshold_fit_together(rng):
+    x = rng.standard_normal((30, 8)).astype(np.float32)
+    pairs = mine(x, x, k=4)
+    tuned = best_threshold(pairs.score, pairs.source == pairs.target, 30)
+    assert (tuned.precision, tuned.recall, tuned.f1) == (100, 100, 100)

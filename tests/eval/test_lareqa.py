@@ -1,0 +1,131 @@
+"""LAReQA: average precision from ranks, one target at a time, the task on files of its form."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.metrics import average_precision_score
+
+import lsar_jax as lj
+from eval.__main__ import main
+from eval.lareqa import answer_table
+from eval.metrics import one_target_precision, precision_of_ranks
+from eval.xquad import XQUAD_R, Questions, question_languages, read_xquad
+from lsar_jax.ranks import candidate_ranks
+from tests.eval.test_tasks import ENCODER, is_png, read
+
+DATA = Path(__file__).parents[2] / "data" / "xquad-r"
+
+
+def test_average_precision_and_one_target_are_scikit_learns(rng):
+    queries, candidates = (
+        rng.standard_normal((12, 6)).astype(np.float32),
+        rng.standard_normal((40, 6)).astype(np.float32),
+    )
+    relevant = np.stack([rng.choice(40, 4, replace=False) for _ in range(12)])
+    relevant[3, 1:] = -1
+    ranks = candidate_ranks(queries, candidates, relevant, metric="dot")
+    scores = queries.astype(float) @ candidates.T
+    single = one_target_precision(ranks)
+    for row, answers in enumerate(relevant):
+        truth = np.isin(np.arange(40), answers)
+        assert precision_of_ranks(ranks)[row] == pytest.approx(average_precision_score(truth, scores[row]))
+        for column, answer in enumerate(answers):
+            if answer < 0:
+                assert np.isnan(single[row, column])
+                continue
+            # The other answers of the question are taken out of the pool.
+            kept = ~truth | (np.arange(40) == answer)
+            expected = average_precision_score(np.arange(40)[kept] == answer, scores[row][kept])
+            assert single[row, column] == pytest.approx(expected)
+    with pytest.raises(ValueError, match="query 0 has no relevant candidate"):
+        precision_of_ranks(np.full((1, 2), -1))
+
+
+def test_answers_are_places_in_the_pool():
+    data = {
+        "de": Questions(("f", "g"), ("1", "2"), ("a", "b"), (1, 0)),
+        "en": Questions(("q",), ("2",), ("c", "d", "e"), (2,)),
+    }
+    # Questions 1 and 2 of German, then 2 of English; the pool is a b c d e.
+    np.testing.assert_array_equal(answer_table(data), [[1, -1], [0, 4], [0, 4]])
+
+
+def write_letters(folder, rng):
+    """Files in XQuAD-R's form whose sentences are random letters, so that no two are alike."""
+    folder.mkdir()
+    for code in ("de", "en", "ru"):
+        paragraphs = []
+        for number in range(2):
+            sentences = [" ".join(rng.choice(list("abcdefghij"), 8)) for _ in range(4)]
+            starts = np.cumsum([0, *(len(text) + 1 for text in sentences)])
+            qas = [
+                {
+                    "id": f"{number}-{i}",
+                    "question": " ".join(rng.choice(list("abcdefghij"), 6)),
+                    "answers": [{"answer_start": int(starts[i]) + 2}],
+                }
+                for i in range(3)
+            ]
+            breaks = [[int(start), int(start) + len(text)] for start, text in zip(starts, sentences, strict=False)]
+            paragraphs.append({"context": " ".join(sentences), "sentence_breaks": breaks, "qas": qas})
+        (folder / f"{code}.json").write_text(json.dumps({"data": [{"paragraphs": paragraphs}]}))
+
+
+@pytest.mark.parametrize("metric", ["cosine", "dot"])
+def test_lareqa(tmp_path, capsys, rng, metric):
+    write_letters(tmp_path / "x", rng)
+    options = ["--data", str(tmp_path / "x"), "--layers", "1", "--max-length", "16", "--metric", metric]
+    assert main(["lareqa", *ENCODER, *options, "--out", str(tmp_path / "out")]) == 0
+    values = {(r["transform"], r["metric"]): r for r in read(tmp_path / "out")}
+    whole = values["original", "mAP"]
+    assert whole["n"] == 18
+    assert whole["low"] <= whole["value"] <= whole["high"]
+    by_language = [values["lsar", f"mAP of {code}"]["value"] for code in ("de", "en", "ru")]
+    assert values["lsar", "mAP"]["value"] == pytest.approx(np.mean(by_language))
+    assert is_png(tmp_path / "out" / "one_target.png")
+    assert f"Answers in a pool of 3 languages, {metric}" in capsys.readouterr().out
+    # By hand from the encoder.
+    data = read_xquad(tmp_path / "x", ["de", "en", "ru"])
+    encoder = lj.load_encoder(ENCODER[1], layer=1)
+    q, c = (
+        encoder.encode([text for one in data.values() for text in part(one)], max_length=16).astype(float)
+        for part in (lambda one: one.questions, lambda one: one.candidates)
+    )
+    if metric == "cosine":
+        c /= np.linalg.norm(c, axis=1, keepdims=True)
+    table = answer_table(data)
+    truth = np.array([np.isin(np.arange(len(c)), row) for row in table])
+    scores = q @ c.T
+    assert whole["value"] == pytest.approx(
+        100 * np.mean([average_precision_score(*pair) for pair in zip(truth, scores, strict=True)]), abs=1e-3
+    )
+    # The diagonal: of its answers a question sees that in its own language.
+    own = np.repeat(np.arange(3), 6)
+    single = [1 / (1 + np.sum(scores[row][~truth[row]] > scores[row, table[row, own[row]]])) for row in range(len(q))]
+    assert values["original", "same language"]["value"] == pytest.approx(100 * np.mean(single), abs=1e-3)
+
+
+def test_data_that_is_wrong(tmp_path):
+    with pytest.raises(FileNotFoundError, match="there is no folder .*nowhere; copy the folder xquad-r of"):
+        question_languages(tmp_path / "nowhere")
+    with pytest.raises(FileNotFoundError, match="has no file of any language; it has none"):
+        question_languages(tmp_path)
+    (tmp_path / "de.json").write_text(json.dumps({"data": [{"paragraphs": [{}]}]}))
+    with pytest.raises(FileNotFoundError, match="has no file of fr; it has de"):
+        question_languages(tmp_path, ["fr", "deu"])
+    with pytest.raises(ValueError, match=r"de.json is not a file of XQuAD-R: KeyError\('sentence_breaks'\)"):
+        read_xquad(tmp_path, ["de"])
+
+
+@pytest.mark.skipif(not DATA.is_dir(), reason="data/xquad-r is not there")
+def test_xquad_r_is_the_papers():
+    data = read_xquad(DATA, question_languages(DATA))
+    assert list(data) == list(XQUAD_R)
+    assert {len(one.questions) for one in data.values()} == {1190}
+    sizes = [len(one.candidates) for one in data.values()]
+    assert sizes == [1222, 1276, 1234, 1180, 1215, 1244, 1219, 852, 1167, 1209, 1196]
+    table = answer_table(data)
+    assert table.shape == (13090, 11)
+    assert table.min() >= 0

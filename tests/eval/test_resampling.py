@@ -1,0 +1,75 @@
+"""Intervals that cover as often as they say, and a test that finds differences as seldom as it says."""
+
+import numpy as np
+import pytest
+import scipy.stats
+
+from eval.resampling import Queries, interval, paired_test
+
+
+def test_interval_is_scipys(rng):
+    values = rng.exponential(size=300)
+    expected = scipy.stats.bootstrap((values,), np.mean, method="percentile", n_resamples=5000, rng=0)
+    low, high = interval(Queries(values), resamples=5000)
+    width = high - low
+    assert low == pytest.approx(expected.confidence_interval.low, abs=0.05 * width)
+    assert high == pytest.approx(expected.confidence_interval.high, abs=0.05 * width)
+
+
+def test_interval_covers_the_truth(rng):
+    covered = 0
+    for seed in range(200):
+        low, high = interval(Queries(rng.standard_normal(60) + 5), resamples=300, seed=seed)
+        covered += low <= 5 <= high
+    # 95% of 200 is 190, its standard deviation 3.1; the percentile interval of 60 values is a little narrow.
+    assert 178 <= covered <= 200
+
+
+def test_strata_are_drawn_apart(rng):
+    # All that differs is between two strata, which are always both there: nothing varies.
+    values, strata = np.array([0.0] * 50 + [100.0] * 10), np.array([0] * 50 + [1] * 10)
+    assert Queries(values, strata).mean == 50
+    assert interval(Queries(values, strata)) == (50, 50)
+    low, high = interval(Queries(values))
+    assert low < 100 / 6 < high
+
+
+def test_missing_values_are_left_out():
+    queries = Queries(np.array([1.0, np.nan, 3.0]))
+    assert queries.mean == 2
+    low, high = interval(queries)
+    assert 1 <= low <= 2 <= high <= 3
+
+
+def test_paired_test_is_exact_on_few(rng):
+    first = rng.standard_normal(8)
+    second = first + rng.standard_normal(8) + 0.8
+    difference, p = paired_test(Queries(first), Queries(second), resamples=200_000)
+    assert difference == pytest.approx((second - first).mean())
+    exact = scipy.stats.permutation_test(
+        (second - first,), np.mean, permutation_type="samples", n_resamples=np.inf, vectorized=True, axis=0
+    )
+    assert p == pytest.approx(exact.pvalue, abs=0.005)
+
+
+def test_paired_test_finds_nothing_where_there_is_nothing(rng):
+    small = 0
+    for seed in range(200):
+        first, noise = rng.standard_normal((2, 40))
+        small += paired_test(Queries(first), Queries(first + noise), resamples=400, seed=seed)[1] < 0.05
+    assert small <= 20  # 5% of 200 is 10, its standard deviation 3.1
+    assert paired_test(Queries(first), Queries(first + 1 + noise / 5))[1] < 0.001
+    assert paired_test(Queries(first), Queries(first)) == (0, 1)
+
+
+def test_refusals():
+    with pytest.raises(ValueError, match="3 and 2 scores are not of the same queries"):
+        paired_test(Queries(np.zeros(3)), Queries(np.zeros(2)))
+    with pytest.raises(ValueError, match="are not of the same queries"):
+        paired_test(Queries(np.zeros(2), np.array([0, 0])), Queries(np.zeros(2), np.array([0, 1])))
+    with pytest.raises(ValueError, match=r"\(1,\) strata for \(2,\) values"):
+        Queries(np.zeros(2), np.zeros(1, int))
+    with pytest.raises(ValueError, match="no query has a score"):
+        Queries(np.full(2, np.nan))
+    with pytest.raises(ValueError, match="level is 1; it must be between 0 and 1"):
+        interval(Queries(np.zeros(2)), level=1)

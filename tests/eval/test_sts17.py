@@ -1,0 +1,92 @@
+"""STS17: correlations against scipy on the vectors, columns and languages of the tracks."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.stats import pearsonr, spearmanr
+
+import lsar_jax as lj
+from eval.__main__ import main
+from eval.metrics import paired_cosine
+from eval.sts17 import read_tracks
+from tests.eval.test_tasks import ENCODER, read
+
+DATA = Path(__file__).parents[2] / "data" / "sts17"
+PAIRS = [("a cat", "a dog"), ("the dog barks", "the dog barks"), ("no", "we see b"), ("go a", "go b")]
+
+
+def write(folder, name, pairs, gold):
+    folder.mkdir(exist_ok=True)
+    (folder / f"STS.input.track{name}.txt").write_text("".join(f"{a}\t{b}\n" for a, b in pairs))
+    (folder / f"STS.gs.track{name}.txt").write_text("".join(f"{score}\n" for score in gold))
+
+
+def test_sts17(tmp_path, capsys):
+    write(tmp_path / "data", "1.en-en", PAIRS, [1.5, 5, 0, 3])
+    write(tmp_path / "data", "6.tr-en", [*PAIRS, ("left", "out")], [1, 4.5, 0.5, 2])
+    options = [
+        "--data",
+        str(tmp_path / "data"),
+        "--layers",
+        "2",
+        "--transforms",
+        "original",
+        "center",
+        "--max-length",
+        "24",
+    ]
+    assert main(["sts17", *ENCODER, *options, "--out", str(tmp_path / "out")]) == 0
+    results = {(r["transform"], r["metric"]): r for r in read(tmp_path / "out")}
+    assert "track 6.tr-en: 5 pairs, of which the first 4 have a score" in capsys.readouterr().out
+    encoder = lj.load_encoder(ENCODER[1], layer=2)
+    sides = [encoder.encode([pair[side] for pair in PAIRS]).astype(float) for side in (0, 1)]
+    cosine = [np.dot(a, b) / np.linalg.norm(a) / np.linalg.norm(b) for a, b in zip(*sides, strict=True)]
+    one = results["original", "Pearson 1.en-en"], results["original", "Spearman 1.en-en"]
+    assert one[0]["value"] == pytest.approx(100 * pearsonr(cosine, [1.5, 5, 0, 3]).statistic, abs=1e-3)
+    assert one[1]["value"] == pytest.approx(100 * spearmanr(cosine, [1.5, 5, 0, 3]).statistic, abs=1e-3)
+    for correlation in ("Pearson", "Spearman"):
+        of = {name: results["center", f"{correlation} {name}"]["value"] for name in ("1.en-en", "6.tr-en")}
+        assert results["center", f"{correlation} mean"]["value"] == pytest.approx(np.mean(list(of.values())))
+        assert results["center", f"{correlation} monolingual mean"]["value"] == of["1.en-en"]
+        assert results["center", f"{correlation} cross-lingual mean"]["value"] == of["6.tr-en"]
+    # The file is named tr-en and has English first.
+    assert results["original", "Pearson 6.tr-en"]["languages"] == ["en", "tr"]
+
+
+def test_paired_cosine_by_hand():
+    a = np.array([[1.0, 0], [3, 4], [0, 0]])
+    np.testing.assert_allclose(paired_cosine(a, np.array([[0.0, 2], [3, 4], [1, 1]])), [0, 1, 0])
+    with pytest.raises(ValueError, match="shapes differ"):
+        paired_cosine(a, a[:2])
+
+
+def test_data_that_is_wrong(tmp_path):
+    with pytest.raises(FileNotFoundError, match="copy sts2017 of github.com/eduardofv/sts_eval there"):
+        read_tracks(tmp_path / "nowhere")
+    folder = tmp_path / "data"
+    write(folder, "1.en-en", PAIRS, [1, 2, 3, 4, 5])
+    with pytest.raises(ValueError, match="track 1.en-en: 4 pairs and 5 scores"):
+        read_tracks(folder)
+    with pytest.raises(FileNotFoundError, match=r"has no track 9.xx-en; it has 1.en-en"):
+        read_tracks(folder, ("9.xx-en",))
+    write(folder, "1.en-en", PAIRS, [1, 5.5, 3, 4])
+    with pytest.raises(ValueError, match=r"STS.gs.track1.en-en.txt, line 2: '5.5' is not a score from 0 to 5"):
+        read_tracks(folder)
+    write(folder, "1.en-en", [*PAIRS[:2], ("one", "")], [1, 2])
+    with pytest.raises(ValueError, match=r"STS.input.track1.en-en.txt, line 3 is not two sentences"):
+        read_tracks(folder)
+
+
+@pytest.mark.skipif(not DATA.is_dir(), reason="data/sts17 is not there")
+def test_tracks_of_semeval():
+    tracks = read_tracks(DATA)
+    assert {len(track.gold) for track in tracks.values()} == {250}
+    languages = {name: track.languages for name, track in tracks.items()}
+    assert languages["2.ar-en"] == ("en", "ar")
+    assert languages["4a.es-en"] == ("es", "en")
+    # Spanish and Turkish have letters that English has not.
+    for name, track in tracks.items():
+        for code, sentences in zip(track.languages, track.pairs, strict=True):
+            foreign = sum(any(letter > "\x7f" and letter.isalpha() for letter in text) for text in sentences)
+            assert (foreign < 10) == (code == "en"), name

@@ -1,0 +1,144 @@
+"""Mining against the definitions written out, and thresholds against trying every one."""
+
+import itertools
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import lsar_jax as lj
+from lsar_jax.mining import best_threshold, margin_score, mine
+
+
+def brute_force(source, target, k, margin, retrieval):
+    """All pairs in float64, as the papers write them."""
+    x, y = (side / np.linalg.norm(side, axis=1, keepdims=True) for side in (source.astype(float), target.astype(float)))
+    cosine = x @ y.T
+    near_x = np.sort(cosine, axis=1)[:, ::-1][:, :k].mean(axis=1)
+    near_y = np.sort(cosine, axis=0)[::-1][:k].mean(axis=0)
+    mean = (near_x[:, None] + near_y[None]) / 2
+    score = {"ratio": cosine / mean, "distance": cosine - mean, "absolute": cosine}[margin]
+
+    def best(matrix, cosines):
+        found = []
+        for row, (values, near) in enumerate(zip(matrix, cosines, strict=True)):
+            among = np.argsort(-near)[:k]
+            found.append((row, among[np.argmax(values[among])]))
+        return found
+
+    forward = [(i, j, score[i, j]) for i, j in best(score, cosine)]
+    backward = [(i, j, score[i, j]) for j, i in best(score.T, cosine.T)]
+    if retrieval == "forward":
+        chosen = forward
+    elif retrieval == "backward":
+        chosen = backward
+    elif retrieval == "intersection":
+        chosen = [pair for pair in forward if pair[:2] in {other[:2] for other in backward}]
+    else:
+        chosen, used = [], (set(), set())
+        for i, j, value in sorted(set(forward + backward), key=lambda pair: -pair[2]):
+            if i not in used[0] and j not in used[1]:
+                chosen.append((i, j, value))
+                used[0].add(i)
+                used[1].add(j)
+    return {(int(i), int(j)): value for i, j, value in chosen if value > 0}
+
+
+@pytest.mark.parametrize("margin", ["ratio", "distance", "absolute"])
+@pytest.mark.parametrize("retrieval", ["max", "intersection", "forward", "backward"])
+def test_equals_brute_force(rng, margin, retrieval):
+    source = rng.standard_normal((40, 12)).astype(np.float32) + 1
+    target = np.concatenate([source[:25] + 0.4 * rng.standard_normal((25, 12)), rng.standard_normal((30, 12)) + 1])
+    pairs = mine(source, target.astype(np.float32), k=4, margin=margin, retrieval=retrieval)
+    expected = brute_force(source, target.astype(np.float32), 4, margin, retrieval)
+    found = {(int(i), int(j)): value for i, j, value in zip(*pairs, strict=True)}
+    assert set(found) == set(expected)
+    for pair, value in found.items():
+        assert value == pytest.approx(expected[pair], abs=1e-5)
+    assert (np.diff(pairs.score) <= 0).all()
+
+
+def test_planted_pairs_are_found_and_hubs_are_not(rng):
+    # A hub is near to every source: by the cosine alone it is what they find, by the margin it is not.
+    source = rng.standard_normal((60, 32)).astype(np.float32)
+    target = source + 1.2 * rng.standard_normal((60, 32)).astype(np.float32)
+    common = np.full(32, 3, np.float32)
+    target[0] = common
+    source, target = source + common, target + common
+    pairs = mine(source, target, k=4, retrieval="forward")
+    right = (pairs.source == pairs.target)[pairs.source > 0].mean()
+    _, nearest = lj.retrieval.nearest(source, target)
+    assert right > (np.asarray(nearest)[1:, 0] == np.arange(1, 60)).mean() + 0.1
+    once = mine(source, target)
+    assert len(set(once.source)) == len(set(once.target)) == len(once.source)
+
+
+def test_swapping_the_sides_swaps_the_pairs(rng):
+    x, y = (rng.standard_normal((n, 8)).astype(np.float32) for n in (20, 30))
+    there, back = mine(x, y), mine(y, x)
+    assert set(zip(there.source, there.target, strict=True)) == set(zip(back.target, back.source, strict=True))
+
+
+def test_a_neighbourhood_that_is_not_positive_has_no_ratio():
+    scores = margin_score(jnp.array([0.5, 0.5, -0.1]), jnp.array([0.25, -0.1, 0.0]))
+    np.testing.assert_allclose(scores, [2, 0, 0])
+
+
+def test_one_sentence_a_side():
+    pairs = mine(np.ones((1, 2), np.float32), np.ones((1, 2), np.float32), k=1)
+    assert [part.tolist() for part in pairs] == [[0], [0], [1.0]]
+
+
+def test_threshold_equals_trying_every_one(rng):
+    for _ in range(20):
+        score = np.round(rng.random(30), 1)  # with ties
+        right = rng.random(30) < score
+        gold = int(right.sum()) + 3
+        got = best_threshold(score, right, gold)
+        every = {}
+        for cut in [*score, 2.0]:
+            kept = score >= cut
+            every[cut] = 2 * right[kept].sum() / (kept.sum() + gold)
+        assert got.f1 == pytest.approx(100 * max(every.values()))
+        kept = score >= got.value
+        assert got.precision == pytest.approx(100 * right[kept].mean())
+        assert got.recall == pytest.approx(100 * right[kept].sum() / gold)
+        assert 2 * right[kept].sum() / (kept.sum() + gold) == pytest.approx(got.f1 / 100)
+
+
+def test_threshold_by_hand():
+    # Kept from the best on: F1 of 2/4, 4/5, 4/6: the second, midway between 0.8 and 0.2.
+    got = best_threshold(np.array([0.2, 0.9, 0.8]), np.array([False, True, True]), 3)
+    assert got.value == pytest.approx(0.5)
+    assert (got.precision, got.recall) == pytest.approx((100, 200 / 3))
+    # All are kept: there is nothing past the last to be midway to.
+    assert best_threshold(np.array([0.9, 0.8]), np.array([True, True]), 2).value == 0.8
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"margin": "rate"}, "margin 'rate' is not one of ratio, distance, absolute"),
+        ({"retrieval": "best"}, "retrieval 'best' is not one of max, intersection, forward, backward"),
+        ({"k": 4}, "k is 4; it must be a whole number from 1 to 3"),
+    ],
+)
+def test_refusals(options, message, unchecked):
+    with pytest.raises(ValueError, match=message):
+        mine(np.ones((3, 2), np.float32), np.ones((5, 2), np.float32), **({"k": 2} | options))
+
+
+def test_threshold_refusals():
+    with pytest.raises(ValueError, match="0 scores and 0 answers"):
+        best_threshold(np.zeros(0), np.zeros(0, bool), 1)
+    for right, gold in itertools.product((np.array([True, True]),), (0, 1)):
+        with pytest.raises(ValueError, match=f"2 pairs are right of {gold} gold pairs"):
+            best_threshold(np.zeros(2), right, gold)
+
+
+def test_nan_is_refused():
+    x = np.ones((4, 2), np.float32)
+    bad = x.copy()
+    bad[2, 1] = np.nan
+    with pytest.raises(ValueError, match="NaN or infinity"):
+        mine(x, bad, k=1)
