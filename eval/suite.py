@@ -54,8 +54,13 @@ class Suite:
     max_length: int = 128
 
     def run(self) -> None:
-        """Runs, skips, names what is missing; writes ``report.md`` and ``report.html``."""
-        missing: list[tuple[str, str]] = []
+        """Runs, skips, names what is missing; writes ``report.md`` and ``report.html``.
+
+        Raises:
+          ValueError: what went wrong with a task, after all others ran.
+        """
+        missing: list[str] = []
+        failed: list[str] = []
         for name, task in self.tasks():
             if already_run(task):
                 console.print(f"{name}: in {task.out} already")
@@ -64,13 +69,18 @@ class Suite:
             try:
                 task.run()  # type: ignore[attr-defined]
             except FileNotFoundError as error:
-                missing.append((name, str(error)))
-                continue
-            _record(task)
+                missing.append(f"{name}: {error}")
+            except ValueError as error:
+                # The others run all the same.
+                failed.append(f"{name}: {error}")
+            else:
+                _record(task)
         if any(self.out.rglob("results.jsonl")):
             Report(self.out).run()
-        for name, why in missing:
-            console.print(f"not run: {name}: {why}")
+        for why in missing:
+            console.print(f"not run: {why}")
+        if failed:
+            raise ValueError("; ".join(failed))
 
     def tasks(self) -> Sequence[tuple[str, Task]]:
         """Returns every task with its options, by name."""

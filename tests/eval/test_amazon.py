@@ -1,0 +1,82 @@
+"""Amazon reviews: the classifier against scikit-learn's search by hand, and the task on files of its form."""
+
+import numpy as np
+import pytest
+
+from eval.__main__ import main
+from eval.amazon import classify, read_reviews
+from tests.eval.test_tasks import ENCODER, read
+
+
+def planted(rng, count, shift):
+    """Embeddings whose first dimension is the opinion, of different scale in each dimension."""
+    opinion = rng.integers(2, size=count)
+    x = rng.standard_normal((count, 6)) * [1, 10, 0.1, 1, 1, 1]
+    x[:, 0] += 4 * opinion
+    return (x + shift).astype(np.float32), [f"{label}" for label in opinion]
+
+
+def test_planted_opinions_are_found_whatever_the_scale(rng):
+    train, labels = planted(rng, 200, 0)
+    test, gold = planted(rng, 200, 0)
+    moved, moved_gold = planted(rng, 200, 30)
+    found = classify(train, labels, {"en": test, "de": moved})
+    assert np.mean(np.array(found["en"]) == gold) > 0.95
+    # German stands elsewhere: by the English mean it is all one opinion, by its own it is not.
+    assert len(set(found["de"])) == 1
+    own = classify(train, labels, {"de": moved}, own=True)
+    assert np.mean(np.array(own["de"]) == moved_gold) > 0.95
+
+
+def test_the_penalty_is_that_of_a_grid_search(rng):
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.model_selection import GridSearchCV, StratifiedKFold
+
+    train = rng.standard_normal((120, 30)).astype(np.float32)
+    labels = np.where(train[:, 0] + rng.standard_normal(120) > 0, "pos", "neg").tolist()
+    test = rng.standard_normal((80, 30)).astype(np.float32)
+    order = np.random.default_rng(42).permutation(120)
+    x = (train.astype(float) - train.astype(float).mean(axis=0)) / train.astype(float).std(axis=0)
+    search = GridSearchCV(
+        LogisticRegression(max_iter=50_000), {"C": np.logspace(-4, 4, 10)}, cv=StratifiedKFold(5), scoring="accuracy"
+    ).fit(x[order], np.array(labels)[order])
+    expected = search.predict((test - train.astype(float).mean(axis=0)) / train.astype(float).std(axis=0))
+    found = classify(train, labels, {"en": test})["en"]
+    assert np.mean(np.array(found) == expected) > 0.97  # the solver stops where it has started from
+
+
+def test_a_constant_dimension_is_no_division_by_zero(rng):
+    train, labels = planted(rng, 60, 0)
+    train[:, 3] = 7
+    assert set(classify(train, labels, {"en": train})["en"]) == {"0", "1"}
+
+
+def test_amazon(tmp_path, capsys):
+    folder = tmp_path / "data"
+    folder.mkdir()
+    for name in ("en_train", "en_test", "de_test", "jp_test"):
+        rows = [f"{i % 2}\t{'abc' if i % 2 else 'def'} {'gh'[i // 2 % 2]} {i}\n" for i in range(40)]
+        (folder / f"{name}.tsv").write_text("".join(rows))
+    options = ["--data", str(folder), "--layers", "2", "--max-length", "16", "--languages", "en", "de", "ja"]
+    command = ["amazon", *ENCODER, *options, "--transforms", "original", "lsar", "--out", str(tmp_path / "out")]
+    assert main(command) == 0
+    values = {(r["transform"], r["metric"]): r for r in read(tmp_path / "out")}
+    assert values["original", "accuracy en"]["value"] > 90
+    # The other files are copies.
+    assert values["original", "accuracy ja"]["value"] == values["original", "accuracy en"]["value"]
+    assert values["lsar", "accuracy mean"]["n"] == 120
+    assert values["lsar", "accuracy mean"]["seed"] == 42
+    assert "Amazon reviews, trained on English" in capsys.readouterr().out
+    (folder / "de_test.tsv").write_text("2\tabc\n")
+    assert main(command) == 1
+    assert "test sets have labels that are not those of training" in capsys.readouterr().err
+
+
+def test_data_that_is_wrong(tmp_path):
+    with pytest.raises(
+        FileNotFoundError, match="has no ja_test.tsv or jp_test.tsv; get the cross-lingual-sentiment zip"
+    ):
+        read_reviews(tmp_path, "ja", "test")
+    (tmp_path / "en_test.tsv").write_text("1\tgood\n0 bad\n")
+    with pytest.raises(ValueError, match="en_test.tsv, line 2 is not a label and a text"):
+        read_reviews(tmp_path, "en", "test")

@@ -1,0 +1,193 @@
+"""Reports, paired comparisons and the whole suite."""
+
+import html.parser
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from eval.__main__ import main
+from eval.compare import differences
+from eval.published import PUBLISHED, published
+from eval.report import tables
+from eval.resampling import Queries
+from eval.results import Result, read_results, write_results
+from eval.suite import Suite, already_run
+from tests.eval.test_tasks import ENCODER, write_pairs
+
+
+def result(transform="original", value=50.0, **changes):
+    made = Result(
+        task="tatoeba",
+        languages=("de", "en", "fr"),
+        encoder="bundled",
+        revision="1",
+        layer=8,
+        pooling="mean",
+        dtype="float32",
+        max_length=128,
+        transform=transform,
+        parameters={},
+        fitted_on="",
+        metric="en-xx mean over 36",
+        value=value,
+        n=4,
+        seed=None,
+        seconds=0.0,
+    )
+    return replace(made, **changes)
+
+
+def cell(table, method, column):
+    [row] = [row for row in table.rows if row[0].text == method]
+    return row[next(i for i, head in enumerate(table.columns) if column in head)]
+
+
+def test_results_come_back_as_they_were(tmp_path):
+    queries = Queries(np.array([0.0, 100, 50, 50]), np.array([0, 0, 1, 1]))
+    written = [result(), result("lsar", seed=3).resampled(queries)]
+    write_results(written, tmp_path / "results.jsonl")
+    first, second = read_results(tmp_path / "results.jsonl")
+    assert first == written[0]
+    assert second == written[1]
+    np.testing.assert_array_equal(second.queries.values, queries.values)
+    np.testing.assert_array_equal(second.queries.strata, queries.strata)
+    # Scores of an earlier run do not stay beside results without any.
+    write_results(written[:1], tmp_path / "results.jsonl")
+    assert not (tmp_path / "queries.npz").exists()
+    (tmp_path / "results.jsonl").write_text('{"task": 1}\n')
+    with pytest.raises(ValueError, match="results.jsonl, line 1 is not a result"):
+        read_results(tmp_path / "results.jsonl")
+
+
+def test_tables(rng):
+    low, high = (Queries(np.repeat([0.0, 100], counts)) for counts in ((60, 40), (20, 80)))
+    results = [
+        result("original", 40.0).resampled(low),
+        result("center", 80.0).resampled(high),
+        *(result("cbie", value, seed=seed) for seed, value in enumerate((50.0, 54.0, 58.0))),
+        result("original", 45.0, layer=12),
+        result("original", 1.0, metric="en-de accuracy", languages=("de",)),
+    ]
+    [table] = tables(results)
+    assert table.title == "en-xx mean over 36 (3 languages, n = 4)"
+    assert cell(table, "original", "layer 8").text == "40.0"
+    best = cell(table, "center", "layer 8")
+    assert (best.text, best.bold) == ("80.0*", True)
+    assert best.note == f"{results[1].low:.1f} to {results[1].high:.1f}"
+    # The sample deviation of 50, 54, 58 is 4.
+    assert cell(table, "cbie", "layer 8")[:3] == ("54.0", False, "± 4.0")
+    assert cell(table, "center", "layer 12").text == ""
+    assert cell(table, "original", "mBERT (Xie").text == "37.5"
+    assert cell(table, "cbie", "XLM-R base (H").text == "69.0"
+    # What only a paper has is a row of its own.
+    assert cell(table, "lsar", "mBERT (Xie").text == "44.6"
+    assert [t.title.split(" (")[0] for t in tables(results, ("en-de",))] == ["en-de accuracy"]
+
+
+def test_published_numbers_are_the_papers():
+    assert len(PUBLISHED) > 40
+    assert {one.value for one in published("lareqa", "mAP") if one.encoder == "mBERT X-X"} == {
+        23.36,
+        44.66,
+        44.25,
+        45.89,
+    }
+    assert published("lareqa", "something") == []
+
+
+class Checker(html.parser.HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.open, self.images = [], []
+
+    def handle_starttag(self, tag, attrs):
+        if tag == "img":
+            self.images.append(dict(attrs)["src"])
+        elif tag != "meta":
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def test_report_pages(tmp_path, capsys):
+    write_results([result(encoder="<b>&"), result("lsar", 60.0, encoder="<b>&")], tmp_path / "one" / "results.jsonl")
+    (tmp_path / "one" / "methods.png").write_bytes(b"png")
+    assert main(["report", str(tmp_path)]) == 0
+    page = (tmp_path / "report.html").read_text()
+    checker = Checker()
+    checker.feed(page)
+    assert checker.open == []
+    assert checker.images == ["one/methods.png"]
+    assert "&lt;b&gt;&amp;, layer 8" in page
+    assert "<b>60.0</b>" in page
+    text = (tmp_path / "report.md").read_text()
+    assert "| lsar | **60.0** |" in text
+    assert "![methods](one/methods.png)" in text
+    assert main(["report", str(tmp_path / "nothing")]) == 1
+    assert "run python -m eval all first" in capsys.readouterr().err
+
+
+def test_compare(tmp_path, capsys, rng):
+    first = 100.0 * (rng.random(200) < 0.5)
+    second = np.maximum(first, 100.0 * (rng.random(200) < 0.3))
+    results = [result().resampled(Queries(first)), result("lsar", parameters={"rank": 2}).resampled(Queries(second))]
+    [found] = differences(results, "original", "lsar rank=2")
+    assert found.value == pytest.approx((second - first).mean())
+    assert 0 < found.low < found.value < found.high
+    assert found.p < 0.001
+    write_results(results, tmp_path / "results.jsonl")
+    assert main(["compare", str(tmp_path)]) == 0
+    assert "layer 8: en-xx mean over 36" in capsys.readouterr().out
+    assert main(["compare", str(tmp_path), "--second", "leace"]) == 1
+    assert "no results of queries of 'leace'; there are lsar, lsar rank=2, original" in capsys.readouterr().err
+
+
+def test_suite_runs_what_there_is_once(tmp_path, capsys):
+    data = tmp_path / "data"
+    data.mkdir()
+    for code in ("deu", "fra"):
+        write_pairs(data / "tatoeba", code, "a b\nc d\ne f\n", "a b\nd c\ne f\n")
+    (data / "sts17").mkdir()
+    (data / "sts17" / "STS.input.track1.en-de.txt").write_text("a b\tc d\na\ta\nb c\tb d\n")
+    (data / "sts17" / "STS.gs.track1.en-de.txt").write_text("1\n5\n3\n")
+    command = [
+        "all",
+        *ENCODER,
+        "--layers",
+        "1",
+        "--data",
+        str(data),
+        "--max-length",
+        "16",
+        "--out",
+        str(tmp_path / "out"),
+    ]
+    # The tiny encoder's 32 dimensions do not hold the means of 40 languages; the others run all the same.
+    assert main(command) == 1
+    printed, error = capsys.readouterr()
+    assert error.startswith("error: udhr: rank is 32")
+    # Tatoeba's 36 languages are not all there, so it is not run; what is missing is said.
+    assert "not run: tatoeba: " in printed
+    assert "not run: bucc2018: there is no folder" in printed
+    assert "not run: amazon: " in printed
+    report = (tmp_path / "out" / "report.md").read_text()
+    assert "## sts17" in report
+    before = (tmp_path / "out" / "sts17" / "results.jsonl").stat().st_mtime_ns
+    assert main(command) == 1
+    assert "sts17: in " in capsys.readouterr().out
+    assert (tmp_path / "out" / "sts17" / "results.jsonl").stat().st_mtime_ns == before
+
+
+def test_other_options_run_again(tmp_path):
+    suite = Suite(out=tmp_path)
+    _, task = suite.tasks()[0]
+    task.out.mkdir()
+    assert not already_run(task)
+    (task.out / "results.jsonl").write_text("")
+    from eval.suite import _record
+
+    _record(task)
+    assert already_run(task)
+    assert not already_run(replace(task, max_length=64))
