@@ -10,6 +10,7 @@ python -m eval bitext --data data/bitext         # held-out pairs of any paralle
 python -m eval code-switch --data data/tatoeba   # some words already English
 python -m eval make-dictionaries                 # bilingual dictionaries from FreeDict's
 python -m eval amazon --data data/amazon         # trained on English, tested on others
+python -m eval pool --data pool                  # preference and clusters in any multilingual pool
 python -m eval all --profile small               # all of these on what data there is, and a report
 python -m eval report results                    # a page of all results
 python -m eval compare results/tatoeba           # a paired test of two methods
@@ -42,6 +43,7 @@ from eval.fit_bench import FitBench
 from eval.geometry import Geometry
 from eval.lareqa import Lareqa
 from eval.make_bucc import MakeBucc
+from eval.pool import Pool
 from eval.precision import Precision
 from eval.report import Report
 from eval.sts17 import Sts17
@@ -61,6 +63,7 @@ TASKS = (
     | Annotated[CodeSwitch, tyro.conf.subcommand("code-switch")]
     | Annotated[MakeDictionaries, tyro.conf.subcommand("make-dictionaries")]
     | Annotated[Amazon, tyro.conf.subcommand("amazon")]
+    | Annotated[Pool, tyro.conf.subcommand("pool")]
     | Annotated[Suite, tyro.conf.subcommand("all")]
     | Annotated[Report, tyro.conf.subcommand("report")]
     | Annotated[Compare, tyro.conf.subcommand("compare")]

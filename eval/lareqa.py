@@ -7,7 +7,7 @@ et al. 2022 measure it: the pool is every candidate sentence of every language, 
 by one sentence in each, and the score is the mean over all questions of the average precision over the
 whole pool. With one target left, a question of language q sees of its answers only that in language
 a; the mean of 1 / rank for each q and a is a heat map, whose diagonal says how strongly a language
-is preferred.
+is preferred. *Preference* is the share of questions whose best-ranked answer is in their own language.
 
 Questions and candidates are encoded alike, without the paragraph of a candidate: the papers' own encoders
 have a head for each and read the paragraph too.
@@ -32,6 +32,7 @@ from eval.resampling import Queries
 from eval.results import Result
 from eval.xquad import Questions, question_languages, read_xquad
 from lsar_jax import EncoderSpec
+from lsar_jax.preference import language_preference
 from lsar_jax.ranks import candidate_ranks
 from lsar_jax.retrieval import Metric
 
@@ -75,7 +76,7 @@ class Lareqa(FittedTask):
                 panels[f"layer {layer}, {method.label}"] = grid
         title = f"Answers with one target left: mAP, % ({self.encoder})"
         heat_maps(panels, list(data), "question", "answer", title, self.out / "one_target.png")
-        metrics = ["mAP", "same language", "other languages"]
+        metrics = ["mAP", "same language", "other languages", "preference"]
         self.report(results, f"Answers in a pool of {len(data)} languages, {self.metric}", metrics, "mAP")
         return results
 
@@ -106,6 +107,10 @@ class Lareqa(FittedTask):
         for row, code in enumerate(codes):
             of_language = precision[asked == row]
             results.append(entry([code], f"mAP of {code}", float(of_language.mean()), len(of_language)))
+        found = language_preference(ranks, asked, len(candidates))
+        for name, values in (("preference", found.preferred), ("spread", found.spreads)):
+            queries = Queries(100.0 * values)
+            results.append(entry(codes, name, queries.mean, int(np.isfinite(values).sum())).resampled(queries))
         for name, cells in (("same language", same), ("other languages", ~same)):
             results.append(entry(codes, name, float(grid[cells].mean()), len(precision)))
         return results, grid

@@ -84,11 +84,11 @@ class Result:
 
 
 def by_method(results: Iterable[Result]) -> dict[str, dict[tuple[int, str], float]]:
-    """Returns method label -> (layer, metric) -> value, in the order of the results."""
-    table: dict[str, dict[tuple[int, str], float]] = {}
+    """Returns method label -> (layer, metric) -> value, the mean over seeds, in the order of the results."""
+    table: dict[str, dict[tuple[int, str], list[float]]] = {}
     for r in results:
-        table.setdefault(label(r.transform, r.parameters), {})[r.layer, r.metric] = r.value
-    return table
+        table.setdefault(label(r.transform, r.parameters), {}).setdefault((r.layer, r.metric), []).append(r.value)
+    return {name: {key: sum(values) / len(values) for key, values in row.items()} for name, row in table.items()}
 
 
 def write_results(results: Sequence[Result], path: Path) -> None:

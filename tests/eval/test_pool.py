@@ -1,0 +1,78 @@
+"""Preference in a pool by construction: languages apart, and languages together."""
+
+import numpy as np
+import pytest
+
+from eval.__main__ import main
+from eval.methods import Method
+from eval.pool import Pool, read_aligned
+from lsar_jax import EncoderSpec
+from tests.eval.test_tasks import ENCODER, is_png, read
+
+SPEC = EncoderSpec("e", "1", 0, "mean", "float32")
+
+
+def score(x, **options):
+    codes = ["de", "en", "fr"]
+    results = Pool(**options)._score(x, codes, Method("original", {}, None), SPEC)
+    return {(r.metric, r.seed): r for r in results}
+
+
+def test_languages_apart_and_together(rng):
+    meaning = rng.standard_normal((20, 24)).astype(np.float32)
+    noise = {code: 0.01 * rng.standard_normal((20, 24)).astype(np.float32) for code in ("de", "en", "fr")}
+    offsets = dict(zip(noise, 30 * np.eye(3, 24, dtype=np.float32), strict=True))
+    together = {("pool", code): meaning + noise[code] for code in noise}
+    apart = {("pool", code): meaning + offsets[code] for code in noise}
+    values = score(together, seeds=(0, 1))
+    assert values["mAP", None].value == pytest.approx(100)
+    # Two of the first ten are its translations, whose languages are the two others.
+    assert values["spread", None].value == pytest.approx(100 / 60)
+    assert values["NMI", 0].value < 30
+    assert {seed for metric, seed in values if metric == "NMI"} == {0, 1}
+    assert ("preference", None) not in values
+    values = score(apart, seeds=(0,))
+    assert values["mAP", None].value < 15
+    assert values["top 10", None].value == 100
+    assert values["NMI", 0].value == pytest.approx(100)
+    # Questions beside the languages they ask in.
+    asked = {("asked", code): apart["pool", code] + noise[code] for code in noise}
+    values = score(apart | asked, seeds=(0,))
+    assert values["preference", None].value == 100
+    assert values["preference", None].n == 60
+
+
+def test_copies_of_a_query_are_no_trouble():
+    x = {("pool", code): np.ones((6, 4), np.float32) for code in ("de", "en", "fr")}
+    assert score(x, seeds=())["top 10", None].n == 18
+
+
+def test_pool(tmp_path):
+    for folder in ("pool", "asked"):
+        (tmp_path / folder).mkdir()
+        for code in ("de", "eng", "fr"):
+            (tmp_path / folder / f"{code}.txt").write_text("".join(f"{a} {b} {code}\n" for a in "abcd" for b in "efg"))
+    options = ["--data", str(tmp_path / "pool"), "--queries", str(tmp_path / "asked"), "--layers", "2"]
+    assert main(["pool", *ENCODER, *options, "--max-length", "16", "--out", str(tmp_path / "out")]) == 0
+    metrics = {r["metric"] for r in read(tmp_path / "out")}
+    assert metrics == {"mAP", "spread", "top 10", "preference", "NMI"}
+    assert is_png(tmp_path / "out" / "methods.png")
+
+
+def test_data_that_is_wrong(tmp_path, capsys):
+    for code, text in (("de", "a\nb\n"), ("en", "a\n")):
+        (tmp_path / f"{code}.txt").write_text(text)
+    with pytest.raises(ValueError, match=r"the files differ in their number of lines: .*de.txt': 2, .*en.txt': 1"):
+        read_aligned(tmp_path)
+    with pytest.raises(ValueError, match="has de; a pool needs two languages"):
+        read_aligned(tmp_path, ("de",))
+    with pytest.raises(FileNotFoundError, match="has no files fr.txt; it has de, en"):
+        read_aligned(tmp_path, ("de", "fr"))
+    asked = tmp_path / "asked"
+    asked.mkdir()
+    for code in ("de", "en"):
+        (tmp_path / f"{code}.txt").write_text("a\nb\n")
+        (asked / f"{code}.txt").write_text("a\n")
+    command = ["pool", *ENCODER, "--data", str(tmp_path), "--queries", str(asked), "--out", str(tmp_path)]
+    assert main(command) == 1
+    assert "has 1 lines a language and" in capsys.readouterr().err
