@@ -50,6 +50,7 @@ class Result:
       seconds: spent on scoring.
       low: of the 95% interval over resampled queries, where a query has a score of its own.
       high: of the same interval.
+      options: of the task alone, such as its data, k and margin.
       queries: those scores, kept beside the JSON lines.
       versions: of the packages that made it.
       device: where it ran.
@@ -73,6 +74,7 @@ class Result:
     seconds: float
     low: float | None = None
     high: float | None = None
+    options: dict[str, int | float | str | list[str] | None] = field(default_factory=dict)
     queries: Queries | None = field(default=None, repr=False, compare=False)
     versions: dict[str, str] = field(default_factory=_versions)
     device: str = field(default_factory=_device)

@@ -2,9 +2,9 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from jaxtyping import Float
@@ -52,6 +52,20 @@ class Task(ABC):
     @abstractmethod
     def fitted_on(self) -> str:
         """The text that transforms are fitted on, as results say it."""
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options of this task that not every task has, as they go into JSON."""
+        shared = {field.name for field in fields(Task)}
+        values = {field.name: getattr(self, field.name) for field in fields(self) if field.name not in shared}
+        return {
+            name: list(map(str, value))
+            if isinstance(value, tuple)
+            else str(value)
+            if isinstance(value, Path)
+            else value
+            for name, value in values.items()
+        }
 
     def prepare(self, fitted: int) -> SentenceEncoder:
         """Checks the options, makes the output folder and loads the encoder.
@@ -122,6 +136,7 @@ class Task(ABC):
             n=n,
             seed=None,
             seconds=round(seconds, 3),
+            options=self.options,
         )
 
     def report(self, results: Sequence[Result], title: str, metrics: Sequence[str], headline: str) -> None:

@@ -17,7 +17,7 @@ from lsar_jax.checks import whole_number
 from lsar_jax.retrieval import Precision, nearest
 from lsar_jax.shapes import AnyArray
 
-__all__ = ["Margin", "Pairs", "Retrieval", "Threshold", "best_threshold", "margin_score", "mine"]
+__all__ = ["Pairs", "Threshold", "best_threshold", "margin_score", "mine"]
 
 Margin = Literal["ratio", "distance", "absolute"]
 Retrieval = Literal["max", "intersection", "forward", "backward"]
