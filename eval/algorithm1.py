@@ -18,7 +18,7 @@ from jaxtyping import Float
 
 from eval.encode import encode_all, open_encoder
 from eval.results import print_table
-from eval.udhr import paired_accuracy, pool_map
+from eval.udhr import into_english, pool_map
 from lsar_jax import corpora
 from lsar_jax.transforms import fit_lsar
 
@@ -61,7 +61,7 @@ class Algorithm1:
                 }
                 for name, basis in bases.items():
                     moved = {code: x - (x @ basis) @ basis.T for code, x in test.items()}
-                    scores = pool_map(moved)[0], paired_accuracy(moved, "en")[0]
+                    scores = pool_map(moved)[0], into_english(moved).mean
                     rows.append([f"layer {layer}, rank {rank}: {name}", *scores])
         print_table("LSAR's subspace, in percent", ["", "mAP", "accuracy into en"], rows)
 

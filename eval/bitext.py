@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 
 from eval.pairs import Pairs, PairTask
-from eval.tsv import Pair, held_out, read_tsv, tsv_files
+from eval.parallel_text import Pair, held_out, read_bitext
 
 __all__ = ["Bitext"]
 
@@ -23,7 +23,7 @@ class Bitext(PairTask):
     """Retrieval of translations on held-out pairs of any parallel text.
 
     Attributes:
-      data: the folder of en-xx.tsv files: domain, English, xx.
+      data: the folder of en-xx.tsv files: domain, English, xx; or of Moses files, or prepared.
       languages: codes; by default all that the folder has.
       held_out: pairs of each language that are searched.
       split_seed: of the choice of these pairs.
@@ -68,9 +68,9 @@ class Bitext(PairTask):
     @cached_property
     def _split(self) -> dict[str, tuple[list[Pair], list[Pair]]]:
         result = {}
-        for code, path in tsv_files(self.data, self.languages, "--data").items():
+        for code, pairs in read_bitext(self.data, self.languages, "--data")[0].items():
             try:
-                result[code] = held_out(read_tsv(path)[0], self.held_out, self.split_seed)
+                result[code] = held_out(pairs, self.held_out, self.split_seed)
             except ValueError as error:
-                raise ValueError(f"{path}: {error}") from error
+                raise ValueError(f"{self.data}, {code}: {error}") from error
         return result

@@ -26,14 +26,14 @@ from jaxtyping import Bool, Float
 from eval.fitted import FittedTask
 from eval.methods import Method
 from eval.results import Result
-from lsar_jax import EncoderSpec, corpora
+from lsar_jax import EncoderSpec
+from lsar_jax.builders import Bucc as BuccFiles
+from lsar_jax.builders.bucc import SPLITS, Comparable
 from lsar_jax.languages import language_code
 from lsar_jax.mining import Margin, Retrieval, Threshold, best_threshold, mine
 
 __all__ = ["Bucc", "Side", "Split", "read_split"]
 
-# The shared task's name of a split, then XTREME's.
-_SPLITS = {"sample": ("sample", "dev"), "training": ("training", "test")}
 _SOURCE = "get it from comparable.limsi.fr/bucc2018, or make files of its form with python -m eval make-bucc"
 
 
@@ -84,7 +84,7 @@ class Bucc(FittedTask):
     def run(self) -> list[Result]:
         """Encodes, fits, mines, scores; prints a table, writes ``results.jsonl`` and a figure."""
         codes = [language_code(code) for code in self.languages]
-        splits = {(code, split): read_split(self.data, code, split) for code in codes for split in _SPLITS}
+        splits = {(code, split): read_split(self.data, code, split) for code in codes for split in SPLITS}
         texts = {("fit", code): text for code, text in self.fit_texts([*codes, "en"]).items()}
         for (code, split), read in splits.items():
             texts[f"{code} {split}", code] = read.other.sentences
@@ -168,10 +168,10 @@ def _at(found: _Found, threshold: float) -> Threshold:
 
 
 def read_split(folder: Path, code: str, split: str) -> Split:
-    """Reads one split of a language and English.
+    """Reads one split of a language and English, from BUCC's files or as prepared.
 
     Args:
-      folder: of the files, or of one folder a pair.
+      folder: of the files, of one folder a pair, or that ``lsar_jax.builders.prepare`` wrote.
       code: of the language.
       split: ``sample`` or ``training``.
 
@@ -180,47 +180,18 @@ def read_split(folder: Path, code: str, split: str) -> Split:
       ValueError: a line that is not an id and a sentence, an id that comes twice, or gold of an id that is
         not there; file and line are named.
     """
-    if not folder.is_dir():
-        raise FileNotFoundError(f"there is no folder {folder}; {_SOURCE}")
-    pair = f"{code}-en"
-    stems = [place / f"{pair}.{name}" for place in (folder, folder / pair) for name in _SPLITS[split]]
-    stem = next((stem for stem in stems if Path(f"{stem}.gold").is_file()), None)
-    if stem is None:
-        raise FileNotFoundError(f"there is none of {', '.join(f'{stem}.gold' for stem in stems)}; {_SOURCE}")
-    other, english = Path(f"{stem}.{code}"), Path(f"{stem}.en")
-    sides, known = [], []
-    for path in (other, english):
-        side, ids = _side(path)
-        sides.append(side)
-        known.append(ids)
-    gold = set()
-    path = Path(f"{stem}.gold")
-    for number, (first, second) in _columns(path):
-        for name, ids, file in ((first, known[0], other), (second, known[1], english)):
-            if name not in ids:
-                raise ValueError(f"{path}, line {number}: {file} has no sentence {name!r}")
-        gold.add((first, second))
-    return Split(sides[0], sides[1], gold)
+    try:
+        known = BuccFiles.known(folder)
+        if f"{code}-en" not in known:
+            raise FileNotFoundError(f"{folder} has {', '.join(known)}, but no {code}-en")
+        read: Comparable = BuccFiles.load(folder, f"{code}-en", split)
+    except FileNotFoundError as error:
+        raise FileNotFoundError(f"{error}; {_SOURCE}") from error
+    return Split(_side(read.source), _side(read.target), set(read.gold))
 
 
-def _side(path: Path) -> tuple[Side, set[str]]:
-    """Returns the distinct sentences of a file, and all its ids."""
-    lines = list(_columns(path))
-    ids: set[str] = set()
-    for number, (name, _) in lines:
-        if name in ids:
-            raise ValueError(f"{path}, line {number}: the id {name!r} comes twice")
-        ids.add(name)
-    counts = Counter(sentence for _, (_, sentence) in lines)
-    names = {sentence: name for _, (name, sentence) in lines}
-    return Side(list(names), [name if counts[text] == 1 else None for text, name in names.items()]), ids
-
-
-def _columns(path: Path) -> list[tuple[int, tuple[str, str]]]:
-    result = []
-    for number, line in enumerate(corpora.lines(path), 1):
-        first, tab, second = line.partition("\t")
-        if not tab or not first.strip() or not second.strip():
-            raise ValueError(f"{path}, line {number} is not two columns with a tab between them: {line!r:.80}")
-        result.append((number, (first.strip(), second.strip())))
-    return result
+def _side(sentences: Mapping[str, str]) -> Side:
+    """Returns the distinct sentences, and the ids of those that there are once."""
+    counts = Counter(sentences.values())
+    names = {text: name for name, text in sentences.items()}
+    return Side(list(names), [name if counts[text] == 1 else None for text, name in names.items()])

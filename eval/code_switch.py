@@ -18,7 +18,7 @@ import numpy as np
 from eval.dictionaries import read_dictionary
 from eval.pairs import Pairs, PairTask
 from eval.results import console
-from eval.tatoeba import read_pairs
+from eval.tatoeba import XTREME_36, read_pairs
 from lsar_jax.languages import language_code
 
 __all__ = ["CodeSwitch", "switch"]
@@ -31,7 +31,8 @@ class CodeSwitch(PairTask):
     Attributes:
       data: the folder of tatoeba.xxx-eng.xxx files.
       dictionaries: the folder of de-en.txt and others, a word and a translation a line.
-      languages: codes; by default those of the paper that the folder has a dictionary of.
+      languages: codes; by default those of the paper that LASER's Tatoeba and the dictionaries have, which
+        is all but Romanian.
       rate: the probability that a word with a translation is replaced.
       switch_seed: of the replacements.
     """
@@ -56,7 +57,7 @@ class CodeSwitch(PairTask):
             raise ValueError(f"--rate is {self.rate}; it must be over 0 and at most 1")
         paper = ("ar", "de", "es", "fr", "it", "nl", "pt", "ro")
         codes = [language_code(code) for code in self.languages] or [
-            code for code in paper if (self.dictionaries / f"{code}-en.txt").is_file()
+            code for code in paper if code in XTREME_36 and (self.dictionaries / f"{code}-en.txt").is_file()
         ]
         # With none, the error of the first says where to get it.
         dictionaries = {code: read_dictionary(self.dictionaries, code) for code in codes or paper[:1]}

@@ -24,14 +24,14 @@ from matplotlib.figure import Figure
 from eval.figures import save
 from eval.methods import Method, MethodName
 from eval.metrics import accuracy
+from eval.parallel_text import read_bitext
 from eval.results import Result, console, print_table, write_results
 from eval.task import Task
 from eval.tatoeba import XTREME_36, read_pairs
-from eval.tsv import read_tsv, tsv_files
 from lsar_jax import EncoderSpec
 from lsar_jax.retrieval import nearest
 
-__all__ = ["Curve", "curve_figure", "enough", "read_bitext"]
+__all__ = ["Curve", "curve_figure", "enough", "read_texts"]
 
 Embedded = Mapping[tuple[str, str], Float[np.ndarray, "_ dim"]]
 # Method label -> sentences of each language -> percent.
@@ -80,7 +80,7 @@ class Curve(Task):
         for option in ("counts", "most", "queries", "seeds"):
             if np.min(getattr(self, option), initial=1) < 1:
                 raise ValueError(f"--{option} {getattr(self, option)}: at least 1 is needed")
-        text, skipped = read_bitext(self.bitext, self.languages)
+        text, skipped = read_texts(self.bitext, self.languages)
         pairs = read_pairs(self.data, [code for code in text if code != "en"])
         fewest, scarcest = min((len(lines), code) for code, lines in text.items())
         most = min(self.most, fewest)
@@ -154,7 +154,7 @@ def enough(scores: Mapping[int, float], original: float) -> int | None:
     return min((count for count, score in scores.items() if score >= least), default=None)
 
 
-def read_bitext(folder: Path, languages: tuple[str, ...] = ()) -> tuple[dict[str, list[str]], int]:
+def read_texts(folder: Path, languages: tuple[str, ...] = ()) -> tuple[dict[str, list[str]], int]:
     """Reads the sentences of each language and, last, all different English ones; counts rows with an empty field.
 
     The files are ``en-xx.tsv``: domain, English, xx with tabs between; by default of Tatoeba's languages.
@@ -163,14 +163,9 @@ def read_bitext(folder: Path, languages: tuple[str, ...] = ()) -> tuple[dict[str
       FileNotFoundError: no file of a language.
       ValueError: a line that has not three fields.
     """
-    text: dict[str, list[str]] = {}
-    english: dict[str, None] = {}
-    skipped = 0
-    for code, path in tsv_files(folder, languages, "--bitext", XTREME_36).items():
-        pairs, empty = read_tsv(path)
-        skipped += empty
-        text[code] = [other for _, other in pairs]
-        english |= dict.fromkeys(source for source, _ in pairs)
+    pairs, skipped = read_bitext(folder, languages, "--bitext", XTREME_36)
+    text = {code: [other for _, other in several] for code, several in pairs.items()}
+    english = dict.fromkeys(source for several in pairs.values() for source, _ in several)
     return text | {"en": list(english)}, skipped
 
 

@@ -59,19 +59,23 @@ class Lareqa(FittedTask):
     def run(self) -> list[Result]:
         """Encodes, fits, scores; prints a table, writes ``results.jsonl`` and the heat maps."""
         data = read_xquad(self.data, question_languages(self.data, self.languages))
+        if len(data) < 2:
+            raise ValueError(f"{', '.join(data)}: a pool of many languages needs at least two")
         texts = {("fit", code): text for code, text in self.fit_texts(list(data)).items()}
         for code, one in data.items():
             texts |= {("q", code): list(one.questions), ("c", code): list(one.candidates)}
         encoder = self.prepare(len(data))
         x = self.encode(encoder, texts)
         table = answer_table(data)
+        # Translations of a question belong together.
+        _, names = np.unique([name for one in data.values() for name in one.ids], return_inverse=True)
         results: list[Result] = []
         panels: dict[str, Float[np.ndarray, "language language"]] = {}
         for index, layer in enumerate(self.layers):
             spec = replace(encoder.spec, layer=layer)
             for method in self.fitted(x, index, spec):
                 moved = {key: method(value[index], key[1]) for key, value in x.items() if key[0] != "fit"}
-                fresh, grid = self._score(moved, list(data), table, method, spec)
+                fresh, grid = self._score(moved, list(data), table, names, method, spec)
                 results += fresh
                 panels[f"layer {layer}, {method.label}"] = grid
         title = f"Answers with one target left: mAP, % ({self.encoder})"
@@ -85,6 +89,7 @@ class Lareqa(FittedTask):
         x: Mapping[tuple[str, str], Float[np.ndarray, "_ dim"]],
         codes: list[str],
         table: Int[np.ndarray, "query language"],
+        names: Int[np.ndarray, " query"],
         method: Method,
         spec: EncoderSpec,
     ) -> tuple[list[Result], Float[np.ndarray, "language language"]]:
@@ -96,24 +101,32 @@ class Lareqa(FittedTask):
         precision = 100 * precision_of_ranks(ranks)
         single = 100 * one_target_precision(ranks)
         asked = np.repeat(np.arange(len(codes)), [len(x["q", code]) for code in codes])
-        grid = np.stack([np.nanmean(single[asked == row], axis=0) for row in range(len(codes))])
+        # Not every question is in every language of MLQA-R.
+        grid = np.stack([_means(single[asked == row]) for row in range(len(codes))])
         same = np.eye(len(codes), dtype=bool)
 
         def entry(languages: list[str], metric: str, value: float, n: int) -> Result:
             return self.result(spec, method, languages, metric, value, n, seconds)
 
         whole = entry(codes, "mAP", float(precision.mean()), len(precision))
-        results = [whole.resampled(Queries(precision))]
+        results = [whole.resampled(Queries(precision, clusters=names))]
         for row, code in enumerate(codes):
-            of_language = precision[asked == row]
-            results.append(entry([code], f"mAP of {code}", float(of_language.mean()), len(of_language)))
+            scored = Queries(precision[asked == row])
+            made = entry([code], f"mAP of {code}", scored.mean, len(scored.values))
+            results.append(made.resampled(scored))
         found = language_preference(ranks, asked, len(candidates))
         for name, values in (("preference", found.preferred), ("spread", found.spreads)):
-            queries = Queries(100.0 * values)
+            queries = Queries(100.0 * values, clusters=names)
             results.append(entry(codes, name, queries.mean, int(np.isfinite(values).sum())).resampled(queries))
         for name, cells in (("same language", same), ("other languages", ~same)):
-            results.append(entry(codes, name, float(grid[cells].mean()), len(precision)))
+            results.append(entry(codes, name, float(np.nanmean(grid[cells])), len(precision)))
         return results, grid
+
+
+def _means(x: Float[np.ndarray, "query language"]) -> Float[np.ndarray, " language"]:
+    """Returns the mean of each column but its NaN; NaN where there is nothing else."""
+    known = np.isfinite(x)
+    return np.where(known, x, 0).sum(axis=0) / np.where(known.any(axis=0), known.sum(axis=0), np.nan)
 
 
 def answer_table(data: Mapping[str, Questions]) -> Int[np.ndarray, "query language"]:

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
+from eval.parallel_text import distinct, read_bitext
 from eval.results import console
-from eval.tsv import distinct, read_tsv, tsv_files
 
 __all__ = ["MakeBucc"]
 
@@ -42,8 +42,12 @@ class MakeBucc:
         for option in ("gold", "sample"):
             if not 0 < getattr(self, option) < 1:
                 raise ValueError(f"--{option} is {getattr(self, option)}; it must be between 0 and 1")
-        files = tsv_files(self.data, self.languages, "--data")
-        texts = {code: distinct(read_tsv(path)[0]) for code, path in files.items()}
+        texts = {code: distinct(pairs) for code, pairs in read_bitext(self.data, self.languages, "--data")[0].items()}
+        for code, pairs in texts.items():
+            if min(self.sample, 1 - self.sample) * self.gold * len(pairs) < 1 or len(pairs) < 10:
+                raise ValueError(
+                    f"{self.data}: {len(pairs)} distinct pairs of {code} leave a split without a gold pair"
+                )
         self.to.mkdir(parents=True, exist_ok=True)
         for code, pairs in texts.items():
             # Of its own seed, so that a language's files do not depend on the others asked for.
@@ -57,7 +61,7 @@ class MakeBucc:
     def _write(
         self, code: str, split: str, pairs: list[tuple[str, str]], rng: np.random.Generator
     ) -> tuple[int, int, int]:
-        whole = max(1, int(self.gold * len(pairs)))
+        whole = int(np.ceil(self.gold * len(pairs)))
         # Of what is left one half gives its English side, the other half its other side.
         half = whole + (len(pairs) - whole) // 2
         english = [(i, pairs[i][0]) for i in range(half)]

@@ -133,8 +133,9 @@ class PairTask(FittedTask):
             value = {code: 100 * float(hits[query, candidate, code].mean()) for code in tested}
             for code in tested:
                 name = f"{query if query == 'en' else code}-{candidate if candidate == 'en' else code} accuracy"
-                n = len(hits[query, candidate, code])
-                results.append(self.result(spec, method, [code], name, value[code], n, 0.0))
+                hit = hits[query, candidate, code]
+                made = self.result(spec, method, [code], name, value[code], len(hit), 0.0)
+                results.append(made.resampled(Queries(100.0 * hit)))
             for name, codes in means.items():
                 parts = [hits[query, candidate, code] for code in codes]
                 strata = np.repeat(np.arange(len(parts)), [len(part) for part in parts])

@@ -4,9 +4,9 @@
 
 Data: a folder of one text file a language, line i the same in every file. The pool's own lines are the queries, which
 do not see themselves; or, with ``--queries``, those of a second folder, line i of which is answered by line i
-of the pool. *Preference*, *spread* and *top 10* are those of ``lsar_jax.preference``; preference needs a right
-answer in the query's own language, and so a second folder. *NMI* is the mutual information of k-means clusters of
-the pool and its languages, over seeds.
+of the pool. *Preference*, *spread* and *top 10*, which *own in pool* is to be compared with, are those of
+``lsar_jax.preference``; preference needs a right answer in the query's own language, and so a second folder. *NMI* is the
+mutual information of k-means clusters of the pool and its languages, over seeds.
 """
 
 import time
@@ -53,6 +53,10 @@ class Pool(FittedTask):
     def run(self) -> list[Result]:
         """Encodes, fits, measures; prints a table, writes ``results.jsonl`` and a figure."""
         pool = read_aligned(self.data, self.languages)
+        if self.queries is None and len(pool) < 3:
+            raise ValueError(
+                f"{self.data} has {', '.join(pool)}; without --queries three languages are needed to compare"
+            )
         asked = None if self.queries is None else read_aligned(self.queries, tuple(pool))
         if asked is not None and len(next(iter(asked.values()))) != len(next(iter(pool.values()))):
             lengths = [len(next(iter(side.values()))) for side in (asked, pool)]
@@ -103,11 +107,17 @@ class Pool(FittedTask):
         seconds = time.perf_counter() - started
 
         def entry(metric: str, values: Float[np.ndarray, " query"]) -> Result:
-            scored = Queries(100.0 * values)
+            scored = Queries(100.0 * values, clusters=np.tile(np.arange(lines), len(codes)))
             n = int(np.isfinite(values).sum())
             return self.result(spec, method, codes, metric, scored.mean, n, seconds).resampled(scored)
 
-        results = [entry("mAP", precision_of_ranks(ranks)), entry("spread", found.spreads), entry("top 10", top.shares)]
+        results = [
+            entry("mAP", precision_of_ranks(ranks)),
+            entry("spread", found.spreads),
+            entry(f"top {k}", top.shares),
+        ]
+        in_pool = 100 * (lines - own) / (len(candidates) - own)
+        results.append(self.result(spec, method, codes, "own in pool", in_pool, len(candidates), seconds))
         if not own:
             results.append(entry("preference", found.preferred))
         names = [codes[i] for i in language]

@@ -4,10 +4,11 @@
 
 Rows are methods, columns encoders and layers; a cell is the mean over seeds, its sample standard
 deviation where there are several, or else the 95% interval over resampled queries. The best of a column is
-bold; a star says that the paired test puts it apart from the original (p < 0.05).
+bold where more is better; a star says that the paired test puts it apart from the original (p < 0.05).
 """
 
 import html
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,14 +59,29 @@ class Report:
         if not paths:
             raise FileNotFoundError(f"there is no results.jsonl under {self.folder}; run python -m eval all first")
         parts: list[tuple[str, list[Table], list[Path]]] = []
-        for path in paths:
-            results = read_results(path)
-            name = str(path.parent.relative_to(self.folder)) if path.parent != self.folder else results[0].task
-            parts.append((name, tables(results, self.metrics), sorted(path.parent.glob("*.png"))))
+        for several in self._sections(paths).values():
+            results = [result for path in several for result in read_results(path)]
+            name = (
+                str(several[0].parent.relative_to(self.folder)) if several[0].parent != self.folder else results[0].task
+            )
+            figures = [figure for path in several for figure in sorted(path.parent.glob("*.png"))]
+            parts.append((name, tables(results, self.metrics), figures))
         for suffix, render in ((".md", _markdown), (".html", _html)):
             page = self.folder / f"report{suffix}"
             page.write_text(render(parts, self.folder), encoding="utf-8")
             console.print(f"wrote {page}")
+
+    def _sections(self, paths: Sequence[Path]) -> dict[str, list[Path]]:
+        """Returns the files that hold one task with the same options, whatever the encoder and the seeds."""
+        sections: dict[str, list[Path]] = {}
+        for path in paths:
+            if results := read_results(path):
+                options = {name: value for name, value in results[0].options.items() if "seed" not in name}
+                key = json.dumps([results[0].task, options], sort_keys=True)
+                sections.setdefault(key, []).append(path)
+        if not sections:
+            raise ValueError(f"every results.jsonl under {self.folder} is empty")
+        return sections
 
 
 def tables(results: Sequence[Result], metrics: Sequence[str] = ()) -> list[Table]:
@@ -78,21 +94,23 @@ def tables(results: Sequence[Result], metrics: Sequence[str] = ()) -> list[Table
 
 
 def _headline(metric: str, results: Sequence[Result]) -> bool:
-    """Whether a metric is over several languages, or is all that there is."""
-    return any(len(r.languages) > 2 for r in results if r.metric == metric) or all(
+    """Whether a metric is over several languages, is in a paper, or is all that there is."""
+    of_metric = [r for r in results if r.metric == metric]
+    return any(len(r.languages) > 2 or published(r.task, metric, len(r.languages)) for r in of_metric) or all(
         len(r.languages) <= 2 for r in results
     )
 
 
 def _table(metric: str, results: Sequence[Result]) -> Table:
-    columns = list(dict.fromkeys((r.encoder, r.layer) for r in results))
-    methods = list(dict.fromkeys(label(r.transform, r.parameters) for r in results))
-    grid: dict[tuple[str, tuple[str, int]], list[Result]] = {}
+    columns = list(dict.fromkeys(_column(r, results) for r in results))
+    grid: dict[tuple[str, str], list[Result]] = {}
     for r in results:
-        grid.setdefault((label(r.transform, r.parameters), (r.encoder, r.layer)), []).append(r)
+        grid.setdefault((_row(r, results), _column(r, results)), []).append(r)
+    methods = list(dict.fromkeys(method for method, _ in grid))
     means = {key: float(np.mean([r.value for r in several])) for key, several in grid.items()}
-    best = {column: max(means[key] for key in means if key[1] == column) for column in columns}
-    papers = published(results[0].task, metric)
+    better = metric.startswith(_HIGHER_IS_BETTER)
+    best = {column: max(means[key] for key in means if key[1] == column) if better else None for column in columns}
+    papers = published(results[0].task, metric, len(set(results[0].languages)))
     theirs = {(one.encoder, one.method): one for one in papers}
     encoders = list(dict.fromkeys((one.encoder, one.source) for one in papers))
     rows = []
@@ -105,10 +123,26 @@ def _table(metric: str, results: Sequence[Result]) -> Table:
             one = theirs.get((encoder, method)) or theirs.get((encoder, method.split()[0]))
             cells.append(Cell("" if one is None else _number(one.value)))
         rows.append(cells)
-    heads = [f"{encoder}, layer {layer}" for encoder, layer in columns]
-    languages = {len(r.languages) for r in results}
-    title = f"{metric} ({', '.join(str(n) for n in sorted(languages))} languages, n = {max(r.n for r in results)})"
-    return Table(title, ["", *heads, *(f"{encoder} ({source})" for encoder, source in encoders)], rows)
+    languages = sorted({len(set(r.languages)) for r in results})
+    title = f"{metric} ({', '.join(map(str, languages))} languages, n = {max(r.n for r in results)})"
+    return Table(title, ["", *columns, *(f"{encoder} ({source})" for encoder, source in encoders)], rows)
+
+
+def _row(r: Result, results: Sequence[Result]) -> str:
+    """Returns the method, and what it was fitted on where that differs."""
+    name = label(r.transform, r.parameters)
+    texts = {other.fitted_on for other in results if label(other.transform, other.parameters) == name}
+    return name if len(texts) == 1 else f"{name}, fitted on {r.fitted_on}"
+
+
+def _column(r: Result, results: Sequence[Result]) -> str:
+    """Returns encoder and layer, and what else of the embeddings differs among the results of that encoder."""
+    same = [other for other in results if (other.encoder, other.layer) == (r.encoder, r.layer)]
+    parts = [r.encoder, f"layer {r.layer}"]
+    for name in ("revision", "pooling", "dtype", "max_length"):
+        if len({getattr(other, name) for other in same}) > 1:
+            parts.append(f"{name} {getattr(r, name)}")
+    return ", ".join(parts)
 
 
 def _known(method: str, methods: Sequence[str]) -> bool:
@@ -118,9 +152,9 @@ def _known(method: str, methods: Sequence[str]) -> bool:
 def _cell(
     several: Sequence[Result],
     original: Sequence[Result],
-    means: Mapping[tuple[str, tuple[str, int]], float],
-    best: float,
-    key: tuple[str, tuple[str, int]],
+    means: Mapping[tuple[str, str], float],
+    best: float | None,
+    key: tuple[str, str],
 ) -> Cell:
     if not several:
         return Cell("")
@@ -134,7 +168,7 @@ def _cell(
         first.queries is not None
         and against is not None
         and first.queries is not against
-        and len(first.queries.values) == len(against.values)
+        and first.queries.same(against)
         and paired_test(against, first.queries)[1] < 0.05
     )
     return Cell(_number(means[key]) + ("*" if apart else ""), means[key] == best, note)
@@ -182,6 +216,10 @@ def _html_cell(cell: Cell) -> str:
     return f"<td>{f'<b>{text}</b>' if cell.bold else text}{note}</td>"
 
 
+# Of other metrics, such as preference or a threshold, neither more nor less is better.
+_HIGHER_IS_BETTER = (
+    "mAP", "accuracy", "en-", "xx-", "F1", "precision", "recall", "Pearson", "Spearman", "other languages"
+)  # fmt: skip
 _LEGEND = (
     "Percent where nothing else is said. Bold: the best of a column of ours. Small: the 95% interval over resampled "
     "queries, or the sample standard deviation over seeds. *: apart from the original, paired randomisation test, "

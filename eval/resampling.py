@@ -1,12 +1,14 @@
 """How sure a mean over queries is: bootstrap intervals, and a paired test of two methods.
 
 Queries are drawn with replacement, within each stratum where the score is a mean of means over strata,
-such as languages (Efron 1979; percentile intervals). Two methods are compared on the same queries by
+such as languages, and with all that belong together, such as the translations of a question (Efron 1979;
+percentile intervals). Two methods are compared on the same queries by
 flipping the signs of their differences (Fisher's randomisation test, as Smucker, Allan and Carterette, CIKM
 2007, recommend it for retrieval).
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -17,6 +19,13 @@ __all__ = ["Queries", "interval", "paired_test"]
 _BLOCK = 1 << 22
 
 
+class _Part(NamedTuple):
+    """One stratum: the sum and the number of scores of each cluster."""
+
+    total: Float[np.ndarray, " cluster"]
+    number: Float[np.ndarray, " cluster"]
+
+
 @dataclass(frozen=True, eq=False)
 class Queries:
     """A score of each query.
@@ -24,28 +33,49 @@ class Queries:
     Attributes:
       values: the scores; NaN is left out.
       strata: from 0; the whole score is the mean over strata of their means. None for one stratum.
+      clusters: queries of one number belong together, such as translations of one question, and are
+        drawn together. None where each stands for itself.
     """
 
     values: Float[np.ndarray, " query"]
     strata: Int[np.ndarray, " query"] | None = None
+    clusters: Int[np.ndarray, " query"] | None = None
 
     def __post_init__(self) -> None:
-        if self.strata is not None and self.strata.shape != self.values.shape:
-            raise ValueError(f"{self.strata.shape} strata for {self.values.shape} values")
+        for name, numbers in (("strata", self.strata), ("clusters", self.clusters)):
+            if numbers is not None and numbers.shape != self.values.shape:
+                raise ValueError(f"{numbers.shape} {name} for {self.values.shape} values")
         if not np.isfinite(self.values).any():
             raise ValueError("no query has a score")
 
     @property
     def mean(self) -> float:
         """The mean over strata of their means."""
-        return float(np.mean([part.mean() for part in self.parts()]))
+        return float(np.mean([part.total.sum() / part.number.sum() for part in self.parts()]))
 
-    def parts(self) -> list[Float[np.ndarray, "_"]]:
-        """Returns the scores of each stratum."""
+    def parts(self) -> list[_Part]:
+        """Returns the scores of each stratum, summed by cluster."""
         known = np.isfinite(self.values)
-        if self.strata is None:
-            return [self.values[known]]
-        return [self.values[known & (self.strata == stratum)] for stratum in np.unique(self.strata[known])]
+        values = self.values[known]
+        strata = np.zeros(len(values), int) if self.strata is None else self.strata[known]
+        clusters = np.arange(len(values)) if self.clusters is None else self.clusters[known]
+        result = []
+        for stratum in np.unique(strata):
+            inside = strata == stratum
+            _, number = np.unique(clusters[inside], return_inverse=True)
+            result.append(_Part(np.bincount(number, values[inside]), np.bincount(number).astype(float)))
+        return result
+
+    def same(self, other: "Queries") -> bool:
+        """Whether the other scores are of as many queries, strata and clusters."""
+        return len(self.values) == len(other.values) and all(
+            a is b or (a is not None and b is not None and np.array_equal(a, b))
+            for a, b in ((self.strata, other.strata), (self.clusters, other.clusters))
+        )
+
+    def like(self, values: Float[np.ndarray, " query"]) -> "Queries":
+        """Returns other scores of the same queries."""
+        return Queries(values, self.strata, self.clusters)
 
 
 def interval(queries: Queries, *, level: float = 0.95, resamples: int = 1000, seed: int = 0) -> tuple[float, float]:
@@ -62,10 +92,10 @@ def interval(queries: Queries, *, level: float = 0.95, resamples: int = 1000, se
     rng = np.random.default_rng(seed)
     parts = queries.parts()
     means = np.zeros(resamples)
-    for part in parts:
-        for start, stop in _blocks(len(part), resamples):
-            drawn = rng.integers(len(part), size=(stop - start, len(part)))
-            means[start:stop] += part[drawn].mean(axis=1) / len(parts)
+    for total, count in parts:
+        for start, stop in _blocks(len(total), resamples):
+            drawn = rng.integers(len(total), size=(stop - start, len(total)))
+            means[start:stop] += total[drawn].sum(axis=1) / count[drawn].sum(axis=1) / len(parts)
     low, high = np.quantile(means, ((1 - level) / 2, (1 + level) / 2))
     return float(low), float(high)
 
@@ -74,7 +104,7 @@ def paired_test(first: Queries, second: Queries, *, resamples: int = 10_000, see
     """Returns the mean difference, second minus first, and the two-sided p-value of no difference.
 
     Args:
-      first: scores of one method.
+      first: scores of one method; those that belong together get one sign.
       second: scores of another on the same queries.
       resamples: random assignments of signs; the p-value is at least 1 / (resamples + 1).
       seed: of the signs.
@@ -82,16 +112,16 @@ def paired_test(first: Queries, second: Queries, *, resamples: int = 10_000, see
     Raises:
       ValueError: the queries are not the same.
     """
-    if len(first.values) != len(second.values) or not np.array_equal(_strata(first), _strata(second)):
+    if not first.same(second):
         raise ValueError(f"{len(first.values)} and {len(second.values)} scores are not of the same queries")
-    difference = Queries(second.values - first.values, first.strata)
+    difference = first.like(second.values - first.values)
     rng = np.random.default_rng(seed)
     parts = difference.parts()
     means = np.zeros(resamples)
-    for part in parts:
-        for start, stop in _blocks(len(part), resamples):
-            signs = 1 - 2 * rng.integers(2, size=(stop - start, len(part)), dtype=np.int8)
-            means[start:stop] += (signs @ part) / len(part) / len(parts)
+    for total, count in parts:
+        for start, stop in _blocks(len(total), resamples):
+            signs = 1 - 2 * rng.integers(2, size=(stop - start, len(total)), dtype=np.int8)
+            means[start:stop] += (signs @ total) / count.sum() / len(parts)
     # Sums in another order differ in their last digits.
     as_far = np.abs(means) >= abs(difference.mean) * (1 - 1e-9)
     return difference.mean, float((as_far.sum() + 1) / (resamples + 1))
@@ -100,7 +130,3 @@ def paired_test(first: Queries, second: Queries, *, resamples: int = 10_000, see
 def _blocks(size: int, resamples: int) -> list[tuple[int, int]]:
     step = max(1, _BLOCK // max(size, 1))
     return [(start, min(start + step, resamples)) for start in range(0, resamples, step)]
-
-
-def _strata(queries: Queries) -> Int[np.ndarray, " query"]:
-    return np.zeros(len(queries.values), np.int64) if queries.strata is None else queries.strata

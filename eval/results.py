@@ -96,16 +96,26 @@ def by_method(results: Iterable[Result]) -> dict[str, dict[tuple[int, str], floa
 def write_results(results: Sequence[Result], path: Path) -> None:
     """Writes one JSON line a result, and ``queries.npz`` beside it; the file is whole or not there.
 
-    In ``queries.npz`` the scores of line i are ``i`` and their strata ``i.strata``.
+    In ``queries.npz`` the scores of line i are ``i``, their strata ``i.strata`` and clusters ``i.clusters``.
+
+    Raises:
+      ValueError: a value is not finite.
     """
+    for result in results:
+        if not np.isfinite(result.value):
+            name = label(result.transform, result.parameters)
+            raise ValueError(f"{result.metric} of {name} at layer {result.layer} is {result.value}")
+    # So that old lines never stand beside new scores.
+    path.unlink(missing_ok=True)
     path.parent.mkdir(parents=True, exist_ok=True)
     lines, scores = [], {}
     for number, result in enumerate(results):
         lines.append(json.dumps({f.name: getattr(result, f.name) for f in fields(result) if f.name != "queries"}))
         if result.queries is not None:
             scores[f"{number}"] = result.queries.values
-            if result.queries.strata is not None:
-                scores[f"{number}.strata"] = result.queries.strata
+            for name in ("strata", "clusters"):
+                if (numbers := getattr(result.queries, name)) is not None:
+                    scores[f"{number}.{name}"] = numbers
     kept = path.with_name("queries.npz")
     kept.unlink(missing_ok=True)
     if scores:
@@ -130,10 +140,12 @@ def read_results(path: Path) -> list[Result]:
     scores = dict(np.load(kept)) if kept.is_file() else {}
     results = []
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines()):
-        queries = Queries(scores[f"{number}"], scores.get(f"{number}.strata")) if f"{number}" in scores else None
+        queries = None
+        if (values := scores.get(f"{number}")) is not None:
+            queries = Queries(values, scores.get(f"{number}.strata"), scores.get(f"{number}.clusters"))
         try:
-            values = json.loads(line)
-            results.append(Result(**{**values, "languages": tuple(values["languages"])}, queries=queries))
+            parts = json.loads(line)
+            results.append(Result(**{**parts, "languages": tuple(parts["languages"])}, queries=queries))
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f"{path}, line {number + 1} is not a result: {error!r}") from error
     return results

@@ -25,12 +25,12 @@ from eval.sts17 import Sts17
 from eval.task import Task
 from eval.tatoeba import Tatoeba
 from eval.udhr import Udhr
-from lsar_jax import __version__
+from lsar_jax import __version__, load_encoder
 
 __all__ = ["Suite", "already_run"]
 
 _SMALL: tuple[MethodName, ...] = ("original", "center", "lir", "lsar")
-_FULL: tuple[MethodName, ...] = (*_SMALL, "mean+lsar", "outliers", "whitening", "language-whitening", "leace")
+_FULL: tuple[MethodName, ...] = (*_SMALL, "mean+lsar", "outliers", "whitening", "language-whitening", "leace", "cbie")
 
 
 @dataclass(frozen=True)
@@ -38,11 +38,11 @@ class Suite:
     """Runs every task on what is available and writes the report.
 
     Attributes:
-      profile: small compares four methods; full nine of them, and geometry with the papers' pictures.
+      profile: small compares four methods; full ten of them, and geometry with the papers' pictures.
       encoder: bundled, a preset, a folder, or a Hub id.
       layers: hidden-state layers to test.
       data: the folder of tatoeba, xquad-r, mlqa-r, sts17, bucc2018, bucc-made, bitext, dictionaries and amazon.
-      out: folder of the results, one below for each task.
+      out: folder of the results, one below for each encoder and task.
       max_length: tokens at most of a sentence.
     """
 
@@ -61,16 +61,19 @@ class Suite:
         """
         missing: list[str] = []
         failed: list[str] = []
+        # An encoder that cannot be loaded is not data that is missing.
+        load_encoder(self.encoder, layer=max(self.layers))
         for name, task in self.tasks():
             if already_run(task):
                 console.print(f"{name}: in {task.out} already")
                 continue
             console.print(f"{name}:")
+            (task.out / "run.json").unlink(missing_ok=True)
             try:
                 task.run()  # type: ignore[attr-defined]
             except FileNotFoundError as error:
                 missing.append(f"{name}: {error}")
-            except ValueError as error:
+            except (ValueError, ImportError, OSError) as error:
                 # The others run all the same.
                 failed.append(f"{name}: {error}")
             else:
@@ -109,7 +112,8 @@ class Suite:
         if self.profile == "full":
             xquad = self.data / "xquad-r"
             tasks.append(("geometry", Geometry, {"xquad": xquad if xquad.is_dir() else None}))
-        return [(name, task(**shared, **own, out=self.out / name)) for name, task, own in tasks]
+        out = self.out / Path(self.encoder.replace("/", "-") if not Path(self.encoder).is_dir() else self.encoder).name
+        return [(name, task(**shared, **own, out=out / name)) for name, task, own in tasks]
 
 
 def already_run(task: Task) -> bool:
@@ -125,5 +129,16 @@ def _record(task: Task) -> None:
 
 
 def _options(task: Task) -> str:
-    options = {field.name: str(getattr(task, field.name)) for field in fields(task)}
-    return json.dumps({"task": task.name, "version": __version__, **options}, indent=1)
+    """Returns the options, the version, and names, sizes and times of the files that they name."""
+    options = {field.name: getattr(task, field.name) for field in fields(task)}
+    files = {
+        name: [f"{file.name} {file.stat().st_size} {file.stat().st_mtime_ns}" for file in _files(Path(place))]
+        for name, place in options.items()
+        if name not in ("out", "revision") and isinstance(place, Path | str) and Path(place).exists()
+    }
+    texts = {name: str(value) for name, value in options.items()}
+    return json.dumps({"task": task.name, "version": __version__, **texts, "files": files}, indent=1)
+
+
+def _files(place: Path) -> list[Path]:
+    return [place] if place.is_file() else sorted(file for file in place.rglob("*") if file.is_file())

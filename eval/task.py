@@ -57,15 +57,9 @@ class Task(ABC):
     def options(self) -> dict[str, Any]:
         """The options of this task that not every task has, as they go into JSON."""
         shared = {field.name for field in fields(Task)}
-        values = {field.name: getattr(self, field.name) for field in fields(self) if field.name not in shared}
-        return {
-            name: list(map(str, value))
-            if isinstance(value, tuple)
-            else str(value)
-            if isinstance(value, Path)
-            else value
-            for name, value in values.items()
-        }
+        own = {field.name: getattr(self, field.name) for field in fields(self) if field.name not in shared}
+        plain = {name: str(value) if isinstance(value, Path) else value for name, value in own.items()}
+        return {name: list(map(str, value)) if isinstance(value, tuple) else value for name, value in plain.items()}
 
     def prepare(self, fitted: int) -> SentenceEncoder:
         """Checks the options, makes the output folder and loads the encoder.

@@ -98,7 +98,9 @@ class Tatoeba(PairTask):
         fit = {code: x["xx", code] for code in seen}
         fit["en"] = np.concatenate([x["en", code] for code in seen])
         result = []
-        for name in self.transforms:
+        # Of each file by itself the two whitenings are one.
+        names = [n for n in self.transforms if n != "whitening" or "language-whitening" not in self.transforms]
+        for name in names:
             if name in ("whitening", "language-whitening", "cbie"):
                 result.append({code: self._of_files(name, x, code, spec) for code in seen})
             else:

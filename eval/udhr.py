@@ -17,13 +17,14 @@ import numpy as np
 from jaxtyping import Float
 
 from eval.figures import scatter
-from eval.metrics import accuracy, average_precision
+from eval.metrics import average_precision
+from eval.resampling import Queries
 from eval.results import Result
 from eval.task import Task
 from lsar_jax import corpora
 from lsar_jax.retrieval import nearest
 
-__all__ = ["Udhr", "paired_accuracy", "pool_map"]
+__all__ = ["Udhr", "into_english", "pool_map", "pool_precision"]
 
 _QUERIES = 128
 
@@ -60,6 +61,7 @@ class Udhr(Task):
         encoder = self.prepare(languages)
         embeddings = self.encode(encoder, texts)
 
+        scores = {"mAP": pool_precision} | ({"accuracy into en": into_english} if ("test", "en") in texts else {})
         results: list[Result] = []
         panels: dict[str, np.ndarray] = {}
         for index, layer in enumerate(self.layers):
@@ -70,11 +72,12 @@ class Udhr(Task):
             methods = self.fit(fit, spec)
             for number, method in enumerate(methods):
                 moved = {code: method(x, code) for code, x in test.items()}
-                for metric, score in (("mAP", pool_map), ("accuracy into en", into_english)):
+                for metric, score in scores.items():
                     started = time.perf_counter()
-                    value, n = score(moved)
-                    if n:
-                        results.append(self.result(spec, method, test, metric, value, n, time.perf_counter() - started))
+                    scored = score(moved)
+                    seconds = time.perf_counter() - started
+                    made = self.result(spec, method, test, metric, scored.mean, len(scored.values), seconds)
+                    results.append(made.resampled(scored))
                 if index == 0 and number in (0, len(methods) - 1):
                     panels[f"layer {layer}, {method.label}"] = np.concatenate(list(moved.values()))
         scatter(panels, [code for code, x in test.items() for _ in x], self.out / "languages.png")
@@ -84,7 +87,13 @@ class Udhr(Task):
 
 
 def pool_map(x: Mapping[str, Float[np.ndarray, "paragraph dim"]]) -> tuple[float, int]:
-    """Returns the mean average precision of each text against all others, and the queries.
+    """Returns the mean of ``pool_precision`` in percent, and the queries."""
+    scored = pool_precision(x)
+    return float(scored.values.mean()), len(scored.values)
+
+
+def pool_precision(x: Mapping[str, Float[np.ndarray, "paragraph dim"]]) -> Queries:
+    """Returns the average precision of each text against all others, in percent; translations are a cluster.
 
     Args:
       x: from language to embeddings; row i says the same in every language.
@@ -99,18 +108,12 @@ def pool_map(x: Mapping[str, Float[np.ndarray, "paragraph dim"]]) -> tuple[float
         queries = slice(start, start + _QUERIES)
         same, self = (ids[queries, None] == ids for ids in (paragraph, number))
         scores.append(average_precision(unit[queries] @ unit.T, same, self))
-    return 100 * float(np.concatenate(scores).mean()), len(unit)
+    return Queries(100 * np.concatenate(scores), clusters=paragraph)
 
 
-def into_english(x: Mapping[str, Float[np.ndarray, "paragraph dim"]]) -> tuple[float, int]:
-    """Returns the mean over the other languages of top-1 accuracy into English, and the queries."""
-    return paired_accuracy(x, "en") if "en" in x and len(x) > 1 else (0.0, 0)
-
-
-def paired_accuracy(x: Mapping[str, Float[np.ndarray, "paragraph dim"]], target: str) -> tuple[float, int]:
-    """Returns the mean over languages of top-1 accuracy into ``target``'s texts, and the queries."""
-    gold = np.arange(len(x[target]))
-    values = [
-        accuracy(np.asarray(nearest(rows, x[target])[1])[:, 0], gold) for code, rows in x.items() if code != target
-    ]
-    return float(np.mean(values)), len(values) * len(gold)
+def into_english(x: Mapping[str, Float[np.ndarray, "paragraph dim"]]) -> Queries:
+    """Returns whether each text of another language finds its English one, in percent; a stratum a language."""
+    others = [code for code in x if code != "en"]
+    found = [np.asarray(nearest(x[code], x["en"])[1])[:, 0] for code in others]
+    hits = [100.0 * (ids == np.arange(len(ids))) for ids in found]
+    return Queries(np.concatenate(hits), np.repeat(np.arange(len(hits)), [len(hit) for hit in hits]))

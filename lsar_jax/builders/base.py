@@ -10,7 +10,7 @@ import contextlib
 import io
 import shutil
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -18,7 +18,7 @@ import numpy as np
 
 from lsar_jax.corpora import stream_lines
 from lsar_jax.encoders.files import new_folder
-from lsar_jax.prepared import import_tfds
+from lsar_jax.prepared import import_tfds, rows
 
 __all__ = ["VERSION", "Row", "Source", "fields_of", "prepare", "unique"]
 
@@ -49,8 +49,33 @@ class Source(ABC):
         """The splits of a language or pair."""
 
     @abstractmethod
+    def __init__(self, folder: str | Path) -> None: ...
+
+    @abstractmethod
     def rows(self, config: str, split: str) -> Iterator[Row]:
         """Yields the rows of a split; errors name the file and the line."""
+
+    @staticmethod
+    @abstractmethod
+    def gather(rows: Iterable[Row]) -> Any:
+        """Returns the rows as plain Python lists with names."""
+
+    @classmethod
+    def known(cls, folder: str | Path) -> tuple[str, ...]:
+        """Returns the languages or pairs of a folder of files, or of one that ``prepare`` wrote."""
+        written = sorted(path.parent.parent.name for path in Path(folder).glob(f"*/{VERSION}/dataset_info.json"))
+        return tuple(written) or cls(folder).configs
+
+    @classmethod
+    def load(cls, folder: str | Path, config: str, split: str) -> Any:
+        """Returns what ``gather`` makes of a split, of a folder of files or of one that ``prepare`` wrote.
+
+        Raises:
+          FileNotFoundError: no such folder, file, language or pair.
+          ValueError: a file is not of its form; the error names the file and the line.
+        """
+        written = Path(folder) / config / VERSION
+        return cls.gather(rows(written, split) if written.is_dir() else cls(folder).rows(config, split))
 
 
 def prepare(source: Source, out: str | Path) -> dict[str, Path]:

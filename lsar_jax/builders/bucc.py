@@ -23,6 +23,8 @@ __all__ = ["SPLITS", "Bucc", "Comparable"]
 
 # XTREME tunes the threshold on the first and tests on the second.
 SPLITS = ("sample", "training")
+# The second column is XTREME's names.
+_NAMES = {"sample": "sample", "dev": "sample", "training": "training", "test": "training"}
 
 
 @dataclass(frozen=True)
@@ -65,19 +67,22 @@ class Bucc(Source):
             raise ValueError(f"languages is {self.languages!r}; give a list of codes")
         found: dict[str, dict[str, tuple[Path, Path, Path]]] = {}
         for path in sorted([*self.folder.glob("*-en.*"), *self.folder.glob("*-en/*-en.*")]):
-            match = re.fullmatch(rf"(\w+)-en\.({'|'.join(SPLITS)})\.\w+", path.name)
+            match = re.fullmatch(rf"(\w+)-en\.({'|'.join(_NAMES)})\.\w+", path.name)
             if match:
-                code, split = language_code(match[1]), match[2]
+                code, split = language_code(match[1]), _NAMES[match[2]]
                 stem = path.name.rpartition(".")[0]
                 source, target, gold = (path.with_name(f"{stem}.{end}") for end in (match[1], "en", "gold"))
                 known = found.setdefault(code, {}).setdefault(split, (source, target, gold))
-                if known[0] != source:
+                if match[2] == split and known[0].name.split(".")[1] != split:
+                    # Where both names are there the shared task's own counts.
+                    found[code][split] = (source, target, gold)
+                elif match[2] == split and known[0] != source:
                     raise ValueError(f"{known[0]} and {source} are the same language and split")
         wanted = sorted(found) if self.languages is None else [language_code(code) for code in self.languages]
         missing = [code for code in wanted if code not in found]
         if missing or not wanted:
             raise FileNotFoundError(
-                f"{self.folder} has no files {', '.join(missing) or 'XX'}-en.SPLIT.*, SPLIT being sample or training; "
+                f"{self.folder} has no files {', '.join(missing) or 'XX'}-en.SPLIT.*, SPLIT sample or training; "
                 f"it has {', '.join(sorted(found)) or 'none'}"
             )
         return {f"{code}-en": found[code] for code in wanted}
@@ -114,8 +119,13 @@ class Bucc(Source):
     @staticmethod
     def read(folder: str | Path, split: str) -> Comparable:
         """Returns the sentences and the gold pairs of a split of a pair's prepared folder."""
+        return Bucc.gather(rows(folder, split))
+
+    @staticmethod
+    def gather(rows: Iterable[Row]) -> Comparable:
+        """Returns the sentences and the gold pairs."""
         result = Comparable({}, {}, [])
-        for row in rows(folder, split):
+        for row in rows:
             if row["part"] == "gold":
                 result.gold.append((row["id"], row["text"]))
             else:

@@ -48,4 +48,9 @@ class Monolingual(Source):
     @staticmethod
     def read(folder: str | Path) -> list[str]:
         """Returns the lines of a language's prepared folder, equal to ``corpora.lines`` of its file."""
-        return [row["text"] for row in rows(folder)]
+        return Monolingual.gather(rows(folder))
+
+    @staticmethod
+    def gather(rows: Iterable[Row]) -> list[str]:
+        """Returns the lines."""
+        return [row["text"] for row in rows]

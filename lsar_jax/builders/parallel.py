@@ -5,7 +5,7 @@ one name, ``{name}.{source}-{target}.{source}`` and ``.{target}``, of which line
 OPUS gives them.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import zip_longest
@@ -99,7 +99,12 @@ class Parallel(Source):
     @staticmethod
     def read(folder: str | Path) -> Pairs:
         """Returns the pairs of a prepared folder."""
-        every = list(rows(folder))
+        return Parallel.gather(rows(folder))
+
+    @staticmethod
+    def gather(rows: Iterable[Row]) -> Pairs:
+        """Returns the pairs."""
+        every = list(rows)
         return Pairs(*([row[field] for row in every] for field in Parallel.fields))
 
 

@@ -99,8 +99,13 @@ class XquadR(Source):
     @staticmethod
     def read(folder: str | Path) -> Questions:
         """Returns the questions and candidates of a language's prepared folder."""
+        return XquadR.gather(rows(folder, "test"))
+
+    @staticmethod
+    def gather(rows: Iterable[Row]) -> Questions:
+        """Returns the questions and candidates of all paragraphs."""
         result = Questions([], [], [], [], [])
-        for row in rows(folder, "test"):
+        for row in rows:
             result.answers.extend(len(result.candidates) + answer for answer in row["answers"])
             result.questions.extend(row["questions"])
             result.ids.extend(row["ids"])

@@ -6,7 +6,7 @@ import pytest
 import lsar_jax as lj
 from eval.__main__ import main
 from eval.bucc import read_split
-from eval.tsv import distinct, held_out, read_tsv
+from eval.parallel_text import distinct, held_out, read_bitext
 from lsar_jax.mining import best_threshold, mine
 from tests.eval.test_tasks import ENCODER, read
 
@@ -78,7 +78,7 @@ def test_bucc_equals_brute_force(made, tmp_path, capsys):
 
 
 def test_made_files(made, bitext):
-    pairs = set(read_tsv(bitext / "en-de.tsv")[0])
+    pairs = set(read_bitext(bitext, ["de"], "--data")[0]["de"])
     sentences = {}
     for split in ("sample", "training"):
         part = read_split(made, "de", split)
@@ -107,9 +107,9 @@ def test_a_sentence_that_comes_twice_counts_for_nothing(tmp_path):
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("de", "de-1 a\n", r"de-en.sample.de, line 1 is not two columns with a tab between them: 'de-1 a'"),
-        ("en", "en-1\tx\nen-1\ty\n", r"de-en.sample.en, line 2: the id 'en-1' comes twice"),
-        ("gold", "de-1\ten-1\nde-9\ten-1\n", r"de-en.sample.gold, line 2: .*sample.de has no sentence 'de-9'"),
+        ("de", "de-1 a\n", r"de-en.sample.de, line 1 has no tab between an id and a sentence"),
+        ("en", "en-1\tx\nen-1\ty\n", r"de-en.sample.en, line 2: the id 'en-1' is on line 1 too"),
+        ("gold", "de-1\ten-1\nde-9\ten-1\n", r"de-en.sample.gold, line 2: the id 'de-9' is not in .*de-en.sample.de"),
         ("en", "", "de-en.sample.en is empty"),
     ],
 )
@@ -125,7 +125,7 @@ def test_data_that_is_wrong(tmp_path, name, text, message):
 def test_data_that_is_not_there(tmp_path, capsys):
     with pytest.raises(FileNotFoundError, match="there is no folder .*nowhere; get it from comparable"):
         read_split(tmp_path / "nowhere", "de", "sample")
-    with pytest.raises(FileNotFoundError, match=r"none of .*de-en.sample.gold, .*de-en.dev.gold"):
+    with pytest.raises(FileNotFoundError, match=r"has no files XX-en.SPLIT.*; get it from comparable"):
         read_split(tmp_path, "de", "sample")
     assert main(["make-bucc", "--data", str(tmp_path), "--to", str(tmp_path / "to")]) == 1
     assert "has no en-xx.tsv of de, fr, ru, zh, but of none" in capsys.readouterr().err
@@ -151,3 +151,19 @@ def test_mining_and_threshold_fit_together(rng):
     pairs = mine(x, x, k=4)
     tuned = best_threshold(pairs.score, pairs.source == pairs.target, 30)
     assert (tuned.precision, tuned.recall, tuned.f1) == (100, 100, 100)
+
+
+def test_prepared_data_is_read_as_its_files(made, bitext, tmp_path):
+    from lsar_jax.builders import Bucc, Parallel, prepare
+
+    prepare(Bucc(made), tmp_path / "prepared")
+    for split in ("sample", "training"):
+        assert read_split(tmp_path / "prepared" / "bucc", "fr", split) == read_split(made, "fr", split)
+    prepare(Parallel(bitext), tmp_path / "prepared")
+    assert read_bitext(tmp_path / "prepared" / "parallel", (), "--data") == read_bitext(bitext, (), "--data")
+
+
+def test_too_few_pairs_for_a_split(bitext, tmp_path, capsys):
+    (bitext / "en-de.tsv").write_text("d\ta b\tc d\n" * 3)
+    assert main(["make-bucc", "--data", str(bitext), "--to", str(tmp_path / "to"), "--languages", "de"]) == 1
+    assert "1 distinct pairs of de leave a split without a gold pair" in capsys.readouterr().err

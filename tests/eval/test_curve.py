@@ -8,7 +8,7 @@ import pytest
 
 import lsar_jax as lj
 from eval.__main__ import main
-from eval.curve import enough, read_bitext
+from eval.curve import enough, read_texts
 from eval.methods import fit_methods
 from lsar_jax.retrieval import nearest
 
@@ -88,18 +88,18 @@ def test_enough():
 
 
 def test_reads_bitext(folders):
-    text, skipped = read_bitext(folders / "bitext")
+    text, skipped = read_texts(folders / "bitext")
     assert list(text) == ["de", "fr", "en"]
     assert text["fr"] == [line.strip() for line in UDHR["fr"][:30]]
     assert set(text["en"]) == {line.strip() for line in UDHR["en"][:30]}
     assert skipped == 2
     with pytest.raises(FileNotFoundError, match=r"no en-xx.tsv of sw, but of de, fr: lines of domain"):
-        read_bitext(folders / "bitext", ("de", "swh"))
+        read_texts(folders / "bitext", ("de", "swh"))
     with pytest.raises(FileNotFoundError, match=r"absent has no en-xx.tsv.*--bitext"):
-        read_bitext(folders / "absent")
+        read_texts(folders / "absent")
     (folders / "bitext/en-de.tsv").write_text("a\tb\n")
     with pytest.raises(ValueError, match=r"en-de.tsv, line 1 has 2 fields"):
-        read_bitext(folders / "bitext")
+        read_texts(folders / "bitext")
 
 
 @pytest.mark.parametrize("option", ["counts", "most", "queries", "seeds"])

@@ -45,8 +45,8 @@ def test_average_precision_and_one_target_are_scikit_learns(rng):
 
 def test_answers_are_places_in_the_pool():
     data = {
-        "de": Questions(("f", "g"), ("1", "2"), ("a", "b"), (1, 0)),
-        "en": Questions(("q",), ("2",), ("c", "d", "e"), (2,)),
+        "de": Questions(["f", "g"], ["1", "2"], ["a", "b"], ["p", "p"], [1, 0]),
+        "en": Questions(["q"], ["2"], ["c", "d", "e"], ["p", "p", "p"], [2]),
     }
     # Questions 1 and 2 of German, then 2 of English; the pool is a b c d e.
     np.testing.assert_array_equal(answer_table(data), [[1, -1], [0, 4], [0, 4]])
@@ -110,12 +110,14 @@ def test_lareqa(tmp_path, capsys, rng, metric):
 def test_data_that_is_wrong(tmp_path):
     with pytest.raises(FileNotFoundError, match="there is no folder .*nowhere; copy the folder xquad-r of"):
         question_languages(tmp_path / "nowhere")
-    with pytest.raises(FileNotFoundError, match="has no file of any language; it has none"):
+    with pytest.raises(FileNotFoundError, match="has no file LANGUAGE.json; it has none; copy the folder xquad-r"):
         question_languages(tmp_path)
     (tmp_path / "de.json").write_text(json.dumps({"data": [{"paragraphs": [{}]}]}))
     with pytest.raises(FileNotFoundError, match="has no file of fr; it has de"):
         question_languages(tmp_path, ["fr", "deu"])
-    with pytest.raises(ValueError, match=r"de.json is not a file of XQuAD-R: KeyError\('sentence_breaks'\)"):
+    with pytest.raises(
+        ValueError, match=r"de.json, article 1, paragraph 1 is not of XQuAD-R's form: KeyError\('context'\)"
+    ):
         read_xquad(tmp_path, ["de"])
 
 

@@ -5,7 +5,7 @@ import pytest
 from sklearn.metrics import average_precision_score
 
 from eval.metrics import accuracy, average_precision, mean_average_precision
-from eval.udhr import paired_accuracy, pool_map
+from eval.udhr import into_english, pool_map
 
 
 def test_average_precision_by_hand():
@@ -71,14 +71,14 @@ def test_pool_map_by_hand():
     assert queries == 4
 
 
-def test_paired_accuracy_by_hand():
+def test_into_english_by_hand():
     english = np.eye(3, dtype=np.float32)
     # German searches English: its second is nearer to the first. The other way all three are found.
     german = np.array([[1, 0, 0], [1, 0.9, 0], [0, 0.2, 1]], np.float32)
     x = {"en": english, "de": german, "fr": english}
-    value, queries = paired_accuracy(x, "en")
-    assert value == pytest.approx(100 * (2 / 3 + 1) / 2)
-    assert queries == 6
+    scored = into_english(x)
+    assert scored.mean == pytest.approx(100 * (2 / 3 + 1) / 2)
+    np.testing.assert_array_equal(scored.strata, [0, 0, 0, 1, 1, 1])
 
 
 def test_float32_is_ranked_as_float64(rng):

@@ -11,7 +11,7 @@ from eval.__main__ import main
 from eval.bitext import Bitext
 from eval.code_switch import switch
 from eval.dictionaries import entries, read_dictionary
-from eval.tsv import held_out, read_tsv
+from eval.parallel_text import held_out, read_bitext
 from tests.eval.test_tasks import ENCODER, read, write_pairs
 
 OPTIONS = [*ENCODER, "--layers", "2", "--max-length", "24"]
@@ -39,8 +39,8 @@ def test_bitext(bitext, tmp_path):
     assert ("center", "en-th accuracy") not in results
     assert results["lsar", "en-de accuracy"]["fitted_on"] == "bitext but the held-out pairs, up to 10000 a language"
     # By hand: fitted on the 25 pairs that are left, of which English is there once.
-    train, held = held_out(read_tsv(bitext / "en-fr.tsv")[0], 15)
-    german, _ = held_out(read_tsv(bitext / "en-de.tsv")[0], 15)
+    train, held = held_out(read_bitext(bitext, ["fr"], "--data")[0]["fr"], 15)
+    german, _ = held_out(read_bitext(bitext, ["de"], "--data")[0]["de"], 15)
     encoder = lj.load_encoder(ENCODER[1], layer=2)
     x = {
         "fr": encoder.encode([other for _, other in train]),
@@ -69,7 +69,7 @@ def test_english_that_is_held_out_anywhere_is_not_fitted_on(bitext):
 
 def test_bitext_refusals(bitext, tmp_path, capsys):
     for options, message in (
-        (["--held-out", "40"], "en-de.tsv: 40 pairs cannot be held out of 40 distinct ones"),
+        (["--held-out", "40"], "bitext, de: 40 pairs cannot be held out of 40 distinct ones"),
         (["--seen", "ru"], "--seen ru: there are pairs of de, fr, th"),
         (["--fit-on", "nowhere"], "--fit-on nowhere is not udhr, a folder, tfds:NAME/{} or hub:ID"),
         (["--fit-on", str(bitext)], "has no file LANGUAGE.txt"),

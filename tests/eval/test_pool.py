@@ -55,7 +55,7 @@ def test_pool(tmp_path):
     options = ["--data", str(tmp_path / "pool"), "--queries", str(tmp_path / "asked"), "--layers", "2"]
     assert main(["pool", *ENCODER, *options, "--max-length", "16", "--out", str(tmp_path / "out")]) == 0
     metrics = {r["metric"] for r in read(tmp_path / "out")}
-    assert metrics == {"mAP", "spread", "top 10", "preference", "NMI"}
+    assert metrics == {"mAP", "spread", "top 10", "own in pool", "preference", "NMI"}
     assert is_png(tmp_path / "out" / "methods.png")
 
 
@@ -68,6 +68,9 @@ def test_data_that_is_wrong(tmp_path, capsys):
         read_aligned(tmp_path, ("de",))
     with pytest.raises(FileNotFoundError, match="has no files fr.txt; it has de, en"):
         read_aligned(tmp_path, ("de", "fr"))
+    (tmp_path / "en.txt").write_text("a\nb\n")
+    assert main(["pool", *ENCODER, "--data", str(tmp_path), "--out", str(tmp_path)]) == 1
+    assert "without --queries three languages are needed" in capsys.readouterr().err
     asked = tmp_path / "asked"
     asked.mkdir()
     for code in ("de", "en"):

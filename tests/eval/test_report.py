@@ -13,13 +13,14 @@ from eval.report import tables
 from eval.resampling import Queries
 from eval.results import Result, read_results, write_results
 from eval.suite import Suite, already_run
+from eval.tatoeba import XTREME_36
 from tests.eval.test_tasks import ENCODER, write_pairs
 
 
 def result(transform="original", value=50.0, **changes):
     made = Result(
         task="tatoeba",
-        languages=("de", "en", "fr"),
+        languages=tuple(XTREME_36),
         encoder="bundled",
         revision="1",
         layer=8,
@@ -70,7 +71,7 @@ def test_tables(rng):
         result("original", 1.0, metric="en-de accuracy", languages=("de",)),
     ]
     [table] = tables(results)
-    assert table.title == "en-xx mean over 36 (3 languages, n = 4)"
+    assert table.title == "en-xx mean over 36 (36 languages, n = 4)"
     assert cell(table, "original", "layer 8").text == "40.0"
     best = cell(table, "center", "layer 8")
     assert (best.text, best.bold) == ("80.0*", True)
@@ -87,13 +88,14 @@ def test_tables(rng):
 
 def test_published_numbers_are_the_papers():
     assert len(PUBLISHED) > 40
-    assert {one.value for one in published("lareqa", "mAP") if one.encoder == "mBERT X-X"} == {
+    assert {one.value for one in published("lareqa", "mAP", 11) if one.encoder == "mBERT X-X"} == {
         23.36,
         44.66,
         44.25,
         45.89,
     }
-    assert published("lareqa", "something") == []
+    assert published("lareqa", "something", 11) == published("lareqa", "mAP", 7) == []
+    assert published("tatoeba", "en-xx mean over 8 unseen", 36) == []
 
 
 class Checker(html.parser.HTMLParser):
@@ -173,17 +175,17 @@ def test_suite_runs_what_there_is_once(tmp_path, capsys):
     assert "not run: bucc2018: there is no folder" in printed
     assert "not run: amazon: " in printed
     report = (tmp_path / "out" / "report.md").read_text()
-    assert "## sts17" in report
-    before = (tmp_path / "out" / "sts17" / "results.jsonl").stat().st_mtime_ns
+    assert "## bert/sts17" in report
+    before = (tmp_path / "out" / "bert" / "sts17" / "results.jsonl").stat().st_mtime_ns
     assert main(command) == 1
     assert "sts17: in " in capsys.readouterr().out
-    assert (tmp_path / "out" / "sts17" / "results.jsonl").stat().st_mtime_ns == before
+    assert (tmp_path / "out" / "bert" / "sts17" / "results.jsonl").stat().st_mtime_ns == before
 
 
 def test_other_options_run_again(tmp_path):
     suite = Suite(out=tmp_path)
     _, task = suite.tasks()[0]
-    task.out.mkdir()
+    task.out.mkdir(parents=True)
     assert not already_run(task)
     (task.out / "results.jsonl").write_text("")
     from eval.suite import _record
@@ -191,3 +193,57 @@ def test_other_options_run_again(tmp_path):
     _record(task)
     assert already_run(task)
     assert not already_run(replace(task, max_length=64))
+
+
+def test_what_is_not_a_seed_is_not_averaged():
+    results = [
+        result("lsar", 40.0, fitted_on="bitext 10"),
+        result("lsar", 80.0, fitted_on="bitext 1000"),
+        result("center", 50.0, pooling="cls"),
+        result("center", 60.0),
+    ]
+    [table] = tables(results)
+    assert cell(table, "lsar, fitted on bitext 10", "pooling mean").text == "40.0"
+    assert cell(table, "lsar, fitted on bitext 1000", "pooling mean").text == "80.0"
+    assert cell(table, "center", "pooling cls").text == "50.0"
+    assert cell(table, "center", "pooling mean").text == "60.0"
+
+
+def test_less_is_not_called_best():
+    [table] = tables([result("original", 0.5, metric="NMI"), result("lsar", 0.1, metric="NMI")])
+    assert not any(c.bold for row in table.rows for c in row)
+
+
+def test_encoders_of_one_task_are_one_table(tmp_path):
+    for encoder in ("one", "two"):
+        write_results([result(encoder=encoder)], tmp_path / encoder / "results.jsonl")
+    write_results([result(options={"metric": "dot"})], tmp_path / "dot" / "results.jsonl")
+    assert main(["report", str(tmp_path)]) == 0
+    text = (tmp_path / "report.md").read_text()
+    assert "one, layer 8 | two, layer 8" in text
+    assert text.count("### ") == 2
+
+
+def test_a_wrong_encoder_is_not_missing_data(tmp_path, capsys):
+    assert main(["all", "--encoder", "no/such", "--data", str(tmp_path), "--out", str(tmp_path / "out")]) == 1
+    assert "no/such" in capsys.readouterr().err
+
+
+def test_data_that_changed_runs_again(tmp_path):
+    from eval.suite import _record
+
+    data = tmp_path / "sts17"
+    data.mkdir()
+    (data / "a.txt").write_text("a")
+    [task] = [task for name, task in Suite(data=tmp_path, out=tmp_path / "out").tasks() if name == "sts17"]
+    task.out.mkdir(parents=True)
+    (task.out / "results.jsonl").write_text("")
+    _record(task)
+    assert already_run(task)
+    (data / "a.txt").write_text("ab")
+    assert not already_run(task)
+
+
+def test_values_that_are_not_numbers_are_refused(tmp_path):
+    with pytest.raises(ValueError, match="en-xx mean over 36 of original at layer 8 is nan"):
+        write_results([result(value=float("nan"))], tmp_path / "results.jsonl")

@@ -73,3 +73,26 @@ def test_refusals():
         Queries(np.full(2, np.nan))
     with pytest.raises(ValueError, match="level is 1; it must be between 0 and 1"):
         interval(Queries(np.zeros(2)), level=1)
+
+
+def test_clusters_are_drawn_together(rng):
+    # Eleven copies of each question know no more than one.
+    once = rng.standard_normal(80)
+    copies = Queries(np.repeat(once, 11), clusters=np.repeat(np.arange(80), 11))
+    np.testing.assert_allclose(interval(copies), interval(Queries(once)))
+    assert paired_test(copies, copies.like(copies.values + 0.1)) == pytest.approx(
+        paired_test(Queries(once), Queries(once + 0.1))
+    )
+    covered = 0
+    for seed in range(100):
+        common = np.repeat(rng.standard_normal(60), 5) + 0.1 * rng.standard_normal(300)
+        low, high = interval(Queries(common, clusters=np.repeat(np.arange(60), 5)), resamples=300, seed=seed)
+        covered += low <= 0 <= high
+    assert covered >= 87  # 95 of 100, less three standard deviations and a little for the percentiles
+
+
+def test_clusters_of_unequal_size_keep_the_mean():
+    queries = Queries(np.array([1.0, 1.0, 4.0]), clusters=np.array([0, 0, 1]))
+    assert queries.mean == 2
+    low, high = interval(queries)
+    assert (low, high) == (1, 4)

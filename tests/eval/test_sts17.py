@@ -70,6 +70,9 @@ def test_data_that_is_wrong(tmp_path):
         read_tracks(folder)
     with pytest.raises(FileNotFoundError, match=r"has no track 9.xx-en; it has 1.en-en"):
         read_tracks(folder, ("9.xx-en",))
+    write(folder, "1.en-en", PAIRS, [1, 2, 3])
+    with pytest.raises(ValueError, match="track 1.en-en: 4 pairs and 3 scores"):
+        read_tracks(folder)
     write(folder, "1.en-en", PAIRS, [1, 5.5, 3, 4])
     with pytest.raises(ValueError, match=r"STS.gs.track1.en-en.txt, line 2: '5.5' is not a score from 0 to 5"):
         read_tracks(folder)

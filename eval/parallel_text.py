@@ -1,4 +1,4 @@
-"""Parallel text in files ``en-xx.tsv``: domain, English, xx, with tabs between them."""
+"""Parallel text: tables ``en-xx.tsv`` of domain, English and xx, Moses files, or as prepared."""
 
 import re
 from collections.abc import Sequence
@@ -6,55 +6,51 @@ from pathlib import Path
 
 import numpy as np
 
-from lsar_jax import corpora
+from lsar_jax.builders import Parallel
 from lsar_jax.languages import language_code
 
-__all__ = ["distinct", "held_out", "read_tsv", "tsv_files"]
+__all__ = ["Pair", "distinct", "held_out", "read_bitext"]
 
 Pair = tuple[str, str]
 
 
-def tsv_files(folder: Path, languages: Sequence[str], option: str, known: Sequence[str] = ()) -> dict[str, Path]:
-    """Returns the file of each language.
+def read_bitext(
+    folder: Path, languages: Sequence[str], option: str, known: Sequence[str] = ()
+) -> tuple[dict[str, list[Pair]], int]:
+    """Returns the pairs of English and each language, and how many rows with an empty side were left out.
 
     Args:
-      folder: of the files.
+      folder: of tables or Moses files, or that ``lsar_jax.builders.prepare`` wrote.
       languages: codes; by default all that the folder has.
       option: of the command line that names the folder, for the error.
       known: the languages that ``by default`` is limited to, if there are any.
 
     Raises:
       FileNotFoundError: no file of a language.
+      ValueError: a line that has not three fields, or files of different lengths; file and line are named.
     """
-    paths = {language_code(path.stem[3:]): path for path in sorted(folder.glob("en-*.tsv"))}
-    wanted = [language_code(code) for code in languages] or [code for code in paths if not known or code in known]
-    missing = ", ".join(code for code in wanted if code not in paths)
+    try:
+        pairs = Parallel.known(folder)
+    except FileNotFoundError:
+        pairs = ()
+    # English may come first or second.
+    places = {code: pair for pair in pairs for code in pair.split("-") if code != "en" and "en" in pair.split("-")}
+    wanted = [language_code(code) for code in languages] or [code for code in places if not known or code in known]
+    missing = ", ".join(code for code in wanted if code not in places)
     if missing or not wanted:
         raise FileNotFoundError(
-            f"{folder} has no en-xx.tsv {missing and f'of {missing}'}, but of {', '.join(paths) or 'none'}: lines of "
+            f"{folder} has no en-xx.tsv {missing and f'of {missing}'}, but of {', '.join(places) or 'none'}: lines of "
             "domain, English and xx with tabs between, say the messages of Debian's gimp-data, inkscape and "
-            f"gnucash-common; put them there or say {option}"
+            f"gnucash-common, or Moses files; put them there or say {option}"
         )
-    return {code: paths[code] for code in wanted}
-
-
-def read_tsv(path: Path) -> tuple[list[Pair], int]:
-    """Returns the pairs of English and the other language, and how many rows with an empty field were left out.
-
-    Raises:
-      FileNotFoundError: no such file.
-      ValueError: a line that has not three fields; file and line are named.
-    """
-    pairs, skipped = [], 0
-    for number, line in enumerate(corpora.lines(path), 1):
-        fields = [field.strip() for field in line.split("\t")]
-        if len(fields) != 3:
-            raise ValueError(f"{path}, line {number} has {len(fields)} fields; there are 3")
-        if all(fields):
-            pairs.append((fields[1], fields[2]))
-        else:
-            skipped += 1
-    return pairs, skipped
+    result, skipped = {}, 0
+    for code in wanted:
+        read = Parallel.load(folder, places[code], "train")
+        sides = (read.source, read.target) if places[code].startswith("en-") else (read.target, read.source)
+        every = [(english.strip(), other.strip()) for english, other in zip(*sides, strict=True)]
+        result[code] = [pair for pair in every if all(pair)]
+        skipped += len(every) - len(result[code])
+    return result, skipped
 
 
 def distinct(pairs: Sequence[Pair]) -> list[Pair]:
