@@ -61,7 +61,7 @@ class MakeBucc:
     def _write(
         self, code: str, split: str, pairs: list[tuple[str, str]], rng: np.random.Generator
     ) -> tuple[int, int, int]:
-        whole = int(np.ceil(self.gold * len(pairs)))
+        whole = max(1, int(self.gold * len(pairs)))
         # Of what is left one half gives its English side, the other half its other side.
         half = whole + (len(pairs) - whole) // 2
         english = [(i, pairs[i][0]) for i in range(half)]

@@ -5,8 +5,8 @@
 Data: a folder of one text file a language, line i the same in every file. The pool's own lines are the queries, which
 do not see themselves; or, with ``--queries``, those of a second folder, line i of which is answered by line i
 of the pool. *Preference*, *spread* and *top 10*, which *own in pool* is to be compared with, are those of
-``lsar_jax.preference``; preference needs a right answer in the query's own language, and so a second folder. *NMI* is the
-mutual information of k-means clusters of the pool and its languages, over seeds.
+``lsar_jax.preference``; preference needs a right answer in the query's own language, and so a second folder. *NMI* is
+the mutual information of k-means clusters of the pool and its languages, over seeds.
 """
 
 import time
