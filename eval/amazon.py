@@ -57,9 +57,14 @@ class Amazon(FittedTask):
         codes = list(dict.fromkeys(language_code(code) for code in self.languages))
         train, labels = read_reviews(self.data, "en", "train")
         tests = {code: read_reviews(self.data, code, "test") for code in codes}
-        unknown = {code: sorted(set(gold) - set(labels)) for code, (_, gold) in tests.items()}
-        if any(unknown.values()):
-            raise ValueError(f"test sets have labels that are not those of training ({set(labels)}): {unknown}")
+        known = sorted(set(labels))
+        for code, (_, answers) in tests.items():
+            for number, label in enumerate(answers, 1):
+                if label not in known:
+                    raise ValueError(
+                        f"{self.data}, test set of {code}, line {number}: the label {label!r} is not one of "
+                        f"training's, {', '.join(known)}"
+                    )
         texts = {("fit", code): text for code, text in self.fit_texts([*codes, "en"]).items()}
         texts |= {("train", "en"): train} | {("test", code): reviews for code, (reviews, _) in tests.items()}
         encoder = self.prepare(len({*codes, "en"}))

@@ -11,8 +11,9 @@ from eval.methods import Method
 from eval.task import Task
 from lsar_jax import EncoderSpec, corpora
 from lsar_jax.corpora_hub import hub
+from lsar_jax.documents import check_count
 from lsar_jax.languages import language_code
-from lsar_jax.prepared import prepared
+from lsar_jax.prepared import prepared, prepared_languages
 
 __all__ = ["FittedTask", "fit_texts"]
 
@@ -61,19 +62,21 @@ class FittedTask(Task):
 
 
 def fit_texts(source: str, languages: Sequence[str], count: int) -> dict[str, list[str]]:
-    """Returns text of each language, up to ``count`` sentences; of the UDHR and of a folder, what there is.
+    """Returns text of each language that there is, up to ``count`` sentences; of the Hub all must be there.
 
     Raises:
       FileNotFoundError: a folder or dataset that is not there.
       ValueError: a source that is none of those.
     """
+    check_count(count)
     wanted = list(dict.fromkeys(language_code(code) for code in languages))
     kind, _, place = source.partition(":")
     if source == "udhr":
         known = corpora.udhr()
         return {code: known[code][:count] for code in wanted if code in known}
-    if kind == "tfds" and "{}" in place:
-        return {code: prepared(place.replace("{}", code), count=count) for code in wanted}
+    if kind == "tfds" and place:
+        places = prepared_languages(place)
+        return {code: prepared(places[code], count=count) for code in wanted if code in places}
     if kind == "hub" and place:
         name, _, revision = place.partition("@")
         return {code: hub(name, code, revision=revision or None, count=count) for code in wanted}

@@ -104,6 +104,7 @@ class Lareqa(FittedTask):
         # Not every question is in every language of MLQA-R.
         grid = np.stack([_means(single[asked == row]) for row in range(len(codes))])
         same = np.eye(len(codes), dtype=bool)
+        seen = np.stack([np.isfinite(single[asked == row]).sum(axis=0) for row in range(len(codes))])
 
         def entry(languages: list[str], metric: str, value: float, n: int) -> Result:
             return self.result(spec, method, languages, metric, value, n, seconds)
@@ -120,6 +121,9 @@ class Lareqa(FittedTask):
             results.append(entry(codes, name, queries.mean, int(np.isfinite(values).sum())).resampled(queries))
         for name, cells in (("same language", same), ("other languages", ~same)):
             results.append(entry(codes, name, float(np.nanmean(grid[cells])), len(precision)))
+        for row, column in np.argwhere(seen):
+            pair, value = [codes[row], codes[column]], float(grid[row, column])
+            results.append(entry(pair, f"one target {pair[0]}-{pair[1]}", value, int(seen[row, column])))
         return results, grid
 
 

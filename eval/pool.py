@@ -138,6 +138,9 @@ def read_aligned(folder: Path, languages: tuple[str, ...] = ()) -> dict[str, lis
     texts = {code: corpora.lines(path) for code, path in paths.items()}
     if len(texts) < 2:
         raise ValueError(f"{folder} has {', '.join(texts)}; a pool needs two languages")
+    for code, text in texts.items():
+        if blank := next((number for number, line in enumerate(text, 1) if not line.strip()), None):
+            raise ValueError(f"{paths[code]}, line {blank} is blank")
     counts = {str(paths[code]): len(text) for code, text in texts.items()}
     if len(set(counts.values())) > 1:
         raise ValueError(f"the files differ in their number of lines: {counts}")

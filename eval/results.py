@@ -43,6 +43,7 @@ class Result:
       transform: the method, ``original`` for none.
       parameters: its arguments.
       fitted_on: the text it was fitted on.
+      fitted_languages: the languages it was fitted on, and how many vectors of each.
       metric: what ``value`` is: accuracies and mean average precision in percent, cosines, shares,
         correlations and scores as they are.
       n: number of queries, or of vectors or languages that were measured.
@@ -74,6 +75,7 @@ class Result:
     seconds: float
     low: float | None = None
     high: float | None = None
+    fitted_languages: dict[str, int] = field(default_factory=dict)
     options: dict[str, int | float | str | list[str] | None] = field(default_factory=dict)
     queries: Queries | None = field(default=None, repr=False, compare=False)
     versions: dict[str, str] = field(default_factory=_versions)

@@ -113,6 +113,7 @@ class Task(ABC):
         seconds: float,
     ) -> Result:
         """Returns one number with all that is needed to get it again."""
+        fits = method.transform.fits if method.transform else ()
         return Result(
             task=self.name,
             languages=tuple(languages),
@@ -123,13 +124,14 @@ class Task(ABC):
             dtype=spec.dtype,
             max_length=self.max_length,
             transform=method.name,
-            parameters=method.parameters,
+            parameters={name: value for name, value in method.parameters.items() if name != "seed"},
             fitted_on=self.fitted_on if method.transform else "",
             metric=metric,
             value=value,
             n=n,
-            seed=None,
+            seed=None if (seed := method.parameters.get("seed")) is None else int(seed),
             seconds=round(seconds, 3),
+            fitted_languages={code: count for fit in fits for code, count in fit.fitted_on},
             options=self.options,
         )
 

@@ -146,5 +146,9 @@ def read_pairs(folder: Path, languages: tuple[str, ...] | list[str]) -> dict[str
         english, other = (corpora.lines(f"{stem}.{side}") for side in ("eng", names[code]))
         if len(english) != len(other):
             raise ValueError(f"{stem}.*: {len(english)} English lines and {len(other)} lines of {code}")
+        for side, lines in (("eng", english), (names[code], other)):
+            blank = next((number for number, line in enumerate(lines, 1) if not line.strip()), None)
+            if blank:
+                raise ValueError(f"{stem}.{side}, line {blank} is blank")
         pairs[code] = (english, other)
     return pairs

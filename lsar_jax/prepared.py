@@ -16,13 +16,15 @@ from typing import Any
 
 from lsar_jax.documents import COUNT, Filter, check_count, not_blank, oscar_lines, take, wiki40b_pieces
 from lsar_jax.encoders.files import read_json
+from lsar_jax.languages import language_code
 
-__all__ = ["find", "import_tfds", "prepared", "rows"]
+__all__ = ["find", "import_tfds", "prepared", "prepared_languages", "rows"]
 
 # A dataset's own filter; documents of others are taken by their lines.
 _FILTERS: dict[str, Filter] = {"wiki40b": wiki40b_pieces, "monolingual": not_blank}
 
 _INFO = "dataset_info.json"
+_DATA_DIR = "~/tensorflow_datasets"
 # Rows that are read at once.
 _BLOCK = 256
 
@@ -60,6 +62,39 @@ def prepared(
     field = _text_field(folder, field)
     documents = (row[field] for row in rows(folder, split))
     return take(documents, filter or _FILTERS.get(name, oscar_lines), count, f"split {split!r} of {folder}")
+
+
+def prepared_languages(template: str, data_dir: str | Path | None = None) -> dict[str, str]:
+    """Returns the datasets of each language, by its code.
+
+    Args:
+      template: a folder or name with ``{}`` where the language stands, such as ``wiki40b/{}``.
+      data_dir: as for ``prepared``.
+
+    Raises:
+      FileNotFoundError: there is none of any language.
+      ValueError: a template without ``{}``, or two datasets of one language.
+    """
+    before, found, after = template.partition("{}")
+    if not found:
+        raise ValueError(f"{template!r} has no {{}} where the language stands")
+    places = [Path(part).expanduser() for part in ("", data_dir or os.environ.get("TFDS_DATA_DIR") or _DATA_DIR)]
+    result: dict[str, str] = {}
+    for place in places:
+        for path in sorted(Path(place / f"{before}x").parent.glob(f"{Path(f'{before}*').name}{after}")):
+            whole = str(path)
+            name = whole[len(str(place / f"{before}x")) - 1 : len(whole) - len(after)]
+            try:
+                code = language_code(name)
+            except ValueError:
+                continue  # another folder
+            if result.setdefault(code, whole) != whole:
+                raise ValueError(f"{result[code]} and {whole} are the same language, {code!r}")
+        if result:
+            return result
+    raise FileNotFoundError(
+        f"there is no prepared dataset {template} under {' or '.join(str(p.absolute()) for p in places)}"
+    )
 
 
 def rows(folder: str | Path, split: str = "train") -> Iterator[dict[str, Any]]:
@@ -109,7 +144,7 @@ def find(folder_or_name: str | Path, data_dir: str | Path | None = None) -> Path
       ValueError: there are several versions or configurations.
     """
     if data_dir is None:
-        data_dir = os.environ.get("TFDS_DATA_DIR") or "~/tensorflow_datasets"
+        data_dir = os.environ.get("TFDS_DATA_DIR") or _DATA_DIR
     # Once, where the path is absolute.
     places = list(dict.fromkeys([Path(folder_or_name), Path(data_dir).expanduser() / folder_or_name]))
     for place in places:

@@ -8,7 +8,7 @@ import pytest
 
 from lsar_jax.builders import Source, prepare
 from lsar_jax.documents import not_blank
-from lsar_jax.prepared import find, prepared, rows
+from lsar_jax.prepared import find, prepared, prepared_languages, rows
 from tests.optional import need
 
 tfds = need("tensorflow_datasets")
@@ -173,3 +173,22 @@ def test_needs_tensorflow_datasets(folder, monkeypatch, tmp_path):
         with pytest.raises(ImportError, match=r"need tensorflow-datasets, .* pip install 'lsar_jax\[eval\]'"):
             call()
     assert not any(tmp_path.iterdir())
+
+
+def test_languages_of_a_template(tmp_path):
+    for name in ("de", "zh-cn", "pt", "unfinished-things"):
+        (tmp_path / "wiki" / name / "1.0.0").mkdir(parents=True)
+    expected = {code: str(tmp_path / "wiki" / name) for code, name in (("de", "de"), ("pt", "pt"), ("zh", "zh-cn"))}
+    assert prepared_languages(str(tmp_path / "wiki" / "{}")) == expected
+    assert prepared_languages("wiki/{}", data_dir=tmp_path) == expected
+    versions = {code: f"{path}/1.0.0" for code, path in expected.items()}
+    assert prepared_languages("wiki/{}/1.0.0", data_dir=tmp_path) == versions
+    (tmp_path / "wiki" / "20230601.de").mkdir()
+    assert prepared_languages("wiki/20230601.{}", data_dir=tmp_path) == {"de": str(tmp_path / "wiki" / "20230601.de")}
+    (tmp_path / "wiki" / "deu").mkdir()
+    with pytest.raises(ValueError, match="are the same language, 'de'"):
+        prepared_languages("wiki/{}", data_dir=tmp_path)
+    with pytest.raises(FileNotFoundError, match="there is no prepared dataset other/{} under"):
+        prepared_languages("other/{}", data_dir=tmp_path)
+    with pytest.raises(ValueError, match="'wiki' has no {} where the language stands"):
+        prepared_languages("wiki", data_dir=tmp_path)

@@ -20,7 +20,7 @@ from lsar_jax.corpora import stream_lines
 from lsar_jax.encoders.files import new_folder
 from lsar_jax.prepared import import_tfds, rows
 
-__all__ = ["VERSION", "Row", "Source", "fields_of", "prepare", "unique"]
+__all__ = ["VERSION", "FolderSource", "Row", "Source", "fields_of", "prepare", "unique"]
 
 VERSION = "1.0.0"
 
@@ -49,11 +49,15 @@ class Source(ABC):
         """The splits of a language or pair."""
 
     @abstractmethod
-    def __init__(self, folder: str | Path) -> None: ...
-
-    @abstractmethod
     def rows(self, config: str, split: str) -> Iterator[Row]:
         """Yields the rows of a split; errors name the file and the line."""
+
+
+class FolderSource(Source):
+    """A source that is made of a folder, and whose rows are also read back from a prepared one."""
+
+    @abstractmethod
+    def __init__(self, folder: str | Path) -> None: ...
 
     @staticmethod
     @abstractmethod

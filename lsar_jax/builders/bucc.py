@@ -14,7 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import ClassVar
 
-from lsar_jax.builders.base import Row, Source, fields_of, unique
+from lsar_jax.builders.base import FolderSource, Row, fields_of, unique
 from lsar_jax.corpora import stream_lines
 from lsar_jax.languages import language_code
 from lsar_jax.prepared import rows
@@ -42,7 +42,7 @@ class Comparable:
     gold: list[tuple[str, str]]
 
 
-class Bucc(Source):
+class Bucc(FolderSource):
     """The files of a folder, or of its folders ``{xx}-en``.
 
     Args:

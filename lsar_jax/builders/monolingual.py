@@ -5,14 +5,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import ClassVar
 
-from lsar_jax.builders.base import Row, Source
+from lsar_jax.builders.base import FolderSource, Row
 from lsar_jax.corpora import language_files, stream_lines
 from lsar_jax.prepared import rows
 
 __all__ = ["Monolingual"]
 
 
-class Monolingual(Source):
+class Monolingual(FolderSource):
     """Files ``{language}.txt``, each by any code of its language; every line is a row, blank ones too.
 
     Args:

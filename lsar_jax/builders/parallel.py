@@ -12,7 +12,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import ClassVar
 
-from lsar_jax.builders.base import Row, Source, fields_of
+from lsar_jax.builders.base import FolderSource, Row, fields_of
 from lsar_jax.corpora import stream_lines
 from lsar_jax.languages import language_code
 from lsar_jax.prepared import rows
@@ -35,7 +35,7 @@ class Pairs:
     domain: list[str]
 
 
-class Parallel(Source):
+class Parallel(FolderSource):
     """The bitext of a folder, every line a row, blank ones too.
 
     Args:

@@ -14,7 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
-from lsar_jax.builders.base import Row, Source
+from lsar_jax.builders.base import FolderSource, Row
 from lsar_jax.corpora import language_files
 from lsar_jax.encoders.files import read_json
 from lsar_jax.prepared import rows
@@ -41,7 +41,7 @@ class Questions:
     answers: list[int]
 
 
-class XquadR(Source):
+class XquadR(FolderSource):
     """Files ``{language}.json``, each by any code of its language.
 
     Args:

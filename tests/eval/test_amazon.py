@@ -69,7 +69,7 @@ def test_amazon(tmp_path, capsys):
     assert "Amazon reviews, trained on English" in capsys.readouterr().out
     (folder / "de_test.tsv").write_text("2\tabc\n")
     assert main(command) == 1
-    assert "test sets have labels that are not those of training" in capsys.readouterr().err
+    assert "test set of de, line 1: the label '2' is not one of training's, 0, 1" in capsys.readouterr().err
 
 
 def test_data_that_is_wrong(tmp_path):

@@ -86,6 +86,9 @@ def test_lareqa(tmp_path, capsys, rng, metric):
     assert values["lsar", "mAP"]["value"] == pytest.approx(np.mean(by_language))
     assert is_png(tmp_path / "out" / "one_target.png")
     assert f"Answers in a pool of 3 languages, {metric}" in capsys.readouterr().out
+    cells = [r["value"] for (name, metric), r in values.items() if name == "lsar" and metric.startswith("one target")]
+    assert len(cells) == 9
+    assert np.mean(cells[::4]) == pytest.approx(values["lsar", "same language"]["value"])
     # By hand from the encoder.
     data = read_xquad(tmp_path / "x", ["de", "en", "ru"])
     encoder = lj.load_encoder(ENCODER[1], layer=1)

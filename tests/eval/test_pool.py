@@ -64,6 +64,9 @@ def test_data_that_is_wrong(tmp_path, capsys):
         (tmp_path / f"{code}.txt").write_text(text)
     with pytest.raises(ValueError, match=r"the files differ in their number of lines: .*de.txt': 2, .*en.txt': 1"):
         read_aligned(tmp_path)
+    (tmp_path / "en.txt").write_text("a\n \n")
+    with pytest.raises(ValueError, match="en.txt, line 2 is blank"):
+        read_aligned(tmp_path)
     with pytest.raises(ValueError, match="has de; a pool needs two languages"):
         read_aligned(tmp_path, ("de",))
     with pytest.raises(FileNotFoundError, match="has no files fr.txt; it has de, en"):

@@ -54,6 +54,9 @@ def test_udhr(tmp_path, capsys):
         assert r["seed"] is None
         assert "4 x cpu" in r["device"]
         assert r["fitted_on"] == ("" if r["transform"] == "original" else "udhr fit")
+        fitted = {} if r["transform"] == "original" else dict.fromkeys(["de", "en", "es", "fr"], 25)
+        assert r["fitted_languages"] == fitted
+        assert r["options"] == {"languages": ["en", "deu", "fr", "es"]}
     printed = capsys.readouterr().out
     for word in (
         "sentences/s",
@@ -158,6 +161,9 @@ def test_tatoeba_data_that_is_wrong(tmp_path):
     with pytest.raises(FileNotFoundError, match="has no files of fr; it has de"):
         read_pairs(tmp_path / "data", ["de", "fr"])
     with pytest.raises(ValueError, match="2 English lines and 1 lines of de"):
+        read_pairs(tmp_path / "data", ["deu"])
+    write_pairs(tmp_path / "data", "deu", "one\ntwo\n", "eins\n\n")
+    with pytest.raises(ValueError, match="tatoeba.deu-eng.deu, line 2 is blank"):
         read_pairs(tmp_path / "data", ["deu"])
 
 
