@@ -15,7 +15,7 @@ or in one a pair (``de-en/``); lines are ``id<tab>sentence`` and ``id<tab>id``. 
 
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -23,6 +23,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float
 
+from eval.encode import encode_all
 from eval.fitted import FittedTask
 from eval.methods import Method
 from eval.results import Result
@@ -85,17 +86,30 @@ class Bucc(FittedTask):
         """Encodes, fits, mines, scores; prints a table, writes ``results.jsonl`` and a figure."""
         codes = [language_code(code) for code in self.languages]
         splits = {(code, split): read_split(self.data, code, split) for code in codes for split in SPLITS}
-        texts = {("fit", code): text for code, text in self.fit_texts([*codes, "en"]).items()}
-        for (code, split), read in splits.items():
-            texts[f"{code} {split}", code] = read.other.sentences
-            texts[f"{code} {split}", "en"] = read.english.sentences
+        fit = {("fit", code): text for code, text in self.fit_texts([*codes, "en"]).items()}
         encoder = self.prepare(len(codes) + 1)
-        x = self.encode(encoder, texts)
-        results: list[Result] = []
-        for index, layer in enumerate(self.layers):
-            spec = replace(encoder.spec, layer=layer)
-            for method in self.fitted(x, index, spec):
-                results += self._score({key: value[index] for key, value in x.items()}, splits, method, spec)
+        encoded = self.encode(encoder, fit)
+        methods = [
+            (index, replace(encoder.spec, layer=layer), method)
+            for index, layer in enumerate(self.layers)
+            for method in self.fitted(encoded, index, replace(encoder.spec, layer=layer))
+        ]
+        scored: list[list[Result]] = [[] for _ in methods]
+        # The embeddings of one language are held at a time.
+        for code in codes:
+            texts = {(split, code): splits[code, split].other.sentences for split in SPLITS}
+            texts |= {(split, "en"): splits[code, split].english.sentences for split in SPLITS}
+            x, _ = encode_all(encoder, texts, self.layers, self.max_length, {key: key[1] for key in texts})
+            for number, (index, spec, method) in enumerate(methods):
+                moved = {key: method(value[index], key[1]) for key, value in x.items()}
+                scored[number] += self._score(
+                    moved, code, {split: splits[code, split] for split in SPLITS}, method, spec
+                )
+        results = [
+            result
+            for (_, spec, method), several in zip(methods, scored, strict=True)
+            for result in [*several, *self._means(several, codes, method, spec)]
+        ]
         metrics = ["F1 mean", "precision mean", "recall mean"]
         self.report(results, f"BUCC, {len(codes)} languages", metrics, "F1 mean")
         return results
@@ -103,46 +117,40 @@ class Bucc(FittedTask):
     def _score(
         self,
         x: Mapping[tuple[str, str], Float[np.ndarray, "_ dim"]],
-        splits: Mapping[tuple[str, str], Split],
+        code: str,
+        splits: Mapping[str, Split],
         method: Method,
         spec: EncoderSpec,
     ) -> list[Result]:
-        results, scores = [], []
+        """Returns precision, recall and F1 of a language, and the threshold."""
         started = time.perf_counter()
-        codes = list(dict.fromkeys(code for code, _ in splits))
-        for code in codes:
-            sample, training = (
-                self._mine(
-                    method(x[f"{code} {split}", code], code),
-                    method(x[f"{code} {split}", "en"], "en"),
-                    splits[code, split],
-                )
-                for split in ("sample", "training")
-            )
-            tuned = best_threshold(*sample)
-            scores.append(_at(training, tuned.value))
-            values = {
-                "F1": scores[-1].f1,
-                "precision": scores[-1].precision,
-                "recall": scores[-1].recall,
-                "threshold": tuned.value,
-                "F1 on the sample": tuned.f1,
-            }
-            seconds = time.perf_counter() - started
-            for metric, value in values.items():
-                results.append(
-                    self.result(spec, method, [code, "en"], f"{metric} {code}", value, training.gold, seconds)
-                )
-        everywhere = sum(len(splits[code, "training"].gold) for code in codes)
+        sample, training = (self._mine(x[split, code], x[split, "en"], splits[split]) for split in SPLITS)
+        tuned = best_threshold(*sample)
+        score = _at(training, tuned.value)
         seconds = time.perf_counter() - started
-        for metric, several in (
-            ("F1", [score.f1 for score in scores]),
-            ("precision", [score.precision for score in scores]),
-            ("recall", [score.recall for score in scores]),
-        ):
-            mean = float(np.mean(several))
-            results.append(self.result(spec, method, [*codes, "en"], f"{metric} mean", mean, everywhere, seconds))
-        return results
+        values = {
+            "F1": score.f1,
+            "precision": score.precision,
+            "recall": score.recall,
+            "threshold": tuned.value,
+            "F1 on the sample": tuned.f1,
+        }
+        return [
+            self.result(spec, method, [code, "en"], f"{metric} {code}", value, training.gold, seconds)
+            for metric, value in values.items()
+        ]
+
+    def _means(
+        self, results: Sequence[Result], codes: Sequence[str], method: Method, spec: EncoderSpec
+    ) -> list[Result]:
+        """Returns the means over languages of F1, precision and recall."""
+        made = []
+        for metric in ("F1", "precision", "recall"):
+            of = [r for r in results if r.metric in [f"{metric} {code}" for code in codes]]
+            mean, n = float(np.mean([r.value for r in of])), sum(r.n for r in of)
+            seconds = sum(r.seconds for r in of)
+            made.append(self.result(spec, method, [*codes, "en"], f"{metric} mean", mean, n, seconds))
+        return made
 
     def _mine(self, other: Float[np.ndarray, "_ dim"], english: Float[np.ndarray, "_ dim"], split: Split) -> _Found:
         pairs = mine(other, english, k=self.k, margin=self.margin, retrieval=self.retrieval)
