@@ -59,10 +59,10 @@ def fit_methods(
     *,
     ranks: Sequence[int] = (),
     components: Sequence[int] = (1,),
-    seed: int = 0,
+    seeds: Sequence[int] = (0,),
     source: EncoderSpec,
 ) -> list[Method]:
-    """Fits each method, LSAR once a rank and LIR once a number of components.
+    """Fits each method, LSAR once a rank, LIR once a number of components, CBIE once a seed.
 
     All but CBIE are fitted from one set of moments.
 
@@ -72,7 +72,7 @@ def fit_methods(
         ``mean+lsar`` that and then the language subspace.
       ranks: of LSAR; empty is one less than there are languages.
       components: of LIR.
-      seed: of CBIE.
+      seeds: of CBIE, one fit each.
       source: the encoder.
     """
     seconds = {"lir", "whitening", "language-whitening", "leace"} & set(names)
@@ -94,7 +94,7 @@ def fit_methods(
         elif name == "language-whitening":
             fitted.append(_method(name, fit_whitening(moments, per_language=True, source=source)))
         elif name == "cbie":
-            fitted.append(_method(name, fit_cbie(x, seed=seed, source=source)))
+            fitted += [_method(name, fit_cbie(x, seed=seed, source=source)) for seed in seeds]
         else:
             fit: Any = {"center": fit_center, "outliers": fit_outliers, "whitening": fit_whitening, "leace": fit_leace}[
                 name

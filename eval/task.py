@@ -30,6 +30,7 @@ class Task(ABC):
       transforms: methods to compare.
       ranks: of LSAR, a row each; by default one less than there are languages to fit on.
       components: of LIR, a row each.
+      fit_seeds: of CBIE's clusters, a result each; tables have the mean.
       dtype: float32 or bfloat16, of parameters and products.
       max_length: tokens at most of a sentence.
       out: folder for the JSON lines and figures.
@@ -44,6 +45,7 @@ class Task(ABC):
     transforms: tuple[MethodName, ...] = ("original", "center", "lir", "lsar")
     ranks: tuple[int, ...] = ()
     components: tuple[int, ...] = (1,)
+    fit_seeds: tuple[int, ...] = (0,)
     dtype: Literal["float32", "bfloat16"] = "float32"
     max_length: int = 128
     out: Path = Path("results")
@@ -67,7 +69,7 @@ class Task(ABC):
         Args:
           fitted: languages that there are to fit on.
         """
-        for option in ("layers", "transforms", "ranks", "components"):
+        for option in ("layers", "transforms", "ranks", "components", "fit_seeds"):
             values = getattr(self, option)
             if len(set(values)) != len(values):
                 raise ValueError(f"--{option} {' '.join(map(str, values))} repeats itself")
@@ -100,7 +102,7 @@ class Task(ABC):
     ) -> list[Method]:
         """Fits every method that the options name, or those of ``names``."""
         names = self.transforms if names is None else names
-        return fit_methods(x, names, ranks=self.ranks, components=self.components, source=spec)
+        return fit_methods(x, names, ranks=self.ranks, components=self.components, seeds=self.fit_seeds, source=spec)
 
     def result(
         self,

@@ -139,6 +139,32 @@ def test_tatoeba_fitted_on_the_evaluated_sentences(tmp_path):
     assert values["center", "en-fr accuracy"] == expected
 
 
+def test_seeds_are_results_of_their_own(tmp_path, capsys):
+    options = [
+        "--languages",
+        "en",
+        "de",
+        "fr",
+        "--layers",
+        "1",
+        "--max-length",
+        "16",
+        "--ranks",
+        "2",
+        "--fit-seeds",
+        "0",
+        "3",
+    ]
+    names = ["--transforms", "original", "cbie", "lsar"]
+    assert main(["udhr", *ENCODER, *options, *names, "--out", str(tmp_path)]) == 0
+    results = [r for r in read(tmp_path) if r["metric"] == "mAP"]
+    assert [(r["transform"], r["seed"]) for r in results] == [
+        ("original", None), ("cbie", 0), ("cbie", 3), ("lsar", None)
+    ]  # fmt: skip
+    assert {str(r["parameters"]) for r in results if r["transform"] == "cbie"} == {"{'components': 12}"}
+    assert capsys.readouterr().out.count("cbie components=12") == 1
+
+
 def test_tatoeba_direction_and_languages():
     english = np.eye(3, dtype=np.float32)
     # Each English vector finds its German one; the second German one would find the first English.
