@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
-__all__ = ["Queries", "interval", "paired_test"]
+__all__ = ["Queries", "interval", "paired_test", "resampled_correlations"]
 
 # Values drawn at a time.
 _BLOCK = 1 << 22
@@ -98,6 +98,37 @@ def interval(queries: Queries, *, level: float = 0.95, resamples: int = 1000, se
             means[start:stop] += total[drawn].sum(axis=1) / count[drawn].sum(axis=1) / len(parts)
     low, high = np.quantile(means, ((1 - level) / 2, (1 + level) / 2))
     return float(low), float(high)
+
+
+def resampled_correlations(
+    first: Float[np.ndarray, " pair"],
+    second: Float[np.ndarray, " pair"],
+    *,
+    ranked: bool,
+    resamples: int = 1000,
+    seed: int = 0,
+) -> Float[np.ndarray, " resample"]:
+    """Returns Pearson's, or Spearman's, correlation of resampled pairs, for an interval of its quantiles.
+
+    Args:
+      first: values.
+      second: values of the same pairs.
+      ranked: whether to correlate ranks, found again in each resample: Spearman's.
+      resamples: how many.
+      seed: of the draws.
+    """
+    from scipy.stats import rankdata
+
+    if first.shape != second.shape:
+        raise ValueError(f"shapes differ: {first.shape}, {second.shape}")
+    drawn = np.random.default_rng(seed).integers(len(first), size=(resamples, len(first)))
+    sides = [np.asarray(side, np.float64)[drawn] for side in (first, second)]
+    if ranked:
+        sides = [rankdata(side, axis=1) for side in sides]
+    x, y = (side - side.mean(axis=1, keepdims=True) for side in sides)
+    norms = np.sqrt((x**2).sum(axis=1) * (y**2).sum(axis=1))
+    # A resample of one value correlates with nothing.
+    return np.clip((x * y).sum(axis=1) / np.where(norms > 0, norms, 1), -1, 1)
 
 
 def paired_test(first: Queries, second: Queries, *, resamples: int = 10_000, seed: int = 0) -> tuple[float, float]:

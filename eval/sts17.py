@@ -26,6 +26,7 @@ from scipy.stats import pearsonr, spearmanr
 from eval.fitted import FittedTask
 from eval.methods import Method
 from eval.metrics import paired_cosine
+from eval.resampling import resampled_correlations
 from eval.results import Result, console
 from lsar_jax import EncoderSpec, corpora
 from lsar_jax.languages import language_code
@@ -93,36 +94,43 @@ class Sts17(FittedTask):
         method: Method,
         spec: EncoderSpec,
     ) -> list[Result]:
-        """Returns both correlations of each track, and their means."""
+        """Returns both correlations of each track, and their means, with intervals over resampled pairs."""
         started = time.perf_counter()
-        values: dict[str, tuple[float, float]] = {}
+        cosines = {}
         for name, track in tracks.items():
             sides = [method(x[f"{name} {column}", code], code) for column, code in enumerate(track.languages)]
-            cosine = paired_cosine(*sides)
-            if np.ptp(cosine) == 0:
-                raise ValueError(f"track {name}: after {method.label} all cosines are {cosine[0]:.3f}")
-            values[name] = (
-                100 * float(pearsonr(cosine, track.gold).statistic),
-                100 * float(spearmanr(cosine, track.gold).statistic),
-            )
-        seconds = time.perf_counter() - started
-        kinds = {
+            cosines[name] = paired_cosine(*sides)
+            if np.ptp(cosines[name]) == 0:
+                raise ValueError(f"track {name}: after {method.label} all cosines are {cosines[name][0]:.3f}")
+        # Every track by itself, and the means: overall, monolingual, cross-lingual.
+        groups = {name: [name] for name in tracks} | {
             "mean": list(tracks),
             "monolingual mean": [name for name, track in tracks.items() if len(set(track.languages)) == 1],
             "cross-lingual mean": [name for name, track in tracks.items() if len(set(track.languages)) == 2],
         }
         results = []
-        for which, correlation in enumerate(("Pearson", "Spearman")):
-            for name, track in tracks.items():
-                made = self.result(spec, method, track.languages, f"{correlation} {name}", values[name][which],
-                                   len(track.gold), seconds)  # fmt: skip
-                results.append(made)
-            for kind, names in kinds.items():
-                if names:
-                    languages = sorted({code for name in names for code in tracks[name].languages})
-                    mean = float(np.mean([values[name][which] for name in names]))
-                    n = sum(len(tracks[name].gold) for name in names)
-                    results.append(self.result(spec, method, languages, f"{correlation} {kind}", mean, n, seconds))
+        for correlation, function in (("Pearson", pearsonr), ("Spearman", spearmanr)):
+            values = {
+                name: 100 * float(function(cosines[name], track.gold).statistic) for name, track in tracks.items()
+            }
+            drawn = {
+                name: 100
+                * resampled_correlations(cosines[name], track.gold, ranked=correlation == "Spearman", seed=number)
+                for number, (name, track) in enumerate(tracks.items())
+            }
+            seconds = time.perf_counter() - started
+            for group, names in groups.items():
+                if not names:
+                    continue
+                mean, n = (
+                    float(np.mean([values[name] for name in names])),
+                    sum(len(tracks[name].gold) for name in names),
+                )
+                low, high = np.quantile(np.mean([drawn[name] for name in names], axis=0), (0.025, 0.975))
+                languages = sorted({code for name in names for code in tracks[name].languages})
+                of = tracks[group].languages if group in tracks else languages
+                made = self.result(spec, method, of, f"{correlation} {group}", mean, n, seconds)
+                results.append(replace(made, low=float(low), high=float(high)))
         return results
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from eval.resampling import Queries, interval, paired_test
+from eval.resampling import Queries, interval, paired_test, resampled_correlations
 
 
 def test_interval_is_scipys(rng):
@@ -96,3 +96,24 @@ def test_clusters_of_unequal_size_keep_the_mean():
     assert queries.mean == 2
     low, high = interval(queries)
     assert (low, high) == (1, 4)
+
+
+@pytest.mark.parametrize("ranked", [False, True])
+def test_correlations_are_scipys(rng, ranked):
+    x = rng.standard_normal(120)
+    y = np.round(x + rng.standard_normal(120))  # with ties
+    function = scipy.stats.spearmanr if ranked else scipy.stats.pearsonr
+    drawn = resampled_correlations(x, y, ranked=ranked, resamples=4000)
+    expected = scipy.stats.bootstrap(
+        (x, y), lambda a, b: function(a, b).statistic, paired=True, method="percentile", vectorized=False,
+        n_resamples=2000, rng=1,
+    ).confidence_interval  # fmt: skip
+    low, high = np.quantile(drawn, (0.025, 0.975))
+    assert low == pytest.approx(expected.low, abs=0.015)
+    assert high == pytest.approx(expected.high, abs=0.015)
+    # One resample against scipy's own coefficient.
+    order = np.random.default_rng(5).integers(120, size=(1, 120))[0]
+    one = resampled_correlations(x, y, ranked=ranked, resamples=1, seed=5)
+    assert one[0] == pytest.approx(function(x[order], y[order]).statistic)
+    with pytest.raises(ValueError, match="shapes differ"):
+        resampled_correlations(x, y[:5], ranked=ranked)
