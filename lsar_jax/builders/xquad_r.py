@@ -80,7 +80,7 @@ class XquadR(FolderSource):
         """Yields the paragraphs."""
         path = self.files[config]
         seen: dict[str, str] = {}
-        place = ""
+        place = "the whole"
         try:
             for first, article in enumerate(read_json(path, dict)["data"], start=1):
                 for second, paragraph in enumerate(article["paragraphs"], start=1):

@@ -135,9 +135,9 @@ def test_xquad(tmp_path):
     with pytest.raises(ValueError, match=r"de.json, article 1, paragraph 1: the answer of '0-0' at 999 is in none"):
         read_xquad(tmp_path / "x", ("de",))
     path.write_text("{}")
-    with pytest.raises(ValueError, match="de.json is not a file of XQuAD-R: KeyError"):
+    with pytest.raises(ValueError, match="de.json, the whole is not of XQuAD-R's form: KeyError"):
         read_xquad(tmp_path / "x", ("de",))
-    with pytest.raises(FileNotFoundError, match="there is no .*ar.json; copy the folder xquad-r"):
+    with pytest.raises(FileNotFoundError, match="there is no folder .*nowhere; copy the folder xquad-r"):
         read_xquad(tmp_path / "nowhere")
 
 
