@@ -70,7 +70,7 @@ class Suite:
             console.print(f"{name}:")
             (task.out / "run.json").unlink(missing_ok=True)
             try:
-                task.run()  # type: ignore[attr-defined]
+                task.run()
             except FileNotFoundError as error:
                 missing.append(f"{name}: {error}")
             except (ValueError, ImportError, OSError) as error:

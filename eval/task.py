@@ -55,6 +55,10 @@ class Task(ABC):
     def fitted_on(self) -> str:
         """The text that transforms are fitted on, as results say it."""
 
+    @abstractmethod
+    def run(self) -> list[Result]:
+        """Encodes, fits, measures; prints tables, and writes ``results.jsonl`` and figures to ``out``."""
+
     @property
     def options(self) -> dict[str, Any]:
         """The options of this task that not every task has, as they go into JSON."""
