@@ -1,6 +1,7 @@
 """Amazon reviews: a classifier of opinions, trained on English and tested on other languages.
 
     python -m eval amazon --data data/amazon
+    python -m eval amazon --data hub:mteb/AmazonReviewsClassification
 
 As Xie et al. 2022 run it: embeddings after each transform, every feature less the mean and over the
 deviation of the English training set, logistic regression with its penalty chosen by five folds of the
@@ -10,6 +11,8 @@ language's own, of its test set: then Centered is the same as the original but f
 Data: the files ``en_train.tsv``, ``de_test.tsv`` and so on of the zip ``cross-lingual-sentiment`` of AutoGluon's
 multimodal benchmark (automl-mm-bench), a label and a text a line; the corpus behind it, Prettenhofer and
 Stein 2010, has German, French and Japanese (``jp_test.tsv`` is read as Japanese too).
+``hub:mteb/AmazonReviewsClassification`` is another corpus (Keung et al. 2020), of one to five stars, 200,000
+English reviews to train on and 5,000 a language to test on: its numbers are not the paper's.
 """
 
 import time
@@ -23,10 +26,11 @@ from jaxtyping import Float
 
 from eval.fitted import FittedTask
 from eval.methods import Method
+from eval.named import Data, Tables, named_tables
 from eval.resampling import Queries
 from eval.results import Result
 from lsar_jax import EncoderSpec, corpora
-from lsar_jax.languages import language_code
+from lsar_jax.languages import language_code, own_name
 
 __all__ = ["Amazon", "classify", "read_reviews"]
 
@@ -38,7 +42,7 @@ class Amazon(FittedTask):
     """Opinions of reviews: trained on English, accuracy on every language.
 
     Attributes:
-      data: the folder of en_train.tsv and {language}_test.tsv: label, tab, text.
+      data: the folder of en_train.tsv and {language}_test.tsv: label, tab, text; or hub:ID or tfds:NAME with {}.
       languages: codes of the test sets.
       standardize: by the English training set as in the papers' code, or each test set by its own language.
       seed: of the shuffle of the training set, and of the classifier.
@@ -47,7 +51,7 @@ class Amazon(FittedTask):
     name = "amazon"
 
     out: Path = Path("results/amazon")
-    data: Path = Path("data/amazon")
+    data: Data = Path("data/amazon")
     languages: tuple[str, ...] = ("en", "de", "fr", "ja")
     standardize: Literal["english", "language"] = "english"
     seed: int = 42
@@ -143,13 +147,30 @@ def classify(
     return result
 
 
-def read_reviews(folder: Path, code: str, split: str) -> Reviews:
+def read_reviews(data: Data, code: str, split: str) -> Reviews:
     """Returns the texts and the labels of a language's training or test set.
 
     Raises:
-      FileNotFoundError: no such file.
+      FileNotFoundError: no such data.
       ValueError: a line that is not a label and a text; file and line are named.
     """
+    tables = named_tables(data)
+    return _files(Path(data), code, split) if tables is None else _named(tables, code, split)
+
+
+def _named(tables: Tables, code: str, split: str) -> Reviews:
+    texts, labels = [], []
+    config = own_name(code, tables.configs, tables.name)
+    for number, row in enumerate(tables.rows(config, split), 1):
+        text, label = row.get("text"), row.get("label")
+        if not isinstance(text, str) or not text.strip() or label is None:
+            raise ValueError(f"{tables.name}, {split} of {config}, row {number} is not a text and a label")
+        texts.append(text)
+        labels.append(str(label))
+    return texts, labels
+
+
+def _files(folder: Path, code: str, split: str) -> Reviews:
     names = [f"{name}_{split}.tsv" for name in ((code, "jp") if code == "ja" else (code,))]
     path = next((folder / name for name in names if (folder / name).is_file()), None)
     if path is None:

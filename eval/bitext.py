@@ -2,6 +2,7 @@
 
     python -m eval bitext --data data/bitext
     python -m eval bitext --data data/bitext --fit-on train
+    python -m eval bitext --data hub:mteb/bucc-bitext-mining
 
 The pairs that stay out are drawn from the distinct ones with a seed, the same that training leaves out; transforms
 are fitted on the declaration of human rights, on a folder of text, or on the pairs that are left.
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from eval.named import Data
 from eval.pairs import Pairs, PairTask
 from eval.parallel_text import Pair, held_out, read_bitext
 
@@ -23,7 +25,8 @@ class Bitext(PairTask):
     """Retrieval of translations on held-out pairs of any parallel text.
 
     Attributes:
-      data: the folder of en-xx.tsv files: domain, English, xx; or of Moses files, or prepared.
+      data: the folder of en-xx.tsv files: domain, English, xx; or of Moses files, or prepared; or hub:ID or
+        tfds:NAME with {} for the language.
       languages: codes; by default all that the folder has.
       held_out: pairs of each language that are searched.
       split_seed: of the choice of these pairs.
@@ -33,7 +36,7 @@ class Bitext(PairTask):
     name = "bitext"
 
     out: Path = Path("results/bitext")
-    data: Path = Path("data/bitext")
+    data: Data = Path("data/bitext")
     languages: tuple[str, ...] = ()
     held_out: int = 500
     split_seed: int = 0
@@ -41,14 +44,14 @@ class Bitext(PairTask):
     @property
     def title(self) -> str:
         """What tables and figures are called."""
-        return f"{self.held_out} held-out pairs of {self.data.name}"
+        return f"{self.held_out} held-out pairs of {Path(self.data).name}"
 
     @property
     def fitted_on(self) -> str:
         """The text that transforms are fitted on."""
         if self.fit_on != "train":
             return super().fitted_on
-        return f"{self.data.name} but the held-out pairs, up to {self.fit_count} a language"
+        return f"{Path(self.data).name} but the held-out pairs, up to {self.fit_count} a language"
 
     def pairs(self) -> Pairs:
         """Returns the held-out pairs of each language."""
@@ -68,7 +71,7 @@ class Bitext(PairTask):
     @cached_property
     def _split(self) -> dict[str, tuple[list[Pair], list[Pair]]]:
         result = {}
-        for code, pairs in read_bitext(self.data, self.languages, "--data")[0].items():
+        for code, pairs in read_bitext(self.data, self.languages, "--data", split=self.split)[0].items():
             try:
                 result[code] = held_out(pairs, self.held_out, self.split_seed)
             except ValueError as error:

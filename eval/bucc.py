@@ -26,6 +26,7 @@ from jaxtyping import Bool, Float
 from eval.encode import encode_all
 from eval.fitted import FittedTask
 from eval.methods import Method
+from eval.named import Data, folder_of
 from eval.results import Result
 from lsar_jax import EncoderSpec
 from lsar_jax.builders import Bucc as BuccFiles
@@ -35,6 +36,7 @@ from lsar_jax.mining import Margin, Retrieval, Threshold, best_threshold, mine
 
 __all__ = ["Bucc", "Side", "Split", "read_split"]
 
+_NOT_ON_HUB = "BUCC of the Hub has no sample split to tune on; its gold pairs are a bitext: eval bitext --data"
 _SOURCE = "get it from comparable.limsi.fr/bucc2018, or make files of its form with python -m eval make-bucc"
 
 
@@ -66,7 +68,7 @@ class Bucc(FittedTask):
     """Bitext mining with distractors: threshold from the sample split, F1 on the training split.
 
     Attributes:
-      data: the folder of de-en.sample.de and so on.
+      data: the folder of de-en.sample.de and so on, or tfds:NAME, what lsar_jax.builders.prepare made of it.
       languages: codes; by default those of the shared task.
       k: nearest neighbours of the margin.
       margin: ratio, distance or absolute.
@@ -76,7 +78,7 @@ class Bucc(FittedTask):
     name = "bucc"
 
     out: Path = Path("results/bucc")
-    data: Path = Path("data/bucc2018")
+    data: Data = Path("data/bucc2018")
     languages: tuple[str, ...] = ("de", "fr", "ru", "zh")
     k: int = 4
     margin: Margin = "ratio"
@@ -175,11 +177,11 @@ def _at(found: _Found, threshold: float) -> Threshold:
     )
 
 
-def read_split(folder: Path, code: str, split: str) -> Split:
+def read_split(data: Data, code: str, split: str) -> Split:
     """Reads one split of a language and English, from BUCC's files or as prepared.
 
     Args:
-      folder: of the files, of one folder a pair, or that ``lsar_jax.builders.prepare`` wrote.
+      data: the folder of the files, of one folder a pair, or that ``prepare`` wrote; or ``tfds:NAME``.
       code: of the language.
       split: ``sample`` or ``training``.
 
@@ -188,6 +190,7 @@ def read_split(folder: Path, code: str, split: str) -> Split:
       ValueError: a line that is not an id and a sentence, an id that comes twice, or gold of an id that is
         not there; file and line are named.
     """
+    folder = folder_of(data, _NOT_ON_HUB)
     try:
         known = BuccFiles.known(folder)
         if f"{code}-en" not in known:

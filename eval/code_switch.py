@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from eval.dictionaries import read_dictionary
+from eval.named import Data
 from eval.pairs import Pairs, PairTask
 from eval.results import console
 from eval.tatoeba import XTREME_36, read_pairs
@@ -29,7 +30,7 @@ class CodeSwitch(PairTask):
     """Retrieval of translations on Tatoeba with English words in the other language's sentences.
 
     Attributes:
-      data: the folder of tatoeba.xxx-eng.xxx files.
+      data: the folder of tatoeba.xxx-eng.xxx files; or hub:ID or tfds:NAME with {} for the language.
       dictionaries: the folder of de-en.txt and others, a word and a translation a line.
       languages: codes; by default those of the paper that LASER's Tatoeba and the dictionaries have, which
         is all but Romanian.
@@ -40,7 +41,7 @@ class CodeSwitch(PairTask):
     name = "code-switch"
 
     out: Path = Path("results/code-switch")
-    data: Path = Path("data/tatoeba")
+    data: Data = Path("data/tatoeba")
     dictionaries: Path = Path("data/dictionaries")
     languages: tuple[str, ...] = ()
     rate: float = 0.3
@@ -62,7 +63,7 @@ class CodeSwitch(PairTask):
         # With none, the error of the first says where to get it.
         dictionaries = {code: read_dictionary(self.dictionaries, code) for code in codes or paper[:1]}
         result = {}
-        for code, (english, other) in read_pairs(self.data, codes).items():
+        for code, (english, other) in read_pairs(self.data, codes, self.split).items():
             # Of its own seed, so that a language's sentences do not depend on the others asked for.
             rng = np.random.default_rng([self.switch_seed, *code.encode()])
             switched = [switch(text, dictionaries[code], self.rate, rng) for text in other]

@@ -24,6 +24,7 @@ from matplotlib.figure import Figure
 from eval.figures import save
 from eval.methods import Method, MethodName
 from eval.metrics import accuracy
+from eval.named import Data
 from eval.parallel_text import read_bitext
 from eval.results import Result, console, print_table, write_results
 from eval.task import Task
@@ -62,7 +63,7 @@ class Curve(Task):
     )  # fmt: skip
     max_length: int = 64
     out: Path = Path("results/curve")
-    data: Path = Path("data/tatoeba")
+    data: Data = Path("data/tatoeba")
     bitext: Path = Path("data/bitext")
     languages: tuple[str, ...] = ()
     counts: tuple[int, ...] = (25, 100, 400)

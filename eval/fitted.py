@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from eval.methods import Method
+from eval.named import pinned
 from eval.task import Task
 from lsar_jax import EncoderSpec, corpora
 from lsar_jax.corpora_hub import hub
@@ -36,7 +37,7 @@ class FittedTask(Task):
     @property
     def fitted_on(self) -> str:
         """The text that transforms are fitted on."""
-        return "udhr all" if self.fit_on == "udhr" else f"{self.fit_on}, up to {self.fit_count} a language"
+        return "udhr all" if self.fit_on == "udhr" else f"{pinned(self.fit_on)}, up to {self.fit_count} a language"
 
     def fit_texts(self, languages: Sequence[str]) -> dict[str, list[str]]:
         """Returns the text to fit on of all ``languages``.

@@ -27,6 +27,7 @@ from eval.answers import Answers
 from eval.encode import encode_all
 from eval.figures import scatter
 from eval.methods import Method, MethodName, fit_methods
+from eval.named import Data
 from eval.probes import language_nmi, language_probe
 from eval.results import Result, console, print_table, write_results
 from eval.task import Task
@@ -73,7 +74,7 @@ class Geometry(Task):
     )  # fmt: skip
     out: Path = Path("results/geometry")
     text: Literal["udhr", "tatoeba"] = "udhr"
-    data: Path = Path("data/tatoeba")
+    data: Data = Path("data/tatoeba")
     languages: tuple[str, ...] = ()
     xquad: Path | None = None
     uriel: Path | None = None

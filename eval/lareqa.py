@@ -28,9 +28,10 @@ from eval.figures import heat_maps
 from eval.fitted import FittedTask
 from eval.methods import Method
 from eval.metrics import one_target_precision, precision_of_ranks
+from eval.named import Data
 from eval.resampling import Queries
 from eval.results import Result
-from eval.xquad import Questions, question_languages, read_xquad
+from eval.xquad import Questions, read_xquad
 from lsar_jax import EncoderSpec
 from lsar_jax.preference import language_preference
 from lsar_jax.ranks import candidate_ranks
@@ -44,7 +45,7 @@ class Lareqa(FittedTask):
     """Answer retrieval from a multilingual pool: mean average precision, and one target at a time.
 
     Attributes:
-      data: the folder of {language}.json files.
+      data: the folder of {language}.json files, or tfds:NAME, what lsar_jax.builders.prepare made of it.
       languages: codes; by default all that the folder has.
       metric: cosine, or dot without normalising, as in the papers.
     """
@@ -52,13 +53,13 @@ class Lareqa(FittedTask):
     name = "lareqa"
 
     out: Path = Path("results/lareqa")
-    data: Path = Path("data/xquad-r")
+    data: Data = Path("data/xquad-r")
     languages: tuple[str, ...] = ()
     metric: Metric = "cosine"
 
     def run(self) -> list[Result]:
         """Encodes, fits, scores; prints a table, writes ``results.jsonl`` and the heat maps."""
-        data = read_xquad(self.data, question_languages(self.data, self.languages))
+        data = read_xquad(self.data, self.languages)
         if len(data) < 2:
             raise ValueError(f"{', '.join(data)}: a pool of many languages needs at least two")
         texts = {("fit", code): text for code, text in self.fit_texts(list(data)).items()}

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from eval.named import Data
 from eval.parallel_text import distinct, read_bitext
 from eval.results import console
 
@@ -30,7 +31,7 @@ class MakeBucc:
       seed: of the shuffle.
     """
 
-    data: Path = Path("data/bitext")
+    data: Data = Path("data/bitext")
     to: Path = Path("data/bucc-made")
     languages: tuple[str, ...] = ("de", "fr", "ru", "zh")
     gold: float = 0.1

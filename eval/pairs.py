@@ -37,9 +37,11 @@ class PairTask(FittedTask):
 
     Attributes:
       seen: languages that transforms may be fitted on; by default all that there is text of.
+      split: of data with a name, hub:ID or tfds:NAME; by default its only one or test.
     """
 
     seen: tuple[str, ...] = ()
+    split: str = ""
 
     @property
     @abstractmethod

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from eval.named import Data, folder_of, named_pairs, named_tables
 from lsar_jax.builders import Parallel
 from lsar_jax.languages import language_code
 
@@ -15,20 +16,38 @@ Pair = tuple[str, str]
 
 
 def read_bitext(
-    folder: Path, languages: Sequence[str], option: str, known: Sequence[str] = ()
+    data: Data, languages: Sequence[str], option: str, known: Sequence[str] = (), split: str = ""
 ) -> tuple[dict[str, list[Pair]], int]:
     """Returns the pairs of English and each language, and how many rows with an empty side were left out.
 
     Args:
-      folder: of tables or Moses files, or that ``lsar_jax.builders.prepare`` wrote.
-      languages: codes; by default all that the folder has.
+      data: the folder of tables or Moses files, or that ``prepare`` wrote; ``hub:ID`` or ``tfds:NAME``.
+      languages: codes; by default all that there are.
       option: of the command line that names the folder, for the error.
       known: the languages that ``by default`` is limited to, if there are any.
+      split: of a dataset with a name; by default its only one or ``test``.
 
     Raises:
       FileNotFoundError: no file of a language.
       ValueError: a line that has not three fields, or files of different lengths; file and line are named.
     """
+    tables = named_tables(data)
+    if tables is None:
+        sides = _files(folder_of(data, "it is no folder"), languages, option, known)
+    else:
+        sides = named_pairs(tables, languages, split)
+        sides = {code: sides[code] for code in sides if languages or not known or code in known}
+    result, skipped = {}, 0
+    for code, (first, second) in sides.items():
+        every = [(english.strip(), other.strip()) for english, other in zip(first, second, strict=True)]
+        result[code] = [pair for pair in every if all(pair)]
+        skipped += len(every) - len(result[code])
+    return result, skipped
+
+
+def _files(
+    folder: Path, languages: Sequence[str], option: str, known: Sequence[str]
+) -> dict[str, tuple[list[str], list[str]]]:
     try:
         pairs = Parallel.known(folder)
     except FileNotFoundError:
@@ -43,14 +62,11 @@ def read_bitext(
             "domain, English and xx with tabs between, say the messages of Debian's gimp-data, inkscape and "
             f"gnucash-common, or Moses files; put them there or say {option}"
         )
-    result, skipped = {}, 0
+    result = {}
     for code in wanted:
         read = Parallel.load(folder, places[code], "train")
-        sides = (read.source, read.target) if places[code].startswith("en-") else (read.target, read.source)
-        every = [(english.strip(), other.strip()) for english, other in zip(*sides, strict=True)]
-        result[code] = [pair for pair in every if all(pair)]
-        skipped += len(every) - len(result[code])
-    return result, skipped
+        result[code] = (read.source, read.target) if places[code].startswith("en-") else (read.target, read.source)
+    return result
 
 
 def distinct(pairs: Sequence[Pair]) -> list[Pair]:

@@ -1,6 +1,7 @@
 """STS17: does the cosine of two sentences grow as their meanings come nearer?
 
     python -m eval sts17 --data data/sts17
+    python -m eval sts17 --data hub:mteb/sts17-crosslingual-sts
 
 Cer et al., "SemEval-2017 Task 1: Semantic Textual Similarity", 2017: pairs that people gave 0 to 5. The score is
 the correlation of cosine and gold, Pearson's as in the task and in Hämmerl et al. 2023, Spearman's as in
@@ -10,7 +11,8 @@ Data: the folder of ``STS.input.track*.txt`` (two sentences and a tab) and ``STS
 github.com/eduardofv/sts_eval. Of track 6 it has 500 pairs and the gold of the first 250: the others are
 left out, which is printed. The languages of the two columns are not those of a file's name in their
 order: tracks 2, 4b and 6 have English first. Tracks of other languages (``STS.input.track7.en-de.txt``) are
-read with the columns of their name.
+read with the columns of their name. ``hub:mteb/sts17-crosslingual-sts`` has the tracks by their languages,
+track 4b left out and four later ones added, each with its columns in the order of its name.
 """
 
 import re
@@ -26,6 +28,7 @@ from scipy.stats import pearsonr, spearmanr
 from eval.fitted import FittedTask
 from eval.methods import Method
 from eval.metrics import paired_cosine
+from eval.named import Data, Tables, named_tables, one_split
 from eval.resampling import resampled_correlations
 from eval.results import Result, console
 from lsar_jax import EncoderSpec, corpora
@@ -58,19 +61,21 @@ class Sts17(FittedTask):
     """Semantic textual similarity: correlation of cosine and gold, per track and mean.
 
     Attributes:
-      data: the folder of STS.input.track*.txt and STS.gs.track*.txt.
-      tracks: as 1.ar-ar; by default all that the folder has.
+      data: the folder of STS.input.track*.txt and STS.gs.track*.txt; or hub:ID or tfds:NAME.
+      tracks: as 1.ar-ar, of the Hub as ar-ar; by default all that there are.
+      split: of data with a name; by default its only one or test.
     """
 
     name = "sts17"
 
     out: Path = Path("results/sts17")
-    data: Path = Path("data/sts17")
+    data: Data = Path("data/sts17")
     tracks: tuple[str, ...] = ()
+    split: str = ""
 
     def run(self) -> list[Result]:
         """Encodes, fits, scores; prints a table, writes ``results.jsonl`` and a figure."""
-        tracks = read_tracks(self.data, self.tracks)
+        tracks = read_tracks(self.data, self.tracks, self.split)
         languages = sorted({code for track in tracks.values() for code in track.languages})
         texts = {("fit", code): text for code, text in self.fit_texts(languages).items()}
         for name, track in tracks.items():
@@ -134,17 +139,52 @@ class Sts17(FittedTask):
         return results
 
 
-def read_tracks(folder: Path, names: tuple[str, ...] = ()) -> dict[str, Track]:
-    """Reads the tracks, by name as ``4a.es-en``.
+def read_tracks(data: Data, names: tuple[str, ...] = (), split: str = "") -> dict[str, Track]:
+    """Reads the tracks, by name as ``4a.es-en``, of a dataset with a name as ``es-en``.
+
+    Args:
+      data: the folder of the files, ``hub:ID`` or ``tfds:NAME``.
+      names: of the tracks; by default all that there are.
+      split: of a dataset with a name; by default its only one or ``test``.
 
     Raises:
-      FileNotFoundError: no such folder, track or gold file.
+      FileNotFoundError: no such data, track or gold file.
       ValueError: a line that is not two sentences, a score that is no number from 0 to 5, or more
         scores than pairs; file and line are named.
     """
+    tables = named_tables(data)
+    return _files(Path(data), names) if tables is None else _named(tables, names, split)
+
+
+def _named(tables: Tables, names: tuple[str, ...], split: str) -> dict[str, Track]:
+    matches = {name: re.fullmatch(r"(\w+)-(\w+)", name) for name in tables.configs}
+    there = {name: match for name, match in matches.items() if match}
+    missing = [name for name in names if name not in there]
+    if missing or not there:
+        raise ValueError(f"{tables.name} has no track {', '.join(missing)}; it has {', '.join(there) or 'none'}")
+    tracks = {}
+    for name in names or sorted(there):
+        first, second, gold = [], [], []
+        for number, row in enumerate(tables.rows(name, one_split(tables, name, split)), 1):
+            sides = [str(row.get(column) or "").strip() for column in ("sentence1", "sentence2")]
+            score = row.get("score")
+            if not all(sides) or not isinstance(score, int | float) or not 0 <= score <= 5:
+                raise ValueError(
+                    f"{tables.name}, track {name}, row {number} is not sentence1, sentence2 and a score from 0 to 5"
+                )
+            first.append(sides[0])
+            second.append(sides[1])
+            gold.append(float(score))
+        languages = language_code(there[name][1]), language_code(there[name][2])
+        tracks[name] = Track(languages, (first, second), np.array(gold))
+    return tracks
+
+
+def _files(folder: Path, names: tuple[str, ...]) -> dict[str, Track]:
     if not folder.is_dir():
         raise FileNotFoundError(
-            f"there is no folder {folder}; copy sts2017 of github.com/eduardofv/sts_eval there, or say --data"
+            f"there is no folder {folder}; copy sts2017 of github.com/eduardofv/sts_eval there, or say --data, "
+            "such as hub:mteb/sts17-crosslingual-sts"
         )
     pattern = r"STS\.input\.track(\w+\.(\w+)-(\w+))\.txt"
     there = {match[1]: match for path in folder.iterdir() if (match := re.fullmatch(pattern, path.name))}

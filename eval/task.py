@@ -12,6 +12,7 @@ from jaxtyping import Float
 from eval.encode import encode_all, open_encoder, print_latency
 from eval.figures import bars
 from eval.methods import Method, MethodName, fit_methods
+from eval.named import pinned
 from eval.results import Result, by_method, console, print_table, write_results
 from lsar_jax import EncoderSpec, SentenceEncoder
 
@@ -64,7 +65,7 @@ class Task(ABC):
         """The options of this task that not every task has, as they go into JSON."""
         shared = {field.name for field in fields(Task)}
         own = {field.name: getattr(self, field.name) for field in fields(self) if field.name not in shared}
-        plain = {name: str(value) if isinstance(value, Path) else value for name, value in own.items()}
+        plain = {name: pinned(value) if isinstance(value, Path | str) else value for name, value in own.items()}
         return {name: list(map(str, value)) if isinstance(value, tuple) else value for name, value in plain.items()}
 
     def prepare(self, fitted: int) -> SentenceEncoder:

@@ -1,6 +1,7 @@
 """Tatoeba: find each sentence's translation among a language's sentences, and the way back.
 
     python -m eval tatoeba --data data/tatoeba
+    python -m eval tatoeba --data hub:mteb/tatoeba-bitext-mining
     python -m eval tatoeba --fit-on evaluated --transforms original center lsar whitening cbie
 
 The protocol of XTREME (Hu et al., ICML 2020) and of Xie et al. 2022: the 36 languages of LASER's
@@ -16,7 +17,8 @@ papers' numbers are those of English queries, ``en-xx``. The transforms are fitt
 
 Data: the folder ``data/tatoeba/v1`` of github.com/facebookresearch/LASER (CC BY 2.0 FR),
 two files a language, ``tatoeba.deu-eng.deu`` and ``tatoeba.deu-eng.eng``, line i of one
-translating line i of the other.
+translating line i of the other. Also ``hub:mteb/tatoeba-bitext-mining`` and ``tfds:tatoeba/tatoeba_{}``,
+which are made of them.
 """
 
 import re
@@ -27,9 +29,10 @@ from pathlib import Path
 import numpy as np
 
 from eval.methods import Method
+from eval.named import Data, named_pairs, named_tables
 from eval.pairs import Embedded, Pairs, PairTask
 from lsar_jax import EncoderSpec, corpora
-from lsar_jax.languages import language_code
+from lsar_jax.languages import language_code, own_name
 from lsar_jax.transforms import fit_cbie, fit_whitening
 
 __all__ = ["ORACLE_14", "XTREME_36", "Tatoeba", "read_pairs"]
@@ -51,7 +54,7 @@ class Tatoeba(PairTask):
     """Retrieval of translations on LASER's Tatoeba v1.
 
     Attributes:
-      data: the folder of tatoeba.xxx-eng.xxx files.
+      data: the folder of tatoeba.xxx-eng.xxx files; or hub:ID or tfds:NAME with {} for the language.
       languages: codes; by default the 36 of XTREME.
       fit_on: udhr, the declaration of human rights; evaluated, the sentences that are searched; or a
         folder of one text file a language.
@@ -60,7 +63,7 @@ class Tatoeba(PairTask):
     name = "tatoeba"
 
     out: Path = Path("results/tatoeba")
-    data: Path = Path("data/tatoeba")
+    data: Data = Path("data/tatoeba")
     languages: tuple[str, ...] = XTREME_36
 
     @property
@@ -75,7 +78,7 @@ class Tatoeba(PairTask):
 
     def pairs(self) -> Pairs:
         """Returns the pairs of each language."""
-        return read_pairs(self.data, self.languages)
+        return read_pairs(self.data, self.languages, self.split)
 
     def groups(self) -> dict[str, Sequence[str]]:
         """Returns ORACLE's sets of languages, if those of XTREME are asked for; its larger one lacks Indonesian."""
@@ -125,38 +128,56 @@ def _whitening(x: Embedded, code: str, spec: EncoderSpec) -> Method:
     return Method("language-whitening", {"eps": 1e-8, "absolute": 1}, whitening)
 
 
-def read_pairs(folder: Path, languages: tuple[str, ...] | list[str]) -> dict[str, tuple[list[str], list[str]]]:
+def read_pairs(data: Data, languages: Sequence[str], split: str = "") -> dict[str, tuple[list[str], list[str]]]:
     """Reads the English side and the other side of each language.
 
+    Args:
+      data: the folder of the files, ``hub:ID`` or ``tfds:NAME``.
+      languages: codes.
+      split: of a dataset with a name; by default its only one or ``test``.
+
     Raises:
-      FileNotFoundError: no such folder, or no files of a language.
-      ValueError: the two sides differ in their number of lines.
+      FileNotFoundError: no such data.
+      ValueError: none of a language, the two sides differ in their number of lines, or a line is blank.
     """
+    tables = named_tables(data)
+    if tables is None:
+        return _files(Path(data), languages)
+    pairs = named_pairs(tables, languages, split)
+    for code, sides in pairs.items():
+        for name, lines in zip(("English", code), sides, strict=True):
+            _check_not_blank(lines, f"{tables.name}, {name} of {code}")
+    return pairs
+
+
+def _check_not_blank(lines: Sequence[str], where: str) -> None:
+    blank = next((number for number, line in enumerate(lines, 1) if not line.strip()), None)
+    if blank:
+        raise ValueError(f"{where}, line {blank} is blank")
+
+
+def _files(folder: Path, languages: Sequence[str]) -> dict[str, tuple[list[str], list[str]]]:
     if not folder.is_dir():
         raise FileNotFoundError(
             f"there is no folder {folder}; copy data/tatoeba/v1 of github.com/facebookresearch/LASER there, "
-            "or say --data"
+            "or say --data, such as hub:mteb/tatoeba-bitext-mining"
         )
-    names = {}
-    for path in sorted(folder.iterdir()):
-        match = re.fullmatch(r"tatoeba\.(\w+)-eng\.\1", path.name)
-        if match:
-            names[language_code(match[1])] = match[1]
-    wanted = [language_code(code) for code in languages]
-    missing = [code for code in wanted if code not in names]
-    if missing or not wanted:
+    matches = (re.fullmatch(r"tatoeba\.(\w+)-eng\.\1", path.name) for path in sorted(folder.iterdir()))
+    names = [match[1] for match in matches if match]
+    known = {language_code(name) for name in names}
+    missing = [code for code in map(language_code, languages) if code not in known]
+    if missing or not languages:
         raise FileNotFoundError(
-            f"{folder} has no files of {', '.join(missing)}; it has {', '.join(sorted(names)) or 'none'}"
+            f"{folder} has no files of {', '.join(missing)}; it has {', '.join(sorted(known)) or 'none'}"
         )
     pairs = {}
-    for code in wanted:
-        stem = folder / f"tatoeba.{names[code]}-eng"
-        english, other = (corpora.lines(f"{stem}.{side}") for side in ("eng", names[code]))
+    for language in languages:
+        own = own_name(language, names, str(folder))
+        stem = folder / f"tatoeba.{own}-eng"
+        english, other = (corpora.lines(f"{stem}.{side}") for side in ("eng", own))
         if len(english) != len(other):
-            raise ValueError(f"{stem}.*: {len(english)} English lines and {len(other)} lines of {code}")
-        for side, lines in (("eng", english), (names[code], other)):
-            blank = next((number for number, line in enumerate(lines, 1) if not line.strip()), None)
-            if blank:
-                raise ValueError(f"{stem}.{side}, line {blank} is blank")
-        pairs[code] = (english, other)
+            raise ValueError(f"{stem}.*: {len(english)} English lines and {len(other)} lines of {language_code(own)}")
+        _check_not_blank(english, f"{stem}.eng")
+        _check_not_blank(other, f"{stem}.{own}")
+        pairs[language_code(language)] = (english, other)
     return pairs

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 import langcodes
 
-__all__ = ["canonical_keys", "check_known", "language_code"]
+__all__ = ["canonical_keys", "check_known", "code_or_none", "language_code", "own_name"]
 
 T = TypeVar("T")
 
@@ -77,3 +77,34 @@ def check_known(code: str, known: Iterable[str], where: str) -> str:
     if canonical not in known:
         raise ValueError(f"language {code!r} is not in {where}; known are {', '.join(known)}")
     return canonical
+
+
+def own_name(language: str, names: Iterable[str], where: str) -> str:
+    """Returns the name that a dataset has for a language.
+
+    Args:
+      language: any code of it; one of ``names`` comes first.
+      names: of the dataset's languages; what is not a language code is passed over.
+      where: the dataset, for errors.
+
+    Raises:
+      ValueError: it has none, or several.
+    """
+    names = list(names)
+    if language in names:
+        return language
+    code = language_code(language)
+    same = [name for name in names if code_or_none(name) == code]
+    if len(same) == 1:
+        return same[0]
+    if same:
+        raise ValueError(f"language {language!r} is {' and '.join(same)} in {where}; say which")
+    raise ValueError(f"language {language!r} is not in {where}; known are {', '.join(names) or 'none'}")
+
+
+def code_or_none(name: str) -> str | None:
+    """Returns the BCP 47 code of a language, or None where ``name`` is of none."""
+    try:
+        return language_code(name)
+    except ValueError:
+        return None

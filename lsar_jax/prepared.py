@@ -18,13 +18,14 @@ from lsar_jax.documents import COUNT, Filter, check_count, not_blank, oscar_line
 from lsar_jax.encoders.files import read_json
 from lsar_jax.languages import language_code
 
-__all__ = ["find", "import_tfds", "prepared", "prepared_languages", "rows"]
+__all__ = ["DATA_DIR", "find", "import_tfds", "prepared", "prepared_languages", "rows", "splits"]
 
 # A dataset's own filter; documents of others are taken by their lines.
 _FILTERS: dict[str, Filter] = {"wiki40b": wiki40b_pieces, "monolingual": not_blank}
 
 _INFO = "dataset_info.json"
-_DATA_DIR = "~/tensorflow_datasets"
+# Where TensorFlow Datasets keeps what it prepares, unless TFDS_DATA_DIR says otherwise.
+DATA_DIR = "~/tensorflow_datasets"
 # Rows that are read at once.
 _BLOCK = 256
 
@@ -78,7 +79,7 @@ def prepared_languages(template: str, data_dir: str | Path | None = None) -> dic
     before, found, after = template.partition("{}")
     if not found:
         raise ValueError(f"{template!r} has no {{}} where the language stands")
-    places = [Path(part).expanduser() for part in ("", data_dir or os.environ.get("TFDS_DATA_DIR") or _DATA_DIR)]
+    places = [Path(part).expanduser() for part in ("", data_dir or os.environ.get("TFDS_DATA_DIR") or DATA_DIR)]
     result: dict[str, str] = {}
     for place in places:
         for path in sorted(Path(place / f"{before}x").parent.glob(f"{Path(f'{before}*').name}{after}")):
@@ -132,6 +133,18 @@ def rows(folder: str | Path, split: str = "train") -> Iterator[dict[str, Any]]:
         raise ValueError(f"split {split!r} of {folder} cannot be read: {error}") from error
 
 
+def splits(folder: str | Path) -> list[str]:
+    """Returns the names of the splits of a prepared dataset.
+
+    Args:
+      folder: of one version of a dataset.
+
+    Raises:
+      FileNotFoundError: no such folder, or it is of no dataset.
+    """
+    return [str(split["name"]) for split in read_json(Path(folder) / _INFO, dict).get("splits", [])]
+
+
 def find(folder_or_name: str | Path, data_dir: str | Path | None = None) -> Path:
     """Returns the folder of one version of a prepared dataset.
 
@@ -144,7 +157,7 @@ def find(folder_or_name: str | Path, data_dir: str | Path | None = None) -> Path
       ValueError: there are several versions or configurations.
     """
     if data_dir is None:
-        data_dir = os.environ.get("TFDS_DATA_DIR") or _DATA_DIR
+        data_dir = os.environ.get("TFDS_DATA_DIR") or DATA_DIR
     # Once, where the path is absolute.
     places = list(dict.fromkeys([Path(folder_or_name), Path(data_dir).expanduser() / folder_or_name]))
     for place in places:

@@ -1,4 +1,4 @@
-"""A Hub of one parquet dataset on this machine, which counts what it gives and can fail."""
+"""A Hub of one dataset on this machine, which counts what it gives and can fail."""
 
 import http.server
 import json
@@ -11,7 +11,7 @@ from tests.optional import need
 pyarrow = need("pyarrow")
 parquet = need("pyarrow.parquet")
 
-__all__ = ["ROWS", "document", "sentences", "serve", "write"]
+__all__ = ["ROWS", "document", "point", "sentences", "serve", "write"]
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 ROWS = 3000
@@ -49,7 +49,7 @@ class Server(http.server.BaseHTTPRequestHandler):
             return (
                 self.answer(503, b"") if server.fails == "all" else self.answer(404, b"", X_Error_Code="RepoNotFound")
             )
-        prefix = f"/datasets/wikimedia/wikipedia/resolve/{COMMIT}/"
+        prefix = f"/datasets/{server.id}/resolve/{COMMIT}/"
         first_bytes = self.headers["range"] == "bytes=0-3"
         if path.startswith(prefix) and (server.fails == "files" or (server.fails == "later" and not first_bytes)):
             return self.answer(503, b"")
@@ -68,7 +68,7 @@ class Server(http.server.BaseHTTPRequestHandler):
             ]
             return self.answer(200, json.dumps(found).encode())
         siblings = [{"rfilename": name} for name in names]
-        info = {"id": "wikimedia/wikipedia", "sha": COMMIT, "siblings": siblings}
+        info = {"id": server.id, "sha": COMMIT, "siblings": siblings}
         return self.answer(200, json.dumps(info).encode())
 
     def answer(self, status, data, **headers):
@@ -83,10 +83,11 @@ class Server(http.server.BaseHTTPRequestHandler):
 
 
 @contextmanager
-def serve(folder):
+def serve(folder, id="wikimedia/wikipedia"):
     """The web server of a folder's files."""
     web = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Server)
     web.daemon_threads, web.folder, web.fails, web.bytes, web.asked = True, folder, None, 0, []
+    web.id = id
     thread = threading.Thread(target=web.serve_forever, args=(0.02,), daemon=True)
     thread.start()
     try:
@@ -95,3 +96,27 @@ def serve(folder):
         web.shutdown()
         thread.join()
         web.server_close()
+
+
+@contextmanager
+def point(monkeypatch, cache):
+    """Gives a function that points the Hub's client at a port of this machine, with a cache of its own."""
+    import huggingface_hub
+    from huggingface_hub import constants
+
+    from lsar_jax import hub_files
+
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(cache))
+    monkeypatch.setattr(hub_files, "_PATIENCE", 0.5)
+    api = huggingface_hub.HfApi
+
+    def to(port):
+        url = f"http://127.0.0.1:{port}"
+        monkeypatch.setattr(constants, "ENDPOINT", url)
+        monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", url + "/{repo_id}/resolve/{revision}/{filename}")
+        monkeypatch.setattr(huggingface_hub, "HfApi", lambda: api(endpoint=url))
+        huggingface_hub.close_session()
+
+    yield to
+    huggingface_hub.close_session()

@@ -8,10 +8,11 @@ import time
 
 import pytest
 
-from lsar_jax import corpora_hub
+from lsar_jax import hub_files
 from lsar_jax.corpora_hub import HUB_SETS, hub
 from lsar_jax.documents import not_blank
-from tests.dataset_hub import ROWS, document, sentences, serve, write
+from lsar_jax.hub_files import PINNED
+from tests.dataset_hub import ROWS, document, point, sentences, serve, write
 
 
 @pytest.fixture(scope="module")
@@ -30,25 +31,9 @@ def wikipedia(tmp_path_factory):
 
 @pytest.fixture
 def client(monkeypatch, tmp_path):
-    """Points the Hub's client at an address of this machine, with a cache of its own."""
-    import huggingface_hub
-    from huggingface_hub import constants
-
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
-    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(corpora_hub, "_PATIENCE", 0.5)
-
-    def point(port):
-        url = f"http://127.0.0.1:{port}"
-        monkeypatch.setattr(constants, "ENDPOINT", url)
-        monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", url + "/{repo_id}/resolve/{revision}/{filename}")
-        api = huggingface_hub.HfApi
-        monkeypatch.setattr(huggingface_hub, "HfApi", lambda: api(endpoint=url))
-        huggingface_hub.close_session()
-
-    yield point
-    huggingface_hub.close_session()
+    with point(monkeypatch, tmp_path / "cache") as to:
+        yield to
 
 
 @pytest.fixture
@@ -70,13 +55,13 @@ def silent():
 def test_streams_no_more_than_it_needs(code, client, server, wikipedia, monkeypatch):
     client(server.server_address[1])
     # Less than the text of a row group of 500 rows, and much less than English's only row group.
-    monkeypatch.setattr(corpora_hub, "_BUFFER", 1 << 17)
+    monkeypatch.setattr(hub_files, "_BUFFER", 1 << 17)
     language = code[:2]
     assert hub("wikimedia/wikipedia", code, count=300) == sentences(language, 300)
     size = sum(file.stat().st_size for file in wikipedia.glob(f"20231101.{language}/*"))
     assert 150 * 900 < server.bytes < 0.25 * size
     # The pinned commit was asked for, and of the files only the first.
-    assert server.asked[0].endswith(f"/revision/{HUB_SETS['wikimedia/wikipedia'].revision}")
+    assert server.asked[0].endswith(f"/revision/{PINNED['wikimedia/wikipedia']}")
     assert not any("train-00001" in path for path in server.asked)
 
 
@@ -121,7 +106,7 @@ def keep(tmp_path, wikipedia):
     """Lays the files out as the Hub's client keeps a download."""
     kept = tmp_path / "cache" / "datasets--wikimedia--wikipedia" / "snapshots"
     kept.mkdir(parents=True)
-    (kept / HUB_SETS["wikimedia/wikipedia"].revision).symlink_to(wikipedia)
+    (kept / PINNED["wikimedia/wikipedia"]).symlink_to(wikipedia)
 
 
 @pytest.mark.parametrize("offline", [True, False])
@@ -172,7 +157,11 @@ def test_refuses(wikipedia, tmp_path, monkeypatch):
     for arguments, error, message in [
         ({"language": "fr"}, ValueError, f"language 'fr' is not in .*wikipedia; {known}"),
         ({"language": "xyzzy"}, ValueError, "'xyzzy' is not a language code"),
-        ({"config": "20200101.de"}, ValueError, "configuration '20200101.de' in .*, which has no parquet file"),
+        (
+            {"config": "20200101.de"},
+            ValueError,
+            "configuration '20200101.de' in .*, which has no file of parquet or JSON lines",
+        ),
         ({"split": "test"}, ValueError, "no split 'test' of configuration '20231101.de' in .* the splits train"),
         ({"field": "body"}, ValueError, "field 'body' is not in 20231101.de/train-.*; it has title, text"),
         ({"count": 0}, ValueError, "count is 0; take at least 1 sentence, or None for all"),
@@ -220,10 +209,11 @@ def test_pins_are_commits():
     for name, known in HUB_SETS.items():
         assert name.count("/") == 1
         assert known.config.count("{}") == 1
-        assert known.revision is None or re.fullmatch("[0-9a-f]{40}", known.revision)
+    for revision in PINNED.values():
+        assert re.fullmatch("[0-9a-f]{40}", revision)
 
 
 def test_needs_pyarrow(wikipedia, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(ImportError, match=r"need pyarrow: pip install 'lsar_jax\[hub\]'"):
+    with pytest.raises(ImportError, match=r"needs pyarrow: pip install 'lsar_jax\[hub\]'"):
         hub(wikipedia, "de")
