@@ -21,18 +21,19 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Float, Int
 
 from eval.encode import encode_all
 from eval.fitted import FittedTask
 from eval.methods import Method
 from eval.named import Data, folder_of
+from eval.resampling import Queries, strata_of
 from eval.results import Result
 from lsar_jax import EncoderSpec
 from lsar_jax.builders import Bucc as BuccFiles
 from lsar_jax.builders.bucc import SPLITS, Comparable
 from lsar_jax.languages import language_code
-from lsar_jax.mining import Margin, Retrieval, Threshold, best_threshold, mine
+from lsar_jax.mining import Margin, Retrieval, best_threshold, mine
 
 __all__ = ["Bucc", "Side", "Split", "read_split"]
 
@@ -56,11 +57,12 @@ class Split(NamedTuple):
 
 
 class _Found(NamedTuple):
-    """Mined pairs: their scores and whether they are gold."""
+    """Mined pairs: score, which gold pair each is (-1 for none), and its source; and the source of each gold pair."""
 
     score: Float[np.ndarray, " pair"]
-    right: Bool[np.ndarray, " pair"]
-    gold: int
+    which: Int[np.ndarray, " pair"]
+    source: Int[np.ndarray, " pair"]
+    gold_source: Int[np.ndarray, " gold"]
 
 
 @dataclass(frozen=True)
@@ -127,20 +129,19 @@ class Bucc(FittedTask):
         """Returns precision, recall and F1 of a language, and the threshold."""
         started = time.perf_counter()
         sample, training = (self._mine(x[split, code], x[split, "en"], splits[split]) for split in SPLITS)
-        tuned = best_threshold(*sample)
-        score = _at(training, tuned.value)
+        tuned = best_threshold(sample.score, sample.which >= 0, len(sample.gold_source))
+        queries = _at(training, tuned.value)
         seconds = time.perf_counter() - started
-        values = {
-            "F1": score.f1,
-            "precision": score.precision,
-            "recall": score.recall,
-            "threshold": tuned.value,
-            "F1 on the sample": tuned.f1,
-        }
-        return [
-            self.result(spec, method, [code, "en"], f"{metric} {code}", value, training.gold, seconds)
-            for metric, value in values.items()
-        ]
+        gold = len(training.gold_source)
+        results = []
+        for metric, several in queries.items():
+            # Without a pair there is nothing to be precise about.
+            value = 0.0 if several is None else several.mean
+            made = self.result(spec, method, [code, "en"], f"{metric} {code}", value, gold, seconds)
+            results.append(made if several is None else made.resampled(several))
+        for metric, value in {"threshold": tuned.value, "F1 on the sample": tuned.f1}.items():
+            results.append(self.result(spec, method, [code, "en"], f"{metric} {code}", value, gold, seconds))
+        return results
 
     def _means(
         self, results: Sequence[Result], codes: Sequence[str], method: Method, spec: EncoderSpec
@@ -151,30 +152,43 @@ class Bucc(FittedTask):
             of = [r for r in results if r.metric in [f"{metric} {code}" for code in codes]]
             mean, n = float(np.mean([r.value for r in of])), sum(r.n for r in of)
             seconds = sum(r.seconds for r in of)
-            made.append(self.result(spec, method, [*codes, "en"], f"{metric} mean", mean, n, seconds))
+            one = self.result(spec, method, [*codes, "en"], f"{metric} mean", mean, n, seconds)
+            several = [r.queries for r in of if r.queries is not None]
+            made.append(one.resampled(strata_of(several)) if len(several) == len(of) else one)
         return made
 
     def _mine(self, other: Float[np.ndarray, "_ dim"], english: Float[np.ndarray, "_ dim"], split: Split) -> _Found:
         pairs = mine(other, english, k=self.k, margin=self.margin, retrieval=self.retrieval)
-        score, right = [], []
+        # What the file holds twice is not among the ids, and may be gold.
+        names = dict.fromkeys([*split.other.ids, *(source for source, _ in sorted(split.gold))])
+        number = {name: i for i, name in enumerate(names)}
+        gold = {pair: i for i, pair in enumerate(sorted(split.gold))}
+        score, which, sources = [], [], []
         for source, target, value in zip(*(part.tolist() for part in pairs), strict=True):
             ids = split.other.ids[source], split.english.ids[target]
             if None not in ids:
                 score.append(value)
-                right.append(ids in split.gold)
-        return _Found(np.array(score), np.array(right, bool), len(split.gold))
+                which.append(gold.get(ids, -1))
+                sources.append(number[ids[0]])
+        gold_sources = np.array([number[source] for source, _ in gold], int)
+        return _Found(np.array(score), np.array(which, int), np.array(sources, int), gold_sources)
 
 
-def _at(found: _Found, threshold: float) -> Threshold:
-    """Returns how good the pairs are whose score is at least ``threshold``."""
+def _at(found: _Found, threshold: float) -> dict[str, Queries | None]:
+    """Returns how good the pairs are whose score is at least ``threshold``.
+
+    F1 = 2 TP / (mined + gold) is the mean over the mined pairs, right or wrong, and the gold pairs, found or not;
+    those of one source sentence are drawn together.
+    """
     kept = found.score >= threshold
-    right = int(found.right[kept].sum())
-    return Threshold(
-        threshold,
-        100 * right / max(1, int(kept.sum())),
-        100 * right / found.gold,
-        200 * right / (int(kept.sum()) + found.gold),
-    )
+    right, hit = found.which[kept] >= 0, np.zeros(len(found.gold_source))
+    hit[found.which[kept][right]] = 1
+    both, sources = np.concatenate([right, hit]), np.concatenate([found.source[kept], found.gold_source])
+    return {
+        "F1": Queries(100.0 * both, clusters=sources),
+        "precision": Queries(100.0 * right, clusters=found.source[kept]) if kept.any() else None,
+        "recall": Queries(100.0 * hit),
+    }
 
 
 def read_split(data: Data, code: str, split: str) -> Split:

@@ -14,7 +14,7 @@ from typing import Annotated
 import tyro
 
 from eval.methods import label
-from eval.resampling import interval, paired_test
+from eval.resampling import paired_interval, paired_test
 from eval.results import Result, console, print_table, read_results
 
 __all__ = ["Compare", "Difference", "differences"]
@@ -88,7 +88,7 @@ def differences(results: Sequence[Result], first: str, second: str) -> list[Diff
             assert a.queries is not None, "of those with queries"
             assert b.queries is not None, "of those with queries"
             value, p = paired_test(a.queries, b.queries)
-            low, high = interval(a.queries.like(b.queries.values - a.queries.values))
+            low, high = paired_interval(a.queries, b.queries)
             found.append(Difference(a, b, value, low, high, p))
     if not found:
         raise ValueError(f"{first!r} and {second!r} have no layer and metric in common")

@@ -3,25 +3,27 @@
 Queries are drawn with replacement, within each stratum where the score is a mean of means over strata,
 such as languages, and with all that belong together, such as the translations of a question (Efron 1979;
 percentile intervals). Two methods are compared on the same queries by
-flipping the signs of their differences (Fisher's randomisation test, as Smucker, Allan and Carterette, CIKM
-2007, recommend it for retrieval).
+exchanging their scores at random (Fisher's randomisation test, as Smucker, Allan and Carterette, CIKM
+2007, recommend it for retrieval; of a ratio such as F1 as Yeh, COLING 2000).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
 
-__all__ = ["Queries", "interval", "paired_test", "resampled_correlations"]
+__all__ = ["Queries", "interval", "paired_interval", "paired_test", "resampled_correlations", "strata_of"]
 
 # Values drawn at a time.
 _BLOCK = 1 << 22
 
 
 class _Part(NamedTuple):
-    """One stratum: the sum and the number of scores of each cluster."""
+    """One stratum: its clusters in order, and the sum and the number of scores of each."""
 
+    cluster: Int[np.ndarray, " cluster"]
     total: Float[np.ndarray, " cluster"]
     number: Float[np.ndarray, " cluster"]
 
@@ -62,20 +64,30 @@ class Queries:
         result = []
         for stratum in np.unique(strata):
             inside = strata == stratum
-            _, number = np.unique(clusters[inside], return_inverse=True)
-            result.append(_Part(np.bincount(number, values[inside]), np.bincount(number).astype(float)))
+            names, number = np.unique(clusters[inside], return_inverse=True)
+            result.append(_Part(names, np.bincount(number, values[inside]), np.bincount(number).astype(float)))
         return result
 
     def same(self, other: "Queries") -> bool:
-        """Whether the other scores are of as many queries, strata and clusters."""
-        return len(self.values) == len(other.values) and all(
-            a is b or (a is not None and b is not None and np.array_equal(a, b))
-            for a, b in ((self.strata, other.strata), (self.clusters, other.clusters))
-        )
+        """Whether the other scores are of the same queries: as many of each stratum, or both of clusters."""
+        if (self.clusters is None) != (other.clusters is None):
+            return False
+        mine, theirs = ((np.zeros(len(q.values), int) if q.strata is None else q.strata) for q in (self, other))
+        if self.clusters is None:
+            return np.array_equal(mine, theirs)
+        return np.array_equal(np.unique(mine), np.unique(theirs))
 
-    def like(self, values: Float[np.ndarray, " query"]) -> "Queries":
-        """Returns other scores of the same queries."""
-        return Queries(values, self.strata, self.clusters)
+
+def strata_of(parts: Sequence[Queries]) -> Queries:
+    """Returns the queries of all parts, each a stratum of its own.
+
+    Args:
+      parts: scores without strata, of languages say; all of them with clusters or none.
+    """
+    strata = np.repeat(np.arange(len(parts)), [len(part.values) for part in parts])
+    clusters = [part.clusters for part in parts if part.clusters is not None]
+    together = np.concatenate(clusters) if clusters else None
+    return Queries(np.concatenate([part.values for part in parts]), strata, together)
 
 
 def interval(queries: Queries, *, level: float = 0.95, resamples: int = 1000, seed: int = 0) -> tuple[float, float]:
@@ -87,17 +99,14 @@ def interval(queries: Queries, *, level: float = 0.95, resamples: int = 1000, se
       resamples: how many.
       seed: of the draws.
     """
-    if not 0 < level < 1:
-        raise ValueError(f"level is {level}; it must be between 0 and 1")
     rng = np.random.default_rng(seed)
     parts = queries.parts()
     means = np.zeros(resamples)
-    for total, count in parts:
+    for _, total, count in parts:
         for start, stop in _blocks(len(total), resamples):
             drawn = rng.integers(len(total), size=(stop - start, len(total)))
-            means[start:stop] += total[drawn].sum(axis=1) / count[drawn].sum(axis=1) / len(parts)
-    low, high = np.quantile(means, ((1 - level) / 2, (1 + level) / 2))
-    return float(low), float(high)
+            means[start:stop] += _ratio(total[drawn].sum(axis=1), count[drawn].sum(axis=1)) / len(parts)
+    return _percentiles(means, level)
 
 
 def resampled_correlations(
@@ -135,29 +144,86 @@ def paired_test(first: Queries, second: Queries, *, resamples: int = 10_000, see
     """Returns the mean difference, second minus first, and the two-sided p-value of no difference.
 
     Args:
-      first: scores of one method; those that belong together get one sign.
-      second: scores of another on the same queries.
-      resamples: random assignments of signs; the p-value is at least 1 / (resamples + 1).
-      seed: of the signs.
+      first: scores of one method; those that belong together are exchanged together.
+      second: scores of another on the same queries; of a cluster it may have more or fewer, such as mined pairs.
+      resamples: random exchanges of the two methods' scores; the p-value is at least 1 / (resamples + 1).
+      seed: of the exchanges.
 
     Raises:
       ValueError: the queries are not the same.
     """
+    rng = np.random.default_rng(seed)
+    pairs = _paired(first, second)
+    means = np.zeros(resamples)
+    for a, b in pairs:
+        totals, numbers = b.total - a.total, b.number - a.number
+        # Where there is no difference an exchange changes nothing.
+        apart = (totals != 0) | (numbers != 0)
+        for start, stop in _blocks(int(apart.sum()), resamples):
+            moved = rng.integers(2, size=(stop - start, int(apart.sum())), dtype=np.int8)
+            total, number = moved @ totals[apart], moved @ numbers[apart]
+            ours = _ratio(a.total.sum() + total, a.number.sum() + number)
+            means[start:stop] += (_ratio(b.total.sum() - total, b.number.sum() - number) - ours) / len(pairs)
+    difference = second.mean - first.mean
+    # Sums in another order differ in their last digits.
+    as_far = np.abs(means) >= abs(difference) * (1 - 1e-9) - 1e-12
+    return difference, float((as_far.sum() + 1) / (resamples + 1))
+
+
+def paired_interval(
+    first: Queries, second: Queries, *, level: float = 0.95, resamples: int = 1000, seed: int = 0
+) -> tuple[float, float]:
+    """Returns the percentile interval of the difference of the means over resampled queries.
+
+    Args:
+      first: scores of one method.
+      second: scores of another on the same queries, which are drawn with those of the first.
+      level: of the interval, between 0 and 1.
+      resamples: how many.
+      seed: of the draws.
+
+    Raises:
+      ValueError: the queries are not the same.
+    """
+    rng = np.random.default_rng(seed)
+    pairs = _paired(first, second)
+    means = np.zeros(resamples)
+    for a, b in pairs:
+        for start, stop in _blocks(len(a.total), resamples):
+            drawn = rng.integers(len(a.total), size=(stop - start, len(a.total)))
+            one, other = (_ratio(part.total[drawn].sum(axis=1), part.number[drawn].sum(axis=1)) for part in (a, b))
+            means[start:stop] += (other - one) / len(pairs)
+    return _percentiles(means, level)
+
+
+def _paired(first: Queries, second: Queries) -> list[tuple[_Part, _Part]]:
+    """Returns the strata of both, with the same clusters in the same order."""
     if not first.same(second):
         raise ValueError(f"{len(first.values)} and {len(second.values)} scores are not of the same queries")
-    difference = first.like(second.values - first.values)
-    rng = np.random.default_rng(seed)
-    parts = difference.parts()
-    means = np.zeros(resamples)
-    for total, count in parts:
-        # Where there is no difference a sign changes nothing.
-        apart = total[total != 0]
-        for start, stop in _blocks(len(apart), resamples):
-            signs = 1 - 2 * rng.integers(2, size=(stop - start, len(apart)), dtype=np.int8)
-            means[start:stop] += (signs @ apart) / count.sum() / len(parts)
-    # Sums in another order differ in their last digits.
-    as_far = np.abs(means) >= abs(difference.mean) * (1 - 1e-9)
-    return difference.mean, float((as_far.sum() + 1) / (resamples + 1))
+    result = []
+    for a, b in zip(first.parts(), second.parts(), strict=True):
+        every = np.union1d(a.cluster, b.cluster)
+        result.append((_spread(a, every), _spread(b, every)))
+    return result
+
+
+def _spread(part: _Part, clusters: Int[np.ndarray, " union"]) -> _Part:
+    total, number = np.zeros(len(clusters)), np.zeros(len(clusters))
+    places = np.searchsorted(clusters, part.cluster)
+    total[places], number[places] = part.total, part.number
+    return _Part(clusters, total, number)
+
+
+def _ratio(total: Float[np.ndarray, " n"], number: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
+    """The mean; 0 of nothing."""
+    return np.where(number > 0, total / np.where(number > 0, number, 1), 0)
+
+
+def _percentiles(means: Float[np.ndarray, " resample"], level: float) -> tuple[float, float]:
+    if not 0 < level < 1:
+        raise ValueError(f"level is {level}; it must be between 0 and 1")
+    low, high = np.quantile(means, ((1 - level) / 2, (1 + level) / 2))
+    return float(low), float(high)
 
 
 def _blocks(size: int, resamples: int) -> list[tuple[int, int]]:

@@ -73,6 +73,8 @@ def test_bucc_equals_brute_force(made, tmp_path, capsys):
         assert values[f"recall {code}"] == pytest.approx(100 * sum(above) / test_gold, abs=0.01)
         assert values[f"F1 {code}"] == pytest.approx(scores[code], abs=0.01)
         assert values[f"F1 on the sample {code}"] == pytest.approx(100 * max(f1), abs=0.01)
+    for r in read(tmp_path / "out"):
+        assert "F1 on" in r["metric"] or "threshold" in r["metric"] or r["low"] <= r["value"] <= r["high"]
     assert values["F1 mean"] == pytest.approx(np.mean(list(scores.values())), abs=0.01)
     assert "BUCC, 2 languages" in capsys.readouterr().out
 
@@ -167,3 +169,14 @@ def test_too_few_pairs_for_a_split(bitext, tmp_path, capsys):
     (bitext / "en-de.tsv").write_text("d\ta b\tc d\n" * 3)
     assert main(["make-bucc", "--data", str(bitext), "--to", str(tmp_path / "to"), "--languages", "de"]) == 1
     assert "1 distinct pairs of de leave a split without a gold pair" in capsys.readouterr().err
+
+
+def test_two_methods_are_compared_on_the_sentences(made, tmp_path, capsys):
+    command = ["bucc", *ENCODER, *OPTIONS, "--data", str(made), "--transforms", "original", "center", "--out"]
+    assert main([*command, str(tmp_path / "out")]) == 0
+    assert main(["compare", str(tmp_path / "out"), "--second", "center"]) == 0
+    shown = capsys.readouterr().out
+    values = {(r["transform"], r["metric"]): r["value"] for r in read(tmp_path / "out")}
+    for metric in ("F1 de", "F1 mean", "precision fr", "recall mean"):
+        row = next(line for line in shown.splitlines() if f"layer 2: {metric} " in line)
+        assert f"{values['center', metric] - values['original', metric]:+.2f}" in row
