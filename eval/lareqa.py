@@ -7,7 +7,8 @@ et al. 2022 measure it: the pool is every candidate sentence of every language, 
 by one sentence in each, and the score is the mean over all questions of the average precision over the
 whole pool. With one target left, a question of language q sees of its answers only that in language
 a; the mean of 1 / rank for each q and a is a heat map, whose diagonal says how strongly a language
-is preferred. *Preference* is the share of questions whose best-ranked answer is in their own language.
+is preferred. *Preference* is the share of questions whose best-ranked answer is in their own language,
+*top 10* the share of the first results that are, and *own in pool* what it is without preference.
 
 Questions and candidates are encoded alike, without the paragraph of a candidate: the papers' own encoders
 have a head for each and read the paragraph too.
@@ -33,11 +34,15 @@ from eval.resampling import Queries
 from eval.results import Result
 from eval.xquad import Questions, read_xquad
 from lsar_jax import EncoderSpec
-from lsar_jax.preference import language_preference
+from lsar_jax.preference import language_preference, top_k_share
 from lsar_jax.ranks import candidate_ranks
-from lsar_jax.retrieval import Metric
+from lsar_jax.retrieval import Metric, nearest
 
 __all__ = ["Lareqa", "answer_table"]
+
+# Of a metric's names, and how many first results are looked at.
+_SUFFIX: dict[Metric, str] = {"cosine": "", "dot": ", dot"}
+_FIRST = 10
 
 
 @dataclass(frozen=True)
@@ -47,7 +52,7 @@ class Lareqa(FittedTask):
     Attributes:
       data: the folder of {language}.json files, or tfds:NAME, what lsar_jax.builders.prepare made of it.
       languages: codes; by default all that the folder has.
-      metric: cosine, or dot without normalising, as in the papers.
+      metrics: cosine, and dot without normalising, as in the papers; names of the latter end in dot.
     """
 
     name = "lareqa"
@@ -55,11 +60,13 @@ class Lareqa(FittedTask):
     out: Path = Path("results/lareqa")
     data: Data = Path("data/xquad-r")
     languages: tuple[str, ...] = ()
-    metric: Metric = "cosine"
+    metrics: tuple[Metric, ...] = ("cosine", "dot")
 
     def run(self) -> list[Result]:
         """Encodes, fits, scores; prints a table, writes ``results.jsonl`` and the heat maps."""
         data = read_xquad(self.data, self.languages)
+        if not self.metrics or len(set(self.metrics)) != len(self.metrics):
+            raise ValueError(f"--metrics {' '.join(self.metrics)}: cosine, dot or both, each once")
         if len(data) < 2:
             raise ValueError(f"{', '.join(data)}: a pool of many languages needs at least two")
         texts = {("fit", code): text for code, text in self.fit_texts(list(data)).items()}
@@ -76,13 +83,18 @@ class Lareqa(FittedTask):
             spec = replace(encoder.spec, layer=layer)
             for method in self.fitted(x, index, spec):
                 moved = {key: method(value[index], key[1]) for key, value in x.items() if key[0] != "fit"}
-                fresh, grid = self._score(moved, list(data), table, names, method, spec)
-                results += fresh
-                panels[f"layer {layer}, {method.label}"] = grid
+                for metric in self.metrics:
+                    fresh, grid = self._score(moved, list(data), table, names, metric, method, spec)
+                    results += fresh
+                    panels[f"layer {layer}, {method.label}{_SUFFIX[metric]}"] = grid
         title = f"Answers with one target left: mAP, % ({self.encoder})"
         heat_maps(panels, list(data), "question", "answer", title, self.out / "one_target.png")
-        metrics = ["mAP", "same language", "other languages", "preference"]
-        self.report(results, f"Answers in a pool of {len(data)} languages, {self.metric}", metrics, "mAP")
+        shown = [
+            f"{name}{_SUFFIX[metric]}"
+            for metric in self.metrics
+            for name in ("mAP", "same language", "other languages", "preference", f"top {_FIRST}")
+        ]
+        self.report(results, f"Answers in a pool of {len(data)} languages", shown, shown[0])
         return results
 
     def _score(
@@ -91,13 +103,15 @@ class Lareqa(FittedTask):
         codes: list[str],
         table: Int[np.ndarray, "query language"],
         names: Int[np.ndarray, " query"],
+        metric: Metric,
         method: Method,
         spec: EncoderSpec,
     ) -> tuple[list[Result], Float[np.ndarray, "language language"]]:
         """Returns mAP of all questions and of each language, and the heat map of one target at a time."""
         started = time.perf_counter()
         questions, candidates = (np.concatenate([x[group, code] for code in codes]) for group in "qc")
-        ranks = candidate_ranks(questions, candidates, table, metric=self.metric)
+        ranks = candidate_ranks(questions, candidates, table, metric=metric)
+        first = nearest(questions, candidates, min(_FIRST, len(candidates)), metric=metric)[1]
         seconds = time.perf_counter() - started
         precision = 100 * precision_of_ranks(ranks)
         single = 100 * one_target_precision(ranks)
@@ -107,8 +121,8 @@ class Lareqa(FittedTask):
         same = np.eye(len(codes), dtype=bool)
         seen = np.stack([np.isfinite(single[asked == row]).sum(axis=0) for row in range(len(codes))])
 
-        def entry(languages: list[str], metric: str, value: float, n: int) -> Result:
-            return self.result(spec, method, languages, metric, value, n, seconds)
+        def entry(languages: list[str], name: str, value: float, n: int) -> Result:
+            return self.result(spec, method, languages, f"{name}{_SUFFIX[metric]}", value, n, seconds)
 
         whole = entry(codes, "mAP", float(precision.mean()), len(precision))
         results = [whole.resampled(Queries(precision, clusters=names))]
@@ -117,7 +131,11 @@ class Lareqa(FittedTask):
             made = entry([code], f"mAP of {code}", scored.mean, len(scored.values))
             results.append(made.resampled(scored))
         found = language_preference(ranks, asked, len(candidates))
-        for name, values in (("preference", found.preferred), ("spread", found.spreads)):
+        of_candidate = np.repeat(np.arange(len(codes)), [len(x["c", code]) for code in codes])
+        top = top_k_share(np.asarray(first), of_candidate, asked)
+        per_query = {"preference": found.preferred, "spread": found.spreads, f"top {_FIRST}": top.shares}
+        results.append(entry(codes, "own in pool", 100 * top.pool_share, len(precision)))
+        for name, values in per_query.items():
             queries = Queries(100.0 * values, clusters=names)
             results.append(entry(codes, name, queries.mean, int(np.isfinite(values).sum())).resampled(queries))
         for name, cells in (("same language", same), ("other languages", ~same)):

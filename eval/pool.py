@@ -1,8 +1,10 @@
 """Any pool of many languages: does retrieval prefer the query's language, do clusters follow languages?
 
+    python -m eval pool
     python -m eval pool --data pool --queries questions
 
-Data: a folder of one text file a language, line i the same in every file. The pool's own lines are the queries, which
+Data: the declaration of human rights in 40 languages, half of whose paragraphs are the pool and half are fitted
+on; or a folder of one text file a language, line i the same in every file. The pool's own lines are the queries, which
 do not see themselves; or, with ``--queries``, those of a second folder, line i of which is answered by line i
 of the pool. *Preference*, *spread* and *top 10*, which *own in pool* is to be compared with, are those of
 ``lsar_jax.preference``; preference needs a right answer in the query's own language, and so a second folder. *NMI* is
@@ -10,7 +12,7 @@ the mutual information of k-means clusters of the pool and its languages, over s
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -28,7 +30,7 @@ from lsar_jax.preference import language_preference, top_k_share
 from lsar_jax.ranks import candidate_ranks
 from lsar_jax.retrieval import nearest
 
-__all__ = ["Pool", "read_aligned"]
+__all__ = ["Pool", "read_pool"]
 
 
 @dataclass(frozen=True)
@@ -36,28 +38,42 @@ class Pool(FittedTask):
     """Preference for languages in any multilingual pool, and how far clusters follow languages.
 
     Attributes:
-      data: the folder of {language}.txt files, line i the same in each.
+      data: udhr, or the folder of {language}.txt files, line i the same in each.
       queries: a folder of the same languages, line i of which is answered by line i of the pool.
-      languages: codes; by default all that the folder has.
+      languages: codes; by default all that there are.
       seeds: of k-means.
     """
 
     name = "pool"
 
     out: Path = Path("results/pool")
-    data: Path = Path("data/pool")
+    data: str | Path = "udhr"
     queries: Path | None = None
     languages: tuple[str, ...] = ()
     seeds: tuple[int, ...] = (0, 1, 2)
 
+    @property
+    def fitted_on(self) -> str:
+        """The text that transforms are fitted on."""
+        return "udhr fit" if self._halves else super().fitted_on
+
+    @property
+    def _halves(self) -> bool:
+        """Whether the pool and what is fitted on are halves of one text."""
+        return str(self.data) == self.fit_on == "udhr"
+
+    def some_fit_texts(self, languages: Sequence[str]) -> dict[str, list[str]]:
+        """Returns the text to fit on, of which none is in the pool."""
+        return corpora.udhr("fit", languages) if self._halves else super().some_fit_texts(languages)
+
     def run(self) -> list[Result]:
         """Encodes, fits, measures; prints a table, writes ``results.jsonl`` and a figure."""
-        pool = read_aligned(self.data, self.languages)
+        pool = read_pool(self.data, self.languages)
         if self.queries is None and len(pool) < 3:
             raise ValueError(
                 f"{self.data} has {', '.join(pool)}; without --queries three languages are needed to compare"
             )
-        asked = None if self.queries is None else read_aligned(self.queries, tuple(pool))
+        asked = None if self.queries is None else read_pool(self.queries, tuple(pool))
         if asked is not None and len(next(iter(asked.values()))) != len(next(iter(pool.values()))):
             lengths = [len(next(iter(side.values()))) for side in (asked, pool)]
             raise ValueError(f"{self.queries} has {lengths[0]} lines a language and {self.data} {lengths[1]}")
@@ -127,13 +143,20 @@ class Pool(FittedTask):
         return results
 
 
-def read_aligned(folder: Path, languages: tuple[str, ...] = ()) -> dict[str, list[str]]:
-    """Returns the lines of each language's file, in alphabetical order of the codes.
+def read_pool(data: str | Path, languages: tuple[str, ...] = ()) -> dict[str, list[str]]:
+    """Returns the lines of each language, line i the same in each, in alphabetical order of the codes.
+
+    Args:
+      data: ``udhr``, the half that is not to fit on, or a folder of {language}.txt files.
+      languages: codes; by default all that there are.
 
     Raises:
       FileNotFoundError: no such folder, or no file of a language.
       ValueError: fewer than two languages, or files of different numbers of lines.
     """
+    if str(data) == "udhr":
+        return corpora.udhr("test", languages or None)
+    folder = Path(data)
     paths = corpora.language_files(folder, ".txt", languages or None)
     texts = {code: corpora.lines(path) for code, path in paths.items()}
     if len(texts) < 2:

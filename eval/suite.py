@@ -16,9 +16,11 @@ from eval.amazon import Amazon
 from eval.bitext import Bitext
 from eval.bucc import Bucc
 from eval.code_switch import CodeSwitch
+from eval.curve import Curve
 from eval.geometry import Geometry
 from eval.lareqa import Lareqa
 from eval.methods import MethodName
+from eval.pool import Pool
 from eval.report import Report
 from eval.results import console
 from eval.sts17 import Sts17
@@ -38,7 +40,7 @@ class Suite:
     """Runs every task on what is available and writes the report.
 
     Attributes:
-      profile: small compares four methods; full ten of them, and geometry with the papers' pictures.
+      profile: small compares four methods; full ten of them, and geometry and curve with their pictures.
       encoder: bundled, a preset, a folder, or a Hub id.
       layers: hidden-state layers to test.
       data: the folder of tatoeba, xquad-r, mlqa-r, sts17, bucc2018, bucc-made, bitext, dictionaries and amazon.
@@ -98,6 +100,7 @@ class Suite:
         words = {"dictionaries": self.data / "dictionaries"}
         tasks: list[tuple[str, type[Task], dict[str, Any]]] = [
             ("udhr", Udhr, {"ranks": ()}),
+            ("pool", Pool, {}),
             ("tatoeba", Tatoeba, place["tatoeba"]),
             ("tatoeba-evaluated", Tatoeba, place["tatoeba"] | {"fit_on": "evaluated"}),
             ("xquad-r", Lareqa, place["xquad-r"]),
@@ -112,6 +115,7 @@ class Suite:
         if self.profile == "full":
             xquad = self.data / "xquad-r"
             tasks.append(("geometry", Geometry, {"xquad": xquad if xquad.is_dir() else None}))
+            tasks.append(("curve", Curve, place["tatoeba"] | {"bitext": self.data / "bitext"}))
         out = self.out / Path(self.encoder.replace("/", "-") if not Path(self.encoder).is_dir() else self.encoder).name
         return [(name, task(**shared, **own, out=out / name)) for name, task, own in tasks]
 

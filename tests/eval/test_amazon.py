@@ -67,9 +67,13 @@ def test_amazon(tmp_path, capsys):
     assert values["lsar", "accuracy mean"]["n"] == 120
     assert values["lsar", "accuracy mean"]["seed"] == 42
     assert "Amazon reviews, trained on English" in capsys.readouterr().out
-    (folder / "de_test.tsv").write_text("2\tabc\n")
+    # Of stars the metric says so: the papers' numbers are of good and bad.
+    (folder / "en_train.tsv").write_text("".join(f"{i % 3}\t{'abc'[i % 3]} {i}\n" for i in range(60)))
+    assert main([*command[:-1], str(tmp_path / "stars")]) == 0
+    assert {r["metric"] for r in read(tmp_path / "stars")} >= {"accuracy mean, 3 classes", "accuracy ja, 3 classes"}
+    (folder / "de_test.tsv").write_text("4\tabc\n")
     assert main(command) == 1
-    assert "test set of de, line 1: the label '2' is not one of training's, 0, 1" in capsys.readouterr().err
+    assert "test set of de, line 1: the label '4' is not one of training's, 0, 1, 2" in capsys.readouterr().err
 
 
 def test_data_that_is_wrong(tmp_path):

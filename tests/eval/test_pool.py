@@ -5,7 +5,7 @@ import pytest
 
 from eval.__main__ import main
 from eval.methods import Method
-from eval.pool import Pool, read_aligned
+from eval.pool import Pool, read_pool
 from lsar_jax import EncoderSpec
 from tests.eval.test_tasks import ENCODER, is_png, read
 
@@ -63,14 +63,14 @@ def test_data_that_is_wrong(tmp_path, capsys):
     for code, text in (("de", "a\nb\n"), ("en", "a\n")):
         (tmp_path / f"{code}.txt").write_text(text)
     with pytest.raises(ValueError, match=r"the files differ in their number of lines: .*de.txt': 2, .*en.txt': 1"):
-        read_aligned(tmp_path)
+        read_pool(tmp_path)
     (tmp_path / "en.txt").write_text("a\n \n")
     with pytest.raises(ValueError, match="en.txt, line 2 is blank"):
-        read_aligned(tmp_path)
+        read_pool(tmp_path)
     with pytest.raises(ValueError, match="has de; a pool needs two languages"):
-        read_aligned(tmp_path, ("de",))
+        read_pool(tmp_path, ("de",))
     with pytest.raises(FileNotFoundError, match="has no files fr.txt; it has de, en"):
-        read_aligned(tmp_path, ("de", "fr"))
+        read_pool(tmp_path, ("de", "fr"))
     (tmp_path / "en.txt").write_text("a\nb\n")
     assert main(["pool", *ENCODER, "--data", str(tmp_path), "--out", str(tmp_path)]) == 1
     assert "without --queries three languages are needed" in capsys.readouterr().err
@@ -82,3 +82,15 @@ def test_data_that_is_wrong(tmp_path, capsys):
     command = ["pool", *ENCODER, "--data", str(tmp_path), "--queries", str(asked), "--out", str(tmp_path)]
     assert main(command) == 1
     assert "has 1 lines a language and" in capsys.readouterr().err
+
+
+def test_the_pool_of_the_declaration_is_not_fitted_on(tmp_path):
+    options = ["--languages", "de", "en", "fr", "--layers", "2", "--max-length", "16", "--seeds", "0"]
+    assert main(["pool", *ENCODER, *options, "--out", str(tmp_path)]) == 0
+    results = read(tmp_path)
+    assert {r["fitted_on"] for r in results if r["transform"] != "original"} == {"udhr fit"}
+    assert {tuple(r["fitted_languages"].values()) for r in results if r["transform"] == "lsar"} == {(25, 25, 25)}
+    assert {r["n"] for r in results if r["metric"] == "mAP"} == {75}
+    fit, pool = Pool(languages=("de", "en")).some_fit_texts(["de"])["de"], read_pool("udhr", ("de",))["de"]
+    assert len(fit) == len(pool) == 25
+    assert not set(fit) & set(pool)
