@@ -26,7 +26,7 @@ from jaxtyping import Float
 
 from eval.fitted import FittedTask
 from eval.methods import Method
-from eval.named import Data, Tables, named_tables
+from eval.named import Data, Tables, named_tables, plain_folder
 from eval.resampling import Queries
 from eval.results import Result
 from lsar_jax import EncoderSpec, corpora
@@ -62,6 +62,8 @@ class Amazon(FittedTask):
         train, labels = read_reviews(self.data, "en", "train")
         tests = {code: read_reviews(self.data, code, "test") for code in codes}
         known = sorted(set(labels))
+        if len(known) < 2:
+            raise ValueError(f"{self.data}, training set of en: all labels are {known[0]!r}; two are needed")
         for code, (_, answers) in tests.items():
             for number, label in enumerate(answers, 1):
                 if label not in known:
@@ -158,7 +160,7 @@ def read_reviews(data: Data, code: str, split: str) -> Reviews:
       ValueError: a line that is not a label and a text; file and line are named.
     """
     tables = named_tables(data)
-    return _files(Path(data), code, split) if tables is None else _named(tables, code, split)
+    return _files(plain_folder(data), code, split) if tables is None else _named(tables, code, split)
 
 
 def _named(tables: Tables, code: str, split: str) -> Reviews:
@@ -170,6 +172,8 @@ def _named(tables: Tables, code: str, split: str) -> Reviews:
             raise ValueError(f"{tables.name}, {split} of {config}, row {number} is not a text and a label")
         texts.append(text)
         labels.append(str(label))
+    if not texts:
+        raise ValueError(f"{tables.name}, {split} of {config} has no rows")
     return texts, labels
 
 

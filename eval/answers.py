@@ -14,10 +14,12 @@ import numpy as np
 from eval import geometry_figures as draw
 from eval.encode import encode_all
 from eval.methods import fit_methods
+from eval.resampling import Queries, interval
 from eval.results import Result, print_table
 from eval.xquad import XQUAD_R, Questions
 from lsar_jax import SentenceEncoder, corpora
-from lsar_jax.preference import language_preference, relevant_ranks
+from lsar_jax.preference import language_preference
+from lsar_jax.ranks import candidate_ranks
 
 if TYPE_CHECKING:
     from eval.geometry import Geometry
@@ -81,25 +83,18 @@ class Answers:
         return results
 
     def _preference(self, x: dict) -> tuple[float, float, int, tuple[float, float]]:
-        """Returns preference, spread, the questions, and a bootstrap interval of the preference over them."""
+        """Returns preference, spread, the questions, and the interval of the preference over resampled questions."""
         questions = np.concatenate([x["q", code] for code in XQUAD_R])
         candidates = np.concatenate([x["c", code] for code in XQUAD_R])
-        language = np.repeat(np.arange(len(XQUAD_R)), [len(x["c", code]) for code in XQUAD_R])
+        starts = np.cumsum([0, *(len(x["c", code]) for code in XQUAD_R[:-1])])
+        table = starts + np.array([self.data[code].answers[: self.count] for code in XQUAD_R]).T
+        ranks = candidate_ranks(questions, candidates, np.tile(table, (len(XQUAD_R), 1)))
         asked = np.repeat(np.arange(len(XQUAD_R)), self.count)
-        starts = np.cumsum([0, *(len(x["c", code]) for code in XQUAD_R)])
-        # Sentences that answer the same question are a group; several questions may share a sentence, so
-        # that each question has ranks of its own.
-        ranks = np.empty((len(questions), len(XQUAD_R)), np.int32)
-        for number in range(self.count):
-            group = np.arange(1, len(candidates) + 1)
-            places = [starts[i] + self.data[code].answers[number] for i, code in enumerate(XQUAD_R)]
-            group[places] = 0
-            own = np.arange(len(XQUAD_R)) * self.count + number
-            ranks[own] = relevant_ranks(questions[own], candidates, np.zeros(len(own), np.int32), group, language)
         found = language_preference(ranks, asked, len(candidates))
-        drawn = np.random.default_rng(0).integers(len(questions), size=(1000, len(questions)))
-        low, high = np.percentile(np.nanmean(found.preferred[drawn], axis=1), (2.5, 97.5))
-        return found.preference, found.spread, len(questions), (float(low), float(high))
+        # Translations of a question belong together.
+        translations = np.tile(np.arange(self.count), len(XQUAD_R))
+        low_high = interval(Queries(found.preferred, clusters=translations))
+        return found.preference, found.spread, len(questions), low_high
 
     def _plane(self, x: dict) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Returns candidates, questions and answers of the first question, on their principal plane."""

@@ -71,7 +71,7 @@ class Bitext(PairTask):
     @cached_property
     def _split(self) -> dict[str, tuple[list[Pair], list[Pair]]]:
         result = {}
-        for code, pairs in read_bitext(self.data, self.languages, "--data", split=self.split)[0].items():
+        for code, pairs in read_bitext(self.data, self.languages, "--data", split=self.split).items():
             try:
                 result[code] = held_out(pairs, self.held_out, self.split_seed)
             except ValueError as error:

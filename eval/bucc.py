@@ -88,7 +88,7 @@ class Bucc(FittedTask):
 
     def run(self) -> list[Result]:
         """Encodes, fits, mines, scores; prints a table, writes ``results.jsonl`` and a figure."""
-        codes = [language_code(code) for code in self.languages]
+        codes = list(dict.fromkeys(language_code(code) for code in self.languages))
         splits = {(code, split): read_split(self.data, code, split) for code in codes for split in SPLITS}
         fit = {("fit", code): text for code, text in self.fit_texts([*codes, "en"]).items()}
         encoder = self.prepare(len(codes) + 1)
@@ -185,8 +185,8 @@ def _at(found: _Found, threshold: float) -> dict[str, Queries | None]:
     hit[found.which[kept][right]] = 1
     both, sources = np.concatenate([right, hit]), np.concatenate([found.source[kept], found.gold_source])
     return {
-        "F1": Queries(100.0 * both, clusters=sources),
-        "precision": Queries(100.0 * right, clusters=found.source[kept]) if kept.any() else None,
+        "F1": Queries(100.0 * both, clusters=sources, varying=True),
+        "precision": Queries(100.0 * right, clusters=found.source[kept], varying=True) if kept.any() else None,
         "recall": Queries(100.0 * hit),
     }
 

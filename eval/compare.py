@@ -83,7 +83,10 @@ def differences(results: Sequence[Result], first: str, second: str) -> list[Diff
     found = []
     for a in scored:
         for b in scored:
-            if not (_is(a, first) and _is(b, second)) or (a.layer, a.metric, a.seed) != (b.layer, b.metric, b.seed):
+            # A seed of one against all of another's, where only one has any.
+            if not (_is(a, first) and _is(b, second)) or (None not in (a.seed, b.seed) and a.seed != b.seed):
+                continue
+            if (a.layer, a.metric) != (b.layer, b.metric):
                 continue
             assert a.queries is not None, "of those with queries"
             assert b.queries is not None, "of those with queries"

@@ -81,17 +81,14 @@ class Curve(Task):
         for option in ("counts", "most", "queries", "seeds"):
             if np.min(getattr(self, option), initial=1) < 1:
                 raise ValueError(f"--{option} {getattr(self, option)}: at least 1 is needed")
-        text, skipped = read_texts(self.bitext, self.languages)
+        text = read_texts(self.bitext, self.languages)
         pairs = read_pairs(self.data, [code for code in text if code != "en"])
         fewest, scarcest = min((len(lines), code) for code, lines in text.items())
         most = min(self.most, fewest)
         if not most:
             raise ValueError(f"{self.bitext} has no sentence of {scarcest}")
         counts = sorted({count for count in self.counts if count < most} | {most})
-        console.print(
-            f"{len(pairs)} languages and English, at most {most} sentences of each ({scarcest} has {fewest}); "
-            f"skipped {skipped} bitext rows with an empty field"
-        )
+        console.print(f"{len(pairs)} languages and English, at most {most} sentences of each ({scarcest} has {fewest})")
         drawn: dict[tuple[str, str], Sequence[str]] = {}
         places = {}
         for code, lines in text.items():
@@ -155,8 +152,8 @@ def enough(scores: Mapping[int, float], original: float) -> int | None:
     return min((count for count, score in scores.items() if score >= least), default=None)
 
 
-def read_texts(folder: Path, languages: tuple[str, ...] = ()) -> tuple[dict[str, list[str]], int]:
-    """Reads the sentences of each language and, last, all different English ones; counts rows with an empty field.
+def read_texts(folder: Path, languages: tuple[str, ...] = ()) -> dict[str, list[str]]:
+    """Reads the sentences of each language and, last, all different English ones.
 
     The files are ``en-xx.tsv``: domain, English, xx with tabs between; by default of Tatoeba's languages.
 
@@ -164,10 +161,10 @@ def read_texts(folder: Path, languages: tuple[str, ...] = ()) -> tuple[dict[str,
       FileNotFoundError: no file of a language.
       ValueError: a line that has not three fields.
     """
-    pairs, skipped = read_bitext(folder, languages, "--bitext", XTREME_36)
+    pairs = read_bitext(folder, languages, "--bitext", XTREME_36)
     text = {code: [other for _, other in several] for code, several in pairs.items()}
     english = dict.fromkeys(source for several in pairs.values() for source, _ in several)
-    return text | {"en": list(english)}, skipped
+    return text | {"en": list(english)}
 
 
 def curve_figure(panels: Mapping[str, Values], title: str, path: Path) -> None:

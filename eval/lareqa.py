@@ -89,10 +89,11 @@ class Lareqa(FittedTask):
                     panels[f"layer {layer}, {method.label}{_SUFFIX[metric]}"] = grid
         title = f"Answers with one target left: mAP, % ({self.encoder})"
         heat_maps(panels, list(data), "question", "answer", title, self.out / "one_target.png")
+        # More columns do not fit a terminal; the rest is in the results.
+        own = ("other languages", "preference")
         shown = [
-            f"{name}{_SUFFIX[metric]}"
-            for metric in self.metrics
-            for name in ("mAP", "same language", "other languages", "preference", f"top {_FIRST}")
+            *(f"mAP{_SUFFIX[metric]}" for metric in self.metrics),
+            *(f"{x}{_SUFFIX[self.metrics[0]]}" for x in own),
         ]
         self.report(results, f"Answers in a pool of {len(data)} languages", shown, shown[0])
         return results

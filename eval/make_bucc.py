@@ -43,7 +43,7 @@ class MakeBucc:
         for option in ("gold", "sample"):
             if not 0 < getattr(self, option) < 1:
                 raise ValueError(f"--{option} is {getattr(self, option)}; it must be between 0 and 1")
-        texts = {code: distinct(pairs) for code, pairs in read_bitext(self.data, self.languages, "--data")[0].items()}
+        texts = {code: distinct(pairs) for code, pairs in read_bitext(self.data, self.languages, "--data").items()}
         for code, pairs in texts.items():
             if min(self.sample, 1 - self.sample) * self.gold * len(pairs) < 1 or len(pairs) < 10:
                 raise ValueError(

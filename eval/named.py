@@ -11,17 +11,29 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from lsar_jax.hub_files import PINNED, hub_files
+from lsar_jax.hub_files import COMMITS, PINNED, hub_files
 from lsar_jax.languages import code_or_none, language_code, own_name
 from lsar_jax.prepared import DATA_DIR, find, prepared_languages, rows, splits
 
-__all__ = ["Data", "Tables", "folder_of", "named_pairs", "named_tables", "one_split", "pinned"]
+__all__ = [
+    "Data",
+    "Tables",
+    "check_split",
+    "folder_of",
+    "named_pairs",
+    "named_tables",
+    "one_split",
+    "pinned",
+    "plain_folder",
+]
 
 # A folder, tfds:NAME or hub:ID.
 Data = str | Path
 
-# Columns of two sentences; of the first two the order is that of the configuration's name, xx-en where it has none.
-_COLUMNS = (("sentence1", "sentence2"), ("source_sentence", "target_sentence"), ("english", "non_english"))
+# Columns of two sentences; but for the last the order is that of the configuration's name, xx-en where it has none.
+_COLUMNS = (
+    ("sentence1", "sentence2"), ("source_sentence", "target_sentence"), ("source", "target"), ("english", "non_english")
+)  # fmt: skip
 
 
 class Tables(Protocol):
@@ -33,7 +45,7 @@ class Tables(Protocol):
 
     @property
     def configs(self) -> Sequence[str]:
-        """The configurations; of prepared datasets the codes of their languages."""
+        """The configurations, named by languages."""
 
     def splits(self, config: str) -> Sequence[str]:
         """The splits of a configuration."""
@@ -61,16 +73,40 @@ class _Prepared:
 def named_tables(data: Data) -> Tables | None:
     """Returns the tables of ``tfds:NAME{}`` or ``hub:ID``; None of anything else.
 
+    Of prepared datasets a configuration is the code of its language, or with another language in the name,
+    as in ``tfds:parallel/en-{}``, both.
+
     Raises:
       FileNotFoundError: there is no such dataset, or the Hub cannot be reached.
     """
     kind, place = _parts(data)
     if kind == "tfds" and "{}" in place:
-        return _Prepared(place, prepared_languages(place))
+        last = place.rpartition("/")[2]
+        before, after = last.split("{}")
+        beside = before[:-1] if before.endswith("-") else after[1:] if after.startswith("-") else ""
+        named = {
+            last.replace("{}", code) if code_or_none(beside) else code: path
+            for code, path in prepared_languages(place).items()
+        }
+        return _Prepared(place, named)
     if kind == "hub":
         name, _, revision = place.partition("@")
-        return hub_files(name, revision or None)
+        try:
+            return hub_files(name, revision or None)
+        except ValueError as error:
+            raise ValueError(f"{error}; on the command line it is hub:{name}@REVISION") from error
     return None
+
+
+def plain_folder(data: Data) -> Path:
+    """Returns the folder of files.
+
+    Raises:
+      ValueError: it is ``tfds:NAME`` without the place of the language.
+    """
+    if _parts(data)[0] == "tfds":
+        raise ValueError(f"{data} has no {{}} where the language stands")
+    return Path(data)
 
 
 def folder_of(data: Data, not_on_hub: str) -> Path:
@@ -98,9 +134,20 @@ def folder_of(data: Data, not_on_hub: str) -> Path:
 
 
 def pinned(data: Data) -> str:
-    """Returns the name with the revision that is read where it says none."""
+    """Returns the name with the commit that is read: the one that a branch stood for when it was, or the default."""
     kind, place = _parts(data)
-    return f"{data}@{PINNED[place]}" if kind == "hub" and place in PINNED and not Path(place).is_dir() else str(data)
+    name, _, revision = place.partition("@")
+    if kind != "hub" or Path(name).is_dir():
+        return str(data)
+    revision = revision or PINNED.get(name, "")
+    commit = COMMITS.get((name, revision), revision)
+    return f"hub:{name}@{commit}" if commit else str(data)
+
+
+def check_split(data: Data, split: str) -> None:
+    """Raises ValueError where a split is asked for of data that has none."""
+    if split and not _parts(data)[0]:
+        raise ValueError(f"--split {split} is of data with a name, hub:ID or tfds:NAME; {data} is a folder")
 
 
 def one_split(tables: Tables, config: str, split: str) -> str:
@@ -127,7 +174,12 @@ def named_pairs(tables: Tables, languages: Sequence[str], split: str = "") -> di
       FileNotFoundError: a file is missing.
       ValueError: no language, none of one or several, an unknown split, or no columns of two sentences.
     """
-    there = {own: (config, english_first) for config in tables.configs for own, english_first in _other(config)}
+    there: dict[str, tuple[str, bool]] = {}
+    twice = []
+    for config in tables.configs:
+        for own, english_first in _other(config):
+            if there.setdefault(own, (config, english_first))[0] != config:
+                twice.append((own, config))
     wanted = [own_name(code, there, tables.name) for code in languages] or list(there)
     if not wanted:
         raise ValueError(f"{tables.name} has no pairs of English; it has {', '.join(tables.configs) or 'nothing'}")
@@ -135,13 +187,20 @@ def named_pairs(tables: Tables, languages: Sequence[str], split: str = "") -> di
     for own in wanted:
         if own_of.setdefault(code := language_code(own), own) != own:
             raise ValueError(f"{own_of[code]!r} and {own!r} of {tables.name} are {code!r}; name one of them")
+    for own, config in twice:
+        if own in own_of.values():
+            raise ValueError(f"{there[own][0]} and {config} of {tables.name} are the same languages")
     result: dict[str, tuple[list[str], list[str]]] = {}
     for code, own in own_of.items():
         config, english_first = there[own]
+        chosen = one_split(tables, config, split)
+        where = f"{chosen} of {config} of {tables.name}"
         every = [
-            _sentences(row, code, english_first, f"{config} of {tables.name}")
-            for row in tables.rows(config, one_split(tables, config, split))
+            _sentences(row, code, english_first, f"{where}, row {number}")
+            for number, row in enumerate(tables.rows(config, chosen), 1)
         ]
+        if not every:
+            raise ValueError(f"{where} has no rows")
         result[code] = ([english for english, _ in every], [other for _, other in every])
     return result
 
@@ -163,16 +222,25 @@ def _other(config: str) -> list[tuple[str, bool]]:
 
 def _sentences(row: dict[str, Any], code: str, english_first: bool, where: str) -> tuple[str, str]:
     """The English sentence of a row and the other."""
-    row = row.get("translation", row)
-    by_language = {code_or_none(column): column for column in row}
-    if "en" in by_language and code in by_language:
-        columns: Sequence[str] = (by_language["en"], by_language[code])
+    inside = row.get("translation", row)
+    row = inside if isinstance(inside, dict) else row
+    texts = {column: code_or_none(column) for column, value in row.items() if _is_text(value)}
+    by_language = [[column for column, own in texts.items() if own == wanted] for wanted in ("en", code)]
+    if all(len(columns) == 1 for columns in by_language):
+        columns = [columns[0] for columns in by_language]
     else:
-        columns = next((pair for pair in _COLUMNS if set(pair) <= set(row)), ())
+        columns = list(next((pair for pair in _COLUMNS if set(pair) <= set(row)), ()))
         if not columns:
             known = "; ".join(", ".join(pair) for pair in _COLUMNS)
             raise ValueError(f"{where} has the columns {', '.join(row)}; two sentences are in {known}; en, {code}")
         if columns[0] != "english" and not english_first:
-            columns = columns[::-1]
-    english, other = (str(row[column] or "").rstrip("\r\n") for column in columns)
+            columns.reverse()
+    for column in columns:
+        if not _is_text(row[column]):
+            raise ValueError(f"{where}: {column} is {row[column]!r}, which is no sentence")
+    english, other = ((row[column] or "").rstrip("\r\n") for column in columns)
     return english, other
+
+
+def _is_text(value: Any) -> bool:
+    return value is None or isinstance(value, str)

@@ -15,6 +15,7 @@ from jaxtyping import Bool, Float
 
 from eval.fitted import FittedTask
 from eval.methods import Method
+from eval.named import Data, check_split
 from eval.resampling import Queries
 from eval.results import Result
 from lsar_jax import EncoderSpec
@@ -36,10 +37,12 @@ class PairTask(FittedTask):
     """Retrieval of translations, from English and into it.
 
     Attributes:
+      data: pairs of sentences.
       seen: languages that transforms may be fitted on; by default all that there is text of.
       split: of data with a name, hub:ID or tfds:NAME; by default its only one or test.
     """
 
+    data: Data = ""
     seen: tuple[str, ...] = ()
     split: str = ""
 
@@ -63,6 +66,7 @@ class PairTask(FittedTask):
 
     def run(self) -> list[Result]:
         """Encodes, fits, scores; prints a table, writes ``results.jsonl`` and a figure."""
+        check_split(self.data, self.split)
         pairs = self.pairs()
         fit = self.pair_fit_texts(pairs)
         texts = {("fit", code): text for code, text in fit.items()}

@@ -1,12 +1,12 @@
 """Parallel text: tables ``en-xx.tsv`` of domain, English and xx, Moses files, or as prepared."""
 
+import hashlib
 import re
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
-
 from eval.named import Data, folder_of, named_pairs, named_tables
+from eval.results import console
 from lsar_jax.builders import Parallel
 from lsar_jax.languages import language_code
 
@@ -17,8 +17,8 @@ Pair = tuple[str, str]
 
 def read_bitext(
     data: Data, languages: Sequence[str], option: str, known: Sequence[str] = (), split: str = ""
-) -> tuple[dict[str, list[Pair]], int]:
-    """Returns the pairs of English and each language, and how many rows with an empty side were left out.
+) -> dict[str, list[Pair]]:
+    """Returns the pairs of English and each language; how many rows with an empty side are left out is printed.
 
     Args:
       data: the folder of tables or Moses files, or that ``prepare`` wrote; ``hub:ID`` or ``tfds:NAME``.
@@ -42,7 +42,9 @@ def read_bitext(
         every = [(english.strip(), other.strip()) for english, other in zip(first, second, strict=True)]
         result[code] = [pair for pair in every if all(pair)]
         skipped += len(every) - len(result[code])
-    return result, skipped
+    if skipped:
+        console.print(f"left out {skipped} rows of {data} with an empty side")
+    return result
 
 
 def _files(
@@ -86,11 +88,14 @@ def distinct(pairs: Sequence[Pair]) -> list[Pair]:
 def held_out(pairs: Sequence[Pair], count: int, seed: int = 0) -> tuple[list[Pair], list[Pair]]:
     """Splits the distinct pairs into those to train on and ``count`` that are held out.
 
+    Which ones is by the hash of the seed and the English sentence: one that is held out with one language is mostly
+    held out with the others.
+
     Raises:
       ValueError: there are not more distinct pairs than ``count``.
     """
     kept = distinct(pairs)
     if not 0 < count < len(kept):
         raise ValueError(f"{count} pairs cannot be held out of {len(kept)} distinct ones")
-    order = np.random.default_rng(seed).permutation(len(kept))
-    return [kept[i] for i in order[count:]], [kept[i] for i in order[:count]]
+    order = sorted(kept, key=lambda pair: hashlib.sha256(f"{seed}\t{pair[0]}".encode()).digest())
+    return order[count:], order[:count]

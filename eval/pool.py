@@ -64,7 +64,9 @@ class Pool(FittedTask):
 
     def some_fit_texts(self, languages: Sequence[str]) -> dict[str, list[str]]:
         """Returns the text to fit on, of which none is in the pool."""
-        return corpora.udhr("fit", languages) if self._halves else super().some_fit_texts(languages)
+        if not self._halves:
+            return super().some_fit_texts(languages)
+        return {code: text[: self.fit_count] for code, text in corpora.udhr("fit", languages).items()}
 
     def run(self) -> list[Result]:
         """Encodes, fits, measures; prints a table, writes ``results.jsonl`` and a figure."""

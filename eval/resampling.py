@@ -8,7 +8,7 @@ exchanging their scores at random (Fisher's randomisation test, as Smucker, Alla
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -37,11 +37,13 @@ class Queries:
       strata: from 0; the whole score is the mean over strata of their means. None for one stratum.
       clusters: queries of one number belong together, such as translations of one question, and are
         drawn together. None where each stands for itself.
+      varying: whether another method may have more or fewer scores of a cluster, or none, as of mined pairs.
     """
 
     values: Float[np.ndarray, " query"]
     strata: Int[np.ndarray, " query"] | None = None
     clusters: Int[np.ndarray, " query"] | None = None
+    varying: bool = False
 
     def __post_init__(self) -> None:
         for name, numbers in (("strata", self.strata), ("clusters", self.clusters)):
@@ -58,9 +60,10 @@ class Queries:
     def parts(self) -> list[_Part]:
         """Returns the scores of each stratum, summed by cluster."""
         known = np.isfinite(self.values)
+        every = np.arange(len(self.values))
         values = self.values[known]
-        strata = np.zeros(len(values), int) if self.strata is None else self.strata[known]
-        clusters = np.arange(len(values)) if self.clusters is None else self.clusters[known]
+        strata = (np.zeros_like(every) if self.strata is None else self.strata)[known]
+        clusters = (every if self.clusters is None else self.clusters)[known]
         result = []
         for stratum in np.unique(strata):
             inside = strata == stratum
@@ -69,13 +72,15 @@ class Queries:
         return result
 
     def same(self, other: "Queries") -> bool:
-        """Whether the other scores are of the same queries: as many of each stratum, or both of clusters."""
-        if (self.clusters is None) != (other.clusters is None):
-            return False
-        mine, theirs = ((np.zeros(len(q.values), int) if q.strata is None else q.strata) for q in (self, other))
-        if self.clusters is None:
-            return np.array_equal(mine, theirs)
-        return np.array_equal(np.unique(mine), np.unique(theirs))
+        """Whether the other scores are of the same queries."""
+        mine, theirs = ((q.values, q.strata, q.clusters) for q in (self, other))
+        if self.varying and other.varying:
+            present = (set() if q.strata is None else set(q.strata.tolist()) for q in (self, other))
+            return next(present) == next(present)
+        return len(mine[0]) == len(theirs[0]) and all(
+            a is b or (a is not None and b is not None and np.array_equal(a, b))
+            for a, b in zip(mine[1:], theirs[1:], strict=True)
+        )
 
 
 def strata_of(parts: Sequence[Queries]) -> Queries:
@@ -87,7 +92,8 @@ def strata_of(parts: Sequence[Queries]) -> Queries:
     strata = np.repeat(np.arange(len(parts)), [len(part.values) for part in parts])
     clusters = [part.clusters for part in parts if part.clusters is not None]
     together = np.concatenate(clusters) if clusters else None
-    return Queries(np.concatenate([part.values for part in parts]), strata, together)
+    varying = any(part.varying for part in parts)
+    return Queries(np.concatenate([part.values for part in parts]), strata, together, varying)
 
 
 def interval(queries: Queries, *, level: float = 0.95, resamples: int = 1000, seed: int = 0) -> tuple[float, float]:
@@ -164,7 +170,7 @@ def paired_test(first: Queries, second: Queries, *, resamples: int = 10_000, see
             total, number = moved @ totals[apart], moved @ numbers[apart]
             ours = _ratio(a.total.sum() + total, a.number.sum() + number)
             means[start:stop] += (_ratio(b.total.sum() - total, b.number.sum() - number) - ours) / len(pairs)
-    difference = second.mean - first.mean
+    difference = float(np.mean([b.total.sum() / b.number.sum() - a.total.sum() / a.number.sum() for a, b in pairs]))
     # Sums in another order differ in their last digits.
     as_far = np.abs(means) >= abs(difference) * (1 - 1e-9) - 1e-12
     return difference, float((as_far.sum() + 1) / (resamples + 1))
@@ -200,6 +206,10 @@ def _paired(first: Queries, second: Queries) -> list[tuple[_Part, _Part]]:
     """Returns the strata of both, with the same clusters in the same order."""
     if not first.same(second):
         raise ValueError(f"{len(first.values)} and {len(second.values)} scores are not of the same queries")
+    if not first.varying:
+        # Where one has no score the other's says nothing of their difference.
+        known = np.isfinite(first.values) & np.isfinite(second.values)
+        first, second = (replace(q, values=np.where(known, q.values, np.nan)) for q in (first, second))
     result = []
     for a, b in zip(first.parts(), second.parts(), strict=True):
         every = np.union1d(a.cluster, b.cluster)

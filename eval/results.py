@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from importlib.metadata import version
 from pathlib import Path
+from zipfile import BadZipFile
 
 import jax
 import numpy as np
@@ -118,6 +119,8 @@ def write_results(results: Sequence[Result], path: Path) -> None:
             for name in ("strata", "clusters"):
                 if (numbers := getattr(result.queries, name)) is not None:
                     scores[f"{number}.{name}"] = numbers
+            if result.queries.varying:
+                scores[f"{number}.varying"] = np.array(True)
     kept = path.with_name("queries.npz")
     kept.unlink(missing_ok=True)
     if scores:
@@ -139,12 +142,20 @@ def read_results(path: Path) -> list[Result]:
     if not path.is_file():
         raise FileNotFoundError(f"there are no results at {path}")
     kept = path.with_name("queries.npz")
-    scores = dict(np.load(kept)) if kept.is_file() else {}
+    scores: dict[str, np.ndarray] = {}
+    try:
+        if kept.is_file():
+            with kept.open("rb") as file:
+                scores = dict(np.load(file))
+    except (OSError, ValueError, BadZipFile) as error:
+        raise ValueError(f"{kept} cannot be read: {error}") from error
     results = []
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines()):
         queries = None
         if (values := scores.get(f"{number}")) is not None:
-            queries = Queries(values, scores.get(f"{number}.strata"), scores.get(f"{number}.clusters"))
+            queries = Queries(
+                values, scores.get(f"{number}.strata"), scores.get(f"{number}.clusters"), f"{number}.varying" in scores
+            )
         try:
             parts = json.loads(line)
             results.append(Result(**{**parts, "languages": tuple(parts["languages"])}, queries=queries))

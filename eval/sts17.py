@@ -28,7 +28,7 @@ from scipy.stats import pearsonr, spearmanr
 from eval.fitted import FittedTask
 from eval.methods import Method
 from eval.metrics import paired_cosine
-from eval.named import Data, Tables, named_tables, one_split
+from eval.named import Data, Tables, check_split, named_tables, one_split, plain_folder
 from eval.resampling import resampled_correlations
 from eval.results import Result, console
 from lsar_jax import EncoderSpec, corpora
@@ -61,7 +61,7 @@ class Sts17(FittedTask):
     """Semantic textual similarity: correlation of cosine and gold, per track and mean.
 
     Attributes:
-      data: the folder of STS.input.track*.txt and STS.gs.track*.txt; or hub:ID or tfds:NAME.
+      data: the folder of STS.input.track*.txt and STS.gs.track*.txt; or hub:ID.
       tracks: as 1.ar-ar, of the Hub as ar-ar; by default all that there are.
       split: of data with a name; by default its only one or test.
     """
@@ -75,6 +75,7 @@ class Sts17(FittedTask):
 
     def run(self) -> list[Result]:
         """Encodes, fits, scores; prints a table, writes ``results.jsonl`` and a figure."""
+        check_split(self.data, self.split)
         tracks = read_tracks(self.data, self.tracks, self.split)
         languages = sorted({code for track in tracks.values() for code in track.languages})
         texts = {("fit", code): text for code, text in self.fit_texts(languages).items()}
@@ -143,7 +144,7 @@ def read_tracks(data: Data, names: tuple[str, ...] = (), split: str = "") -> dic
     """Reads the tracks, by name as ``4a.es-en``, of a dataset with a name as ``es-en``.
 
     Args:
-      data: the folder of the files, ``hub:ID`` or ``tfds:NAME``.
+      data: the folder of the files, or ``hub:ID``.
       names: of the tracks; by default all that there are.
       split: of a dataset with a name; by default its only one or ``test``.
 
@@ -153,7 +154,7 @@ def read_tracks(data: Data, names: tuple[str, ...] = (), split: str = "") -> dic
         scores than pairs; file and line are named.
     """
     tables = named_tables(data)
-    return _files(Path(data), names) if tables is None else _named(tables, names, split)
+    return _files(plain_folder(data), names) if tables is None else _named(tables, names, split)
 
 
 def _named(tables: Tables, names: tuple[str, ...], split: str) -> dict[str, Track]:
@@ -161,7 +162,9 @@ def _named(tables: Tables, names: tuple[str, ...], split: str) -> dict[str, Trac
     there = {name: match for name, match in matches.items() if match}
     missing = [name for name in names if name not in there]
     if missing or not there:
-        raise ValueError(f"{tables.name} has no track {', '.join(missing)}; it has {', '.join(there) or 'none'}")
+        raise ValueError(
+            f"{tables.name} has no track {', '.join(missing)}; it has {', '.join(there) or 'none as en-tr'}"
+        )
     tracks = {}
     for name in names or sorted(there):
         first, second, gold = [], [], []
@@ -175,6 +178,8 @@ def _named(tables: Tables, names: tuple[str, ...], split: str) -> dict[str, Trac
             first.append(sides[0])
             second.append(sides[1])
             gold.append(float(score))
+        if not gold:
+            raise ValueError(f"{tables.name}, track {name} has no rows")
         languages = language_code(there[name][1]), language_code(there[name][2])
         tracks[name] = Track(languages, (first, second), np.array(gold))
     return tracks

@@ -138,7 +138,11 @@ def _options(task: Task) -> str:
     files = {
         name: [f"{file.name} {file.stat().st_size} {file.stat().st_mtime_ns}" for file in _files(Path(place))]
         for name, place in options.items()
-        if name not in ("out", "revision") and isinstance(place, Path | str) and Path(place).exists()
+        # Data are below this folder, or somewhere else; not this folder, in which results are.
+        if name not in ("out", "revision")
+        and isinstance(place, Path | str)
+        and Path(place) != Path()
+        and Path(place).exists()
     }
     texts = {name: str(value) for name, value in options.items()}
     return json.dumps({"task": task.name, "version": __version__, **texts, "files": files}, indent=1)

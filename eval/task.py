@@ -80,6 +80,8 @@ class Task(ABC):
                 raise ValueError(f"--{option} {' '.join(map(str, values))} repeats itself")
         if not self.layers or not self.transforms:
             raise ValueError("at least one of --layers and one of --transforms is needed")
+        if {"lsar", "mean+lsar"} & set(self.transforms) and fitted < 2:
+            raise ValueError("lsar needs two languages to fit on, and there is one; leave it out of --transforms")
         if {"lsar", "mean+lsar"} & set(self.transforms) and max(self.ranks, default=1) >= fitted:
             raise ValueError(f"rank is {max(self.ranks)}; the means of {fitted} languages have at most {fitted - 1}")
         self.out.mkdir(parents=True, exist_ok=True)

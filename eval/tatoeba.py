@@ -29,7 +29,7 @@ from pathlib import Path
 import numpy as np
 
 from eval.methods import Method
-from eval.named import Data, named_pairs, named_tables
+from eval.named import Data, named_pairs, named_tables, plain_folder
 from eval.pairs import Embedded, Pairs, PairTask
 from lsar_jax import EncoderSpec, corpora
 from lsar_jax.languages import language_code, own_name
@@ -142,7 +142,7 @@ def read_pairs(data: Data, languages: Sequence[str], split: str = "") -> dict[st
     """
     tables = named_tables(data)
     if tables is None:
-        return _files(Path(data), languages)
+        return _files(plain_folder(data), languages)
     pairs = named_pairs(tables, languages, split)
     for code, sides in pairs.items():
         for name, lines in zip(("English", code), sides, strict=True):

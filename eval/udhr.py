@@ -112,8 +112,9 @@ def pool_precision(x: Mapping[str, Float[np.ndarray, "paragraph dim"]]) -> Queri
 
 
 def into_english(x: Mapping[str, Float[np.ndarray, "paragraph dim"]]) -> Queries:
-    """Returns whether each text of another language finds its English one, in percent; a stratum a language."""
+    """Returns whether each text of another language finds its English one, in percent; translations belong together."""
     others = [code for code in x if code != "en"]
     found = [np.asarray(nearest(x[code], x["en"])[1])[:, 0] for code in others]
     hits = [100.0 * (ids == np.arange(len(ids))) for ids in found]
-    return Queries(np.concatenate(hits), np.repeat(np.arange(len(hits)), [len(hit) for hit in hits]))
+    # As many of each language, so that the mean is that of the languages' means.
+    return Queries(np.concatenate(hits), clusters=np.tile(np.arange(len(x["en"])), len(others)))

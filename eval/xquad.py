@@ -13,7 +13,10 @@ from lsar_jax.languages import language_code
 __all__ = ["XQUAD_R", "Questions", "question_languages", "read_xquad"]
 
 _NOT_ON_HUB = "the Hub's XQuAD-R lacks the sentence breaks; copy xquad-r of google-research-datasets/lareqa"
-_SOURCE = "copy the folder xquad-r of github.com/google-research-datasets/lareqa there"
+_SOURCE = (
+    "copy the folder xquad-r of github.com/google-research-datasets/lareqa there, or for MLQA-R mlqa-r of its commit "
+    "354d67d1cd066854cdfbf5ad0e6105528976141d"
+)
 XQUAD_R = ("ar", "de", "el", "en", "es", "hi", "ru", "th", "tr", "vi", "zh")
 
 

@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-__all__ = ["PINNED", "HubFiles", "hub_files"]
+__all__ = ["COMMITS", "PINNED", "HubFiles", "hub_files"]
 
 # The commits that are read by default: of Wikipedia our own choice, of the others MTEB's.
 PINNED = {
@@ -27,6 +27,9 @@ PINNED = {
     "mteb/sts17-crosslingual-sts": "faeb762787bd10488a50c8b5be4a3b82e411949c",
     "mteb/AmazonReviewsClassification": "6b5d328eaae8ef408dd7d775040245cf86f92e9d",
 }
+
+# What was read in this process: of an id and a revision the commit.
+COMMITS: dict[tuple[str, str], str] = {}
 
 # Seconds until a Hub that does not answer is given up.
 _PATIENCE = 10.0
@@ -106,7 +109,7 @@ class HubFiles:
             )
         form = next(form for form in _FORMS if found[0].endswith(form))
         found = [name for name in found if name.endswith(form)]
-        series = re.fullmatch(r"(.*-)\d{5}(-of-(\d{5})(?:-\w+)?\.\w+)", found[0])
+        series = re.fullmatch(r"(.*-)\d{5}(-of-(\d{5})(?:-\w+)?(?:\.\w+)+)", found[0])
         if series and all(name.endswith(series[2]) for name in found):
             found = [f"{series[1]}{number:05d}{series[2]}" for number in range(int(series[3]))]
         return [f"{config}/{name}" for name in found]
@@ -208,6 +211,7 @@ def _on_hub(id: str, revision: str | None, include: str) -> HubFiles:
                 # Just the ranges that are asked for: pyarrow knows what it needs.
                 return system.open(f"datasets/{id}@{info.sha}/{name}", "rb", cache_type="none")
 
+            COMMITS[id, revision] = str(info.sha)
             return HubFiles(f"{id}@{info.sha}", [file.rfilename for file in info.siblings or []], open_there, missing)
     try:
         kept = snapshot_download(id, repo_type="dataset", revision=revision, local_files_only=True)
@@ -215,6 +219,7 @@ def _on_hub(id: str, revision: str | None, include: str) -> HubFiles:
         raise missing(away or error) from error
     if away is not None:
         _log.warning("the Hub did not answer (%s); using the files that are kept in %s", type(away).__name__, kept)
+    COMMITS[id, revision] = Path(kept).name
     return _kept(Path(kept))
 
 

@@ -120,3 +120,4 @@ def point(monkeypatch, cache):
 
     yield to
     huggingface_hub.close_session()
+    hub_files.COMMITS.clear()

@@ -91,6 +91,8 @@ class XquadR(FolderSource):
                             raise ValueError(f"the id {id!r} is in {seen[id]} too")
                         seen[id] = place
                     yield row
+            if not seen:
+                raise ValueError("there is no question")
         except (KeyError, TypeError, IndexError, AttributeError) as error:
             raise ValueError(f"{path}, {place} is not of XQuAD-R's form: {error!r}") from error
         except ValueError as error:

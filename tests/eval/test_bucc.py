@@ -80,7 +80,7 @@ def test_bucc_equals_brute_force(made, tmp_path, capsys):
 
 
 def test_made_files(made, bitext):
-    pairs = set(read_bitext(bitext, ["de"], "--data")[0]["de"])
+    pairs = set(read_bitext(bitext, ["de"], "--data")["de"])
     sentences = {}
     for split in ("sample", "training"):
         part = read_split(made, "de", split)

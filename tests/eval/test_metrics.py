@@ -78,7 +78,7 @@ def test_into_english_by_hand():
     x = {"en": english, "de": german, "fr": english}
     scored = into_english(x)
     assert scored.mean == pytest.approx(100 * (2 / 3 + 1) / 2)
-    np.testing.assert_array_equal(scored.strata, [0, 0, 0, 1, 1, 1])
+    np.testing.assert_array_equal(scored.clusters, [0, 1, 2, 0, 1, 2])
 
 
 def test_float32_is_ranked_as_float64(rng):

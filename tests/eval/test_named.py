@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 import time
 from typing import ClassVar
 
@@ -91,7 +92,7 @@ def test_tatoeba_is_the_same_from_everywhere(tatoeba, monkeypatch):
     assert read_pairs("tfds:tatoeba/tatoeba_{}", ["fr", "de"]) == expected
     # As any bitext too, all languages by default.
     bitext = {code: list(zip(*sides, strict=True)) for code, sides in sorted(expected.items())}
-    assert read_bitext("tfds:tatoeba/tatoeba_{}", (), "--data") == (bitext, 0)
+    assert read_bitext("tfds:tatoeba/tatoeba_{}", (), "--data") == bitext
 
 
 def test_a_task_gives_the_same_scores(tatoeba):
@@ -113,6 +114,10 @@ def test_tatoeba_of_a_hub_that_answers(tatoeba, monkeypatch):
         assert web.asked[0].endswith(f"/revision/{PINNED[name]}")
         assert not any("README" in path for path in web.asked)
         assert hub_files(name).name == f"{name}@{COMMIT}"
+        # A branch is recorded as the commit that it was.
+        assert pinned(f"hub:{name}@main") == f"hub:{name}@main"
+        hub_files(name, "main")
+        assert pinned(f"hub:{name}@main") == pinned(f"hub:{name}") == f"hub:{name}@{COMMIT}"
 
 
 def test_a_hub_that_is_away_ends_soon(tmp_path, monkeypatch, capsys):
@@ -131,7 +136,7 @@ def test_a_hub_that_is_away_ends_soon(tmp_path, monkeypatch, capsys):
 def test_results_say_the_revision(tmp_path):
     name = "mteb/tatoeba-bitext-mining"
     assert Tatoeba(data=f"hub:{name}", out=tmp_path).options["data"] == f"hub:{name}@{PINNED[name]}"
-    assert pinned(f"hub:{name}@main") == f"hub:{name}@main"
+    assert pinned("hub:some/set@main") == "hub:some/set@main"
     assert pinned(f"hub:{tmp_path}") == f"hub:{tmp_path}"
     assert pinned("data/tatoeba") == "data/tatoeba"
 
@@ -146,14 +151,66 @@ def test_results_say_the_revision(tmp_path):
         ("de-en", {"translation": {"de": "o", "en": "e"}}),
         ("de-en", {"deu_Latn": "o", "eng_Latn": "e", "id": "7"}),
         ("de", {"source_sentence": "o", "target_sentence": "e"}),
+        ("en-de", {"source": "e", "target": "o", "domain": "d"}),
+        ("en-id", {"ind_Latn": "o", "eng_Latn": "e", "id": 7}),
     ],
 )
 def test_which_column_is_english(config, row, tmp_path):
     lines(tmp_path, f"{config}/train.jsonl", [row])
     table(tmp_path, f"{config}/test/0000.parquet", [row, row])
     tables = named_tables(f"hub:{tmp_path}")
-    assert named_pairs(tables, ["de"]) == {"de": (["e", "e"], ["o", "o"])}
-    assert named_pairs(tables, (), "train") == {"de": (["e"], ["o"])}
+    code = "id" if "id" in config else "de"
+    assert named_pairs(tables, [code]) == {code: (["e", "e"], ["o", "o"])}
+    assert named_pairs(tables, (), "train") == {code: (["e"], ["o"])}
+
+
+def test_rows_that_are_no_sentences(tmp_path):
+    for row, message in [
+        ({"sentence1": ["a", "b"], "sentence2": "e"}, r"row 2: sentence1 is \['a', 'b'\], which is no sentence"),
+        ({"translation": None}, "row 2 has the columns translation; two sentences are in"),
+        ({"sentence1": "a"}, "test of de-en of .*, row 2 has the columns sentence1; two"),
+    ]:
+        lines(tmp_path, "de-en/test.jsonl", [{"sentence1": "o", "sentence2": "e"}, row])
+        with pytest.raises(ValueError, match=message):
+            named_pairs(named_tables(f"hub:{tmp_path}"), ())
+    lines(tmp_path, "de-en/test.jsonl", [])
+    with pytest.raises(ValueError, match="test of de-en of .* has no rows"):
+        named_pairs(named_tables(f"hub:{tmp_path}"), ())
+    lines(tmp_path, "en-de/test.jsonl", [{"sentence1": "e", "sentence2": "o"}])
+    with pytest.raises(ValueError, match="de-en and en-de of .* are the same languages"):
+        named_pairs(named_tables(f"hub:{tmp_path}"), ["de"])
+
+
+def test_prepared_pairs_say_which_side_is_english(tmp_path, bitext_of_two):
+    from lsar_jax.builders import Parallel
+
+    prepare(Parallel(bitext_of_two), tmp_path / "prepared")
+    expected = read_bitext(bitext_of_two, (), "--data")
+    assert read_bitext(f"tfds:{tmp_path}/prepared/parallel", (), "--data") == expected
+    assert read_bitext(f"tfds:{tmp_path}/prepared/parallel/en-{{}}", (), "--data") == expected
+
+
+@pytest.fixture
+def bitext_of_two(tmp_path):
+    (tmp_path / "bitext").mkdir()
+    for code, other in (("de", OTHER["deu"]), ("fr", OTHER["fra"])):
+        rows = [f"d\t{english}\t{theirs}\n" for english, theirs in zip(ENGLISH, other, strict=True)]
+        (tmp_path / "bitext" / f"en-{code}.tsv").write_text("".join(rows))
+    return tmp_path / "bitext"
+
+
+def test_names_that_are_wrong(tatoeba, capsys):
+    command = ["tatoeba", *ENCODER, "--languages", "de"]
+    for options, message in [
+        (["--data", "tfds:tatoeba/tatoeba_de"], "tfds:tatoeba/tatoeba_de has no {} where the language stands"),
+        (
+            ["--data", str(tatoeba / "files"), "--split", "dev"],
+            "--split dev is of data with a name, hub:ID or tfds:NAME",
+        ),
+        (["--data", "hub:some/set"], "no revision of some/set is pinned here; .*hub:some/set@REVISION"),
+    ]:
+        assert main([*command, *options]) == 1
+        assert re.search(message.replace("{}", r"\{\}"), capsys.readouterr().err)
 
 
 def test_pairs_that_are_wrong(tatoeba, tmp_path):
@@ -168,7 +225,7 @@ def test_pairs_that_are_wrong(tatoeba, tmp_path):
     tables = named_tables(f"hub:{hub}")
     with pytest.raises(ValueError, match="'dtp' and 'kzj' of .*hub are 'dtp'; name one of them"):
         named_pairs(tables, ())
-    with pytest.raises(ValueError, match="dtp-eng of .*hub has the columns sentence1; two sentences are in sent"):
+    with pytest.raises(ValueError, match="test of dtp-eng of .*, row 1 has the columns sentence1; two sentences are"):
         named_pairs(tables, ["dtp"])
     lines(hub, "ita-eng/test.jsonl", [{"sentence1": "uno", "sentence2": "one"}, {"sentence1": " ", "sentence2": "two"}])
     with pytest.raises(ValueError, match="hub, it of it, line 2 is blank"):
@@ -183,6 +240,13 @@ def test_pairs_that_are_wrong(tatoeba, tmp_path):
         named_pairs(named_tables(f"hub:{tmp_path / 'other'}"), ())
     with pytest.raises(FileNotFoundError, match="there is no prepared dataset nowhere/{}"):
         read_pairs("tfds:nowhere/{}", ["de"])
+
+
+def test_a_missing_file_of_a_series_is_noticed(tmp_path):
+    for end in ("jsonl", "jsonl.gz"):
+        lines(tmp_path / end, f"de-en/test-00000-of-00002.{end}", [{"a": 1}])
+        with pytest.raises(FileNotFoundError, match=f"test-00001-of-00002.{end} is missing"):
+            list(hub_files(tmp_path / end).rows("de-en", "test"))
 
 
 def test_json_lines_that_are_wrong(tmp_path):

@@ -144,9 +144,19 @@ def test_compare(tmp_path, capsys, rng):
     assert "layer 8: en-xx mean over 36" in capsys.readouterr().out
     assert main(["compare", str(tmp_path), "--second", "leace"]) == 1
     assert "no results of queries of 'leace'; there are lsar, lsar rank=2, original" in capsys.readouterr().err
+    # What has seeds is compared with what has none, seed by seed; of two with seeds the same are.
+    seeded = [result("cbie", seed=seed).resampled(Queries(second)) for seed in (0, 1)]
+    assert [d.second.seed for d in differences([*results, *seeded], "original", "cbie")] == [0, 1]
+    pairs = [(d.first.seed, d.second.seed) for d in differences(seeded, "cbie", "cbie")]
+    assert pairs == [(0, 0), (1, 1)]
+    (tmp_path / "queries.npz").write_bytes((tmp_path / "queries.npz").read_bytes()[:40])
+    assert main(["compare", str(tmp_path)]) == 1
+    assert "queries.npz cannot be read" in capsys.readouterr().err
 
 
-def test_suite_runs_what_there_is_once(tmp_path, capsys):
+def test_suite_runs_what_there_is_once(tmp_path, capsys, monkeypatch):
+    # Results are below the folder that it is run in, as by default.
+    monkeypatch.chdir(tmp_path)
     data = tmp_path / "data"
     data.mkdir()
     for code in ("deu", "fra"):

@@ -125,7 +125,9 @@ def f1(right, gold):
     """Planted mining: of 200 sources a tenth is gold; some of it is found, and some of the rest mined wrongly."""
     sources = np.flatnonzero(right >= 0)
     found = np.isin(gold, np.flatnonzero(right == 1))
-    return Queries(np.concatenate([right[sources], found]).astype(float), clusters=np.concatenate([sources, gold]))
+    return Queries(
+        np.concatenate([right[sources], found]).astype(float), clusters=np.concatenate([sources, gold]), varying=True
+    )
 
 
 def test_f1_is_a_mean_of_clusters(rng):
@@ -169,3 +171,20 @@ def test_languages_become_strata():
     # Clusters of one name in two languages are apart, and keep their names for the next method's.
     assert [part.cluster.tolist() for part in both.parts()] == [[7, 9], [3, 7]]
     assert strata_of([Queries(np.zeros(2)), Queries(np.ones(3))]).clusters is None
+
+
+def test_queries_without_a_score_are_left_out_of_both(rng):
+    first = rng.standard_normal(200)
+    second = first + 0.001
+    missing = [first.copy(), second.copy()]
+    missing[0][0], missing[1][-1] = np.nan, np.nan
+    difference, p = paired_test(*map(Queries, missing))
+    assert difference == pytest.approx(0.001)
+    assert p < 0.001
+    assert paired_interval(*map(Queries, missing)) == pytest.approx((0.001, 0.001))
+
+
+def test_other_clusters_are_other_queries(rng):
+    few, many = Queries(np.ones(3), clusters=np.arange(3)), Queries(np.ones(500), clusters=np.arange(100, 600))
+    with pytest.raises(ValueError, match="3 and 500 scores are not of the same queries"):
+        paired_test(few, many)

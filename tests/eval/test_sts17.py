@@ -95,3 +95,12 @@ def test_tracks_of_semeval():
         for code, sentences in zip(track.languages, track.pairs, strict=True):
             foreign = sum(any(letter > "\x7f" and letter.isalpha() for letter in text) for text in sentences)
             assert (foreign < 10) == (code == "en"), name
+
+
+def test_one_language_is_too_few_for_lsar(tmp_path, capsys):
+    write(tmp_path / "data", "5.en-en", PAIRS, [1.5, 5, 0, 3])
+    command = ["sts17", *ENCODER, "--data", str(tmp_path / "data"), "--out", str(tmp_path / "out"), "--layers", "2"]
+    assert main(command) == 1
+    assert (
+        "lsar needs two languages to fit on, and there is one; leave it out of --transforms" in capsys.readouterr().err
+    )
