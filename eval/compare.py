@@ -70,7 +70,7 @@ class Compare:
 
 
 def differences(results: Sequence[Result], first: str, second: str) -> list[Difference]:
-    """Returns the difference of two methods for each layer and metric with scores of queries.
+    """Returns the difference of two methods for each layer and metric with scores of the same queries.
 
     Raises:
       ValueError: there is no such method, or none of its metrics has such scores in common.
@@ -90,6 +90,8 @@ def differences(results: Sequence[Result], first: str, second: str) -> list[Diff
                 continue
             assert a.queries is not None, "of those with queries"
             assert b.queries is not None, "of those with queries"
+            if not a.queries.same(b.queries):
+                continue  # a run on other data, say
             value, p = paired_test(a.queries, b.queries)
             low, high = paired_interval(a.queries, b.queries)
             found.append(Difference(a, b, value, low, high, p))
