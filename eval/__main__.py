@@ -11,6 +11,7 @@ python -m eval code-switch --data data/tatoeba   # some words already English
 python -m eval make-dictionaries                 # bilingual dictionaries from FreeDict's
 python -m eval amazon --data data/amazon         # trained on English, tested on others
 python -m eval pool --data pool                  # preference and clusters in any multilingual pool
+python -m eval leakage results/meat-oracle       # meaning and language heads of train.disentangle
 python -m eval all --profile small               # all of these on what data there is, and a report
 python -m eval report results                    # a page of all results
 python -m eval compare results/tatoeba           # a paired test of two methods
@@ -20,6 +21,7 @@ python -m eval sweep                             # every layer, method and rank 
 python -m eval algorithm1                        # LSAR's printed algorithm in float32
 python -m eval bench                             # speed beside sentence-transformers
 python -m eval fitbench                          # fits beside numpy and scikit-learn
+python -m eval headsbench                        # training steps beside a PyTorch loop
 python -m eval precision                         # bfloat16 beside float32
 python -m eval engine                            # the bundled encoder beside its wheel's engine
 """
@@ -41,7 +43,9 @@ from eval.dictionaries import MakeDictionaries
 from eval.engine import Engine
 from eval.fit_bench import FitBench
 from eval.geometry import Geometry
+from eval.heads_bench import HeadsBench
 from eval.lareqa import Lareqa
+from eval.leakage import Leakage
 from eval.make_bucc import MakeBucc
 from eval.pool import Pool
 from eval.precision import Precision
@@ -64,6 +68,7 @@ TASKS = (
     | Annotated[MakeDictionaries, tyro.conf.subcommand("make-dictionaries")]
     | Annotated[Amazon, tyro.conf.subcommand("amazon")]
     | Annotated[Pool, tyro.conf.subcommand("pool")]
+    | Annotated[Leakage, tyro.conf.subcommand("leakage")]
     | Annotated[Suite, tyro.conf.subcommand("all")]
     | Annotated[Report, tyro.conf.subcommand("report")]
     | Annotated[Compare, tyro.conf.subcommand("compare")]
@@ -73,6 +78,7 @@ TASKS = (
     | Annotated[Algorithm1, tyro.conf.subcommand("algorithm1")]
     | Annotated[Bench, tyro.conf.subcommand("bench")]
     | Annotated[FitBench, tyro.conf.subcommand("fitbench")]
+    | Annotated[HeadsBench, tyro.conf.subcommand("headsbench")]
     | Annotated[Precision, tyro.conf.subcommand("precision")]
     | Annotated[Engine, tyro.conf.subcommand("engine")]
 )

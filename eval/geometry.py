@@ -26,7 +26,7 @@ from eval import geometry_figures as draw
 from eval.answers import Answers
 from eval.encode import encode_all
 from eval.figures import scatter
-from eval.methods import Method, MethodName, fit_methods
+from eval.methods import Method, MethodName
 from eval.named import Data
 from eval.probes import language_nmi, language_probe
 from eval.results import Result, console, print_table, write_results
@@ -102,7 +102,7 @@ class Geometry(Task):
         for layer in self.layers:
             fit, test = self._parts(encoded, layer)
             spec = replace(encoder.spec, layer=layer)
-            methods = fit_methods(fit, self.transforms, ranks=self.ranks, components=self.components, source=spec)
+            methods = self.fit(fit, spec)
             for method in methods:
                 moved = {code: method(x, code) for code, x in test.items()}
                 values = self._measures(moved)

@@ -10,7 +10,7 @@ from jaxtyping import Float
 from lsar_jax import EncoderSpec, Moments, Transform, pool_moments
 from lsar_jax.transforms import fit_cbie, fit_center, fit_leace, fit_lir, fit_lsar, fit_outliers, fit_whitening
 
-__all__ = ["Method", "MethodName", "fit_methods", "label"]
+__all__ = ["Method", "MethodName", "fit_methods", "label", "saved_method"]
 
 MethodName = Literal[
     "original",
@@ -101,6 +101,11 @@ def fit_methods(
             ]
             fitted.append(_method(name, fit(moments if pooled is None else pooled, source=source)))
     return fitted
+
+
+def saved_method(transform: Transform) -> Method:
+    """Returns a transform that was fitted or trained before, with the name and the parameters of its fits."""
+    return _method("+".join(fit.method for fit in transform.fits), transform)
 
 
 def label(name: str, parameters: Mapping[str, int | float | str]) -> str:

@@ -66,6 +66,14 @@ class PairTask(FittedTask):
 
     def run(self) -> list[Result]:
         """Encodes, fits, scores; prints a table, writes ``results.jsonl`` and a figure."""
+        results, seen = self.measure()
+        # Where no method is tested on more, one mean a direction says it all.
+        shown = [f"{a}-{b} mean over {seen}" for a, b in _DIRECTIONS]
+        self.report(results, self.title, shown, shown[0])
+        return results
+
+    def measure(self) -> tuple[list[Result], int]:
+        """Encodes, fits and scores; returns the results, and how many languages there is text of."""
         check_split(self.data, self.split)
         pairs = self.pairs()
         fit = self.pair_fit_texts(pairs)
@@ -81,11 +89,7 @@ class PairTask(FittedTask):
             x = {key: value[index] for key, value in embeddings.items()}
             for methods in self.methods(x, seen, spec):
                 results += self.score(methods, x, seen, spec)
-        headline = f"en-xx mean over {len(seen)}"
-        # Where no method is tested on more, one mean a direction says it all.
-        shown = [f"{a}-{b} mean over {len(seen)}" for a, b in _DIRECTIONS]
-        self.report(results, self.title, shown, headline)
-        return results
+        return results, len(seen)
 
     def pair_fit_texts(self, pairs: Pairs) -> dict[str, list[str]]:
         """Returns the text to fit on, English and what there is of the seen languages.

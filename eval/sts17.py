@@ -75,6 +75,14 @@ class Sts17(FittedTask):
 
     def run(self) -> list[Result]:
         """Encodes, fits, scores; prints a table, writes ``results.jsonl`` and a figure."""
+        results = self.measure()
+        means = [metric for metric in ("Spearman mean", "Pearson mean") if any(r.metric == metric for r in results)]
+        tracks = len({r.metric for r in results if r.metric.startswith("Spearman") and not r.metric.endswith("mean")})
+        self.report(results, f"STS17, {tracks} tracks", means, "Spearman mean")
+        return results
+
+    def measure(self) -> list[Result]:
+        """Encodes, fits and scores."""
         check_split(self.data, self.split)
         tracks = read_tracks(self.data, self.tracks, self.split)
         languages = sorted({code for track in tracks.values() for code in track.languages})
@@ -89,8 +97,6 @@ class Sts17(FittedTask):
             spec = replace(encoder.spec, layer=layer)
             for method in self.fitted(x, index, spec):
                 results += self._score({key: value[index] for key, value in x.items()}, tracks, method, spec)
-        means = [metric for metric in ("Spearman mean", "Pearson mean") if any(r.metric == metric for r in results)]
-        self.report(results, f"STS17, {len(tracks)} tracks", means, "Spearman mean")
         return results
 
     def _score(

@@ -2,7 +2,8 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -11,10 +12,10 @@ from jaxtyping import Float
 
 from eval.encode import encode_all, open_encoder, print_latency
 from eval.figures import bars
-from eval.methods import Method, MethodName, fit_methods
+from eval.methods import Method, MethodName, fit_methods, saved_method
 from eval.named import pinned
 from eval.results import Result, by_method, console, print_table, write_results
-from lsar_jax import EncoderSpec, SentenceEncoder
+from lsar_jax import EncoderSpec, SentenceEncoder, Transform
 
 __all__ = ["Task"]
 
@@ -32,6 +33,7 @@ class Task(ABC):
       ranks: of LSAR, a row each; by default one less than there are languages to fit on.
       components: of LIR, a row each.
       fit_seeds: of CBIE's clusters, a result each; tables have the mean.
+      saved: files of transforms of this encoder, which are compared too, each at the layer that it is of.
       dtype: float32 or bfloat16, of parameters and products.
       max_length: tokens at most of a sentence.
       out: folder for the JSON lines and figures.
@@ -47,6 +49,7 @@ class Task(ABC):
     ranks: tuple[int, ...] = ()
     components: tuple[int, ...] = (1,)
     fit_seeds: tuple[int, ...] = (0,)
+    saved: tuple[Path, ...] = ()
     dtype: Literal["float32", "bfloat16"] = "float32"
     max_length: int = 128
     out: Path = Path("results")
@@ -85,7 +88,18 @@ class Task(ABC):
         if {"lsar", "mean+lsar"} & set(self.transforms) and max(self.ranks, default=1) >= fitted:
             raise ValueError(f"rank is {max(self.ranks)}; the means of {fitted} languages have at most {fitted - 1}")
         self.out.mkdir(parents=True, exist_ok=True)
-        return open_encoder(self.encoder, self.layers, self.revision, self.pooling, self.dtype)
+        saved = self._saved
+        encoder = open_encoder(self.encoder, self.layers, self.revision, self.pooling, self.dtype)
+        specs = [replace(encoder.spec, layer=layer) for layer in self.layers]
+        for path, method in saved.items():
+            source = _source(method)
+            if source and not any(source.same_space(spec) for spec in specs):
+                raise ValueError(f"{path} was fitted on {source}, which is none of {', '.join(map(str, specs))}")
+        return encoder
+
+    @cached_property
+    def _saved(self) -> dict[Path, Method]:
+        return {path: saved_method(Transform.load(path)) for path in self.saved}
 
     def encode(
         self, encoder: SentenceEncoder, texts: Mapping[tuple[str, str], Sequence[str]]
@@ -107,9 +121,15 @@ class Task(ABC):
         spec: EncoderSpec,
         names: Sequence[MethodName] | None = None,
     ) -> list[Method]:
-        """Fits every method that the options name, or those of ``names``."""
-        names = self.transforms if names is None else names
-        return fit_methods(x, names, ranks=self.ranks, components=self.components, seeds=self.fit_seeds, source=spec)
+        """Fits every method that the options name, with those that were saved; or just those of ``names``."""
+        every = self.transforms if names is None else names
+        made = fit_methods(x, every, ranks=self.ranks, components=self.components, seeds=self.fit_seeds, source=spec)
+        return made if names is not None else made + self.saved_methods(spec)
+
+    def saved_methods(self, spec: EncoderSpec) -> list[Method]:
+        """Returns the transforms that were saved of these embeddings."""
+        every = self._saved.values()
+        return [method for method in every if (source := _source(method)) is None or source.same_space(spec)]
 
     def result(
         self,
@@ -134,7 +154,7 @@ class Task(ABC):
             max_length=self.max_length,
             transform=method.name,
             parameters={name: value for name, value in method.parameters.items() if name != "seed"},
-            fitted_on=self.fitted_on if method.transform else "",
+            fitted_on=self._fitted_on(method),
             metric=metric,
             value=value,
             n=n,
@@ -143,6 +163,12 @@ class Task(ABC):
             fitted_languages={code: count for fit in fits for code, count in fit.fitted_on},
             options=self.options,
         )
+
+    def _fitted_on(self, method: Method) -> str:
+        if method.transform is None:
+            return ""
+        paths = [str(path) for path, saved in self._saved.items() if saved is method]
+        return paths[0] if paths else self.fitted_on
 
     def report(self, results: Sequence[Result], title: str, metrics: Sequence[str], headline: str) -> None:
         """Writes ``results.jsonl``, prints ``metrics`` as a table and draws ``headline`` as bars."""
@@ -157,9 +183,16 @@ class Task(ABC):
         )
         write_results(results, self.out / "results.jsonl")
         bars(
-            {f"layer {layer}": {label: row[layer, headline] for label, row in table.items()} for layer in self.layers},
+            {
+                f"layer {layer}": {label: row.get((layer, headline), np.nan) for label, row in table.items()}
+                for layer in self.layers
+            },
             ylabel=f"{headline}, %",
             title=f"{title} ({self.encoder})",
             path=self.out / "methods.png",
         )
         console.print(f"wrote results and figures to {self.out}")
+
+
+def _source(method: Method) -> EncoderSpec | None:
+    return None if method.transform is None else method.transform.source

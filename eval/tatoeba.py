@@ -110,7 +110,7 @@ class Tatoeba(PairTask):
                 result.append({code: _whitening(x, code, spec) for code in seen})
             else:
                 result += [dict.fromkeys(seen, method) for method in self.fit(fit, spec, (name,))]
-        return result
+        return result + [dict.fromkeys(seen, method) for method in self.saved_methods(spec)]
 
 
 # What the outliers paper fits on the two files of a pair, each by itself.

@@ -1,0 +1,367 @@
+"""Losses of two heads that part embeddings into meaning and language: DREAM, MEAT and ORACLE.
+
+A head is one affine map; m is the meaning and l the language that the two make of an embedding e, of a sentence s
+and of its translation t. With CEL+ = mean(1 - cos) and CEL- = mean(max(0, cos)):
+
+- DREAM (Tiyajamorn, Kajiwara, Arase and Onizuka, EMNLP 2021) reconstructs e by mean squares, tells the meaning of a
+  translation from another's, pulls the embeddings of a language together, and classifies them.
+- MEAT (Kuroda, Kajiwara, Arase and Ninomiya, COLING 2022) reconstructs by cosine, also across the two sides, and
+  hides the language of a meaning from a discriminator that is trained by turns with the heads; no gradient is reversed.
+- ORACLE (Ki, Park and Kim, "Mitigating Semantic Leakage in Cross-lingual Embeddings via Orthogonality Constraint",
+  RepL4NLP 2024) clusters the language embeddings of a batch, and makes them orthogonal: to the meanings by its Eq. 6,
+  or those of the two sides to each other by its released code.
+
+All is pure, for ``jit``, ``vmap`` and ``grad``; gradients are finite at zero vectors.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+__all__ = [
+    "Base",
+    "Batch",
+    "ClusterPairs",
+    "Head",
+    "Heads",
+    "Objective",
+    "Parts",
+    "Separation",
+    "apply_head",
+    "clustering_loss",
+    "cosine",
+    "discriminator_loss",
+    "dream_terms",
+    "meat_terms",
+    "objective_terms",
+    "parts_terms",
+    "separation_loss",
+    "split",
+    "split_all",
+]
+
+Base = Literal["dream", "meat", "none"]
+Separation = Literal["paper", "code"]
+ClusterPairs = Literal["off_diagonal", "all", "same_language"]
+
+# Added to squared norms, as PyTorch's CosineEmbeddingLoss does.
+_EPS = 1e-12
+
+_product = partial(jnp.matmul, precision=jax.lax.Precision.HIGHEST)
+
+
+class Head(NamedTuple):
+    """``y = x W^T + b``.
+
+    Attributes:
+      matrix: W, ``[out, in]``.
+      offset: b, ``[out]``.
+    """
+
+    matrix: Float[Array, "out in"]
+    offset: Float[Array, " out"]
+
+
+class Heads(NamedTuple):
+    """The head of meaning and the head of language."""
+
+    meaning: Head
+    language: Head
+
+
+class Parts(NamedTuple):
+    """What both heads make of embeddings."""
+
+    meaning: Float[Array, "vector dim"]
+    language: Float[Array, "vector dim"]
+
+
+class Batch(NamedTuple):
+    """Embeddings of sentences and of their translations, row by row, and the number of each language from 0."""
+
+    source: Float[Array, "pair dim"]
+    target: Float[Array, "pair dim"]
+    source_language: Int[Array, " pair"]
+    target_language: Int[Array, " pair"]
+
+
+@dataclass(frozen=True)
+class Objective:
+    """Which losses are summed, all with weight 1.
+
+    Attributes:
+      base: dream, meat, or none for ORACLE alone.
+      oracle: whether ORACLE's clustering and separation are added.
+      separation: paper, meaning from language (Eq. 6); or code, the source's language from the target's.
+      clustering: which pairs of a batch are pulled together: off_diagonal, all but a sentence with itself, as
+        the paper has it; all, as its code; or same_language, those of one target language.
+      without: names of terms that are left out, for ablations.
+
+    Raises:
+      ValueError: a name that is no term of it, or no term is left.
+    """
+
+    base: Base = "meat"
+    oracle: bool = True
+    separation: Separation = "paper"
+    clustering: ClusterPairs = "off_diagonal"
+    without: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name, value, known in (
+            ("base", self.base, tuple(_TERMS)),
+            ("separation", self.separation, ("paper", "code")),
+            ("clustering", self.clustering, ("off_diagonal", "all", "same_language")),
+        ):
+            if value not in known:
+                raise ValueError(f"{name} is {value!r}; choose one of {', '.join(known)}")
+        every = (*_TERMS[self.base], *(_ORACLE if self.oracle else ()))
+        for name in self.without:
+            if name not in every:
+                raise ValueError(f"without is {name!r}; the terms are {', '.join(every) or 'none'}")
+        if not self.terms:
+            raise ValueError("no term is left: choose a base, or oracle, and leave some of its terms")
+
+    @property
+    def terms(self) -> tuple[str, ...]:
+        """The names of the terms that are summed."""
+        every = (*_TERMS[self.base], *(_ORACLE if self.oracle else ()))
+        return tuple(name for name in every if name not in self.without)
+
+    @property
+    def adversarial(self) -> bool:
+        """Whether a discriminator is trained by turns."""
+        return "adversarial" in self.terms
+
+    @property
+    def name(self) -> str:
+        """The objective as tables and files have it."""
+        parts: list[str] = [] if self.base == "none" else [self.base]
+        if self.oracle:
+            shown = self.separation if "separation" not in self.without else "no separation"
+            parts.append(f"oracle ({shown}{'' if self.clustering == 'off_diagonal' else f', {self.clustering}'})")
+        left = [name for name in self.without if name != "separation"]
+        return " + ".join(parts) + "".join(f" - {name}" for name in left)
+
+
+_TERMS: dict[Base, tuple[str, ...]] = {
+    "dream": ("meaning", "reconstruction", "language", "identification"),
+    "meat": ("reconstruction", "cross_reconstruction", "language", "adversarial"),
+    "none": (),
+}
+_ORACLE = ("clustering", "separation")
+
+
+def apply_head(head: Head, x: Float[Array, "vector in"]) -> Float[Array, "vector out"]:
+    """Returns ``x W^T + b``."""
+    return _product(x, head.matrix.T) + head.offset
+
+
+def split(heads: Heads, x: Float[Array, "vector dim"]) -> Parts:
+    """Returns the meaning and the language of embeddings, by one product."""
+    both = _product(x, jnp.concatenate(list(map(lambda head: head.matrix, heads))).T)
+    meaning, language = jnp.split(both, [len(heads.meaning.matrix)], axis=1)
+    return Parts(meaning + heads.meaning.offset, language + heads.language.offset)
+
+
+def cosine(x: Float[Array, "vector dim"], y: Float[Array, "vector dim"]) -> Float[Array, " vector"]:
+    """Returns the cosine of each row of x with the same row of y; 0 where either is zero."""
+    return (x * y).sum(axis=1) * jax.lax.rsqrt((_squares(x) + _EPS) * (_squares(y) + _EPS))
+
+
+def clustering_loss(
+    source: Float[Array, "pair dim"],
+    target: Float[Array, "pair dim"],
+    pairs: ClusterPairs = "off_diagonal",
+    target_language: Int[Array, " pair"] | None = None,
+    languages: int | None = None,
+) -> Float[Array, ""]:
+    """Returns ORACLE's intra-class clustering, ``mean(2 - cos(s_i, s_j) - cos(t_i, t_j))`` over pairs i, j of a batch.
+
+    The mean of all cosines is the squared length of the mean unit vector, so that no matrix is built.
+
+    Args:
+      source: language embeddings of the sentences.
+      target: those of their translations.
+      pairs: off_diagonal, ``i != j``; all; or same_language, ``i != j`` of one target language.
+      target_language: number of each translation's language, for same_language.
+      languages: how many languages there are, for same_language.
+    """
+    source, target = _unit(source), _unit(target)
+    n = len(source)
+    own = _squares(source).sum() + _squares(target).sum()
+    if pairs == "same_language":
+        if target_language is None or languages is None:
+            raise ValueError("pairs is 'same_language', and the languages are missing")
+        member = jax.nn.one_hot(target_language, languages, dtype=source.dtype)
+        counts = member.sum(axis=0)
+        of_languages = _squares(_product(member.T, source)).sum() + _squares(_product(member.T, target)).sum()
+        total = (counts * (counts - 1)).sum()
+        # A batch without two of one language has nothing to pull together.
+        return jnp.where(total > 0, 2 - (of_languages - own) / jnp.maximum(total, 1), 0)
+    every = _squares(source.sum(axis=0, keepdims=True)).sum() + _squares(target.sum(axis=0, keepdims=True)).sum()
+    if pairs == "all":
+        return 2 - every / n**2
+    return 2 - (every - own) / max(n * (n - 1), 1)
+
+
+def separation_loss(source: Parts, target: Parts, separation: Separation = "paper") -> Float[Array, ""]:
+    """Returns ORACLE's inter-class separation.
+
+    By the paper, Eq. 6, ``mean(max(0, cos(s_m, s_l)) + max(0, cos(t_m, t_l)))``; by its code
+    ``mean(max(0, cos(s_l, t_l)))``.
+    """
+    if separation == "code":
+        return _apart(source.language, target.language)
+    return _apart(source.meaning, source.language) + _apart(target.meaning, target.language)
+
+
+def dream_terms(
+    batch: Batch, source: Parts, target: Parts, random: tuple[Parts, Parts], same: tuple[Parts, Parts], classifier: Head
+) -> dict[str, Float[Array, ""]]:
+    """Returns DREAM's terms.
+
+    Args:
+      batch: embeddings.
+      source: parts of its sentences.
+      target: parts of its translations.
+      random: parts of both sides of other pairs, whatever their language.
+      same: parts of both sides of other pairs, of the same languages row by row.
+      classifier: from language embeddings to the scores of languages.
+    """
+    return {
+        "meaning": _together(source.meaning, target.meaning)
+        + _apart(source.meaning, random[0].meaning)
+        + _apart(target.meaning, random[1].meaning),
+        "reconstruction": _mean_squares(source, batch.source) + _mean_squares(target, batch.target),
+        "language": _together(source.language, same[0].language) + _together(target.language, same[1].language),
+        "identification": _cross_entropy(apply_head(classifier, source.language), batch.source_language)
+        + _cross_entropy(apply_head(classifier, target.language), batch.target_language),
+    }
+
+
+def meat_terms(batch: Batch, source: Parts, target: Parts, discriminator: Head) -> dict[str, Float[Array, ""]]:
+    """Returns MEAT's terms of the heads.
+
+    The gradient of ``adversarial`` is for the heads alone; at its least, ``2 log(languages)``, the discriminator is
+    left with nothing but a guess.
+
+    Args:
+      batch: embeddings.
+      source: parts of its sentences.
+      target: parts of its translations.
+      discriminator: from meanings to the scores of languages.
+    """
+    fixed = jax.lax.stop_gradient(discriminator)
+    return {
+        "reconstruction": _together(source.meaning + source.language, batch.source)
+        + _together(target.meaning + target.language, batch.target),
+        "cross_reconstruction": _together(source.meaning + target.language, batch.target)
+        + _together(target.meaning + source.language, batch.source),
+        "language": _apart(source.language, target.language),
+        "adversarial": _uniform_cross_entropy(apply_head(fixed, source.meaning))
+        + _uniform_cross_entropy(apply_head(fixed, target.meaning)),
+    }
+
+
+def discriminator_loss(batch: Batch, source: Parts, target: Parts, discriminator: Head) -> Float[Array, ""]:
+    """Returns MEAT's loss of the discriminator, which the heads get no gradient of."""
+    meanings = jax.lax.stop_gradient((source.meaning, target.meaning))
+    return _cross_entropy(apply_head(discriminator, meanings[0]), batch.source_language) + _cross_entropy(
+        apply_head(discriminator, meanings[1]), batch.target_language
+    )
+
+
+def objective_terms(
+    objective: Objective,
+    heads: Heads,
+    probe: Head,
+    batch: Batch,
+    random: Batch | None = None,
+    same: Batch | None = None,
+) -> dict[str, Float[Array, ""]]:
+    """Returns every term of an objective by its name; their sum is the loss of the heads.
+
+    Args:
+      objective: which terms.
+      heads: of meaning and language.
+      probe: DREAM's classifier or MEAT's discriminator, ``[languages, dim]``; its number of rows is that of languages.
+      batch: embeddings.
+      random: DREAM's other pairs of any language; as many as it has anchors, which are the first rows of the batch.
+      same: DREAM's other pairs of the same languages, as many.
+    """
+    sides = [side for one in (batch, random, same) if one is not None for side in (one.source, one.target)]
+    return parts_terms(objective, split_all(heads, sides), probe, batch)
+
+
+def split_all(heads: Heads, sides: Sequence[Float[Array, "_ dim"]]) -> list[Parts]:
+    """Returns the parts of several arrays of embeddings, by one product."""
+    every = split(heads, jnp.concatenate(sides))
+    ends = np.cumsum([len(side) for side in sides])[:-1].tolist()
+    return [Parts(*parts) for parts in zip(*(jnp.split(x, ends) for x in every), strict=True)]
+
+
+def parts_terms(objective: Objective, parts: Sequence[Parts], probe: Head, batch: Batch) -> dict[str, Float[Array, ""]]:
+    """Returns what ``objective_terms`` does, of parts that are there already.
+
+    Args:
+      objective: which terms.
+      parts: of the source and the target of the batch, and for DREAM of those of the other pairs of any language and of
+        the same languages.
+      probe: as of ``objective_terms``.
+      batch: embeddings.
+    """
+    source, target, *others = parts
+    terms: dict[str, Float[Array, ""]] = {}
+    if objective.base == "dream":
+        if len(others) != 4:
+            raise ValueError("DREAM compares with other pairs; random and same are missing")
+        anchors = len(others[0].meaning)
+        first, second = (Parts(*(x[:anchors] for x in side)) for side in (source, target))
+        compared = Batch(*(x[:anchors] for x in batch))
+        terms |= dream_terms(compared, first, second, (others[0], others[1]), (others[2], others[3]), probe)
+    elif objective.base == "meat":
+        terms |= meat_terms(batch, source, target, probe)
+    if objective.oracle:
+        pairs = objective.clustering
+        terms["clustering"] = clustering_loss(
+            source.language, target.language, pairs, batch.target_language, len(probe.offset)
+        )
+        terms["separation"] = separation_loss(source, target, objective.separation)
+    return {name: terms[name] for name in objective.terms}
+
+
+def _squares(x: Float[Array, "vector dim"]) -> Float[Array, " vector"]:
+    return (x * x).sum(axis=1)
+
+
+def _unit(x: Float[Array, "vector dim"]) -> Float[Array, "vector dim"]:
+    return x * jax.lax.rsqrt(_squares(x) + _EPS)[:, None]
+
+
+def _together(x: Float[Array, "vector dim"], y: Float[Array, "vector dim"]) -> Float[Array, ""]:
+    """CEL+."""
+    return (1 - cosine(x, y)).mean()
+
+
+def _apart(x: Float[Array, "vector dim"], y: Float[Array, "vector dim"]) -> Float[Array, ""]:
+    """CEL-."""
+    return jax.nn.relu(cosine(x, y)).mean()
+
+
+def _mean_squares(parts: Parts, x: Float[Array, "vector dim"]) -> Float[Array, ""]:
+    return ((parts.meaning + parts.language - x) ** 2).mean()
+
+
+def _cross_entropy(scores: Float[Array, "vector language"], language: Int[Array, " vector"]) -> Float[Array, ""]:
+    return -jnp.take_along_axis(jax.nn.log_softmax(scores), language[:, None], axis=1).mean()
+
+
+def _uniform_cross_entropy(scores: Float[Array, "vector language"]) -> Float[Array, ""]:
+    return -jax.nn.log_softmax(scores).mean()

@@ -1,0 +1,158 @@
+"""Heads of meaning and language in the evaluations: against retrieval by hand, and the tables made of it."""
+
+import json
+
+import numpy as np
+import pytest
+
+import lsar_jax as lj
+from eval.__main__ import main
+from eval.leakage import summary
+from eval.tatoeba import read_pairs
+from lsar_jax import Transform
+from tests.eval.test_tasks import ENCODER, is_png, read, write_pairs
+from tests.optional import need
+
+need("optax")
+
+from train.disentangle import main as train  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Bitext, Tatoeba, STS17 and dictionaries of two languages, and two runs of two seeds."""
+    folder = tmp_path_factory.mktemp("leakage")
+    rng = np.random.default_rng(0)
+
+    def sentences(count):
+        return [" ".join(rng.choice(list("abcdefgh"), 7)) for _ in range(count)]
+
+    (folder / "bitext").mkdir()
+    english = sentences(60)
+    for code in ("de", "fr"):
+        rows = [f"d\t{text}\t{text.translate(str.maketrans('ab', 'xy'))}\n" for text in english]
+        (folder / "bitext" / f"en-{code}.tsv").write_text("".join(rows))
+    for code in ("deu", "fra"):
+        text = sentences(12)
+        other = [line.translate(str.maketrans("cd", "zw")) for line in text]
+        write_pairs(folder / "tatoeba", code, "\n".join(text), "\n".join(other))
+    (folder / "sts17").mkdir()
+    lines = [f"{a}\t{b}\n" for a, b in zip(sentences(9), sentences(9), strict=True)]
+    (folder / "sts17" / "STS.input.track1.en-de.txt").write_text("".join(lines))
+    (folder / "sts17" / "STS.gs.track1.en-de.txt").write_text("".join(f"{n / 2}\n" for n in range(9)))
+    (folder / "dictionaries").mkdir()
+    for code in ("de", "fr"):
+        (folder / "dictionaries" / f"{code}-en.txt").write_text("z c\nw d\na a\n")
+    options = [
+        *ENCODER, "--data", str(folder / "bitext"), "--cache", str(folder / "cache"), "--layer", "2",
+        "--max-length", "24",
+        "--held-out", "10", "--batch", "16", "--learning-rate", "1e-3", "--epochs", "2", "--seeds", "2",
+    ]  # fmt: skip
+    assert train([*options, "--out", str(folder / "meat")]) == 0
+    assert train([*options, "--oracle", "--separation", "code", "--out", str(folder / "meat-oracle")]) == 0
+    return folder
+
+
+def data(folder):
+    return [
+        "--tatoeba", str(folder / "tatoeba"), "--languages", "de", "fr", "--sts17", str(folder / "sts17"),
+        "--dictionaries", str(folder / "dictionaries"), "--max-length", "24", "--pairs", "12",
+    ]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def leakage(folder):
+    runs = [str(folder / name) for name in ("meat", "meat-oracle")]
+    assert main(["leakage", *runs, *data(folder), "--out", str(folder / "out")]) == 0
+    return folder / "out"
+
+
+def test_scores_are_those_by_hand(folder, leakage):
+    encoder = lj.load_encoder(ENCODER[1], layer=2)
+    pairs = read_pairs(folder / "tatoeba", ["de", "fr"])
+    values = {
+        (r["transform"], r["parameters"].get("objective"), r["seed"], r["metric"]): r["value"]
+        for r in read(leakage)
+        if r["task"] == "tatoeba"
+    }
+    for run, objective in (("meat", "meat"), ("meat-oracle", "meat + oracle (code)")):
+        for seed in (0, 1):
+            for part in ("meaning", "language"):
+                matrix, offset = Transform.load(folder / run / f"seed-{seed}" / f"{part}.safetensors").as_affine()
+                found = []
+                for sides in pairs.values():
+                    x, y = (encoder.encode(side, max_length=24).astype(float) @ matrix.T + offset for side in sides)
+                    x, y = (side / np.linalg.norm(side, axis=1, keepdims=True) for side in (x, y))
+                    found.append(100 * np.mean(np.argmax(x @ y.T, axis=1) == np.arange(len(x))))
+                assert values[part, objective, seed, "en-xx mean over 2"] == pytest.approx(np.mean(found))
+    assert values["original", None, None, "xx-en mean over 2"] >= 0
+
+
+def test_every_task_has_both_parts(leakage):
+    results = read(leakage)
+    assert {r["task"] for r in results} == {"tatoeba", "bitext", "code-switch", "sts17"}
+    for task in ("tatoeba", "bitext", "code-switch", "sts17"):
+        of = [r for r in results if r["task"] == task]
+        assert {(r["transform"], r["seed"]) for r in of} == {
+            ("original", None), ("meaning", 0), ("meaning", 1), ("language", 0), ("language", 1),
+        }  # fmt: skip
+        for r in of:
+            named = r["fitted_on"].endswith(f"{r['transform']}.safetensors")
+            assert named or r["transform"] == "original"
+    for name in ("leakage", "sts", "bases", "embeddings"):
+        assert is_png(leakage / f"{name}.png")
+
+
+def test_the_table_has_the_mean_of_both_directions(leakage):
+    from eval.results import read_results
+
+    scores = summary(read_results(leakage / "results.jsonl"))
+    assert list(scores) == [
+        (2, "original", "meaning"),
+        *((2, name, part) for name in ("meat", "meat + oracle (code)") for part in ("meaning", "language")),
+    ]
+    values = {
+        (r["metric"], r["seed"]): r["value"]
+        for r in read(leakage)
+        if r["task"] == "bitext" and r["transform"] == "language" and r["parameters"]["objective"] == "meat"
+    }
+    expected = [np.mean([values[f"{way} mean over 2", seed] for way in ("en-xx", "xx-en")]) for seed in (0, 1)]
+    assert scores[2, "meat", "language"]["held-out"] == pytest.approx(expected)
+    assert len(scores[2, "original", "meaning"]["STS17"]) == 1
+
+
+def test_saved_transforms_in_any_task(folder, tmp_path, capsys):
+    meaning = folder / "meat" / "seed-1" / "meaning.safetensors"
+    command = [*ENCODER, "--data", str(folder / "sts17"), "--max-length", "24", "--saved", str(meaning)]
+    assert main(["sts17", *command, "--layers", "1", "2", "--transforms", "original", "--out", str(tmp_path)]) == 0
+    saved = [r for r in read(tmp_path) if r["transform"] == "meaning"]
+    assert {r["layer"] for r in saved} == {2}
+    assert {r["fitted_on"] for r in saved} == {str(meaning)}
+    assert {r["seed"] for r in saved} == {1}
+    assert main(["sts17", *command, "--layers", "1", "--out", str(tmp_path)]) == 1
+    assert "meaning.safetensors was fitted on EncoderSpec(" in capsys.readouterr().err
+
+
+def test_what_is_missing_is_said(folder, tmp_path, capsys):
+    runs = [str(folder / "meat")]
+    there = data(folder)
+    there[there.index("--sts17") + 1] = str(tmp_path / "nowhere")
+    assert main(["leakage", *runs, *there, "--out", str(tmp_path / "out")]) == 0
+    assert f"not run: sts17: there is no folder {tmp_path / 'nowhere'}" in capsys.readouterr().out
+    assert not (tmp_path / "out" / "sts.png").exists()
+
+
+def test_refusals(folder, tmp_path, capsys):
+    assert main(["leakage", str(tmp_path), *data(folder), "--out", str(tmp_path / "out")]) == 1
+    assert f"{tmp_path} is no run of train.disentangle: there is no" in capsys.readouterr().err
+    (tmp_path / "config.json").write_text((folder / "meat" / "config.json").read_text())
+    assert main(["leakage", str(tmp_path), *data(folder), "--out", str(tmp_path / "out")]) == 1
+    assert "has no trained heads : run the same command again to go on" in capsys.readouterr().err
+    config = json.loads((folder / "meat" / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps(config | {"split_seed": 1}))
+    (tmp_path / "seed-0").mkdir()
+    for part in ("meaning", "language"):
+        (tmp_path / "seed-0" / f"{part}.safetensors").touch()
+    runs = [str(folder / "meat"), str(tmp_path)]
+    assert main(["leakage", *runs, *data(folder), "--out", str(tmp_path / "out")]) == 1
+    assert f"{tmp_path}: split_seed is 1, and 0 in {folder / 'meat'}" in capsys.readouterr().err

@@ -1,0 +1,280 @@
+"""DREAM, MEAT and ORACLE: by hand, against float64 twins with all pairs written out, and against torch."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from lsar_jax.objectives.disentangle import (
+    Batch,
+    Head,
+    Heads,
+    Objective,
+    Parts,
+    apply_head,
+    clustering_loss,
+    cosine,
+    discriminator_loss,
+    dream_terms,
+    meat_terms,
+    objective_terms,
+    separation_loss,
+    split,
+)
+from tests.optional import need
+
+N, D, L = 12, 6, 4
+
+
+def cos(x, y):
+    return float(x @ y / np.sqrt(x @ x) / np.sqrt(y @ y))
+
+
+def pairs_mean(value):
+    """The mean of a function of i and j over all i and j."""
+    return np.mean([[value(i, j) for j in range(N)] for i in range(N)])
+
+
+@pytest.fixture
+def case(rng):
+    """Heads, a probe and three batches, in float32, and the same in float64."""
+    head = lambda rows: Head(*(jnp.asarray(rng.standard_normal(s), jnp.float32) for s in ((rows, D), rows)))  # noqa: E731
+    heads, probe = Heads(head(D), head(D)), head(L)
+
+    def batch():
+        x, y = (jnp.asarray(rng.standard_normal((N, D)), jnp.float32) for _ in range(2))
+        return Batch(x, y, jnp.zeros(N, jnp.int32), jnp.asarray(rng.integers(1, L, N), jnp.int32))
+
+    return heads, probe, batch(), batch(), batch()
+
+
+def twin(heads, probe, batch, random, same):
+    """Every term in float64, as methods print them."""
+    f = lambda x: np.asarray(x, np.float64)  # noqa: E731
+    apply = lambda head, x: f(x) @ f(head.matrix).T + f(head.offset)  # noqa: E731
+    (sm, sl), (tm, tl) = ([apply(head, x) for head in heads] for x in (batch.source, batch.target))
+    (rsm, _), (rtm, _) = ([apply(head, x) for head in heads] for x in (random.source, random.target))
+    (_, qsl), (_, qtl) = ([apply(head, x) for head in heads] for x in (same.source, same.target))
+    es, et = f(batch.source), f(batch.target)
+    together = lambda x, y: np.mean([1 - cos(a, b) for a, b in zip(x, y, strict=True)])  # noqa: E731
+    apart = lambda x, y: np.mean([max(0, cos(a, b)) for a, b in zip(x, y, strict=True)])  # noqa: E731
+    soft = lambda x: np.log(np.exp(x) / np.exp(x).sum(axis=1, keepdims=True))  # noqa: E731
+    classify = lambda x, label: -np.mean([row[n] for row, n in zip(soft(apply(probe, x)), label, strict=True)])  # noqa: E731
+    labels = np.asarray(batch.source_language), np.asarray(batch.target_language)
+    off = [(i, j) for i in range(N) for j in range(N) if i != j]
+    of_one = [(i, j) for i, j in off if labels[1][i] == labels[1][j]]
+    pull = lambda i, j: 2 - cos(sl[i], sl[j]) - cos(tl[i], tl[j])  # noqa: E731
+    return {
+        "dream": {
+            "meaning": together(sm, tm) + apart(sm, rsm) + apart(tm, rtm),
+            "reconstruction": np.mean((sm + sl - es) ** 2) + np.mean((tm + tl - et) ** 2),
+            "language": together(sl, qsl) + together(tl, qtl),
+            "identification": classify(sl, labels[0]) + classify(tl, labels[1]),
+        },
+        "meat": {
+            "reconstruction": together(sm + sl, es) + together(tm + tl, et),
+            "cross_reconstruction": together(sm + tl, et) + together(tm + sl, es),
+            "language": apart(sl, tl),
+            "adversarial": -np.mean(soft(apply(probe, sm))) - np.mean(soft(apply(probe, tm))),
+        },
+        "separation": {"paper": apart(sm, sl) + apart(tm, tl), "code": apart(sl, tl)},
+        "clustering": {
+            "all": pairs_mean(pull),
+            "off_diagonal": np.mean([pull(i, j) for i, j in off]),
+            "same_language": np.mean([pull(i, j) for i, j in of_one]),
+        },
+        "discriminator": classify(sm, labels[0]) + classify(tm, labels[1]),
+    }
+
+
+@pytest.mark.parametrize("base", ["dream", "meat", "none"])
+@pytest.mark.parametrize("separation", ["paper", "code"])
+@pytest.mark.parametrize("clustering", ["off_diagonal", "all", "same_language"])
+def test_every_term_is_its_twin(case, base, separation, clustering):
+    expected = twin(*case)
+    objective = Objective(base, True, separation, clustering)
+    terms = objective_terms(objective, *case)
+    wanted = expected.get(base, {}) | {
+        "clustering": expected["clustering"][clustering],
+        "separation": expected["separation"][separation],
+    }
+    assert list(terms) == list(wanted) == list(objective.terms)
+    for name, value in wanted.items():
+        assert float(terms[name]) == pytest.approx(value, rel=2e-6, abs=2e-6), name
+
+
+def test_the_discriminators_loss_is_its_twin(case):
+    heads, probe, batch, *_ = case
+    source, target = split(heads, batch.source), split(heads, batch.target)
+    assert float(discriminator_loss(batch, source, target, probe)) == pytest.approx(
+        twin(*case)["discriminator"], rel=2e-6
+    )
+
+
+def test_oracles_halves(case):
+    # DREAM takes the first half as anchors, ORACLE all of the batch.
+    heads, probe, batch, *_ = case
+    half = Batch(*(x[N // 2 :] for x in batch))
+    terms = objective_terms(Objective("dream", True), heads, probe, batch, half, half)
+    first = Batch(*(x[: N // 2] for x in batch))
+    alone = objective_terms(Objective("dream", False), heads, probe, first, half, half)
+    assert float(terms["meaning"]) == pytest.approx(float(alone["meaning"]))
+    whole = twin(heads, probe, batch, batch, batch)["clustering"]["off_diagonal"]
+    assert float(terms["clustering"]) == pytest.approx(whole, rel=1e-5)
+
+
+def test_by_hand():
+    x, y = jnp.array([[3.0, 4.0], [1.0, 0.0]]), jnp.array([[4.0, 3.0], [0.0, 2.0]])
+    np.testing.assert_allclose(cosine(x, y), [0.96, 0], atol=1e-6)
+    # Two directions at a right angle: cosines 1, 0, 0, 1 over all pairs, 0 over the others.
+    axes = jnp.eye(2)
+    assert float(clustering_loss(axes, 5 * axes, "all")) == pytest.approx(2 - 0.5 - 0.5)
+    assert float(clustering_loss(axes, 5 * axes)) == pytest.approx(2)
+    one = jnp.array([1, 1], jnp.int32)
+    assert float(clustering_loss(axes, axes, "same_language", one, 3)) == pytest.approx(2)
+    assert float(clustering_loss(axes, axes, "same_language", jnp.array([1, 2], jnp.int32), 3)) == 0
+    parts = Parts(jnp.array([[1.0, 0], [0, 1]]), jnp.array([[1.0, 1], [0, -1]]))
+    # Cosines of meaning and language: sqrt(1/2) and -1, of which the second counts 0.
+    assert float(separation_loss(parts, parts)) == pytest.approx(2 * np.sqrt(0.5) / 2)
+    assert float(separation_loss(parts, parts, "code")) == pytest.approx(1)
+
+
+def test_zero_at_the_optimum(rng):
+    # Meanings of translations agree, languages are one direction a side, and all stand at right angles.
+    meaning = jnp.asarray(np.pad(rng.standard_normal((N, 3)), ((0, 0), (0, 3))), jnp.float32)
+    other = jnp.asarray(np.pad(rng.standard_normal((N, 1)), ((0, 0), (3, 2))), jnp.float32)
+    axes = np.eye(6, dtype=np.float32)
+    source, target = Parts(meaning, jnp.tile(axes[4], (N, 1))), Parts(meaning, jnp.tile(axes[5], (N, 1)))
+    for pairs in ("all", "off_diagonal", "same_language"):
+        value = clustering_loss(source.language, target.language, pairs, jnp.ones(N, jnp.int32), 2)
+        assert float(value) == pytest.approx(0, abs=1e-5)
+    assert float(separation_loss(source, target)) == float(separation_loss(source, target, "code")) == 0
+    languages = jnp.zeros(N, jnp.int32), jnp.ones(N, jnp.int32)
+    batch = Batch(source.meaning + source.language, target.meaning + target.language, *languages)
+    flat = Head(jnp.zeros((2, 6)), jnp.zeros(2))
+    terms = meat_terms(batch, source, target, flat)
+    assert float(terms.pop("adversarial")) == pytest.approx(2 * np.log(2))
+    for name, value in terms.items():
+        assert float(value) == pytest.approx(0, abs=1e-6), name
+    sure = Head(jnp.asarray(100 * axes[4:]), jnp.zeros(2))
+    apart = Parts(other, source.language), Parts(other, target.language)
+    for name, value in dream_terms(batch, source, target, apart, (source, target), sure).items():
+        assert float(value) == pytest.approx(0, abs=1e-6), name
+
+
+@pytest.mark.parametrize("base", ["dream", "meat", "none"])
+@pytest.mark.parametrize("separation", ["paper", "code"])
+def test_gradients_are_finite_at_zero(base, separation):
+    zero = Batch(jnp.zeros((N, D)), jnp.zeros((N, D)), jnp.zeros(N, jnp.int32), jnp.ones(N, jnp.int32))
+    heads = Heads(*(Head(jnp.zeros((D, D)), jnp.zeros(D)) for _ in range(2)))
+    probe = Head(jnp.zeros((L, D)), jnp.zeros(L))
+    objective = Objective(base, True, separation, "same_language")
+
+    def loss(heads, probe, batch):
+        return sum(objective_terms(objective, heads, probe, batch, zero, zero).values())
+
+    value, grads = jax.value_and_grad(loss, argnums=(0, 1))(heads, probe, zero)
+    assert np.isfinite(value)
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(grads))
+
+
+def test_heads_and_discriminator_are_trained_by_turns(case):
+    heads, probe, batch, *_ = case
+
+    def of_heads(heads, probe):
+        return sum(objective_terms(Objective("meat", True), heads, probe, batch).values())
+
+    def of_discriminator(heads, probe):
+        return discriminator_loss(batch, split(heads, batch.source), split(heads, batch.target), probe)
+
+    for loss, (trained, kept) in ((of_heads, (0, 1)), (of_discriminator, (1, 0))):
+        grads = jax.grad(loss, argnums=(0, 1))(heads, probe)
+        assert all(np.abs(leaf).max() > 0 for leaf in jax.tree.leaves(grads[trained]))
+        assert all(not leaf.any() for leaf in jax.tree.leaves(grads[kept]))
+
+
+def test_dreams_classifier_is_trained_with_the_heads(case):
+    heads, probe, batch, random, same = case
+
+    def loss(probe):
+        return sum(objective_terms(Objective("dream", False), heads, probe, batch, random, same).values())
+
+    assert np.abs(jax.grad(loss)(probe).matrix).max() > 0
+
+
+def test_gradients_are_torchs(case):
+    torch = need("torch")
+    heads, probe, batch, random, same = case
+    t = lambda x: torch.tensor(np.asarray(x), dtype=torch.float64)  # noqa: E731
+    weights = [[t(part).requires_grad_() for part in head] for head in (*heads, probe)]
+    apply = lambda n, x: torch.nn.functional.linear(t(x), *weights[n])  # noqa: E731
+    cel = torch.nn.CosineEmbeddingLoss()
+    plus, minus = torch.ones(N), -torch.ones(N)
+    (sm, sl), (tm, tl) = ([apply(n, x) for n in (0, 1)] for x in (batch.source, batch.target))
+    es, et = t(batch.source), t(batch.target)
+    labels = [torch.tensor(np.asarray(x), dtype=torch.long) for x in (batch.source_language, batch.target_language)]
+    linear, entropy = torch.nn.functional.linear, torch.nn.functional.cross_entropy
+    cosines = torch.nn.functional.cosine_similarity
+    every = 2 - cosines(sl[:, None], sl[None], dim=2) - cosines(tl[:, None], tl[None], dim=2)
+    oracle = every.mean() + cel(sl, tl, minus)
+    # Of the discriminator the heads' step takes the values only.
+    fixed = [part.detach() for part in weights[2]]
+    uniform = torch.full((N, L), 1 / L, dtype=torch.float64)
+    meat = (
+        cel(sm + sl, es, plus) + cel(tm + tl, et, plus)
+        + cel(sm + tl, et, plus) + cel(tm + sl, es, plus) + cel(sl, tl, minus)
+        + entropy(linear(sm, *fixed), uniform) + entropy(linear(tm, *fixed), uniform)
+    )  # fmt: skip
+    rsm, rtm = apply(0, random.source), apply(0, random.target)
+    qsl, qtl = apply(1, same.source), apply(1, same.target)
+    mse = torch.nn.functional.mse_loss
+    dream = (
+        cel(sm, tm, plus) + cel(sm, rsm, minus) + cel(tm, rtm, minus) + mse(sm + sl, es) + mse(tm + tl, et)
+        + cel(sl, qsl, plus) + cel(tl, qtl, plus)
+        + entropy(linear(sl, *weights[2]), labels[0]) + entropy(linear(tl, *weights[2]), labels[1])
+    )  # fmt: skip
+    for base, theirs in (("meat", meat), ("dream", dream)):
+        objective = Objective(base, True, "code", "all")
+
+        def loss(heads, probe, objective=objective):
+            return sum(objective_terms(objective, heads, probe, batch, random, same).values())
+
+        value, grads = jax.value_and_grad(loss, argnums=(0, 1))(heads, probe)
+        every = [part for head in weights for part in head]
+        expected = torch.autograd.grad(theirs + oracle, every, retain_graph=True, allow_unused=True)
+        assert float(value) == pytest.approx((theirs + oracle).item(), rel=1e-5)
+        for ours, one in zip(jax.tree.leaves(grads), expected, strict=True):
+            np.testing.assert_allclose(ours, 0 if one is None else one.numpy(), rtol=1e-4, atol=2e-6)
+
+
+def test_split_is_both_heads(case):
+    heads, _, batch, *_ = case
+    for ours, head in zip(split(heads, batch.source), heads, strict=True):
+        np.testing.assert_allclose(ours, apply_head(head, batch.source), rtol=1e-6, atol=1e-6)
+
+
+def test_names_of_objectives():
+    assert Objective("meat", True).name == "meat + oracle (paper)"
+    assert Objective("none", True, "code", "all").name == "oracle (code, all)"
+    assert Objective("dream", True, without=("separation",)).name == "dream + oracle (no separation)"
+    assert Objective("dream", True, "code", without=("clustering",)).name == "dream + oracle (code) - clustering"
+    assert Objective("dream", False).terms == ("meaning", "reconstruction", "language", "identification")
+
+
+def test_refusals(unchecked):
+    for arguments, message in [
+        ({"base": "cream"}, "base is 'cream'; choose one of dream, meat, none"),
+        ({"separation": "eq7"}, "separation is 'eq7'; choose one of paper, code"),
+        ({"clustering": "none"}, "clustering is 'none'; choose one of off_diagonal, all, same_language"),
+        ({"without": ("meaning",)}, "without is 'meaning'; the terms are reconstruction, cross_reconstruction, l"),
+        ({"base": "none", "oracle": False}, "no term is left"),
+        ({"base": "none", "without": ("clustering", "separation")}, "no term is left"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            Objective(**arguments)
+    batch = Batch(jnp.ones((2, 2)), jnp.ones((2, 2)), jnp.zeros(2, jnp.int32), jnp.ones(2, jnp.int32))
+    head = Head(jnp.eye(2), jnp.zeros(2))
+    with pytest.raises(ValueError, match="random and same are missing"):
+        objective_terms(Objective("dream", False), Heads(head, head), head, batch)
+    with pytest.raises(ValueError, match="pairs is 'same_language', and the languages are missing"):
+        clustering_loss(jnp.eye(2), jnp.eye(2), "same_language")

@@ -1,0 +1,199 @@
+"""Training end to end: files, a run that is killed, a run that stops, and what the evaluations make of it."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import lsar_jax as lj
+from eval.parallel_text import held_out, read_bitext
+from lsar_jax import Transform
+from train.ablations import objectives
+from train.disentangle import Disentangle, main
+from train.loop import Progress
+from train.loop import _after_epoch as after_epoch
+
+ENCODER = str(Path(__file__).parents[1] / "golden" / "bert")
+SHORT = ["--held-out", "15", "--batch", "16", "--learning-rate", "1e-3", "--layer", "2", "--max-length", "24"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Bitext of two languages, 80 pairs each, and the cache of its embeddings."""
+    folder = tmp_path_factory.mktemp("train")
+    (folder / "bitext").mkdir()
+    rng = np.random.default_rng(0)
+    english = [" ".join(rng.choice(list("abcdefgh"), 9)) for _ in range(80)]
+    for code in ("de", "fr"):
+        rows = [f"d\t{text}\t{text.translate(str.maketrans('ab', 'xy'))} {code}\n" for text in english]
+        (folder / "bitext" / f"en-{code}.tsv").write_text("".join(rows))
+    return folder
+
+
+def command(folder, out, *more):
+    data = ["--encoder", ENCODER, "--data", str(folder / "bitext"), "--cache", str(folder / "cache")]
+    return [*data, *SHORT, "--out", str(out), *more]
+
+
+def log(out):
+    """The lines of a log but for the time they took."""
+    lines = [json.loads(line) for line in (out / "log.jsonl").read_text().splitlines()]
+    return [{name: value for name, value in line.items() if name != "steps_per_second"} for line in lines]
+
+
+def heads(out):
+    """Both heads of the first seed, as numbers, and how they were made."""
+    transforms = [Transform.load(out / "seed-0" / f"{part}.safetensors") for part in ("meaning", "language")]
+    return [(*(part.tolist() for part in t.steps[0] if part is not None), t.fits, t.source) for t in transforms]
+
+
+@pytest.fixture(scope="module")
+def meat(folder):
+    """A run of two seeds with ORACLE."""
+    out = folder / "meat"
+    assert main(command(folder, out, "--oracle", "--seeds", "2", "--epochs", "3")) == 0
+    return out
+
+
+def test_what_is_written(folder, meat, capsys):
+    encoder = lj.load_encoder(ENCODER, layer=2)
+    for seed in (0, 1):
+        for part in ("meaning", "language"):
+            transform = Transform.load(meat / f"seed-{seed}" / f"{part}.safetensors")
+            assert transform.languages is None
+            assert transform.source == encoder.spec
+            [fit] = transform.fits
+            assert fit.method == part
+            assert dict(fit.parameters) == {"objective": "meat + oracle (paper)", "seed": seed}
+            assert {code for code, _ in fit.fitted_on} == {"de", "en", "fr"}
+            assert encoder.with_transform(transform).encode(["a b c"]).shape == (1, encoder.dim)
+            transform.as_affine()
+    assert (meat / "curves.png").read_bytes()[:4] == b"\x89PNG"
+    config = json.loads((meat / "config.json").read_text())
+    assert config["encoder_spec"] == encoder.spec.to_dict()
+    # Of 65 pairs that are not held out 3 are to choose by.
+    assert config["pairs"] == {"de": [62, 3], "fr": [62, 3]}
+    lines = log(meat)
+    assert [line["event"] for line in lines] == ["train", "validation"] * 3
+    for line in lines:
+        terms = [values for name, values in line["terms"].items() if name != "discriminator"]
+        np.testing.assert_allclose(line["loss"], np.sum(terms, axis=0))
+        assert len(line["loss"]) == 2
+    # Again it finds that there is nothing left to do.
+    before = heads(meat)
+    assert main(command(folder, meat, "--oracle", "--seeds", "2", "--epochs", "3")) == 0
+    assert "distinct sentences are in" in capsys.readouterr().out
+    assert heads(meat) == before
+    assert log(meat) == lines
+
+
+def test_seeds_side_by_side_are_runs_alone(folder, meat):
+    out = folder / "alone"
+    assert main(command(folder, out, "--oracle", "--seed", "1", "--epochs", "3")) == 0
+    for part in ("meaning", "language"):
+        alone, beside = (Transform.load(run / "seed-1" / f"{part}.safetensors") for run in (out, meat))
+        for a, b in zip(alone.as_affine(), beside.as_affine(), strict=True):
+            np.testing.assert_allclose(a, b, atol=1e-5)
+
+
+def test_none_that_is_held_out_is_trained_on(folder):
+    task = Disentangle(data=folder / "bitext", held_out=15)
+    pairs = read_bitext(folder / "bitext", (), "--data")
+    tested = {english for code in pairs for english, _ in held_out(pairs[code], 15)[1]}
+    for code, (train, valid) in task._pairs().items():
+        assert not tested & {english for english, _ in train + valid}
+        assert not {english for english, _ in train} & {english for english, _ in valid}
+        assert len(train) + len(valid) == 65
+        assert code in ("de", "fr")
+
+
+def test_a_run_that_is_killed_goes_on_to_the_same_numbers(folder, tmp_path):
+    at = np.random.default_rng().uniform(0.1, 0.9)  # anywhere
+    print(f"killed after {at} of the log")
+    more = ["--oracle", "--objective", "dream", "--epochs", "12", "--steps-per-call", "2"]
+    whole = folder / "whole"
+    assert main(command(folder, whole, *more)) == 0
+    expected = log(whole)
+    out = tmp_path / "killed"
+    # As many devices as the tests have.
+    environment = {**os.environ, "JAX_NUM_CPU_DEVICES": "4", "HF_HUB_OFFLINE": "1"}
+    run = [sys.executable, "-m", "train.disentangle", *command(folder, out, *more, "--checkpoint-seconds", "0")]
+    with subprocess.Popen(run, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
+        deadline = time.monotonic() + 120
+        while not (out / "log.jsonl").is_file() or len(log(out)) < at * len(expected):
+            assert process.poll() is None, process.stderr.read().decode()
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        process.send_signal(signal.SIGKILL)
+    assert not (out / "seed-0").exists()
+    assert main(command(folder, out, *more)) == 0
+    assert log(out) == expected
+    assert heads(out) == heads(whole)
+
+
+def test_a_seed_stops_after_its_patience():
+    progress = Progress.start(2)
+    for epoch, totals in enumerate([[3.0, 3.0], [2.0, 4.0], [1.0, 5.0], [2.0, 1.0], [2.0, 1.0]]):
+        better = np.array(progress.active) & (np.array(totals) < np.array(progress.best))
+        after_epoch(progress, better, np.array(totals), patience=2)
+        if epoch == 2:
+            assert progress.active == [True, False]
+    # The second had stopped before its lowest.
+    assert progress.best == [1.0, 3.0]
+    assert progress.best_epoch == [2, 0]
+    assert progress.active == [False, False]
+    assert progress.epoch == 5
+
+
+def test_it_stops_by_itself(folder, tmp_path):
+    # With steps this small nothing gets better than rounding lets it.
+    more = ["--patience", "1", "--learning-rate", "1e-30", "--epochs", "50"]
+    assert main(command(folder, tmp_path, *more)) == 0
+    last = log(tmp_path)[-1]
+    assert last["epoch"] < 49
+    best = min(line["loss"][0] for line in log(tmp_path) if line["event"] == "validation")
+    assert best == [line["loss"][0] for line in log(tmp_path) if line["event"] == "validation"][-2]
+
+
+def test_a_loss_that_is_not_finite_is_named(folder, tmp_path, capsys):
+    assert main(command(folder, tmp_path, "--objective", "dream", "--learning-rate", "1e30")) == 1
+    message = capsys.readouterr().err
+    assert "the loss term " in message
+    assert " at epoch 0, step 1, seed 0; lower --learning-rate (it is 1e+30)" in message
+    # Nothing of it was kept.
+    assert not list((tmp_path / "checkpoints").glob("[0-9]*"))
+
+
+def test_refusals(folder, meat, tmp_path, capsys):
+    for more, message in [
+        (["--seeds", "0"], "--seeds is 0; at least 1 is needed"),
+        (["--validation", "1"], "--validation is 1.0; it is a share between 0 and 1"),
+        (["--learning-rate", "0"], "--learning-rate is 0.0; it must be over 0"),
+        (["--batch", "18"], "--batch is 18; it must be at least 2 and a multiple of 4 devices"),
+        (["--batch", "512"], "there are 124 pairs to train on; --batch is 512"),
+        (["--validation", "0.02"], "there are 2 pairs to validate on; at least 2, and one a device, are needed"),
+        (["--without", "meaning"], "without is 'meaning'; the terms are reconstruction"),
+        (["--objective", "none"], "no term is left"),
+        (["--held-out", "80"], "80 pairs cannot be held out of 80 distinct ones"),
+        (["--held-out", "78", "--batch", "2"], "2 pairs leave 0 to validate on with --validation 0.05"),
+        (["--languages", "it"], "has no en-xx.tsv of it"),
+        (["--layer", "9"], "layer"),
+    ]:
+        assert main(command(folder, tmp_path / "out", *more)) == 1
+        assert message in capsys.readouterr().err
+    assert main(command(folder, meat, "--oracle", "--seeds", "2", "--batch", "8")) == 1
+    message = capsys.readouterr().err
+    assert f"{meat} is the folder of another run: batch was 16 and is 8. Choose another --out" in message
+
+
+def test_rows_of_the_table():
+    names = [objective.name for objective in objectives()]
+    assert len(names) == len(set(names)) == 17
+    assert names[0] == "dream"
+    assert {"meat + oracle (code)", "oracle (paper) - clustering", "oracle (no separation)"} <= set(names)

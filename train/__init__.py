@@ -1,0 +1,1 @@
+"""Training of what the library applies: ``python -m train.disentangle``."""

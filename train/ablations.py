@@ -1,0 +1,91 @@
+"""Trains every objective of the paper's table and its ablations, several seeds each, side by side.
+
+    python -m train.ablations --layers 8 12 --seeds 5 --out results/oracle
+    python -m eval leakage results/oracle/layer-8/* results/oracle/layer-12/* --out results/leakage
+
+DREAM, MEAT and none, each alone, with ORACLE, and with ORACLE less one of its terms; what has ORACLE's separation is
+trained with both of its variants. What has been trained is not trained again.
+"""
+
+import re
+import sys
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import tyro
+
+from eval.results import console
+from lsar_jax.objectives.disentangle import Base, Objective, Separation
+from train.disentangle import Disentangle
+from train.loop import Trained
+
+__all__ = ["Ablations", "objectives"]
+
+
+def objectives() -> list[Objective]:
+    """Returns the rows of the table."""
+    rows = []
+    for base in ("dream", "meat", "none"):
+        if base != "none":
+            rows.append(Objective(base, False))
+        for separation in ("paper", "code"):
+            rows.append(Objective(base, True, separation))
+            rows.append(Objective(base, True, separation, without=("clustering",)))
+        rows.append(Objective(base, True, without=("separation",)))
+    return rows
+
+
+@dataclass(frozen=True)
+class Ablations(Disentangle):
+    """Every row of the table, each with its own folder below ``out/layer-N``; other options are as of one run.
+
+    Attributes:
+      layers: hidden-state layers.
+      seeds: how many runs of each row, side by side in one program.
+      out: folder of the runs.
+    """
+
+    layers: tuple[int, ...] = (8, 12)
+    seeds: int = 5
+    out: Path = Path("results/oracle")
+
+    # What the table says.
+    layer: tyro.conf.Suppress[int | None] = None
+    objective: tyro.conf.Suppress[Base] = "meat"
+    oracle: tyro.conf.Suppress[bool] = False
+    separation: tyro.conf.Suppress[Separation] = "paper"
+    without: tyro.conf.Suppress[tuple[str, ...]] = ()
+
+    def run(self) -> list[Trained]:
+        """Trains what there is not."""
+        options = {f.name: getattr(self, f.name) for f in fields(Disentangle)}
+        every = [(layer, objective) for layer in self.layers for objective in objectives()]
+        trained: list[Trained] = []
+        for number, (layer, objective) in enumerate(every, 1):
+            folder = self.out / f"layer-{layer}" / re.sub(r"[^a-z]+", "-", objective.name).strip("-")
+            console.rule(f"{number} of {len(every)}: {objective.name}, layer {layer}")
+            if all((folder / f"seed-{self.seed + n}" / "language.safetensors").is_file() for n in range(self.seeds)):
+                console.print(f"in {folder} already")
+                continue
+            own: dict[str, Any] = {
+                "layer": layer, "out": folder, "objective": objective.base, "oracle": objective.oracle,
+                "separation": objective.separation, "without": objective.without,
+            }  # fmt: skip
+            trained += Disentangle(**options | own).run()
+        return trained
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Runs; what the user got wrong is one line, not a traceback."""
+    task = tyro.cli(Ablations, prog="python -m train.ablations", description=__doc__, args=arguments)
+    try:
+        task.run()
+    except (ValueError, OSError, ImportError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,264 @@
+"""Trains a head of meaning and a head of language on frozen embeddings of parallel text: DREAM, MEAT, ORACLE.
+
+    python -m train.disentangle --objective meat --oracle --data data/bitext --layer 8 --out results/meat-oracle
+    python -m eval leakage results/meat-oracle
+
+Embeddings are made once and kept. A run that was killed goes on when the same command is given again. Of each
+language ``--held-out`` pairs are left out of training, those that ``python -m eval bitext`` and ``leakage`` test on,
+and of the others a part is kept to choose the best epoch by.
+
+Writes ``config.json``, ``log.jsonl``, ``checkpoints/``, ``curves.png``, and for each seed two transforms,
+``seed-0/meaning.safetensors`` and ``seed-0/language.safetensors``.
+"""
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import tyro
+
+from eval.encode import open_encoder
+from eval.named import Data, check_split, pinned
+from eval.parallel_text import Pair, held_out, read_bitext
+from eval.results import console
+from lsar_jax import EncoderSpec, __version__
+from lsar_jax.mesh import data_mesh
+from lsar_jax.objectives.disentangle import Base, ClusterPairs, Head, Heads, Objective, Separation
+from lsar_jax.transforms.heads import head_transform
+from train.curves import draw_curves
+from train.embeddings import embed_pairs
+from train.heads import Pairs
+from train.loop import Settings, Trained, check_sizes, train
+
+__all__ = ["Disentangle"]
+
+# Left out of what must be the same to go on: where things are, and how often they are looked at.
+_FREE = ("out", "cache", "checkpoint_seconds", "epochs")
+
+
+@dataclass(frozen=True)
+class Disentangle:
+    """Trains heads of meaning and language.
+
+    Attributes:
+      data: parallel text with English: a folder of en-xx.tsv or Moses files, or one that lsar_jax.builders.prepare
+        wrote; or hub:ID or tfds:NAME.
+      languages: codes; by default all that there are.
+      split: of data with a name, hub:ID or tfds:NAME; by default its only one or test.
+      encoder: bundled, a preset, a folder, or a Hub id.
+      revision: of a Hub id.
+      layer: hidden-state layer; by default the checkpoint's own output.
+      pooling: mean, mean_no_special, cls, max or pooler; by default the checkpoint's own.
+      dtype: float32 or bfloat16, of the encoder.
+      max_length: tokens at most of a sentence.
+      objective: dream, meat, or none, for ORACLE alone.
+      oracle: add ORACLE's clustering and separation.
+      separation: ORACLE's: paper, meaning from language, Eq. 6; or code, the source's language from the target's.
+      clustering: ORACLE's: off_diagonal, all pairs of a batch but of a sentence with itself; all; or same_language.
+      without: terms that are left out, for ablations.
+      halves: DREAM compares the halves of a batch, as ORACLE's code does, and not each pair with one of its language.
+      learning_rate: of Adam.
+      batch: pairs of a step.
+      epochs: at most.
+      patience: epochs without a lower validation loss until a seed stops.
+      validation: share of the pairs that the best epoch is chosen by.
+      held_out: pairs of each language that are not trained on.
+      split_seed: of the choice of these pairs.
+      seed: the first; of weights, order and draws.
+      seeds: how many runs, side by side in one program.
+      steps_per_call: steps of one program, and of one line of the log.
+      checkpoint_seconds: between checkpoints.
+      cache: folder of embeddings.
+      out: folder of this run.
+    """
+
+    data: Data = Path("data/bitext")
+    languages: tuple[str, ...] = ()
+    split: str = ""
+    encoder: str = "bundled"
+    revision: str | None = None
+    layer: int | None = None
+    pooling: str | None = None
+    dtype: Literal["float32", "bfloat16"] = "float32"
+    max_length: int = 128
+    objective: Base = "meat"
+    oracle: bool = False
+    separation: Separation = "paper"
+    clustering: ClusterPairs = "off_diagonal"
+    without: tuple[str, ...] = ()
+    halves: bool = False
+    learning_rate: float = 1e-5
+    batch: int = 512
+    epochs: int = 10_000
+    patience: int = 10
+    validation: float = 0.05
+    held_out: int = 500
+    split_seed: int = 0
+    seed: int = 0
+    seeds: int = 1
+    steps_per_call: int = 100
+    checkpoint_seconds: float = 30.0
+    cache: Path = Path("results/embeddings")
+    out: Path = Path("results/disentangle")
+
+    def run(self) -> list[Trained]:
+        """Encodes, trains, and writes the heads, the log and its figure.
+
+        Raises:
+          FileNotFoundError: no such data.
+          ValueError: options or data that are wrong, a folder of another run, or a loss that is not finite.
+        """
+        settings = self._settings()
+        objective = settings.objective
+        pairs = self._pairs()
+        encoder = open_encoder(
+            self.encoder, None if self.layer is None else (self.layer,), self.revision, self.pooling, self.dtype
+        )
+        mesh = data_mesh()
+        sizes = [sum(len(two[part]) for two in pairs.values()) for part in (0, 1)]
+        check_sizes(settings, sizes[0], sizes[1], mesh)
+        self._claim(encoder.spec, pairs)
+        table, rows = embed_pairs(encoder, {code: a + b for code, (a, b) in pairs.items()}, self.max_length, self.cache)
+        to_train, to_validate = [], []
+        for code, (source, target) in rows.items():
+            count = len(pairs[code][0])
+            to_train.append((source[:count], target[:count]))
+            to_validate.append((source[count:], target[count:]))
+        on_device = jnp.asarray(table)
+        training, validation = Pairs.of(on_device, to_train), Pairs.of(on_device, to_validate)
+        console.print(
+            f"{objective.name}: {sizes[0]} pairs of English and {', '.join(pairs)} to train on, "
+            f"{sizes[1]} to validate on; the terms are {', '.join(objective.terms)}"
+        )
+        with console.status("") as status:
+            trained = train(
+                settings, training, validation, len(pairs) + 1, self.out, mesh,
+                status.update if console.is_terminal else _Seldom(),
+            )  # fmt: skip
+        fitted = {code: len(set(map(int, side))) for code, (_, side) in rows.items()}
+        fitted["en"] = len({int(row) for source, _ in rows.values() for row in source})
+        self._write(trained, encoder.spec, fitted, settings)
+        return [trained]
+
+    def _settings(self) -> Settings:
+        for option in ("seeds", "epochs", "patience", "steps_per_call", "held_out"):
+            if getattr(self, option) < 1:
+                raise ValueError(f"--{option.replace('_', '-')} is {getattr(self, option)}; at least 1 is needed")
+        if not 0 < self.validation < 1:
+            raise ValueError(f"--validation is {self.validation}; it is a share between 0 and 1")
+        if not self.learning_rate > 0:
+            raise ValueError(f"--learning-rate is {self.learning_rate}; it must be over 0")
+        objective = Objective(self.objective, self.oracle, self.separation, self.clustering, self.without)
+        return Settings(
+            objective=objective,
+            seeds=tuple(range(self.seed, self.seed + self.seeds)),
+            learning_rate=self.learning_rate,
+            batch=self.batch,
+            epochs=self.epochs,
+            patience=self.patience,
+            halves=self.halves,
+            steps_per_call=self.steps_per_call,
+            checkpoint_seconds=self.checkpoint_seconds,
+        )
+
+    def _pairs(self) -> dict[str, tuple[list[Pair], list[Pair]]]:
+        """Returns the pairs of each language to train and to validate on; none of their English is held out."""
+        check_split(self.data, self.split)
+        every = read_bitext(self.data, self.languages, "--data", split=self.split)
+        splits = {}
+        for code, pairs in sorted(every.items()):
+            try:
+                splits[code] = held_out(pairs, self.held_out, self.split_seed)
+            except ValueError as error:
+                raise ValueError(f"{self.data}, {code}: {error}") from error
+        tested = {english for _, held in splits.values() for english, _ in held}
+        result = {}
+        for code, (rest, _) in splits.items():
+            kept = [pair for pair in rest if pair[0] not in tested]
+            count = round(self.validation * len(kept))
+            if not 0 < count < len(kept):
+                raise ValueError(
+                    f"{self.data}, {code}: {len(kept)} pairs leave {count} to validate on with --validation "
+                    f"{self.validation}; hold fewer out, or leave {code} out"
+                )
+            result[code] = (kept[count:], kept[:count])
+        return result
+
+    def _claim(self, spec: EncoderSpec, pairs: Mapping[str, tuple[Sequence[Pair], Sequence[Pair]]]) -> None:
+        """Writes what the run is of, or checks that the folder is of the same.
+
+        Raises:
+          ValueError: it is of another run; the options that differ are named.
+        """
+        options = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in _FREE}
+        wanted = {name: pinned(v) if isinstance(v, Path | str) else v for name, v in options.items()}
+        wanted |= {"encoder_spec": spec.to_dict(), "pairs": {code: list(map(len, two)) for code, two in pairs.items()}}
+        wanted = json.loads(json.dumps(wanted | {"lsar_jax": __version__}))
+        path = self.out / "config.json"
+        if path.is_file():
+            there = json.loads(path.read_text(encoding="utf-8"))
+            differ = [name for name in wanted if there.get(name) != wanted[name]]
+            if differ:
+                told = "; ".join(f"{name} was {there.get(name)!r} and is {wanted[name]!r}" for name in differ)
+                raise ValueError(f"{self.out} is the folder of another run: {told}. Choose another --out")
+            return
+        if (self.out / "checkpoints").is_dir():
+            raise ValueError(f"{self.out} has checkpoints of an unknown run; choose another --out")
+        self.out.mkdir(parents=True, exist_ok=True)
+        partial = path.with_suffix(".partial")
+        partial.write_text(json.dumps(wanted, indent=1) + "\n", encoding="utf-8")
+        partial.replace(path)
+
+    def _write(self, trained: Trained, spec: EncoderSpec, fitted: Mapping[str, int], settings: Settings) -> None:
+        progress = trained.progress
+        for number, seed in enumerate(settings.seeds):
+            folder = self.out / f"seed-{seed}"
+            folder.mkdir(exist_ok=True)
+            heads = Heads(*(Head(*(part[number] for part in head)) for head in jax.device_get(trained.heads)))
+            for part, head in (("meaning", heads.meaning), ("language", heads.language)):
+                transform = head_transform(head, part, settings.objective.name, fitted, source=spec, seed=seed)  # type: ignore[arg-type]
+                transform.save(folder / f"{part}.safetensors")
+        draw_curves(self.out / "log.jsonl", f"{settings.objective.name}, {spec.id}, layer {spec.layer}", self.out)
+        ends = [
+            f"seed {seed}: validation {progress.best[n]:.4f} at epoch {progress.best_epoch[n]}"
+            for n, seed in enumerate(settings.seeds)
+        ]
+        speed = f"; {trained.steps_per_second:.0f} steps/s with validation" if trained.steps_per_second else ""
+        console.print("\n".join(ends) + f"\n{progress.taken} steps{speed}; wrote {self.out}")
+        if not np.isfinite(progress.best).all():
+            console.print("a seed has no finished epoch; its heads are as they were at first")
+
+
+class _Seldom:
+    """Prints a line at most every ten seconds."""
+
+    def __init__(self) -> None:
+        self._next = 0.0
+
+    def __call__(self, line: str) -> None:
+        import time
+
+        if (now := time.monotonic()) >= self._next:
+            console.print(line)
+            self._next = now + 10
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Runs; what the user got wrong is one line, not a traceback."""
+    task = tyro.cli(Disentangle, prog="python -m train.disentangle", description=__doc__, args=arguments)
+    try:
+        task.run()
+    except (ValueError, OSError, ImportError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
