@@ -3,7 +3,7 @@
 text -> tokens -> hidden states -> embeddings -> transform -> scores
 """
 
-from lsar_jax import corpora, geometry, languages, mesh, mining, preference, retrieval, transforms
+from lsar_jax import corpora, geometry, languages, mesh, mining, objectives, preference, retrieval, transforms
 from lsar_jax.encoders import load_encoder
 from lsar_jax.moments import Moments, PooledMoments, pool_moments
 from lsar_jax.moments_file import load_moments, merge_moments, save_moments
@@ -29,6 +29,7 @@ __all__ = [
     "merge_moments",
     "mesh",
     "mining",
+    "objectives",
     "pool_moments",
     "preference",
     "retrieval",

@@ -12,7 +12,7 @@ import pytest
 import lsar_jax as lj
 
 ROOT = Path(__file__).parents[1]
-PAGES = ("README.md", "docs/transforms.md", "docs/evaluation.md")
+PAGES = ("README.md", "docs/transforms.md", "docs/evaluation.md", "docs/training.md")
 
 
 def test_import_is_light():
@@ -38,7 +38,17 @@ def test_version():
 
 @pytest.mark.parametrize(
     "module",
-    [lj, lj.transforms, lj.geometry, lj.preference, lj.retrieval, lj.mining, lj.corpora, lj.languages],
+    [
+        lj,
+        lj.transforms,
+        lj.geometry,
+        lj.preference,
+        lj.retrieval,
+        lj.mining,
+        lj.corpora,
+        lj.languages,
+        lj.objectives.disentangle,
+    ],
     ids=lambda m: m.__name__,
 )
 def test_public_names_are_documented(module):

@@ -25,14 +25,11 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 __all__ = [
-    "Base",
     "Batch",
-    "ClusterPairs",
     "Head",
     "Heads",
     "Objective",
     "Parts",
-    "Separation",
     "apply_head",
     "clustering_loss",
     "cosine",

@@ -4,6 +4,7 @@ from lsar_jax.identifier import LanguageIdentifier, fit_identifier
 from lsar_jax.transforms.base import Fit, Transform
 from lsar_jax.transforms.cbie import dominant_directions, fit_cbie, kmeans
 from lsar_jax.transforms.center import fit_center
+from lsar_jax.transforms.heads import head_transform
 from lsar_jax.transforms.leace import erasing_functionals, fit_leace
 from lsar_jax.transforms.linear_map import fit_linear_map, procrustes
 from lsar_jax.transforms.lir import fit_lir, principal_directions, principal_directions_of_few
@@ -30,6 +31,7 @@ __all__ = [
     "fit_outliers",
     "fit_shift",
     "fit_whitening",
+    "head_transform",
     "kmeans",
     "language_subspace",
     "largest_dimensions",
