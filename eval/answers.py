@@ -64,7 +64,8 @@ class Answers:
             spec = replace(self.encoder.spec, layer=layer)
             fit = {code: x["u", code][index] for code in XQUAD_R}
             planes = {}
-            for method in fit_methods(fit, task.transforms, components=task.components, source=spec):
+            fitted = fit_methods(fit, task.transforms, components=task.components, source=spec)
+            for method in fitted + task.saved_methods(spec):
                 moved = {key: method(value[index], key[1]) for key, value in x.items() if key[0] != "u"}
                 preference, spread, n, (low, high) = self._preference(moved)
                 for name, value in (("preference", preference), ("spread", spread)):

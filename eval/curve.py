@@ -78,6 +78,8 @@ class Curve(Task):
 
     def run(self) -> list[Result]:
         """Encodes, fits, scores; prints tables, writes ``results.jsonl`` and a figure."""
+        if self.saved:
+            raise ValueError(f"--saved is not for {self.name}, which fits its own")
         for option in ("counts", "most", "queries", "seeds"):
             if np.min(getattr(self, option), initial=1) < 1:
                 raise ValueError(f"--{option} {getattr(self, option)}: at least 1 is needed")

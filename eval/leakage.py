@@ -40,6 +40,21 @@ COLUMNS = {
 }
 
 
+# What runs must have in common to be compared.
+_SAME = (
+    "encoder",
+    "revision",
+    "pooling",
+    "dtype",
+    "max_length",
+    "data",
+    "split",
+    "languages",
+    "held_out",
+    "split_seed",
+)
+
+
 class Score(dict[str, list[float]]):
     """Column -> a value of each seed."""
 
@@ -55,7 +70,6 @@ class Leakage:
       sts17: folder or hub:ID.
       dictionaries: the folder of de-en.txt and others.
       languages: of Tatoeba.
-      max_length: tokens at most of a sentence.
       pairs: of one language, to draw in two dimensions.
       out: folder for the JSON lines and figures.
     """
@@ -66,7 +80,6 @@ class Leakage:
     sts17: Data = Path("data/sts17")
     dictionaries: Path = Path("data/dictionaries")
     languages: tuple[str, ...] = XTREME_36
-    max_length: int = 128
     pairs: int = 250
     out: Path = Path("results/leakage")
 
@@ -79,21 +92,30 @@ class Leakage:
         """
         if not self.runs:
             raise ValueError("name at least one folder of train.disentangle")
+        if self.pairs < 2:
+            raise ValueError(f"--pairs is {self.pairs}; at least 2 are needed")
         configs = [_config(run) for run in self.runs]
         files = [path for run in self.runs for path in _heads(run)]
         first = configs[0]
         for run, config in zip(self.runs, configs, strict=True):
-            for option in ("encoder", "revision", "pooling", "dtype", "data", "held_out", "split_seed"):
+            # Of other languages or data, what one run was tested on another was trained on.
+            for option in _SAME:
                 if config[option] != first[option]:
                     raise ValueError(f"{run}: {option} is {config[option]!r}, and {first[option]!r} in {self.runs[0]}")
+        objectives = [
+            (_objective(Transform.load(_heads(run)[0])), c["layer"]) for run, c in zip(self.runs, configs, strict=True)
+        ]
+        for run, one in zip(self.runs, objectives, strict=True):
+            if objectives.count(one) > 1:
+                raise ValueError(f"{run} is {one[0]!r} of layer {one[1]}, as another run; compare them one at a time")
         layers = tuple(sorted({config["encoder_spec"]["layer"] for config in configs}))
         shared: dict[str, Any] = {
             **{option: first[option] for option in ("encoder", "revision", "pooling", "dtype")},
-            "layers": layers, "transforms": ("original",), "saved": tuple(files), "max_length": self.max_length,
+            "layers": layers, "transforms": ("original",), "saved": tuple(files), "max_length": first["max_length"],
             "out": self.out,
         }  # fmt: skip
         text = self.bitext or first["data"]
-        trained = tuple(sorted({code for config in configs for code in config["pairs"]}))
+        trained = tuple(sorted(first["pairs"]))
         tatoeba = Tatoeba(**shared, data=self.tatoeba, languages=self.languages, fit_on="evaluated")
         tasks: list[PairTask | Sts17] = [
             tatoeba,
@@ -109,12 +131,12 @@ class Leakage:
         for task in tasks:
             try:
                 found = task.measure()
-            except FileNotFoundError as error:
+            except (FileNotFoundError, ValueError) as error:
                 console.print(f"not run: {task.name}: {error}")
             else:
                 results += found if isinstance(found, list) else found[0]
         if not results:
-            raise FileNotFoundError("there is nothing to evaluate on; see docs/evaluation.md")
+            raise ValueError("no task has run")
         write_results(results, self.out / "results.jsonl")
         scores = summary(results)
         for layer in layers:

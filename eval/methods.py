@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from jaxtyping import Float
@@ -105,7 +105,8 @@ def fit_methods(
 
 def saved_method(transform: Transform) -> Method:
     """Returns a transform that was fitted or trained before, with the name and the parameters of its fits."""
-    return _method("+".join(fit.method for fit in transform.fits), transform)
+    name = "+".join(fit.method for fit in transform.fits)
+    return _method(f"saved {name}" if name in get_args(MethodName) else name, transform)
 
 
 def label(name: str, parameters: Mapping[str, int | float | str]) -> str:

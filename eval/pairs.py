@@ -76,7 +76,7 @@ class PairTask(FittedTask):
         """Encodes, fits and scores; returns the results, and how many languages there is text of."""
         check_split(self.data, self.split)
         pairs = self.pairs()
-        fit = self.pair_fit_texts(pairs)
+        fit = self.pair_fit_texts(pairs) if self.fits else {}
         texts = {("fit", code): text for code, text in fit.items()}
         for code, (english, other) in pairs.items():
             texts |= {("en", code): list(english), ("xx", code): list(other)}

@@ -10,7 +10,7 @@ from eval.results import console
 from lsar_jax.builders import Parallel
 from lsar_jax.languages import language_code
 
-__all__ = ["Pair", "distinct", "held_out", "read_bitext"]
+__all__ = ["Pair", "distinct", "held_out", "read_bitext", "text_key"]
 
 Pair = tuple[str, str]
 
@@ -76,13 +76,18 @@ def distinct(pairs: Sequence[Pair]) -> list[Pair]:
     seen: tuple[set[str], set[str]] = set(), set()
     kept = []
     for pair in pairs:
-        keys = [re.sub(r"[\d\W_]+", " ", text.casefold()).strip() for text in pair]
+        keys = [text_key(text) for text in pair]
         if any(key in known or not key for key, known in zip(keys, seen, strict=True)):
             continue
         for key, known in zip(keys, seen, strict=True):
             known.add(key)
         kept.append(pair)
     return kept
+
+
+def text_key(text: str) -> str:
+    """Returns what is the same in texts that differ in case, digits and punctuation."""
+    return re.sub(r"[\d\W_]+", " ", text.casefold()).strip()
 
 
 def held_out(pairs: Sequence[Pair], count: int, seed: int = 0) -> tuple[list[Pair], list[Pair]]:

@@ -60,6 +60,8 @@ class Sweep(Task):
 
     def run(self) -> list[Result]:
         """Encodes, fits, scores; prints a table, writes ``results.jsonl`` and the figure."""
+        if self.saved:
+            raise ValueError(f"--saved is not for {self.name}, which fits its own")
         texts = corpora.udhr("all", self.languages or None)
         if len(texts) < 2:
             raise ValueError(f"--languages {' '.join(self.languages)} is one language; at least two are needed")

@@ -71,6 +71,11 @@ class Task(ABC):
         plain = {name: pinned(value) if isinstance(value, Path | str) else value for name, value in own.items()}
         return {name: list(map(str, value)) if isinstance(value, tuple) else value for name, value in plain.items()}
 
+    @property
+    def fits(self) -> bool:
+        """Whether any method is fitted here."""
+        return set(self.transforms) != {"original"}
+
     def prepare(self, fitted: int) -> SentenceEncoder:
         """Checks the options, makes the output folder and loads the encoder.
 
@@ -87,8 +92,14 @@ class Task(ABC):
             raise ValueError("lsar needs two languages to fit on, and there is one; leave it out of --transforms")
         if {"lsar", "mean+lsar"} & set(self.transforms) and max(self.ranks, default=1) >= fitted:
             raise ValueError(f"rank is {max(self.ranks)}; the means of {fitted} languages have at most {fitted - 1}")
-        self.out.mkdir(parents=True, exist_ok=True)
         saved = self._saved
+        named = [(m.label, m.parameters.get("seed"), _source(m)) for m in saved.values()]
+        for path, one in zip(saved, named, strict=True):
+            if named.count(one) > 1:
+                raise ValueError(
+                    f"{path} is {one[0]!r} of the same embeddings and seed as another of --saved; leave one out"
+                )
+        self.out.mkdir(parents=True, exist_ok=True)
         encoder = open_encoder(self.encoder, self.layers, self.revision, self.pooling, self.dtype)
         specs = [replace(encoder.spec, layer=layer) for layer in self.layers]
         for path, method in saved.items():

@@ -4,7 +4,7 @@
     python -m eval leakage results/oracle/layer-8/* results/oracle/layer-12/* --out results/leakage
 
 DREAM, MEAT and none, each alone, with ORACLE, and with ORACLE less one of its terms; what has ORACLE's separation is
-trained with both of its variants. What has been trained is not trained again.
+trained with both of its variants. A row that has been trained is found so.
 """
 
 import re
@@ -58,16 +58,13 @@ class Ablations(Disentangle):
     without: tyro.conf.Suppress[tuple[str, ...]] = ()
 
     def run(self) -> list[Trained]:
-        """Trains what there is not."""
+        """Trains every row, or goes on with it."""
         options = {f.name: getattr(self, f.name) for f in fields(Disentangle)}
         every = [(layer, objective) for layer in self.layers for objective in objectives()]
         trained: list[Trained] = []
         for number, (layer, objective) in enumerate(every, 1):
             folder = self.out / f"layer-{layer}" / re.sub(r"[^a-z]+", "-", objective.name).strip("-")
             console.rule(f"{number} of {len(every)}: {objective.name}, layer {layer}")
-            if all((folder / f"seed-{self.seed + n}" / "language.safetensors").is_file() for n in range(self.seeds)):
-                console.print(f"in {folder} already")
-                continue
             own: dict[str, Any] = {
                 "layer": layer, "out": folder, "objective": objective.base, "oracle": objective.oracle,
                 "separation": objective.separation, "without": objective.without,

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
 
@@ -21,6 +22,8 @@ def draw_curves(log: Path, title: str, folder: Path) -> None:
     """
     lines = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
     figure = Figure(figsize=(11, 4.2))
+    every = sorted({name for line in lines for name in line["terms"]})
+    colours = dict(zip(every, matplotlib.color_sequences["tab10"], strict=False))
     for axis, event in zip(figure.subplots(1, 2), ("train", "validation"), strict=True):
         several = [line for line in lines if line["event"] == event]
         # Epochs are of one length: the longest says how many steps.
@@ -30,14 +33,14 @@ def draw_curves(log: Path, title: str, folder: Path) -> None:
         for name in ["loss", *names]:
             values = np.array([line["loss"] if name == "loss" else line["terms"][name] for line in several], float)
             # A seed that has stopped stays as it is.
-            style = {"color": "black", "linewidth": 1.8} if name == "loss" else {"linewidth": 1.0}
+            style = {"color": colours.get(name, "black"), "linewidth": 1.8 if name == "loss" else 1.0}
             [drawn] = axis.plot(steps, values.mean(axis=1), label=name.replace("_", " "), **style)
             axis.fill_between(steps, values.min(axis=1), values.max(axis=1), alpha=0.2, color=drawn.get_color())
         axis.set_xlabel("step")
         axis.set_title("training" if event == "train" else "validation")
         axis.grid(alpha=0.3)
     figure.axes[0].set_ylabel("mean over seeds")
-    figure.axes[1].legend(frameon=False, fontsize="small")
+    figure.axes[0].legend(frameon=False, fontsize="small")
     figure.suptitle(title)
     figure.tight_layout()
     save(figure, folder / "curves.png")

@@ -11,6 +11,7 @@ Writes ``config.json``, ``log.jsonl``, ``checkpoints/``, ``curves.png``, and for
 ``seed-0/meaning.safetensors`` and ``seed-0/language.safetensors``.
 """
 
+import hashlib
 import json
 import sys
 from collections.abc import Mapping, Sequence
@@ -19,16 +20,15 @@ from pathlib import Path
 from typing import Literal
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import tyro
 
 from eval.encode import open_encoder
 from eval.named import Data, check_split, pinned
-from eval.parallel_text import Pair, held_out, read_bitext
+from eval.parallel_text import Pair, held_out, read_bitext, text_key
 from eval.results import console
 from lsar_jax import EncoderSpec, __version__
-from lsar_jax.mesh import data_mesh
+from lsar_jax.mesh import data_mesh, replicated
 from lsar_jax.objectives.disentangle import Base, ClusterPairs, Head, Heads, Objective, Separation
 from lsar_jax.transforms.heads import head_transform
 from train.curves import draw_curves
@@ -130,7 +130,7 @@ class Disentangle:
             count = len(pairs[code][0])
             to_train.append((source[:count], target[:count]))
             to_validate.append((source[count:], target[count:]))
-        on_device = jnp.asarray(table)
+        on_device = jax.device_put(table, replicated(mesh))
         training, validation = Pairs.of(on_device, to_train), Pairs.of(on_device, to_validate)
         console.print(
             f"{objective.name}: {sizes[0]} pairs of English and {', '.join(pairs)} to train on, "
@@ -147,6 +147,10 @@ class Disentangle:
         return [trained]
 
     def _settings(self) -> Settings:
+        if not 0 <= self.seed <= 2**32 - self.seeds:
+            raise ValueError(f"--seed is {self.seed}; seeds are from 0 to {2**32 - 1}")
+        if self.halves and self.objective != "dream":
+            raise ValueError("--halves is DREAM's; leave it out")
         for option in ("seeds", "epochs", "patience", "steps_per_call", "held_out"):
             if getattr(self, option) < 1:
                 raise ValueError(f"--{option.replace('_', '-')} is {getattr(self, option)}; at least 1 is needed")
@@ -168,7 +172,10 @@ class Disentangle:
         )
 
     def _pairs(self) -> dict[str, tuple[list[Pair], list[Pair]]]:
-        """Returns the pairs of each language to train and to validate on; none of their English is held out."""
+        """Returns the pairs of each language to train and to validate on.
+
+        No English sentence that is held out with any language is in either, and none is in both.
+        """
         check_split(self.data, self.split)
         every = read_bitext(self.data, self.languages, "--data", split=self.split)
         splits = {}
@@ -177,18 +184,22 @@ class Disentangle:
                 splits[code] = held_out(pairs, self.held_out, self.split_seed)
             except ValueError as error:
                 raise ValueError(f"{self.data}, {code}: {error}") from error
-        tested = {english for _, held in splits.values() for english, _ in held}
-        result = {}
-        for code, (rest, _) in splits.items():
-            kept = [pair for pair in rest if pair[0] not in tested]
-            count = round(self.validation * len(kept))
-            if not 0 < count < len(kept):
+        tested = {text_key(english) for _, held in splits.values() for english, _ in held}
+        rest = {
+            code: [pair for pair in pairs if text_key(pair[0]) not in tested] for code, (pairs, _) in splits.items()
+        }
+        counts = {code: round(self.validation * len(pairs)) for code, pairs in rest.items()}
+        for code, count in counts.items():
+            if not 0 < count < len(rest[code]):
                 raise ValueError(
-                    f"{self.data}, {code}: {len(kept)} pairs leave {count} to validate on with --validation "
+                    f"{self.data}, {code}: {len(rest[code])} pairs leave {count} to validate on with --validation "
                     f"{self.validation}; hold fewer out, or leave {code} out"
                 )
-            result[code] = (kept[count:], kept[:count])
-        return result
+        chosen_by = {text_key(english) for code, pairs in rest.items() for english, _ in pairs[: counts[code]]}
+        return {
+            code: ([pair for pair in pairs if text_key(pair[0]) not in chosen_by], pairs[: counts[code]])
+            for code, pairs in rest.items()
+        }
 
     def _claim(self, spec: EncoderSpec, pairs: Mapping[str, tuple[Sequence[Pair], Sequence[Pair]]]) -> None:
         """Writes what the run is of, or checks that the folder is of the same.
@@ -199,16 +210,17 @@ class Disentangle:
         options = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in _FREE}
         wanted = {name: pinned(v) if isinstance(v, Path | str) else v for name, v in options.items()}
         wanted |= {"encoder_spec": spec.to_dict(), "pairs": {code: list(map(len, two)) for code, two in pairs.items()}}
+        wanted["text"] = hashlib.sha256(json.dumps(pairs).encode()).hexdigest()
         wanted = json.loads(json.dumps(wanted | {"lsar_jax": __version__}))
         path = self.out / "config.json"
         if path.is_file():
             there = json.loads(path.read_text(encoding="utf-8"))
             differ = [name for name in wanted if there.get(name) != wanted[name]]
-            if differ:
+            # Without a checkpoint nothing of the other run is lost.
+            if differ and list((self.out / "checkpoints").glob("[0-9]*")):
                 told = "; ".join(f"{name} was {there.get(name)!r} and is {wanted[name]!r}" for name in differ)
                 raise ValueError(f"{self.out} is the folder of another run: {told}. Choose another --out")
-            return
-        if (self.out / "checkpoints").is_dir():
+        elif (self.out / "checkpoints").is_dir():
             raise ValueError(f"{self.out} has checkpoints of an unknown run; choose another --out")
         self.out.mkdir(parents=True, exist_ok=True)
         partial = path.with_suffix(".partial")
@@ -221,8 +233,12 @@ class Disentangle:
             folder = self.out / f"seed-{seed}"
             folder.mkdir(exist_ok=True)
             heads = Heads(*(Head(*(part[number] for part in head)) for head in jax.device_get(trained.heads)))
-            for part, head in (("meaning", heads.meaning), ("language", heads.language)):
-                transform = head_transform(head, part, settings.objective.name, fitted, source=spec, seed=seed)  # type: ignore[arg-type]
+            parts: tuple[tuple[Literal["meaning", "language"], Head], ...] = (
+                ("meaning", heads.meaning),
+                ("language", heads.language),
+            )
+            for part, head in parts:
+                transform = head_transform(head, part, settings.objective.name, fitted, source=spec, seed=seed)
                 transform.save(folder / f"{part}.safetensors")
         draw_curves(self.out / "log.jsonl", f"{settings.objective.name}, {spec.id}, layer {spec.layer}", self.out)
         ends = [

@@ -22,11 +22,12 @@ from lsar_jax.objectives.disentangle import (
     Head,
     Heads,
     Objective,
+    Others,
     Parts,
     discriminator_loss,
     objective_terms,
+    parts_of,
     parts_terms,
-    split_all,
 )
 
 __all__ = ["Pairs", "State", "epoch_order", "init", "run", "validate"]
@@ -176,11 +177,9 @@ def run(
             heads, probe, of_heads, of_probe = state
             before: dict[str, Array] = {}
             # Once for the discriminator and the heads.
-            sides = [side for one in (batch, *others) for side in (one.source, one.target)]
-            parts, back = jax.vjp(lambda heads: split_all(heads, sides), heads)
-            parts = jax.lax.optimization_barrier(parts)  # or the compiler makes parts of them anew
+            parts, back = jax.vjp(lambda heads: parts_of(heads, batch, *others), heads)
             if objective.adversarial:
-                value, grads = jax.value_and_grad(_discriminate)(probe, parts, batch)
+                value, grads = jax.value_and_grad(_discriminate)(probe, *parts[:2], batch)
                 probe, of_probe = update(grads, of_probe, probe)
                 before["discriminator"] = value
             (_, terms), (of_parts, of_classifier) = jax.value_and_grad(_loss, argnums=(0, 1), has_aux=True)(
@@ -218,9 +217,9 @@ def validate(
       objective: the losses.
       size: pairs of a batch.
       halves: as of ``run``.
-      mesh: devices that share each batch.
+      mesh: devices that share each batch, where it can be divided among them.
     """
-    rows = None if mesh is None or mesh.size == 1 else split_over(mesh)
+    rows = None if mesh is None or size % mesh.size or mesh.size == 1 else split_over(mesh)
 
     def seed(state: State, key: Key[Array, ""]) -> dict[str, Array]:
         key = jax.random.fold_in(key, _VALIDATION)
@@ -272,11 +271,11 @@ def _each(function: Callable[..., T], *arguments: Any) -> T:
 
 
 def _loss(
-    parts: list[Parts], probe: Head, objective: Objective, batch: Batch
+    parts: tuple[Parts, Parts, Others | None], probe: Head, objective: Objective, batch: Batch
 ) -> tuple[Float[Array, ""], dict[str, Float[Array, ""]]]:
-    terms = parts_terms(objective, parts, probe, batch)
+    terms = parts_terms(objective, *parts, probe, batch)
     return sum(terms.values(), jnp.zeros(())), terms
 
 
-def _discriminate(probe: Head, parts: list[Parts], batch: Batch) -> Float[Array, ""]:
-    return discriminator_loss(batch, parts[0], parts[1], probe)
+def _discriminate(probe: Head, source: Parts, target: Parts, batch: Batch) -> Float[Array, ""]:
+    return discriminator_loss(batch, source, target, probe)

@@ -111,7 +111,7 @@ def train(
     Args:
       settings: how.
       pairs: to train on, at least one batch.
-      validation: pairs to choose the best epoch by.
+      validation: pairs of the same table, to choose the best epoch by.
       languages: how many there are, English included.
       folder: of ``log.jsonl`` and ``checkpoints``.
       mesh: devices that share each batch.
@@ -123,7 +123,10 @@ def train(
     """
     size = check_sizes(settings, len(pairs.source), len(validation.source), mesh)
     everywhere = replicated(mesh)
-    pairs, validation = jax.device_put((pairs, validation), everywhere)
+    table = jax.device_put(pairs.table, everywhere)
+    # Both are rows of one table, which is on the devices once.
+    rows = jax.device_put((pairs[1:], validation[1:]), everywhere)
+    pairs, validation = Pairs(table, *rows[0]), Pairs(table, *rows[1])
     state, keys = init(settings.seeds, pairs.table.shape[1], languages, settings.learning_rate)
     state, keys = jax.device_put((state, keys), everywhere)
     best, progress = jax.tree.map(jnp.copy, state.heads), Progress.start(len(settings.seeds))
@@ -196,10 +199,10 @@ def check_sizes(settings: Settings, pairs: int, validation: int, mesh: jax.shard
         raise ValueError(f"--batch is {settings.batch}; it must be at least 2 and a multiple of {mesh.size} devices")
     if pairs < settings.batch:
         raise ValueError(f"there are {pairs} pairs to train on; --batch is {settings.batch}")
-    size = min(settings.batch, validation) // mesh.size * mesh.size
-    if size < 2:
-        raise ValueError(f"there are {validation} pairs to validate on; at least 2, and one a device, are needed")
-    return size
+    if validation < 2:
+        raise ValueError(f"there is {validation} pair to validate on; at least 2 are needed")
+    # Equal batches that leave out as few as can be, whatever the devices.
+    return validation // -(-validation // settings.batch)
 
 
 class _Log:
@@ -207,8 +210,14 @@ class _Log:
 
     def __init__(self, path: Path, lines: int) -> None:
         kept = path.read_text(encoding="utf-8").splitlines(keepends=True)[:lines] if path.is_file() else []
+        if len(kept) < lines:
+            raise ValueError(
+                f"{path} has {len(kept)} lines, and the last checkpoint knows of {lines}; choose another --out"
+            )
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("".join(kept), encoding="utf-8")
+        partial = path.with_suffix(".partial")
+        partial.write_text("".join(kept), encoding="utf-8")
+        partial.replace(path)
         self.lines = len(kept)
         self._file = path.open("a", encoding="utf-8")
 
@@ -229,16 +238,19 @@ class _Log:
 
 
 def _check(losses: Mapping[str, Float[np.ndarray, "seed step"]], settings: Settings, progress: Progress) -> None:
-    for name, values in losses.items():
-        bad = ~np.isfinite(values) & np.array(progress.active)[:, None]
-        if bad.any():
-            step = int(np.argmax(bad.any(axis=0)))
-            seed = int(np.argmax(bad[:, step]))
-            raise ValueError(
-                f"the loss term {name} is {values[seed, step]} at epoch {progress.epoch}, step {progress.step + step}, "
-                f"seed {settings.seeds[seed]}; lower --learning-rate (it is {settings.learning_rate}), or look for "
-                "embeddings that are not finite"
-            )
+    active = np.array(progress.active)[:, None]
+    bad = {name: ~np.isfinite(values) & active for name, values in losses.items()}
+    steps = {name: int(np.argmax(where.any(axis=0))) for name, where in bad.items() if where.any()}
+    if not steps:
+        return
+    name = min(steps, key=lambda name: steps[name])
+    step = steps[name]
+    seed = int(np.argmax(bad[name][:, step]))
+    raise ValueError(
+        f"the loss term {name} is {losses[name][seed, step]} at epoch {progress.epoch}, step {progress.step + step}, "
+        f"seed {settings.seeds[seed]}; lower --learning-rate (it is {settings.learning_rate}), or look for "
+        "embeddings that are not finite"
+    )
 
 
 @jax.jit

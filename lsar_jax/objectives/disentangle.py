@@ -14,14 +14,12 @@ and of its translation t. With CEL+ = mean(1 - cos) and CEL- = mean(max(0, cos))
 All is pure, for ``jit``, ``vmap`` and ``grad``; gradients are finite at zero vectors.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float, Int
 
 __all__ = [
@@ -29,6 +27,7 @@ __all__ = [
     "Head",
     "Heads",
     "Objective",
+    "Others",
     "Parts",
     "apply_head",
     "clustering_loss",
@@ -37,10 +36,10 @@ __all__ = [
     "dream_terms",
     "meat_terms",
     "objective_terms",
+    "parts_of",
     "parts_terms",
     "separation_loss",
     "split",
-    "split_all",
 ]
 
 Base = Literal["dream", "meat", "none"]
@@ -88,6 +87,15 @@ class Batch(NamedTuple):
     target_language: Int[Array, " pair"]
 
 
+class Others(NamedTuple):
+    """What DREAM compares a batch with: meanings of any other pairs, languages of pairs of the same languages."""
+
+    source_meaning: Float[Array, "anchor dim"]
+    target_meaning: Float[Array, "anchor dim"]
+    source_language: Float[Array, "anchor dim"]
+    target_language: Float[Array, "anchor dim"]
+
+
 @dataclass(frozen=True)
 class Objective:
     """Which losses are summed, all with weight 1.
@@ -118,6 +126,8 @@ class Objective:
         ):
             if value not in known:
                 raise ValueError(f"{name} is {value!r}; choose one of {', '.join(known)}")
+        if not self.oracle and (self.separation, self.clustering) != ("paper", "off_diagonal"):
+            raise ValueError("separation and clustering are ORACLE's; add oracle, or leave them out")
         every = (*_TERMS[self.base], *(_ORACLE if self.oracle else ()))
         for name in self.without:
             if name not in every:
@@ -161,10 +171,8 @@ def apply_head(head: Head, x: Float[Array, "vector in"]) -> Float[Array, "vector
 
 
 def split(heads: Heads, x: Float[Array, "vector dim"]) -> Parts:
-    """Returns the meaning and the language of embeddings, by one product."""
-    both = _product(x, jnp.concatenate(list(map(lambda head: head.matrix, heads))).T)
-    meaning, language = jnp.split(both, [len(heads.meaning.matrix)], axis=1)
-    return Parts(meaning + heads.meaning.offset, language + heads.language.offset)
+    """Returns the meaning and the language of embeddings."""
+    return Parts(apply_head(heads.meaning, x), apply_head(heads.language, x))
 
 
 def cosine(x: Float[Array, "vector dim"], y: Float[Array, "vector dim"]) -> Float[Array, " vector"]:
@@ -220,7 +228,7 @@ def separation_loss(source: Parts, target: Parts, separation: Separation = "pape
 
 
 def dream_terms(
-    batch: Batch, source: Parts, target: Parts, random: tuple[Parts, Parts], same: tuple[Parts, Parts], classifier: Head
+    batch: Batch, source: Parts, target: Parts, others: Others, classifier: Head
 ) -> dict[str, Float[Array, ""]]:
     """Returns DREAM's terms.
 
@@ -228,16 +236,16 @@ def dream_terms(
       batch: embeddings.
       source: parts of its sentences.
       target: parts of its translations.
-      random: parts of both sides of other pairs, whatever their language.
-      same: parts of both sides of other pairs, of the same languages row by row.
+      others: of other pairs, row by row.
       classifier: from language embeddings to the scores of languages.
     """
     return {
         "meaning": _together(source.meaning, target.meaning)
-        + _apart(source.meaning, random[0].meaning)
-        + _apart(target.meaning, random[1].meaning),
+        + _apart(source.meaning, others.source_meaning)
+        + _apart(target.meaning, others.target_meaning),
         "reconstruction": _mean_squares(source, batch.source) + _mean_squares(target, batch.target),
-        "language": _together(source.language, same[0].language) + _together(target.language, same[1].language),
+        "language": _together(source.language, others.source_language)
+        + _together(target.language, others.target_language),
         "identification": _cross_entropy(apply_head(classifier, source.language), batch.source_language)
         + _cross_entropy(apply_head(classifier, target.language), batch.target_language),
     }
@@ -293,36 +301,49 @@ def objective_terms(
       random: DREAM's other pairs of any language; as many as it has anchors, which are the first rows of the batch.
       same: DREAM's other pairs of the same languages, as many.
     """
-    sides = [side for one in (batch, random, same) if one is not None for side in (one.source, one.target)]
-    return parts_terms(objective, split_all(heads, sides), probe, batch)
+    return parts_terms(objective, *parts_of(heads, batch, random, same), probe, batch)
 
 
-def split_all(heads: Heads, sides: Sequence[Float[Array, "_ dim"]]) -> list[Parts]:
-    """Returns the parts of several arrays of embeddings, by one product."""
-    every = split(heads, jnp.concatenate(sides))
-    ends = np.cumsum([len(side) for side in sides])[:-1].tolist()
-    return [Parts(*parts) for parts in zip(*(jnp.split(x, ends) for x in every), strict=True)]
+def parts_of(
+    heads: Heads, batch: Batch, random: Batch | None = None, same: Batch | None = None
+) -> tuple[Parts, Parts, Others | None]:
+    """Returns the parts of both sides of a batch, and what DREAM needs of other pairs.
+
+    Args:
+      heads: of meaning and language.
+      batch: embeddings.
+      random: other pairs of any language.
+      same: other pairs of the same languages.
+    """
+    # A product each side: put together they would be moved between devices that share a batch.
+    source, target = split(heads, batch.source), split(heads, batch.target)
+    if random is None or same is None:
+        return source, target, None
+    meanings = (apply_head(heads.meaning, side) for side in (random.source, random.target))
+    languages = (apply_head(heads.language, side) for side in (same.source, same.target))
+    return source, target, Others(*meanings, *languages)
 
 
-def parts_terms(objective: Objective, parts: Sequence[Parts], probe: Head, batch: Batch) -> dict[str, Float[Array, ""]]:
+def parts_terms(
+    objective: Objective, source: Parts, target: Parts, others: Others | None, probe: Head, batch: Batch
+) -> dict[str, Float[Array, ""]]:
     """Returns what ``objective_terms`` does, of parts that are there already.
 
     Args:
       objective: which terms.
-      parts: of the source and the target of the batch, and for DREAM of those of the other pairs of any language and of
-        the same languages.
+      source: parts of the sentences of the batch.
+      target: parts of their translations.
+      others: what DREAM compares the first rows of the batch with, as many as there are.
       probe: as of ``objective_terms``.
       batch: embeddings.
     """
-    source, target, *others = parts
     terms: dict[str, Float[Array, ""]] = {}
     if objective.base == "dream":
-        if len(others) != 4:
+        if others is None:
             raise ValueError("DREAM compares with other pairs; random and same are missing")
-        anchors = len(others[0].meaning)
+        anchors = len(others.source_meaning)
         first, second = (Parts(*(x[:anchors] for x in side)) for side in (source, target))
-        compared = Batch(*(x[:anchors] for x in batch))
-        terms |= dream_terms(compared, first, second, (others[0], others[1]), (others[2], others[3]), probe)
+        terms |= dream_terms(Batch(*(x[:anchors] for x in batch)), first, second, others, probe)
     elif objective.base == "meat":
         terms |= meat_terms(batch, source, target, probe)
     if objective.oracle:

@@ -56,7 +56,7 @@ def folder(tmp_path_factory):
 def data(folder):
     return [
         "--tatoeba", str(folder / "tatoeba"), "--languages", "de", "fr", "--sts17", str(folder / "sts17"),
-        "--dictionaries", str(folder / "dictionaries"), "--max-length", "24", "--pairs", "12",
+        "--dictionaries", str(folder / "dictionaries"), "--pairs", "12",
     ]  # fmt: skip
 
 
@@ -153,6 +153,9 @@ def test_refusals(folder, tmp_path, capsys):
     (tmp_path / "seed-0").mkdir()
     for part in ("meaning", "language"):
         (tmp_path / "seed-0" / f"{part}.safetensors").touch()
+    again = [str(folder / "meat"), str(folder / "meat")]
+    assert main(["leakage", *again, *data(folder), "--out", str(tmp_path / "out")]) == 1
+    assert "meat is 'meat' of layer 2, as another run; compare them one at a time" in capsys.readouterr().err
     runs = [str(folder / "meat"), str(tmp_path)]
     assert main(["leakage", *runs, *data(folder), "--out", str(tmp_path / "out")]) == 1
     assert f"{tmp_path}: split_seed is 1, and 0 in {folder / 'meat'}" in capsys.readouterr().err

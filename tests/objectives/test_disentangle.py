@@ -10,6 +10,7 @@ from lsar_jax.objectives.disentangle import (
     Head,
     Heads,
     Objective,
+    Others,
     Parts,
     apply_head,
     clustering_loss,
@@ -157,8 +158,8 @@ def test_zero_at_the_optimum(rng):
     for name, value in terms.items():
         assert float(value) == pytest.approx(0, abs=1e-6), name
     sure = Head(jnp.asarray(100 * axes[4:]), jnp.zeros(2))
-    apart = Parts(other, source.language), Parts(other, target.language)
-    for name, value in dream_terms(batch, source, target, apart, (source, target), sure).items():
+    others = Others(other, other, source.language, target.language)
+    for name, value in dream_terms(batch, source, target, others, sure).items():
         assert float(value) == pytest.approx(0, abs=1e-6), name
 
 
@@ -268,6 +269,7 @@ def test_refusals(unchecked):
         ({"clustering": "none"}, "clustering is 'none'; choose one of off_diagonal, all, same_language"),
         ({"without": ("meaning",)}, "without is 'meaning'; the terms are reconstruction, cross_reconstruction, l"),
         ({"base": "none", "oracle": False}, "no term is left"),
+        ({"oracle": False, "separation": "code"}, "separation and clustering are ORACLE's; add oracle"),
         ({"base": "none", "without": ("clustering", "separation")}, "no term is left"),
     ]:
         with pytest.raises(ValueError, match=message):

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -102,15 +103,21 @@ def test_seeds_side_by_side_are_runs_alone(folder, meat):
             np.testing.assert_allclose(a, b, atol=1e-5)
 
 
-def test_none_that_is_held_out_is_trained_on(folder):
-    task = Disentangle(data=folder / "bitext", held_out=15)
-    pairs = read_bitext(folder / "bitext", (), "--data")
-    tested = {english for code in pairs for english, _ in held_out(pairs[code], 15)[1]}
-    for code, (train, valid) in task._pairs().items():
-        assert not tested & {english for english, _ in train + valid}
-        assert not {english for english, _ in train} & {english for english, _ in valid}
-        assert len(train) + len(valid) == 65
-        assert code in ("de", "fr")
+def test_none_that_is_held_out_is_trained_on(folder, tmp_path):
+    # Of French there are half as many pairs: what is held out and validated on are other sentences, in part.
+    (tmp_path / "bitext").mkdir()
+    for code, step in (("de", 1), ("fr", 2)):
+        rows = (folder / "bitext" / f"en-{code}.tsv").read_text().splitlines()[::step]
+        (tmp_path / "bitext" / f"en-{code}.tsv").write_text("\n".join(row.upper() if step > 1 else row for row in rows))
+    pairs = read_bitext(tmp_path / "bitext", (), "--data")
+    tested = {english.lower() for code in pairs for english, _ in held_out(pairs[code], 15)[1]}
+    assert len(tested) > 15
+    split = Disentangle(data=tmp_path / "bitext", held_out=15, validation=0.2)._pairs()
+    train, valid = ({english.lower() for two in split.values() for english, _ in two[part]} for part in (0, 1))
+    assert not tested & (train | valid)
+    assert not train & valid
+    assert len(split["fr"][1]) >= 3
+    assert len(train) > 30
 
 
 def test_a_run_that_is_killed_goes_on_to_the_same_numbers(folder, tmp_path):
@@ -177,7 +184,10 @@ def test_refusals(folder, meat, tmp_path, capsys):
         (["--learning-rate", "0"], "--learning-rate is 0.0; it must be over 0"),
         (["--batch", "18"], "--batch is 18; it must be at least 2 and a multiple of 4 devices"),
         (["--batch", "512"], "there are 124 pairs to train on; --batch is 512"),
-        (["--validation", "0.02"], "there are 2 pairs to validate on; at least 2, and one a device, are needed"),
+        (["--languages", "de", "--validation", "0.02"], "there is 1 pair to validate on; at least 2 are needed"),
+        (["--seed", "-1"], "--seed is -1; seeds are from 0 to 4294967295"),
+        (["--halves"], "--halves is DREAM's; leave it out"),
+        (["--separation", "code"], "separation and clustering are ORACLE's; add oracle"),
         (["--without", "meaning"], "without is 'meaning'; the terms are reconstruction"),
         (["--objective", "none"], "no term is left"),
         (["--held-out", "80"], "80 pairs cannot be held out of 80 distinct ones"),
@@ -190,6 +200,45 @@ def test_refusals(folder, meat, tmp_path, capsys):
     assert main(command(folder, meat, "--oracle", "--seeds", "2", "--batch", "8")) == 1
     message = capsys.readouterr().err
     assert f"{meat} is the folder of another run: batch was 16 and is 8. Choose another --out" in message
+
+
+def test_other_text_is_another_run(folder, meat, tmp_path, capsys):
+    (tmp_path / "bitext").mkdir()
+    for path in sorted((folder / "bitext").iterdir()):
+        (tmp_path / "bitext" / path.name).write_text(path.read_text().replace("h", "j"))
+    changed = command(folder, meat, "--oracle", "--seeds", "2", "--epochs", "3")
+    changed[changed.index("--data") + 1] = str(tmp_path / "bitext")
+    assert main(changed) == 1
+    assert "text was " in capsys.readouterr().err
+
+
+def test_a_log_that_is_cut_is_noticed(folder, meat, tmp_path, capsys):
+    shutil.copytree(meat, tmp_path / "run")
+    (tmp_path / "run" / "log.jsonl").unlink()
+    assert main(command(folder, tmp_path / "run", "--oracle", "--seeds", "2", "--epochs", "4")) == 1
+    assert "log.jsonl has 0 lines, and the last checkpoint knows of 6; choose another" in capsys.readouterr().err
+
+
+def test_the_best_epoch_is_written(folder, tmp_path):
+    # So fast that it gets worse; the heads are those of a run that ends where it was best.
+    more = ["--learning-rate", "0.05"]
+    assert main(command(folder, tmp_path / "long", *more, "--epochs", "6")) == 0
+    losses = [line["loss"][0] for line in log(tmp_path / "long") if line["event"] == "validation"]
+    best = int(np.argmin(losses))
+    assert best < 5
+    assert main(command(folder, tmp_path / "short", *more, "--epochs", str(best + 1))) == 0
+    assert heads(tmp_path / "long") == heads(tmp_path / "short")
+
+
+def test_one_device_is_four(folder, tmp_path):
+    more = ["--oracle", "--epochs", "2"]
+    assert main(command(folder, tmp_path / "four", *more)) == 0
+    environment = {**os.environ, "JAX_NUM_CPU_DEVICES": "1", "HF_HUB_OFFLINE": "1"}
+    run = [sys.executable, "-m", "train.disentangle", *command(folder, tmp_path / "one", *more)]
+    subprocess.run(run, env=environment, check=True, capture_output=True)
+    for one, four in zip(log(tmp_path / "one"), log(tmp_path / "four"), strict=True):
+        for name, values in one["terms"].items():
+            np.testing.assert_allclose(values, four["terms"][name], rtol=1e-5, atol=1e-6)
 
 
 def test_rows_of_the_table():
