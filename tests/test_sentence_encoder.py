@@ -333,7 +333,7 @@ def test_the_tokenizer_runs_ahead(tiny, monkeypatch):
     assert 1 <= events.index("device") < 10
 
 
-def test_an_error_in_the_stream_reaches_the_caller(tiny):
+def test_an_error_in_the_stream_reaches_the_caller(tiny, unchecked):
     def broken():
         yield from ["abc"] * 3000
         raise RuntimeError("the file ended early")
