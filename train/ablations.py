@@ -17,7 +17,7 @@ import tyro
 
 from eval.results import console
 from lsar_jax.objectives.disentangle import Base, Objective, Separation
-from train.disentangle import Disentangle
+from train.disentangle import Disentangle, command
 from train.loop import Trained
 
 __all__ = ["Ablations", "objectives"]
@@ -74,14 +74,8 @@ class Ablations(Disentangle):
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Runs; what the user got wrong is one line, not a traceback."""
-    task = tyro.cli(Ablations, prog="python -m train.ablations", description=__doc__, args=arguments)
-    try:
-        task.run()
-    except (ValueError, OSError, ImportError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    return 0
+    """Trains the table."""
+    return command(Ablations, "python -m train.ablations", __doc__, arguments)
 
 
 if __name__ == "__main__":

@@ -36,7 +36,7 @@ from train.embeddings import embed_pairs
 from train.heads import Pairs
 from train.loop import Settings, Trained, check_sizes, train
 
-__all__ = ["Disentangle"]
+__all__ = ["Disentangle", "command"]
 
 # Left out of what must be the same to go on: where things are, and how often they are looked at.
 _FREE = ("out", "cache", "checkpoint_seconds", "epochs")
@@ -265,15 +265,20 @@ class _Seldom:
             self._next = now + 10
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Runs; what the user got wrong is one line, not a traceback."""
-    task = tyro.cli(Disentangle, prog="python -m train.disentangle", description=__doc__, args=arguments)
+def command(kind: type[Disentangle], prog: str, description: str | None, arguments: list[str] | None) -> int:
+    """Runs what the arguments say; what the user got wrong is one line, not a traceback."""
+    task = tyro.cli(kind, prog=prog, description=description, args=arguments)
     try:
         task.run()
     except (ValueError, OSError, ImportError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     return 0
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Trains one objective."""
+    return command(Disentangle, "python -m train.disentangle", __doc__, arguments)
 
 
 if __name__ == "__main__":
