@@ -72,7 +72,7 @@ class HeadsBench:
             def call() -> float:
                 held[0], terms = run(
                     held[0], pairs, chosen, keys, 0, 0, active,
-                    objective=objective, learning_rate=rate, halves=False, mesh=None,
+                    objective=objective, learning_rate=rate, mesh=None,
                 )  # fmt: skip
                 return float(
                     sum(np.asarray(values)[0, -1] for name, values in terms.items() if name != "discriminator")

@@ -1,7 +1,9 @@
 """The pictures of semantic leakage: Ki, Park and Kim 2024, Figures 3 to 6."""
 
+import itertools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 import numpy as np
@@ -22,13 +24,14 @@ def leakage(scores: Scores, layers: Sequence[int], path: Path) -> None:
     figure, axes = _panels(layers, "Tatoeba", scores)
     if figure is None:
         return
-    colours = matplotlib.color_sequences["tab20"]
+    every = dict.fromkeys(name for layer in layers for name in _objectives(scores, layer))
+    colours = dict(zip(every, itertools.cycle(matplotlib.color_sequences["tab20"]), strict=False))
     for axis, layer in zip(axes, layers, strict=True):
-        for number, name in enumerate(_objectives(scores, layer)):
+        for name in _objectives(scores, layer):
             x, y = (scores[layer, name, part]["Tatoeba"] for part in ("language", "meaning"))
             axis.errorbar(
                 np.mean(x), np.mean(y), xerr=_deviation(x), yerr=_deviation(y), fmt="o", capsize=2,
-                color=colours[number % 20], label=name,
+                color=colours[name], label=name,
             )  # fmt: skip
         if (original := scores.get((layer, "original", "meaning"))) is not None and "Tatoeba" in original:
             axis.axhline(original["Tatoeba"][0], color="0.6", linestyle=":", label="without heads")
@@ -36,7 +39,7 @@ def leakage(scores: Scores, layers: Sequence[int], path: Path) -> None:
         axis.set_title(f"layer {layer}")
         axis.grid(alpha=0.3)
     axes[0].set_ylabel("accuracy by meaning, % (more is better)")
-    _legend(figure, axes[-1])
+    _legend(figure)
     figure.suptitle("Tatoeba: what meaning and language find")
     save(figure, path)
 
@@ -66,9 +69,13 @@ def planes(
 
     if not panels:
         return
-    figure = Figure(figsize=(4.6 * len(panels), 4.8))
-    axes = figure.subplots(1, len(panels), squeeze=False)[0]
-    for axis, (name, groups) in zip(axes, panels.items(), strict=True):
+    columns = min(len(panels), 4)
+    rows = -(-len(panels) // columns)
+    figure = Figure(figsize=(4.6 * columns, 0.6 + 4.2 * rows))
+    axes = figure.subplots(rows, columns, squeeze=False).ravel()
+    for axis in axes[len(panels) :]:
+        axis.set_axis_off()
+    for axis, (name, groups) in zip(axes, panels.items(), strict=False):
         x = np.concatenate(list(groups.values()))
         perplexity = min(10, (len(x) - 1) / 3)
         flat = TSNE(2, perplexity=perplexity, metric="cosine", init="random", max_iter=300, random_state=seed)
@@ -83,7 +90,7 @@ def planes(
     handles, names = axes[0].get_legend_handles_labels()
     figure.legend(handles, names, loc="lower center", ncols=4, frameon=False)
     figure.suptitle(title)
-    figure.tight_layout(rect=(0, 0.06, 1, 1))
+    figure.tight_layout(rect=(0, 0.06 / rows, 1, 1))
     save(figure, path)
 
 
@@ -104,7 +111,7 @@ def _bars(scores: Scores, layers: Sequence[int], column: str, ylabel: str, title
         axis.set_xticks(np.arange(len(names)), names, rotation=60, ha="right", fontsize="small")
         axis.set_title(f"layer {layer}")
     axes[0].set_ylabel(ylabel)
-    _legend(figure, axes[-1])
+    _legend(figure)
     figure.suptitle(title)
     save(figure, path)
 
@@ -125,7 +132,10 @@ def _deviation(values: Sequence[float]) -> float:
     return float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
 
 
-def _legend(figure: Figure, axis: matplotlib.axes.Axes) -> None:
+def _legend(figure: Figure) -> None:
     figure.tight_layout(rect=(0, 0, 1 - 3 / figure.get_size_inches()[0], 1))
-    handles, names = axis.get_legend_handles_labels()
-    figure.legend(handles, names, loc="center right", frameon=False, fontsize="small")
+    labelled: dict[str, Any] = {}
+    for axis in figure.axes:
+        handles, names = axis.get_legend_handles_labels()
+        labelled |= dict(zip(names, handles, strict=True))
+    figure.legend(list(labelled.values()), list(labelled), loc="center right", frameon=False, fontsize="small")

@@ -109,6 +109,12 @@ def interval(queries: Queries, *, level: float = 0.95, resamples: int = 1000, se
     parts = queries.parts()
     means = np.zeros(resamples)
     for _, total, count in parts:
+        kinds, several = np.unique(total + 1j * count, return_counts=True)
+        if 4 * len(kinds) < len(total):
+            # Of hits and misses, say, it is enough to draw how many there are of each.
+            drawn = rng.multinomial(len(total), several / len(total), size=resamples)
+            means += _ratio(drawn @ kinds.real, drawn @ kinds.imag) / len(parts)
+            continue
         for start, stop in _blocks(len(total), resamples):
             drawn = rng.integers(len(total), size=(stop - start, len(total)))
             means[start:stop] += _ratio(total[drawn].sum(axis=1), count[drawn].sum(axis=1)) / len(parts)

@@ -4,7 +4,8 @@
     python -m eval leakage results/oracle/layer-8/* results/oracle/layer-12/* --out results/leakage
 
 DREAM, MEAT and none, each alone, with ORACLE, and with ORACLE less one of its terms; what has ORACLE's separation is
-trained with both of its variants. A row that has been trained is found so.
+trained with both of its variants. The last three rows are the released configurations of ORACLE: its code's separation
+and clustering, and its code's DREAM. A row that has been trained is found so.
 """
 
 import re
@@ -16,7 +17,7 @@ from typing import Any
 import tyro
 
 from eval.results import console
-from lsar_jax.objectives.disentangle import Base, Objective, Separation
+from lsar_jax.objectives.disentangle import Base, ClusterPairs, Objective, Separation
 from train.disentangle import Disentangle, command
 from train.loop import Trained
 
@@ -33,6 +34,9 @@ def objectives() -> list[Objective]:
             rows.append(Objective(base, True, separation))
             rows.append(Objective(base, True, separation, without=("clustering",)))
         rows.append(Objective(base, True, without=("separation",)))
+    rows.append(Objective("dream", False, halves=True))
+    rows.append(Objective("dream", True, "code", "all", halves=True))
+    rows.append(Objective("meat", True, "code", "all"))
     return rows
 
 
@@ -55,21 +59,32 @@ class Ablations(Disentangle):
     objective: tyro.conf.Suppress[Base] = "meat"
     oracle: tyro.conf.Suppress[bool] = False
     separation: tyro.conf.Suppress[Separation] = "paper"
+    clustering: tyro.conf.Suppress[ClusterPairs] = "off_diagonal"
     without: tyro.conf.Suppress[tuple[str, ...]] = ()
+    halves: tyro.conf.Suppress[bool] = False
+
+    def rows(self) -> list[Disentangle]:
+        """Returns the run of every row, none of which has been checked yet."""
+        options = {f.name: getattr(self, f.name) for f in fields(Disentangle)}
+        rows = []
+        for layer in self.layers:
+            for objective in objectives():
+                name = re.sub(r"[^a-z]+", "-", objective.name.replace(" - ", " without ")).strip("-")
+                own: dict[str, Any] = {
+                    "layer": layer, "out": self.out / f"layer-{layer}" / name, "objective": objective.base,
+                    "oracle": objective.oracle, "separation": objective.separation,
+                    "clustering": objective.clustering, "without": objective.without, "halves": objective.halves,
+                }  # fmt: skip
+                rows.append(Disentangle(**options | own))
+        return rows
 
     def run(self) -> list[Trained]:
         """Trains every row, or goes on with it."""
-        options = {f.name: getattr(self, f.name) for f in fields(Disentangle)}
-        every = [(layer, objective) for layer in self.layers for objective in objectives()]
+        rows = self.rows()
         trained: list[Trained] = []
-        for number, (layer, objective) in enumerate(every, 1):
-            folder = self.out / f"layer-{layer}" / re.sub(r"[^a-z]+", "-", objective.name).strip("-")
-            console.rule(f"{number} of {len(every)}: {objective.name}, layer {layer}")
-            own: dict[str, Any] = {
-                "layer": layer, "out": folder, "objective": objective.base, "oracle": objective.oracle,
-                "separation": objective.separation, "without": objective.without,
-            }  # fmt: skip
-            trained += Disentangle(**options | own).run()
+        for number, row in enumerate(rows, 1):
+            console.rule(f"{number} of {len(rows)}: {row.out}")
+            trained += row.run()
         return trained
 
 

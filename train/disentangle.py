@@ -7,27 +7,27 @@ Embeddings are made once and kept. A run that was killed goes on when the same c
 language ``--held-out`` pairs are left out of training, those that ``python -m eval bitext`` and ``leakage`` test on,
 and of the others a part is kept to choose the best epoch by.
 
-Writes ``config.json``, ``log.jsonl``, ``checkpoints/``, ``curves.png``, and for each seed two transforms,
-``seed-0/meaning.safetensors`` and ``seed-0/language.safetensors``.
+Writes ``config.json``, ``log.jsonl``, ``checkpoints/``, ``curves.png``, ``trained.json``, which says how each seed
+ended, and for each seed two transforms, ``seed-0/meaning.safetensors`` and ``seed-0/language.safetensors``.
 """
 
-import hashlib
 import json
 import sys
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Literal
 
 import jax
-import numpy as np
 import tyro
+from filelock import FileLock, Timeout
 
 from eval.encode import open_encoder
-from eval.named import Data, check_split, pinned
-from eval.parallel_text import Pair, held_out, read_bitext, text_key
+from eval.named import Data, pinned
 from eval.results import console
-from lsar_jax import EncoderSpec, __version__
+from eval.training_text import TrainingPairs, text_hash, training_pairs
+from lsar_jax import EncoderSpec, SentenceEncoder, __version__
 from lsar_jax.mesh import data_mesh, replicated
 from lsar_jax.objectives.disentangle import Base, ClusterPairs, Head, Heads, Objective, Separation
 from lsar_jax.transforms.heads import head_transform
@@ -115,7 +115,6 @@ class Disentangle:
           ValueError: options or data that are wrong, a folder of another run, or a loss that is not finite.
         """
         settings = self._settings()
-        objective = settings.objective
         pairs = self._pairs()
         encoder = open_encoder(
             self.encoder, None if self.layer is None else (self.layer,), self.revision, self.pooling, self.dtype
@@ -123,6 +122,17 @@ class Disentangle:
         mesh = data_mesh()
         sizes = [sum(len(two[part]) for two in pairs.values()) for part in (0, 1)]
         check_sizes(settings, sizes[0], sizes[1], mesh)
+        self.out.mkdir(parents=True, exist_ok=True)
+        try:
+            with FileLock(self.out / "lock", timeout=0):
+                return [self._train(settings, encoder, pairs, mesh)]
+        except Timeout as error:
+            raise ValueError(f"{self.out} is of a run that goes on right now; choose another --out") from error
+
+    def _train(
+        self, settings: Settings, encoder: SentenceEncoder, pairs: TrainingPairs, mesh: jax.sharding.Mesh
+    ) -> Trained:
+        objective = settings.objective
         self._claim(encoder.spec, pairs)
         table, rows = embed_pairs(encoder, {code: a + b for code, (a, b) in pairs.items()}, self.max_length, self.cache)
         to_train, to_validate = [], []
@@ -133,8 +143,8 @@ class Disentangle:
         on_device = jax.device_put(table, replicated(mesh))
         training, validation = Pairs.of(on_device, to_train), Pairs.of(on_device, to_validate)
         console.print(
-            f"{objective.name}: {sizes[0]} pairs of English and {', '.join(pairs)} to train on, "
-            f"{sizes[1]} to validate on; the terms are {', '.join(objective.terms)}"
+            f"{objective.name}: {len(training.source)} pairs of English and {', '.join(pairs)} to train on, "
+            f"{len(validation.source)} to validate on; the terms are {', '.join(objective.terms)}"
         )
         with console.status("") as status:
             trained = train(
@@ -144,13 +154,11 @@ class Disentangle:
         fitted = {code: len(set(map(int, side))) for code, (_, side) in rows.items()}
         fitted["en"] = len({int(row) for source, _ in rows.values() for row in source})
         self._write(trained, encoder.spec, fitted, settings)
-        return [trained]
+        return trained
 
     def _settings(self) -> Settings:
         if not 0 <= self.seed <= 2**32 - self.seeds:
             raise ValueError(f"--seed is {self.seed}; seeds are from 0 to {2**32 - 1}")
-        if self.halves and self.objective != "dream":
-            raise ValueError("--halves is DREAM's; leave it out")
         for option in ("seeds", "epochs", "patience", "steps_per_call", "held_out"):
             if getattr(self, option) < 1:
                 raise ValueError(f"--{option.replace('_', '-')} is {getattr(self, option)}; at least 1 is needed")
@@ -158,7 +166,7 @@ class Disentangle:
             raise ValueError(f"--validation is {self.validation}; it is a share between 0 and 1")
         if not self.learning_rate > 0:
             raise ValueError(f"--learning-rate is {self.learning_rate}; it must be over 0")
-        objective = Objective(self.objective, self.oracle, self.separation, self.clustering, self.without)
+        objective = Objective(self.objective, self.oracle, self.separation, self.clustering, self.without, self.halves)
         return Settings(
             objective=objective,
             seeds=tuple(range(self.seed, self.seed + self.seeds)),
@@ -166,42 +174,14 @@ class Disentangle:
             batch=self.batch,
             epochs=self.epochs,
             patience=self.patience,
-            halves=self.halves,
             steps_per_call=self.steps_per_call,
             checkpoint_seconds=self.checkpoint_seconds,
         )
 
-    def _pairs(self) -> dict[str, tuple[list[Pair], list[Pair]]]:
-        """Returns the pairs of each language to train and to validate on.
+    def _pairs(self) -> TrainingPairs:
+        return training_pairs(self.data, self.languages, self.split, self.held_out, self.split_seed, self.validation)
 
-        No English sentence that is held out with any language is in either, and none is in both.
-        """
-        check_split(self.data, self.split)
-        every = read_bitext(self.data, self.languages, "--data", split=self.split)
-        splits = {}
-        for code, pairs in sorted(every.items()):
-            try:
-                splits[code] = held_out(pairs, self.held_out, self.split_seed)
-            except ValueError as error:
-                raise ValueError(f"{self.data}, {code}: {error}") from error
-        tested = {text_key(english) for _, held in splits.values() for english, _ in held}
-        rest = {
-            code: [pair for pair in pairs if text_key(pair[0]) not in tested] for code, (pairs, _) in splits.items()
-        }
-        counts = {code: round(self.validation * len(pairs)) for code, pairs in rest.items()}
-        for code, count in counts.items():
-            if not 0 < count < len(rest[code]):
-                raise ValueError(
-                    f"{self.data}, {code}: {len(rest[code])} pairs leave {count} to validate on with --validation "
-                    f"{self.validation}; hold fewer out, or leave {code} out"
-                )
-        chosen_by = {text_key(english) for code, pairs in rest.items() for english, _ in pairs[: counts[code]]}
-        return {
-            code: ([pair for pair in pairs if text_key(pair[0]) not in chosen_by], pairs[: counts[code]])
-            for code, pairs in rest.items()
-        }
-
-    def _claim(self, spec: EncoderSpec, pairs: Mapping[str, tuple[Sequence[Pair], Sequence[Pair]]]) -> None:
+    def _claim(self, spec: EncoderSpec, pairs: TrainingPairs) -> None:
         """Writes what the run is of, or checks that the folder is of the same.
 
         Raises:
@@ -210,7 +190,7 @@ class Disentangle:
         options = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in _FREE}
         wanted = {name: pinned(v) if isinstance(v, Path | str) else v for name, v in options.items()}
         wanted |= {"encoder_spec": spec.to_dict(), "pairs": {code: list(map(len, two)) for code, two in pairs.items()}}
-        wanted["text"] = hashlib.sha256(json.dumps(pairs).encode()).hexdigest()
+        wanted["text"] = text_hash(pairs)
         wanted = json.loads(json.dumps(wanted | {"lsar_jax": __version__}))
         path = self.out / "config.json"
         if path.is_file():
@@ -222,7 +202,6 @@ class Disentangle:
                 raise ValueError(f"{self.out} is the folder of another run: {told}. Choose another --out")
         elif (self.out / "checkpoints").is_dir():
             raise ValueError(f"{self.out} has checkpoints of an unknown run; choose another --out")
-        self.out.mkdir(parents=True, exist_ok=True)
         partial = path.with_suffix(".partial")
         partial.write_text(json.dumps(wanted, indent=1) + "\n", encoding="utf-8")
         partial.replace(path)
@@ -238,17 +217,30 @@ class Disentangle:
                 ("language", heads.language),
             )
             for part, head in parts:
-                transform = head_transform(head, part, settings.objective.name, fitted, source=spec, seed=seed)
+                transform = head_transform(
+                    head, part, settings.objective.name, fitted, source=spec,
+                    learning_rate=settings.learning_rate, batch=settings.batch, epochs=progress.epoch, seed=seed,
+                )  # fmt: skip
                 transform.save(folder / f"{part}.safetensors")
         draw_curves(self.out / "log.jsonl", f"{settings.objective.name}, {spec.id}, layer {spec.layer}", self.out)
         ends = [
-            f"seed {seed}: validation {progress.best[n]:.4f} at epoch {progress.best_epoch[n]}"
+            {
+                "seed": seed,
+                "validation": progress.best[n],
+                "best_epoch": progress.best_epoch[n],
+                "stopped_by": "epochs" if progress.active[n] else "patience",
+            }
             for n, seed in enumerate(settings.seeds)
         ]
+        told = {"objective": settings.objective.name, "epochs": progress.epoch, "steps": progress.taken, "seeds": ends}
+        (self.out / "trained.json").write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
+        lines = [
+            f"seed {end['seed']}: validation {end['validation']:.4f} at epoch {end['best_epoch']}, "
+            f"stopped by --{end['stopped_by']}"
+            for end in ends
+        ]
         speed = f"; {trained.steps_per_second:.0f} steps/s with validation" if trained.steps_per_second else ""
-        console.print("\n".join(ends) + f"\n{progress.taken} steps{speed}; wrote {self.out}")
-        if not np.isfinite(progress.best).all():
-            console.print("a seed has no finished epoch; its heads are as they were at first")
+        console.print("\n".join(lines) + f"\n{progress.taken} steps{speed}; wrote {self.out}")
 
 
 class _Seldom:
@@ -258,8 +250,6 @@ class _Seldom:
         self._next = 0.0
 
     def __call__(self, line: str) -> None:
-        import time
-
         if (now := time.monotonic()) >= self._next:
             console.print(line)
             self._next = now + 10

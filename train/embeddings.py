@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -57,7 +58,7 @@ def embed_pairs(
     taken = {language: iter(x[0]) for language, x in encoded.items()}
     x = np.stack([next(taken[language]) for language, _ in row])
     cache.mkdir(parents=True, exist_ok=True)
-    partial = path.with_suffix(".partial.npy")
+    partial = path.with_suffix(f".{os.getpid()}.partial.npy")  # another objective may encode the same text
     np.save(partial, x)
     partial.replace(path)
     return x, rows

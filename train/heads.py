@@ -129,7 +129,7 @@ def epoch_order(
     return jax.vmap(one)(keys)
 
 
-@partial(jax.jit, static_argnames=("objective", "learning_rate", "halves", "mesh"), donate_argnames="state")
+@partial(jax.jit, static_argnames=("objective", "learning_rate", "mesh"), donate_argnames="state")
 def run(
     state: State,
     pairs: Pairs,
@@ -141,7 +141,6 @@ def run(
     *,
     objective: Objective,
     learning_rate: float,
-    halves: bool,
     mesh: Mesh | None,
 ) -> tuple[State, dict[str, Float[Array, "seed step"]]]:
     """Takes some steps of an epoch, and returns the terms of each.
@@ -156,7 +155,6 @@ def run(
       active: the seeds that go on; of the others nothing changes.
       objective: the losses.
       learning_rate: of Adam.
-      halves: whether DREAM compares the first half of a batch with its second, as ORACLE's code does.
       mesh: devices that share each batch.
     """
     optimizer = optax.adam(learning_rate)
@@ -173,7 +171,7 @@ def run(
         def step(state: State, numbered: tuple[Array, Array]) -> tuple[State, dict[str, Array]]:
             number, chosen = numbered
             draw = jax.random.fold_in(jax.random.fold_in(key, epoch), number)
-            batch, others = _batches(pairs, chosen, draw, objective, halves, rows)
+            batch, others = _batches(pairs, chosen, draw, objective, rows)
             heads, probe, of_heads, of_probe = state
             before: dict[str, Array] = {}
             # Once for the discriminator and the heads.
@@ -197,7 +195,7 @@ def run(
     return _each(seed, state, order, keys, active)
 
 
-@partial(jax.jit, static_argnames=("objective", "size", "halves", "mesh"))
+@partial(jax.jit, static_argnames=("objective", "size", "mesh"))
 def validate(
     state: State,
     pairs: Pairs,
@@ -205,7 +203,6 @@ def validate(
     *,
     objective: Objective,
     size: int,
-    halves: bool,
     mesh: Mesh | None,
 ) -> dict[str, Float[Array, " seed"]]:
     """Returns the mean over batches of every term, on the same batches every time.
@@ -216,7 +213,6 @@ def validate(
       keys: of the seeds.
       objective: the losses.
       size: pairs of a batch.
-      halves: as of ``run``.
       mesh: devices that share each batch, where it can be divided among them.
     """
     rows = None if mesh is None or size % mesh.size or mesh.size == 1 else split_over(mesh)
@@ -227,7 +223,7 @@ def validate(
 
         def step(_: None, numbered: tuple[Array, Array]) -> tuple[None, dict[str, Array]]:
             number, chosen = numbered
-            batch, others = _batches(pairs, chosen, jax.random.fold_in(key, 1 + number), objective, halves, rows)
+            batch, others = _batches(pairs, chosen, jax.random.fold_in(key, 1 + number), objective, rows)
             return None, objective_terms(objective, state.heads, state.probe, batch, *others)
 
         terms = jax.lax.scan(step, None, (jnp.arange(len(order)), order))[1]
@@ -241,17 +237,12 @@ def _batches(
     chosen: Int[Array, " row"],
     key: Key[Array, ""],
     objective: Objective,
-    halves: bool,
     rows: jax.sharding.Sharding | None,
 ) -> tuple[Batch, tuple[Batch, ...]]:
     """Gathers a batch and, for DREAM, other pairs of any language and of the same language."""
     batch = pairs.batch(chosen, rows)
-    if objective.base != "dream":
+    if objective.base != "dream" or objective.halves:
         return batch, ()
-    if halves:
-        half = len(chosen) // 2
-        second = Batch(*(x[half : 2 * half] for x in batch))
-        return batch, (second, second)
     any_key, own_key = jax.random.split(key)
     others = jax.random.randint(any_key, chosen.shape, 0, len(pairs.source))
     # Rows of one language stand together: a place among them, of those that are another pair.

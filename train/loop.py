@@ -36,7 +36,6 @@ class Settings:
       batch: pairs of a step.
       epochs: at most.
       patience: epochs without a lower validation loss until a seed stops.
-      halves: whether DREAM compares the halves of a batch.
       steps_per_call: steps of one program, and of one line of the log.
       checkpoint_seconds: between checkpoints.
     """
@@ -47,7 +46,6 @@ class Settings:
     batch: int = 512
     epochs: int = 10_000
     patience: int = 10
-    halves: bool = False
     steps_per_call: int = 100
     checkpoint_seconds: float = 30.0
 
@@ -130,7 +128,7 @@ def train(
     state, keys = init(settings.seeds, pairs.table.shape[1], languages, settings.learning_rate)
     state, keys = jax.device_put((state, keys), everywhere)
     best, progress = jax.tree.map(jnp.copy, state.heads), Progress.start(len(settings.seeds))
-    shared: dict[str, Any] = {"objective": settings.objective, "halves": settings.halves, "mesh": mesh}
+    shared: dict[str, Any] = {"objective": settings.objective, "mesh": mesh}
     with ExitStack() as stack:
         checkpoints = stack.enter_context(Checkpoints(folder / "checkpoints"))
         like = {"state": state, "best": best, "key": jax.random.key_data(keys)}
@@ -138,10 +136,13 @@ def train(
             arrays, position = found
             state, best, progress = arrays["state"], arrays["best"], Progress(**position)
             keys = jax.random.wrap_key_data(arrays["key"])
+            if progress.epoch > settings.epochs:
+                raise ValueError(f"{folder} has had {progress.epoch} epochs; --epochs is {settings.epochs}")
             show(f"going on after epoch {progress.epoch}, step {progress.step}")
         log = _Log(folder / "log.jsonl", progress.lines)
         stack.callback(log.close)
         started, before, saved = time.perf_counter(), progress.taken, time.perf_counter()
+        validated = ""
 
         def save() -> None:
             progress.lines = log.lines
@@ -165,7 +166,7 @@ def train(
                 progress.taken += chunk.shape[1]
                 means = {name: values.mean(axis=1).tolist() for name, values in losses.items()}
                 log.write("train", progress, means, speed)
-                show(_line(progress, means, speed))
+                show(_line(progress, means, speed) + validated)
                 if time.perf_counter() - saved > settings.checkpoint_seconds:
                     save()
                     saved = time.perf_counter()
@@ -178,6 +179,8 @@ def train(
             better = np.array(progress.active) & (totals < np.array(progress.best))
             best = _keep(jnp.asarray(better), state.heads, best)
             _after_epoch(progress, better, totals, settings.patience)
+            validated = f"; validation of epoch {progress.epoch - 1}: " + ", ".join(f"{one:.4f}" for one in totals)
+            show(validated[2:])
         save()
     seconds = time.perf_counter() - started
     return Trained(best, progress, (progress.taken - before) / seconds)
@@ -202,7 +205,14 @@ def check_sizes(settings: Settings, pairs: int, validation: int, mesh: jax.shard
     if validation < 2:
         raise ValueError(f"there is {validation} pair to validate on; at least 2 are needed")
     # Equal batches that leave out as few as can be, whatever the devices.
-    return validation // -(-validation // settings.batch)
+    size = validation // -(-validation // settings.batch)
+    least = 4 if settings.objective.halves else 2
+    if min(size, settings.batch) < least:
+        raise ValueError(
+            f"{validation} pairs to validate on are batches of {size}, and --batch is {settings.batch}; "
+            f"{settings.objective.name} needs at least {least} of each"
+        )
+    return size
 
 
 class _Log:

@@ -107,9 +107,11 @@ class Objective:
       clustering: which pairs of a batch are pulled together: off_diagonal, all but a sentence with itself, as
         the paper has it; all, as its code; or same_language, those of one target language.
       without: names of terms that are left out, for ablations.
+      halves: DREAM compares the first half of a batch with its second, as ORACLE's code does, and not each pair with
+        one of any and one of the same language.
 
     Raises:
-      ValueError: a name that is no term of it, or no term is left.
+      ValueError: a name that is no term of it, no term is left, or an option of what it has not.
     """
 
     base: Base = "meat"
@@ -117,6 +119,7 @@ class Objective:
     separation: Separation = "paper"
     clustering: ClusterPairs = "off_diagonal"
     without: tuple[str, ...] = ()
+    halves: bool = False
 
     def __post_init__(self) -> None:
         for name, value, known in (
@@ -128,6 +131,8 @@ class Objective:
                 raise ValueError(f"{name} is {value!r}; choose one of {', '.join(known)}")
         if not self.oracle and (self.separation, self.clustering) != ("paper", "off_diagonal"):
             raise ValueError("separation and clustering are ORACLE's; add oracle, or leave them out")
+        if self.halves and self.base != "dream":
+            raise ValueError("halves is DREAM's; leave it out")
         every = (*_TERMS[self.base], *(_ORACLE if self.oracle else ()))
         for name in self.without:
             if name not in every:
@@ -149,7 +154,7 @@ class Objective:
     @property
     def name(self) -> str:
         """The objective as tables and files have it."""
-        parts: list[str] = [] if self.base == "none" else [self.base]
+        parts: list[str] = [] if self.base == "none" else [self.base + (" (halves)" if self.halves else "")]
         if self.oracle:
             shown = self.separation if "separation" not in self.without else "no separation"
             parts.append(f"oracle ({shown}{'' if self.clustering == 'off_diagonal' else f', {self.clustering}'})")
@@ -298,7 +303,7 @@ def objective_terms(
       heads: of meaning and language.
       probe: DREAM's classifier or MEAT's discriminator, ``[languages, dim]``; its number of rows is that of languages.
       batch: embeddings.
-      random: DREAM's other pairs of any language; as many as it has anchors, which are the first rows of the batch.
+      random: DREAM's other pairs of any language, as many as the batch has; with ``halves`` it needs none.
       same: DREAM's other pairs of the same languages, as many.
     """
     return parts_terms(objective, *parts_of(heads, batch, random, same), probe, batch)
@@ -333,15 +338,18 @@ def parts_terms(
       objective: which terms.
       source: parts of the sentences of the batch.
       target: parts of their translations.
-      others: what DREAM compares the first rows of the batch with, as many as there are.
+      others: what DREAM compares the batch with; with ``halves`` that is its second half.
       probe: as of ``objective_terms``.
       batch: embeddings.
     """
     terms: dict[str, Float[Array, ""]] = {}
     if objective.base == "dream":
+        anchors = len(batch.source)
+        if objective.halves:
+            anchors //= 2
+            others = Others(*(x[anchors : 2 * anchors] for pair in zip(source, target, strict=True) for x in pair))
         if others is None:
             raise ValueError("DREAM compares with other pairs; random and same are missing")
-        anchors = len(others.source_meaning)
         first, second = (Parts(*(x[:anchors] for x in side)) for side in (source, target))
         terms |= dream_terms(Batch(*(x[:anchors] for x in batch)), first, second, others, probe)
     elif objective.base == "meat":

@@ -1,6 +1,7 @@
 """Heads of meaning and language in the evaluations: against retrieval by hand, and the tables made of it."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -8,7 +9,9 @@ import pytest
 import lsar_jax as lj
 from eval.__main__ import main
 from eval.leakage import summary
+from eval.results import console
 from eval.tatoeba import read_pairs
+from eval.trained_runs import TrainedRun, check_comparable, check_text
 from lsar_jax import Transform
 from tests.eval.test_tasks import ENCODER, is_png, read, write_pairs
 from tests.optional import need
@@ -61,9 +64,16 @@ def data(folder):
 
 
 @pytest.fixture(scope="module")
-def leakage(folder):
+def printed(folder):
+    """What leakage prints of both runs."""
     runs = [str(folder / name) for name in ("meat", "meat-oracle")]
-    assert main(["leakage", *runs, *data(folder), "--out", str(folder / "out")]) == 0
+    with console.capture() as captured:
+        assert main(["leakage", *runs, *data(folder), "--out", str(folder / "out")]) == 0
+    return captured.get()
+
+
+@pytest.fixture(scope="module")
+def leakage(folder, printed):
     return folder / "out"
 
 
@@ -99,11 +109,11 @@ def test_every_task_has_both_parts(leakage):
         for r in of:
             named = r["fitted_on"].endswith(f"{r['transform']}.safetensors")
             assert named or r["transform"] == "original"
-    for name in ("leakage", "sts", "bases", "embeddings"):
+    for name in ("leakage", "sts", "bases", "embeddings-2"):
         assert is_png(leakage / f"{name}.png")
 
 
-def test_the_table_has_the_mean_of_both_directions(leakage):
+def test_the_table_has_the_mean_of_both_directions(leakage, printed):
     from eval.results import read_results
 
     scores = summary(read_results(leakage / "results.jsonl"))
@@ -118,6 +128,12 @@ def test_the_table_has_the_mean_of_both_directions(leakage):
     }
     expected = [np.mean([values[f"{way} mean over 2", seed] for way in ("en-xx", "xx-en")]) for seed in (0, 1)]
     assert scores[2, "meat", "language"]["held-out"] == pytest.approx(expected)
+    # Mean and sample deviation: of two, half their distance times the root of two.
+    deviation = abs(expected[0] - expected[1]) / np.sqrt(2)
+    assert f"{np.mean(expected):.1f} ± {deviation:.1f}" in next(
+        line for line in printed.splitlines() if line.startswith("│ meat ")
+    )
+    assert "layer 2, meat: seed 0, 1 was ended by --epochs 2, not by its patience" in printed
     assert len(scores[2, "original", "meaning"]["STS17"]) == 1
 
 
@@ -147,15 +163,49 @@ def test_refusals(folder, tmp_path, capsys):
     assert f"{tmp_path} is no run of train.disentangle: there is no" in capsys.readouterr().err
     (tmp_path / "config.json").write_text((folder / "meat" / "config.json").read_text())
     assert main(["leakage", str(tmp_path), *data(folder), "--out", str(tmp_path / "out")]) == 1
-    assert "has no trained heads : run the same command again to go on" in capsys.readouterr().err
+    assert "has not ended" in capsys.readouterr().err
+    (tmp_path / "trained.json").write_text((folder / "meat" / "trained.json").read_text())
+    assert main(["leakage", str(tmp_path), *data(folder), "--out", str(tmp_path / "out")]) == 1
+    assert "lacks " in capsys.readouterr().err
     config = json.loads((folder / "meat" / "config.json").read_text())
     (tmp_path / "config.json").write_text(json.dumps(config | {"split_seed": 1}))
-    (tmp_path / "seed-0").mkdir()
-    for part in ("meaning", "language"):
-        (tmp_path / "seed-0" / f"{part}.safetensors").touch()
+    for seed in (0, 1):
+        (tmp_path / f"seed-{seed}").mkdir()
+        for part in ("meaning", "language"):
+            (tmp_path / f"seed-{seed}" / f"{part}.safetensors").touch()
     again = [str(folder / "meat"), str(folder / "meat")]
     assert main(["leakage", *again, *data(folder), "--out", str(tmp_path / "out")]) == 1
-    assert "meat is 'meat' of layer 2, as another run; compare them one at a time" in capsys.readouterr().err
+    assert "meat is 'meat' of layer 2 and has seed 0, as " in capsys.readouterr().err
     runs = [str(folder / "meat"), str(tmp_path)]
     assert main(["leakage", *runs, *data(folder), "--out", str(tmp_path / "out")]) == 1
     assert f"{tmp_path}: split_seed is 1, and 0 in {folder / 'meat'}" in capsys.readouterr().err
+
+
+def test_other_seeds_of_an_objective_are_put_together(folder, tmp_path):
+    config, trained = (json.loads((folder / "meat" / f"{name}.json").read_text()) for name in ("config", "trained"))
+    runs = []
+    for seed in (0, 1):
+        run = tmp_path / f"run-{seed}"
+        run.mkdir()
+        shutil.copytree(folder / "meat" / f"seed-{seed}", run / f"seed-{seed}")
+        (run / "config.json").write_text(json.dumps(config | {"seed": seed, "seeds": 1}))
+        (run / "trained.json").write_text(json.dumps(trained | {"seeds": trained["seeds"][seed : seed + 1]}))
+        runs.append(TrainedRun.load(run))
+    check_comparable(runs)
+    assert [run.seeds for run in runs] == [[0], [1]]
+    assert [run.cut for run in runs] == [[0], [1]]
+    for run in runs:
+        for one, same in zip(run.heads(run.seeds[0]), run.files, strict=True):
+            assert one.fits == Transform.load(folder / "meat" / f"seed-{run.seeds[0]}" / same.name).fits
+
+
+def test_text_that_has_changed_is_refused(folder, tmp_path, capsys):
+    run = TrainedRun.load(folder / "meat")
+    check_text(folder / "bitext", run)
+    check_text(tmp_path / "nowhere", run)
+    shutil.copytree(folder / "bitext", tmp_path / "bitext")
+    path = tmp_path / "bitext" / "en-de.tsv"
+    path.write_text("".join(path.read_text().splitlines(keepends=True)[5:]))
+    more = ["--bitext", str(tmp_path / "bitext"), "--out", str(tmp_path / "out")]
+    assert main(["leakage", str(folder / "meat"), *data(folder), *more]) == 1
+    assert "bitext is not the text that the heads were trained on" in capsys.readouterr().err

@@ -27,6 +27,15 @@ def test_interval_covers_the_truth(rng):
     assert 178 <= covered <= 200
 
 
+def test_hits_are_drawn_as_any_scores(rng):
+    # With a little added that tells them apart each is drawn by itself.
+    hits = 100.0 * (rng.random((2, 400)) < [[0.3], [0.8]]).ravel()
+    strata = np.repeat([0, 1], 400)
+    quick = interval(Queries(hits, strata), resamples=20_000)
+    slow = interval(Queries(hits + 1e-6 * rng.random(800), strata), resamples=20_000)
+    np.testing.assert_allclose(quick, slow, atol=0.02 * (quick[1] - quick[0]))
+
+
 def test_strata_are_drawn_apart(rng):
     # All that differs is between two strata, which are always both there: nothing varies.
     values, strata = np.array([0.0] * 50 + [100.0] * 10), np.array([0] * 50 + [1] * 10)

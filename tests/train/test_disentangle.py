@@ -11,11 +11,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from filelock import FileLock
 
 import lsar_jax as lj
 from eval.parallel_text import held_out, read_bitext
 from lsar_jax import Transform
-from train.ablations import objectives
+from train.ablations import Ablations, objectives
 from train.disentangle import Disentangle, main
 from train.loop import Progress
 from train.loop import _after_epoch as after_epoch
@@ -49,9 +50,9 @@ def log(out):
 
 
 def heads(out):
-    """Both heads of the first seed, as numbers, and how they were made."""
+    """Both heads of the first seed, as numbers, and what they are of."""
     transforms = [Transform.load(out / "seed-0" / f"{part}.safetensors") for part in ("meaning", "language")]
-    return [(*(part.tolist() for part in t.steps[0] if part is not None), t.fits, t.source) for t in transforms]
+    return [(*(part.tolist() for part in t.steps[0] if part is not None), t.source) for t in transforms]
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +72,9 @@ def test_what_is_written(folder, meat, capsys):
             assert transform.source == encoder.spec
             [fit] = transform.fits
             assert fit.method == part
-            assert dict(fit.parameters) == {"objective": "meat + oracle (paper)", "seed": seed}
+            assert dict(fit.parameters) == {
+                "objective": "meat + oracle (paper)", "learning_rate": 1e-3, "batch": 16, "epochs": 3, "seed": seed,
+            }  # fmt: skip
             assert {code for code, _ in fit.fitted_on} == {"de", "en", "fr"}
             assert encoder.with_transform(transform).encode(["a b c"]).shape == (1, encoder.dim)
             transform.as_affine()
@@ -80,6 +83,9 @@ def test_what_is_written(folder, meat, capsys):
     assert config["encoder_spec"] == encoder.spec.to_dict()
     # Of 65 pairs that are not held out 3 are to choose by.
     assert config["pairs"] == {"de": [62, 3], "fr": [62, 3]}
+    trained = json.loads((meat / "trained.json").read_text())
+    assert (trained["objective"], trained["epochs"]) == ("meat + oracle (paper)", 3)
+    assert [(end["seed"], end["stopped_by"]) for end in trained["seeds"]] == [(0, "epochs"), (1, "epochs")]
     lines = log(meat)
     assert [line["event"] for line in lines] == ["train", "validation"] * 3
     for line in lines:
@@ -92,15 +98,6 @@ def test_what_is_written(folder, meat, capsys):
     assert "distinct sentences are in" in capsys.readouterr().out
     assert heads(meat) == before
     assert log(meat) == lines
-
-
-def test_seeds_side_by_side_are_runs_alone(folder, meat):
-    out = folder / "alone"
-    assert main(command(folder, out, "--oracle", "--seed", "1", "--epochs", "3")) == 0
-    for part in ("meaning", "language"):
-        alone, beside = (Transform.load(run / "seed-1" / f"{part}.safetensors") for run in (out, meat))
-        for a, b in zip(alone.as_affine(), beside.as_affine(), strict=True):
-            np.testing.assert_allclose(a, b, atol=1e-5)
 
 
 def test_none_that_is_held_out_is_trained_on(folder, tmp_path):
@@ -120,11 +117,14 @@ def test_none_that_is_held_out_is_trained_on(folder, tmp_path):
     assert len(train) > 30
 
 
-def test_a_run_that_is_killed_goes_on_to_the_same_numbers(folder, tmp_path):
+@pytest.mark.parametrize(
+    "more", [["--objective", "dream"], ["--seeds", "2", "--separation", "code"]], ids=["dream", "meat"]
+)
+def test_a_run_that_is_killed_goes_on_to_the_same_numbers(folder, tmp_path, more):
     at = np.random.default_rng().uniform(0.1, 0.9)  # anywhere
     print(f"killed after {at} of the log")
-    more = ["--oracle", "--objective", "dream", "--epochs", "12", "--steps-per-call", "2"]
-    whole = folder / "whole"
+    more = [*more, "--oracle", "--epochs", "12", "--steps-per-call", "2"]
+    whole = tmp_path / "whole"
     assert main(command(folder, whole, *more)) == 0
     expected = log(whole)
     out = tmp_path / "killed"
@@ -139,9 +139,30 @@ def test_a_run_that_is_killed_goes_on_to_the_same_numbers(folder, tmp_path):
             time.sleep(0.01)
         process.send_signal(signal.SIGKILL)
     assert not (out / "seed-0").exists()
+    assert list((out / "checkpoints").glob("[0-9]*"))
     assert main(command(folder, out, *more)) == 0
     assert log(out) == expected
     assert heads(out) == heads(whole)
+
+
+def test_seeds_that_stop_apart_are_runs_alone(folder, tmp_path):
+    more = ["--oracle", "--patience", "1", "--epochs", "30", "--learning-rate", "0.005"]
+    assert main(command(folder, tmp_path / "beside", *more, "--seeds", "2")) == 0
+    beside = json.loads((tmp_path / "beside" / "trained.json").read_text())["seeds"]
+    assert len({end["best_epoch"] for end in beside}) > 1
+    for end in beside:
+        out = tmp_path / f"alone-{end['seed']}"
+        assert main(command(folder, out, *more, "--seed", str(end["seed"]))) == 0
+        [alone] = json.loads((out / "trained.json").read_text())["seeds"]
+        assert alone.pop("validation") == pytest.approx(end["validation"], rel=1e-5)
+        assert alone == {name: value for name, value in end.items() if name != "validation"}
+        for part in ("meaning", "language"):
+            first, second = (
+                Transform.load(run / f"seed-{end['seed']}" / f"{part}.safetensors")
+                for run in (out, tmp_path / "beside")
+            )
+            for a, b in zip(first.as_affine(), second.as_affine(), strict=True):
+                np.testing.assert_allclose(a, b, atol=1e-5)
 
 
 def test_a_seed_stops_after_its_patience():
@@ -164,6 +185,7 @@ def test_it_stops_by_itself(folder, tmp_path):
     assert main(command(folder, tmp_path, *more)) == 0
     last = log(tmp_path)[-1]
     assert last["epoch"] < 49
+    assert json.loads((tmp_path / "trained.json").read_text())["seeds"][0]["stopped_by"] == "patience"
     best = min(line["loss"][0] for line in log(tmp_path) if line["event"] == "validation")
     assert best == [line["loss"][0] for line in log(tmp_path) if line["event"] == "validation"][-2]
 
@@ -186,7 +208,8 @@ def test_refusals(folder, meat, tmp_path, capsys):
         (["--batch", "512"], "there are 124 pairs to train on; --batch is 512"),
         (["--languages", "de", "--validation", "0.02"], "there is 1 pair to validate on; at least 2 are needed"),
         (["--seed", "-1"], "--seed is -1; seeds are from 0 to 4294967295"),
-        (["--halves"], "--halves is DREAM's; leave it out"),
+        (["--halves"], "halves is DREAM's; leave it out"),
+        (["--objective", "dream", "--halves", "--languages", "de", "--validation", "0.03"], "needs at least 4 of each"),
         (["--separation", "code"], "separation and clustering are ORACLE's; add oracle"),
         (["--without", "meaning"], "without is 'meaning'; the terms are reconstruction"),
         (["--objective", "none"], "no term is left"),
@@ -241,8 +264,33 @@ def test_one_device_is_four(folder, tmp_path):
             np.testing.assert_allclose(values, four["terms"][name], rtol=1e-5, atol=1e-6)
 
 
-def test_rows_of_the_table():
-    names = [objective.name for objective in objectives()]
-    assert len(names) == len(set(names)) == 17
+def test_rows_of_the_table(folder, tmp_path):
+    every = objectives()
+    names = [objective.name for objective in every]
+    assert len(names) == len(set(names)) == 20
     assert names[0] == "dream"
     assert {"meat + oracle (code)", "oracle (paper) - clustering", "oracle (no separation)"} <= set(names)
+    rows = Ablations(
+        layers=(2,), data=folder / "bitext", encoder=ENCODER, held_out=15, batch=16, epochs=1, max_length=24,
+        cache=folder / "cache", out=tmp_path,
+    ).rows()  # fmt: skip
+    assert [row._settings().objective for row in rows] == every
+    assert len({row.out for row in rows}) == 20
+    [row] = [row for row in rows if row.out == tmp_path / "layer-2" / "dream-halves-oracle-code-all"]
+    [trained] = row.run()
+    assert trained.progress.epoch == 1
+    assert len(trained.heads.meaning.matrix) == 5
+    assert len(list(row.out.glob("seed-*/*.safetensors"))) == 10
+
+
+def test_a_run_goes_on_in_one_process_only(folder, tmp_path, capsys):
+    with FileLock(tmp_path / "lock"):
+        assert main(command(folder, tmp_path)) == 1
+    assert f"{tmp_path} is of a run that goes on right now; choose another --out" in capsys.readouterr().err
+    assert not (tmp_path / "config.json").exists()
+
+
+def test_epochs_that_were_taken_are_not_taken_back(folder, meat, tmp_path, capsys):
+    shutil.copytree(meat, tmp_path / "run")
+    assert main(command(folder, tmp_path / "run", "--oracle", "--seeds", "2", "--epochs", "2")) == 1
+    assert "run has had 3 epochs; --epochs is 2" in capsys.readouterr().err

@@ -1,0 +1,125 @@
+"""Finished runs of ``train.disentangle``, and whether they can be compared."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from eval.named import Data
+from eval.training_text import text_hash, training_pairs
+from lsar_jax import Transform
+
+__all__ = ["PARTS", "TrainedRun", "check_comparable", "check_text"]
+
+PARTS = ("meaning", "language")
+
+# Embeddings, text, and how they were trained.
+_SAME = (
+    "encoder", "revision", "pooling", "dtype", "max_length", "data", "split", "languages", "held_out", "split_seed",
+    "validation", "text", "learning_rate", "batch", "patience",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class TrainedRun:
+    """One run.
+
+    Attributes:
+      folder: of the run.
+      config: what it is of.
+      trained: how its seeds ended.
+    """
+
+    folder: Path
+    config: dict[str, Any]
+    trained: dict[str, Any]
+
+    @classmethod
+    def load(cls, folder: Path) -> Self:
+        """Reads a run.
+
+        Raises:
+          FileNotFoundError: it is none, or has not ended.
+        """
+        path = folder / "config.json"
+        if not path.is_file():
+            raise FileNotFoundError(f"{folder} is no run of train.disentangle: there is no {path}")
+        ended = folder / "trained.json"
+        if not ended.is_file():
+            raise FileNotFoundError(f"{folder} has not ended, {ended} is missing: run the same command again to go on")
+        run = cls(folder, *(json.loads(one.read_text(encoding="utf-8")) for one in (path, ended)))
+        missing = [str(file) for file in run.files if not file.is_file()]
+        if missing:
+            raise FileNotFoundError(f"{folder} lacks {', '.join(missing)}: run the same command again")
+        return run
+
+    @property
+    def objective(self) -> str:
+        """Its name in tables."""
+        return self.trained["objective"]
+
+    @property
+    def layer(self) -> int:
+        """Hidden-state layer of its embeddings."""
+        return self.config["encoder_spec"]["layer"]
+
+    @property
+    def seeds(self) -> list[int]:
+        """Its seeds."""
+        return [end["seed"] for end in self.trained["seeds"]]
+
+    @property
+    def files(self) -> list[Path]:
+        """The heads of meaning and language of each seed, one after the other."""
+        return [self.folder / f"seed-{seed}" / f"{part}.safetensors" for seed in self.seeds for part in PARTS]
+
+    @property
+    def cut(self) -> list[int]:
+        """The seeds that the number of epochs ended, and not the patience."""
+        return [end["seed"] for end in self.trained["seeds"] if end["stopped_by"] == "epochs"]
+
+    def heads(self, seed: int) -> list[Transform]:
+        """Returns the heads of meaning and language."""
+        return [Transform.load(path) for path in self.files[2 * self.seeds.index(seed) :][:2]]
+
+
+def check_comparable(runs: Sequence[TrainedRun]) -> None:
+    """Checks that runs differ in objective, layer and seed alone.
+
+    Raises:
+      ValueError: an option differs, or a seed is there twice.
+    """
+    first = runs[0]
+    for index, run in enumerate(runs):
+        for option in _SAME:
+            if run.config[option] != first.config[option]:
+                raise ValueError(
+                    f"{run.folder}: {option} is {run.config[option]!r}, and {first.config[option]!r} in {first.folder}"
+                )
+        for other in runs[:index]:
+            if (other.objective, other.layer) == (run.objective, run.layer) and (
+                both := set(other.seeds) & set(run.seeds)
+            ):
+                raise ValueError(
+                    f"{run.folder} is {run.objective!r} of layer {run.layer} and has seed {min(both)}, as "
+                    f"{other.folder} has; leave one out"
+                )
+
+
+def check_text(data: Data, run: TrainedRun) -> None:
+    """Checks that what is held out now is what the heads were not trained on; nothing if there is no such data.
+
+    Raises:
+      ValueError: the text has changed.
+    """
+    options = (run.config[name] for name in ("split", "held_out", "split_seed", "validation"))
+    try:
+        pairs = training_pairs(data, sorted(run.config["pairs"]), *options)
+    except FileNotFoundError:
+        return
+    if text_hash(pairs) != run.config["text"]:
+        raise ValueError(
+            f"{data} is not the text that the heads were trained on: what is held out of it now may have been "
+            "trained on. Give the same with --bitext"
+        )
