@@ -6,7 +6,8 @@
 After Ki, Park and Kim 2024: a translation should be found by its meaning (more is better) and not by its language
 embedding (less is better); so too on held-out pairs of the training text and on code-switched sentences, and
 for the correlation with people's scores of similarity. Tatoeba is LASER's, both directions, and STS17's mean is
-over all tracks, Spearman's. Several seeds of a run become mean and sample deviation.
+over all tracks, Spearman's. Several seeds of a run become mean and sample deviation. How each run was trained, and
+which epoch of it was best, is printed too: heads of the first epoch, or cut while they got better, are no finding.
 """
 
 from collections.abc import Sequence
@@ -90,14 +91,15 @@ class Leakage:
         }  # fmt: skip
         trained = tuple(sorted(first["pairs"]))
         tatoeba = Tatoeba(**shared, data=self.tatoeba, languages=self.languages, fit_on="evaluated")
+        # The shortest first: what is wrong with its data is said soon.
         tasks: list[PairTask | Sts17] = [
-            tatoeba,
+            Sts17(**shared, data=self.sts17),
+            CodeSwitch(**shared, data=self.tatoeba, dictionaries=self.dictionaries),
             Bitext(
                 **shared, data=text, languages=trained, held_out=first["held_out"], split=first["split"],
                 split_seed=first["split_seed"], fit_on="train",
             ),
-            CodeSwitch(**shared, data=self.tatoeba, dictionaries=self.dictionaries),
-            Sts17(**shared, data=self.sts17),
+            tatoeba,
         ]  # fmt: skip
         self.out.mkdir(parents=True, exist_ok=True)
         results: list[Result] = []
@@ -114,10 +116,11 @@ class Leakage:
         scores = summary(results)
         for layer in layers:
             _print(scores, layer)
-        for run in runs:
-            if run.cut:
-                cut = f"seed {', '.join(map(str, run.cut))} was ended by --epochs {run.trained['epochs']}"
-                console.print(f"layer {run.layer}, {run.objective}: {cut}, not by its patience")
+        print_table(
+            "How they were trained; of each seed the best epoch, from 0, and * where --epochs ended it",
+            ["layer, objective", "rate, batch, patience", "epochs", "best"],
+            [[f"{run.layer}, {run.objective}", *run.training] for run in runs],
+        )
         draw.leakage(scores, layers, self.out / "leakage.png")
         draw.similarity(scores, layers, self.out / "sts.png")
         # Ablations would hide the others in what follows; alone they are shown.
@@ -131,22 +134,21 @@ class Leakage:
         return results
 
     def _planes(self, task: Tatoeba, runs: Sequence[TrainedRun]) -> None:
-        """Draws the parts of some pairs of one language by the first seed of each run, a figure each layer."""
+        """Draws the parts of some pairs of one language by one seed of each objective, a figure each layer."""
         pairs = task.pairs()
         code = "de" if "de" in pairs else next(iter(pairs))
         english, other = (list(side[: self.pairs]) for side in pairs[code])
         alone = replace(task, saved=())
         x = alone.encode(alone.prepare(2), {("en", code): english, ("xx", code): other})
         for index, layer in enumerate(task.layers):
-            panels = {
-                run.objective: {
-                    f"{side} {part}": np.asarray(head(x[key, code][index]))
-                    for key, side in (("en", "English"), ("xx", code))
-                    for part, head in zip(PARTS, run.heads(run.seeds[0]), strict=True)
-                }
-                for run in runs
-                if run.layer == layer
-            }
+            panels: dict[str, dict[str, np.ndarray]] = {}
+            for run in runs:
+                if run.layer == layer and run.objective not in panels:
+                    panels[run.objective] = {
+                        f"{side} {part}": np.asarray(head(x[key, code][index]))
+                        for key, side in (("en", "English"), ("xx", code))
+                        for part, head in zip(PARTS, run.heads(run.seeds[0]), strict=True)
+                    }
             title = f"{len(english)} pairs of English and {code}, layer {layer}"
             draw.planes(panels, title, self.out / f"embeddings-{layer}.png")
 

@@ -39,8 +39,8 @@ def leakage(scores: Scores, layers: Sequence[int], path: Path) -> None:
         axis.set_title(f"layer {layer}")
         axis.grid(alpha=0.3)
     axes[0].set_ylabel("accuracy by meaning, % (more is better)")
-    _legend(figure)
     figure.suptitle("Tatoeba: what meaning and language find")
+    _legend(figure)
     save(figure, path)
 
 
@@ -88,7 +88,7 @@ def planes(
         axis.set_xticks([])
         axis.set_yticks([])
     handles, names = axes[0].get_legend_handles_labels()
-    figure.legend(handles, names, loc="lower center", ncols=4, frameon=False)
+    figure.legend(handles, names, loc="lower center", ncols=2 if columns == 1 else 4, frameon=False)
     figure.suptitle(title)
     figure.tight_layout(rect=(0, 0.06 / rows, 1, 1))
     save(figure, path)
@@ -111,8 +111,8 @@ def _bars(scores: Scores, layers: Sequence[int], column: str, ylabel: str, title
         axis.set_xticks(np.arange(len(names)), names, rotation=60, ha="right", fontsize="small")
         axis.set_title(f"layer {layer}")
     axes[0].set_ylabel(ylabel)
-    _legend(figure)
     figure.suptitle(title)
+    _legend(figure)
     save(figure, path)
 
 

@@ -112,8 +112,9 @@ def interval(queries: Queries, *, level: float = 0.95, resamples: int = 1000, se
         kinds, several = np.unique(total + 1j * count, return_counts=True)
         if 4 * len(kinds) < len(total):
             # Of hits and misses, say, it is enough to draw how many there are of each.
-            drawn = rng.multinomial(len(total), several / len(total), size=resamples)
-            means += _ratio(drawn @ kinds.real, drawn @ kinds.imag) / len(parts)
+            for start, stop in _blocks(len(kinds), resamples):
+                drawn = rng.multinomial(len(total), several / len(total), size=stop - start)
+                means[start:stop] += _ratio(drawn @ kinds.real, drawn @ kinds.imag) / len(parts)
             continue
         for start, stop in _blocks(len(total), resamples):
             drawn = rng.integers(len(total), size=(stop - start, len(total)))

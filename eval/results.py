@@ -4,6 +4,7 @@ import json
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from zipfile import BadZipFile
@@ -23,6 +24,7 @@ console = Console(width=110, highlight=False, soft_wrap=True)
 PACKAGES = ("lsar_jax", "jax", "flax", "numpy", "transformers")
 
 
+@cache
 def _versions() -> dict[str, str]:
     return {name: version(name) for name in PACKAGES}
 
@@ -79,7 +81,7 @@ class Result:
     fitted_languages: dict[str, int] = field(default_factory=dict)
     options: dict[str, int | float | str | list[str] | None] = field(default_factory=dict)
     queries: Queries | None = field(default=None, repr=False, compare=False)
-    versions: dict[str, str] = field(default_factory=_versions)
+    versions: dict[str, str] = field(default_factory=lambda: dict(_versions()))
     device: str = field(default_factory=_device)
 
     def resampled(self, queries: Queries) -> "Result":

@@ -14,11 +14,8 @@ __all__ = ["PARTS", "TrainedRun", "check_comparable", "check_text"]
 
 PARTS = ("meaning", "language")
 
-# Embeddings, text, and how they were trained.
-_SAME = (
-    "encoder", "revision", "pooling", "dtype", "max_length", "data", "split", "languages", "held_out", "split_seed",
-    "validation", "text", "learning_rate", "batch", "patience",
-)  # fmt: skip
+# Beside the encoder; the text is known by its hash, wherever it is.
+_SAME = ("max_length", "held_out", "split_seed", "validation", "text")
 
 
 @dataclass(frozen=True)
@@ -75,9 +72,11 @@ class TrainedRun:
         return [self.folder / f"seed-{seed}" / f"{part}.safetensors" for seed in self.seeds for part in PARTS]
 
     @property
-    def cut(self) -> list[int]:
-        """The seeds that the number of epochs ended, and not the patience."""
-        return [end["seed"] for end in self.trained["seeds"] if end["stopped_by"] == "epochs"]
+    def training(self) -> list[str]:
+        """How it was trained, and of each seed the best epoch, and whether that many epochs ended it."""
+        ends = [f"{end['best_epoch']}{'*' * (end['stopped_by'] == 'epochs')}" for end in self.trained["seeds"]]
+        steps = f"{self.config['learning_rate']:g}, {self.config['batch']}, {self.config['patience']}"
+        return [steps, f"{self.trained['epochs']}", " ".join(ends)]
 
     def heads(self, seed: int) -> list[Transform]:
         """Returns the heads of meaning and language."""
@@ -85,13 +84,18 @@ class TrainedRun:
 
 
 def check_comparable(runs: Sequence[TrainedRun]) -> None:
-    """Checks that runs differ in objective, layer and seed alone.
+    """Checks that runs are of one encoder and one text, and no seed of an objective and a layer is there twice.
+
+    How they were trained may differ, since one learning rate does not fit every objective.
 
     Raises:
-      ValueError: an option differs, or a seed is there twice.
+      ValueError: they are not; the option is named.
     """
     first = runs[0]
     for index, run in enumerate(runs):
+        mine, others = (one.config["encoder_spec"] | {"layer": None} for one in (run, first))
+        if mine != others:
+            raise ValueError(f"{run.folder} is of embeddings by {mine}, and {first.folder} by {others}")
         for option in _SAME:
             if run.config[option] != first.config[option]:
                 raise ValueError(

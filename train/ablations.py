@@ -1,6 +1,7 @@
 """Trains every objective of the paper's table and its ablations, several seeds each, side by side.
 
-    python -m train.ablations --layers 8 12 --seeds 5 --out results/oracle
+    python -m train.ablations --layers 8 12 --seeds 5 --learning-rate 1e-3 --bases dream none --out results/oracle
+    python -m train.ablations --layers 8 12 --seeds 5 --learning-rate 1e-4 --bases meat --out results/oracle
     python -m eval leakage results/oracle/layer-8/* results/oracle/layer-12/* --out results/leakage
 
 DREAM, MEAT and none, each alone, with ORACLE, and with ORACLE less one of its terms; what has ORACLE's separation is
@@ -46,11 +47,13 @@ class Ablations(Disentangle):
 
     Attributes:
       layers: hidden-state layers.
+      bases: the rows of these alone, since one learning rate does not fit all.
       seeds: how many runs of each row, side by side in one program.
       out: folder of the runs.
     """
 
     layers: tuple[int, ...] = (8, 12)
+    bases: tuple[Base, ...] = ("dream", "meat", "none")
     seeds: int = 5
     out: Path = Path("results/oracle")
 
@@ -69,6 +72,8 @@ class Ablations(Disentangle):
         rows = []
         for layer in self.layers:
             for objective in objectives():
+                if objective.base not in self.bases:
+                    continue
                 name = re.sub(r"[^a-z]+", "-", objective.name.replace(" - ", " without ")).strip("-")
                 own: dict[str, Any] = {
                     "layer": layer, "out": self.out / f"layer-{layer}" / name, "objective": objective.base,
@@ -81,6 +86,8 @@ class Ablations(Disentangle):
     def run(self) -> list[Trained]:
         """Trains every row, or goes on with it."""
         rows = self.rows()
+        if not rows:
+            raise ValueError("no row is left: name at least one of --layers and of --bases")
         trained: list[Trained] = []
         for number, row in enumerate(rows, 1):
             console.rule(f"{number} of {len(rows)}: {row.out}")

@@ -196,12 +196,14 @@ class Disentangle:
         if path.is_file():
             there = json.loads(path.read_text(encoding="utf-8"))
             differ = [name for name in wanted if there.get(name) != wanted[name]]
-            # Without a checkpoint nothing of the other run is lost.
             if differ and list((self.out / "checkpoints").glob("[0-9]*")):
                 told = "; ".join(f"{name} was {there.get(name)!r} and is {wanted[name]!r}" for name in differ)
                 raise ValueError(f"{self.out} is the folder of another run: {told}. Choose another --out")
         elif (self.out / "checkpoints").is_dir():
             raise ValueError(f"{self.out} has checkpoints of an unknown run; choose another --out")
+        if not list((self.out / "checkpoints").glob("[0-9]*")):
+            # Heads that were written before are of another run: without this file they count for nothing.
+            (self.out / "trained.json").unlink(missing_ok=True)
         partial = path.with_suffix(".partial")
         partial.write_text(json.dumps(wanted, indent=1) + "\n", encoding="utf-8")
         partial.replace(path)
@@ -219,7 +221,7 @@ class Disentangle:
             for part, head in parts:
                 transform = head_transform(
                     head, part, settings.objective.name, fitted, source=spec,
-                    learning_rate=settings.learning_rate, batch=settings.batch, epochs=progress.epoch, seed=seed,
+                    learning_rate=settings.learning_rate, batch=settings.batch, seed=seed,
                 )  # fmt: skip
                 transform.save(folder / f"{part}.safetensors")
         draw_curves(self.out / "log.jsonl", f"{settings.objective.name}, {spec.id}, layer {spec.layer}", self.out)
@@ -233,7 +235,9 @@ class Disentangle:
             for n, seed in enumerate(settings.seeds)
         ]
         told = {"objective": settings.objective.name, "epochs": progress.epoch, "steps": progress.taken, "seeds": ends}
-        (self.out / "trained.json").write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
+        partial = self.out / "trained.partial"
+        partial.write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
+        partial.replace(self.out / "trained.json")
         lines = [
             f"seed {end['seed']}: validation {end['validation']:.4f} at epoch {end['best_epoch']}, "
             f"stopped by --{end['stopped_by']}"

@@ -116,8 +116,8 @@ def train(
       show: is given a line after every epoch, and every call of a program.
 
     Raises:
-      ValueError: fewer pairs than a batch, a batch that the devices cannot share, or a loss that is not finite: the
-        term, seed, epoch and step are named.
+      ValueError: what ``check_sizes`` refuses, more epochs taken than ``settings`` has, or a loss that is not finite:
+        the term, seed, epoch and step are named.
     """
     size = check_sizes(settings, len(pairs.source), len(validation.source), mesh)
     everywhere = replicated(mesh)
@@ -196,7 +196,7 @@ def check_sizes(settings: Settings, pairs: int, validation: int, mesh: jax.shard
       mesh: devices that share each batch.
 
     Raises:
-      ValueError: fewer pairs than a batch, or a batch that the devices cannot share.
+      ValueError: fewer pairs than a batch, a batch that the devices cannot share, or batches too small for the losses.
     """
     if settings.batch < 2 or settings.batch % mesh.size:
         raise ValueError(f"--batch is {settings.batch}; it must be at least 2 and a multiple of {mesh.size} devices")

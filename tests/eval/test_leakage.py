@@ -2,16 +2,18 @@
 
 import json
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import lsar_jax as lj
+from eval import leakage_figures as figures
 from eval.__main__ import main
 from eval.leakage import summary
-from eval.results import console
+from eval.results import console, read_results
 from eval.tatoeba import read_pairs
-from eval.trained_runs import TrainedRun, check_comparable, check_text
+from eval.trained_runs import PARTS, TrainedRun, check_text
 from lsar_jax import Transform
 from tests.eval.test_tasks import ENCODER, is_png, read, write_pairs
 from tests.optional import need
@@ -114,8 +116,6 @@ def test_every_task_has_both_parts(leakage):
 
 
 def test_the_table_has_the_mean_of_both_directions(leakage, printed):
-    from eval.results import read_results
-
     scores = summary(read_results(leakage / "results.jsonl"))
     assert list(scores) == [
         (2, "original", "meaning"),
@@ -133,7 +133,10 @@ def test_the_table_has_the_mean_of_both_directions(leakage, printed):
     assert f"{np.mean(expected):.1f} ± {deviation:.1f}" in next(
         line for line in printed.splitlines() if line.startswith("│ meat ")
     )
-    assert "layer 2, meat: seed 0, 1 was ended by --epochs 2, not by its patience" in printed
+    [line] = [line for line in printed.splitlines() if "│ 2, meat  " in line]
+    assert "0.001, 16, 10" in line
+    # Both seeds got better until --epochs ended them.
+    assert "1* 1*" in line
     assert len(scores[2, "original", "meaning"]["STS17"]) == 1
 
 
@@ -181,22 +184,56 @@ def test_refusals(folder, tmp_path, capsys):
     assert f"{tmp_path}: split_seed is 1, and 0 in {folder / 'meat'}" in capsys.readouterr().err
 
 
-def test_other_seeds_of_an_objective_are_put_together(folder, tmp_path):
+def test_other_seeds_of_an_objective_are_put_together(folder, leakage, tmp_path, monkeypatch):
     config, trained = (json.loads((folder / "meat" / f"{name}.json").read_text()) for name in ("config", "trained"))
-    runs = []
-    for seed in (0, 1):
-        run = tmp_path / f"run-{seed}"
+    runs = [tmp_path / "run-0", tmp_path / "run-1", tmp_path / "ablation"]
+    for run, seed, without in zip(runs, (0, 1, 0), ((), (), ("adversarial",)), strict=True):
         run.mkdir()
         shutil.copytree(folder / "meat" / f"seed-{seed}", run / f"seed-{seed}")
-        (run / "config.json").write_text(json.dumps(config | {"seed": seed, "seeds": 1}))
-        (run / "trained.json").write_text(json.dumps(trained | {"seeds": trained["seeds"][seed : seed + 1]}))
-        runs.append(TrainedRun.load(run))
-    check_comparable(runs)
-    assert [run.seeds for run in runs] == [[0], [1]]
-    assert [run.cut for run in runs] == [[0], [1]]
-    for run in runs:
-        for one, same in zip(run.heads(run.seeds[0]), run.files, strict=True):
-            assert one.fits == Transform.load(folder / "meat" / f"seed-{run.seeds[0]}" / same.name).fits
+        name = "meat - adversarial" if without else "meat"
+        for part in ("meaning", "language"):
+            path = run / f"seed-{seed}" / f"{part}.safetensors"
+            head = Transform.load(path)
+            parameters = (("objective", name), *head.fits[0].parameters[1:])
+            replace(head, fits=(replace(head.fits[0], parameters=parameters),)).save(path)
+        (run / "config.json").write_text(json.dumps(config | {"seed": seed, "seeds": 1, "without": without}))
+        ends = {"objective": name, "seeds": trained["seeds"][seed : seed + 1]}
+        (run / "trained.json").write_text(json.dumps(trained | ends))
+    drawn = {}
+    monkeypatch.setattr(figures, "planes", lambda panels, *_: drawn.update(planes=list(panels)))
+    monkeypatch.setattr(figures, "bases", lambda scores, *_: drawn.update(bases={name for _, name, _ in scores}))
+    assert main(["leakage", *map(str, runs), *data(folder), "--out", str(tmp_path / "out")]) == 0
+    # Ablations are in the table, and not in what shows the bases.
+    assert drawn == {"planes": ["meat"], "bases": {"original", "meat"}}
+    whole, parts = (summary(read_results(out / "results.jsonl")) for out in (leakage, tmp_path / "out"))
+    for part in ("meaning", "language"):
+        assert parts[2, "meat", part] == whole[2, "meat", part]
+        assert {name: len(values) for name, values in parts[2, "meat - adversarial", part].items()} == dict.fromkeys(
+            ("Tatoeba", "held-out", "code-switched", "STS17"), 1
+        )
+
+
+def test_a_colour_is_one_objective_in_every_panel(tmp_path, monkeypatch):
+    made = []
+    monkeypatch.setattr(figures, "save", lambda figure, path: made.append(figure))
+    score = {"Tatoeba": [1.0, 3.0]}
+    names = {8: ["meat", "meat + oracle (code)"], 12: ["dream", "meat"]}
+    scores = {(at, name, part): score for at, several in names.items() for name in several for part in PARTS}
+    figures.leakage(scores, (8, 12), tmp_path / "a.png")
+    [figure] = made
+    colours = [
+        {name: handle[0].get_color() for handle, name in zip(*axis.get_legend_handles_labels(), strict=True)}
+        for axis in figure.axes
+    ]
+    assert [list(of) for of in colours] == list(names.values())
+    assert colours[0]["meat"] == colours[1]["meat"]
+    assert len({colour for of in colours for colour in of.values()}) == 3
+    [legend] = figure.legends
+    assert {text.get_text() for text in legend.get_texts()} == {"dream", "meat", "meat + oracle (code)"}
+    # The titles of the panels are below that of the figure.
+    figure.canvas.draw()
+    above = figure._suptitle.get_window_extent().y0
+    assert all(axis.title.get_window_extent().y1 < above for axis in figure.axes)
 
 
 def test_text_that_has_changed_is_refused(folder, tmp_path, capsys):

@@ -50,9 +50,9 @@ def log(out):
 
 
 def heads(out):
-    """Both heads of the first seed, as numbers, and what they are of."""
+    """Both heads of the first seed, as numbers, and how they were made."""
     transforms = [Transform.load(out / "seed-0" / f"{part}.safetensors") for part in ("meaning", "language")]
-    return [(*(part.tolist() for part in t.steps[0] if part is not None), t.source) for t in transforms]
+    return [(*(part.tolist() for part in t.steps[0] if part is not None), t.fits, t.source) for t in transforms]
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +73,7 @@ def test_what_is_written(folder, meat, capsys):
             [fit] = transform.fits
             assert fit.method == part
             assert dict(fit.parameters) == {
-                "objective": "meat + oracle (paper)", "learning_rate": 1e-3, "batch": 16, "epochs": 3, "seed": seed,
+                "objective": "meat + oracle (paper)", "learning_rate": 1e-3, "batch": 16, "seed": seed,
             }  # fmt: skip
             assert {code for code, _ in fit.fitted_on} == {"de", "en", "fr"}
             assert encoder.with_transform(transform).encode(["a b c"]).shape == (1, encoder.dim)
@@ -161,6 +161,7 @@ def test_seeds_that_stop_apart_are_runs_alone(folder, tmp_path):
                 Transform.load(run / f"seed-{end['seed']}" / f"{part}.safetensors")
                 for run in (out, tmp_path / "beside")
             )
+            assert first.fits == second.fits
             for a, b in zip(first.as_affine(), second.as_affine(), strict=True):
                 np.testing.assert_allclose(a, b, atol=1e-5)
 
@@ -294,3 +295,19 @@ def test_epochs_that_were_taken_are_not_taken_back(folder, meat, tmp_path, capsy
     shutil.copytree(meat, tmp_path / "run")
     assert main(command(folder, tmp_path / "run", "--oracle", "--seeds", "2", "--epochs", "2")) == 1
     assert "run has had 3 epochs; --epochs is 2" in capsys.readouterr().err
+
+
+def test_heads_of_a_run_whose_checkpoints_are_gone_count_for_nothing(folder, meat, tmp_path, capsys):
+    out = tmp_path / "run"
+    shutil.copytree(meat, out)
+    shutil.rmtree(out / "checkpoints")
+    (out / "log.jsonl").unlink()
+    assert main(command(folder, out, "--objective", "dream", "--learning-rate", "1e30")) == 1
+    assert "the loss term " in capsys.readouterr().err
+    assert not (out / "trained.json").exists()
+
+
+def test_no_row_is_said(tmp_path):
+    with pytest.raises(ValueError, match="no row is left: name at least one of --layers and of --bases"):
+        Ablations(layers=(), out=tmp_path).run()
+    assert {row.objective for row in Ablations(bases=("meat",), out=tmp_path).rows()} == {"meat"}
