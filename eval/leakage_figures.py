@@ -108,7 +108,7 @@ def _bars(scores: Scores, layers: Sequence[int], column: str, ylabel: str, title
             )  # fmt: skip
         if (original := scores.get((layer, "original", "meaning"))) is not None and column in original:
             axis.axhline(original[column][0], color="0.4", linestyle=":", label="without heads")
-        axis.set_xticks(np.arange(len(names)), names, rotation=60, ha="right", fontsize="small")
+        axis.set_xticks(np.arange(len(names)), names, rotation=60, ha="right", rotation_mode="anchor", fontsize="small")
         axis.set_title(f"layer {layer}")
     axes[0].set_ylabel(ylabel)
     figure.suptitle(title)
@@ -120,7 +120,7 @@ def _panels(layers: Sequence[int], column: str, scores: Scores) -> tuple[Figure 
     """A panel each layer, or nothing where no run has the column."""
     if not any(column in columns for (_, name, _), columns in scores.items() if name != "original"):
         return None, ()
-    figure = Figure(figsize=(6.2 * len(layers) + 3, 5.6))
+    figure = Figure(figsize=(6.2 * len(layers) + 2, 5.6), layout="constrained")
     return figure, figure.subplots(1, len(layers), squeeze=False, sharey=True)[0]
 
 
@@ -133,9 +133,8 @@ def _deviation(values: Sequence[float]) -> float:
 
 
 def _legend(figure: Figure) -> None:
-    figure.tight_layout(rect=(0, 0, 1 - 3 / figure.get_size_inches()[0], 1))
     labelled: dict[str, Any] = {}
     for axis in figure.axes:
         handles, names = axis.get_legend_handles_labels()
         labelled |= dict(zip(names, handles, strict=True))
-    figure.legend(list(labelled.values()), list(labelled), loc="center right", frameon=False, fontsize="small")
+    figure.legend(list(labelled.values()), list(labelled), loc="outside center right", frameon=False, fontsize="small")
