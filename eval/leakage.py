@@ -1,16 +1,18 @@
-"""Does meaning leak into language embeddings? Trained heads of meaning and language, beside each other.
+r"""Does meaning leak into language embeddings? Trained heads of meaning and language, beside each other.
 
-    python -m train.disentangle --objective meat --oracle --layer 8 --out results/meat-oracle
+    python -m train.disentangle --objective meat --oracle --layer 8 \
+        --learning-rate 1e-4 --patience 30 --out results/meat-oracle
     python -m eval leakage results/meat-oracle --out results/leakage
 
 After Ki, Park and Kim 2024: a translation should be found by its meaning (more is better) and not by its language
 embedding (less is better); so too on held-out pairs of the training text and on code-switched sentences, and
-for the correlation with people's scores of similarity. Tatoeba is LASER's, both directions, and STS17's mean is
-over all tracks, Spearman's. Several seeds of a run become mean and sample deviation. How each run was trained, and
-which epoch of it was best, is printed too: heads of the first epoch, or cut while they got better, are no finding.
+for the correlation with people's scores of similarity. Tatoeba is LASER's, both directions, and those of its languages
+that the heads were trained on are told apart; STS17's mean is over all tracks, Spearman's. Several seeds of a run
+become mean and sample deviation. How each run was trained, and which epoch of it was best, is printed too: were heads
+cut while they got better, or is the first epoch their best?
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -30,7 +32,10 @@ from eval.trained_runs import PARTS, TrainedRun, check_comparable, check_text
 
 __all__ = ["Leakage", "Score", "summary"]
 
-# Of a table's column the task, and how the metrics that it is the mean of begin.
+# Tatoeba's languages that were trained on.
+_TRAINED = "Tatoeba (trained)"
+
+# Of a table's other columns the task, and how the metrics that it is the mean of begin.
 COLUMNS = {
     "Tatoeba": ("tatoeba", ("en-xx mean over", "xx-en mean over")),
     "held-out": ("bitext", ("en-xx mean over", "xx-en mean over")),
@@ -113,7 +118,7 @@ class Leakage:
         if not results:
             raise ValueError("no task has run")
         write_results(results, self.out / "results.jsonl")
-        scores = summary(results)
+        scores = summary(results, trained)
         for layer in layers:
             _print(scores, layer)
         print_table(
@@ -153,9 +158,14 @@ class Leakage:
             draw.planes(panels, title, self.out / f"embeddings-{layer}.png")
 
 
-def summary(results: Sequence[Result]) -> dict[tuple[int, str, str], Score]:
-    """Returns (layer, objective, part) -> column -> a value of each seed; of ``original`` the part is meaning."""
-    wanted = {}
+def summary(results: Sequence[Result], trained: Collection[str] = ()) -> dict[tuple[int, str, str], Score]:
+    """Returns (layer, objective, part) -> column -> a value of each seed; of ``original`` the part is meaning.
+
+    Args:
+      results: of all tasks.
+      trained: languages of Tatoeba that have a column of their own, the mean over them in both directions.
+    """
+    wanted = {("tatoeba", f"{way} accuracy"): _TRAINED for code in trained for way in (f"en-{code}", f"{code}-en")}
     for column, (task, begins) in COLUMNS.items():
         every = max((int(other) for other in _counts(results, task)), default=0)
         for name in begins:
@@ -183,7 +193,9 @@ def _counts(results: Sequence[Result], task: str) -> set[str]:
 def _print(scores: dict[tuple[int, str, str], Score], layer: int) -> None:
     """Prints two columns' parts at a time, which is what a terminal is wide enough for."""
     objectives = dict.fromkeys(name for at, name, _ in scores if at == layer)
-    for columns in (list(COLUMNS)[:2], list(COLUMNS)[2:]):
+    there = {column for (at, *_), score in scores.items() if at == layer for column in score}
+    shown = [column for column in ("Tatoeba", _TRAINED, *list(COLUMNS)[1:]) if column in there]
+    for columns in (shown[first : first + 2] for first in range(0, len(shown), 2)):
         rows: list[list[str | float]] = []
         for objective in objectives:
             row: list[str | float] = [objective]

@@ -20,18 +20,24 @@ _COLOURS = {"meaning": "tab:blue", "language": "tab:red"}
 
 
 def leakage(scores: Scores, layers: Sequence[int], path: Path) -> None:
-    """Draws accuracy by meaning against accuracy by language on Tatoeba, a point each objective, as Figure 3."""
+    """Draws accuracy by meaning against accuracy by language on Tatoeba, as Figure 3.
+
+    An objective is a point: its marker tells the base, its colour what is added to it.
+    """
     figure, axes = _panels(layers, "Tatoeba", scores)
     if figure is None:
         return
-    every = dict.fromkeys(name for layer in layers for name in _objectives(scores, layer))
-    colours = dict(zip(every, itertools.cycle(matplotlib.color_sequences["tab20"]), strict=False))
+    every = [_named(name) for layer in layers for name in _objectives(scores, layer)]
+    markers = dict(zip(dict.fromkeys(base for base, _ in every), itertools.cycle("oDs^vP*X"), strict=False))
+    tab10 = itertools.cycle(matplotlib.color_sequences["tab10"])
+    colours = dict(zip(dict.fromkeys(added for _, added in every), tab10, strict=False))
     for axis, layer in zip(axes, layers, strict=True):
         for name in _objectives(scores, layer):
+            base, added = _named(name)
             x, y = (scores[layer, name, part]["Tatoeba"] for part in ("language", "meaning"))
             axis.errorbar(
-                np.mean(x), np.mean(y), xerr=_deviation(x), yerr=_deviation(y), fmt="o", capsize=2,
-                color=colours[name], label=name,
+                np.mean(x), np.mean(y), xerr=_deviation(x), yerr=_deviation(y), fmt=markers[base], capsize=2,
+                color=colours[added], label=name,
             )  # fmt: skip
         if (original := scores.get((layer, "original", "meaning"))) is not None and "Tatoeba" in original:
             axis.axhline(original["Tatoeba"][0], color="0.6", linestyle=":", label="without heads")
@@ -128,6 +134,12 @@ def _objectives(scores: Scores, layer: int) -> list[str]:
     return list(dict.fromkeys(name for at, name, part in scores if at == layer and part == "language"))
 
 
+def _named(objective: str) -> tuple[str, str]:
+    """Returns the base and what is added to it; the base of ORACLE alone is empty."""
+    base, _, added = objective.partition(" + ")
+    return ("", objective) if objective.startswith("oracle") else (base, added)
+
+
 def _deviation(values: Sequence[float]) -> float:
     return float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
 
@@ -137,4 +149,4 @@ def _legend(figure: Figure) -> None:
     for axis in figure.axes:
         handles, names = axis.get_legend_handles_labels()
         labelled |= dict(zip(names, handles, strict=True))
-    figure.legend(list(labelled.values()), list(labelled), loc="outside center right", frameon=False, fontsize="small")
+    figure.legend(list(labelled.values()), list(labelled), loc="outside right center", frameon=False, fontsize="small")

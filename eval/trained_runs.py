@@ -14,6 +14,9 @@ __all__ = ["PARTS", "TrainedRun", "check_comparable", "check_text"]
 
 PARTS = ("meaning", "language")
 
+# Of runs whose seeds are put together.
+_TRAINING = ("learning_rate", "batch", "patience")
+
 # Beside the encoder; the text is known by its hash, wherever it is.
 _SAME = ("max_length", "held_out", "split_seed", "validation", "text")
 
@@ -84,9 +87,9 @@ class TrainedRun:
 
 
 def check_comparable(runs: Sequence[TrainedRun]) -> None:
-    """Checks that runs are of one encoder and one text, and no seed of an objective and a layer is there twice.
+    """Checks that runs are of one encoder and one text, and those of one objective and layer other seeds of the same.
 
-    How they were trained may differ, since one learning rate does not fit every objective.
+    Of other objectives the training may differ, since one learning rate does not fit them all.
 
     Raises:
       ValueError: they are not; the option is named.
@@ -102,13 +105,16 @@ def check_comparable(runs: Sequence[TrainedRun]) -> None:
                     f"{run.folder}: {option} is {run.config[option]!r}, and {first.config[option]!r} in {first.folder}"
                 )
         for other in runs[:index]:
-            if (other.objective, other.layer) == (run.objective, run.layer) and (
-                both := set(other.seeds) & set(run.seeds)
-            ):
-                raise ValueError(
-                    f"{run.folder} is {run.objective!r} of layer {run.layer} and has seed {min(both)}, as "
-                    f"{other.folder} has; leave one out"
-                )
+            if (other.objective, other.layer) != (run.objective, run.layer):
+                continue
+            both = f"{run.folder} and {other.folder} are {run.objective!r} of layer {run.layer}"
+            if twice := set(other.seeds) & set(run.seeds):
+                raise ValueError(f"{both}, and have seed {min(twice)}; leave one out")
+            for option in _TRAINING:
+                if run.config[option] != other.config[option]:
+                    raise ValueError(
+                        f"{both}, with {option} {run.config[option]!r} and {other.config[option]!r}; leave one out"
+                    )
 
 
 def check_text(data: Data, run: TrainedRun) -> None:

@@ -1,7 +1,9 @@
-"""Trains every objective of the paper's table and its ablations, several seeds each, side by side.
+r"""Trains every objective of the paper's table and its ablations, several seeds each, side by side.
 
-    python -m train.ablations --layers 8 12 --seeds 5 --learning-rate 1e-3 --bases dream none --out results/oracle
-    python -m train.ablations --layers 8 12 --seeds 5 --learning-rate 1e-4 --bases meat --out results/oracle
+    python -m train.ablations --layers 8 12 --seeds 5 --bases dream none \
+        --learning-rate 1e-3 --epochs 30 --out results/oracle
+    python -m train.ablations --layers 8 12 --seeds 5 --bases meat \
+        --learning-rate 1e-4 --patience 100 --out results/oracle
     python -m eval leakage results/oracle/layer-8/* results/oracle/layer-12/* --out results/leakage
 
 DREAM, MEAT and none, each alone, with ORACLE, and with ORACLE less one of its terms; what has ORACLE's separation is

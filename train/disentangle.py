@@ -1,6 +1,7 @@
-"""Trains a head of meaning and a head of language on frozen embeddings of parallel text: DREAM, MEAT, ORACLE.
+r"""Trains a head of meaning and a head of language on frozen embeddings of parallel text: DREAM, MEAT, ORACLE.
 
-    python -m train.disentangle --objective meat --oracle --data data/bitext --layer 8 --out results/meat-oracle
+    python -m train.disentangle --objective meat --oracle --layer 8 \
+        --learning-rate 1e-4 --patience 30 --out results/meat-oracle
     python -m eval leakage results/meat-oracle
 
 Embeddings are made once and kept. A run that was killed goes on when the same command is given again. Of each

@@ -126,13 +126,14 @@ def test_the_table_has_the_mean_of_both_directions(leakage, printed):
         for r in read(leakage)
         if r["task"] == "bitext" and r["transform"] == "language" and r["parameters"]["objective"] == "meat"
     }
+    assert "Tatoeba (trained), m" in " ".join(printed.split())
     expected = [np.mean([values[f"{way} mean over 2", seed] for way in ("en-xx", "xx-en")]) for seed in (0, 1)]
     assert scores[2, "meat", "language"]["held-out"] == pytest.approx(expected)
     # Mean and sample deviation: of two, half their distance times the root of two.
     deviation = abs(expected[0] - expected[1]) / np.sqrt(2)
-    assert f"{np.mean(expected):.1f} ± {deviation:.1f}" in next(
-        line for line in printed.splitlines() if line.startswith("│ meat ")
-    )
+    rows = [line for line in printed.splitlines() if line.startswith("│ meat  ")]
+    assert len(rows) == 3
+    assert f"{np.mean(expected):.1f} ± {deviation:.1f}" in rows[1]
     [line] = [line for line in printed.splitlines() if "│ 2, meat  " in line]
     assert "0.001, 16, 10" in line
     # Both seeds got better until --epochs ended them.
@@ -178,10 +179,31 @@ def test_refusals(folder, tmp_path, capsys):
             (tmp_path / f"seed-{seed}" / f"{part}.safetensors").touch()
     again = [str(folder / "meat"), str(folder / "meat")]
     assert main(["leakage", *again, *data(folder), "--out", str(tmp_path / "out")]) == 1
-    assert "meat is 'meat' of layer 2 and has seed 0, as " in capsys.readouterr().err
+    assert "meat are 'meat' of layer 2, and have seed 0; leave one out" in capsys.readouterr().err
     runs = [str(folder / "meat"), str(tmp_path)]
     assert main(["leakage", *runs, *data(folder), "--out", str(tmp_path / "out")]) == 1
     assert f"{tmp_path}: split_seed is 1, and 0 in {folder / 'meat'}" in capsys.readouterr().err
+    # Seeds of one objective are put together where they were trained alike.
+    (tmp_path / "config.json").write_text(json.dumps(config | {"learning_rate": 0.5}))
+    trained = json.loads((folder / "meat" / "trained.json").read_text())
+    seeds = [end | {"seed": 2 + end["seed"]} for end in trained["seeds"]]
+    (tmp_path / "trained.json").write_text(json.dumps(trained | {"seeds": seeds}))
+    for seed in (0, 1):
+        (tmp_path / f"seed-{seed}").rename(tmp_path / f"seed-{2 + seed}")
+    assert main(["leakage", *runs, *data(folder), "--out", str(tmp_path / "out")]) == 1
+    assert f"'meat' of layer 2, with learning_rate 0.5 and {config['learning_rate']}" in capsys.readouterr().err
+
+
+def test_languages_that_were_trained_on_are_told_apart(leakage):
+    results = read_results(leakage / "results.jsonl")
+    values = {
+        r.metric: r.value for r in results if (r.task, r.transform, r.seed) == ("tatoeba", "meaning", 1)
+        and r.parameters["objective"] == "meat"
+    }  # fmt: skip
+    of_german = np.mean([values["en-de accuracy"], values["de-en accuracy"]])
+    assert of_german != pytest.approx(np.mean([values["en-xx mean over 2"], values["xx-en mean over 2"]]))
+    assert summary(results, ["de"])[2, "meat", "meaning"]["Tatoeba (trained)"][1] == pytest.approx(of_german)
+    assert "Tatoeba (trained)" not in summary(results)[2, "meat", "meaning"]
 
 
 def test_other_seeds_of_an_objective_are_put_together(folder, leakage, tmp_path, monkeypatch):
@@ -213,23 +235,30 @@ def test_other_seeds_of_an_objective_are_put_together(folder, leakage, tmp_path,
         )
 
 
-def test_a_colour_is_one_objective_in_every_panel(tmp_path, monkeypatch):
+def test_marker_and_colour_are_one_objective_in_every_panel(tmp_path, monkeypatch):
     made = []
     monkeypatch.setattr(figures, "save", lambda figure, path: made.append(figure))
     score = {"Tatoeba": [1.0, 3.0]}
-    names = {8: ["meat", "meat + oracle (code)"], 12: ["dream", "meat"]}
+    names = {8: ["meat", "meat + oracle (code)", "oracle (code)"], 12: ["dream", "meat", "dream + oracle (code)"]}
     scores = {(at, name, part): score for at, several in names.items() for name in several for part in PARTS}
     figures.leakage(scores, (8, 12), tmp_path / "a.png")
     [figure] = made
-    colours = [
-        {name: handle[0].get_color() for handle, name in zip(*axis.get_legend_handles_labels(), strict=True)}
+    looks = [
+        {
+            name: (handle[0].get_marker(), handle[0].get_color())
+            for handle, name in zip(*axis.get_legend_handles_labels(), strict=True)
+        }
         for axis in figure.axes
     ]
-    assert [list(of) for of in colours] == list(names.values())
-    assert colours[0]["meat"] == colours[1]["meat"]
-    assert len({colour for of in colours for colour in of.values()}) == 3
+    assert [list(of) for of in looks] == list(names.values())
+    assert looks[0]["meat"] == looks[1]["meat"]
+    every = looks[0] | looks[1]
+    assert len(set(every.values())) == len(every) == 5
+    # The base is the marker, what is added the colour.
+    assert every["meat"][0] == every["meat + oracle (code)"][0] != every["dream"][0]
+    assert every["meat + oracle (code)"][1] == every["oracle (code)"][1] == every["dream + oracle (code)"][1]
     [legend] = figure.legends
-    assert {text.get_text() for text in legend.get_texts()} == {"dream", "meat", "meat + oracle (code)"}
+    assert {text.get_text() for text in legend.get_texts()} == set(every)
     # The titles of the panels are below that of the figure.
     figure.canvas.draw()
     above = figure._suptitle.get_window_extent().y0
