@@ -89,7 +89,8 @@ class TrainedRun:
 def check_comparable(runs: Sequence[TrainedRun]) -> None:
     """Checks that runs are of one encoder and one text, and those of one objective and layer other seeds of the same.
 
-    Of other objectives the training may differ, since one learning rate does not fit them all.
+    Of other objectives the training may differ, since one learning rate does not fit them all; and where some seeds
+    had more epochs than others, what is printed says so.
 
     Raises:
       ValueError: they are not; the option is named.
