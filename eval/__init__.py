@@ -1,1 +1,1 @@
-"""Measuring: one file a task, run as ``python -m eval TASK``; see ``python -m eval --help``."""
+"""``python -m eval TASK``: the evaluations; not part of the installed package."""

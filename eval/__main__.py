@@ -1,100 +1,73 @@
-"""``python -m eval TASK``: measures an encoder before and after each transform.
+"""``python -m eval TASK``: measures an encoder before and after each transform."""
 
-python -m eval udhr                              # make demo
-python -m eval tatoeba --data data/tatoeba
-python -m eval lareqa --data data/xquad-r
-python -m eval sts17 --data data/sts17
-python -m eval bucc --data data/bucc2018
-python -m eval make-bucc --data data/bitext      # files in BUCC's form from other parallel text
-python -m eval bitext --data data/bitext         # held-out pairs of any parallel text
-python -m eval code-switch --data data/tatoeba   # some words already English
-python -m eval make-dictionaries                 # bilingual dictionaries from FreeDict's
-python -m eval amazon --data data/amazon         # trained on English, tested on others
-python -m eval pool --data pool                  # preference and clusters in any multilingual pool
-python -m eval leakage results/meat-oracle       # meaning and language heads of train.disentangle
-python -m eval all --profile small               # all of these on what data there is, and a report
-python -m eval report results                    # a page of all results
-python -m eval compare results/tatoeba           # a paired test of two methods
-python -m eval geometry                          # what each method does to the space, with figures
-python -m eval curve                             # accuracy against the number of sentences fitted on
-python -m eval sweep                             # every layer, method and rank in one pass
-python -m eval algorithm1                        # LSAR's printed algorithm in float32
-python -m eval bench                             # speed beside sentence-transformers
-python -m eval fitbench                          # fits beside numpy and scikit-learn
-python -m eval headsbench                        # training steps beside a PyTorch loop
-python -m eval precision                         # bfloat16 beside float32
-python -m eval engine                            # the bundled encoder beside its wheel's engine
-"""
-
+import importlib
 import sys
-from typing import Annotated
 
 import tyro
 
-from eval.algorithm1 import Algorithm1
-from eval.amazon import Amazon
-from eval.bench import Bench
-from eval.bitext import Bitext
-from eval.bucc import Bucc
-from eval.code_switch import CodeSwitch
-from eval.compare import Compare
-from eval.curve import Curve
-from eval.dictionaries import MakeDictionaries
-from eval.engine import Engine
-from eval.fit_bench import FitBench
-from eval.geometry import Geometry
-from eval.heads_bench import HeadsBench
-from eval.lareqa import Lareqa
-from eval.leakage import Leakage
-from eval.make_bucc import MakeBucc
-from eval.pool import Pool
-from eval.precision import Precision
-from eval.report import Report
-from eval.sts17 import Sts17
-from eval.suite import Suite
-from eval.sweep import Sweep
-from eval.tatoeba import Tatoeba
-from eval.udhr import Udhr
+__all__ = ["main"]
 
-TASKS = (
-    Annotated[Udhr, tyro.conf.subcommand("udhr")]
-    | Annotated[Tatoeba, tyro.conf.subcommand("tatoeba")]
-    | Annotated[Lareqa, tyro.conf.subcommand("lareqa")]
-    | Annotated[Sts17, tyro.conf.subcommand("sts17")]
-    | Annotated[Bucc, tyro.conf.subcommand("bucc")]
-    | Annotated[MakeBucc, tyro.conf.subcommand("make-bucc")]
-    | Annotated[Bitext, tyro.conf.subcommand("bitext")]
-    | Annotated[CodeSwitch, tyro.conf.subcommand("code-switch")]
-    | Annotated[MakeDictionaries, tyro.conf.subcommand("make-dictionaries")]
-    | Annotated[Amazon, tyro.conf.subcommand("amazon")]
-    | Annotated[Pool, tyro.conf.subcommand("pool")]
-    | Annotated[Leakage, tyro.conf.subcommand("leakage")]
-    | Annotated[Suite, tyro.conf.subcommand("all")]
-    | Annotated[Report, tyro.conf.subcommand("report")]
-    | Annotated[Compare, tyro.conf.subcommand("compare")]
-    | Annotated[Geometry, tyro.conf.subcommand("geometry")]
-    | Annotated[Curve, tyro.conf.subcommand("curve")]
-    | Annotated[Sweep, tyro.conf.subcommand("sweep")]
-    | Annotated[Algorithm1, tyro.conf.subcommand("algorithm1")]
-    | Annotated[Bench, tyro.conf.subcommand("bench")]
-    | Annotated[FitBench, tyro.conf.subcommand("fitbench")]
-    | Annotated[HeadsBench, tyro.conf.subcommand("headsbench")]
-    | Annotated[Precision, tyro.conf.subcommand("precision")]
-    | Annotated[Engine, tyro.conf.subcommand("engine")]
-)
+# Task: its module, its class, what it does. Only the module of the task at hand is imported.
+TASKS = {
+    "udhr": ("tasks.udhr", "Udhr", "the same paragraph in 40 languages (make demo)"),
+    "tatoeba": ("tasks.tatoeba", "Tatoeba", "translations, 36 languages"),
+    "lareqa": ("tasks.lareqa", "Lareqa", "answers in a pool of many languages"),
+    "sts17": ("tasks.sts17", "Sts17", "semantic similarity, people's scores"),
+    "bucc": ("tasks.bucc", "Bucc", "mining of hidden translations"),
+    "bitext": ("tasks.bitext", "Bitext", "held-out pairs of any parallel text"),
+    "code-switch": ("tasks.code_switch", "CodeSwitch", "Tatoeba with some words already English"),
+    "amazon": ("tasks.amazon", "Amazon", "opinions of reviews, trained on English"),
+    "pool": ("tasks.pool", "Pool", "preference and clusters in any multilingual pool"),
+    "leakage": ("tasks.leakage", "Leakage", "meaning and language heads of train.disentangle"),
+    "geometry": ("tasks.geometry", "Geometry", "what each method does to the space, with figures"),
+    "all": ("suite", "Suite", "every task that there is data for, and a report"),
+    "report": ("report.page", "Report", "a page of all results"),
+    "compare": ("report.compare", "Compare", "a paired test of two methods"),
+    "make-bucc": ("data.make_bucc", "MakeBucc", "files in BUCC's form from other parallel text"),
+    "make-dictionaries": ("data.dictionaries", "MakeDictionaries", "bilingual dictionaries from FreeDict's"),
+    "curve": ("studies.curve", "Curve", "accuracy against the number of sentences fitted on"),
+    "sweep": ("studies.sweep", "Sweep", "every layer, method and rank in one pass"),
+    "algorithm1": ("studies.algorithm1", "Algorithm1", "LSAR's printed algorithm in float32"),
+    "precision": ("studies.bfloat16", "Precision", "bfloat16 beside float32"),
+    "engine": ("studies.bundled_engine", "Engine", "the bundled encoder beside its wheel's engine"),
+    "bench": ("speed.encoding", "Bench", "encoding beside sentence-transformers"),
+    "fitbench": ("speed.fits", "FitBench", "fits beside numpy and scikit-learn"),
+    "headsbench": ("speed.training", "HeadsBench", "training steps beside a PyTorch loop"),
+}
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Runs one task; what the user got wrong is one line, not a traceback."""
-    task = tyro.cli(
-        TASKS, prog="python -m eval", description="Measures an encoder before and after each transform.", args=arguments
-    )
+    """Runs one task; a user's mistake is printed as one line, without a traceback."""
+    given = sys.argv[1:] if arguments is None else arguments
+    if not given or given[0] in ("-h", "--help"):
+        print(_usage())
+        return 0 if given else 2
+    name, *rest = given
+    if name not in TASKS:
+        print(f"error: there is no task {name!r}; choose one of {', '.join(TASKS)}", file=sys.stderr)
+        return 2
+    module, kind, _ = TASKS[name]
     try:
-        task.run()
+        task = getattr(importlib.import_module(f"eval.{module}"), kind)
+        tyro.cli(task, prog=f"python -m eval {name}", args=rest).run()
     except (ValueError, OSError, ImportError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     return 0
+
+
+def _usage() -> str:
+    width = max(map(len, TASKS))
+    lines = [f"  {name:{width}}  {what}" for name, (_, _, what) in TASKS.items()]
+    return "\n".join(
+        [
+            "usage: python -m eval TASK [OPTIONS]",
+            "",
+            "Measures an encoder before and after each transform. `python -m eval TASK --help` lists the options.",
+            "",
+            *lines,
+        ]
+    )
 
 
 if __name__ == "__main__":

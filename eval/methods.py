@@ -2,29 +2,21 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import tyro
 from jaxtyping import Float
 
 from lsar_jax import EncoderSpec, Moments, Transform, pool_moments
-from lsar_jax.transforms import fit_cbie, fit_center, fit_leace, fit_lir, fit_lsar, fit_outliers, fit_whitening
+from lsar_jax.transforms.methods import METHODS
 
 __all__ = ["Method", "MethodName", "fit_methods", "label", "saved_method"]
 
-MethodName = Literal[
-    "original",
-    "center",
-    "mean",
-    "lir",
-    "lsar",
-    "mean+lsar",
-    "outliers",
-    "whitening",
-    "language-whitening",
-    "cbie",
-    "leace",
-]
+if TYPE_CHECKING:
+    MethodName = str
+else:  # the names of the table, so that the command line lists and checks them
+    MethodName = tyro.extras.literal_type_from_choices(["original", *METHODS])
 
 
 @dataclass(frozen=True)
@@ -32,7 +24,7 @@ class Method:
     """A fitted transform with the name it has in tables.
 
     Attributes:
-      name: method.
+      name: the method.
       parameters: its arguments.
       transform: None for the embeddings as they are.
     """
@@ -46,67 +38,70 @@ class Method:
         """The name in tables."""
         return label(self.name, self.parameters)
 
+    @property
+    def seed(self) -> int | None:
+        """The seed of the fit; None if nothing is random."""
+        return None if (seed := self.parameters.get("seed")) is None else int(seed)
+
+    @property
+    def source(self) -> EncoderSpec | None:
+        """The embeddings that the transform was fitted on."""
+        return None if self.transform is None else self.transform.source
+
     def __call__(
         self, x: Float[np.ndarray, "vector dim"], language: str | Sequence[str]
     ) -> Float[np.ndarray, "vector dim"]:
-        """Returns the embeddings of one language, or of one a row, after the method."""
+        """Returns the embeddings after the method.
+
+        Args:
+          x: embeddings.
+          language: of all rows, or one for each.
+        """
         return x if self.transform is None else np.asarray(self.transform(x, language))
 
 
 def fit_methods(
     x: Mapping[str, Float[np.ndarray, "_ dim"]],
-    names: Sequence[MethodName],
+    names: Sequence[str],
     *,
     ranks: Sequence[int] = (),
     components: Sequence[int] = (1,),
     seeds: Sequence[int] = (0,),
     source: EncoderSpec,
 ) -> list[Method]:
-    """Fits each method, LSAR once a rank, LIR once a number of components, CBIE once a seed.
-
-    All but CBIE are fitted from one set of moments.
+    """Fits each method from one set of moments, or from the embeddings if it needs them.
 
     Args:
-      x: from language to the embeddings to fit on.
-      names: methods, in the order of the table. ``mean`` takes the mean over languages away, and
-        ``mean+lsar`` that and then the language subspace.
-      ranks: of LSAR; empty is one less than there are languages.
-      components: of LIR.
-      seeds: of CBIE, one fit each.
+      x: language to the embeddings to fit on.
+      names: ``original`` or names of ``METHODS``, in the order of the table.
+      ranks: one fit of LSAR each; empty for one less than there are languages.
+      components: one fit of LIR each.
+      seeds: one fit of CBIE each.
       source: the encoder.
     """
-    seconds = {"lir", "whitening", "language-whitening", "leace"} & set(names)
-    moments = {code: Moments.from_embeddings(value, second_moment=bool(seconds)) for code, value in x.items()}
-    pooled = pool_moments(moments) if {"whitening", "leace"} & set(names) else None
+    needs = {METHODS[name].needs for name in names if name != "original"}
+    second = bool(needs & {"pooled", "languages"})
+    moments = {code: Moments.from_embeddings(value, second_moment=second) for code, value in x.items()}
+    given: dict[str, Any] = {"means": moments, "languages": moments, "embeddings": x}
+    if "pooled" in needs:
+        given["pooled"] = pool_moments(moments)
+    varied: dict[str, Sequence[int | None]] = {"rank": ranks or (None,), "components": components, "seed": seeds}
     fitted: list[Method] = []
     for name in names:
         if name == "original":
             fitted.append(Method(name, {}, None))
-        elif name == "lir":
-            fitted += [_method(name, fit_lir(moments, count, source=source)) for count in components]
-        elif name == "lsar":
-            fitted += [_method(name, fit_lsar(moments, rank, source=source)) for rank in ranks or (None,)]
-        elif name == "mean+lsar":
-            mean = fit_center(moments, per_language=False, source=source)
-            fitted += [_method(name, mean.then(fit_lsar(moments, rank, source=source))) for rank in ranks or (None,)]
-        elif name == "mean":
-            fitted.append(_method(name, fit_center(moments, per_language=False, source=source)))
-        elif name == "language-whitening":
-            fitted.append(_method(name, fit_whitening(moments, per_language=True, source=source)))
-        elif name == "cbie":
-            fitted += [_method(name, fit_cbie(x, seed=seed, source=source)) for seed in seeds]
-        else:
-            fit: Any = {"center": fit_center, "outliers": fit_outliers, "whitening": fit_whitening, "leace": fit_leace}[
-                name
-            ]
-            fitted.append(_method(name, fit(moments if pooled is None else pooled, source=source)))
+            continue
+        method = METHODS[name]
+        for value in varied.get(method.varied, (None,)):
+            options = {} if value is None else {method.varied: value}
+            fitted.append(_named(name, method(given[method.needs], source=source, **options)))
     return fitted
 
 
 def saved_method(transform: Transform) -> Method:
     """Returns a transform that was fitted or trained before, with the name and the parameters of its fits."""
     name = "+".join(fit.method for fit in transform.fits)
-    return _method(f"saved {name}" if name in get_args(MethodName) else name, transform)
+    return _named(f"saved {name}" if name in METHODS else name, transform)
 
 
 def label(name: str, parameters: Mapping[str, int | float | str]) -> str:
@@ -114,6 +109,6 @@ def label(name: str, parameters: Mapping[str, int | float | str]) -> str:
     return " ".join([name, *(f"{key}={value}" for key, value in parameters.items())])
 
 
-def _method(name: str, transform: Transform) -> Method:
+def _named(name: str, transform: Transform) -> Method:
     parameters = {key: value for fit in transform.fits for key, value in fit.parameters if key != "per_language"}
     return Method(name, parameters, transform)

@@ -11,15 +11,12 @@ from zipfile import BadZipFile
 
 import jax
 import numpy as np
-from rich.console import Console
-from rich.table import Table
 
 from eval.methods import label
 from eval.resampling import Queries, interval
+from lsar_jax.files import new_file
 
-__all__ = ["Result", "by_method", "console", "print_table", "read_results", "write_results"]
-
-console = Console(width=110, highlight=False, soft_wrap=True)
+__all__ = ["Result", "by_method", "read_results", "write_results"]
 
 PACKAGES = ("lsar_jax", "jax", "flax", "numpy", "transformers")
 
@@ -126,12 +123,10 @@ def write_results(results: Sequence[Result], path: Path) -> None:
     kept = path.with_name("queries.npz")
     kept.unlink(missing_ok=True)
     if scores:
-        partial = path.with_name("queries.partial.npz")
-        np.savez_compressed(partial, **scores)  # type: ignore[arg-type]
-        partial.replace(kept)
-    partial = path.with_suffix(".partial")
-    partial.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
-    partial.replace(path)
+        with new_file(kept) as partial:
+            np.savez_compressed(partial, **scores)  # type: ignore[arg-type]
+    with new_file(path) as partial:
+        partial.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
 
 
 def read_results(path: Path) -> list[Result]:
@@ -164,13 +159,3 @@ def read_results(path: Path) -> list[Result]:
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f"{path}, line {number + 1} is not a result: {error!r}") from error
     return results
-
-
-def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str | float]]) -> None:
-    """Prints a table; numbers have one decimal."""
-    table = Table(title=title, title_justify="left")
-    for index, column in enumerate(columns):
-        table.add_column(column, justify="right" if index else "left")
-    for row in rows:
-        table.add_row(*(cell if isinstance(cell, str) else f"{cell:.1f}" for cell in row))
-    console.print(table)

@@ -12,22 +12,22 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal
 
-from eval.amazon import Amazon
-from eval.bitext import Bitext
-from eval.bucc import Bucc
-from eval.code_switch import CodeSwitch
-from eval.curve import Curve
-from eval.geometry import Geometry
-from eval.lareqa import Lareqa
 from eval.methods import MethodName
-from eval.pool import Pool
-from eval.report import Report
-from eval.results import console
-from eval.sts17 import Sts17
+from eval.report.page import Report
+from eval.studies.curve import Curve
 from eval.task import Task
-from eval.tatoeba import Tatoeba
-from eval.udhr import Udhr
+from eval.tasks.amazon import Amazon
+from eval.tasks.bitext import Bitext
+from eval.tasks.bucc import Bucc
+from eval.tasks.code_switch import CodeSwitch
+from eval.tasks.geometry import Geometry
+from eval.tasks.lareqa import Lareqa
+from eval.tasks.pool import Pool
+from eval.tasks.sts17 import Sts17
+from eval.tasks.tatoeba import Tatoeba
+from eval.tasks.udhr import Udhr
 from lsar_jax import __version__, load_encoder
+from train.console import console
 
 __all__ = ["Suite", "already_run"]
 

@@ -3,12 +3,10 @@
 text -> tokens -> hidden states -> embeddings -> transform -> scores
 """
 
-from lsar_jax import corpora, geometry, languages, mesh, mining, objectives, preference, retrieval, transforms
-from lsar_jax.encoders import load_encoder
-from lsar_jax.moments import Moments, PooledMoments, pool_moments
-from lsar_jax.moments_file import load_moments, merge_moments, save_moments
-from lsar_jax.report import EncodeReport
-from lsar_jax.sentence_encoder import SentenceEncoder
+from lsar_jax import corpora, geometry, languages, mesh, mining, objectives, retrieval, transforms
+from lsar_jax.encoders import EncodeReport, SentenceEncoder, load_encoder
+from lsar_jax.moments import Moments, PooledMoments, load_moments, merge_moments, pool_moments, save_moments
+from lsar_jax.retrieval import preference
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms import Transform
 

@@ -12,20 +12,20 @@ layers; values are checked outside them only, as they are not known inside.
 """
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Float, Int
 
+from lsar_jax.arrays import padded_rows, row_bucket, unit_rows
 from lsar_jax.checks import whole_number
 from lsar_jax.languages import canonical_keys
 from lsar_jax.moments import Moments, moments_by_language, stack_means
-from lsar_jax.padding import row_bucket
-from lsar_jax.retrieval import nearest
 from lsar_jax.shapes import AnyArray, Embeddings
-from lsar_jax.units import mean_and_variance, padded_rows
+from lsar_jax.transforms.outliers import outlier_dimensions
 
 __all__ = [
     "LanguageAnisotropy",
@@ -117,11 +117,11 @@ def expected_contributions(x: Embeddings, y: Float[AnyArray, "other dim"] | None
       ValueError: bad arrays, too few rows, or widths that differ.
     """
     if y is None:
-        mean, variance = mean_and_variance(*padded_rows({"x": x}, least=2), len(x))
+        mean, variance = _mean_and_variance(*padded_rows({"x": x}, least=2), len(x))
         # (s^2 - sum u^2) / (n (n-1)) with s = n mean, without the difference of large numbers.
         return mean**2 - variance / len(x)
     units = padded_rows({"x": x, "y": y})
-    return mean_and_variance(units[0], len(x))[0] * mean_and_variance(units[1], len(y))[0]
+    return _mean_and_variance(units[0], len(x))[0] * _mean_and_variance(units[1], len(y))[0]
 
 
 def expected_anisotropy(x: Embeddings, y: Float[AnyArray, "other dim"] | None = None) -> float:
@@ -151,31 +151,6 @@ def anisotropy_by_language(x: Mapping[str, Embeddings]) -> LanguageAnisotropy:
     across = ((means.sum(axis=0) ** 2).sum() - (means**2).sum()) / (languages * (languages - 1))
     overall = ((sums.sum(axis=0) ** 2).sum() - selves.sum()) / (total * (total - 1))
     return LanguageAnisotropy(float(within.mean()), float(across), float(overall))
-
-
-def outlier_dimensions(mean: Float[AnyArray, "*layer dim"], sigma: float = 3.0) -> Bool[Array, "*layer dim"]:
-    """Returns which entries of a mean embedding are outliers: ``|v_i| > m + sigma s``.
-
-    m and s are the mean and the sample standard deviation of v's entries. As in Haemmerl et al.'s
-    code ``|v_i|`` is compared, not ``|v_i - m|``.
-
-    Args:
-      mean: v, one a layer or one; in the paper the unweighted mean of the languages' means.
-      sigma: 3 or 5 in the paper.
-
-    Raises:
-      ValueError: fewer than two dimensions, or values that are not finite.
-    """
-    if np.ndim(mean) < 1 or np.shape(mean)[-1] < 2:
-        raise ValueError(f"the mean has shape {np.shape(mean)}; expected [..., dim] with dim at least 2")
-    v = jnp.asarray(mean, jnp.float32)
-    if not isinstance(v, jax.core.Tracer) and not bool(jnp.isfinite(v).all()):
-        raise ValueError("the mean holds NaN or infinity")
-    # To a largest entry of 1: squares of small numbers vanish in float32.
-    largest = jnp.abs(v).max(axis=-1, keepdims=True)
-    v = v / jnp.where(largest > 0, largest, 1.0)
-    limit = v.mean(axis=-1, keepdims=True) + sigma * v.std(axis=-1, keepdims=True, ddof=1)
-    return jnp.abs(v) > limit
 
 
 def isoscore(x: Embeddings) -> float:
@@ -234,8 +209,23 @@ def mean_distance_by_rank(
     units = padded_rows({"x": x, "y": y})
     dropped = np.array([whole_number("without", d, 0, x.shape[1] - 1, "the dimensions") for d in without], np.int32)
     queries, candidates = (rows.at[:, dropped].set(0) for rows in units)
-    scores, _ = nearest(queries[: len(x)], candidates[: len(y)], k)
+    k = whole_number("k", k, 1, len(y), "the candidates")
+    scores = _top_cosines(unit_rows(queries), unit_rows(candidates), len(y), k)[: len(x)]
     return (2 - 2 * jnp.minimum(scores, 1.0)).mean(axis=0)
+
+
+@partial(jax.jit, static_argnames="k")
+def _top_cosines(
+    queries: Float[Array, "query dim"], candidates: Float[Array, "candidate dim"], real: int | Int[Array, ""], k: int
+) -> Float[Array, "query k"]:
+    """Returns the k largest cosines of each query, with the first ``real`` candidates."""
+    there = jnp.arange(len(candidates)) < real
+
+    def top(query: Array) -> Array:
+        scores = jnp.matmul(query, candidates.T, precision=jax.lax.Precision.HIGHEST)
+        return jax.lax.top_k(jnp.where(there, scores, -jnp.inf), k)[0]
+
+    return jax.lax.map(top, queries, batch_size=256)
 
 
 @jax.jit
@@ -251,3 +241,18 @@ def _pair_means(
 
     total, _ = jax.lax.scan(step, jnp.zeros(x.shape[1], x.dtype), (pairs, places))
     return total / jnp.asarray(count, x.dtype)
+
+
+@jax.jit
+def _mean_and_variance(
+    x: Float[Array, "row dim"], count: int | Int[Array, ""]
+) -> tuple[Float[Array, " dim"], Float[Array, " dim"]]:
+    """Returns the mean and the sample variance of the first ``count`` rows."""
+    real = (jnp.arange(x.shape[0]) < count)[:, None]
+    number = jnp.asarray(count, x.dtype)
+    mean = x.sum(axis=0) / number
+    # What rounding left out of the mean is found around it, where float32 is fine enough.
+    off = jnp.where(real, x - mean, 0.0)
+    rest = off.sum(axis=0) / number
+    squares = jnp.where(real, off - rest, 0.0) ** 2
+    return mean + rest, squares.sum(axis=0) / jnp.maximum(number - 1, 1.0)

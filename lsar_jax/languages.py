@@ -13,9 +13,12 @@ from typing import TypeVar
 
 import langcodes
 
-__all__ = ["canonical_keys", "check_known", "code_or_none", "language_code", "own_name"]
+__all__ = ["AUTO", "canonical_keys", "check_known", "code_or_none", "language_code", "own_name"]
 
 T = TypeVar("T")
+
+# In place of a language that a transform is to find itself.
+AUTO = "auto"
 
 # CLDR turns Tagalog into Filipino; the papers, their data and IANA call the language tl.
 _OWN_CHOICE = {"fil": "tl"}
@@ -71,12 +74,8 @@ def canonical_keys(by_language: Mapping[str, T]) -> dict[str, T]:
 
 
 def check_known(code: str, known: Iterable[str], where: str) -> str:
-    """Returns the BCP 47 form of ``code``, or raises ValueError if it is not among ``known``."""
-    canonical = language_code(code)
-    known = tuple(known)
-    if canonical not in known:
-        raise ValueError(f"language {code!r} is not in {where}; known are {', '.join(known)}")
-    return canonical
+    """Returns the BCP 47 form of ``code``; raises ValueError if it is not among the BCP 47 codes ``known``."""
+    return own_name(code, known, where)
 
 
 def own_name(language: str, names: Iterable[str], where: str) -> str:

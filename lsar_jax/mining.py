@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from lsar_jax.checks import whole_number
-from lsar_jax.retrieval import Precision, nearest
+from lsar_jax.retrieval.search import Precision, nearest
 from lsar_jax.shapes import AnyArray
 
 __all__ = ["Pairs", "Threshold", "best_threshold", "margin_score", "mine"]

@@ -9,7 +9,6 @@ identifier or from the task, as far as mteb knows it: a subset of one language s
 of a task of parallel texts (Flores, NTREX, IN22); a subset of pairs, as ``de-en``, does not.
 """
 
-import hashlib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -18,8 +17,10 @@ import numpy as np
 from flax import nnx
 from jaxtyping import Float
 
-from lsar_jax.sentence_encoder import SentenceEncoder
-from lsar_jax.transforms.base import AUTO, Transform
+from lsar_jax.arrays import digest
+from lsar_jax.encoders.sentence_encoder import SentenceEncoder
+from lsar_jax.extras import import_extra
+from lsar_jax.languages import AUTO
 
 __all__ = ["MtebEncoder"]
 
@@ -163,24 +164,18 @@ def _subset_languages(languages: Mapping[str, list[str]], subset: str) -> list[s
 
 def _meta(encoder: SentenceEncoder, prompts: Mapping[str, str], given: bool, language: str | None) -> Any:
     """The ``ModelMeta`` of mteb."""
-    try:
-        from mteb.models import ModelMeta
-    except ImportError as error:
-        raise ImportError(
-            "MtebEncoder needs mteb: pip install 'lsar_jax[mteb]' (in a checkout: pip install -e '.[mteb]')"
-        ) from error
-
+    model_meta = import_extra("mteb.models", "mteb", "MtebEncoder", "mteb").ModelMeta
     spec = encoder.spec
     named = "_".join(filter(None, (spec.id, f"layer{spec.layer}", spec.pooling, spec.transform)))
-    weights = jax.tree.leaves((nnx.state(encoder.model, nnx.Param), encoder.head))
+    weights = jax.tree.leaves((nnx.state(encoder.model, nnx.Param), encoder.projection))
     # The checkpoint's revision stands for its prompts; what it does not stand for is named.
     apart = {
         "dtype": None if spec.dtype == "float32" else spec.dtype,
         "language": language,
         "prompts": dict(sorted(prompts.items())) if given else None,
-        "transform": None if encoder.transform is None else _digest(encoder.transform),
+        "transform": _transform_digest(encoder),
     }
-    return ModelMeta(
+    return model_meta(
         loader=None,
         # mteb wants one slash, and makes a folder of the name.
         name="lsar_jax/" + named.replace("/", "-"),
@@ -205,9 +200,9 @@ def _meta(encoder: SentenceEncoder, prompts: Mapping[str, str], given: bool, lan
     )
 
 
-def _digest(transform: Transform) -> str:
-    """Twelve digits for the numbers of a transform, which its name does not have."""
-    digest = hashlib.sha256(transform.name.encode())
-    for part in jax.tree.leaves(transform):
-        digest.update(np.ascontiguousarray(part).tobytes())
-    return digest.hexdigest()[:12]
+def _transform_digest(encoder: SentenceEncoder) -> str | None:
+    """Twelve digits for the arrays of the transform and its identifier, which its name does not tell apart."""
+    if encoder.transform is None:
+        return None
+    leaves = jax.tree.leaves(encoder.transform)
+    return digest(*encoder.spec.digests, *(np.asarray(leaf) for leaf in leaves))

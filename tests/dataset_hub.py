@@ -104,7 +104,7 @@ def point(monkeypatch, cache):
     import huggingface_hub
     from huggingface_hub import constants
 
-    from lsar_jax import hub_files
+    from lsar_jax.corpora import hub_datasets as hub_files
 
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(cache))

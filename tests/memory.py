@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 from safetensors.numpy import save_file
 
-from lsar_jax.encoders.families import XLM_R
+from lsar_jax.checkpoints.architectures import XLM_R
 from tests.parity import GOLDEN
 
 BASE = {"vocab_size": 250_002, "hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12}

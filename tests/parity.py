@@ -12,9 +12,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from lsar_jax.encoders.checkpoint import fill, read_folder, read_pooler
-from lsar_jax.head import Head
-from lsar_jax.pooling import cls_pool, max_pool
+from lsar_jax.checkpoints.checkpoint import read_folder
+from lsar_jax.checkpoints.fill import fill, read_pooler
+from lsar_jax.models.projection import Head
+from lsar_jax.models.pooling import cls_pool, max_pool
 
 GOLDEN = Path(__file__).parent / "golden"
 FAMILIES = ("bert", "xlm-roberta", "xlm", "xlm-sinusoidal", "laser1", "laser2")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import lsar_jax as lj
-from lsar_jax.identifier import fit_identifier
+from lsar_jax.transforms.identifier import fit_identifier
 from lsar_jax.mteb import MtebEncoder
 from lsar_jax.transforms import fit_center, fit_lsar
 from tests.optional import need

@@ -13,15 +13,13 @@ and clustering, and its code's DREAM. A row that has been trained is found so.
 
 import re
 import sys
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any
 
-import tyro
-
-from eval.results import console
-from lsar_jax.objectives.disentangle import Base, ClusterPairs, Objective, Separation
-from train.disentangle import Disentangle, command
+from lsar_jax.objectives.disentangle import Base, Objective
+from train.command import command
+from train.console import console
+from train.disentangle.command import Disentangle, HeadsOptions, ObjectiveOptions
 from train.loop import Trained
 
 __all__ = ["Ablations", "objectives"]
@@ -44,49 +42,36 @@ def objectives() -> list[Objective]:
 
 
 @dataclass(frozen=True)
-class Ablations(Disentangle):
-    """Every row of the table, each with its own folder below ``out/layer-N``; other options are as of one run.
+class Ablations(HeadsOptions):
+    """Every row of the table, each in a folder of its own below ``out/layer-N``; other options are those of one run.
 
     Attributes:
       layers: hidden-state layers.
-      bases: the rows of these alone, since one learning rate does not fit all.
-      seeds: how many runs of each row, side by side in one program.
+      bases: train the rows of these alone, since one learning rate does not fit all.
       out: folder of the runs.
     """
 
+    seeds: int = 5
     layers: tuple[int, ...] = (8, 12)
     bases: tuple[Base, ...] = ("dream", "meat", "none")
-    seeds: int = 5
     out: Path = Path("results/oracle")
-
-    # What the table says.
-    layer: tyro.conf.Suppress[int | None] = None
-    objective: tyro.conf.Suppress[Base] = "meat"
-    oracle: tyro.conf.Suppress[bool] = False
-    separation: tyro.conf.Suppress[Separation] = "paper"
-    clustering: tyro.conf.Suppress[ClusterPairs] = "off_diagonal"
-    without: tyro.conf.Suppress[tuple[str, ...]] = ()
-    halves: tyro.conf.Suppress[bool] = False
 
     def rows(self) -> list[Disentangle]:
         """Returns the run of every row, none of which has been checked yet."""
-        options = {f.name: getattr(self, f.name) for f in fields(Disentangle)}
+        shared = {f.name: getattr(self, f.name) for f in fields(HeadsOptions)}
         rows = []
         for layer in self.layers:
             for objective in objectives():
                 if objective.base not in self.bases:
                     continue
                 name = re.sub(r"[^a-z]+", "-", objective.name.replace(" - ", " without ")).strip("-")
-                own: dict[str, Any] = {
-                    "layer": layer, "out": self.out / f"layer-{layer}" / name, "objective": objective.base,
-                    "oracle": objective.oracle, "separation": objective.separation,
-                    "clustering": objective.clustering, "without": objective.without, "halves": objective.halves,
-                }  # fmt: skip
-                rows.append(Disentangle(**options | own))
+                out = self.out / f"layer-{layer}" / name
+                losses = ObjectiveOptions(**asdict(objective))
+                rows.append(Disentangle(**shared, objective=losses, layer=layer, out=out))
         return rows
 
     def run(self) -> list[Trained]:
-        """Trains every row, or goes on with it."""
+        """Trains every row, or continues it."""
         rows = self.rows()
         if not rows:
             raise ValueError("no row is left: name at least one of --layers and of --bases")

@@ -7,9 +7,7 @@ import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
 
-from eval.figures import save
-
-__all__ = ["draw_curves"]
+__all__ = ["draw_curves", "save_figure"]
 
 
 def draw_curves(log: Path, title: str, folder: Path) -> None:
@@ -43,4 +41,11 @@ def draw_curves(log: Path, title: str, folder: Path) -> None:
     figure.axes[0].legend(frameon=False, fontsize="small")
     figure.suptitle(title)
     figure.tight_layout()
-    save(figure, folder / "curves.png")
+    save_figure(figure, folder / "curves.png")
+
+
+def save_figure(figure: Figure, path: Path) -> None:
+    """Writes a PNG for the screen and, beside it, a PDF for a paper."""
+    figure.savefig(path, dpi=150)
+    figure.set_layout_engine("none")  # the layout is kept: the second file need not find it again
+    figure.savefig(path.with_suffix(".pdf"), metadata={"CreationDate": None})

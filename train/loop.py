@@ -1,83 +1,87 @@
-"""The loop of ``train.disentangle``: epochs of chunks of steps, validation, checkpoints, a log.
+"""The loop of training: epochs of chunks of steps, validation, checkpoints, a log.
 
 Each seed stops by itself: after ``patience`` epochs without a lower validation loss it is masked, until all have
-stopped. A run that was killed goes on from its last checkpoint, and its log is cut back to there.
+stopped. A run that was killed continues from its last checkpoint, and its log is cut back to there. What is trained is
+a ``Trainee``; the loop knows nothing of its losses.
 """
 
-import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
-from lsar_jax.mesh import replicated
-from lsar_jax.objectives.disentangle import Heads, Objective
-from train.checkpoint import Checkpoints
-from train.heads import Pairs, epoch_order, init, run, validate
+from train.checkpoints import Checkpoints
+from train.log import Log
+from train.patience import Progress
 
-__all__ = ["Progress", "Settings", "Trained", "check_sizes", "train"]
+__all__ = ["LoopOptions", "Trained", "Trainee", "train"]
 
 
 @dataclass(frozen=True)
-class Settings:
-    """How to train.
+class LoopOptions:
+    """How long to train, and how often to look.
 
     Attributes:
-      objective: the losses.
-      seeds: of initial weights, order and draws, one run each.
-      learning_rate: of Adam.
-      batch: pairs of a step.
       epochs: at most.
       patience: epochs without a lower validation loss until a seed stops.
       steps_per_call: steps of one program, and of one line of the log.
-      checkpoint_seconds: between checkpoints.
+      checkpoint_seconds: time between checkpoints.
+
+    Raises:
+      ValueError: a number below 1.
     """
 
-    objective: Objective
-    seeds: tuple[int, ...] = (0,)
-    learning_rate: float = 1e-5
-    batch: int = 512
     epochs: int = 10_000
     patience: int = 10
     steps_per_call: int = 100
     checkpoint_seconds: float = 30.0
 
+    def check(self) -> None:
+        """Raises ValueError if a number is below 1."""
+        for option in ("epochs", "patience", "steps_per_call"):
+            if getattr(self, option) < 1:
+                raise ValueError(f"--{option.replace('_', '-')} is {getattr(self, option)}; at least 1 is needed")
 
-@dataclass
-class Progress:
-    """Where a run is; lists have one entry a seed.
+
+class Trainee(Protocol):
+    """What is trained: pure steps on a state, with several seeds side by side.
 
     Attributes:
-      epoch: the current one, from 0.
-      step: of this epoch, steps that were taken.
-      taken: steps of all epochs.
-      lines: of the log.
-      best: lowest validation loss.
-      best_epoch: when it was.
-      waited: epochs since then.
-      active: which seeds go on.
+      seeds: one run each; every array of the state has an axis of seeds first.
+      learning_rate: for the error of a loss that is not finite.
     """
 
-    epoch: int = 0
-    step: int = 0
-    taken: int = 0
-    lines: int = 0
-    best: list[float] = field(default_factory=list)
-    best_epoch: list[int] = field(default_factory=list)
-    waited: list[int] = field(default_factory=list)
-    active: list[bool] = field(default_factory=list)
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        """One run each."""
 
-    @classmethod
-    def start(cls, seeds: int) -> "Progress":
-        """Returns the position before the first step."""
-        return cls(best=[float("inf")] * seeds, best_epoch=[-1] * seeds, waited=[0] * seeds, active=[True] * seeds)
+    @property
+    def learning_rate(self) -> float:
+        """Of the optimizer, for errors."""
+
+    def start(self) -> Any:
+        """Returns the state before the first step, keys included: a tree of arrays on their devices."""
+
+    def kept(self, state: Any) -> Any:
+        """Returns the part of a state whose best is kept, a tree of arrays with an axis of seeds first."""
+
+    def order(self, state: Any, epoch: int) -> Array:
+        """Returns the batches of an epoch, ``[seed, step, ...]``."""
+
+    def steps(
+        self, state: Any, order: Array, epoch: int, first: int, active: Bool[Array, " seed"]
+    ) -> tuple[Any, Mapping[str, Float[Array, "seed step"]]]:
+        """Takes the steps of some batches; returns the state and the terms of the loss at each step."""
+
+    def validate(self, state: Any) -> Mapping[str, Float[Array, " seed"]]:
+        """Returns the mean of each term over the validation data."""
 
 
 @dataclass(frozen=True)
@@ -85,100 +89,75 @@ class Trained:
     """The end of a run.
 
     Attributes:
-      heads: the best of each seed, with an axis of seeds before their own.
-      progress: where it ended.
-      steps_per_second: of this call, all that was taken by its time; 0 where there was nothing left to do.
+      best: the kept part of each seed's best epoch, with an axis of seeds first.
+      progress: where the run ended.
+      steps_per_second: of this call, over all of its time; 0 if there was nothing left to do.
     """
 
-    heads: Heads
+    best: Any
     progress: Progress
     steps_per_second: float
 
 
 def train(
-    settings: Settings,
-    pairs: Pairs,
-    validation: Pairs,
-    languages: int,
-    folder: Path,
-    mesh: jax.sharding.Mesh,
-    show: Callable[[str], None] = lambda line: None,
+    trainee: Trainee, options: LoopOptions, folder: Path, show: Callable[[str], None] = lambda line: None
 ) -> Trained:
     """Trains until every seed has stopped, from the last checkpoint if there is one.
 
     Args:
-      settings: how.
-      pairs: to train on, at least one batch.
-      validation: pairs of the same table, to choose the best epoch by.
-      languages: how many there are, English included.
+      trainee: what is trained.
+      options: how long.
       folder: of ``log.jsonl`` and ``checkpoints``.
-      mesh: devices that share each batch.
-      show: is given a line after every epoch, and every call of a program.
+      show: is called with a line after every epoch and every call of a program.
 
     Raises:
-      ValueError: what ``check_sizes`` refuses, more epochs taken than ``settings`` has, or a loss that is not finite:
-        the term, seed, epoch and step are named.
+      ValueError: the run has had more epochs than ``options`` has, or a loss is not finite: the term, seed, epoch and
+        step are named.
     """
-    size = check_sizes(settings, len(pairs.source), len(validation.source), mesh)
-    everywhere = replicated(mesh)
-    table = jax.device_put(pairs.table, everywhere)
-    # Both are rows of one table, which is on the devices once.
-    rows = jax.device_put((pairs[1:], validation[1:]), everywhere)
-    pairs, validation = Pairs(table, *rows[0]), Pairs(table, *rows[1])
-    state, keys = init(settings.seeds, pairs.table.shape[1], languages, settings.learning_rate)
-    state, keys = jax.device_put((state, keys), everywhere)
-    best, progress = jax.tree.map(jnp.copy, state.heads), Progress.start(len(settings.seeds))
-    shared: dict[str, Any] = {"objective": settings.objective, "mesh": mesh}
+    state = trainee.start()
+    best, progress = jax.tree.map(jnp.copy, trainee.kept(state)), Progress.start(len(trainee.seeds))
     with ExitStack() as stack:
         checkpoints = stack.enter_context(Checkpoints(folder / "checkpoints"))
-        like = {"state": state, "best": best, "key": jax.random.key_data(keys)}
-        if (found := checkpoints.restore(like)) is not None:
+        if (found := checkpoints.restore({"state": state, "best": best})) is not None:
             arrays, position = found
             state, best, progress = arrays["state"], arrays["best"], Progress(**position)
-            keys = jax.random.wrap_key_data(arrays["key"])
-            if progress.epoch > settings.epochs:
-                raise ValueError(f"{folder} has had {progress.epoch} epochs; --epochs is {settings.epochs}")
-            show(f"going on after epoch {progress.epoch}, step {progress.step}")
-        log = _Log(folder / "log.jsonl", progress.lines)
+            if progress.epoch > options.epochs:
+                raise ValueError(f"{folder} has had {progress.epoch} epochs; --epochs is {options.epochs}")
+            show(f"continuing after epoch {progress.epoch}, step {progress.step}")
+        log = Log(folder / "log.jsonl", progress.lines)
         stack.callback(log.close)
         started, before, saved = time.perf_counter(), progress.taken, time.perf_counter()
         validated = ""
 
         def save() -> None:
             progress.lines = log.lines
-            arrays = {"state": state, "best": best, "key": jax.random.key_data(keys)}
-            checkpoints.save(progress.taken, arrays, asdict(progress))
+            checkpoints.save(progress.taken, {"state": state, "best": best}, asdict(progress))
 
-        while any(progress.active) and progress.epoch < settings.epochs:
-            order = epoch_order(keys, progress.epoch, len(pairs.source), settings.batch)
+        while any(progress.active) and progress.epoch < options.epochs:
+            order = trainee.order(state, progress.epoch)
             while progress.step < order.shape[1]:
-                chunk = order[:, progress.step : progress.step + settings.steps_per_call]
-                active = jnp.asarray(progress.active)
+                chunk = order[:, progress.step : progress.step + options.steps_per_call]
                 clock = time.perf_counter()
-                state, terms = run(
-                    state, pairs, chunk, keys, progress.epoch, progress.step, active,
-                    learning_rate=settings.learning_rate, **shared,
-                )  # fmt: skip
+                active = jnp.asarray(progress.active)
+                state, terms = trainee.steps(state, chunk, progress.epoch, progress.step, active)
                 losses = {name: np.asarray(values) for name, values in terms.items()}
-                _check(losses, settings, progress)
+                _check_finite(losses, trainee, progress)
                 speed = chunk.shape[1] / (time.perf_counter() - clock)
                 progress.step += chunk.shape[1]
                 progress.taken += chunk.shape[1]
                 means = {name: values.mean(axis=1).tolist() for name, values in losses.items()}
                 log.write("train", progress, means, speed)
                 show(_line(progress, means, speed) + validated)
-                if time.perf_counter() - saved > settings.checkpoint_seconds:
+                if time.perf_counter() - saved > options.checkpoint_seconds:
                     save()
                     saved = time.perf_counter()
-            values = validate(state, validation, keys, size=size, **shared)
-            terms = {name: np.asarray(value)[:, None] for name, value in values.items()}
-            _check(terms, settings, progress)
-            means = {name: value[:, 0].tolist() for name, value in terms.items()}
+            losses = {name: np.asarray(value)[:, None] for name, value in trainee.validate(state).items()}
+            _check_finite(losses, trainee, progress)
+            means = {name: value[:, 0].tolist() for name, value in losses.items()}
             log.write("validation", progress, means, None)
             totals = np.sum(list(means.values()), axis=0)
-            better = np.array(progress.active) & (totals < np.array(progress.best))
-            best = _keep(jnp.asarray(better), state.heads, best)
-            _after_epoch(progress, better, totals, settings.patience)
+            best = _keep(jnp.asarray(progress.better(totals)), trainee.kept(state), best)
+            progress.end_epoch(totals, options.patience)
             validated = f"; validation of epoch {progress.epoch - 1}: " + ", ".join(f"{one:.4f}" for one in totals)
             show(validated[2:])
         save()
@@ -186,68 +165,7 @@ def train(
     return Trained(best, progress, (progress.taken - before) / seconds)
 
 
-def check_sizes(settings: Settings, pairs: int, validation: int, mesh: jax.sharding.Mesh) -> int:
-    """Returns the size of a batch to validate on.
-
-    Args:
-      settings: its batch.
-      pairs: how many there are to train on.
-      validation: how many to validate on.
-      mesh: devices that share each batch.
-
-    Raises:
-      ValueError: fewer pairs than a batch, a batch that the devices cannot share, or batches too small for the losses.
-    """
-    if settings.batch < 2 or settings.batch % mesh.size:
-        raise ValueError(f"--batch is {settings.batch}; it must be at least 2 and a multiple of {mesh.size} devices")
-    if pairs < settings.batch:
-        raise ValueError(f"there are {pairs} pairs to train on; --batch is {settings.batch}")
-    if validation < 2:
-        raise ValueError(f"there is {validation} pair to validate on; at least 2 are needed")
-    # Equal batches that leave out as few as can be, whatever the devices.
-    size = validation // -(-validation // settings.batch)
-    least = 4 if settings.objective.halves else 2
-    if min(size, settings.batch) < least:
-        raise ValueError(
-            f"{validation} pairs to validate on are batches of {size}, and --batch is {settings.batch}; "
-            f"{settings.objective.name} needs at least {least} of each"
-        )
-    return size
-
-
-class _Log:
-    """JSON lines, cut back to those that a checkpoint knows."""
-
-    def __init__(self, path: Path, lines: int) -> None:
-        kept = path.read_text(encoding="utf-8").splitlines(keepends=True)[:lines] if path.is_file() else []
-        if len(kept) < lines:
-            raise ValueError(
-                f"{path} has {len(kept)} lines, and the last checkpoint knows of {lines}; choose another --out"
-            )
-        path.parent.mkdir(parents=True, exist_ok=True)
-        partial = path.with_suffix(".partial")
-        partial.write_text("".join(kept), encoding="utf-8")
-        partial.replace(path)
-        self.lines = len(kept)
-        self._file = path.open("a", encoding="utf-8")
-
-    def write(
-        self, event: str, progress: Progress, terms: Mapping[str, Sequence[float]], steps_per_second: float | None
-    ) -> None:
-        """Writes the terms of each seed, and their sum without the discriminator's, which the heads do not see."""
-        loss = np.sum([values for name, values in terms.items() if name != "discriminator"], axis=0).tolist()
-        line = {"event": event, "epoch": progress.epoch, "step": progress.step, "loss": loss, "terms": dict(terms)}
-        if steps_per_second is not None:
-            line["steps_per_second"] = round(steps_per_second, 1)
-        self._file.write(json.dumps(line | {"active": progress.active}) + "\n")
-        self._file.flush()
-        self.lines += 1
-
-    def close(self) -> None:
-        self._file.close()
-
-
-def _check(losses: Mapping[str, Float[np.ndarray, "seed step"]], settings: Settings, progress: Progress) -> None:
+def _check_finite(losses: Mapping[str, Float[np.ndarray, "seed step"]], trainee: Trainee, progress: Progress) -> None:
     active = np.array(progress.active)[:, None]
     bad = {name: ~np.isfinite(values) & active for name, values in losses.items()}
     steps = {name: int(np.argmax(where.any(axis=0))) for name, where in bad.items() if where.any()}
@@ -258,30 +176,21 @@ def _check(losses: Mapping[str, Float[np.ndarray, "seed step"]], settings: Setti
     seed = int(np.argmax(bad[name][:, step]))
     raise ValueError(
         f"the loss term {name} is {losses[name][seed, step]} at epoch {progress.epoch}, step {progress.step + step}, "
-        f"seed {settings.seeds[seed]}; lower --learning-rate (it is {settings.learning_rate}), or look for "
+        f"seed {trainee.seeds[seed]}; lower --learning-rate (it is {trainee.learning_rate}), or look for "
         "embeddings that are not finite"
     )
 
 
 @jax.jit
-def _keep(better: Array, heads: Heads, best: Heads) -> Heads:
-    return jax.tree.map(lambda new, old: jnp.where(better.reshape(-1, *[1] * (new.ndim - 1)), new, old), heads, best)
+def _keep(better: Array, new: Any, best: Any) -> Any:
+    def keep(new: Array, old: Array) -> Array:
+        return jnp.where(better.reshape(-1, *[1] * (new.ndim - 1)), new, old)
 
-
-def _after_epoch(progress: Progress, better: np.ndarray, totals: Float[np.ndarray, " seed"], patience: int) -> None:
-    for seed, active in enumerate(progress.active):
-        if better[seed]:
-            progress.best[seed], progress.best_epoch[seed] = float(totals[seed]), progress.epoch
-            progress.waited[seed] = 0
-        elif active:
-            progress.waited[seed] += 1
-            progress.active[seed] = progress.waited[seed] < patience
-    progress.epoch += 1
-    progress.step = 0
+    return jax.tree.map(keep, new, best)
 
 
 def _line(progress: Progress, means: Mapping[str, Sequence[float]], speed: float) -> str:
-    terms = ", ".join(f"{name} {np.mean(values):.3f}" for name, values in means.items())
+    terms = ", ".join(f"{name} {np.mean(value):.3f}" for name, value in means.items())
     going = f"{sum(progress.active)} of {len(progress.active)} seeds, " if len(progress.active) > 1 else ""
     best = f"best validation {np.mean(progress.best):.4f}, " if np.isfinite(progress.best).all() else ""
     return f"epoch {progress.epoch}, step {progress.step}: {going}{best}{terms}; {speed:.0f} steps/s"

@@ -30,6 +30,7 @@ __all__ = [
     "Others",
     "Parts",
     "apply_head",
+    "apply_heads",
     "clustering_loss",
     "cosine",
     "discriminator_loss",
@@ -39,7 +40,6 @@ __all__ = [
     "parts_of",
     "parts_terms",
     "separation_loss",
-    "split",
 ]
 
 Base = Literal["dream", "meat", "none"]
@@ -111,7 +111,7 @@ class Objective:
         one of any and one of the same language.
 
     Raises:
-      ValueError: a name that is no term of it, no term is left, or an option of what it has not.
+      ValueError: an unknown term, no term left, or an option that this objective does not have.
     """
 
     base: Base = "meat"
@@ -175,7 +175,7 @@ def apply_head(head: Head, x: Float[Array, "vector in"]) -> Float[Array, "vector
     return _product(x, head.matrix.T) + head.offset
 
 
-def split(heads: Heads, x: Float[Array, "vector dim"]) -> Parts:
+def apply_heads(heads: Heads, x: Float[Array, "vector dim"]) -> Parts:
     """Returns the meaning and the language of embeddings."""
     return Parts(apply_head(heads.meaning, x), apply_head(heads.language, x))
 
@@ -321,7 +321,7 @@ def parts_of(
       same: other pairs of the same languages.
     """
     # A product each side: put together they would be moved between devices that share a batch.
-    source, target = split(heads, batch.source), split(heads, batch.target)
+    source, target = apply_heads(heads, batch.source), apply_heads(heads, batch.target)
     if random is None or same is None:
         return source, target, None
     meanings = (apply_head(heads.meaning, side) for side in (random.source, random.target))

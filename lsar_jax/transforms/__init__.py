@@ -1,17 +1,18 @@
 """Transforms that make embeddings language-agnostic; one paper a file."""
 
-from lsar_jax.identifier import LanguageIdentifier, fit_identifier
-from lsar_jax.transforms.base import Fit, Transform
+from lsar_jax.transforms.affine import Step
+from lsar_jax.transforms.base import Transform
 from lsar_jax.transforms.cbie import dominant_directions, fit_cbie, kmeans
 from lsar_jax.transforms.center import fit_center
-from lsar_jax.transforms.heads import head_transform
+from lsar_jax.transforms.fit_record import Fit
+from lsar_jax.transforms.identifier import LanguageIdentifier, fit_identifier
 from lsar_jax.transforms.leace import erasing_functionals, fit_leace
 from lsar_jax.transforms.linear_map import fit_linear_map, procrustes
 from lsar_jax.transforms.lir import fit_lir, principal_directions, principal_directions_of_few
 from lsar_jax.transforms.lsar import fit_lsar, language_subspace
 from lsar_jax.transforms.outliers import fit_outliers, largest_dimensions, zero_dimensions
 from lsar_jax.transforms.shift import fit_shift
-from lsar_jax.transforms.step import Step
+from lsar_jax.transforms.trained_head import head_transform
 from lsar_jax.transforms.whitening import fit_whitening, whiten_samples, zca
 
 __all__ = [

@@ -4,7 +4,7 @@ A ``Transform`` is a list of steps (``step.py``) with the name of the embeddings
 fitted on; it can be applied, chained, given further languages, saved and exported.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -14,58 +14,20 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from lsar_jax.identifier import LanguageIdentifier
-from lsar_jax.languages import check_known
-from lsar_jax.moments import Moments
-from lsar_jax.padding import pad_rows, row_bucket
+from lsar_jax.arrays import bucketed, digest
+from lsar_jax.languages import AUTO, check_known
 from lsar_jax.shapes import Embeddings, LanguageIds
 from lsar_jax.spec import EncoderSpec
-from lsar_jax.transforms.step import Step, affine, by_row
+from lsar_jax.transforms.affine import Step, affine, by_row
+from lsar_jax.transforms.fit_record import Fit
+from lsar_jax.transforms.identifier import LanguageIdentifier
+from lsar_jax.transforms.merge_languages import merge_steps
+from lsar_jax.transforms.storage import load_parts, save_parts
 
-__all__ = ["AUTO", "Fit", "Transform"]
+__all__ = ["Transform"]
 
-# What stands for a language that the transform is to find out.
-AUTO = "auto"
-
-_MOST_ROWS = 16384
 # Rows whose own bases are gathered at a time.
 _GATHERED = 1024
-
-
-@dataclass(frozen=True)
-class Fit:
-    """How a step was made.
-
-    Attributes:
-      method: ``center``, ``lir``, ``lsar``, ``whitening``, ...
-      dim: the width of the embeddings.
-      languages: codes that choose a row of the step's tables, in order; empty for a shared step.
-      fitted_on: languages whose text was used, with the number of sentences of each.
-      parameters: arguments of the method.
-    """
-
-    method: str
-    dim: int
-    languages: tuple[str, ...]
-    fitted_on: tuple[tuple[str, int], ...]
-    parameters: tuple[tuple[str, int | float | str], ...] = ()
-
-    @classmethod
-    def of(
-        cls, method: str, moments: Mapping[str, Moments], *, by_language: bool, **parameters: int | float | str
-    ) -> "Fit":
-        """Returns the record of a fit on ``moments``."""
-        return cls(
-            method=method,
-            dim=next(iter(moments.values())).dim,
-            languages=tuple(moments) if by_language else (),
-            fitted_on=tuple((code, m.count) for code, m in moments.items()),
-            parameters=tuple(parameters.items()),
-        )
-
-    def __str__(self) -> str:
-        arguments = ", ".join(f"{name}={value}" for name, value in self.parameters)
-        return f"{self.method}({arguments})"
 
 
 @partial(jax.tree_util.register_dataclass, data_fields=["steps", "identifier"], meta_fields=["fits", "source"])
@@ -96,6 +58,11 @@ class Transform:
         return " then ".join(map(str, self.fits))
 
     @property
+    def digests(self) -> tuple[str, ...]:
+        """Of each step, a digest of its method and arrays: two fits on different text differ."""
+        return tuple(digest(fit.method, *step) for step, fit in zip(self.steps, self.fits, strict=True))
+
+    @property
     def languages(self) -> tuple[str, ...] | None:
         """The languages that it can be applied to; None if it is the same for all."""
         by_language = [set(fit.languages) for fit in self.fits if fit.languages]
@@ -120,7 +87,7 @@ class Transform:
             if len(language) != len(x):
                 raise ValueError(f"{len(language)} languages for {len(x)} embeddings")
         # Padded to few sizes: languages of unequal size share a program.
-        padded = jnp.asarray(pad_rows(x, row_bucket(len(x), _MOST_ROWS)), jnp.float32)
+        padded = bucketed(x)
         if language == AUTO:
             ids = self._auto(padded)
         else:
@@ -129,7 +96,7 @@ class Transform:
         dense = any(by_row(step, "matrix") and which.ndim for step, which in zip(self.steps, ids, strict=True))
         if dense and not isinstance(padded, jax.core.Tracer):
             return self._apply_by_language(np.asarray(x), [np.asarray(which) for which in ids])
-        return _apply(self.steps, padded, ids)[: len(x)]
+        return _apply(self, padded, ids)[: len(x)]
 
     def language_ids(self, language: str | Sequence[str] | None) -> tuple[np.ndarray, ...]:
         """Returns the row of each step's tables: the part of a call that is done outside jit.
@@ -196,9 +163,12 @@ class Transform:
           ValueError: a shared step, which depends on all languages; other methods, arguments or
             embeddings; or a language that is known already.
         """
-        from lsar_jax.transforms.union import union
-
-        return union(self, other)
+        if self.dim != other.dim:
+            raise ValueError(f"widths differ: {self.dim} and {other.dim}")
+        steps, fits = merge_steps((self.steps, self.fits), (other.steps, other.fits))
+        if self.source and other.source and not self.source.same_space(other.source):
+            raise ValueError(f"fitted on different embeddings: {self.source} and {other.source}")
+        return Transform(steps, fits, self.source or other.source)
 
     def then(self, other: "Transform") -> "Transform":
         """Returns the transform that applies this one first and ``other`` to its result.
@@ -212,17 +182,24 @@ class Transform:
         """
         if other.dim != self.dim:
             raise ValueError(f"widths differ: {self.dim}, then {other.dim}")
-        if self.source and other.source and not other.fits_after(self.source, self.name):
+        if self.source and other.source and not other.fits_after(self.source, self):
             raise ValueError(f"fitted on different embeddings: {self.source}, then {other.source}")
         if other.identifier is not None and self.identifier is None:
             raise ValueError("chain first, then give the chain an identifier: it is asked before the first step")
         chain = Transform(self.steps + other.steps, self.fits + other.fits, self.source or other.source)
         return chain if self.identifier is None else chain.with_identifier(self.identifier)
 
-    def fits_after(self, spec: EncoderSpec, applied: str) -> bool:
+    def fits_after(self, spec: EncoderSpec, applied: "Transform | None") -> bool:
         """Whether it was fitted on the embeddings ``spec`` names, or on those after ``applied``."""
-        made = replace(spec, transform=" then ".join(filter(None, (spec.transform, applied))))
-        return self.source is None or self.source.same_space(spec) or self.source.same_space(made)
+        if self.source is None or self.source.same_space(spec):
+            return True
+        return applied is not None and self.source.same_space(spec.after(applied.name, applied.digests))
+
+    def apply(self, x: Float[Array, "vector dim"], ids: tuple[LanguageIds, ...]) -> Float[Array, "vector dim"]:
+        """Moves embeddings by the rows ``ids`` of the steps' tables; pure, for use under ``jit`` and ``vmap``."""
+        for step, which in zip(self.steps, ids, strict=True):
+            x = affine(step, x, which)
+        return x
 
     def as_affine(self, language: str | None = None) -> tuple[Float[np.ndarray, "dim dim"], Float[np.ndarray, " dim"]]:
         """Returns A and b, float64, with ``y = x A^T + b``: for numpy and vector databases.
@@ -242,9 +219,9 @@ class Transform:
             raise ValueError("as_affine takes one language; the map of each row is another")
         # The same code as __call__, on zero and the unit vectors: what is exported is what is applied.
         with jax.enable_x64(True):
-            steps = jax.tree.map(lambda part: jnp.asarray(part, jnp.float64), self.steps)
+            exact = replace(self, steps=jax.tree.map(lambda part: jnp.asarray(part, jnp.float64), self.steps))
             probes = jnp.asarray(np.concatenate([np.zeros((1, self.dim)), np.eye(self.dim)]))
-            moved = np.asarray(_apply(steps, probes, ids))
+            moved = np.asarray(_apply(exact, probes, ids))
         return (moved[1:] - moved[0]).T, moved[0]
 
     def save(self, path: str | Path) -> None:
@@ -253,9 +230,7 @@ class Transform:
         Raises:
           FileNotFoundError: there is no folder for ``path``.
         """
-        from lsar_jax.transforms.storage import save
-
-        save(self, Path(path))
+        save_parts(Path(path), self.steps, self.fits, self.source, self.identifier)
 
     @classmethod
     def load(cls, path: str | Path) -> "Transform":
@@ -265,9 +240,9 @@ class Transform:
           FileNotFoundError: there is no such file.
           ValueError: it is not such a file, or its parts do not fit together.
         """
-        from lsar_jax.transforms.storage import load
-
-        return load(Path(path))
+        steps, fits, source, identifier = load_parts(Path(path))
+        transform = cls(steps, fits, source)
+        return transform if identifier is None else transform.with_identifier(identifier)
 
     def __repr__(self) -> str:
         scope = "shared" if self.languages is None else f"{len(self.languages)} languages"
@@ -287,34 +262,27 @@ class Transform:
         result = np.empty(x.shape, np.float32)
         for number, choice in enumerate(choices.T):
             own = np.flatnonzero(chosen.ravel() == number)
-            padded = jnp.asarray(pad_rows(x[own], row_bucket(len(own), _MOST_ROWS)), jnp.float32)
-            result[own] = np.asarray(_apply(self.steps, padded, tuple(choice)))[: len(own)]
+            padded = bucketed(x[own])
+            result[own] = np.asarray(_apply(self, padded, tuple(choice)))[: len(own)]
         return jnp.asarray(result)
 
 
 @jax.jit
 def _apply(
-    steps: tuple[Step, ...], x: Float[Array, "vector dim"], ids: tuple[LanguageIds, ...]
+    transform: Transform, x: Float[Array, "vector dim"], ids: tuple[LanguageIds, ...]
 ) -> Float[Array, "vector dim"]:
-    def run(x: Float[Array, "part dim"], ids: tuple[LanguageIds, ...]) -> Float[Array, "part dim"]:
-        for step, which in zip(steps, ids, strict=True):
-            x = affine(step, x, which)
-        return x
-
-    gathers = any(step.clusters is not None for step in steps) or any(jnp.ndim(which) for which in ids)
-    if not gathers or len(x) <= _GATHERED:
-        return run(x, ids)
-    # A basis for each row is gathered: some rows at a time.
     several = [index for index, which in enumerate(ids) if jnp.ndim(which)]
+    if not several and all(step.clusters is None for step in transform.steps):
+        return transform.apply(x, ids)
 
-    def part(rows: tuple[Array, list[Array]]) -> Array:
+    def one(row: tuple[Array, list[Array]]) -> Array:
         own = list(ids)
-        for index, which in zip(several, rows[1], strict=True):
+        for index, which in zip(several, row[1], strict=True):
             own[index] = which
-        return run(rows[0], tuple(own))
+        return transform.apply(row[0][None], tuple(own))[0]
 
-    parts = [jnp.reshape(ids[index], (-1, _GATHERED)) for index in several]
-    return jax.lax.map(part, (x.reshape(-1, _GATHERED, x.shape[1]), parts)).reshape(x.shape)
+    # Each row gathers a basis of its own, so rows are taken some at a time.
+    return jax.lax.map(one, (x, [jnp.asarray(ids[index]) for index in several]), batch_size=_GATHERED)
 
 
 _auto_ids = jax.jit(Transform.auto_ids)

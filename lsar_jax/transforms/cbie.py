@@ -12,7 +12,6 @@ new embedding goes to the nearest centroid of its language. Lloyd's steps run un
 its cluster, so that the sentences fitted on are nearest to their own centroid too.
 """
 
-import math
 import zlib
 from collections.abc import Mapping
 from functools import partial
@@ -22,14 +21,15 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key
 
+from lsar_jax.arrays import pad_rows, row_bucket
 from lsar_jax.checks import whole_number
 from lsar_jax.languages import canonical_keys
 from lsar_jax.moments import Moments, moments_by_language
-from lsar_jax.padding import pad_rows, row_bucket
 from lsar_jax.shapes import AnyArray, Embeddings
 from lsar_jax.spec import EncoderSpec
-from lsar_jax.transforms.base import Fit, Transform
-from lsar_jax.transforms.step import Step
+from lsar_jax.transforms.affine import Step
+from lsar_jax.transforms.base import Transform
+from lsar_jax.transforms.fit_record import Fit
 
 __all__ = ["dominant_directions", "fit_cbie", "kmeans"]
 
@@ -61,14 +61,12 @@ def kmeans(
     order = jnp.where(there, jax.random.uniform(key, (len(x),)), 2.0)
     start = x[jnp.argsort(order)[:clusters]]
 
-    # Some rows at a time: all distances of a million sentences to their clusters are 13 GB.
-    blocks = x.reshape(-1, math.gcd(len(x), _BLOCK), x.shape[1])
-
     def assign(centroids: Array) -> Array:
-        def nearest(block: Array) -> Array:
-            return jnp.argmin((centroids**2).sum(axis=1) - 2 * _product(block, centroids.T), axis=1)
+        def nearest(row: Array) -> Array:
+            return jnp.argmin((centroids**2).sum(axis=1) - 2 * _product(row, centroids.T)).astype(jnp.int32)
 
-        return jax.lax.map(nearest, blocks).ravel().astype(jnp.int32)
+        # Some rows at a time: all distances of a million sentences to their clusters take 13 GB.
+        return jax.lax.map(nearest, x, batch_size=_BLOCK)
 
     def step(state: tuple[Array, Array, Array, Array]) -> tuple[Array, Array, Array, Array]:
         number, centroids, chosen, _ = state

@@ -11,8 +11,9 @@ import jax.numpy as jnp
 from lsar_jax.moments import Moments, moments_by_language, stack_means
 from lsar_jax.shapes import Embeddings
 from lsar_jax.spec import EncoderSpec
-from lsar_jax.transforms.base import Fit, Transform
-from lsar_jax.transforms.step import Step
+from lsar_jax.transforms.affine import Step
+from lsar_jax.transforms.base import Transform
+from lsar_jax.transforms.fit_record import Fit
 
 __all__ = ["fit_center"]
 

@@ -22,9 +22,10 @@ from jaxtyping import Array, Float
 from lsar_jax.moments import Moments, pool_moments
 from lsar_jax.shapes import AnyArray, Embeddings
 from lsar_jax.spec import EncoderSpec
-from lsar_jax.transforms.base import Fit, Transform
+from lsar_jax.transforms.affine import Step
+from lsar_jax.transforms.base import Transform
+from lsar_jax.transforms.fit_record import Fit
 from lsar_jax.transforms.lsar import language_subspace
-from lsar_jax.transforms.step import Step
 
 __all__ = ["erasing_functionals", "fit_leace"]
 

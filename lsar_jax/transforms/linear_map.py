@@ -18,14 +18,15 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from lsar_jax.arrays import pad_rows
 from lsar_jax.languages import canonical_keys, language_code
 from lsar_jax.moments import Moments, moments_by_language
-from lsar_jax.padding import pad_rows
 from lsar_jax.shapes import AnyArray, Embeddings
 from lsar_jax.spec import EncoderSpec
-from lsar_jax.transforms.base import Fit, Transform
+from lsar_jax.transforms.affine import Step
+from lsar_jax.transforms.base import Transform
+from lsar_jax.transforms.fit_record import Fit
 from lsar_jax.transforms.shift import check_pairs
-from lsar_jax.transforms.step import Step
 
 __all__ = ["fit_linear_map", "procrustes"]
 

@@ -15,13 +15,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from lsar_jax.arrays import row_bucket
 from lsar_jax.checks import whole_number
 from lsar_jax.moments import Moments, moments_by_language
-from lsar_jax.padding import row_bucket
 from lsar_jax.shapes import AnyArray, Embeddings
 from lsar_jax.spec import EncoderSpec
-from lsar_jax.transforms.base import Fit, Transform
-from lsar_jax.transforms.step import Step, fix_signs
+from lsar_jax.transforms.affine import Step, fix_signs
+from lsar_jax.transforms.base import Transform
+from lsar_jax.transforms.fit_record import Fit
 
 __all__ = ["fit_lir", "principal_directions", "principal_directions_of_few"]
 

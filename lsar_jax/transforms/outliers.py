@@ -19,14 +19,14 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from lsar_jax.checks import positive_number, whole_number
-from lsar_jax.geometry import outlier_dimensions
 from lsar_jax.moments import Moments, moments_by_language, stack_means
 from lsar_jax.shapes import AnyArray, Embeddings
 from lsar_jax.spec import EncoderSpec
-from lsar_jax.transforms.base import Fit, Transform
-from lsar_jax.transforms.step import Step
+from lsar_jax.transforms.affine import Step
+from lsar_jax.transforms.base import Transform
+from lsar_jax.transforms.fit_record import Fit
 
-__all__ = ["fit_outliers", "largest_dimensions", "zero_dimensions"]
+__all__ = ["fit_outliers", "largest_dimensions", "outlier_dimensions", "zero_dimensions"]
 
 
 def largest_dimensions(means: Float[AnyArray, "language dim"], largest: int) -> Bool[Array, " dim"]:
@@ -36,6 +36,31 @@ def largest_dimensions(means: Float[AnyArray, "language dim"], largest: int) -> 
     """
     _, chosen = jax.lax.top_k(jnp.abs(jnp.asarray(means)), largest)
     return jnp.zeros(means.shape[1], bool).at[chosen.ravel()].set(True)
+
+
+def outlier_dimensions(mean: Float[AnyArray, "*layer dim"], sigma: float = 3.0) -> Bool[Array, "*layer dim"]:
+    """Returns which entries of a mean embedding are outliers: ``|v_i| > m + sigma s``.
+
+    m and s are the mean and the sample standard deviation of v's entries. As in Haemmerl et al.'s
+    code ``|v_i|`` is compared, not ``|v_i - m|``.
+
+    Args:
+      mean: v, one a layer or one; in the paper the unweighted mean of the languages' means.
+      sigma: 3 or 5 in the paper.
+
+    Raises:
+      ValueError: fewer than two dimensions, or values that are not finite.
+    """
+    if np.ndim(mean) < 1 or np.shape(mean)[-1] < 2:
+        raise ValueError(f"the mean has shape {np.shape(mean)}; expected [..., dim] with dim at least 2")
+    v = jnp.asarray(mean, jnp.float32)
+    if not isinstance(v, jax.core.Tracer) and not bool(jnp.isfinite(v).all()):
+        raise ValueError("the mean holds NaN or infinity")
+    # To a largest entry of 1: squares of small numbers vanish in float32.
+    largest = jnp.abs(v).max(axis=-1, keepdims=True)
+    v = v / jnp.where(largest > 0, largest, 1.0)
+    limit = v.mean(axis=-1, keepdims=True) + sigma * v.std(axis=-1, keepdims=True, ddof=1)
+    return jnp.abs(v) > limit
 
 
 def fit_outliers(

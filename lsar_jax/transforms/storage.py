@@ -1,6 +1,5 @@
-"""A transform as one safetensors file: its arrays, and how they were made in the metadata."""
+"""The parts of a transform as one safetensors file: its arrays, and how they were made in the header."""
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -9,109 +8,81 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from lsar_jax.identifier import LanguageIdentifier
+from lsar_jax.files import open_arrays, save_arrays
 from lsar_jax.languages import canonical_keys
 from lsar_jax.spec import EncoderSpec
-from lsar_jax.transforms.base import Fit, Transform
-from lsar_jax.transforms.step import AXES, Step, by_row
+from lsar_jax.transforms.affine import AXES, Step, by_row
+from lsar_jax.transforms.fit_record import Fit
+from lsar_jax.transforms.identifier import LanguageIdentifier
 
-__all__ = ["load", "open_tensors", "save"]
+__all__ = ["load_parts", "save_parts"]
 
 FORMAT = "lsar_jax.transform.v1"
 
 _IDENTIFIER = ("center", "weights", "bias")
 
+Parts = tuple[tuple[Step, ...], tuple[Fit, ...], EncoderSpec | None, LanguageIdentifier | None]
 
-def save(transform: Transform, path: Path) -> None:
+
+def save_parts(
+    path: Path,
+    steps: tuple[Step, ...],
+    fits: tuple[Fit, ...],
+    source: EncoderSpec | None,
+    identifier: LanguageIdentifier | None,
+) -> None:
     """Writes the file; see ``Transform.save``."""
-    from safetensors.numpy import save_file
-
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"there is no folder {path.parent} to save {path.name} in")
-    if path.is_dir():
-        raise IsADirectoryError(f"{path} is a folder; name a file to save in")
-    parts = {
-        f"{index}.{name}": part
-        for index, step in enumerate(transform.steps)
+    arrays = {
+        f"{index}.{name}": np.asarray(part)
+        for index, step in enumerate(steps)
         for name, part in step._asdict().items()
         if part is not None
     }
-    identifier = transform.identifier
+    header: dict[str, Any] = {"fits": [asdict(fit) for fit in fits], "source": _spec_to_json(source)}
+    header["identifier"] = None
     if identifier is not None:
-        parts |= {f"identifier.{name}": getattr(identifier, name) for name in _IDENTIFIER}
-    provenance = {
-        "fits": [asdict(fit) for fit in transform.fits],
-        "source": _spec_to_json(transform.source),
-        "identifier": None
-        if identifier is None
-        else {"languages": identifier.languages, "source": _spec_to_json(identifier.source)},
-    }
-    # safetensors writes a buffer as it lies.
-    tensors = {name: np.ascontiguousarray(part) for name, part in parts.items()}
-    partial = path.with_name(path.name + ".partial")
-    save_file(tensors, str(partial), {"format": FORMAT, "provenance": json.dumps(provenance)})
-    partial.replace(path)
+        arrays |= {f"identifier.{name}": np.asarray(getattr(identifier, name)) for name in _IDENTIFIER}
+        header["identifier"] = {"languages": identifier.languages, "source": _spec_to_json(identifier.source)}
+    save_arrays(path, arrays, format=FORMAT, header=header)
 
 
-def load(path: Path) -> Transform:
+def load_parts(path: Path) -> Parts:
     """Reads the file; see ``Transform.load``."""
-    tensors, metadata = open_tensors(path, FORMAT, "transform")
+    with open_arrays(path, format=FORMAT, what="a transform") as file:
+        tensors = {name: jnp.asarray(file.read(name)) for name in file.names}
+        header = file.header
     try:
-        provenance = json.loads(metadata["provenance"])
-        fits = tuple(_fit_from_json(fit) for fit in provenance["fits"])
-        source = _spec_from_json(provenance["source"])
-        identified = provenance.get("identifier")
+        fits = tuple(_fit_from_json(fit) for fit in header["fits"])
+        source = _spec_from_json(header["source"])
+        identified = header.get("identifier")
         if identified is not None:
             identified = _codes(identified["languages"]), _spec_from_json(identified["source"])
-    except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
-        raise ValueError(f"the provenance in {path} is damaged: {error!r}") from error
+    except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
+        raise ValueError(f"the header of {path} is damaged: {error!r}") from error
     steps = tuple(
         Step(**{name: tensors.pop(f"{index}.{name}", None) for name in Step._fields}) for index in range(len(fits))
     )
     own = {name: tensors.pop(f"identifier.{name}", None) for name in _IDENTIFIER} if identified else {}
     if not fits or tensors:
-        raise ValueError(f"{path} has {len(fits)} steps and these tensors of none: {sorted(tensors)}")
+        raise ValueError(f"{path} has {len(fits)} steps, and tensors that belong to none of them: {sorted(tensors)}")
     for step, fit in zip(steps, fits, strict=True):
         _check_step(step, fit, path)
     if len({fit.dim for fit in fits}) > 1:
         raise ValueError(f"the steps in {path} differ in width: {[fit.dim for fit in fits]}")
-    transform = Transform(steps, fits, source)
     if identified is None:
-        return transform
-    languages, source = identified
+        return steps, fits, source, None
+    languages, spec = identified
     shapes = {"center": [fits[0].dim], "weights": [len(languages), fits[0].dim], "bias": [len(languages)]}
     parts = [_check_part(own[name], shapes[name], f"the identifier in {path}: {name}") for name in _IDENTIFIER]
-    return transform.with_identifier(LanguageIdentifier(parts[0], parts[1], parts[2], languages, source))
+    return steps, fits, source, LanguageIdentifier(parts[0], parts[1], parts[2], languages, spec)
 
 
-def open_tensors(path: Path, wanted: str, what: str) -> tuple[dict[str, Array], dict[str, str]]:
-    """Returns the tensors and the metadata of a safetensors file of the format ``wanted``.
-
-    Raises:
-      FileNotFoundError: there is no such file.
-      ValueError: it is another kind of file.
-    """
-    from safetensors import SafetensorError, safe_open
-
-    if not path.is_file():
-        raise FileNotFoundError(f"there is no {what} at {path}")
-    try:
-        with safe_open(path, framework="numpy") as file:
-            metadata = file.metadata() or {}
-            tensors = {name: jnp.asarray(file.get_tensor(name)) for name in file.keys()}  # noqa: SIM118 - not a dict
-    except SafetensorError as error:
-        raise ValueError(f"{path} is not a safetensors file: {error}") from error
-    if metadata.get("format") != wanted:
-        raise ValueError(f"{path} has format {metadata.get('format')!r}, expected {wanted!r}")
-    return tensors, metadata
-
-
-def _spec_to_json(spec: EncoderSpec | None) -> dict[str, str | int] | None:
+def _spec_to_json(spec: EncoderSpec | None) -> dict[str, Any] | None:
     return spec.to_dict() if spec else None
 
 
 def _spec_from_json(spec: dict[str, Any] | None) -> EncoderSpec | None:
-    return EncoderSpec(**spec) if spec else None
+    return EncoderSpec.from_dict(spec) if spec else None
 
 
 def _fit_from_json(fit: dict[str, Any]) -> Fit:

@@ -21,8 +21,9 @@ from lsar_jax.checks import positive_number
 from lsar_jax.moments import Moments, moments_by_language, pool_moments
 from lsar_jax.shapes import AnyArray, Embeddings
 from lsar_jax.spec import EncoderSpec
-from lsar_jax.transforms.base import Fit, Transform
-from lsar_jax.transforms.step import Step
+from lsar_jax.transforms.affine import Step
+from lsar_jax.transforms.base import Transform
+from lsar_jax.transforms.fit_record import Fit
 
 __all__ = ["fit_whitening", "whiten_samples", "zca"]
 

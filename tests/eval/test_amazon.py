@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from eval.__main__ import main
-from eval.amazon import classify, read_reviews
+from eval.data.reviews import read_reviews
+from eval.tasks.amazon import classify
 from tests.eval.test_tasks import ENCODER, read
 
 

@@ -5,8 +5,8 @@ import pytest
 
 import lsar_jax as lj
 from eval.__main__ import main
-from eval.bucc import read_split
-from eval.parallel_text import distinct, held_out, read_bitext
+from eval.data.bucc import read_split
+from lsar_jax.corpora.parallel_text import distinct, held_out, read_bitext
 from lsar_jax.mining import best_threshold, mine
 from tests.eval.test_tasks import ENCODER, read
 
@@ -156,7 +156,7 @@ def test_mining_and_threshold_fit_together(rng):
 
 
 def test_prepared_data_is_read_as_its_files(made, bitext, tmp_path):
-    from lsar_jax.builders import Bucc, Parallel, prepare
+    from lsar_jax.corpora.builders import Bucc, Parallel, prepare
 
     prepare(Bucc(made), tmp_path / "prepared")
     for split in ("sample", "training"):

@@ -8,9 +8,9 @@ import pytest
 
 import lsar_jax as lj
 from eval.__main__ import main
-from eval.curve import enough, read_texts
+from eval.studies.curve import enough, read_texts
 from eval.methods import fit_methods
-from lsar_jax.retrieval import nearest
+from lsar_jax.retrieval.search import nearest
 
 ENCODER = ["--encoder", str(Path(__file__).parents[1] / "golden" / "bert"), "--layers", "2", "--max-length", "40"]
 UDHR = lj.corpora.udhr(languages=["en", "de", "fr"])

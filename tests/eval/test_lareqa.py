@@ -9,10 +9,10 @@ from sklearn.metrics import average_precision_score
 
 import lsar_jax as lj
 from eval.__main__ import main
-from eval.lareqa import answer_table
+from eval.tasks.lareqa import answer_table
 from eval.metrics import one_target_precision, precision_of_ranks
-from eval.xquad import XQUAD_R, Questions, question_languages, read_xquad
-from lsar_jax.ranks import candidate_ranks
+from eval.data.xquad import Questions, XQUAD_R, question_languages, read_xquad
+from lsar_jax.retrieval.ranks import candidate_ranks
 from tests.eval.test_tasks import ENCODER, is_png, read
 
 DATA = Path(__file__).parents[2] / "data" / "xquad-r"

@@ -8,19 +8,20 @@ import numpy as np
 import pytest
 
 import lsar_jax as lj
-from eval import leakage_figures as figures
+from eval.figures import leakage as figures
 from eval.__main__ import main
-from eval.leakage import summary
-from eval.results import console, read_results
-from eval.tatoeba import read_pairs
-from eval.trained_runs import PARTS, TrainedRun, check_text
+from eval.tasks.leakage import summary
+from eval.results import read_results
+from train.console import console
+from eval.data.tatoeba import read_pairs
+from train.disentangle.finished import PARTS, TrainedRun, check_text
 from lsar_jax import Transform
 from tests.eval.test_tasks import ENCODER, is_png, read, write_pairs
 from tests.optional import need
 
 need("optax")
 
-from train.disentangle import main as train  # noqa: E402
+from train.disentangle.command import main as train
 
 
 @pytest.fixture(scope="module")

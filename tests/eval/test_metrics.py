@@ -5,7 +5,7 @@ import pytest
 from sklearn.metrics import average_precision_score
 
 from eval.metrics import accuracy, average_precision, mean_average_precision
-from eval.udhr import into_english, pool_map
+from eval.tasks.udhr import into_english, pool_map
 
 
 def test_average_precision_by_hand():

@@ -5,7 +5,8 @@ import pytest
 
 from eval.__main__ import main
 from eval.methods import Method
-from eval.pool import Pool, read_pool
+from eval.data.pool import read_pool
+from eval.tasks.pool import Pool
 from lsar_jax import EncoderSpec
 from tests.eval.test_tasks import ENCODER, is_png, read
 

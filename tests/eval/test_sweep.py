@@ -6,8 +6,8 @@ import pytest
 import lsar_jax as lj
 from eval.__main__ import main
 from eval.methods import Method, fit_methods
-from eval.sweep import truncated
-from eval.udhr import pool_map
+from eval.studies.sweep import truncated
+from eval.tasks.udhr import pool_map
 from tests.eval.test_tasks import ENCODER, is_png, read
 
 LANGUAGES = ["en", "de", "fr", "es", "fi"]

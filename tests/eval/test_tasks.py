@@ -9,7 +9,8 @@ import pytest
 import lsar_jax as lj
 from eval.__main__ import main
 from eval.methods import Method
-from eval.tatoeba import XTREME_36, Tatoeba, read_pairs
+from eval.data.tatoeba import XTREME_36, read_pairs
+from eval.tasks.tatoeba import Tatoeba
 
 ENCODER = ["--encoder", str(Path(__file__).parents[1] / "golden" / "bert")]
 DATA = Path(__file__).parents[2] / "data" / "tatoeba"

@@ -5,23 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from lsar_jax.objectives.disentangle import (
-    Batch,
-    Head,
-    Heads,
-    Objective,
-    Others,
-    Parts,
-    apply_head,
-    clustering_loss,
-    cosine,
-    discriminator_loss,
-    dream_terms,
-    meat_terms,
-    objective_terms,
-    separation_loss,
-    split,
-)
+from lsar_jax.objectives.disentangle import Batch, Head, Heads, Objective, Others, Parts, apply_head, clustering_loss, cosine, discriminator_loss, dream_terms, meat_terms, objective_terms, separation_loss, split
 from tests.optional import need
 
 N, D, L = 12, 6, 4

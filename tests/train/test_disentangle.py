@@ -14,10 +14,10 @@ import pytest
 from filelock import FileLock
 
 import lsar_jax as lj
-from eval.parallel_text import held_out, read_bitext
+from lsar_jax.corpora.parallel_text import held_out, read_bitext
 from lsar_jax import Transform
 from train.ablations import Ablations, objectives
-from train.disentangle import Disentangle, main
+from train.disentangle.command import Disentangle, main
 from train.loop import Progress
 from train.loop import _after_epoch as after_epoch
 

@@ -5,19 +5,8 @@ import numpy as np
 import pytest
 
 import lsar_jax as lj
-from lsar_jax.transforms import (
-    Transform,
-    fit_cbie,
-    fit_center,
-    fit_leace,
-    fit_linear_map,
-    fit_lir,
-    fit_lsar,
-    fit_outliers,
-    fit_shift,
-    fit_whitening,
-)
-from lsar_jax.transforms.step import Step, affine
+from lsar_jax.transforms import Transform, fit_cbie, fit_center, fit_leace, fit_linear_map, fit_lir, fit_lsar, fit_outliers, fit_shift, fit_whitening
+from lsar_jax.transforms.affine import Step, affine
 from tests.compilations import count_compilations
 
 

@@ -4,7 +4,7 @@ import jax
 import numpy as np
 import pytest
 
-from eval.algorithm1 import algorithm1
+from eval.studies.algorithm1 import algorithm1
 from lsar_jax import Moments
 from lsar_jax.transforms import fit_center, fit_lir, fit_lsar, language_subspace, principal_directions
 from tests import reference

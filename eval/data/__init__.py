@@ -1,0 +1,1 @@
+"""Readers and makers of evaluation sets."""

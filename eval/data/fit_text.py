@@ -1,0 +1,41 @@
+"""The text that transforms are fitted on, by the name that ``--fit-on`` gives it."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from lsar_jax import corpora
+from lsar_jax.corpora.sentence_filters import check_count
+from lsar_jax.corpora.tfds import prepared_languages
+from lsar_jax.languages import language_code
+
+__all__ = ["fit_texts"]
+
+
+def fit_texts(place: str, languages: Sequence[str], count: int) -> dict[str, list[str]]:
+    """Returns text of each language that there is.
+
+    Args:
+      place: udhr, a folder of text files, ``tfds:NAME/{}`` or ``hub:ID``.
+      languages: codes; a dataset of the Hub must have all of them.
+      count: most sentences of a language.
+
+    Raises:
+      FileNotFoundError: a folder or dataset does not exist.
+      ValueError: ``place`` is of no known kind, or ``count`` is below 1.
+    """
+    check_count(count)
+    wanted = list(dict.fromkeys(language_code(code) for code in languages))
+    kind, _, name = place.partition(":")
+    if place == "udhr":
+        known = corpora.udhr()
+        return {code: known[code][:count] for code in wanted if code in known}
+    if kind == "tfds" and name:
+        places = prepared_languages(name)
+        return {code: corpora.prepared(places[code], count=count) for code in wanted if code in places}
+    if kind == "hub" and name:
+        id, _, revision = name.partition("@")
+        return {code: corpora.hub(id, code, revision=revision or None, count=count) for code in wanted}
+    if not Path(place).is_dir():
+        raise FileNotFoundError(f"--fit-on {place} is not udhr, a folder, tfds:NAME/{{}} or hub:ID")
+    there = corpora.language_files(place, ".txt")
+    return corpora.text_folder(place, [code for code in wanted if code in there], count)

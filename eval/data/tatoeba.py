@@ -1,0 +1,81 @@
+"""LASER's Tatoeba v1: pairs of English and 36 or more languages.
+
+Files: the folder ``data/tatoeba/v1`` of github.com/facebookresearch/LASER (CC BY 2.0 FR), two files a language,
+``tatoeba.deu-eng.deu`` and ``tatoeba.deu-eng.eng``; line i of one translates line i of the other.
+``hub:mteb/tatoeba-bitext-mining`` and ``tfds:tatoeba/tatoeba_{}`` are made of them.
+"""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from lsar_jax import corpora
+from lsar_jax.corpora.tables import Data, named_pairs, named_tables, plain_folder
+from lsar_jax.languages import language_code, own_name
+
+__all__ = ["ORACLE_14", "XTREME_36", "read_pairs"]
+
+# fmt: off
+XTREME_36 = (
+    "af", "ar", "bg", "bn", "de", "el", "es", "et", "eu", "fa", "fi", "fr", "he", "hi", "hu", "id", "it", "ja",
+    "jv", "ka", "kk", "ko", "ml", "mr", "nl", "pt", "ru", "sw", "ta", "te", "th", "tl", "tr", "ur", "vi", "zh",
+)
+# fmt: on
+
+# Those of ORACLE's table of 14.
+ORACLE_14 = ("ar", "bg", "de", "el", "es", "fr", "hi", "ru", "sw", "th", "tr", "ur", "vi", "zh")
+
+
+def read_pairs(data: Data, languages: Sequence[str], split: str = "") -> dict[str, tuple[list[str], list[str]]]:
+    """Reads the English side and the other side of each language.
+
+    Args:
+      data: the folder of the files, ``hub:ID`` or ``tfds:NAME``.
+      languages: codes.
+      split: of a dataset with a name; by default its only one or ``test``.
+
+    Raises:
+      FileNotFoundError: no such data.
+      ValueError: none of a language, the two sides differ in their number of lines, or a line is blank.
+    """
+    tables = named_tables(data)
+    if tables is None:
+        return _files(plain_folder(data), languages)
+    pairs = named_pairs(tables, languages, split)
+    for code, sides in pairs.items():
+        for name, lines in zip(("English", code), sides, strict=True):
+            _check_not_blank(lines, f"{tables.name}, {name} of {code}")
+    return pairs
+
+
+def _check_not_blank(lines: Sequence[str], where: str) -> None:
+    blank = next((number for number, line in enumerate(lines, 1) if not line.strip()), None)
+    if blank:
+        raise ValueError(f"{where}, line {blank} is blank")
+
+
+def _files(folder: Path, languages: Sequence[str]) -> dict[str, tuple[list[str], list[str]]]:
+    if not folder.is_dir():
+        raise FileNotFoundError(
+            f"there is no folder {folder}; copy data/tatoeba/v1 of github.com/facebookresearch/LASER there, "
+            "or say --data, such as hub:mteb/tatoeba-bitext-mining"
+        )
+    matches = (re.fullmatch(r"tatoeba\.(\w+)-eng\.\1", path.name) for path in sorted(folder.iterdir()))
+    names = [match[1] for match in matches if match]
+    known = {language_code(name) for name in names}
+    missing = [code for code in map(language_code, languages) if code not in known]
+    if missing or not languages:
+        raise FileNotFoundError(
+            f"{folder} has no files of {', '.join(missing)}; it has {', '.join(sorted(known)) or 'none'}"
+        )
+    pairs = {}
+    for language in languages:
+        own = own_name(language, names, str(folder))
+        stem = folder / f"tatoeba.{own}-eng"
+        english, other = (corpora.lines(f"{stem}.{side}") for side in ("eng", own))
+        if len(english) != len(other):
+            raise ValueError(f"{stem}.*: {len(english)} English lines and {len(other)} lines of {language_code(own)}")
+        _check_not_blank(english, f"{stem}.eng")
+        _check_not_blank(other, f"{stem}.{own}")
+        pairs[language_code(language)] = (english, other)
+    return pairs

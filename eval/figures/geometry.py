@@ -1,0 +1,230 @@
+"""The figures of ``python -m eval geometry``: each a PNG for the screen and a PDF for a paper."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+from jaxtyping import Bool, Float
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from eval.figures.language_families import family
+from train.curves import save_figure
+
+__all__ = ["answers", "contributions", "distances", "layer_curves", "layer_means", "outliers", "planes", "removed"]
+
+Plane = Float[np.ndarray, "_ 2"]
+Colour = tuple[float, float, float, float]
+
+
+def layer_curves(curves: Mapping[str, Sequence[float]], layers: Sequence[int], title: str, path: Path) -> None:
+    """Draws measures of the original embeddings over the layers."""
+    figure = Figure(figsize=(5.6, 3.8), layout="constrained")
+    axis = figure.subplots()
+    for (name, values), marker in zip(curves.items(), "osv^D*", strict=False):
+        axis.plot(layers, values, marker=marker, ms=4, lw=1.4, label=name)
+    axis.set_xlabel("layer")
+    axis.set_xticks(layers)
+    axis.set_ylabel("mean cosine; IsoScore")
+    axis.axhline(0, color="0.8", lw=0.8, zorder=0)
+    axis.set_title(title)
+    axis.legend(frameon=False, fontsize=8)
+    _bare(axis)
+    save_figure(figure, path)
+
+
+def contributions(shares: Float[np.ndarray, "language dim"], codes: Sequence[str], title: str, path: Path) -> None:
+    """Draws how much of each language's anisotropy the most contributing dimensions make up.
+
+    Args:
+      shares: a dimension's term of the mean cosine, a row a language.
+      codes: of the rows.
+      title: of the figure.
+      path: the PNG to write.
+    """
+    top = np.argsort(-shares.mean(axis=0))[:12]
+    figure = Figure(figsize=(0.55 * len(top) + 2.2, 0.17 * len(codes) + 1.4), layout="constrained")
+    axis = figure.subplots()
+    image = axis.imshow(shares[:, top], aspect="auto", cmap="magma_r", vmin=0)
+    axis.set_xticks(range(len(top)), [f"{dimension}" for dimension in top], fontsize=8)
+    axis.set_yticks(range(len(codes)), codes, fontsize=7)
+    axis.set_xlabel("dimension")
+    axis.set_title(title, fontsize=10)
+    figure.colorbar(image, label="contribution to the mean cosine")
+    save_figure(figure, path)
+
+
+def outliers(
+    means: Float[np.ndarray, "language dim"],
+    out: Bool[np.ndarray, "language dim"],
+    codes: Sequence[str],
+    title: str,
+    path: Path,
+) -> None:
+    """Draws the mean of every dimension that is an outlier in some language; a dot where it is one."""
+    # Without an outlier the largest dimensions are shown, and no dots.
+    dims = np.flatnonzero(out.any(axis=0)) if out.any() else np.argsort(-np.abs(means).mean(axis=0))[:6]
+    dims = dims[np.argsort(-out[:, dims].sum(axis=0), kind="stable")][:40]
+    figure = Figure(figsize=(0.28 * max(len(dims), 6) + 2.2, 0.17 * len(codes) + 1.6), layout="constrained")
+    axis = figure.subplots()
+    size = np.abs(means[:, dims]).max(initial=1e-30)
+    image = axis.imshow(means[:, dims], aspect="auto", cmap="RdBu_r", vmin=-size, vmax=size)
+    rows, columns = np.nonzero(out[:, dims])
+    axis.scatter(columns, rows, s=6, color="k", linewidths=0)
+    axis.set_xticks(range(len(dims)), [f"{dimension}" for dimension in dims], rotation=90, fontsize=7)
+    axis.set_yticks(range(len(codes)), codes, fontsize=7)
+    axis.set_xlabel("dimension")
+    axis.set_title(title, fontsize=10)
+    figure.colorbar(image, label="mean")
+    save_figure(figure, path)
+
+
+def layer_means(
+    means: Float[np.ndarray, "layer dim"],
+    out: Bool[np.ndarray, "layer dim"],
+    layers: Sequence[int],
+    title: str,
+    path: Path,
+) -> None:
+    """Draws the mean embedding of each layer, dimension by dimension; outliers are named."""
+    columns = 4
+    rows = -(-len(layers) // columns)
+    figure = Figure(figsize=(2.9 * columns, 1.7 * rows), layout="constrained")
+    axes = figure.subplots(rows, columns, squeeze=False, sharex=True).ravel()
+    for axis, layer, values, flags in zip(axes, layers, means, out, strict=False):
+        axis.plot(values, lw=0.5, color="0.35")
+        named = np.flatnonzero(flags)
+        axis.plot(named, values[named], "o", ms=2.5, color="tab:red")
+        for dimension in named[np.argsort(-np.abs(values[named]))][:3]:
+            axis.annotate(f"{dimension}", (dimension, values[dimension]), fontsize=6, color="tab:red")
+        axis.set_title(f"layer {layer}", fontsize=8)
+        axis.tick_params(labelsize=6)
+        _bare(axis)
+    for axis in axes[len(layers) :]:
+        axis.set_axis_off()
+    figure.suptitle(title, fontsize=10)
+    save_figure(figure, path)
+
+
+def distances(curves: Mapping[str, Float[np.ndarray, " k"]], title: str, path: Path) -> None:
+    """Draws the mean distance to the first, second, ... neighbour."""
+    figure = Figure(figsize=(5.2, 3.8), layout="constrained")
+    axis = figure.subplots()
+    for name, values in curves.items():
+        axis.plot(np.arange(1, len(values) + 1), values, lw=1.5, label=name)
+    axis.set_xlabel("rank of the neighbour")
+    axis.set_ylabel("mean distance, 2 - 2 cos")
+    axis.set_title(title, fontsize=10)
+    axis.legend(frameon=False, fontsize=8)
+    _bare(axis)
+    save_figure(figure, path)
+
+
+def removed(panels: Mapping[str, Plane], codes: Sequence[str], path: Path) -> None:
+    """Draws coordinates along two directions that a method removes, coloured by language family.
+
+    A language's mean bears its code.
+
+    Args:
+      panels: title -> coordinates; rows agree with ``codes``.
+      codes: language of each row.
+      path: the PNG to write.
+    """
+    families = sorted({family(code) for code in codes}, key=lambda name: (name == "other", name))
+    colours = dict(zip(families, _colours(len(families)), strict=True))
+    labels = np.array(codes)
+    figure = Figure(figsize=(5 * len(panels) + 1.6, 4.8), layout="constrained")
+    for axis, (title, plane) in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels.items(), strict=True):
+        for name in families:
+            own = np.array([family(code) == name for code in codes])
+            axis.scatter(plane[own, 0], plane[own, 1], s=7, alpha=0.6, color=colours[name], label=name, linewidths=0)
+        for code in sorted(set(codes)):
+            axis.text(*plane[labels == code].mean(axis=0), code, fontsize=7, ha="center", va="center", weight="bold")
+        axis.set_title(title, fontsize=10)
+        axis.set_xlabel("first direction")
+        axis.set_ylabel("second direction")
+        _bare(axis)
+    handles, names = axis.get_legend_handles_labels()
+    figure.legend(handles, names, loc="outside right upper", frameon=False, fontsize=8, markerscale=3)
+    save_figure(figure, path)
+
+
+def planes(panels: Mapping[str, Plane], codes: Sequence[str], title: str, path: Path) -> None:
+    """Draws points of a plane, say of t-SNE, coloured by language, or by family if there are many."""
+    if len(set(codes)) > 20:
+        codes = [family(code) for code in codes]
+    every = sorted(set(codes))
+    colours = dict(zip(every, _colours(len(every)), strict=True))
+    labels = np.array(codes)
+    figure = Figure(figsize=(4.8 * len(panels) + 1.4, 4.8), layout="constrained")
+    for axis, (name, plane) in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels.items(), strict=True):
+        for code in every:
+            own = labels == code
+            axis.scatter(plane[own, 0], plane[own, 1], s=6, color=colours[code], label=code, linewidths=0)
+        axis.set_title(name, fontsize=10)
+        axis.set_xticks([])
+        axis.set_yticks([])
+    handles, names = axis.get_legend_handles_labels()
+    figure.legend(
+        handles,
+        names,
+        loc="outside right upper",
+        frameon=False,
+        fontsize=6.5,
+        markerscale=2,
+        ncols=-(-len(every) // 24),
+    )
+    figure.suptitle(title, fontsize=10)
+    save_figure(figure, path)
+
+
+def answers(
+    panels: Mapping[str, tuple[Plane, Plane, Plane]],
+    candidate_codes: Sequence[str],
+    codes: Sequence[str],
+    title: str,
+    path: Path,
+) -> None:
+    """Draws one question in all languages, its answers and the other candidates (Xie et al. 2022, Figure 2).
+
+    Args:
+      panels: title -> (candidates, questions, answers), in the plane.
+      candidate_codes: language of each candidate.
+      codes: language of each question and answer.
+      title: of the figure.
+      path: the PNG to write.
+    """
+    every = sorted(set(codes))
+    colours = dict(zip(every, _colours(len(every)), strict=True))
+    figure = Figure(figsize=(4.8 * len(panels) + 1.4, 4.8), layout="constrained")
+    for axis, (name, (others, asked, right)) in zip(
+        figure.subplots(1, len(panels), squeeze=False)[0], panels.items(), strict=True
+    ):
+        axis.scatter(*others.T, s=4, color=[colours[code] for code in candidate_codes], alpha=0.25, linewidths=0)
+        for points, marker, size in ((asked, "*", 130), (right, "D", 45)):
+            for code, point in zip(codes, points, strict=True):
+                axis.scatter(*point, s=size, marker=marker, color=colours[code], edgecolors="k", linewidths=0.6)
+        axis.set_title(name, fontsize=10)
+        axis.set_xticks([])
+        axis.set_yticks([])
+    handles = [
+        matplotlib.lines.Line2D([], [], marker="o", ls="", ms=4, color=colours[code], label=code) for code in every
+    ]
+    handles += [
+        matplotlib.lines.Line2D([], [], marker=marker, ls="", ms=7, color="0.7", mec="k", label=text)
+        for marker, text in (("*", "question"), ("D", "answer"))
+    ]
+    figure.legend(handles=handles, loc="outside right upper", frameon=False, fontsize=8)
+    figure.suptitle(title, fontsize=10)
+    save_figure(figure, path)
+
+
+def _colours(count: int) -> list[Colour]:
+    if count <= 20:
+        return [matplotlib.colors.to_rgba(colour) for colour in matplotlib.color_sequences["tab20"]][:count]
+    return [matplotlib.colormaps["turbo"](index / (count - 1)) for index in range(count)]
+
+
+def _bare(axis: Axes) -> None:
+    axis.spines[["top", "right"]].set_visible(False)

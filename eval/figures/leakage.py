@@ -1,0 +1,152 @@
+"""The pictures of semantic leakage: Ki, Park and Kim 2024, Figures 3 to 6."""
+
+import itertools
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+import numpy as np
+from jaxtyping import Float
+from matplotlib.figure import Figure
+
+from train.curves import save_figure
+
+__all__ = ["bases", "leakage", "planes", "similarity"]
+
+# (layer, objective, part) -> column -> a value of each seed.
+Scores = Mapping[tuple[int, str, str], Mapping[str, Sequence[float]]]
+_COLOURS = {"meaning": "tab:blue", "language": "tab:red"}
+
+
+def leakage(scores: Scores, layers: Sequence[int], path: Path) -> None:
+    """Draws accuracy by meaning against accuracy by language on Tatoeba, as Figure 3.
+
+    An objective is a point: its marker tells the base, its colour what is added to it.
+    """
+    figure, axes = _panels(layers, "Tatoeba", scores)
+    if figure is None:
+        return
+    every = [_named(name) for layer in layers for name in _objectives(scores, layer)]
+    markers = dict(zip(dict.fromkeys(base for base, _ in every), itertools.cycle("oDs^vP*X"), strict=False))
+    tab10 = itertools.cycle(matplotlib.color_sequences["tab10"])
+    colours = dict(zip(dict.fromkeys(added for _, added in every), tab10, strict=False))
+    for axis, layer in zip(axes, layers, strict=True):
+        for name in _objectives(scores, layer):
+            base, added = _named(name)
+            x, y = (scores[layer, name, part]["Tatoeba"] for part in ("language", "meaning"))
+            axis.errorbar(
+                np.mean(x), np.mean(y), xerr=_deviation(x), yerr=_deviation(y), fmt=markers[base], capsize=2,
+                color=colours[added], label=name,
+            )  # fmt: skip
+        if (original := scores.get((layer, "original", "meaning"))) is not None and "Tatoeba" in original:
+            axis.axhline(original["Tatoeba"][0], color="0.6", linestyle=":", label="without heads")
+        axis.set_xlabel("accuracy by language embeddings, % (less is better)")
+        axis.set_title(f"layer {layer}")
+        axis.grid(alpha=0.3)
+    axes[0].set_ylabel("accuracy by meaning, % (more is better)")
+    figure.suptitle("Tatoeba: what meaning and language find")
+    _legend(figure)
+    save_figure(figure, path)
+
+
+def similarity(scores: Scores, layers: Sequence[int], path: Path) -> None:
+    """Draws Spearman's correlation on STS17 by meaning and by language, bars for each objective, as Figure 4."""
+    _bars(scores, layers, "STS17", "Spearman, %", "STS17: similarity by meaning and by language", path)
+
+
+def bases(scores: Scores, layers: Sequence[int], path: Path) -> None:
+    """Draws Tatoeba's accuracy of ORACLE alone and on top of each base, with and without, as Figure 6."""
+    _bars(scores, layers, "Tatoeba", "accuracy, %", "Tatoeba: with and without a base objective", path)
+
+
+def planes(
+    panels: Mapping[str, Mapping[str, Float[np.ndarray, "vector dim"]]], title: str, path: Path, seed: int = 0
+) -> None:
+    """Draws t-SNE (perplexity 10, cosine) of meanings and languages of both sides together, as Figure 5.
+
+    Args:
+      panels: objective -> side and part -> embeddings.
+      title: of the figure.
+      path: the PNG to write.
+      seed: of t-SNE.
+    """
+    from sklearn.manifold import TSNE
+
+    if not panels:
+        return
+    columns = min(len(panels), 4)
+    rows = -(-len(panels) // columns)
+    figure = Figure(figsize=(4.6 * columns, 0.6 + 4.2 * rows))
+    axes = figure.subplots(rows, columns, squeeze=False).ravel()
+    for axis in axes[len(panels) :]:
+        axis.set_axis_off()
+    for axis, (name, groups) in zip(axes, panels.items(), strict=False):
+        x = np.concatenate(list(groups.values()))
+        perplexity = min(10, (len(x) - 1) / 3)
+        flat = TSNE(2, perplexity=perplexity, metric="cosine", init="random", max_iter=300, random_state=seed)
+        parts = np.split(flat.fit_transform(x), np.cumsum([len(group) for group in groups.values()])[:-1])
+        for (label, _), part, marker, colour in zip(
+            groups.items(), parts, "ooxx", ("tab:blue", "tab:red", "tab:cyan", "tab:orange"), strict=True
+        ):
+            axis.scatter(part[:, 0], part[:, 1], s=9, marker=marker, color=colour, linewidths=0.8, label=label)
+        axis.set_title(name, fontsize="small")
+        axis.set_xticks([])
+        axis.set_yticks([])
+    handles, names = axes[0].get_legend_handles_labels()
+    figure.legend(handles, names, loc="lower center", ncols=2 if columns == 1 else 4, frameon=False)
+    figure.suptitle(title)
+    figure.tight_layout(rect=(0, 0.06 / rows, 1, 1))
+    save_figure(figure, path)
+
+
+def _bars(scores: Scores, layers: Sequence[int], column: str, ylabel: str, title: str, path: Path) -> None:
+    figure, axes = _panels(layers, column, scores)
+    if figure is None:
+        return
+    for axis, layer in zip(axes, layers, strict=True):
+        names = _objectives(scores, layer)
+        for offset, part in ((-0.2, "meaning"), (0.2, "language")):
+            several = [scores[layer, name, part][column] for name in names]
+            axis.bar(
+                np.arange(len(names)) + offset, [np.mean(values) for values in several], 0.4, label=part,
+                color=_COLOURS[part], yerr=[_deviation(values) for values in several], capsize=2,
+            )  # fmt: skip
+        if (original := scores.get((layer, "original", "meaning"))) is not None and column in original:
+            axis.axhline(original[column][0], color="0.4", linestyle=":", label="without heads")
+        axis.set_xticks(np.arange(len(names)), names, rotation=60, ha="right", rotation_mode="anchor", fontsize="small")
+        axis.set_title(f"layer {layer}")
+    axes[0].set_ylabel(ylabel)
+    figure.suptitle(title)
+    _legend(figure)
+    save_figure(figure, path)
+
+
+def _panels(layers: Sequence[int], column: str, scores: Scores) -> tuple[Figure | None, Sequence]:
+    """A panel each layer, or nothing where no run has the column."""
+    if not any(column in columns for (_, name, _), columns in scores.items() if name != "original"):
+        return None, ()
+    figure = Figure(figsize=(6.2 * len(layers) + 2, 5.6), layout="constrained")
+    return figure, figure.subplots(1, len(layers), squeeze=False, sharey=True)[0]
+
+
+def _objectives(scores: Scores, layer: int) -> list[str]:
+    return list(dict.fromkeys(name for at, name, part in scores if at == layer and part == "language"))
+
+
+def _named(objective: str) -> tuple[str, str]:
+    """Returns the base and what is added to it; the base of ORACLE alone is empty."""
+    base, _, added = objective.partition(" + ")
+    return ("", objective) if objective.startswith("oracle") else (base, added)
+
+
+def _deviation(values: Sequence[float]) -> float:
+    return float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
+
+
+def _legend(figure: Figure) -> None:
+    labelled: dict[str, Any] = {}
+    for axis in figure.axes:
+        handles, names = axis.get_legend_handles_labels()
+        labelled |= dict(zip(names, handles, strict=True))
+    figure.legend(list(labelled.values()), list(labelled), loc="outside right center", frameon=False, fontsize="small")

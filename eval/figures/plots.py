@@ -1,0 +1,168 @@
+"""Figures: a scatter of embeddings by language, and bars of methods."""
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+from jaxtyping import Float
+from matplotlib.figure import Figure
+
+from train.curves import save_figure
+
+__all__ = ["bars", "heat_maps", "scatter", "sweep_figure"]
+
+
+# Scripts and families far apart; more colours than these cannot be told from each other.
+COLOURED = ("en", "ru", "zh", "ar", "hi", "th", "sw", "fi", "ta", "ka")
+
+
+def scatter(panels: Mapping[str, Float[np.ndarray, "vector dim"]], languages: Sequence[str], path: Path) -> None:
+    """Draws the first two principal components of each panel's unit vectors, coloured by language.
+
+    Up to ten languages get a colour, the rest are grey.
+
+    Args:
+      panels: title -> embeddings; rows agree with ``languages``.
+      languages: code of each row.
+      path: the PNG to write.
+    """
+    labels = np.array(languages)
+    every = sorted(set(languages))
+    coloured = [code for code in COLOURED if code in every] if len(every) > len(COLOURED) else every
+    figure = Figure(figsize=(5.2 * len(panels) + 1, 5))
+    axes = figure.subplots(1, len(panels), squeeze=False)
+    for axis, (title, x) in zip(axes[0], panels.items(), strict=True):
+        unit = x / np.linalg.norm(x, axis=1, keepdims=True)
+        centred = unit - unit.mean(axis=0)
+        _, values, rows = np.linalg.svd(centred, full_matrices=False)
+        plane = centred @ rows[:2].T
+        share = 100 * values[:2] ** 2 / (values**2).sum()
+        rest = plane[~np.isin(labels, coloured)]
+        if len(rest):
+            axis.scatter(rest[:, 0], rest[:, 1], s=10, color="0.85", label="other", linewidths=0)
+        for colour, code in zip(matplotlib.color_sequences["tab10"], coloured, strict=False):
+            chosen = plane[labels == code]
+            axis.scatter(chosen[:, 0], chosen[:, 1], s=22, color=colour, label=code, linewidths=0)
+        axis.set_title(title)
+        axis.set_xlabel(f"component 1 ({share[0]:.0f}% of variance)")
+        axis.set_ylabel(f"component 2 ({share[1]:.0f}% of variance)")
+        axis.set_xticks([])
+        axis.set_yticks([])
+    handles, names = axes[0][-1].get_legend_handles_labels()
+    figure.legend(handles, names, loc="center right", frameon=False, markerscale=1.4)
+    figure.tight_layout(rect=(0, 0, 1 - 0.9 / figure.get_size_inches()[0], 1))
+    save_figure(figure, path)
+
+
+def bars(values: Mapping[str, Mapping[str, float]], ylabel: str, title: str, path: Path) -> None:
+    """Draws a group of bars for each key of ``values``, a bar for each method.
+
+    Args:
+      values: group -> method -> percent.
+      ylabel: what the height is.
+      title: of the figure.
+      path: the PNG to write.
+    """
+    methods = list(dict.fromkeys(method for group in values.values() for method in group))
+    width = 0.8 / len(methods)
+    figure = Figure(figsize=(1.6 + 0.75 * len(methods) * len(values), 4.2))
+    axis = figure.subplots()
+    for index, method in enumerate(methods):
+        at = [place + (index - (len(methods) - 1) / 2) * width for place in range(len(values))]
+        heights = [group.get(method, np.nan) for group in values.values()]
+        drawn = axis.bar(
+            at, heights, 0.92 * width, label=method, color=matplotlib.colormaps["viridis"](index / len(methods))
+        )
+        axis.bar_label(drawn, fmt="%.1f", fontsize=8, padding=2)
+    axis.set_xticks(range(len(values)), list(values))
+    axis.set_ylabel(ylabel)
+    axis.set_ylim(0, 108)
+    axis.set_title(title)
+    axis.spines[["top", "right"]].set_visible(False)
+    axis.legend(fontsize=8, frameon=False, ncols=len(methods), loc="upper center", bbox_to_anchor=(0.5, -0.08))
+    figure.tight_layout()
+    save_figure(figure, path)
+
+
+def heat_maps(
+    panels: Mapping[str, Float[np.ndarray, "row column"]],
+    names: Sequence[str],
+    row: str,
+    column: str,
+    title: str,
+    path: Path,
+) -> None:
+    """Draws square tables of percentages side by side, the same colours in all, four in a line.
+
+    Args:
+      panels: title -> values.
+      names: of rows and columns.
+      row: what a row is.
+      column: what a column is.
+      title: of the figure.
+      path: the PNG to write.
+    """
+    lines = -(-len(panels) // 4)
+    columns = min(4, len(panels))
+    figure = Figure(figsize=(3.4 * columns + 0.8, 3.4 * lines + 0.4), layout="constrained")
+    axes = figure.subplots(lines, columns, squeeze=False)
+    for axis in axes.ravel()[len(panels) :]:
+        axis.set_visible(False)
+    for axis, (name, values) in zip(axes.ravel(), panels.items(), strict=False):
+        image = axis.imshow(values, cmap="viridis", vmin=0, vmax=100)
+        axis.set_title(name, fontsize=9)
+        axis.set_xticks(range(len(names)), names, fontsize=7)
+        axis.set_yticks(range(len(names)), names, fontsize=7)
+        axis.set_xlabel(column)
+        axis.set_ylabel(row)
+    figure.colorbar(image, ax=axes, shrink=0.8)
+    figure.suptitle(title)
+    save_figure(figure, path)
+
+
+def sweep_figure(grid: Mapping[str, Mapping[int, float]], layers: Sequence[int], title: str, path: Path) -> None:
+    """Draws a line over the layers for each method at its best rank, and rank against layer.
+
+    Args:
+      grid: method label -> layer -> percent; labels that end in ``rank=r`` or ``components=k`` are one
+        method.
+      layers: in their order.
+      title: of the figure.
+      path: the PNG to write.
+    """
+    families: dict[str, list[tuple[int, str]]] = {}
+    for label in grid:
+        match = re.fullmatch(r"(\S+) (?:rank|components)=(\d+)", label)
+        name, rank = (match[1], int(match[2])) if match else (label.partition(" ")[0], 0)
+        families.setdefault(name, []).append((rank, label))
+    ranked = {name: sorted(members) for name, members in families.items() if len(members) > 1}
+    figure = Figure(figsize=(6.2 + 3.6 * len(ranked), 4.6), layout="constrained")
+    axes = figure.subplots(1, 1 + len(ranked), width_ratios=[1.6] + [1.0] * len(ranked), squeeze=False)[0]
+    colours = matplotlib.color_sequences["tab10"]
+    markers = "osv^D*PX<>h"
+    for index, (name, members) in enumerate(families.items()):
+        best = [max(grid[label][layer] for _, label in members) for layer in layers]
+        text = name if len(members) == 1 else f"{name}, best rank"
+        axes[0].plot(layers, best, marker=markers[index % 11], ms=4, lw=1.4, color=colours[index % 10], label=text)
+    axes[0].set_xlabel("layer")
+    axes[0].set_ylabel("mAP, %")
+    axes[0].set_xticks(layers)
+    axes[0].spines[["top", "right"]].set_visible(False)
+    axes[0].legend(fontsize=7.5, frameon=False)
+    shown = [label for members in ranked.values() for _, label in members]
+    low = min((min(grid[label].values()) for label in shown), default=0)
+    high = max(max(row.values()) for row in grid.values())
+    for axis, (name, members) in zip(axes[1:], ranked.items(), strict=True):
+        values = np.array([[grid[label][layer] for layer in layers] for _, label in members])
+        image = axis.imshow(values, aspect="auto", origin="lower", cmap="viridis", vmin=low, vmax=high)
+        axis.set_title(name, fontsize=10)
+        axis.set_xticks(range(len(layers)), layers, fontsize=7)
+        axis.set_yticks(range(len(members)), [rank for rank, _ in members])
+        axis.set_xlabel("layer")
+    if ranked:
+        axes[1].set_ylabel("dimensions removed")
+        figure.colorbar(image, ax=axes[-1], label="mAP, %")
+    figure.suptitle(title)
+    save_figure(figure, path)

@@ -1,0 +1,238 @@
+"""One page of all results: tables as the papers have them, the papers' numbers beside ours, the figures.
+
+    python -m eval report results
+
+Rows are methods, columns encoders and layers; a cell is the mean over seeds, its sample standard
+deviation where there are several, or else the 95% interval over resampled queries. The best of a column is
+bold where more is better; a star says that the paired test puts it apart from the original (p < 0.05).
+"""
+
+import html
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, NamedTuple
+
+import numpy as np
+import tyro
+
+from eval.methods import label
+from eval.report.published import published
+from eval.resampling import paired_test
+from eval.results import Result, read_results
+from train.console import console
+
+__all__ = ["Cell", "Report", "Table", "tables"]
+
+
+class Cell(NamedTuple):
+    """What stands in a table; ``note`` is smaller."""
+
+    text: str
+    bold: bool = False
+    note: str = ""
+
+
+class Table(NamedTuple):
+    """A title, column heads and rows; the first cell of a row is its head."""
+
+    title: str
+    columns: list[str]
+    rows: list[list[Cell]]
+
+
+@dataclass(frozen=True)
+class Report:
+    """Markdown and HTML of all results under a folder.
+
+    Attributes:
+      folder: with results.jsonl in it or below; the pages are written here.
+      metrics: metrics that begin so; by default means and what has no language in its name.
+    """
+
+    folder: Annotated[Path, tyro.conf.Positional] = Path("results")
+    metrics: tuple[str, ...] = ()
+
+    def run(self) -> None:
+        """Writes ``report.md`` and ``report.html``."""
+        paths = sorted(self.folder.rglob("results.jsonl"))
+        if not paths:
+            raise FileNotFoundError(f"there is no results.jsonl under {self.folder}; run python -m eval all first")
+        parts: list[tuple[str, list[Table], list[Path]]] = []
+        for several in self._sections(paths).values():
+            results = [result for path in several for result in read_results(path)]
+            name = (
+                str(several[0].parent.relative_to(self.folder)) if several[0].parent != self.folder else results[0].task
+            )
+            figures = [figure for path in several for figure in sorted(path.parent.glob("*.png"))]
+            parts.append((name, tables(results, self.metrics), figures))
+        for suffix, render in ((".md", _markdown), (".html", _html)):
+            page = self.folder / f"report{suffix}"
+            page.write_text(render(parts, self.folder), encoding="utf-8")
+            console.print(f"wrote {page}")
+
+    def _sections(self, paths: Sequence[Path]) -> dict[str, list[Path]]:
+        """Returns the files that hold one task with the same options, whatever the encoder and the seeds."""
+        sections: dict[str, list[Path]] = {}
+        for path in paths:
+            if results := read_results(path):
+                options = {name: value for name, value in results[0].options.items() if "seed" not in name}
+                key = json.dumps([results[0].task, options], sort_keys=True)
+                sections.setdefault(key, []).append(path)
+        if not sections:
+            raise ValueError(f"every results.jsonl under {self.folder} is empty")
+        return sections
+
+
+def tables(results: Sequence[Result], metrics: Sequence[str] = ()) -> list[Table]:
+    """Returns a table for each metric: methods down, encoders and layers across, then the papers' numbers."""
+    every = list(dict.fromkeys(r.metric for r in results))
+    chosen = [
+        m for m in every if (any(m.startswith(wanted) for wanted in metrics) if metrics else _headline(m, results))
+    ]
+    return [_table(metric, [r for r in results if r.metric == metric]) for metric in chosen]
+
+
+def _headline(metric: str, results: Sequence[Result]) -> bool:
+    """Whether a metric is over several languages, is in a paper, or is all that there is."""
+    of_metric = [r for r in results if r.metric == metric]
+    return any(len(r.languages) > 2 or published(r.task, metric, len(r.languages)) for r in of_metric) or all(
+        len(r.languages) <= 2 for r in results
+    )
+
+
+def _table(metric: str, results: Sequence[Result]) -> Table:
+    columns = list(dict.fromkeys(_column(r, results) for r in results))
+    grid: dict[tuple[str, str], list[Result]] = {}
+    for r in results:
+        grid.setdefault((_row(r, results), _column(r, results)), []).append(r)
+    methods = list(dict.fromkeys(method for method, _ in grid))
+    means = {key: float(np.mean([r.value for r in several])) for key, several in grid.items()}
+    better = metric.startswith(_HIGHER_IS_BETTER)
+    best = {column: max(means[key] for key in means if key[1] == column) if better else None for column in columns}
+    papers = published(results[0].task, metric, len(set(results[0].languages)))
+    theirs = {(one.encoder, one.method): one for one in papers}
+    encoders = list(dict.fromkeys((one.encoder, one.source) for one in papers))
+    rows = []
+    for method in [*methods, *dict.fromkeys(one.method for one in papers if not _known(one.method, methods))]:
+        cells = [Cell(method)]
+        for column in columns:
+            several = grid.get((method, column), [])
+            cells.append(_cell(several, grid.get(("original", column), []), means, best[column], (method, column)))
+        for encoder, _ in encoders:
+            one = theirs.get((encoder, method)) or theirs.get((encoder, method.split()[0]))
+            cells.append(Cell("" if one is None else _number(one.value)))
+        rows.append(cells)
+    languages = sorted({len(set(r.languages)) for r in results})
+    title = f"{metric} ({', '.join(map(str, languages))} languages, n = {max(r.n for r in results)})"
+    return Table(title, ["", *columns, *(f"{encoder} ({source})" for encoder, source in encoders)], rows)
+
+
+def _row(r: Result, results: Sequence[Result]) -> str:
+    """Returns the method, and what it was fitted on where that differs."""
+    name = label(r.transform, r.parameters)
+    texts = {other.fitted_on for other in results if label(other.transform, other.parameters) == name}
+    return name if len(texts) == 1 else f"{name}, fitted on {r.fitted_on}"
+
+
+def _column(r: Result, results: Sequence[Result]) -> str:
+    """Returns encoder and layer, and what else of the embeddings differs among the results of that encoder."""
+    same = [other for other in results if (other.encoder, other.layer) == (r.encoder, r.layer)]
+    parts = [r.encoder, f"layer {r.layer}"]
+    for name in ("revision", "pooling", "dtype", "max_length"):
+        if len({getattr(other, name) for other in same}) > 1:
+            parts.append(f"{name} {getattr(r, name)}")
+    return ", ".join(parts)
+
+
+def _known(method: str, methods: Sequence[str]) -> bool:
+    return any(method in (one, one.split()[0]) for one in methods)
+
+
+def _cell(
+    several: Sequence[Result],
+    original: Sequence[Result],
+    means: Mapping[tuple[str, str], float],
+    best: float | None,
+    key: tuple[str, str],
+) -> Cell:
+    if not several:
+        return Cell("")
+    first, note = several[0], ""
+    if len(several) > 1:
+        note = f"± {_number(float(np.std([r.value for r in several], ddof=1)))}"
+    elif first.low is not None and first.high is not None:
+        note = f"{_number(first.low)} to {_number(first.high)}"
+    against = original[0].queries if original else None
+    apart = (
+        first.queries is not None
+        and against is not None
+        and first.queries is not against
+        and first.queries.same(against)
+        and paired_test(against, first.queries)[1] < 0.05
+    )
+    return Cell(_number(means[key]) + ("*" if apart else ""), means[key] == best, note)
+
+
+def _number(value: float) -> str:
+    """One decimal for percentages; cosines, shares and correlations need three."""
+    return f"{value:.1f}" if abs(value) > 1 or value == 0 else f"{value:.3f}"
+
+
+def _markdown(parts: Sequence[tuple[str, list[Table], list[Path]]], folder: Path) -> str:
+    lines = ["# Results", "", _LEGEND]
+    for name, several, figures in parts:
+        lines += ["", f"## {name}"]
+        for table in several:
+            heads = [head.replace("|", r"\|") for head in table.columns]
+            lines += ["", f"### {table.title}", "", f"| {' | '.join(heads)} |"]
+            lines.append(f"| --- |{' ---: |' * (len(heads) - 1)}")
+            for row in table.rows:
+                cells = [f"**{c.text}**" if c.bold else c.text for c in row]
+                noted = [f"{text} <sub>{c.note}</sub>" if c.note else text for text, c in zip(cells, row, strict=True)]
+                lines.append(f"| {' | '.join(noted)} |")
+        for figure in figures:
+            lines += ["", f"![{figure.stem}]({figure.relative_to(folder).as_posix()})"]
+    return "\n".join(lines) + "\n"
+
+
+def _html(parts: Sequence[tuple[str, list[Table], list[Path]]], folder: Path) -> str:
+    body = [f"<h1>Results</h1><p>{html.escape(_LEGEND)}</p>"]
+    for name, several, figures in parts:
+        body.append(f"<h2>{html.escape(name)}</h2>")
+        for table in several:
+            heads = "".join(f"<th>{html.escape(head)}</th>" for head in table.columns)
+            rows = "".join(f"<tr>{''.join(map(_html_cell, row))}</tr>" for row in table.rows)
+            body.append(f"<h3>{html.escape(table.title)}</h3><table><tr>{heads}</tr>{rows}</table>")
+        for figure in figures:
+            path = html.escape(figure.relative_to(folder).as_posix(), quote=True)
+            body.append(f'<p><img src="{path}" alt="{html.escape(figure.stem, quote=True)}"></p>')
+    return _PAGE.format(body="\n".join(body))
+
+
+def _html_cell(cell: Cell) -> str:
+    text = html.escape(cell.text)
+    note = f" <small>{html.escape(cell.note)}</small>" if cell.note else ""
+    return f"<td>{f'<b>{text}</b>' if cell.bold else text}{note}</td>"
+
+
+# Of other metrics, such as preference or a threshold, neither more nor less is better.
+_HIGHER_IS_BETTER = (
+    "mAP", "accuracy", "en-", "xx-", "F1", "precision", "recall", "Pearson", "Spearman", "other languages"
+)  # fmt: skip
+_LEGEND = (
+    "Percent where nothing else is said. Bold: the best of a column of ours. Small: the 95% interval over resampled "
+    "queries, or the sample standard deviation over seeds. *: apart from the original, paired randomisation test, "
+    "p < 0.05. The papers' numbers are of their encoders, layers and text to fit on."
+)
+_PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>Results</title><style>
+body {{ font: 15px/1.5 system-ui, sans-serif; margin: 2em auto; max-width: 75em; padding: 0 1em; }}
+table {{ border-collapse: collapse; }}
+td, th {{ padding: .2em .8em; text-align: right; border-bottom: 1px solid #ddd; }}
+td:first-child {{ text-align: left; }} small {{ color: #666; }} img {{ max-width: 100%; }}
+</style></head><body>
+{body}
+</body></html>
+"""

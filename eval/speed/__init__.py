@@ -1,0 +1,1 @@
+"""Benchmarks beside a peer, in one run."""

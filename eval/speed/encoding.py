@@ -1,0 +1,96 @@
+"""Encoding speed beside sentence-transformers, in one run, with the same weights.
+
+    pip install torch sentence-transformers
+    python -m eval bench
+
+The bundled encoder is written as a sentence-transformers folder, so that both engines compute
+the same embeddings of the same paragraphs; their largest difference is printed. Two numbers
+come first: what this machine's matrix products reach, and what the model needs, which
+together give the least time that any engine would take.
+"""
+
+import tempfile
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from eval.speed.timing import times
+from lsar_jax import SentenceEncoder, corpora, load_encoder
+from train.console import console, print_table
+
+__all__ = ["Bench"]
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Encodes the UDHR with this library and with sentence-transformers.
+
+    Attributes:
+      max_length: tokens at most of a paragraph.
+      repeats: timed runs of each; the fastest counts.
+      batch_size: of sentence-transformers.
+    """
+
+    max_length: int = 128
+    repeats: int = 3
+    batch_size: int = 32
+
+    def run(self) -> None:
+        """Prints the table."""
+        sentences = [text for texts in corpora.udhr().values() for text in texts]
+        encoder = load_encoder("bundled")
+        encoder.warm_up(max_length=self.max_length)
+        ours, report = encoder.encode_with_report(sentences, max_length=self.max_length)
+        our_seconds = min(
+            times(lambda: encoder.encode_with_report(sentences, max_length=self.max_length), self.repeats)
+        )
+        our_latency = np.median(times(lambda: encoder.encode(sentences[2], max_length=self.max_length), 20))
+        with tempfile.TemporaryDirectory() as folder:
+            encoder.to_sentence_transformers(f"{folder}/bundled")
+            peer = _sentence_transformer(f"{folder}/bundled", self.max_length)
+            theirs = peer.encode(sentences, batch_size=self.batch_size)
+            their_seconds = min(times(lambda: peer.encode(sentences, batch_size=self.batch_size), self.repeats))
+            their_latency = np.median(times(lambda: peer.encode(sentences[2]), 20))
+        difference = np.linalg.norm(np.asarray(ours) - theirs, axis=1) / np.linalg.norm(theirs, axis=1)
+        console.print(f"largest relative difference of an embedding: {difference.max():.1e}")
+
+        rate, needed = matmul_rate(), flops(encoder, report.tokens)
+        console.print(f"matrix products reach {rate / 1e9:.0f} GFLOP/s, the tokens need {needed / 1e9:.0f} GFLOP")
+        rows: list[list[str | float]] = [
+            [name, len(sentences) / seconds, report.tokens / seconds, 100 * needed / rate / seconds, 1000 * latency]
+            for name, seconds, latency in (
+                ("lsar_jax", our_seconds, our_latency),
+                ("sentence-transformers", their_seconds, their_latency),
+            )
+        ]
+        columns = ["", "sentences/s", "tokens/s", "% of the products' rate", "ms for one paragraph"]
+        print_table(f"{len(sentences)} UDHR paragraphs, all blocks, float32, warm", columns, rows)
+
+
+def flops(encoder: SentenceEncoder, tokens: int) -> float:
+    """Returns what ``tokens`` cost in the kernels of the blocks, attention scores left out (2 a product)."""
+    kernels = [leaf.size for path, leaf in jax.tree.leaves_with_path(encoder.model) if "kernel" in str(path)]
+    return 2.0 * sum(kernels) * tokens
+
+
+def matmul_rate() -> float:
+    """Returns FLOP/s of a large float32 product on the default device."""
+    size = 2048
+    product = jax.jit(lambda x: jnp.matmul(x, x, precision=jax.lax.Precision.HIGHEST))
+    x = jnp.ones((size, size))
+    product(x).block_until_ready()
+    return 2 * size**3 / min(times(lambda: product(x).block_until_ready(), 10))
+
+
+def _sentence_transformer(folder: str, max_length: int) -> Any:
+    try:
+        from sentence_transformers import SentenceTransformer
+    except ImportError as error:
+        raise ImportError("the peer is not installed: pip install torch sentence-transformers") from error
+    peer = SentenceTransformer(folder)
+    console.print(f"sentence-transformers is on {peer.device}, lsar_jax on {jax.devices()}")
+    peer.max_seq_length = max_length
+    return peer

@@ -1,0 +1,33 @@
+"""Seconds of repeated calls."""
+
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from lsar_jax import SentenceEncoder
+from train.console import console
+
+__all__ = ["print_latency", "times"]
+
+
+def print_latency(encoder: SentenceEncoder, sentence: str, language: str, max_length: int) -> None:
+    """Prints the median time of one warm call with one sentence."""
+    code = language if encoder.uses_language else None
+
+    def encode() -> int:
+        return encoder.encode_with_report(sentence, language=code, max_length=max_length)[1].tokens
+
+    tokens, calls = encode(), times(encode, 20)
+    median = 1000 * float(np.median(calls))
+    console.print(f"latency of one warm sentence of {tokens} tokens: {median:.1f} ms (median of {len(calls)})")
+
+
+def times(call: Callable[[], object], repeats: int) -> list[float]:
+    """Returns the seconds of each of ``repeats`` calls."""
+    seconds = []
+    for _ in range(repeats):
+        started = time.perf_counter()
+        call()
+        seconds.append(time.perf_counter() - started)
+    return seconds

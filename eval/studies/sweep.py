@@ -1,0 +1,186 @@
+"""Layer x method x rank in one pass over the text.
+
+    python -m eval sweep
+
+All layers are pooled in one forward pass. On each layer one set of moments is taken of the first
+half of the declaration of human rights, all methods are fitted from it, and those with a rank
+once: the top directions of a rank are the first columns of a greater one's. CBIE, which needs the
+embeddings, can be asked for. Scores are those of
+``python -m eval udhr`` on the other half. ``--baseline`` encodes once more, the last layer
+alone, to compare the time of the whole sweep with that of one encode.
+"""
+
+import resource
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from eval.figures.plots import sweep_figure
+from eval.methods import Method, MethodName
+from eval.results import Result, write_results
+from eval.task import Embedded, Score, Task, Texts
+from eval.tasks.udhr import pool_precision
+from lsar_jax import EncoderSpec, corpora
+from train.console import console, print_table
+from train.embeddings import encode_all, open_encoder
+
+__all__ = ["Sweep", "truncated"]
+
+
+@dataclass(frozen=True)
+class Sweep(Task):
+    """Every layer, method and rank on the UDHR task, encoded once.
+
+    Attributes:
+      languages: codes; by default all 40.
+      baseline: whether to time one encode of the last layer too.
+    """
+
+    name = "sweep"
+
+    layers: tuple[int, ...] = ()
+    transforms: tuple[MethodName, ...] = (
+        "original", "center", "lir", "lsar", "mean+lsar", "outliers", "whitening", "leace"
+    )  # fmt: skip
+    ranks: tuple[int, ...] = (10, 20, 39)
+    components: tuple[int, ...] = (1,)
+    out: Path = Path("results/sweep")
+    languages: tuple[str, ...] = ()
+    baseline: bool = False
+
+    @property
+    def title(self) -> str:
+        """What the figure is called."""
+        return f"mAP on the UDHR, {len(self._texts)} languages"
+
+    @property
+    def fitted_on(self) -> str:
+        """The text that transforms are fitted on, as results name it."""
+        return "udhr fit"
+
+    def fit_texts(self) -> Mapping[str, Sequence[str]]:
+        """Returns the half of the paragraphs to fit on."""
+        return {code: text[corpora.UDHR_PARTS["fit"]] for code, text in self._texts.items()}
+
+    def texts(self) -> Texts:
+        """Returns the other half of the paragraphs."""
+        return {("test", code): text[corpora.UDHR_PARTS["test"]] for code, text in self._texts.items()}
+
+    def methods(self, x: Embedded, spec: EncoderSpec) -> list[Method]:
+        """Fits every method once, and cuts those that remove a subspace to each number of directions."""
+        counts = {"lsar": self._ranks, "mean+lsar": self._ranks, "lir": self._components}
+        largest = replace(self, ranks=(max(self._ranks),), components=(max(self._components),))
+        fitted = largest.fit({code: value for (group, code), value in x.items() if group == "fit"}, spec)
+        return [one for m in fitted for one in (truncated(m, counts[m.name]) if m.name in counts else (m,))]
+
+    def moved(self, x: Embedded, method: Method) -> Embedded:
+        """Returns the test paragraphs after a method, moved in one call."""
+        test = {key: value for key, value in x.items() if key[0] == "test"}
+        codes = [code for (_, code), value in test.items() for _ in value]
+        bounds = np.cumsum([len(value) for value in test.values()])[:-1]
+        moved = method(np.concatenate(list(test.values())), codes)
+        return dict(zip(test, np.split(moved, bounds), strict=True))
+
+    def scores(self, x: Embedded, method: Method, spec: EncoderSpec) -> Iterator[Score]:
+        """Yields mean average precision."""
+        precision = pool_precision({code: value for (_, code), value in x.items()}).values
+        yield Score("mAP", float(precision.mean()), [code for _, code in x], len(precision))
+
+    def run(self) -> list[Result]:
+        """Encodes, fits, scores; prints a table, writes ``results.jsonl`` and the figure."""
+        if self.saved:
+            raise ValueError(f"--saved is not for {self.name}, which fits its own")
+        texts = self._texts
+        if len(texts) < 2:
+            raise ValueError(f"--languages {' '.join(self.languages)} is one language; at least two are needed")
+        _ = self._components
+        self.out.mkdir(parents=True, exist_ok=True)
+        encoder = open_encoder(self.encoder, self.layers or None, self.revision, self.pooling, self.dtype)
+        layers = self.layers or tuple(range(encoder.spec.layer + 1))
+        task = replace(self, layers=layers)
+        every = {("fit", code): text for code, text in self.fit_texts().items()} | dict(self.texts())
+        own = {key: key[1] for key in every}
+        # The programs of fits and scores are compiled before the clock starts, as the encoder's are.
+        rng = np.random.default_rng(0)
+        random = {key: rng.normal(size=(1, len(text), encoder.dim)).astype(np.float32) for key, text in every.items()}
+        one = replace(task, layers=layers[-1:])
+        one.scored(one.fitted(random, encoder.spec), [random])
+        alone = 0.0
+        if self.baseline:
+            flat = [text for several in every.values() for text in several]
+            codes = [own[key] for key, several in every.items() for _ in several]
+            encoder.warm_up(max_length=self.max_length)
+            language = codes if encoder.uses_language else None
+            alone = encoder.encode_with_report(flat, max_length=self.max_length, language=language)[1].seconds
+        encoded, report = encode_all(encoder, every, layers, self.max_length, own)
+        started = time.perf_counter()
+        results = task.scored(task.fitted(encoded, encoder.spec), [encoded])
+        fitted = time.perf_counter()
+        write_results(results, self.out / "results.jsonl")
+        sweep_figure(_grid(results), layers, f"{self.title} ({self.encoder})", self.out / "sweep.png")
+        drawn = time.perf_counter()
+        self._print(results, layers)
+        console.print(
+            f"encoding all {len(layers)} layers {report.seconds:.1f} s, fits and scores of {len(results)} maps "
+            f"{fitted - started:.1f} s, figure {drawn - fitted:.1f} s, "
+            f"peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB"
+        )
+        if alone:
+            whole = report.seconds + drawn - started
+            console.print(
+                f"the sweep took {whole:.1f} s, one encode of the last layer {alone:.1f} s: {whole / alone:.2f} x"
+            )
+        console.print(f"wrote results and the figure to {self.out}")
+        return results
+
+    @cached_property
+    def _texts(self) -> dict[str, list[str]]:
+        return corpora.udhr("all", self.languages or None)
+
+    @property
+    def _ranks(self) -> list[int]:
+        """The ranks that so many languages have; if there are none, the highest one."""
+        return [rank for rank in self.ranks if 0 < rank < len(self._texts)] or [len(self._texts) - 1]
+
+    @property
+    def _components(self) -> list[int]:
+        fewest = min(map(len, self.fit_texts().values()))
+        components = [count for count in self.components if 0 < count <= fewest]
+        if "lir" in self.transforms and not components:
+            raise ValueError(f"--components {' '.join(map(str, self.components))}: there are 1 to {fewest} to remove")
+        return components or [1]
+
+    def _print(self, results: Sequence[Result], layers: Sequence[int]) -> None:
+        rows: list[list[str | float]] = []
+        for name, by_layer in _grid(results).items():
+            best = max(by_layer, key=lambda layer: by_layer[layer])
+            shown = [f"{by_layer[layer]:.0f}" for layer in layers]
+            rows.append([name.replace("components=", "").replace("rank=", ""), f"{best}", by_layer[best], *shown])
+        columns = ["method", "best layer", "mAP there", *(f"{layer}" for layer in layers)]
+        print_table("mAP by layer, in percent", columns, rows)
+
+
+def truncated(method: Method, counts: Sequence[int]) -> Iterator[Method]:
+    """Yields a method whose last step removes a subspace with only its first directions, once a count."""
+    assert method.transform is not None, "the original has no subspace"
+    *before, last = method.transform.steps
+    [key] = [key for key in method.parameters if key in ("rank", "components")]
+    assert last.basis is not None, f"{method.label} removes no subspace"
+    for count in counts:
+        step = last._replace(basis=last.basis[..., :count])
+        fits = method.transform.fits
+        fits = (*fits[:-1], replace(fits[-1], parameters=((key, count),)))
+        transform = replace(method.transform, steps=(*before, step), fits=fits)
+        yield Method(method.name, method.parameters | {key: count}, transform)
+
+
+def _grid(results: Sequence[Result]) -> dict[str, dict[int, float]]:
+    """Returns method label -> layer -> value."""
+    grid: dict[str, dict[int, float]] = {}
+    for r in results:
+        grid.setdefault(Method(r.transform, r.parameters, None).label, {})[r.layer] = r.value
+    return grid

@@ -1,0 +1,1 @@
+"""The tasks of the papers, one a file: its texts and its scores."""

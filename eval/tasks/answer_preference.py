@@ -1,0 +1,123 @@
+"""Questions and answers of XQuAD-R in one pool: language preference, and the picture of one question.
+
+The pool holds the candidate sentences of eleven languages; a question is relevant to its answer's sentence in each.
+*Preference* is the share of questions whose best-ranked answer is in their own language (chance is one in eleven),
+*spread* the distance in rank between the best and the worst answer over the pool. ``python -m eval geometry --xquad``
+measures them.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from eval.data.xquad import XQUAD_R, Questions, read_xquad
+from eval.figures import geometry as draw
+from eval.methods import Method
+from eval.resampling import Queries, interval
+from eval.results import Result
+from eval.task import Embedded, FittedTask, Key, Score, Texts
+from lsar_jax import EncoderSpec
+from lsar_jax.corpora.tables import Data
+from lsar_jax.retrieval import candidate_ranks
+from lsar_jax.retrieval.preference import language_preference
+from train.console import print_table
+
+__all__ = ["AnswerPreference"]
+
+# The first questions of each language; the candidate sentences up to their last answer are the pool.
+_QUESTIONS = 100
+
+
+@dataclass(frozen=True)
+class AnswerPreference(FittedTask):
+    """Preference of methods that are fitted on the UDHR in the eleven languages.
+
+    Attributes:
+      data: the folder of XQuAD-R.
+    """
+
+    name = "geometry"
+
+    data: Data = Path("data/xquad-r")
+
+    _rows: list[list[str | float]] = field(default_factory=list, init=False, repr=False, compare=False)
+    _planes: dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+
+    @property
+    def title(self) -> str:
+        """What the table is called."""
+        return "XQuAD-R: is the best answer in the question's language?"
+
+    @cached_property
+    def questions(self) -> dict[str, Questions]:
+        """The questions of each language, of which the first are the same."""
+        data = read_xquad(self.data)
+        first = data[XQUAD_R[0]].ids[: self._count(data)]
+        for code, one in data.items():
+            if one.ids[: len(first)] != first:
+                raise ValueError(f"the first {len(first)} questions of XQuAD-R differ between {XQUAD_R[0]} and {code}")
+        return data
+
+    def codes(self) -> Sequence[str]:
+        """Returns the languages to fit on."""
+        return XQUAD_R
+
+    def texts(self) -> Texts:
+        """Returns questions, ``q``, and candidate sentences, ``c``."""
+        result: dict[Key, list[str]] = {}
+        for code, one in self.questions.items():
+            answers = one.answers[: self.count]
+            result |= {("q", code): one.questions[: self.count], ("c", code): one.candidates[: max(answers) + 1]}
+        return result
+
+    @property
+    def count(self) -> int:
+        """The number of questions of each language."""
+        return self._count(self.questions)
+
+    def scores(self, x: Embedded, method: Method, spec: EncoderSpec) -> Iterator[Score]:
+        """Yields preference and spread."""
+        questions = np.concatenate([x["q", code] for code in XQUAD_R])
+        candidates = np.concatenate([x["c", code] for code in XQUAD_R])
+        starts = np.cumsum([0, *(len(x["c", code]) for code in XQUAD_R[:-1])])
+        table = starts + np.array([self.questions[code].answers[: self.count] for code in XQUAD_R]).T
+        ranks = candidate_ranks(questions, candidates, np.tile(table, (len(XQUAD_R), 1)))
+        asked = np.repeat(np.arange(len(XQUAD_R)), self.count)
+        found = language_preference(ranks, asked, len(candidates))
+        # Translations of a question belong together.
+        translations = np.tile(np.arange(self.count), len(XQUAD_R))
+        low, high = interval(Queries(found.preferred, clusters=translations))
+        yield Score("XQuAD-R preference", found.preference, XQUAD_R, len(questions))
+        yield Score("XQuAD-R spread", found.spread, XQUAD_R, len(questions))
+        title = f"layer {spec.layer}, {method.label}"
+        self._rows.append([title, f"{found.preference:.3f}", f"{low:.3f} to {high:.3f}", f"{found.spread:.3f}"])
+        if spec.layer == self.layers[0] and method.name in ("original", "lsar", "center"):
+            self._planes[title] = self._plane(x)
+
+    def report(self, results: Sequence[Result]) -> None:
+        """Prints the table, and draws the first question of the first layer."""
+        if self._planes:
+            candidates = [code for code in XQUAD_R for _ in self.texts()["c", code]]
+            title = f"One question in {len(XQUAD_R)} languages, its answers, and the other candidates"
+            draw.answers(self._planes, candidates, XQUAD_R, title, self.out / "answers.png")
+        print_table(self.title, ["", "preference", "95% of resamples", "spread"], self._rows)
+
+    def _plane(self, x: Embedded) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Returns candidates, questions and answers of the first question, on their principal plane."""
+        candidates = np.concatenate([x["c", code] for code in XQUAD_R])
+        questions = np.stack([x["q", code][0] for code in XQUAD_R])
+        right = np.stack([x["c", code][self.questions[code].answers[0]] for code in XQUAD_R])
+        parts = [part / np.linalg.norm(part, axis=1, keepdims=True) for part in (candidates, questions, right)]
+        mean = parts[0].mean(axis=0)
+        axes = np.linalg.svd(parts[0] - mean, full_matrices=False)[2][:2].T
+        candidates, questions, right = ((part - mean) @ axes for part in parts)
+        return candidates, questions, right
+
+    @staticmethod
+    def _count(data: dict[str, Questions]) -> int:
+        return min(_QUESTIONS, *(len(one.ids) for one in data.values()))

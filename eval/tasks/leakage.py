@@ -1,0 +1,209 @@
+r"""Does meaning leak into language embeddings? Trained heads of meaning and language, beside each other.
+
+    python -m train.disentangle --objective meat --oracle --layer 8 \
+        --learning-rate 1e-4 --patience 30 --out results/meat-oracle
+    python -m eval leakage results/meat-oracle --out results/leakage
+
+After Ki, Park and Kim 2024: a translation should be found by its meaning (more is better) and not by its language
+embedding (less is better); so too on held-out pairs of the training text and on code-switched sentences, and
+for the correlation with people's scores of similarity. Tatoeba is LASER's, both directions, and those of its languages
+that the heads were trained on are told apart; STS17's mean is over all tracks, Spearman's. Several seeds of a run
+become mean and sample deviation. How each run was trained, and which epoch of it was best, is printed too: were heads
+cut while they got better, or is the first epoch their best?
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import tyro
+
+from eval.data.tatoeba import XTREME_36
+from eval.figures import leakage as draw
+from eval.results import Result, write_results
+from eval.task import Task
+from eval.tasks.bitext import Bitext
+from eval.tasks.code_switch import CodeSwitch
+from eval.tasks.sts17 import Sts17
+from eval.tasks.tatoeba import Tatoeba
+from lsar_jax.corpora.tables import Data
+from train.console import console, print_table
+from train.disentangle.finished import PARTS, TrainedRun, check_comparable, check_text
+
+__all__ = ["Leakage", "Score", "summary"]
+
+# Tatoeba's languages that were trained on.
+_TRAINED = "Tatoeba (trained)"
+
+# Of a table's other columns the task, and how the metrics that it is the mean of begin.
+COLUMNS = {
+    "Tatoeba": ("tatoeba", ("en-xx mean over", "xx-en mean over")),
+    "held-out": ("bitext", ("en-xx mean over", "xx-en mean over")),
+    "code-switched": ("code-switch", ("en-xx mean over", "xx-en mean over")),
+    "STS17": ("sts17", ("Spearman mean",)),
+}
+
+
+class Score(dict[str, list[float]]):
+    """Column -> a value of each seed."""
+
+
+@dataclass(frozen=True)
+class Leakage:
+    """Retrieval and similarity by meaning and by language embeddings of trained heads.
+
+    Attributes:
+      runs: folders of train.disentangle, of one encoder; those of one objective with other seeds are put together.
+      tatoeba: folder, hub:ID or tfds:NAME.
+      bitext: where the parallel text of the runs is, if it has moved.
+      sts17: folder or hub:ID.
+      dictionaries: the folder of de-en.txt and others.
+      languages: of Tatoeba.
+      pairs: of one language, to draw in two dimensions.
+      out: folder for the JSON lines and figures.
+    """
+
+    runs: Annotated[tuple[Path, ...], tyro.conf.Positional]
+    tatoeba: Data = Path("data/tatoeba")
+    bitext: Data | None = None
+    sts17: Data = Path("data/sts17")
+    dictionaries: Path = Path("data/dictionaries")
+    languages: tuple[str, ...] = XTREME_36
+    pairs: int = 250
+    out: Path = Path("results/leakage")
+
+    def run(self) -> list[Result]:
+        """Encodes, scores; prints a table a layer, writes ``results.jsonl`` and the figures.
+
+        Raises:
+          FileNotFoundError: a folder that is no finished run, or nothing to evaluate on.
+          ValueError: runs that cannot be compared, or text that has changed since they were trained.
+        """
+        if not self.runs:
+            raise ValueError("name at least one folder of train.disentangle")
+        if self.pairs < 2:
+            raise ValueError(f"--pairs is {self.pairs}; at least 2 are needed")
+        runs = [TrainedRun.load(folder) for folder in self.runs]
+        check_comparable(runs)
+        first = runs[0].config
+        text = self.bitext or first["data"]
+        check_text(text, runs[0])
+        layers = tuple(sorted({run.layer for run in runs}))
+        shared: dict[str, Any] = {
+            **{option: first[option] for option in ("encoder", "revision", "pooling", "dtype", "max_length")},
+            "layers": layers, "transforms": ("original",), "saved": tuple(file for run in runs for file in run.files),
+            "out": self.out,
+        }  # fmt: skip
+        trained = tuple(sorted(first["pairs"]))
+        tatoeba = Tatoeba(**shared, data=self.tatoeba, languages=self.languages, fit_on="evaluated")
+        # The shortest first: what is wrong with its data is said soon.
+        tasks: list[Task] = [
+            Sts17(**shared, data=self.sts17),
+            CodeSwitch(**shared, data=self.tatoeba, dictionaries=self.dictionaries),
+            Bitext(
+                **shared, data=text, languages=trained, held_out=first["held_out"], split=first["split"],
+                split_seed=first["split_seed"], fit_on="train",
+            ),
+            tatoeba,
+        ]  # fmt: skip
+        self.out.mkdir(parents=True, exist_ok=True)
+        results: list[Result] = []
+        for task in tasks:
+            try:
+                results += task.measure()
+            except FileNotFoundError as error:
+                console.print(f"not run: {task.name}: {error}")
+        if not results:
+            raise ValueError("no task has run")
+        write_results(results, self.out / "results.jsonl")
+        scores = summary(results, trained)
+        for layer in layers:
+            _print(scores, layer)
+        print_table(
+            "How they were trained; of each seed the best epoch, from 0, and * where --epochs ended it",
+            ["layer, objective", "rate, batch, patience", "epochs", "best"],
+            [[f"{run.layer}, {run.objective}", *run.training] for run in runs],
+        )
+        draw.leakage(scores, layers, self.out / "leakage.png")
+        draw.similarity(scores, layers, self.out / "sts.png")
+        # Ablations would hide the others in what follows; alone they are shown.
+        whole = [run for run in runs if not run.config["without"]] or runs
+        names = {"original", *(run.objective for run in whole)}
+        bases = {key: score for key, score in scores.items() if key[1] in names}
+        draw.bases(bases, layers, self.out / "bases.png")
+        if any(r.task == "tatoeba" for r in results):
+            self._planes(tatoeba, whole)
+        console.print(f"wrote results and figures to {self.out}")
+        return results
+
+    def _planes(self, task: Tatoeba, runs: Sequence[TrainedRun]) -> None:
+        """Draws the parts of some pairs of one language by one seed of each objective, a figure each layer."""
+        pairs = task.pairs
+        code = "de" if "de" in pairs else next(iter(pairs))
+        english, other = (list(side[: self.pairs]) for side in pairs[code])
+        alone = replace(task, saved=())
+        x = alone.encode(alone.prepare(2), {("en", code): english, ("xx", code): other})
+        for index, layer in enumerate(task.layers):
+            panels: dict[str, dict[str, np.ndarray]] = {}
+            for run in runs:
+                if run.layer == layer and run.objective not in panels:
+                    panels[run.objective] = {
+                        f"{side} {part}": np.asarray(head(x[key, code][index]))
+                        for key, side in (("en", "English"), ("xx", code))
+                        for part, head in zip(PARTS, run.heads(run.seeds[0]), strict=True)
+                    }
+            title = f"{len(english)} pairs of English and {code}, layer {layer}"
+            draw.planes(panels, title, self.out / f"embeddings-{layer}.png")
+
+
+def summary(results: Sequence[Result], trained: Collection[str] = ()) -> dict[tuple[int, str, str], Score]:
+    """Returns (layer, objective, part) -> column -> a value of each seed; of ``original`` the part is meaning.
+
+    Args:
+      results: of all tasks.
+      trained: languages of Tatoeba that have a column of their own, the mean over them in both directions.
+    """
+    wanted = {("tatoeba", f"{way} accuracy"): _TRAINED for code in trained for way in (f"en-{code}", f"{code}-en")}
+    for column, (task, begins) in COLUMNS.items():
+        every = max((int(other) for other in _counts(results, task)), default=0)
+        for name in begins:
+            wanted[task, f"{name} {every}" if name.endswith("over") else name] = column
+    grouped: dict[tuple[int, str, str], dict[str, dict[int, list[float]]]] = {}
+    for r in results:
+        if (column := wanted.get((r.task, r.metric), "")) == "":
+            continue
+        part = r.transform if r.transform in PARTS else "meaning"
+        objective = str(r.parameters.get("objective", r.transform))
+        seeds = grouped.setdefault((r.layer, objective, part), {}).setdefault(column, {})
+        seeds.setdefault(-1 if r.seed is None else r.seed, []).append(r.value)
+    return {
+        key: Score({name: [float(np.mean(values)) for values in seeds.values()] for name, seeds in columns.items()})
+        for key, columns in grouped.items()
+    }
+
+
+def _counts(results: Sequence[Result], task: str) -> set[str]:
+    """Over how many languages a task has means."""
+    words = (r.metric.split() for r in results if r.task == task and r.metric.startswith("en-xx mean over"))
+    return {one[3] for one in words if len(one) == 4}
+
+
+def _print(scores: dict[tuple[int, str, str], Score], layer: int) -> None:
+    """Prints two columns' parts at a time, which is what a terminal is wide enough for."""
+    objectives = dict.fromkeys(name for at, name, _ in scores if at == layer)
+    there = {column for (at, *_), score in scores.items() if at == layer for column in score}
+    shown = [column for column in ("Tatoeba", _TRAINED, *list(COLUMNS)[1:]) if column in there]
+    for columns in (shown[first : first + 2] for first in range(0, len(shown), 2)):
+        rows: list[list[str | float]] = []
+        for objective in objectives:
+            row: list[str | float] = [objective]
+            for column in columns:
+                for part in PARTS:
+                    values = scores.get((layer, objective, part), Score()).get(column, [])
+                    spread = f" ± {np.std(values, ddof=1):.1f}" if len(values) > 1 else ""
+                    row.append(f"{np.mean(values):.1f}{spread}" if values else "")
+            rows.append(row)
+        names = [f"{column}, {part[0]}" for column in columns for part in PARTS]
+        print_table(f"Layer {layer}: by meaning, m, and by language, l, in percent", ["objective", *names], rows)

@@ -1,0 +1,112 @@
+"""STS17: does the cosine of two sentences grow as their meanings come nearer?
+
+    python -m eval sts17 --data data/sts17
+    python -m eval sts17 --data hub:mteb/sts17-crosslingual-sts
+
+Cer et al., "SemEval-2017 Task 1: Semantic Textual Similarity", 2017: pairs that people gave 0 to 5. The score is
+the correlation of cosine and gold, Pearson's as in the task and in Hämmerl et al. 2023, Spearman's as in
+sentence-transformers and ORACLE; the mean over the monolingual tracks, the cross-lingual ones, and all.
+
+``eval.data.sts17`` says what the files are and where to get them.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from scipy.stats import pearsonr, spearmanr
+
+from eval.data.sts17 import Track, read_tracks
+from eval.methods import Method
+from eval.metrics import paired_cosine
+from eval.resampling import resampled_correlations
+from eval.results import Result
+from eval.task import Embedded, FittedTask, Score, Texts
+from lsar_jax import EncoderSpec
+from lsar_jax.corpora.tables import Data, check_split
+from train.console import console
+
+__all__ = ["Sts17"]
+
+
+@dataclass(frozen=True)
+class Sts17(FittedTask):
+    """Semantic textual similarity: correlation of cosine and gold, per track and mean.
+
+    Attributes:
+      data: the folder of STS.input.track*.txt and STS.gs.track*.txt; or hub:ID.
+      tracks: as 1.ar-ar, of the Hub as ar-ar; by default all that there are.
+      split: of data with a name; by default its only one or test.
+    """
+
+    name = "sts17"
+
+    out: Path = Path("results/sts17")
+    data: Data = Path("data/sts17")
+    tracks: tuple[str, ...] = ()
+    split: str = ""
+
+    @property
+    def title(self) -> str:
+        """What tables and figures are called."""
+        return f"STS17, {len(self.scored_tracks)} tracks"
+
+    @cached_property
+    def scored_tracks(self) -> dict[str, Track]:
+        """The tracks with their scores."""
+        check_split(self.data, self.split)
+        return read_tracks(self.data, self.tracks, self.split)
+
+    def codes(self) -> list[str]:
+        """Returns the languages to fit on."""
+        return sorted({code for track in self.scored_tracks.values() for code in track.languages})
+
+    def texts(self) -> Texts:
+        """Returns both columns of each track."""
+        return {
+            (f"{name} {column}", code): sentences
+            for name, track in self.scored_tracks.items()
+            for column, (code, sentences) in enumerate(zip(track.languages, track.pairs, strict=True))
+        }
+
+    def scores(self, x: Embedded, method: Method, spec: EncoderSpec) -> Iterator[Score]:
+        """Yields both correlations of each track, and their means, with intervals over resampled pairs."""
+        tracks = self.scored_tracks
+        cosines = {}
+        for name, track in tracks.items():
+            cosines[name] = paired_cosine(*(x[f"{name} {column}", code] for column, code in enumerate(track.languages)))
+            if np.ptp(cosines[name]) == 0:
+                console.print(
+                    f"track {name}: after {method.label} all cosines are {cosines[name][0]:.3f}: counted as 0"
+                )
+        # Every track by itself, and the means: of all, of the monolingual, of the cross-lingual ones.
+        groups = {name: [name] for name in tracks} | {
+            "mean": list(tracks),
+            "monolingual mean": [name for name, track in tracks.items() if len(set(track.languages)) == 1],
+            "cross-lingual mean": [name for name, track in tracks.items() if len(set(track.languages)) == 2],
+        }
+        for correlation, function in (("Pearson", pearsonr), ("Spearman", spearmanr)):
+            values = {
+                name: 100 * float(function(cosines[name], track.gold).statistic) if np.ptp(cosines[name]) else 0.0
+                for name, track in tracks.items()
+            }
+            ranked = correlation == "Spearman"
+            drawn = {
+                name: 100 * resampled_correlations(cosines[name], track.gold, ranked=ranked, seed=number)
+                for number, (name, track) in enumerate(tracks.items())
+            }
+            for group, names in groups.items():
+                if not names:
+                    continue
+                mean = float(np.mean([values[name] for name in names]))
+                n = sum(len(tracks[name].gold) for name in names)
+                low, high = np.quantile(np.mean([drawn[name] for name in names], axis=0), (0.025, 0.975))
+                every = sorted({code for name in names for code in tracks[name].languages})
+                languages = tracks[group].languages if group in tracks else every
+                yield Score(f"{correlation} {group}", mean, languages, n, low=float(low), high=float(high))
+
+    def shown(self, results: Sequence[Result]) -> list[str]:
+        """Returns the means over all tracks."""
+        return ["Spearman mean", "Pearson mean"]

@@ -1,0 +1,136 @@
+"""Tasks on translated pairs: find each sentence's translation among the other language's sentences.
+
+Nearest by cosine, accuracy of the first, both directions, mean over languages. A method is tested on the languages
+that it was fitted on. What is shared by all languages, and the original, are tested on all, and the languages that the
+method never saw are reported separately.
+"""
+
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from eval.methods import Method
+from eval.resampling import Queries
+from eval.results import Result
+from eval.task import Embedded, FittedTask, Score, Texts
+from lsar_jax import EncoderSpec
+from lsar_jax.corpora.tables import Data, check_split
+from lsar_jax.languages import language_code
+from lsar_jax.retrieval import nearest
+
+__all__ = ["TranslatedTexts", "TranslationTask"]
+
+# Language to English sentences and its own; line i translates line i.
+TranslatedTexts = Mapping[str, tuple[Sequence[str], Sequence[str]]]
+
+_DIRECTIONS = (("en", "xx"), ("xx", "en"))
+
+
+@dataclass(frozen=True)
+class TranslationTask(FittedTask):
+    """Retrieval of translations, from English and into it.
+
+    Attributes:
+      data: pairs of sentences.
+      seen: languages that transforms may be fitted on; by default all that there is text of.
+      split: of data with a name, hub:ID or tfds:NAME; by default its only one or test.
+    """
+
+    data: Data = ""
+    seen: tuple[str, ...] = ()
+    split: str = ""
+
+    @abstractmethod
+    def read(self) -> TranslatedTexts:
+        """Reads the pairs of each language.
+
+        Raises:
+          FileNotFoundError: the data do not exist.
+          ValueError: the data are not of their form.
+        """
+
+    def groups(self) -> dict[str, Sequence[str]]:
+        """Returns sets of languages that have means of their own, by name."""
+        return {}
+
+    @cached_property
+    def pairs(self) -> TranslatedTexts:
+        """The pairs of each language."""
+        check_split(self.data, self.split)
+        return self.read()
+
+    @cached_property
+    def fitted_codes(self) -> list[str]:
+        """The languages of the pairs that transforms are fitted on."""
+        fit = self.fit_texts() if self.fits else {}
+        return [code for code in self.pairs if not fit or code in fit]
+
+    def codes(self) -> list[str]:
+        """Returns the languages to fit on, English included."""
+        return [*self.fitted_codes, "en"]
+
+    def texts(self) -> Texts:
+        """Returns both sides of each language's pairs."""
+        result: dict[tuple[str, str], Sequence[str]] = {}
+        for code, (english, other) in self.pairs.items():
+            result |= {("en", code): list(english), ("xx", code): list(other)}
+        return result
+
+    def fit_texts(self) -> Mapping[str, Sequence[str]]:
+        """Returns the text to fit on, of English and of the seen languages that have any.
+
+        Raises:
+          ValueError: there is none of English, or of any seen language.
+        """
+        return self._fit_texts
+
+    @cached_property
+    def _fit_texts(self) -> Mapping[str, Sequence[str]]:
+        wanted = [language_code(code) for code in self.seen] or list(self.pairs)
+        unknown = [code for code in wanted if code not in self.pairs]
+        if unknown:
+            raise ValueError(f"--seen {', '.join(unknown)}: there are pairs of {', '.join(self.pairs)}")
+        found = self.some_fit_texts([*wanted, "en"])
+        if len(found) < 2 or "en" not in found:
+            raise ValueError(f"--fit-on {self.fit_on} has text of {', '.join(found) or 'none'}; English and one more")
+        return found
+
+    def moved(self, x: Embedded, method: Method) -> Embedded:
+        """Returns both sides of the languages that the method can be tested on."""
+        shared = method.transform is None or method.transform.languages is None
+        tested = set(self.pairs if shared else self.fitted_codes)
+        return super().moved({key: value for key, value in x.items() if key[1] in tested}, method)
+
+    def scores(self, x: Embedded, method: Method, spec: EncoderSpec) -> Iterator[Score]:
+        """Yields the accuracy of each language and direction, and the means.
+
+        Means are over the seen languages and, if more were tested, over all, over the others, and over each of
+        ``groups`` of which all languages were.
+        """
+        tested = [code for side, code in x if side == "xx"]
+        seen = self.fitted_codes
+        means = {f"mean over {len(seen)}": seen, f"mean over {len(tested)}": tested}
+        if unseen := [code for code in tested if code not in seen]:
+            means[f"mean over {len(unseen)} unseen"] = unseen
+        means |= {f"mean {name}": list(codes) for name, codes in self.groups().items() if set(codes) <= set(tested)}
+        for query, candidate in _DIRECTIONS:
+            hits = {}
+            for code in tested:
+                found = np.asarray(nearest(x[query, code], x[candidate, code])[1])[:, 0]
+                hits[code] = 100.0 * (found == np.arange(len(found)))
+                name = f"{query if query == 'en' else code}-{candidate if candidate == 'en' else code} accuracy"
+                yield Score.of(name, [code], Queries(hits[code]))
+            for name, codes in means.items():
+                parts = [hits[code] for code in codes]
+                strata = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
+                queries = Queries(np.concatenate(parts), strata)
+                # The mean of the means, in the order of the languages.
+                value = float(np.mean([part.mean() for part in parts]))
+                yield Score(f"{query}-{candidate} {name}", value, codes, len(strata), queries)
+
+    def shown(self, results: Sequence[Result]) -> list[str]:
+        """Returns the means over the seen languages, of both directions."""
+        return [f"{query}-{candidate} mean over {len(self.fitted_codes)}" for query, candidate in _DIRECTIONS]

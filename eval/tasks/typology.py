@@ -1,0 +1,178 @@
+"""Does similarity of language means follow syntax? Distances of URIEL, and the correlation with them.
+
+Xie et al. 2022 correlate, over languages, the cosine between English's mean embedding and a
+language's with the two languages' syntactic similarity in URIEL (Littell et al., EACL 2017),
+1 - distance. Two measures of distance, which do not agree and are reported under their own names:
+
+- *precomputed*: what lang2vec's ``distance`` reads, ``distances2.zip`` and ``distances_languages.txt``
+  in ``lang2vec/data`` of github.com/antonisa/lang2vec; PyPI does not carry them.
+- *cosine*: cosine distance of the 103 syntactic features, gaps filled by nearest neighbours, in the
+  wheel ``lang2vec==1.1.2``. English to French is 0.188 here, 0.4569 in lang2vec's documentation.
+"""
+
+import io
+import zipfile
+from collections.abc import Iterable, Mapping, Sequence
+from importlib import metadata
+from pathlib import Path
+
+import langcodes
+import numpy as np
+from jaxtyping import Float
+from langcodes.data_dicts import NORMALIZED_MACROLANGUAGES
+from scipy.sparse import load_npz
+from scipy.spatial.distance import cdist
+from scipy.stats import pearsonr
+
+from lsar_jax.files import sha256
+from lsar_jax.languages import canonical_keys, language_code
+
+__all__ = ["syntactic_distances", "typology_correlation"]
+
+_COSINE = "cosine of syntax_knn, lang2vec 1.1.2"
+_FEATURES = "lang2vec/data/feature_predictions.npz"
+_FEATURES_SHA256 = "sha256:0e8af1bdb29e1bd71343d495d4fd4e1cd523e934e6d5fa42b72262ca8d8151b8"
+_MATRIX = "syntactic_upper_round2_sparse.npz"
+_LANGUAGES = "distances_languages.txt"
+
+# After LSAR at rank L - 1 the cosines of the means of its own text are 1 within 4e-7 in float32, even
+# if 1/300 of their length is left; of other text they spread by 3e-3 (UDHR, bundled encoder, layer 8).
+_LEAST_SPREAD = 1e-5
+
+
+def syntactic_distances(
+    languages: Iterable[str], english: str = "en", *, precomputed: Path | None
+) -> tuple[dict[str, float], str]:
+    """Returns how far each language's syntax is from English's, by URIEL.
+
+    A language is looked up by its ISO 639-3 code, a macro-language (``zho``, ``ara``) before its
+    chief member (``cmn``, ``arb``), of which URIEL never knows more features.
+
+    Args:
+      languages: codes; English among them is left out.
+      english: the language to measure from.
+      precomputed: path of ``distances2.zip``, beside which ``distances_languages.txt`` lies; None
+        for the cosine of features.
+
+    Returns:
+      From BCP 47 code to distance, 0 to 1, in alphabetical order; and the name of the measure,
+      which for precomputed distances holds the digests of the two files.
+
+    Raises:
+      ValueError: a language that URIEL lacks, or a file that is damaged or not the one expected.
+      FileNotFoundError: no file at ``precomputed``, or no list of languages beside it.
+      ImportError: ``precomputed`` is None and the wheel is not installed.
+    """
+    if isinstance(languages, str):
+        raise ValueError(f"languages is {languages!r}; give a list of codes")
+    origin = language_code(english)
+    wanted = sorted({language_code(code) for code in languages} - {origin})
+    if precomputed is None:
+        names, features = _features()
+        index = _positions([origin, *wanted], names)
+        row = cdist(features[[index[origin]]], features, "cosine")[0]
+        return {code: float(row[index[code]]) for code in wanted}, _COSINE
+    path, listed = Path(precomputed), Path(precomputed).with_name(_LANGUAGES)
+    for file in (path, listed):
+        if not file.is_file():
+            raise FileNotFoundError(f"no file {file}; copy it from lang2vec/data of github.com/antonisa/lang2vec")
+    names = listed.read_text(encoding="utf-8", errors="replace").strip().split(",")
+    index = _positions([origin, *wanted], names)
+    row = _matrix_row(path, index[origin], len(names))
+    found = {code: float(row[index[code]]) for code in wanted}
+    # The matrix is sparse: a pair that it does not have reads as 0.
+    wrong = [f"{code} {value}" for code, value in found.items() if not 0 < value <= 1]
+    if wrong:
+        limits = f"distances from {origin} are over 0 and at most 1, and 0 is a pair that is missing"
+        raise ValueError(f"{path}: {limits}; got {', '.join(wrong)}")
+    return found, f"precomputed {_MATRIX.removesuffix('_sparse.npz')}, {sha256([path])}, languages {sha256([listed])}"
+
+
+def typology_correlation(
+    similarity: Mapping[str, float], distances: Mapping[str, float], english: str = "en"
+) -> tuple[float, int]:
+    """Returns Pearson's r of similarity and 1 - distance, and the number of languages it is over.
+
+    Args:
+      similarity: from language to the cosine of its mean embedding and English's.
+      distances: from language to its distance from English.
+      english: left out, as are languages that are in one of the two only.
+
+    Raises:
+      ValueError: fewer than three languages, a value that is not finite, or values that do not vary.
+    """
+    x, y = canonical_keys(similarity), canonical_keys(distances)
+    codes = sorted((x.keys() & y.keys()) - {language_code(english)})
+    if len(codes) < 3:
+        raise ValueError(f"a correlation needs 3 languages or more, both have {', '.join(codes) or 'none'}")
+    like = np.array([x[code] for code in codes], np.float64)
+    near = 1 - np.array([y[code] for code in codes], np.float64)
+    for name, values in (("similarity", like), ("distances", near)):
+        if not np.isfinite(values).all():
+            raise ValueError(f"{name} of {codes[int(np.argmin(np.isfinite(values)))]} is not finite")
+    if np.ptp(like) < _LEAST_SPREAD:
+        raise ValueError(
+            f"the similarities of {len(codes)} languages are within {np.ptp(like):.1e}, which is rounding (limit "
+            f"{_LEAST_SPREAD}): LSAR at rank L - 1 makes the means of the text it was fitted on equal; "
+            "take the means of other text, or a lower rank"
+        )
+    if np.ptp(near) < _LEAST_SPREAD:
+        raise ValueError(f"the distances of {', '.join(codes)} are all {1 - near[0]:.6g}; they must vary")
+    return float(pearsonr(like, near).statistic), len(codes)
+
+
+def _features() -> tuple[list[str], Float[np.ndarray, "language feature"]]:
+    """ISO 639-3 codes and syntactic features, read without importing lang2vec, which needs pkg_resources."""
+    install = "pip install lang2vec==1.1.2 --no-deps"
+    try:
+        path = Path(str(metadata.distribution("lang2vec").locate_file(_FEATURES)))
+    except metadata.PackageNotFoundError as error:
+        raise ImportError(f"URIEL's features are not installed: {install}") from error
+    if not path.is_file():
+        raise ImportError(f"no file {path}: {install}")
+    digest = sha256([path])
+    if digest != _FEATURES_SHA256:
+        raise ValueError(f"{path} is {digest}, not {_FEATURES_SHA256}: {install}")
+    with np.load(path, allow_pickle=False) as arrays:
+        syntactic = np.char.startswith(arrays["feats"], "S_")
+        return arrays["langs"].tolist(), arrays["data"][:, syntactic, 0].astype(np.float64)
+
+
+def _matrix_row(path: Path, index: int, languages: int) -> Float[np.ndarray, " language"]:
+    """Row ``index`` of the symmetric matrix of which the file holds the upper triangle."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            if _MATRIX not in archive.namelist():
+                raise ValueError(f"no member {_MATRIX}, it has {', '.join(archive.namelist()) or 'none'}")
+            upper = load_npz(io.BytesIO(archive.read(_MATRIX)))  # refuses pickles
+        if upper.format not in ("csr", "csc") or upper.dtype.kind != "f":
+            raise ValueError(f"{_MATRIX} is {upper.format} of {upper.dtype}, not csr or csc of floats")
+        if upper.shape != (languages, languages):
+            raise ValueError(f"{_MATRIX} is {upper.shape}, but {_LANGUAGES} lists {languages} languages")
+        upper.check_format(full_check=True)
+    except Exception as error:  # a damaged file fails in any way it likes
+        raise ValueError(f"{path} is not lang2vec's distances2.zip: {error}") from error
+    above, right = upper[:index, [index]].toarray()[:, 0], upper[[index], index:].toarray()[0]
+    return np.concatenate([above, right]).astype(np.float64)
+
+
+def _positions(codes: Sequence[str], names: list[str]) -> dict[str, int]:
+    """Where each language stands in URIEL's list of ISO 639-3 codes."""
+    tried = {code: _iso_639_3(code) for code in codes}
+    found = {code: [name for name in tried[code] if name in names] for code in codes}
+    missing = [f"{code} ({', '.join(tried[code]) or 'no ISO 639-3 code'})" for code in codes if not found[code]]
+    if missing:
+        raise ValueError(f"URIEL's list of {len(names)} languages lacks {', '.join(missing)}; leave these out")
+    twice = [found[code][0] for code in codes if names.count(found[code][0]) > 1]
+    if twice:
+        raise ValueError(f"the list of {len(names)} languages has {', '.join(twice)} more than once")
+    return {code: names.index(found[code][0]) for code in codes}
+
+
+def _iso_639_3(code: str) -> list[str]:
+    """A language's own ISO 639-3 code, then those of which CLDR makes it the macro-language."""
+    subtag = code.split("-")[0]
+    if subtag == "x":
+        return []
+    own = langcodes.Language.get(subtag, normalize=False).to_alpha3()
+    return [own, *sorted(part for part, macro in NORMALIZED_MACROLANGUAGES.items() if macro == subtag)]

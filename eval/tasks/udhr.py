@@ -1,0 +1,106 @@
+"""Retrieval of the same paragraph in 40 languages: the declaration of human rights.
+
+    make demo        # python -m eval udhr: bundled encoder, layers 8 and 12
+
+Transforms are fitted on the paragraphs at even positions, and those at odd ones are tested. The pool holds all test
+paragraphs of all languages; each is a query against the others, and the same paragraph in the other languages is
+relevant: mean average precision over the full ranking by cosine. Paired retrieval into English is measured too: each
+language's test paragraphs against English's.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Float
+
+from eval.figures.plots import scatter
+from eval.methods import Method
+from eval.metrics import precision_of_ranks
+from eval.resampling import Queries
+from eval.results import Result
+from eval.task import Embedded, Score, Task, Texts
+from lsar_jax import EncoderSpec, corpora
+from lsar_jax.retrieval import candidate_ranks, nearest
+
+__all__ = ["Udhr", "into_english", "pool_precision"]
+
+
+@dataclass(frozen=True)
+class Udhr(Task):
+    """Retrieval among the paragraphs of the declaration of human rights in 40 languages.
+
+    Attributes:
+      languages: codes; by default all 40.
+    """
+
+    name = "udhr"
+
+    ranks: tuple[int, ...] = (20, 39)
+    out: Path = Path("results/udhr")
+    languages: tuple[str, ...] = ()
+
+    _panels: dict[str, np.ndarray] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    @property
+    def title(self) -> str:
+        """What tables and figures are called."""
+        return f"The same paragraph in {len(self._part('test'))} languages"
+
+    @property
+    def fitted_on(self) -> str:
+        """The text that transforms are fitted on, as results name it."""
+        return "udhr fit"
+
+    def fit_texts(self) -> dict[str, list[str]]:
+        """Returns the paragraphs to fit on."""
+        return self._part("fit")
+
+    def texts(self) -> Texts:
+        """Returns the test paragraphs."""
+        test = self._part("test")
+        if len(test) < 2:
+            raise ValueError(f"--languages {' '.join(self.languages)} is one language; at least two are needed")
+        return {("test", code): paragraphs for code, paragraphs in test.items()}
+
+    def scores(self, x: Embedded, method: Method, spec: EncoderSpec) -> Iterator[Score]:
+        """Yields mean average precision, and accuracy into English."""
+        test = {code: rows for (_, code), rows in x.items()}
+        yield Score.of("mAP", list(test), pool_precision(test))
+        if "en" in test:
+            yield Score.of("accuracy into en", list(test), into_english(test))
+        if spec.layer == self.layers[0]:
+            self._panels[f"layer {spec.layer}, {method.label}"] = np.concatenate(list(test.values()))
+
+    def draw(self, results: Sequence[Result]) -> None:
+        """Draws the paragraphs of the first layer by language, before any method and after the last one."""
+        panels = list(self._panels)
+        chosen = {name: self._panels[name] for name in dict.fromkeys((panels[0], panels[-1]))}
+        codes = [code for code, paragraphs in self._part("test").items() for _ in paragraphs]
+        scatter(chosen, codes, self.out / "languages.png")
+
+    def _part(self, part: str) -> dict[str, list[str]]:
+        return corpora.udhr(part, self.languages or None)
+
+
+def pool_precision(x: Mapping[str, Float[np.ndarray, "paragraph dim"]]) -> Queries:
+    """Returns the average precision of each text against all others, in percent; translations are a cluster.
+
+    Args:
+      x: language to embeddings; row i says the same in every language.
+    """
+    pool, paragraphs = np.concatenate(list(x.values())), len(next(iter(x.values())))
+    paragraph = np.tile(np.arange(paragraphs), len(x))
+    relevant = paragraph[:, None] + paragraphs * np.arange(len(x))
+    ranks = candidate_ranks(pool, pool, relevant, left_out=np.arange(len(pool)))
+    return Queries(100 * precision_of_ranks(ranks), clusters=paragraph)
+
+
+def into_english(x: Mapping[str, Float[np.ndarray, "paragraph dim"]]) -> Queries:
+    """Returns whether each text of another language finds its English one, in percent; translations are a cluster."""
+    others = [code for code in x if code != "en"]
+    found = [np.asarray(nearest(x[code], x["en"])[1])[:, 0] for code in others]
+    hits = [100.0 * (ids == np.arange(len(ids))) for ids in found]
+    # There are as many of each language, so that the mean is that of the languages' means.
+    return Queries(np.concatenate(hits), clusters=np.tile(np.arange(len(x["en"])), len(others)))

@@ -1,0 +1,1 @@
+"""Files to models and back: weights, tokenizers, architectures, presets, pickles, exports."""

@@ -1,0 +1,85 @@
+"""BERT: mBERT, LaBSE, multilingual-e5-small, MiniLM (Devlin et al., NAACL 2019)."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from lsar_jax.checkpoints.architectures.base import (
+    Architecture,
+    activation,
+    epsilon,
+    require,
+    weight_and_bias,
+    whole_sizes,
+)
+from lsar_jax.models.transformer import TransformerConfig
+
+__all__ = ["BERT", "export_config", "read_sizes"]
+
+_SIZES = {
+    "vocabulary": "vocab_size",
+    "hidden": "hidden_size",
+    "blocks": "num_hidden_layers",
+    "heads": "num_attention_heads",
+    "intermediate": "intermediate_size",
+    "positions": "max_position_embeddings",
+    "token_types": "type_vocab_size",
+}
+
+_BLOCK = {
+    "query": "attention.self.query",
+    "key": "attention.self.key",
+    "value": "attention.self.value",
+    "attention_out": "attention.output.dense",
+    "attention_norm": "attention.output.LayerNorm",
+    "feed_in": "intermediate.dense",
+    "feed_out": "output.dense",
+    "norm": "output.LayerNorm",
+}
+
+
+def read_sizes(config: Mapping[str, Any], first_position: int = 0) -> TransformerConfig:
+    """Returns the sizes of a BERT whose first token has the position ``first_position``."""
+    require(config, position_embedding_type="absolute", is_decoder=False, add_cross_attention=False)
+    return TransformerConfig(
+        **whole_sizes(config, _SIZES),
+        first_position=first_position,
+        layer_norm_epsilon=epsilon(config),
+        activation=activation(config.get("hidden_act", "gelu")),
+    )
+
+
+def export_config(sizes: TransformerConfig, blocks: int, pad_id: int) -> dict[str, Any]:
+    """Returns the config of the first ``blocks`` blocks, as transformers reads it."""
+    return {
+        "architectures": ["BertModel"],
+        "model_type": "bert",
+        **{theirs: getattr(sizes, ours) for ours, theirs in _SIZES.items()},
+        "num_hidden_layers": blocks,
+        "layer_norm_eps": sizes.layer_norm_epsilon,
+        "hidden_act": sizes.activation,
+        "pad_token_id": pad_id,
+    }
+
+
+def _keys() -> dict[str, str]:
+    keys = {
+        "embeddings.word.embedding": "embeddings.word_embeddings.weight",
+        "embeddings.position.embedding": "embeddings.position_embeddings.weight",
+        "embeddings.token_type.embedding": "embeddings.token_type_embeddings.weight",
+        **weight_and_bias("embeddings.norm", "embeddings.LayerNorm"),
+    }
+    for ours, theirs in _BLOCK.items():
+        keys |= weight_and_bias(f"blocks.{{}}.{ours}", f"encoder.layer.{{}}.{theirs}")
+    return keys
+
+
+BERT = Architecture(
+    "bert",
+    read_sizes,
+    _keys(),
+    # The pooler, and the heads of language models and classifiers.
+    unused=r"(pooler|cls|lm_head|classifier|qa_outputs)\..*|embeddings\.position_ids",
+    prefix="bert.",
+    pooler="pooler.dense",
+    export=export_config,
+)

@@ -1,0 +1,117 @@
+"""XLM, whose models may embed the language (Conneau and Lample, NeurIPS 2019)."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lsar_jax.checkpoints.architectures.base import Architecture, epsilon, require, weight_and_bias, whole_sizes
+from lsar_jax.languages import code_or_none
+from lsar_jax.models.transformer import TransformerConfig, sinusoids
+from lsar_jax.tokens.tokenizer import Tokenizer
+from lsar_jax.tokens.xlm import xlm_tokenizer
+
+__all__ = ["XLM"]
+
+_SIZES = {
+    "vocabulary": "vocab_size",
+    "hidden": "emb_dim",
+    "blocks": "n_layers",
+    "heads": "n_heads",
+    "positions": "max_position_embeddings",
+}
+
+
+def _read_sizes(config: Mapping[str, Any]) -> TransformerConfig:
+    require(config, causal=False, is_encoder=True, asm=False)
+    # n_words is what the first checkpoints call it.
+    config = {"vocab_size": config.get("n_words"), "max_position_embeddings": 512, **config}
+    sizes = whole_sizes(config, _SIZES)
+    gelu = config.get("gelu_activation", True)
+    return TransformerConfig(
+        **sizes,
+        intermediate=4 * sizes["hidden"],
+        languages=config["n_langs"] if _embeds_languages(config) else 0,
+        layer_norm_epsilon=epsilon(config),
+        activation="gelu" if gelu else "relu",
+    )
+
+
+def _languages(config: Mapping[str, Any]) -> dict[str, int] | None:
+    if not _embeds_languages(config):
+        return None
+    rows, count = config.get("lang2id"), config["n_langs"]
+    if not isinstance(rows, dict) or not all(isinstance(row, int) and 0 <= row < count for row in rows.values()):
+        raise ValueError(f"lang2id does not map languages to the rows 0 to {count - 1} of their embeddings")
+    # Some of XLM's Wikipedias are no languages (simple), and some are varieties of a language that
+    # has one of its own (als beside sq): they keep their names.
+    codes = {name: code_or_none(name) or name for name in rows}
+    taken = {code for name, code in codes.items() if code == name}
+    return {code if code == name or code not in taken else name: rows[name] for name, code in codes.items()}
+
+
+def _tokenizer(folder: Path, sizes: TransformerConfig, config: Mapping[str, Any]) -> Tokenizer:
+    return xlm_tokenizer(folder, sizes.vocabulary, sizes.longest)
+
+
+def _computed(config: Mapping[str, Any], sizes: TransformerConfig) -> dict[str, np.ndarray]:
+    if not config.get("sinusoidal_embeddings"):
+        return {}
+    return {"position_embeddings.weight": sinusoids(sizes.positions, sizes.widths[0])}
+
+
+def _export_config(sizes: TransformerConfig, blocks: int, pad_id: int) -> dict[str, Any]:
+    return {
+        "architectures": ["XLMModel"],
+        "model_type": "xlm",
+        **{theirs: getattr(sizes, ours) for ours, theirs in _SIZES.items()},
+        "n_layers": blocks,
+        "layer_norm_eps": sizes.layer_norm_epsilon,
+        "gelu_activation": sizes.activation == "gelu",
+        "n_langs": 1,
+        "use_lang_emb": False,
+        "pad_token_id": pad_id,
+    }
+
+
+def _keys() -> dict[str, str]:
+    keys = {
+        "embeddings.word.embedding": "embeddings.weight",
+        "embeddings.position.embedding": "position_embeddings.weight",
+        "embeddings.language.embedding": "lang_embeddings.weight",
+        **weight_and_bias("embeddings.norm", "layer_norm_emb"),
+    }
+    parts = {
+        "query": "attentions.{}.q_lin",
+        "key": "attentions.{}.k_lin",
+        "value": "attentions.{}.v_lin",
+        "attention_out": "attentions.{}.out_lin",
+        "attention_norm": "layer_norm1.{}",
+        "feed_in": "ffns.{}.lin1",
+        "feed_out": "ffns.{}.lin2",
+        "norm": "layer_norm2.{}",
+    }
+    for ours, theirs in parts.items():
+        keys |= weight_and_bias(f"blocks.{{}}.{ours}", theirs)
+    return keys
+
+
+def _embeds_languages(config: Mapping[str, Any]) -> bool:
+    count = config.get("n_langs", 1)
+    if not isinstance(count, int) or count < 1:
+        raise ValueError(f"n_langs is {count!r} in config.json; it must be a whole number from 1")
+    return bool(config.get("use_lang_emb", True)) and count > 1
+
+
+XLM = Architecture(
+    "xlm",
+    _read_sizes,
+    _keys(),
+    unused=r"pred_layer\..*|position_ids",
+    tokenizer=_tokenizer,
+    languages=_languages,
+    computed=_computed,
+    prefix="transformer.",
+    export=_export_config,
+)

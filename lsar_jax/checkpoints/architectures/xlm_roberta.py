@@ -1,0 +1,35 @@
+"""XLM-R: also InfoXLM, S-BERT, multilingual-e5-base and -large, bge-m3 (Conneau et al., ACL 2020).
+
+The weights are named as BERT's; positions are counted from one past the padding id.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from lsar_jax.checkpoints.architectures import bert
+from lsar_jax.models.transformer import TransformerConfig
+
+__all__ = ["XLM_R"]
+
+
+def _read_sizes(config: Mapping[str, Any]) -> TransformerConfig:
+    pad = config.get("pad_token_id", 1)
+    if not isinstance(pad, int) or isinstance(pad, bool) or pad < 0:
+        raise ValueError(f"pad_token_id is {pad!r}; it must be a whole number, positions are counted from it")
+    return bert.read_sizes(config, first_position=pad + 1)
+
+
+def _export_config(sizes: TransformerConfig, blocks: int, pad_id: int) -> dict[str, Any]:
+    if pad_id != sizes.first_position - 1:
+        raise ValueError(
+            f"positions start at {sizes.first_position}, one past an id that is not the padding's, {pad_id}"
+        )
+    return {
+        **bert.export_config(sizes, blocks, pad_id),
+        "architectures": ["XLMRobertaModel"],
+        "model_type": "xlm-roberta",
+    }
+
+
+XLM_R = replace(bert.BERT, model_type="xlm-roberta", read_config=_read_sizes, prefix="roberta.", export=_export_config)

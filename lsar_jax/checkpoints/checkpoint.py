@@ -1,0 +1,111 @@
+"""A checkpoint's folder, opened: sizes, names and tokenizer are known, the weights are still on disk."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from lsar_jax.checkpoints.architectures import Architecture, Config, architecture_of
+from lsar_jax.checkpoints.locate import CONFIG_FILES, TOKENIZER_FILES
+from lsar_jax.checkpoints.sentence_transformers import Pipeline, read_pipeline, transformer_folder
+from lsar_jax.checkpoints.weight_files import Tensor, open_safetensors
+from lsar_jax.files import read_json, sha256
+from lsar_jax.tokens.tokenizer import Tokenizer
+
+__all__ = ["Checkpoint", "read_folder"]
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """An opened checkpoint: sizes and names are known, weights are still on disk.
+
+    Attributes:
+      id: as in ``EncoderSpec``.
+      revision: as in ``EncoderSpec``.
+      architecture: how it is read.
+      config: sizes of the whole model.
+      keys: leaf of the module -> tensor; ``{}`` is the block.
+      tensors: all of them, by the checkpoint's name.
+      tokenizer: ready to use.
+      pipeline: what its authors do after the blocks.
+      languages: rows of the language embeddings, None if there are none.
+    """
+
+    id: str
+    revision: str
+    architecture: Architecture
+    config: Config
+    keys: Mapping[str, str]
+    tensors: Mapping[str, Tensor]
+    tokenizer: Tokenizer
+    pipeline: Pipeline
+    languages: Mapping[str, int] | None = None
+
+
+def read_folder(folder: Path, *, id: str, revision: str | None = None) -> Checkpoint:
+    """Opens a Hugging Face or sentence-transformers folder, or what ``lsar-jax convert`` wrote.
+
+    Raises:
+      FileNotFoundError: a file is not there.
+      ValueError: another architecture, or a config that is not understood.
+    """
+    path = transformer_folder(folder) / "config.json"
+    config = read_json(path, dict)
+    try:
+        architecture = architecture_of(config)
+        sizes = architecture.read_config(config)
+        languages = architecture.languages(config)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
+    pipeline = read_pipeline(folder, architecture.pooling)
+    if pipeline.width not in (None, sizes.widths[-1]):
+        raise ValueError(f"{folder}: the Pooling takes width {pipeline.width}, the blocks make {sizes.widths[-1]}")
+    tensors, weights = _open(pipeline.transformer, folder, architecture)
+    for name, table in architecture.computed(config, sizes).items():
+        tensors.setdefault(name, Tensor(table.shape, partial(_rows_of, table)))
+    return Checkpoint(
+        id=id,
+        revision=revision or sha256([*weights, *_other_files(folder)]),
+        architecture=architecture,
+        config=sizes,
+        keys=_keys(architecture, sizes),
+        tensors=tensors,
+        tokenizer=architecture.tokenizer(pipeline.transformer, sizes, config),
+        pipeline=pipeline,
+        languages=languages,
+    )
+
+
+def _keys(architecture: Architecture, sizes: Config) -> dict[str, str]:
+    """The family's table without the embeddings that this checkpoint does not have."""
+    optional = {"embeddings.token_type.embedding": "token_types", "embeddings.language.embedding": "languages"}
+    return {
+        leaf: key for leaf, key in architecture.keys.items() if leaf not in optional or getattr(sizes, optional[leaf])
+    }
+
+
+def _open(folder: Path, root: Path, architecture: Architecture) -> tuple[dict[str, Tensor], list[Path]]:
+    found, paths = open_safetensors(folder, root=root)
+    tensors: dict[str, Tensor] = {}
+    twice = []
+    for key, tensor in found.items():
+        name = architecture.plain_name(key)
+        if name in tensors:
+            twice.append(key)
+        tensors[name] = tensor
+    if twice:
+        raise ValueError(f"{folder} has these weights twice, under two names: {', '.join(twice)}")
+    return tensors, paths
+
+
+def _other_files(folder: Path) -> list[Path]:
+    """What the embeddings depend on besides the weights: configs, tokenizer, Dense layers."""
+    names = (*CONFIG_FILES, *TOKENIZER_FILES)
+    patterns = [*names, *(f"*/{name}" for name in names), "*/model.safetensors"]
+    return sorted({path for pattern in patterns for path in folder.glob(pattern)})
+
+
+def _rows_of(table: np.ndarray, start: int, stop: int) -> np.ndarray:
+    return table[start:stop]

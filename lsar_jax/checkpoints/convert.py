@@ -1,0 +1,205 @@
+"""Pickled checkpoints to safetensors folders, once.
+
+A pickle can run code when it is opened. torch's ``weights_only=True`` refuses all but tensors and
+plain containers; its reader was sound from torch 2.10 on (CVE-2025-32434 and CVE-2026-24747 are
+of earlier ones). After the conversion nothing of this library opens the pickle again.
+"""
+
+import shutil
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from lsar_jax.checkpoints.architectures import LASER, Architecture, architecture_of
+from lsar_jax.checkpoints.locate import CONFIG_FILES, TOKENIZER_FILES, locate
+from lsar_jax.checkpoints.presets import PRESETS
+from lsar_jax.checkpoints.sentence_transformers import transformer_folder
+from lsar_jax.extras import import_extra
+from lsar_jax.files import check_absent, inside, new_folder, read_json, sha256, write_json
+from lsar_jax.tokens.laser import CODES, DICTIONARY, SENTENCEPIECE, VOCABULARY
+
+__all__ = ["convert"]
+
+_TORCH = (2, 10)
+_PICKLE, _INDEX, _WEIGHTS = "pytorch_model.bin", "pytorch_model.bin.index.json", "model.safetensors"
+_COPIED = (*CONFIG_FILES, *TOKENIZER_FILES)
+
+
+def convert(checkpoint: str, dest: Path, *, revision: str | None = None, pieces: Path | None = None) -> None:
+    """Turns a pickled checkpoint into a safetensors folder that ``load_encoder`` opens.
+
+    Args:
+      checkpoint: a folder, preset or Hub id with ``pytorch_model.bin`` (whole, or in shards with their index),
+        or a ``.pt`` file of LASER.
+      dest: a folder that does not exist yet.
+      revision: commit, tag or branch of a Hub id.
+      pieces: for LASER, the ``.spm`` of LASER2 or the ``.fcodes`` of LASER1, whose ``.fvocab`` lies
+        beside it; by default the one beside the ``.pt``.
+
+    Raises:
+      FileExistsError: there is something at ``dest``.
+      FileNotFoundError: ``checkpoint``, or a file that belongs to it, is not there.
+      ImportError: torch is not installed, or is older than 2.10.
+      ValueError: an architecture that is not known, or a pickle that holds more than weights.
+    """
+    check_absent(dest)
+    _check_torch()
+    preset = None
+    if Path(checkpoint).is_file():
+        _convert_laser(Path(checkpoint), dest, pieces)
+    else:
+        named = None if Path(checkpoint).is_dir() else PRESETS.get(checkpoint)
+        if named and not named.id:
+            raise FileNotFoundError(f"{checkpoint} is not on the Hub: {named.note}")
+        id = named.id if named else checkpoint
+        preset = next((preset for preset in PRESETS.values() if preset.id == id), None)
+        folder, _, _ = locate(id, revision or (named.revision if named else None), pickles=True)
+        _convert_folder(folder, dest)
+    for weights in sorted(dest.rglob("*.safetensors")):
+        print(f"wrote {weights}: {sha256([weights])}")
+    if preset and (preset.layer is not None or preset.pooling is not None):
+        chosen = f"layer={preset.layer}, pooling={preset.pooling!r}"
+        print(f"a folder gives its last layer by its own recipe; {preset.chosen_by} read {chosen}")
+
+
+def _convert_folder(folder: Path, dest: Path) -> None:
+    transformer = transformer_folder(folder)
+    config = read_json(transformer / "config.json", dict)
+    try:
+        architecture = architecture_of(config)
+    except ValueError as error:
+        raise ValueError(f"{transformer / 'config.json'}: {error}") from error
+    with new_folder(dest) as new:
+        # What sentence-transformers keeps beside the model: poolings, Dense layers.
+        parts = {transformer, *(path.parent for path in folder.glob("*/config.json"))}
+        for part in [folder, *sorted(parts - {folder})]:
+            target = new / part.relative_to(folder)
+            target.mkdir(exist_ok=True)
+            _copy(part, target)
+            if part == transformer and not list(part.glob("*.safetensors")):
+                _save(_plain(_load_folder(part), architecture), target / _WEIGHTS)
+            elif part == transformer:
+                for file in (*part.glob("*.safetensors"), *part.glob("*.safetensors.index.json")):
+                    shutil.copyfile(file, target / file.name)
+            elif (part / _PICKLE).is_file():
+                _save(_tensors(part / _PICKLE), target / _WEIGHTS)
+            elif (part / _WEIGHTS).is_file():
+                shutil.copyfile(part / _WEIGHTS, target / _WEIGHTS)
+
+
+def _convert_laser(path: Path, dest: Path, pieces: Path | None) -> None:
+    state = _load(path)
+    if not isinstance(state, dict) or not {"params", "model", "dictionary"} <= set(state):
+        found = ", ".join(map(str, state)) if isinstance(state, dict) else type(state).__name__
+        raise ValueError(f"{path} holds {found:.200}; LASER's encoder has params, model and dictionary")
+    params, dictionary = state["params"], state["dictionary"]
+    sizes = {"vocab_size": "num_embeddings", "embedding_size": "embed_dim"}
+    sizes |= {"hidden_size": "hidden_size", "num_hidden_layers": "num_layers"}
+    fits = isinstance(params, dict) and params.get("bidirectional") is True and params.get("padding_idx") == 1
+    fits = fits and isinstance(dictionary, dict) and isinstance(state["model"], dict)
+    if not fits or not all(isinstance(params.get(theirs), int) for theirs in sizes.values()):
+        raise ValueError(
+            f"{path}: LASER's params are {', '.join(sizes.values())}, bidirectional and padding_idx 1, beside a model "
+            f"and a dictionary that are mappings; these are {params!r:.200}"
+        )
+    config = {"model_type": LASER.model_type, **{ours: params[theirs] for ours, theirs in sizes.items()}}
+    LASER.read_config(config)
+    copies = _laser_pieces(path, pieces)
+    with new_folder(dest) as new:
+        _save(state["model"], new / _WEIGHTS)
+        for name, file in copies.items():
+            shutil.copyfile(file, new / name)
+        write_json(new / DICTIONARY, {str(piece): int(row) for piece, row in dictionary.items()})
+        write_json(new / "config.json", config)
+
+
+def _laser_pieces(path: Path, pieces: Path | None) -> dict[str, Path]:
+    """Returns the files of the tokenizer, by the names they get."""
+    if pieces is None:
+        beside = [path.with_suffix(".spm"), *sorted(path.parent.glob("*.fcodes"))]
+        pieces = next((file for file in beside if file.is_file()), None)
+    if pieces is None or not pieces.is_file():
+        missing = pieces or f"{path.with_suffix('.spm')} (LASER2) and no .fcodes (LASER1) beside {path.name}"
+        raise FileNotFoundError(f"there is no {missing}; say where it is with --pieces")
+    if pieces.suffix == ".spm":
+        return {SENTENCEPIECE: pieces}
+    counts = pieces.with_suffix(".fvocab")
+    if pieces.suffix != ".fcodes" or not counts.is_file():
+        raise FileNotFoundError(f"{pieces} is neither a .spm nor a .fcodes with its .fvocab beside it")
+    return {CODES: pieces, VOCABULARY: counts}
+
+
+def _load_folder(folder: Path) -> dict[str, Any]:
+    index = folder / _INDEX
+    if not index.is_file():
+        if not (folder / _PICKLE).is_file():
+            raise FileNotFoundError(f"there is neither {_PICKLE} nor {_INDEX} in {folder}")
+        return _tensors(folder / _PICKLE)
+    names = read_json(index, dict).get("weight_map")
+    if not isinstance(names, dict) or not names:
+        raise ValueError(f"{index} has no weight_map from tensors to files")
+    tensors: dict[str, Any] = {}
+    for name in sorted(set(map(str, names.values()))):
+        tensors |= _tensors(inside(folder, name, index))
+    return tensors
+
+
+def _plain(tensors: Mapping[str, Any], architecture: Architecture) -> dict[str, Any]:
+    """The weights that embeddings need, with the pooler; a head that shares one is left out."""
+    named = {architecture.plain_name(key): tensor for key, tensor in tensors.items()}
+    return {
+        name: tensor
+        for name, tensor in named.items()
+        if not architecture.is_unused(name) or (architecture.pooler and name.startswith(f"{architecture.pooler}."))
+    }
+
+
+def _tensors(path: Path) -> dict[str, Any]:
+    import torch
+
+    state = _load(path)
+    if not isinstance(state, dict) or not state or not all(isinstance(x, torch.Tensor) for x in state.values()):
+        raise ValueError(f"{path} does not hold a mapping from names to tensors")
+    return state
+
+
+def _load(path: Path) -> Any:
+    import torch
+
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no {path}")
+    try:
+        with warnings.catch_warnings():
+            # Of a pickle's protocol; what it cannot read is an error all the same.
+            warnings.simplefilter("ignore", UserWarning)
+            # Not mapped: LASER's files are of torch's first format, which cannot be.
+            return torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:  # a damaged pickle fails in any way it likes
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise ValueError(f"{path} is damaged or holds more than weights, and was not opened: {reason}") from error
+
+
+def _save(tensors: Mapping[str, Any], path: Path) -> None:
+    from safetensors.torch import save_file
+
+    # A copy each where two names share memory, which safetensors does not write.
+    seen: set[int] = set()
+    written = {}
+    for name, tensor in tensors.items():
+        shared = tensor.data_ptr() in seen
+        seen.add(tensor.data_ptr())
+        written[str(name)] = tensor.clone() if shared else tensor.contiguous()
+    save_file(written, path, {"format": "pt"})
+    path.chmod(0o644)
+
+
+def _copy(folder: Path, dest: Path) -> None:
+    for file in sorted({file for pattern in _COPIED for file in folder.glob(pattern) if file.is_file()}):
+        shutil.copyfile(file, dest / file.name)
+
+
+def _check_torch() -> None:
+    version = import_extra("torch", "convert", "a pickled checkpoint").__version__
+    if tuple(int(part) for part in version.split("+")[0].split(".")[:2]) < _TORCH:
+        raise ImportError(f"torch {version} is installed; pickles are opened by 2.10 or newer only")

@@ -1,0 +1,57 @@
+"""Where the files of a checkpoint are: in a folder, or on the Hugging Face Hub."""
+
+import re
+from pathlib import Path
+
+from lsar_jax.hub import Repository
+
+__all__ = ["CONFIG_FILES", "TOKENIZER_FILES", "locate"]
+
+TOKENIZER_FILES = (
+    "tokenizer*.json",
+    "vocab.*",
+    "merges.txt",
+    "*.model",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "dictionary.json",
+    "bpe.*",
+)
+CONFIG_FILES = ("*config.json", "modules.json", "config_sentence_transformers.json")
+_WEIGHT_FILES = ("*.safetensors", "*.safetensors.index.json")
+_PICKLE_FILES = ("*pytorch_model*.bin", "*pytorch_model*.bin.index.json", *_WEIGHT_FILES)
+
+
+def locate(name_or_path: str, revision: str | None, *, pickles: bool = False) -> tuple[Path, str, str | None]:
+    """Returns the folder of a checkpoint, its id, and its commit on the Hub (None for a folder).
+
+    Anything but a folder is a Hub id, whose files are downloaded once and cached by ``huggingface_hub``.
+
+    Args:
+      name_or_path: a folder or a Hub id.
+      revision: commit, tag or branch of a Hub id.
+      pickles: whether to download pickled weights too, for ``convert``.
+
+    Raises:
+      FileNotFoundError: neither a folder nor a Hub id that can be downloaded.
+      ValueError: a revision is given for a folder.
+    """
+    folder = Path(name_or_path)
+    if folder.is_dir():
+        if revision is not None:
+            raise ValueError(f"revision {revision!r} is for Hub ids; {name_or_path} is a folder")
+        return folder, folder.resolve().name, None
+    if not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", name_or_path):
+        raise FileNotFoundError(f"there is no folder {name_or_path}, and it is not a Hub id")
+    # The first versions of sentence-transformers kept the transformer in a folder of its own.
+    tokenizers = [*TOKENIZER_FILES, *(f"0_*/{name}" for name in TOKENIZER_FILES)]
+    weights = _PICKLE_FILES if pickles else _WEIGHT_FILES
+    local = Repository(name_or_path, revision, "model").download([*CONFIG_FILES, *weights, *tokenizers])
+    if not pickles and not any(local.rglob("*.safetensors")):
+        at = f" --revision {revision}" if revision else ""
+        raise FileNotFoundError(
+            f"{name_or_path} has no safetensors on the Hub; if it has a pickle, turn it into a folder once: "
+            f"lsar-jax convert {name_or_path} NEW_FOLDER{at}"
+        )
+    # The Hub's cache names the folder by its commit.
+    return local, name_or_path, local.name

@@ -1,0 +1,174 @@
+"""What a sentence-transformers folder does: ``modules.json`` and the folders that it names.
+
+Known are Transformer, Pooling, Dense and Normalize, in this order but for the last two, which may
+come in any. Class names are compared, never imported: no code of a checkpoint runs.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lsar_jax.checkpoints.weight_files import open_safetensors, read_tensor
+from lsar_jax.files import inside, read_json
+from lsar_jax.models.projection import TORCH_NAMES, Dense, Normalize
+
+__all__ = ["MODES", "Pipeline", "read_dense", "read_pipeline", "transformer_folder"]
+
+_KNOWN = ("Transformer", "Pooling", "Dense", "Normalize")
+_PACKAGE = "sentence_transformers."
+# What a Dense and a Normalize take and make, where version 6 says it.
+_NAMES = {"module_input_name": "sentence_embedding", "module_output_name": "sentence_embedding"}
+# Ours, and the flags of older versions; version 6 writes the mode by our names.
+MODES = {"mean": "mean_tokens", "cls": "cls_token", "max": "max_tokens"}
+_POOLINGS = {name: ours for ours, flag in MODES.items() for name in (ours, flag)}
+# torch moved its classes about; the last word stayed.
+_ACTIVATIONS = {name.rsplit(".", 1)[-1]: ours for ours, name in TORCH_NAMES.items()}
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """How a checkpoint embeds a sentence.
+
+    Attributes:
+      transformer: the folder of the blocks and the tokenizer.
+      pooling: one of ``lsar_jax.pooling.POOLINGS``.
+      after: what follows, a folder for a Dense and None for a Normalize.
+      prompts: strings put before a sentence, by name.
+      prompt: the one that is used unless another is asked for.
+      width: what the Pooling says it takes, None if it does not say.
+      problem: what in it is not known, empty if all is.
+    """
+
+    transformer: Path
+    pooling: str
+    after: tuple[Path | None, ...] = ()
+    prompts: Mapping[str, str] = field(default_factory=dict)
+    prompt: str = ""
+    width: int | None = None
+    problem: str = ""
+
+    @property
+    def name(self) -> str:
+        """The pooling and what follows it, as in ``EncoderSpec.pooling``."""
+        return "+".join([self.pooling, *("normalize" if folder is None else "dense" for folder in self.after)])
+
+    def layers(self) -> list[Dense | Normalize]:
+        """Reads what follows the pooling."""
+        return [Normalize() if folder is None else read_dense(folder) for folder in self.after]
+
+
+def read_pipeline(folder: Path, default: str) -> Pipeline:
+    """Returns the pipeline of a folder; ``default`` is the pooling of one without ``modules.json``.
+
+    Raises:
+      ValueError: a file that is damaged, or a path that leaves the folder. A module that is not
+        known is a ``problem`` instead: the blocks may be used without it.
+    """
+    path = folder / "modules.json"
+    if not path.is_file():
+        return Pipeline(folder, default)
+    try:
+        modules = [(str(m["type"]), inside(folder, str(m["path"]), path)) for m in read_json(path, list)]
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"{path} is not a list of modules with type and path") from error
+    kinds = [kind.rsplit(".", 1)[-1] if kind.startswith(_PACKAGE) else kind for kind, _ in modules]
+    transformer = modules[0][1] if kinds[:1] == ["Transformer"] else folder
+    prompts, prompt = _prompts(folder / "config_sentence_transformers.json")
+    blocks = Pipeline(transformer, default, (), prompts, prompt)
+    unknown = [kind for kind in kinds if kind not in _KNOWN]
+    if unknown:
+        problem = f"the module {unknown[0]!r} is not known; known are {', '.join(_KNOWN)}"
+        return replace(blocks, problem=f"{path}: {problem}")
+    if kinds[:2] != ["Transformer", "Pooling"] or not {"Transformer", "Pooling"}.isdisjoint(kinds[2:]):
+        order = "Transformer -> Pooling, then any of Dense and Normalize"
+        return replace(blocks, problem=f"{path}: {' -> '.join(kinds)} is not {order}")
+    pooling, width, problem = _pooling(modules[1][1] / "config.json")
+    for kind, part in modules:
+        problem = problem or (_normalize(part) if kind.endswith(".Normalize") else "")
+    problem = problem or _output(transformer)
+    after = tuple(part if kind == "Dense" else None for kind, (_, part) in zip(kinds[2:], modules[2:], strict=True))
+    return replace(blocks, pooling=pooling or default, after=after, width=width, problem=problem)
+
+
+def transformer_folder(folder: Path) -> Path:
+    """Returns the folder of the blocks: the checkpoint's own, or what ``modules.json`` says."""
+    return read_pipeline(folder, "mean").transformer
+
+
+def read_dense(folder: Path) -> Dense:
+    """Reads a Dense layer: ``config.json`` and ``model.safetensors``.
+
+    Raises:
+      FileNotFoundError: a file is not there.
+      ValueError: an option that is not known, or weights that do not fit the config.
+    """
+    config = read_json(folder / "config.json", dict)
+    name = str(config.get("activation_function", "torch.nn.modules.activation.Tanh"))
+    activation = _ACTIVATIONS.get(name.rsplit(".", 1)[-1]) if name.startswith("torch.nn.") else None
+    if activation is None:
+        raise ValueError(f"{folder}: the activation {name!r} of the Dense is not one of {', '.join(_ACTIVATIONS)}")
+    for option, value in {**_NAMES, "use_residual": False}.items():
+        if config.get(option) not in (None, value):
+            raise ValueError(f"{folder}: {option} is {config[option]!r}; only {value!r} is known")
+    tensors, _ = open_safetensors(folder, root=folder.parent)
+    shape = (config.get("out_features"), config.get("in_features"))
+    shapes = {"linear.weight": shape} | ({"linear.bias": shape[:1]} if config.get("bias", True) else {})
+    found = {name: tensor.shape for name, tensor in tensors.items()}
+    if found != shapes:
+        raise ValueError(f"{folder}: the weights are {found}, the config says {shapes}")
+    weight = read_tensor(tensors["linear.weight"], f"{folder}: linear.weight")
+    bias = np.zeros(len(weight), np.float32)
+    if "linear.bias" in tensors:
+        bias = read_tensor(tensors["linear.bias"], f"{folder}: linear.bias")
+    return Dense(weight, bias, activation)
+
+
+def _pooling(path: Path) -> tuple[str | None, int | None, str]:
+    """Returns the pooling and its width, or None and why it is not known."""
+    config = read_json(path, dict)
+    # Since version 6 sentence-transformers writes the mode's name, before it wrote a flag a mode.
+    modes = [mode.removeprefix("pooling_mode_") for mode, on in config.items() if "pooling_mode_" in mode and on]
+    if "pooling_mode" in config:
+        modes = config["pooling_mode"] if isinstance(config["pooling_mode"], list) else [config["pooling_mode"]]
+    if len(modes) != 1 or str(modes[0]) not in _POOLINGS:
+        return None, None, f"{path}: the pooling {' and '.join(map(str, modes)) or 'of no mode'} is not known"
+    if config.get("include_prompt", True) is not True:
+        return None, None, f"{path}: include_prompt is {config['include_prompt']!r}; only true is known"
+    width = config.get("embedding_dimension", config.get("word_embedding_dimension"))
+    return _POOLINGS[str(modes[0])], width if isinstance(width, int) else None, ""
+
+
+def _normalize(folder: Path) -> str:
+    """Returns what is not known of a Normalize; older versions wrote no config for it."""
+    path = folder / "config.json"
+    config = read_json(path, dict) if path.is_file() else {}
+    for option, value in _NAMES.items():
+        if config.get(option) not in (None, value):
+            return f"{path}: {option} is {config[option]!r}; only {value!r} is known"
+    return ""
+
+
+def _output(folder: Path) -> str:
+    """Returns what is not known of the states that version 6 of sentence-transformers pools."""
+    for path in sorted(folder.glob("sentence_*_config.json")):
+        settings = read_json(path, dict)
+        state: Any = settings
+        for key in ("modality_config", "text", "method_output_name"):
+            state = state.get(key) if isinstance(state, dict) else None
+        state = state or "last_hidden_state"
+        if state != "last_hidden_state":
+            return f"{path}: it pools {state!r}; only 'last_hidden_state' is known"
+    return ""
+
+
+def _prompts(path: Path) -> tuple[dict[str, str], str]:
+    config: dict[str, Any] = read_json(path, dict) if path.is_file() else {}
+    prompts, name = config.get("prompts") or {}, config.get("default_prompt_name")
+    if not isinstance(prompts, dict) or not all(isinstance(text, str) for text in prompts.values()):
+        raise ValueError(f"{path}: prompts is {prompts!r}; it must map names to strings")
+    if name is not None and name not in prompts:
+        raise ValueError(f"{path}: default_prompt_name is {name!r}; the prompts are {', '.join(prompts) or 'none'}")
+    return prompts, prompts[name] if name is not None else ""

@@ -1,0 +1,146 @@
+"""Tensors of a checkpoint: known by name and shape, read by rows when they are wanted.
+
+Only safetensors files are opened, which hold numbers and nothing that could run. A file is
+opened anew for every few megabytes: the library maps it into memory, and the pages that were
+read would otherwise stay with the process until the end of the load, a second copy.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+
+from lsar_jax.files import read_json
+
+__all__ = ["Tensor", "aligned", "open_safetensors", "read_tensor"]
+
+_FLOATS = ("F64", "F32", "F16", "BF16")
+_SLAB_BYTES = 4 << 20
+
+
+class Tensor(NamedTuple):
+    """A tensor that is not read yet.
+
+    Attributes:
+      shape: of the whole.
+      rows: reads ``[start, stop)`` of the first axis, as any float dtype.
+      kind: how the numbers are stored, for the error if it is no float.
+    """
+
+    shape: tuple[int, ...]
+    rows: Callable[[int, int], np.ndarray]
+    kind: str = "F32"
+
+    @property
+    def is_float(self) -> bool:
+        """Whether it holds floating-point numbers."""
+        return self.kind in _FLOATS
+
+
+def read_tensor(tensor: Tensor, name: str, dtype: Any = np.float32, *, transpose: bool = False) -> np.ndarray:
+    """Reads a tensor, slab by slab, into memory that XLA's CPU backend can use without a copy.
+
+    Args:
+      tensor: a matrix, or a vector.
+      name: for the error.
+      dtype: of the result.
+      transpose: whether to turn ``[out, in]`` into ``[in, out]``.
+
+    Raises:
+      ValueError: a value is NaN or infinite, or is so in ``dtype``.
+    """
+    shape = tensor.shape[::-1] if transpose else tensor.shape
+    result = aligned(shape, jnp.dtype(dtype))
+    into = result.T if transpose else result
+    step = max(1, _SLAB_BYTES // (4 * int(np.prod(tensor.shape[1:], dtype=np.int64)) or 1))
+    for start in range(0, tensor.shape[0], step):
+        stop = min(start + step, tensor.shape[0])
+        with np.errstate(over="ignore", invalid="ignore"):
+            into[start:stop] = tensor.rows(start, stop)
+        if not np.isfinite(into[start:stop]).all():
+            raise ValueError(f"{name} holds NaN or infinity, or more than {result.dtype} can hold")
+    return result
+
+
+def aligned(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """Returns an empty array that starts at a multiple of 64 bytes, as XLA wants its buffers."""
+    size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+    raw = np.empty(size + 64, np.uint8)
+    start = -raw.ctypes.data % 64
+    return raw[start : start + size].view(dtype).reshape(shape)
+
+
+def open_safetensors(folder: Path, *, root: Path | None = None) -> tuple[dict[str, Tensor], list[Path]]:
+    """Opens ``model.safetensors``, or the shards that its index names.
+
+    Args:
+      folder: where they are.
+      root: the checkpoint's folder, if that is another.
+
+    Returns:
+      Every tensor by the name it has in the file, and the files.
+
+    Raises:
+      FileNotFoundError: a file is not there.
+      ValueError: a file that is not safetensors, an index that leaves the folder, or a name
+        that stands in two shards.
+    """
+    from safetensors import SafetensorError, safe_open
+
+    index = folder / "model.safetensors.index.json"
+    names = _shards(index) if index.is_file() else ["model.safetensors"]
+    paths = [folder / name for name in names]
+    for path in paths:
+        if not path.is_file():
+            raise FileNotFoundError(f"there is no {path.name} in {folder}{_pickle_hint(folder, root or folder)}")
+    tensors: dict[str, Tensor] = {}
+    for path in paths:
+        try:
+            with safe_open(path, framework="numpy") as file:
+                for name in file.keys():  # noqa: SIM118 - not a dict
+                    if name in tensors:
+                        raise ValueError(f"{name} stands in two files of {folder}, the second is {path.name}")
+                    view = file.get_slice(name)
+                    tensors[name] = Tensor(tuple(view.get_shape()), partial(_rows, path, name), view.get_dtype())
+        except SafetensorError as error:
+            raise ValueError(f"{path} is not a safetensors file: {error}{_magic_hint(path)}") from error
+    return tensors, paths
+
+
+def _rows(path: Path, name: str, start: int, stop: int) -> np.ndarray:
+    from safetensors import safe_open
+
+    with safe_open(path, framework="numpy") as file:
+        view = file.get_slice(name)
+        return view[start:stop] if view.get_shape() else file.get_tensor(name)
+
+
+def _shards(index: Path) -> list[str]:
+    names = read_json(index, dict).get("weight_map")
+    if not isinstance(names, dict) or not names or not all(isinstance(name, str) for name in names.values()):
+        raise ValueError(f"{index} has no weight_map from tensors to files")
+    outside = [name for name in names.values() if Path(name).name != name]
+    if outside:
+        raise ValueError(f"{index} names files outside its folder: {outside[0]}")
+    return sorted(set(names.values()))
+
+
+def _pickle_hint(folder: Path, root: Path) -> str:
+    pickles = sorted(path.name for pattern in ("*.bin", "*.pt", "*.pth", "*.ckpt") for path in folder.glob(pattern))
+    if not pickles:
+        return ""
+    return (
+        f"; {pickles[0]} is a pickle, which can run code and is not read. "
+        f"Turn it into safetensors once: lsar-jax convert {root} NEW_FOLDER"
+    )
+
+
+def _magic_hint(path: Path) -> str:
+    with path.open("rb") as file:
+        start = file.read(4)
+    if start[:2] == b"PK" or start[:1] == b"\x80":
+        return "; it begins like a pickle of torch, which can run code and is not read (see lsar-jax convert)"
+    return ""

@@ -1,0 +1,1 @@
+"""The commands of ``lsar-jax``, one a file."""

@@ -1,0 +1,36 @@
+"""``lsar-jax convert``: a pickled checkpoint to a safetensors folder."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import tyro
+
+from lsar_jax.checkpoints.convert import convert
+
+__all__ = ["COMMAND", "Convert"]
+
+
+@dataclass(frozen=True)
+class Convert:
+    """Turns a pickled checkpoint into a safetensors folder that load_encoder opens.
+
+    Attributes:
+      checkpoint: a folder, preset or Hub id with pytorch_model.bin (whole, or in shards with their index), or a .pt
+        file of LASER.
+      dest: a folder that does not exist yet.
+      revision: commit, tag or branch of a Hub id.
+      pieces: for LASER, the .spm of LASER2 or the .fcodes of LASER1, whose .fvocab lies beside it; by default the one
+        beside the .pt.
+    """
+
+    checkpoint: tyro.conf.Positional[str]
+    dest: tyro.conf.Positional[Path]
+    revision: str | None = None
+    pieces: Path | None = None
+
+    def run(self) -> None:
+        """Converts, and prints the digest of the weights."""
+        convert(self.checkpoint, self.dest, revision=self.revision, pieces=self.pieces)
+
+
+COMMAND = Convert

@@ -1,0 +1,233 @@
+"""``lsar-jax fit METHOD``: a transform from files, in bounded memory.
+
+Text is read line by line, encoded, and summed where it was encoded; a batch and the moments are held. Vectors of
+another encoder come as ``.npy`` files, which are mapped and read in blocks. There is one subcommand for each method of
+``lsar_jax.transforms.methods``, whose options are those of its fit.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, make_dataclass
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal, Union
+
+import docstring_parser
+import tyro
+
+from lsar_jax.checks import whole_number
+from lsar_jax.cli.inputs import Reader, is_vectors
+from lsar_jax.encoders import load_encoder
+from lsar_jax.files import check_parent
+from lsar_jax.languages import canonical_keys, language_code
+from lsar_jax.moments import Moments, PooledMoments, load_moments, merge_moments, pool_moments, save_moments
+from lsar_jax.spec import EncoderSpec
+from lsar_jax.transforms import Transform, fit_identifier
+from lsar_jax.transforms.methods import METHODS, FitMethod
+
+__all__ = ["COMMAND", "FitCommand"]
+
+Second = Literal["none", "pooled", "languages"]
+
+# Each kind of second moments contains the kinds before it.
+_KINDS: tuple[Second, ...] = ("none", "pooled", "languages")
+
+
+@dataclass(frozen=True)
+class FitCommand:
+    """Fits a transform on text or vectors and writes it as one file.
+
+    Attributes:
+      out: the transform's file.
+      data: LANGUAGE=FILE each; a text file, a sentence a line (blank lines are left out), or a .npy file of float
+        vectors, a row a sentence. A language may have several files.
+      moments: moments that earlier runs saved, say of parts of a corpus; instead of data, or besides.
+      languages: languages to take of the saved moments; by default all.
+      encoder: of text: bundled, a preset, a folder or a Hub id. Not for vectors.
+      revision: of a Hub id.
+      layer: hidden-state layer; by default the checkpoint's.
+      pooling: of the tokens; by default the checkpoint's.
+      max_length: most tokens of a sentence.
+      limit: most sentences of each file; by default all, and 10,000 for CBIE.
+      identifier: let the transform find the language itself (language="auto").
+      save: a file to save the moments to.
+      second: second moments to keep: none, pooled over languages, or of each; by default what the method needs and
+        what the saved moments have.
+    """
+
+    name: ClassVar[str] = ""
+    method: ClassVar[FitMethod]
+
+    out: tyro.conf.Positional[Path]
+    data: tuple[str, ...] = ()
+    moments: tuple[Path, ...] = ()
+    languages: tuple[str, ...] = ()
+    encoder: str | None = None
+    revision: str | None = None
+    layer: int | None = None
+    pooling: str | None = None
+    max_length: int | None = None
+    limit: int | None = None
+    identifier: bool = False
+    save: Path | None = None
+    second: Second | None = None
+
+    def run(self) -> None:
+        """Fits, saves, and prints what was fitted on what.
+
+        Raises:
+          FileNotFoundError: a file, or the folder of an output, does not exist.
+          ValueError: files or moments do not go together, or the method refuses them.
+        """
+        files = _files(self.data)
+        self._check(files)
+        options = {name: getattr(self, name) for name in self.method.options}
+        needs = self.method.needs_with(options)
+        needed: Second = "pooled" if needs == "pooled" or self.identifier else "none"
+        if needs == "languages":
+            needed = needs
+        saved = [_saved(path, self.languages, needed) for path in self.moments]
+        absent = sorted({*map(language_code, self.languages)} - {code for part, _ in saved for code in part})
+        if absent:
+            where = ", ".join(map(str, self.moments)) or "any --moments"
+            raise ValueError(f"--languages {' '.join(absent)}: not in {where}")
+        kept = _kind(saved, self.second, needed, self.name)
+
+        opened = None
+        if self.encoder:
+            opened = load_encoder(self.encoder, revision=self.revision, layer=self.layer, pooling=self.pooling)
+        source = _source([*([opened.spec if opened else None] if files else []), *(origin for _, origin in saved)])
+        reader = Reader(opened, self.max_length, self.limit)
+        if needs == "embeddings":
+            x: Mapping[str, Any] = {code: reader.embeddings(code, paths) for code, paths in files.items()}
+        else:
+            parts = [_reduced(part, kept) for part, _ in saved]
+            for code, paths in files.items():
+                parts += [_reduced({code: reader.moments(path, code, kept != "none")}, kept) for path in paths]
+            x = merge_moments(*parts)
+            if self.save is not None:
+                save_moments(self.save, x, source=source)
+        fitted = self.method(x, source=source, **options)
+        if self.identifier:
+            fitted = fitted.with_identifier(fit_identifier(x, source=source))
+        fitted.save(self.out)
+        _report(fitted, self.out, reader.blank)
+
+    def _check(self, files: Mapping[str, list[Path]]) -> None:
+        """Reports what does not go together before anything is read."""
+        if not files and not self.moments:
+            raise ValueError("there is nothing to fit on; give --data LANGUAGE=FILE ... or --moments FILE ...")
+        for path in filter(None, (self.out, self.save)):
+            check_parent(path)
+        kinds = {is_vectors(path) for paths in files.values() for path in paths}
+        if len(kinds) > 1:
+            raise ValueError("--data mixes text and vectors, and whose embeddings the vectors are is not known")
+        text = kinds == {False}
+        if text and self.encoder is None:
+            raise ValueError("text needs an encoder; give --encoder bundled, a preset, a folder or a Hub id")
+        if self.encoder is not None and not text:
+            raise ValueError(f"--encoder {self.encoder} is given, but there is no text to encode")
+        if self.limit is not None:
+            whole_number("limit", self.limit, 1, 1 << 62, "sentences")
+        if self.method.needs == "embeddings" and (self.moments or self.save is not None or self.identifier):
+            raise ValueError(
+                f"{self.name} is fitted on the embeddings themselves; leave out --moments, --save and --identifier"
+            )
+
+
+def _command(name: str, method: FitMethod) -> type[FitCommand]:
+    """Returns the command of a method: the common options, and those of its fit with their documentation."""
+    documented = docstring_parser.parse(method.fit.__doc__ or "")
+    described = {one.arg_name: one.description or "" for one in documented.params}
+    own = [
+        (
+            option.name,
+            Annotated[option.annotation, tyro.conf.arg(help=described.get(option.name, ""))],
+            field(default=option.default),
+        )
+        for option in method.options.values()
+    ]
+    common = (FitCommand.__doc__ or "").partition("\n")[2]
+    namespace = {"name": name, "method": method, "__doc__": f"{documented.short_description}\n{common}"}
+    title = "".join(part.title() for part in name.replace("+", "-").split("-"))
+    return make_dataclass(f"Fit{title}", own, bases=(FitCommand,), namespace=namespace, frozen=True)
+
+
+# One subcommand a method.
+COMMAND: Any = Union[  # noqa: UP007 - made from the table
+    tuple(Annotated[_command(name, method), tyro.conf.subcommand(name)] for name, method in METHODS.items())
+]
+
+
+def _files(data: tuple[str, ...]) -> dict[str, list[Path]]:
+    files: dict[str, list[Path]] = {}
+    for item in data:
+        code, sign, path = item.partition("=")
+        if not (code and sign and path):
+            raise ValueError(f"--data {item!r} is not LANGUAGE=FILE, as de=german.txt")
+        if not Path(path).is_file():
+            raise FileNotFoundError(f"there is no file {path}")
+        files.setdefault(language_code(code), []).append(Path(path))
+    return canonical_keys(files)
+
+
+def _saved(
+    path: Path, languages: tuple[str, ...], needed: Second
+) -> tuple[dict[str, Moments] | PooledMoments, EncoderSpec | None]:
+    """Returns the moments in a file, of those wanted languages that it has."""
+    whole, source = load_moments(path)
+    if not languages:
+        return whole, source
+    chosen = [code for code in map(language_code, languages) if code in whole]
+    if not chosen:
+        raise ValueError(f"{path} has none of {', '.join(languages)}; it has {', '.join(whole)}")
+    # A part of pooled moments has means, and no second moment.
+    return load_moments(path, chosen, means_only=needed == "none" and isinstance(whole, PooledMoments))
+
+
+def _kind(
+    saved: Sequence[tuple[Mapping[str, Moments], EncoderSpec | None]],
+    second: Second | None,
+    needed: Second,
+    method: str,
+) -> Second:
+    """Returns the second moments to keep: those asked for, or all that the saved ones have."""
+
+    def kind(part: Mapping[str, Moments]) -> Second:
+        if isinstance(part, PooledMoments):
+            return "pooled"
+        return "none" if any(m.scatter is None for m in part.values()) else "languages"
+
+    have = min((kind(part) for part, _ in saved), key=_KINDS.index, default=second or needed)
+    kept = second or have
+    if _KINDS.index(kept) > _KINDS.index(have):
+        raise ValueError(f"--second {kept} is asked for, but the saved moments have second moments: {have}")
+    if _KINDS.index(kept) < _KINDS.index(needed):
+        raise ValueError(f"{method} needs second moments: {needed}; these are: {kept}")
+    return kept
+
+
+def _source(sources: Sequence[EncoderSpec | None]) -> EncoderSpec | None:
+    """Returns the one encoder of all parts; None if it is not known of any."""
+    first = sources[0]
+    for other in sources[1:]:
+        if (first is None) != (other is None) or (first and other and not first.same_space(other)):
+            raise ValueError(
+                f"the parts are not embeddings of one encoder: {first or 'unknown'}, and {other or 'unknown'}"
+            )
+    return first
+
+
+def _reduced(moments: Mapping[str, Moments], kind: Second) -> Mapping[str, Moments]:
+    if kind == "languages":
+        return moments
+    return (
+        pool_moments(moments) if kind == "pooled" else {code: Moments(m.count, m.mean) for code, m in moments.items()}
+    )
+
+
+def _report(transform: Transform, out: Path, blank: int) -> None:
+    for made in transform.fits:
+        counts = ", ".join(f"{code} {count}" for code, count in made.fitted_on)
+        print(f"{made} on {sum(count for _, count in made.fitted_on)} sentences: {counts}")
+    if blank:
+        print(f"{blank} blank lines were left out")
+    print(f"wrote {transform!r} to {out}")

@@ -1,0 +1,112 @@
+"""Files of sentences or vectors as moments or embeddings, of which no more than a block is held."""
+
+from collections.abc import Callable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lsar_jax.corpora.text_files import stream_lines
+from lsar_jax.encoders.sentence_encoder import SentenceEncoder
+from lsar_jax.moments import Moments
+
+__all__ = ["Reader", "is_vectors", "open_vectors"]
+
+_BLOCK = 65536
+# Sentences of a language whose embeddings are held together, unless told otherwise.
+_HELD = 10_000
+
+
+class Reader:
+    """Reads files as embeddings or moments; counts the blank lines that it leaves out.
+
+    Args:
+      encoder: of text; None where all files are vectors.
+      max_length: tokens at most of a sentence.
+      limit: lines or rows at most of each file.
+    """
+
+    def __init__(self, encoder: SentenceEncoder | None, max_length: int | None, limit: int | None) -> None:
+        self.encoder = encoder
+        self.max_length = max_length
+        self.limit = limit
+        self.blank = 0
+
+    def moments(self, path: Path, code: str, second: bool) -> Moments:
+        """Returns the moments of a file."""
+        if is_vectors(path):
+            x = open_vectors(path)[: self.limit]
+            blocks = (np.asarray(x[start : start + _BLOCK]) for start in range(0, len(x), _BLOCK))
+            return _named(path, lambda: Moments.from_blocks(blocks, second_moment=second))
+        encoder, language = self._encoder(code)
+        sentences = self._sentences(path)
+        return _named(
+            path,
+            lambda: encoder.moments(
+                sentences, second_moment=second, language=language, max_length=self.max_length, show_progress=True
+            ),
+        )
+
+    def embeddings(self, code: str, paths: list[Path]) -> np.ndarray:
+        """Returns the embeddings of a language's files, up to the limit of each."""
+        limit, parts = self.limit or _HELD, []
+        for path in paths:
+            if is_vectors(path):
+                parts.append(np.asarray(open_vectors(path)[:limit]))
+                continue
+            encoder, language = self._encoder(code)
+            parts.append(
+                np.asarray(
+                    encoder.encode(
+                        islice(self._sentences(path), limit),
+                        language=language,
+                        max_length=self.max_length,
+                        show_progress=True,
+                    )
+                )
+            )
+        return np.concatenate(parts)
+
+    def _encoder(self, code: str) -> tuple[SentenceEncoder, str | None]:
+        assert self.encoder is not None
+        return self.encoder, code if self.encoder.uses_language else None
+
+    def _sentences(self, path: Path) -> Iterator[str]:
+        for line in islice(stream_lines(path), self.limit):
+            if line.strip():
+                yield line
+            else:
+                self.blank += 1
+
+
+def open_vectors(path: Path) -> np.ndarray:
+    """Returns a ``.npy`` file of float vectors, mapped and not read.
+
+    Raises:
+      FileNotFoundError: there is no such file.
+      ValueError: it is not an array ``[n, dim]`` of floats.
+    """
+    if not path.is_file():
+        raise FileNotFoundError(f"there are no vectors at {path}")
+    try:
+        x = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (ValueError, EOFError, OSError) as error:
+        raise ValueError(f"{path} is not a .npy file of floats: {error}") from error
+    if not isinstance(x, np.ndarray) or x.ndim != 2 or 0 in x.shape or x.dtype.kind != "f":
+        raise ValueError(
+            f"{path} holds {getattr(x, 'dtype', type(x))} of shape {np.shape(x)}; expected floats [n, dim]"
+        )
+    return x
+
+
+def is_vectors(path: Path) -> bool:
+    """Whether a file holds vectors, by its name."""
+    return path.suffix.lower() == ".npy"
+
+
+def _named(path: Path, call: Callable[[], Any]) -> Moments:
+    try:
+        return call()
+    except ValueError as error:
+        raise error if str(path) in str(error) else ValueError(f"{path}: {error}") from error

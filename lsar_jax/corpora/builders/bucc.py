@@ -1,0 +1,133 @@
+"""BUCC's mining task as a TensorFlow dataset: two lists of sentences, and which of them are translations.
+
+Zweigenbaum et al., "Overview of the third BUCC shared task", BUCC 2018. Of each pair and split there
+are ``{xx}-en.{split}.{xx}`` and ``.en``, lines of ``id<TAB>sentence``, and ``.gold``, lines of
+``id<TAB>id``, xx's before English. A row is a line of one of the three files.
+
+Data: comparable.limsi.fr/bucc2018, or XTREME's download; the files, or folders ``{xx}-en`` of them.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import ClassVar
+
+from lsar_jax.corpora.builders.base import FolderDataset, Row, fields_of, unique
+from lsar_jax.corpora.text_files import stream_lines
+from lsar_jax.corpora.tfds import rows
+from lsar_jax.languages import language_code
+
+__all__ = ["SPLITS", "Bucc", "Comparable"]
+
+# XTREME tunes the threshold on the first and tests on the second.
+SPLITS = ("sample", "training")
+# The second column is XTREME's names.
+_NAMES = {"sample": "sample", "dev": "sample", "training": "training", "test": "training"}
+
+
+@dataclass(frozen=True)
+class Comparable:
+    """One pair and split.
+
+    Attributes:
+      other: sentences that are not English, by their ids.
+      english: English sentences by their ids.
+      gold: ids of sentences that translate each other, English second.
+    """
+
+    other: dict[str, str]
+    english: dict[str, str]
+    gold: list[tuple[str, str]]
+
+
+class Bucc(FolderDataset):
+    """The files of a folder, or of its folders ``{xx}-en``.
+
+    Args:
+      folder: of the files.
+      languages: codes of the languages wanted that are not English; by default all that there are.
+    """
+
+    name: ClassVar = "bucc"
+    # The parts are source, target (English) and gold, whose text is an id.
+    fields: ClassVar = {"part": "text", "id": "text", "text": "text"}
+
+    def __init__(self, folder: str | Path, languages: Iterable[str] | None = None) -> None:
+        self.folder = Path(folder)
+        self.languages = languages
+
+    @cached_property
+    def files(self) -> dict[str, dict[str, tuple[Path, Path, Path]]]:
+        """The other language's, the English and the gold file of each split of each pair."""
+        if not self.folder.is_dir():
+            raise FileNotFoundError(f"there is no folder {self.folder}")
+        if isinstance(self.languages, str):
+            raise ValueError(f"languages is {self.languages!r}; give a list of codes")
+        found: dict[str, dict[str, tuple[Path, Path, Path]]] = {}
+        for path in sorted([*self.folder.glob("*-en.*"), *self.folder.glob("*-en/*-en.*")]):
+            match = re.fullmatch(rf"(\w+)-en\.({'|'.join(_NAMES)})\.\w+", path.name)
+            if match:
+                code, split = language_code(match[1]), _NAMES[match[2]]
+                stem = path.name.rpartition(".")[0]
+                other, english, gold = (path.with_name(f"{stem}.{end}") for end in (match[1], "en", "gold"))
+                known = found.setdefault(code, {}).setdefault(split, (other, english, gold))
+                if match[2] == split and known[0].name.split(".")[1] != split:
+                    # Where both names are there the shared task's own counts.
+                    found[code][split] = (other, english, gold)
+                elif match[2] == split and known[0] != other:
+                    raise ValueError(f"{known[0]} and {other} are the same language and split")
+        wanted = sorted(found) if self.languages is None else [language_code(code) for code in self.languages]
+        missing = [code for code in wanted if code not in found]
+        if missing or not wanted:
+            raise FileNotFoundError(
+                f"{self.folder} has no files {', '.join(missing) or 'XX'}-en.SPLIT.*, SPLIT sample or training; "
+                f"it has {', '.join(sorted(found)) or 'none'}"
+            )
+        return {f"{code}-en": found[code] for code in wanted}
+
+    @property
+    def configs(self) -> tuple[str, ...]:
+        """The pairs, such as ``de-en``."""
+        return tuple(self.files)
+
+    def splits(self, config: str) -> tuple[str, ...]:
+        """``sample`` and ``training``, those that there are."""
+        return tuple(self.files[config])
+
+    def rows(self, config: str, split: str) -> Iterator[Row]:
+        """Yields the lines of the other language's, the English and the gold file."""
+        paths = self.files[config][split]
+        seen: list[dict[str, int]] = [{}, {}]
+        for part, path, ids in zip(("source", "target"), paths[:2], seen, strict=True):
+            for number, line in enumerate(stream_lines(path), start=1):
+                # A sentence may hold a tab.
+                id, tab, text = line.partition("\t")
+                if not tab:
+                    raise ValueError(f"{path}, line {number} has no tab between an id and a sentence")
+                unique(ids, id, path, number)
+                yield {"part": part, "id": id, "text": text}
+        pairs: dict[str, int] = {}
+        for number, fields in fields_of(paths[2], 2):
+            for id, ids, file in zip(fields, seen, paths[:2], strict=True):
+                if id not in ids:
+                    raise ValueError(f"{paths[2]}, line {number}: the id {id!r} is not in {file}")
+            unique(pairs, "\t".join(fields), paths[2], number, "pair")
+            yield {"part": "gold", "id": fields[0], "text": fields[1]}
+
+    @staticmethod
+    def read(folder: str | Path, split: str) -> Comparable:
+        """Returns the sentences and the gold pairs of a split of a pair's prepared folder."""
+        return Bucc.gather(rows(folder, split))
+
+    @staticmethod
+    def gather(rows: Iterable[Row]) -> Comparable:
+        """Returns the sentences and the gold pairs."""
+        result = Comparable({}, {}, [])
+        for row in rows:
+            if row["part"] == "gold":
+                result.gold.append((row["id"], row["text"]))
+            else:
+                (result.other if row["part"] == "source" else result.english)[row["id"]] = row["text"]
+        return result

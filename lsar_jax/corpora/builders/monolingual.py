@@ -1,0 +1,56 @@
+"""A folder of text files, one a language and a sentence a line, as a TensorFlow dataset."""
+
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import ClassVar
+
+from lsar_jax.corpora.builders.base import FolderDataset, Row
+from lsar_jax.corpora.text_files import language_files, stream_lines
+from lsar_jax.corpora.tfds import rows
+
+__all__ = ["Monolingual"]
+
+
+class Monolingual(FolderDataset):
+    """Files ``{language}.txt``, each by any code of its language; every line is a row, blank ones too.
+
+    Args:
+      folder: of the files.
+      languages: codes of the languages wanted; by default all that there are.
+    """
+
+    name: ClassVar = "monolingual"
+    fields: ClassVar = {"text": "text"}
+
+    def __init__(self, folder: str | Path, languages: Iterable[str] | None = None) -> None:
+        self.folder = Path(folder)
+        self.languages = languages if languages is None or isinstance(languages, str) else tuple(languages)
+
+    @cached_property
+    def files(self) -> dict[str, Path]:
+        """The file of each language."""
+        return language_files(self.folder, ".txt", self.languages)
+
+    @property
+    def configs(self) -> tuple[str, ...]:
+        """The languages."""
+        return tuple(self.files)
+
+    def splits(self, config: str) -> tuple[str, ...]:
+        """The only split."""
+        return ("train",)
+
+    def rows(self, config: str, split: str) -> Iterator[Row]:
+        """Yields the lines."""
+        return ({"text": line} for line in stream_lines(self.files[config]))
+
+    @staticmethod
+    def read(folder: str | Path) -> list[str]:
+        """Returns the lines of a language's prepared folder, equal to ``corpora.lines`` of its file."""
+        return Monolingual.gather(rows(folder))
+
+    @staticmethod
+    def gather(rows: Iterable[Row]) -> list[str]:
+        """Returns the lines."""
+        return [row["text"] for row in rows]

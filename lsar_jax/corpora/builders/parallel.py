@@ -1,0 +1,125 @@
+"""Bitext as a TensorFlow dataset: tables of a domain and two sentences, or pairs of Moses files.
+
+A table is ``en-de.tsv``, lines of ``domain<TAB>English<TAB>German``. Moses files are two of
+one name, ``NAME.en-de.en`` and ``NAME.en-de.de``, of which line i translates line i, as
+OPUS gives them.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import zip_longest
+from pathlib import Path
+from typing import ClassVar
+
+from lsar_jax.corpora.builders.base import FolderDataset, Row, fields_of
+from lsar_jax.corpora.text_files import stream_lines
+from lsar_jax.corpora.tfds import rows
+from lsar_jax.languages import language_code
+
+__all__ = ["Bitext", "Parallel"]
+
+
+@dataclass(frozen=True)
+class Bitext:
+    """Bitext of two languages, of which row i is a pair.
+
+    Attributes:
+      first: sentences of the language that the pair names first.
+      second: their translations.
+      domain: where each is from; empty where the files do not say.
+    """
+
+    first: list[str]
+    second: list[str]
+    domain: list[str]
+
+
+class Parallel(FolderDataset):
+    """The bitext of a folder, every line a row, blank ones too.
+
+    Args:
+      folder: of tables or Moses files.
+      pairs: of codes of the languages wanted, such as ``[("en", "de")]``; by default all that there are.
+    """
+
+    name: ClassVar = "parallel"
+    fields: ClassVar = {"source": "text", "target": "text", "domain": "text"}
+
+    def __init__(self, folder: str | Path, pairs: Sequence[tuple[str, str]] | None = None) -> None:
+        self.folder = Path(folder)
+        self.pairs = pairs
+
+    @cached_property
+    def files(self) -> dict[str, tuple[Path, ...]]:
+        """The table or the two Moses files of each pair."""
+        if not self.folder.is_dir():
+            raise FileNotFoundError(f"there is no folder {self.folder}")
+        found: dict[str, tuple[Path, ...]] = {}
+        for path in sorted(self.folder.iterdir()):
+            if entry := _pair_of(path):
+                pair, paths = entry
+                if pair in found:
+                    raise ValueError(f"{found[pair][0]} and {path} are the same pair, {pair!r}")
+                found[pair] = paths
+        wanted = sorted(found) if self.pairs is None else [_name(*pair) for pair in self.pairs]
+        missing = [pair for pair in wanted if pair not in found]
+        if missing or not wanted:
+            raise FileNotFoundError(
+                f"{self.folder} has no bitext {', '.join(missing)}: neither SOURCE-TARGET.tsv, nor "
+                "NAME.SOURCE-TARGET.SOURCE and NAME.SOURCE-TARGET.TARGET; "
+                f"it has {', '.join(sorted(found)) or 'none'}"
+            )
+        return {pair: found[pair] for pair in wanted}
+
+    @property
+    def configs(self) -> tuple[str, ...]:
+        """The pairs, such as ``en-de``."""
+        return tuple(self.files)
+
+    def splits(self, config: str) -> tuple[str, ...]:
+        """The only split."""
+        return ("train",)
+
+    def rows(self, config: str, split: str) -> Iterator[Row]:
+        """Yields the pairs."""
+        paths = self.files[config]
+        if len(paths) == 1:
+            for _, (domain, first, second) in fields_of(paths[0], 3):
+                yield {"source": first, "target": second, "domain": domain}
+            return
+        sides = [stream_lines(path) for path in paths]
+        for number, (first, second) in enumerate(zip_longest(*sides), start=1):
+            if first is None or second is None:
+                short, long = paths if first is None else paths[::-1]
+                more = number + sum(1 for _ in sides[paths.index(long)])
+                raise ValueError(f"{short} has {number - 1} lines and {long} has {more}; line i must translate line i")
+            yield {"source": first, "target": second, "domain": ""}
+
+    @staticmethod
+    def read(folder: str | Path) -> Bitext:
+        """Returns the pairs of a prepared folder."""
+        return Parallel.gather(rows(folder))
+
+    @staticmethod
+    def gather(rows: Iterable[Row]) -> Bitext:
+        """Returns the pairs."""
+        every = list(rows)
+        return Bitext(*([row[field] for row in every] for field in Parallel.fields))
+
+
+def _pair_of(path: Path) -> tuple[str, tuple[Path, ...]] | None:
+    """The pair that a file is of, with its files; None if it is no bitext or the second of two files."""
+    stem, dot, last = path.name.rpartition(".")
+    first, dash, second = stem.rpartition(".")[2].partition("-")
+    if not dash or (last != "tsv" and last != first):
+        return None
+    try:
+        pair = _name(first, second)
+    except ValueError:
+        return None
+    return pair, (path,) if last == "tsv" else (path, path.with_name(f"{stem}{dot}{second}"))
+
+
+def _name(first: str, second: str) -> str:
+    return f"{language_code(first)}-{language_code(second)}"

@@ -1,0 +1,134 @@
+"""LAReQA's XQuAD-R as a TensorFlow dataset: questions, candidate sentences, and which one answers.
+
+Roy et al., "LAReQA: Language-agnostic answer retrieval from a multilingual pool", EMNLP 2020. Each
+language's file is SQuAD's form with ``sentence_breaks``, the [start, end) of the sentences of each
+paragraph. A question is answered by the first sentence whose break reaches the first character of its
+answer, its end included, as in the code of LIR and LSAR. A row is a paragraph.
+
+Data: the folder ``xquad-r`` of github.com/google-research-datasets/lareqa (CC BY-SA 4.0).
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar
+
+from lsar_jax.corpora.builders.base import FolderDataset, Row
+from lsar_jax.corpora.text_files import language_files
+from lsar_jax.corpora.tfds import rows
+from lsar_jax.files import read_json
+
+__all__ = ["Questions", "XquadR"]
+
+
+@dataclass(frozen=True)
+class Questions:
+    """One language.
+
+    Attributes:
+      questions: text of each.
+      ids: of the questions, the same in all languages.
+      candidates: sentences of all paragraphs.
+      contexts: the paragraph of each candidate.
+      answers: index into ``candidates`` of each question's answer.
+    """
+
+    questions: list[str]
+    ids: list[str]
+    candidates: list[str]
+    contexts: list[str]
+    answers: list[int]
+
+
+class XquadR(FolderDataset):
+    """Files ``{language}.json``, each by any code of its language.
+
+    Args:
+      folder: of the files.
+      languages: codes of the languages wanted; by default all that there are.
+    """
+
+    name: ClassVar = "xquad_r"
+    fields: ClassVar = {
+        "context": "text",
+        "sentences": "texts",
+        "questions": "texts",
+        "ids": "texts",
+        "answers": "ints",
+    }
+
+    def __init__(self, folder: str | Path, languages: Iterable[str] | None = None) -> None:
+        self.folder = Path(folder)
+        self.languages = languages if languages is None or isinstance(languages, str) else tuple(languages)
+
+    @cached_property
+    def files(self) -> dict[str, Path]:
+        """The file of each language."""
+        return language_files(self.folder, ".json", self.languages)
+
+    @property
+    def configs(self) -> tuple[str, ...]:
+        """The languages."""
+        return tuple(self.files)
+
+    def splits(self, config: str) -> tuple[str, ...]:
+        """The only split."""
+        return ("test",)
+
+    def rows(self, config: str, split: str) -> Iterator[Row]:
+        """Yields the paragraphs."""
+        path = self.files[config]
+        seen: dict[str, str] = {}
+        place = "the whole"
+        try:
+            for first, article in enumerate(read_json(path, dict)["data"], start=1):
+                for second, paragraph in enumerate(article["paragraphs"], start=1):
+                    place = f"article {first}, paragraph {second}"
+                    row = _row(paragraph)
+                    for id in row["ids"]:
+                        if id in seen:
+                            raise ValueError(f"the id {id!r} is in {seen[id]} too")
+                        seen[id] = place
+                    yield row
+            if not seen:
+                raise ValueError("there is no question")
+        except (KeyError, TypeError, IndexError, AttributeError) as error:
+            raise ValueError(f"{path}, {place} is not of XQuAD-R's form: {error!r}") from error
+        except ValueError as error:
+            raise error if str(path) in str(error) else ValueError(f"{path}, {place}: {error}") from error
+
+    @staticmethod
+    def read(folder: str | Path) -> Questions:
+        """Returns the questions and candidates of a language's prepared folder."""
+        return XquadR.gather(rows(folder, "test"))
+
+    @staticmethod
+    def gather(rows: Iterable[Row]) -> Questions:
+        """Returns the questions and candidates of all paragraphs."""
+        result = Questions([], [], [], [], [])
+        for row in rows:
+            result.answers.extend(len(result.candidates) + answer for answer in row["answers"])
+            result.questions.extend(row["questions"])
+            result.ids.extend(row["ids"])
+            result.candidates.extend(row["sentences"])
+            result.contexts.extend([row["context"]] * len(row["sentences"]))
+        return result
+
+
+def _row(paragraph: Any) -> Row:
+    context, breaks = paragraph["context"], paragraph["sentence_breaks"]
+    answers = []
+    for qa in paragraph["qas"]:
+        start = qa["answers"][0]["answer_start"]
+        sentence = next((n for n, (low, high) in enumerate(breaks) if low <= start <= high), None)
+        if sentence is None:
+            raise ValueError(f"the answer of {qa['id']!r} at {start} is in none of the sentences {breaks}")
+        answers.append(sentence)
+    return {
+        "context": context,
+        "sentences": [context[low:high] for low, high in breaks],
+        "questions": [qa["question"] for qa in paragraph["qas"]],
+        "ids": [qa["id"] for qa in paragraph["qas"]],
+        "answers": answers,
+    }

@@ -1,0 +1,84 @@
+"""Sentences of the Hugging Face Hub's datasets, of which no more is fetched than is needed.
+
+Data: wikimedia/wikipedia (20231101.{language}), google/wiki40b ({language}).
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from lsar_jax.corpora.hub_datasets import HubFiles, hub_files
+from lsar_jax.corpora.sentence_filters import COUNT, Filter, check_count, oscar_lines, take, wiki40b_pieces
+from lsar_jax.languages import code_or_none, own_name
+
+__all__ = ["HUB_SETS", "HubSet", "hub"]
+
+
+@dataclass(frozen=True)
+class HubSet:
+    """What is known of a dataset.
+
+    Attributes:
+      config: name of a language's folder, with ``{}`` for the language.
+      filter: from documents to sentences.
+    """
+
+    config: str = "{}"
+    filter: Filter = oscar_lines
+
+
+HUB_SETS = {
+    "wikimedia/wikipedia": HubSet("20231101.{}", oscar_lines),
+    "google/wiki40b": HubSet("{}", wiki40b_pieces),
+}
+
+
+def hub(
+    id: str | Path,
+    language: str,
+    *,
+    revision: str | None = None,
+    config: str | None = None,
+    split: str = "train",
+    field: str = "text",
+    filter: Filter | None = None,
+    count: int | None = COUNT,
+) -> list[str]:
+    """Returns the first sentences of a language of a dataset.
+
+    Args:
+      id: of a dataset on the Hub, or a folder of its files, laid out as there.
+      language: any code of it; a name that the dataset itself uses comes first.
+      revision: commit, tag or branch of a dataset on the Hub; by default the one in ``hub_files.PINNED``.
+      config: name of the folder of files; by default the language's.
+      split: of the dataset.
+      field: column of the text.
+      filter: from documents to sentences; by default the one in ``HUB_SETS``, or ``oscar_lines``.
+      count: sentences at most; None for all.
+
+    Raises:
+      FileNotFoundError: the Hub does not answer, has no such dataset or revision, or a file is missing.
+      ValueError: no revision is known, an unknown language, configuration, split or field, a file
+        that is not of its form, no sentence, or a count below 1.
+      ImportError: pyarrow is not installed.
+    """
+    check_count(count)
+    folder = Path(id)
+    # The name of a folder says which dataset it is.
+    names = [name for name in HUB_SETS if name == str(id) or (folder.is_dir() and name.endswith(f"/{folder.name}"))]
+    known = HUB_SETS[names[0]] if names else HubSet()
+    wanted = config or known.config.format(code_or_none(language) or language)
+    files = hub_files(id, revision, f"{wanted}/*")
+    rows = files.rows(config or _config(files, known.config, language), split, [field])
+    texts = (row[field] for row in rows if row[field])
+    return take(texts, filter or known.filter, count, f"split {split!r} of {files.name}")
+
+
+def _config(files: HubFiles, template: str, language: str) -> str:
+    """The folder of a language."""
+    before, after = template.split("{}")
+    there = {
+        folder[len(before) : len(folder) - len(after)]: folder
+        for folder in files.configs
+        if folder.startswith(before) and folder.endswith(after)
+    }
+    return there[own_name(language, there, files.name)]

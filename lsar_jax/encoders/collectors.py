@@ -1,0 +1,209 @@
+"""Embeddings of batches to one array in the order of the input.
+
+Batches come in any order and name the sentences they hold; how many there will be is not always
+known. A result in host memory is fetched some batches late, one on the devices is written to
+its place there.
+"""
+
+from collections import deque
+from functools import partial
+from threading import Lock
+from typing import Any, Protocol, runtime_checkable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh, NamedSharding
+from jaxtyping import Float, Int
+
+from lsar_jax.arrays import row_bucket
+from lsar_jax.mesh import replicated, split
+from lsar_jax.moments import Moments
+from lsar_jax.moments.accumulator import Accumulator
+from lsar_jax.shapes import AnyArray, PooledLayers
+from lsar_jax.tokens.buckets import Slot
+
+__all__ = ["Collector", "DeviceResult", "HostResult", "MomentsResult", "SharedResult", "collector"]
+
+# Results that are on their way to the host while the device works on.
+_IN_FLIGHT = 4
+# Of a result whose size is not known.
+_FIRST_ROWS = 2048
+# Rows from which a result on the device is as large as it must be and no larger.
+_LARGE = 1 << 17
+# Held while programs with collectives run.
+_COLLECTIVES = Lock()
+
+
+@runtime_checkable
+class Collector(Protocol):
+    """Takes batches, and returns what it has of them."""
+
+    def add(self, slot: Slot, value: PooledLayers) -> None:
+        """Takes the embeddings of a batch."""
+        ...
+
+    def result(self, sentences: int) -> Any:
+        """Returns what came, of so many sentences."""
+        ...
+
+
+class HostResult:
+    """Collects results in host memory, with a few in flight while the device works on.
+
+    Args:
+      layers: of a batch.
+      total: how many sentences will come, None if that is not known.
+      dim: of an embedding.
+    """
+
+    def __init__(self, layers: int, total: int | None, dim: int) -> None:
+        self._result = np.empty((layers, _FIRST_ROWS if total is None else total, dim), np.float32)
+        self._waiting: deque[tuple[Slot, jax.Array]] = deque()
+
+    def add(self, slot: Slot, value: PooledLayers) -> None:
+        """Takes the embeddings of a batch."""
+        value.copy_to_host_async()
+        self._waiting.append((slot, value))
+        if len(self._waiting) > _IN_FLIGHT:
+            self._collect()
+
+    def result(self, sentences: int) -> Float[np.ndarray, "layer sentence dim"]:
+        """Returns the first ``sentences`` rows, all that came."""
+        while self._waiting:
+            self._collect()
+        whole = self._result.shape[1] == sentences
+        return self._result if whole else self._result[:, :sentences].copy()
+
+    def _collect(self) -> None:
+        slot, value = self._waiting.popleft()
+        needed = int(slot.numbers.max()) + 1
+        layers, rows, dim = self._result.shape
+        if needed > rows:
+            grown = np.empty((layers, max(needed, 2 * rows), dim), np.float32)
+            grown[:, :rows] = self._result
+            self._result = grown
+        self._result[:, slot.numbers] = np.asarray(value)[:, : len(slot.sentences)]
+
+
+class DeviceResult:
+    """Collects results on the devices and puts each in its place.
+
+    On one device a result is placed as it comes. Over several, bringing rows together takes
+    collectives, and those of two threads in different orders would wait for each other for
+    ever: they all run at the end, one thread at a time. Several devices that share a CPU's few
+    threads can wait for ever even so; there ``collector`` goes through the host's memory,
+    which is theirs.
+
+    Args:
+      layers: of a batch.
+      total: how many sentences will come, None if that is not known.
+      dim: of an embedding.
+      mesh: the devices.
+    """
+
+    def __init__(self, layers: int, total: int | None, dim: int, mesh: Mesh) -> None:
+        self._mesh = mesh
+        rows = self._rows(_FIRST_ROWS if total is None else total)
+        self._buffer = jnp.zeros((layers, rows, dim), jnp.float32, device=split(mesh, axis=1))
+        self._waiting: list[tuple[Slot, jax.Array]] = []
+
+    def add(self, slot: Slot, value: PooledLayers) -> None:
+        """Takes the embeddings of a batch."""
+        if self._mesh.devices.size == 1:
+            self._place(slot, value)
+        else:
+            self._waiting.append((slot, value))
+
+    def result(self, sentences: int) -> Float[jax.Array, "layer sentence dim"]:
+        """Returns the first ``sentences`` rows, all that came."""
+        if self._mesh.devices.size == 1:
+            return self._cut(sentences)
+        with _COLLECTIVES:
+            for slot, value in self._waiting:
+                self._place(slot, value)
+            return jax.device_put(self._cut(sentences), _sharding(self._mesh, sentences)).block_until_ready()
+
+    def _place(self, slot: Slot, value: jax.Array) -> None:
+        rows, needed = self._buffer.shape[1], int(slot.numbers.max()) + 1
+        if needed > rows:
+            grown = self._rows(max(needed, 2 * rows))
+            padded = jnp.pad(self._buffer, ((0, 0), (0, grown - rows), (0, 0)))
+            self._buffer, rows = jax.device_put(padded, split(self._mesh, axis=1)), grown
+        # Filler rows go past the end, and are dropped.
+        places = np.full(slot.rows, rows, np.int32)
+        places[: len(slot.sentences)] = slot.numbers
+        self._buffer = _place(self._buffer, value, places)
+
+    def _cut(self, sentences: int) -> jax.Array:
+        return self._buffer if sentences == self._buffer.shape[1] else self._buffer[:, :sentences]
+
+    def _rows(self, least: int) -> int:
+        # Few sizes, so that calls of all sizes share the program that places a batch; a large one
+        # is worth its own.
+        rows = least if least > _LARGE else row_bucket(least, _LARGE)
+        devices = self._mesh.devices.size
+        return -(-rows // devices) * devices
+
+
+class SharedResult:
+    """Collects results in host memory, and gives them to the devices in the end.
+
+    Args:
+      layers: of a batch.
+      total: how many sentences will come, None if that is not known.
+      dim: of an embedding.
+      mesh: the devices.
+    """
+
+    def __init__(self, layers: int, total: int | None, dim: int, mesh: Mesh) -> None:
+        self._host = HostResult(layers, total, dim)
+        self._mesh = mesh
+
+    def add(self, slot: Slot, value: PooledLayers) -> None:
+        """Takes the embeddings of a batch."""
+        self._host.add(slot, value)
+
+    def result(self, sentences: int) -> Float[jax.Array, "layer sentence dim"]:
+        """Returns the first ``sentences`` rows, all that came."""
+        return jax.device_put(self._host.result(sentences), _sharding(self._mesh, sentences))
+
+
+class MomentsResult:
+    """Sums results where they are, and keeps none.
+
+    Args:
+      layers: of a batch.
+      mesh: the devices.
+      second_moment: whether to keep the scatter.
+    """
+
+    def __init__(self, layers: int, mesh: Mesh, second_moment: bool) -> None:
+        self._sums = Accumulator(mesh, layers, second_moment=second_moment)
+
+    def add(self, slot: Slot, value: PooledLayers) -> None:
+        """Takes the embeddings of a batch."""
+        self._sums.add(value, slot.numbers)
+
+    def result(self, sentences: int) -> list[Moments]:
+        """Returns the moments of each layer."""
+        return [Moments.of(sums) for sums in self._sums.result()]
+
+
+def collector(output: str, layers: int, total: int | None, dim: int, mesh: Mesh) -> Collector:
+    """Returns what collects results for ``output``, ``numpy`` or ``jax``."""
+    if output == "numpy":
+        return HostResult(layers, total, dim)
+    shared = mesh.devices.size > 1 and mesh.devices.flat[0].platform == "cpu"
+    return (SharedResult if shared else DeviceResult)(layers, total, dim, mesh)
+
+
+def _sharding(mesh: Mesh, sentences: int) -> NamedSharding:
+    return split(mesh, axis=1) if sentences % mesh.devices.size == 0 else replicated(mesh)
+
+
+@partial(jax.jit, donate_argnums=0)
+def _place(
+    buffer: Float[jax.Array, "layer place dim"], value: PooledLayers, places: Int[AnyArray, " batch"]
+) -> Float[jax.Array, "layer place dim"]:
+    return buffer.at[:, places].set(value, mode="drop")

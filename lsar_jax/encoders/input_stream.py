@@ -1,0 +1,148 @@
+"""The input of an encoder: sentences and their languages, checked and read a chunk at a time."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import NamedTuple
+
+import numpy as np
+
+from lsar_jax.encoders.protocols import EmbeddingTransform
+from lsar_jax.languages import AUTO, check_known, language_code
+from lsar_jax.tokens.tokenizer import check_sentences
+
+__all__ = ["Chunk", "LanguageTables", "read_chunks"]
+
+# Sentences that are tokenized at a time.
+_CHUNK = 2048
+
+Rows = tuple[int, ...]
+
+
+class Chunk(NamedTuple):
+    """Some sentences that stand together in the input.
+
+    Attributes:
+      first: the first one's place in the input.
+      texts: the sentences, with their prompt.
+      languages: a code each, for the tokenizer; None where no language is given.
+      rows: of each sentence, its row in each of the language tables.
+    """
+
+    first: int
+    texts: list[str]
+    languages: list[str | None]
+    rows: list[Rows]
+
+
+@dataclass(frozen=True)
+class LanguageTables:
+    """The parts of an encoder that depend on the language.
+
+    Attributes:
+      encoder: its id, for messages.
+      tokenizer: whether it splits words by language.
+      embeddings: rows of the model's language embeddings by code, or None.
+      transform: each of its steps has a table, or one row for all; or None.
+    """
+
+    encoder: str
+    tokenizer: bool
+    embeddings: Mapping[str, int] | None
+    transform: EmbeddingTransform | None
+
+    def __len__(self) -> int:
+        return (0 if self.transform is None else len(self.transform.steps)) + (self.embeddings is not None)
+
+    def check_used(self) -> None:
+        """Raises ValueError if nothing depends on the language."""
+        if not self.tokenizer and self.embeddings is None and self.transform is None:
+            raise ValueError("language is given, but no transform, tokenizer or embedding of this encoder uses it")
+
+    def rows(self, languages: Sequence[str]) -> list[Rows]:
+        """Returns the rows of each sentence in the tables of the model and of the transform's steps."""
+        columns = self._columns(list(languages))
+        return [tuple(row) for row in zip(*columns, strict=True)] if columns else [()] * len(languages)
+
+    def shared_rows(self, language: str | None) -> Rows:
+        """Returns the rows of all sentences, if they are of one language or of none that is known."""
+        return tuple(int(column) for column in self._columns(language))
+
+    def auto_rows(self) -> Rows:
+        """Returns placeholder rows for ``language="auto"``; raises ValueError if the language cannot be detected."""
+        if self.transform is None or self.embeddings is not None:
+            raise ValueError(f"language is 'auto', which is for transforms; name the languages for {self.encoder}")
+        if self.transform.languages is not None:
+            self.transform.check_identifier()
+        return (0,) * len(self.transform.steps)
+
+    def _columns(self, language: str | list[str] | None) -> list[np.ndarray]:
+        ids = [] if self.transform is None else list(self.transform.language_ids(language))
+        if isinstance(language, list):
+            # A shared step has one row whatever the language.
+            ids = [np.broadcast_to(which, len(language)) for which in ids]
+        if self.embeddings is None:
+            return [part.tolist() if isinstance(language, list) else part for part in ids]
+        known = self.embeddings
+        if language is None:
+            raise ValueError(f"{self.encoder} embeds the language; give language=, one of {', '.join(known)}")
+        codes = [language] if isinstance(language, str) else language
+        row = {code: known[check_known(code, known, self.encoder)] for code in set(codes)}
+        own = np.array(row[language] if isinstance(language, str) else [row[code] for code in language], np.int32)
+        return [part.tolist() if isinstance(language, list) else part for part in (own, *ids)]
+
+
+def read_chunks(
+    texts: Iterable[str], total: int | None, language: str | Iterable[str] | None, prompt: str, tables: LanguageTables
+) -> Iterator[Chunk]:
+    """Yields the input in chunks, checked; wrong languages are reported before anything is read.
+
+    Args:
+      texts: the sentences.
+      total: their number if it is known.
+      language: a code, ``"auto"``, a code for each sentence, or None.
+      prompt: put before each sentence.
+      tables: the parts of the encoder that depend on the language.
+
+    Raises:
+      ValueError: a sentence is not text, a language is missing or unknown, or their numbers differ.
+    """
+    if language is not None:
+        tables.check_used()
+    if isinstance(language, str) and language == AUTO:
+        return _read(iter(texts), None, None, tables.auto_rows(), prompt, tables)
+    if language is None or isinstance(language, str):
+        return _read(iter(texts), None, language, tables.shared_rows(language), prompt, tables)
+    if isinstance(language, Sequence | np.ndarray) and total is not None and len(language) != total:
+        raise ValueError(f"{len(language)} languages for {total} sentences")
+    return _read(iter(texts), iter(language), None, (), prompt, tables)
+
+
+def _read(
+    texts: Iterator[str],
+    each: Iterator[str] | None,
+    given: str | None,
+    shared: Rows,
+    prompt: str,
+    tables: LanguageTables,
+) -> Iterator[Chunk]:
+    first = 0
+    code = _word_language(given) if given is not None else None
+    while part := list(islice(texts, _CHUNK)):
+        check_sentences(part, first)
+        codes: list[str | None] = [code] * len(part)
+        rows = [shared] * len(part)
+        if each is not None:
+            several = list(islice(each, len(part)))
+            if len(several) < len(part):
+                raise ValueError(f"{first + len(several)} languages for at least {first + len(part)} sentences")
+            codes, rows = [_word_language(one) for one in several], tables.rows(several)
+        yield Chunk(first, [prompt + text for text in part] if prompt else part, codes, rows)
+        first += len(part)
+    if each is not None and list(islice(each, 1)):
+        raise ValueError(f"more than {first} languages for {first} sentences")
+
+
+def _word_language(code: str) -> str:
+    """Returns the language that a tokenizer splits words by: the code without its script."""
+    return language_code(code).partition("-")[0]

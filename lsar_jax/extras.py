@@ -1,0 +1,33 @@
+"""Optional packages: imported where they are used, with one message when they are missing."""
+
+import importlib
+from collections.abc import Sequence
+from typing import Any
+
+__all__ = ["import_extra", "missing_extra"]
+
+
+def import_extra(module: str, extra: str, what: str, package: str = "") -> Any:
+    """Imports a module of an optional dependency.
+
+    Args:
+      module: dotted name of the module.
+      extra: the extra of ``lsar_jax`` that installs it.
+      what: what needs the module, for the error.
+      package: name of the package if it differs from the module's.
+
+    Raises:
+      ImportError: the module is not installed; the error says how to install it.
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise missing_extra([package or module], extra, what) from error
+
+
+def missing_extra(packages: Sequence[str], extra: str, what: str) -> ImportError:
+    """Returns the error that says what needs ``packages`` and how to install them."""
+    return ImportError(
+        f"{what} needs {' and '.join(packages)}: pip install 'lsar_jax[{extra}]' "
+        f"(in a checkout: pip install -e '.[{extra}]')"
+    )

@@ -1,0 +1,123 @@
+"""Repositories of the Hugging Face Hub: asked with patience, or read from the client's cache.
+
+Checkpoints and datasets share the rules. With ``HF_HUB_OFFLINE=1``, or if the Hub does not answer within ten
+seconds, the files that ``huggingface_hub`` has cached are used. A refusal (no such repository or revision, no
+permission) is an error at once.
+"""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+__all__ = ["PATIENCE", "Repository"]
+
+# Seconds to wait for a Hub that does not answer.
+PATIENCE = 10.0
+
+_log = logging.getLogger("lsar_jax")
+
+
+@dataclass
+class Repository:
+    """A repository of the Hub.
+
+    Attributes:
+      id: such as ``intfloat/multilingual-e5-small``.
+      revision: commit, tag or branch; None for the newest.
+      kind: ``model`` or ``dataset``.
+      include: pattern of the files of a dataset to download by hand, for the error.
+      silence: the error that showed that the Hub does not answer.
+    """
+
+    id: str
+    revision: str | None
+    kind: Literal["model", "dataset"]
+    include: str = "*"
+    silence: Exception | None = None
+
+    def info(self) -> Any | None:
+        """Returns the Hub's description of the repository; None if it is offline or silent.
+
+        Raises:
+          FileNotFoundError: the Hub refuses.
+        """
+        from huggingface_hub import HfApi, constants
+
+        if constants.HF_HUB_OFFLINE:
+            return None
+        ask = HfApi().model_info if self.kind == "model" else HfApi().dataset_info
+        try:
+            # The client's own downloads ask the same question first, and wait for ever.
+            return ask(self.id, revision=self.revision, timeout=PATIENCE)
+        except Exception as error:  # the client raises a dozen kinds, those of its network library included
+            status = getattr(getattr(error, "response", None), "status_code", None)
+            if status is not None and status < 500:
+                raise self.unavailable(error) from error
+            self.silence = error
+            return None
+
+    def download(self, patterns: Sequence[str]) -> Path:
+        """Returns a folder with the files that match ``patterns``, downloaded or cached.
+
+        Raises:
+          FileNotFoundError: they can neither be downloaded nor found in the cache.
+        """
+        from huggingface_hub import snapshot_download
+
+        if self.info() is None:
+            return self.cached(patterns)
+        try:
+            return Path(
+                snapshot_download(
+                    self.id,
+                    repo_type=self.kind,
+                    revision=self.revision,
+                    allow_patterns=list(patterns),
+                    etag_timeout=PATIENCE,
+                )
+            )
+        except Exception as error:
+            # The cache is not used here: it may hold a part of this very download.
+            raise self.unavailable(error) from error
+
+    def cached(self, patterns: Sequence[str] | None = None) -> Path:
+        """Returns the folder of the cached files, which is named by their commit.
+
+        Raises:
+          FileNotFoundError: nothing is cached.
+        """
+        from huggingface_hub import snapshot_download
+
+        try:
+            folder = Path(
+                snapshot_download(
+                    self.id,
+                    repo_type=self.kind,
+                    revision=self.revision,
+                    allow_patterns=None if patterns is None else list(patterns),
+                    local_files_only=True,
+                )
+            )
+        except Exception as error:
+            raise self.unavailable(self.silence or error) from error
+        if self.silence is not None:
+            kind = type(self.silence).__name__
+            _log.warning("the Hub did not answer (%s); using the files that are cached in %s", kind, folder)
+        return folder
+
+    def unavailable(self, reason: Exception) -> FileNotFoundError:
+        """Returns the error that says why the repository cannot be read, and how to download it elsewhere."""
+        first = (str(reason).strip().splitlines() or [""])[0]
+        at = f" --revision {self.revision}" if self.revision else ""
+        if self.kind == "model":
+            verb, command, then = "downloaded", f"hf download {self.id}{at}", "pass the folder that it prints"
+        else:
+            verb = "read"
+            command = f"hf download {self.id} --repo-type dataset{at} --include '{self.include}' --local-dir {self.id}"
+            then = f"copy that folder to {self.id} here, or pass its path in place of the id"
+        return FileNotFoundError(
+            f"{self.id!r} is not a folder and cannot be {verb} from the Hugging Face Hub "
+            f"({type(reason).__name__}: {first}). Where the Hub can be reached, run `{command}` and {then}"
+        )

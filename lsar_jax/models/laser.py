@@ -1,0 +1,154 @@
+"""LASER's sentence encoder: a stack of bidirectional LSTMs, in Flax NNX.
+
+Artetxe and Schwenk, "Massively Multilingual Sentence Embeddings for Zero-Shot Cross-Lingual
+Transfer and Beyond", TACL 2019 (section 3: five layers of 512 units a direction over BPE
+embeddings of width 320; the embedding is the max over the top layer's states). LASER2 (Heffernan
+et al., "Bitext Mining Using Distilled Sentence Representations", Findings of EMNLP 2022) is the
+same network over SentencePiece.
+
+The LSTM is that of torch: gates in the order input, forget, cell, output, two biases.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+from flax import nnx
+from jaxtyping import Float
+
+from lsar_jax.models.transformer import RNGS
+from lsar_jax.shapes import Hidden, Lengths, RowLanguages, TokenIds
+
+__all__ = ["Laser", "LaserConfig"]
+
+
+@dataclass(frozen=True)
+class LaserConfig:
+    """Sizes of one encoder.
+
+    Attributes:
+      vocabulary: rows of the token embeddings.
+      embedding: width of one.
+      hidden: units of a direction; a state has twice as many.
+      blocks: bidirectional layers.
+      positions: the most tokens of a sentence, ``</s>`` included. The network has no limit.
+    """
+
+    vocabulary: int
+    embedding: int
+    hidden: int
+    blocks: int
+    positions: int = 2048
+
+    def __post_init__(self) -> None:
+        for name, most in {"vocabulary": 1 << 24, "embedding": 1 << 16, "hidden": 1 << 16, "blocks": 1 << 8}.items():
+            least = 0 if name == "blocks" else 1
+            if not least <= getattr(self, name) <= most:
+                raise ValueError(f"{name} is {getattr(self, name)}; it must be from {least} to {most}")
+
+    @property
+    def longest(self) -> int:
+        """The most tokens of a sentence, ``</s>`` included."""
+        return self.positions
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """The width of layer 0, 1, ..."""
+        return (self.embedding, *(2 * self.hidden for _ in range(self.blocks)))
+
+
+class Laser(nnx.Module):
+    """Token ids in, the states of every bidirectional layer out.
+
+    Args:
+      config: sizes.
+      dtype: compute dtype of the products; the cell is float32.
+      param_dtype: of the parameters, which are zero until they are filled.
+    """
+
+    def __init__(self, config: LaserConfig, *, dtype: jnp.dtype, param_dtype: jnp.dtype) -> None:
+        self.config = config
+        self.dtype = dtype
+        self.embeddings = nnx.Embed(
+            config.vocabulary,
+            config.embedding,
+            param_dtype=param_dtype,
+            embedding_init=nnx.initializers.zeros_init(),
+            rngs=RNGS,
+        )
+        self.blocks = nnx.List(
+            [BiLSTM(width, config.hidden, dtype=dtype, param_dtype=param_dtype) for width in config.widths[:-1]]
+        )
+
+    def hidden_states(self, ids: TokenIds, lengths: Lengths, languages: RowLanguages | None = None) -> Iterator[Hidden]:
+        """Yields layer 0 (the embeddings), then the states of layer 1, 2, ...
+
+        Args:
+          ids: token ids, ``[batch, length]``; what stands past a row's length is not read.
+          lengths: tokens in each row, ``</s>`` counted, ``[batch]``.
+          languages: not used.
+        """
+        x = self.embeddings.embedding[...][ids].astype(self.dtype)
+        yield x
+        for block in self.blocks:
+            x = block(x, lengths)
+            yield x
+
+
+class BiLSTM(nnx.Module):
+    """One layer: an LSTM from the left and one from the right, side by side."""
+
+    def __init__(self, inner: int, hidden: int, *, dtype: jnp.dtype, param_dtype: jnp.dtype) -> None:
+        self.forward = LSTM(inner, hidden, dtype=dtype, param_dtype=param_dtype)
+        self.backward = LSTM(inner, hidden, dtype=dtype, param_dtype=param_dtype)
+
+    def __call__(self, x: Hidden, lengths: Lengths) -> Float[jax.Array, "batch length state"]:
+        # Each row is turned around within its own length, so that padding is last for both.
+        turned = _turn(x, lengths)
+        # One scan for both directions: half the steps, products of twice the rows.
+        inputs = jnp.stack([self.forward.inputs(x), self.backward.inputs(turned)])
+        kernels = jnp.stack([self.forward.recurrent[...], self.backward.recurrent[...]]).astype(x.dtype)
+        left, right = _scan(inputs, kernels)
+        return jnp.concatenate([left, _turn(right, lengths)], axis=-1)
+
+
+class LSTM(nnx.Module):
+    """The parameters of one direction, and what of it needs no recurrence."""
+
+    def __init__(self, inner: int, hidden: int, *, dtype: jnp.dtype, param_dtype: jnp.dtype) -> None:
+        self.dtype = dtype
+        self.kernel = nnx.Param(jnp.zeros((inner, 4 * hidden), param_dtype))
+        self.recurrent = nnx.Param(jnp.zeros((hidden, 4 * hidden), param_dtype))
+        self.bias = nnx.Param(jnp.zeros(4 * hidden, param_dtype))
+        self.recurrent_bias = nnx.Param(jnp.zeros(4 * hidden, param_dtype))
+
+    def inputs(self, x: Hidden) -> Float[jax.Array, "batch length gates"]:
+        """Returns the gates' share of the input, float32: one product for all steps."""
+        product = jnp.matmul(x, self.kernel[...].astype(self.dtype), preferred_element_type=jnp.float32)
+        return product + self.bias[...].astype(jnp.float32) + self.recurrent_bias[...].astype(jnp.float32)
+
+
+def _scan(
+    inputs: Float[jax.Array, "2 batch length gates"], kernels: Float[jax.Array, "2 hidden gates"]
+) -> Float[jax.Array, "2 batch length hidden"]:
+    directions, rows, _, gates = inputs.shape
+    start = jnp.zeros((directions, rows, gates // 4), jnp.float32)
+
+    def step(carry: tuple[jax.Array, jax.Array], given: jax.Array) -> tuple[tuple[jax.Array, jax.Array], jax.Array]:
+        cell, state = carry
+        share = jnp.matmul(state.astype(kernels.dtype), kernels, preferred_element_type=jnp.float32)
+        enter, forget, new, leave = jnp.split(given + share, 4, axis=-1)
+        cell = jax.nn.sigmoid(forget) * cell + jax.nn.sigmoid(enter) * jnp.tanh(new)
+        state = jax.nn.sigmoid(leave) * jnp.tanh(cell)
+        return (cell, state), state.astype(kernels.dtype)
+
+    _, states = jax.lax.scan(step, (start, start), inputs.transpose(2, 0, 1, 3))
+    return states.transpose(1, 2, 0, 3)
+
+
+def _turn(x: Float[jax.Array, "batch length dim"], lengths: Lengths) -> Float[jax.Array, "batch length dim"]:
+    """Reverses the first ``lengths`` positions of each row and leaves the rest where it is."""
+    column = jnp.arange(x.shape[1], dtype=lengths.dtype)[None, :]
+    source = jnp.where(column < lengths[:, None], lengths[:, None] - 1 - column, column)
+    return jnp.take_along_axis(x, source[:, :, None], axis=1)

@@ -1,0 +1,16 @@
+"""Moments: the streaming statistic that transforms are fitted from, and its file."""
+
+from lsar_jax.moments.by_language import PooledMoments, moments_by_language, pool_moments, stack_means
+from lsar_jax.moments.moments import Moments
+from lsar_jax.moments.moments_file import load_moments, merge_moments, save_moments
+
+__all__ = [
+    "Moments",
+    "PooledMoments",
+    "load_moments",
+    "merge_moments",
+    "moments_by_language",
+    "pool_moments",
+    "save_moments",
+    "stack_means",
+]

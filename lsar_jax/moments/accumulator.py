@@ -1,0 +1,236 @@
+"""Count, mean and scatter of a stream of vectors, summed where the vectors are.
+
+Each device keeps the sums of the rows that it was given, so that nothing but one partial sum a
+device ever crosses between them. A block of rows is summed in float32 around values of its own and
+merged into what the device has by the pairwise rule (Chan, Golub and LeVeque 1979), the mean in
+two floats. After half a million rows a device's sums go to the host, which merges them in float64
+with integer counts: neither a large common offset nor 10^8 rows cost digits.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh, PartitionSpec
+from jaxtyping import Array, Bool, Float, Int
+
+__all__ = ["Accumulator", "Sums", "merge_sums"]
+
+# Rows that a device adds up before the host takes over; float32 counts them exactly.
+_WINDOW = 1 << 19
+# Under it squares are among float32's subnormal numbers, which lose digits and then vanish.
+_LEAST_VARIANCE = 3e-37
+_DEVICE = PartitionSpec("data")
+_ROWS = PartitionSpec(None, "data")
+_PLACES = PartitionSpec("data")
+# In place of a row that is not finite, where there is none.
+_NONE = int(np.iinfo(np.int32).max)
+
+
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """What the host keeps of one layer.
+
+    Attributes:
+      count: of vectors.
+      mean: ``[dim]`` float64.
+      scatter: ``[dim, dim]`` float64, or None.
+    """
+
+    count: int
+    mean: Float[np.ndarray, " dim"]
+    scatter: Float[np.ndarray, "dim dim"] | None
+
+
+class _State(NamedTuple):
+    """Sums of one device; ``high + low`` is the mean, ``bad`` the place of the first row that is not finite."""
+
+    rows: Float[Array, " device"]
+    high: Float[Array, "device layer dim"]
+    low: Float[Array, "device layer dim"]
+    scatter: Float[Array, "device layer dim dim"] | None
+    bad: Int[Array, " device"]
+
+
+class Accumulator:
+    """Sums blocks of rows over the devices of a mesh.
+
+    Args:
+      mesh: the devices.
+      layers: of each block.
+      second_moment: whether to keep the scatter.
+      precise: whether to sum in float64.
+    """
+
+    def __init__(self, mesh: Mesh, layers: int, *, second_moment: bool, precise: bool = False) -> None:
+        self._mesh = mesh
+        self._layers = layers
+        self._second_moment = second_moment
+        self._precise = precise
+        self._sums: list[Sums] | None = None
+        self._state: _State | None = None
+        self._rows = 0  # of this window
+
+    def add(self, x: Float[Array, "layer row dim"], numbers: Int[np.ndarray, " real"]) -> None:
+        """Adds the first rows of a block whose rows are split over the mesh.
+
+        Args:
+          x: the block; rows past ``numbers`` are filler.
+          numbers: the place in the input of each real row, for errors.
+        """
+        places = np.full(x.shape[1], -1, np.int32)
+        places[: len(numbers)] = np.minimum(numbers, _NONE - 1)
+        with jax.enable_x64(self._precise):
+            if self._state is None:
+                self._state = _first(self._mesh, self._second_moment, self._precise)(x, places)
+            else:
+                self._state = _next(self._mesh)(self._state, x, places)
+        self._rows += len(numbers)
+        if self._rows >= _WINDOW:
+            self._flush()
+
+    def result(self) -> list[Sums]:
+        """Returns the sums of every layer.
+
+        Raises:
+          ValueError: no rows, rows that are not finite, or sums that float32 cannot hold.
+        """
+        self._flush()
+        if self._sums is None:
+            raise ValueError("there are no embeddings")
+        return self._sums
+
+    def _flush(self) -> None:
+        if self._state is None:
+            return
+        state = jax.tree.map(np.asarray, self._state)
+        if (bad := int(state.bad.min())) < _NONE:
+            raise ValueError(f"the embeddings hold NaN or infinity, first in row {bad}")
+        if not all(np.isfinite(part).all() for part in (state.high, state.low, state.scatter) if part is not None):
+            raise ValueError("the embeddings are too large for float32 sums; use precise=True")
+        if state.scatter is not None and not self._precise:
+            variance = np.trace(state.scatter.sum(axis=0), axis1=1, axis2=2) / (state.rows.sum() * state.high.shape[-1])
+            # Constant rows leave nothing in the low part; squares that vanished do.
+            if ((variance < _LEAST_VARIANCE) & ((variance > 0) | state.low.any(axis=(0, 2)))).any():
+                raise ValueError("the embeddings vary too little for float32 squares; use precise=True")
+        for device, count in enumerate(state.rows):
+            if count:
+                fresh = [
+                    Sums(
+                        int(count),
+                        state.high[device, layer].astype(np.float64) + state.low[device, layer],
+                        None if state.scatter is None else state.scatter[device, layer].astype(np.float64),
+                    )
+                    for layer in range(self._layers)
+                ]
+                self._sums = fresh if self._sums is None else list(map(merge_sums, self._sums, fresh))
+        self._state, self._rows = None, 0
+
+
+def merge_sums(a: Sums, b: Sums) -> Sums:
+    """Returns the sums of both sets together, in float64."""
+    count = a.count + b.count
+    delta = b.mean - a.mean
+    mean = a.mean + delta * (b.count / count)
+    if a.scatter is None or b.scatter is None:
+        return Sums(count, mean, None)
+    return Sums(count, mean, a.scatter + b.scatter + np.outer(delta, delta) * (a.count * (b.count / count)))
+
+
+@cache
+def _first(mesh: Mesh, second_moment: bool, precise: bool) -> Callable[[Array, np.ndarray], _State]:
+    """Returns the program that sums a block, each device its own rows: it has no collectives."""
+    add = partial(_add_first, second_moment=second_moment, precise=precise)
+    return jax.jit(jax.shard_map(add, mesh=mesh, in_specs=(_ROWS, _PLACES), out_specs=_DEVICE, check_vma=False))
+
+
+@cache
+def _next(mesh: Mesh) -> Callable[[_State, Array, np.ndarray], _State]:
+    """Returns the program that adds a block to what is there."""
+    specs = (_DEVICE, _ROWS, _PLACES)
+    return jax.jit(jax.shard_map(_add, mesh=mesh, in_specs=specs, out_specs=_DEVICE, check_vma=False), donate_argnums=0)
+
+
+def _add_first(
+    x: Float[Array, "layer row dim"], places: Int[Array, " row"], *, second_moment: bool, precise: bool
+) -> _State:
+    layers, _, dim = x.shape
+    zeros = partial(jnp.zeros, dtype=jnp.float64 if precise else jnp.float32)
+    empty = _State(
+        rows=zeros(1),
+        high=zeros((1, layers, dim)),
+        low=zeros((1, layers, dim)),
+        scatter=zeros((1, layers, dim, dim)) if second_moment else None,
+        bad=jnp.full(1, _NONE, jnp.int32),
+    )
+    return _add(empty, x, places)
+
+
+def _add(state: _State, x: Float[Array, "layer row dim"], places: Int[Array, " row"]) -> _State:
+    x = x.astype(state.high.dtype)
+    there = places >= 0
+    finite = jnp.isfinite(x).all(axis=(0, 2))
+    bad = jnp.min(jnp.where(there & ~finite, places, jnp.asarray(_NONE, jnp.int32)))
+    old_count = state.rows[0]
+    new_count = there.sum(dtype=jnp.int32).astype(x.dtype)
+    # Layer by layer: a product with a batch axis is a plain loop on a CPU.
+    merged = [
+        _merge_block(
+            there,
+            old_count,
+            new_count,
+            state.high[0, layer],
+            state.low[0, layer],
+            None if state.scatter is None else state.scatter[0, layer],
+            x[layer],
+        )
+        for layer in range(x.shape[0])
+    ]
+    highs, lows, scatters = zip(*merged, strict=True)
+    return _State(
+        rows=(old_count + new_count)[None],
+        high=jnp.stack(highs)[None],
+        low=jnp.stack(lows)[None],
+        scatter=None if state.scatter is None else jnp.stack(scatters)[None],
+        bad=jnp.minimum(state.bad, bad),
+    )
+
+
+def _merge_block(
+    there: Bool[Array, " row"],
+    old_count: Float[Array, ""],
+    new_count: Float[Array, ""],
+    high: Float[Array, " dim"],
+    low: Float[Array, " dim"],
+    scatter: Float[Array, "dim dim"] | None,
+    x: Float[Array, "row dim"],
+) -> tuple[Float[Array, " dim"], Float[Array, " dim"], Float[Array, "dim dim"] | None]:
+    zero = jnp.zeros((), x.dtype)
+    one = jnp.ones((), x.dtype)
+    number = jnp.maximum(new_count, one)
+    # Around values of the data themselves, the middle of three rows: a mean that is computed here
+    # would be rounded where it is returned and not where it is subtracted (XLA contracts a product
+    # and a difference), and what is found around it would belong to another.
+    last = jnp.maximum(new_count.astype(jnp.int32) - 1, 0)
+    a, b, c = x[0], x[last // 2], x[last]
+    pivot = jnp.maximum(jnp.minimum(a, b), jnp.minimum(jnp.maximum(a, b), c))
+    off = jnp.where(there[:, None], x - pivot, zero)
+    rest = off.sum(axis=0) / number
+    share = new_count / jnp.maximum(old_count + new_count, one)
+    delta = (pivot - high) + (rest - low)
+    moved = low + delta * share
+    # The sum of two floats, and what rounding took from it (Knuth's two-sum).
+    total = high + moved
+    part = total - high
+    lost = (high - (total - part)) + (moved - part)
+    first = old_count == 0
+    new_high, new_low = jnp.where(first, pivot, total), jnp.where(first, rest, lost)
+    if scatter is not None:
+        centred = jnp.where(there[:, None], off - rest, zero)
+        own = jnp.matmul(centred.T, centred, precision=jax.lax.Precision.HIGHEST)
+        scatter = scatter + own + jnp.outer(delta, delta) * (old_count * share)
+    return new_high, new_low, scatter

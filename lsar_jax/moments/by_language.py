@@ -1,0 +1,129 @@
+"""The moments of several languages: one each, or with their second moments pooled within the languages."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from lsar_jax.languages import canonical_keys
+from lsar_jax.moments.moments import NOT_KEPT, Moments
+from lsar_jax.shapes import Embeddings
+
+__all__ = ["PooledMoments", "moments_by_language", "pool_moments", "stack_means"]
+
+
+@dataclass(frozen=True, eq=False)
+class PooledMoments(Mapping[str, Moments]):
+    """Counts and means of languages, and one second moment within them: small for many languages.
+
+    A mapping from language to ``Moments`` without a second, in alphabetical order.
+
+    Attributes:
+      by_language: count and mean of each language.
+      within: sum over languages of their scatter around their own mean, ``[dim, dim]`` float64.
+    """
+
+    by_language: dict[str, Moments]
+    within: Float[np.ndarray, "dim dim"]
+
+    def __getitem__(self, language: str) -> Moments:
+        return self.by_language[language]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.by_language)
+
+    def __len__(self) -> int:
+        return len(self.by_language)
+
+    @property
+    def dim(self) -> int:
+        """The width of the vectors."""
+        return len(self.within)
+
+    @property
+    def count(self) -> int:
+        """The number of vectors of all languages."""
+        return sum(m.count for m in self.values())
+
+    @property
+    def means(self) -> Float[np.ndarray, "language dim"]:
+        """The means, a row a language, float64."""
+        return stack_means(self)
+
+    def total(self) -> Moments:
+        """Returns the moments of the vectors of all languages together."""
+        counts = np.array([m.count for m in self.values()], np.float64)
+        mean = counts @ self.means / counts.sum()
+        between = self.means - mean
+        return Moments(self.count, mean, self.within + between.T @ (counts[:, None] * between))
+
+
+def pool_moments(x: Mapping[str, Embeddings | Moments], *, least: int = 1, precise: bool = False) -> PooledMoments:
+    """Returns the moments of languages with their second moments summed within the languages.
+
+    Args:
+      x: from language to embeddings ``[n, dim]`` or to moments that kept their second; what is
+        pooled already comes back as it is.
+      least: how many languages the method needs.
+      precise: whether to sum embeddings in float64.
+
+    Raises:
+      ValueError: as ``moments_by_language``.
+    """
+    if isinstance(x, PooledMoments):
+        if len(x) < least:
+            raise ValueError(_too_few(x, least))
+        return x
+    moments = moments_by_language(x, least=least, second_moment=True, precise=precise)
+    within = sum(m.scatter for m in moments.values() if m.scatter is not None)
+    return PooledMoments({code: Moments(m.count, m.mean) for code, m in moments.items()}, np.asarray(within))
+
+
+def moments_by_language(
+    x: Mapping[str, Embeddings | Moments], *, least: int, second_moment: bool = False, precise: bool = False
+) -> dict[str, Moments]:
+    """Returns the moments of each language under its BCP 47 code, in alphabetical order.
+
+    Args:
+      x: from language to embeddings ``[n, dim]`` or to moments.
+      least: how many languages the method needs.
+      second_moment: whether the method needs second moments.
+      precise: whether to sum in float64.
+
+    Raises:
+      ValueError: too few languages, unknown codes, widths that differ, or bad arrays; the
+        language is named.
+    """
+    if not isinstance(x, Mapping):
+        raise ValueError(f"expected a mapping from language to embeddings, not a {type(x).__name__}")
+    if len(x) < least:
+        raise ValueError(_too_few(x, least))
+    if second_moment and isinstance(x, PooledMoments):
+        raise ValueError("a second moment of each language is needed, and these are pooled over the languages")
+    result = {}
+    for code, value in canonical_keys(x).items():
+        try:
+            moments = (
+                value
+                if isinstance(value, Moments)
+                else Moments.from_embeddings(value, second_moment=second_moment, precise=precise)
+            )
+            if second_moment and moments.scatter is None:
+                raise ValueError(NOT_KEPT)
+        except ValueError as error:
+            raise ValueError(f"{code}: {error}") from error
+        result[code] = moments
+    widths = {code: moments.dim for code, moments in result.items()}
+    if len(set(widths.values())) > 1:
+        raise ValueError(f"the languages differ in width: {widths}")
+    return result
+
+
+def stack_means(moments: Mapping[str, Moments]) -> Float[np.ndarray, "language dim"]:
+    """Returns the means, a row a language, in the order of ``moments``, float64."""
+    return np.stack([m.mean for m in moments.values()])
+
+
+def _too_few(x: Mapping[str, object], least: int) -> str:
+    return f"{len(x)} languages are given ({', '.join(x) or 'none'}); at least {least} are needed"

@@ -1,0 +1,164 @@
+"""The streaming statistic that the moment-based methods are fitted from.
+
+Count, mean and, if asked for, the centred second moment of one language's embeddings. Moments merge, so that a
+corpus may be read in parts, by several devices or by several machines, and languages may be chosen afterwards.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import jax
+import numpy as np
+from jax.sharding import Mesh
+from jaxtyping import Float
+
+from lsar_jax.arrays import check_floats, pad_rows, row_bucket
+from lsar_jax.mesh import data_mesh, split
+from lsar_jax.moments.accumulator import Accumulator, Sums, merge_sums
+from lsar_jax.shapes import Embeddings
+
+__all__ = ["NOT_KEPT", "Moments"]
+
+# Rows of a block on each device.
+_BLOCK = 8192
+NOT_KEPT = "the second moment was not kept; use Moments.from_embeddings(x, second_moment=True)"
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """Count, mean and scatter (the centred second moment) of a set of vectors.
+
+    Attributes:
+      count: number of vectors.
+      mean: ``[dim]`` float64.
+      scatter: sum of ``(x - mean)(x - mean)^T``, ``[dim, dim]`` float64, or None if not kept.
+    """
+
+    count: int
+    mean: Float[np.ndarray, " dim"]
+    scatter: Float[np.ndarray, "dim dim"] | None = None
+
+    @classmethod
+    def from_embeddings(
+        cls, x: Embeddings, *, second_moment: bool = False, precise: bool = False, mesh: Mesh | None = None
+    ) -> "Moments":
+        """Returns the moments of the rows of ``x``.
+
+        Args:
+          x: ``[n, dim]``, n at least 1, of any float dtype.
+          second_moment: whether to keep the scatter, which LIR and whitening need.
+          precise: whether to sum blocks in float64 instead of float32.
+          mesh: as in ``from_blocks``.
+
+        Raises:
+          ValueError: not such an array, no rows, or a value that is not finite.
+        """
+        check_floats("embeddings", x)
+        return cls.from_blocks([x], second_moment=second_moment, precise=precise, mesh=mesh)
+
+    @classmethod
+    def from_blocks(
+        cls,
+        blocks: Iterable[Embeddings],
+        *,
+        second_moment: bool = False,
+        precise: bool = False,
+        mesh: Mesh | None = None,
+    ) -> "Moments":
+        """Returns the moments of all rows of a stream of blocks, of which one is held at a time.
+
+        Args:
+          blocks: arrays ``[n, dim]``, n 1 or more and not always the same, of any float dtype.
+          second_moment: whether to keep the scatter.
+          precise: whether to sum blocks in float64 instead of float32.
+          mesh: devices that share each block's rows; by default those of the first block if it is a
+            jax array, else all local ones.
+
+        Raises:
+          ValueError: no blocks, other shapes, widths that differ, or a value that is not
+            finite (which row is said).
+        """
+        sums, dim, rows = None, 0, 0
+        for x in blocks:
+            check_floats("embeddings", x)
+            if sums is None:
+                mesh, dim = mesh or _mesh(x), x.shape[1]
+                sums = Accumulator(mesh, 1, second_moment=second_moment, precise=precise)
+            if x.shape[1] != dim:
+                raise ValueError(f"the blocks differ in width: {dim}, then {x.shape[1]}")
+            assert mesh is not None
+            most = _BLOCK * mesh.devices.size
+            for start in range(0, len(x), most):
+                part = x[start : start + most]
+                sums.add(_place(part, mesh, precise), np.arange(rows, rows + len(part)))
+                rows += len(part)
+        if sums is None:
+            raise ValueError("there are no embeddings")
+        return cls.of(sums.result()[0])
+
+    @classmethod
+    def of(cls, sums: Sums) -> "Moments":
+        """Returns what was summed."""
+        return cls(sums.count, sums.mean, sums.scatter)
+
+    @property
+    def dim(self) -> int:
+        """The width of the vectors."""
+        return len(self.mean)
+
+    def update(self, x: Embeddings, *, precise: bool = False) -> "Moments":
+        """Returns the moments of these vectors and the rows of ``x`` together."""
+        return self.merge(Moments.from_embeddings(x, second_moment=self.scatter is not None, precise=precise))
+
+    def merge(self, other: "Moments") -> "Moments":
+        """Returns the moments of both sets together.
+
+        Raises:
+          ValueError: widths differ, or only one of the two kept its scatter.
+        """
+        if self.dim != other.dim:
+            raise ValueError(f"moments of width {self.dim} and {other.dim} cannot be merged")
+        if (self.scatter is None) != (other.scatter is None):
+            raise ValueError("only one of the two kept its second moment; use second_moment=True for both")
+        return Moments.of(merge_sums(self._sums(), other._sums()))
+
+    def second_moment(self) -> Float[np.ndarray, "dim dim"]:
+        """Returns the mean of ``x x^T``, not centred, ``[dim, dim]`` float64.
+
+        Raises:
+          ValueError: the second moment was not kept.
+        """
+        if self.scatter is None:
+            raise ValueError(NOT_KEPT)
+        return self.scatter / self.count + np.outer(self.mean, self.mean)
+
+    def covariance(self) -> Float[np.ndarray, "dim dim"]:
+        """Returns the sample covariance, divided by ``count - 1``, ``[dim, dim]`` float64.
+
+        Raises:
+          ValueError: the second moment was not kept, or there is one vector.
+        """
+        if self.scatter is None:
+            raise ValueError(NOT_KEPT)
+        if self.count < 2:
+            raise ValueError("one embedding has no covariance; at least 2 are needed")
+        return self.scatter / (self.count - 1)
+
+    def _sums(self) -> Sums:
+        return Sums(self.count, self.mean, self.scatter)
+
+
+def _mesh(x: Embeddings) -> Mesh:
+    return data_mesh(sorted(x.devices(), key=lambda device: device.id) if isinstance(x, jax.Array) else None)
+
+
+def _place(x: Embeddings, mesh: Mesh, precise: bool) -> Float[jax.Array, "layer row dim"]:
+    """Returns the rows over the devices, padded to few sizes."""
+    devices = mesh.devices.size
+    rows = row_bucket(len(x), _BLOCK * devices)
+    with jax.enable_x64(precise):
+        if isinstance(x, np.ndarray) and x.dtype not in (np.float32, np.float16):
+            # In this machine's order of bytes too; bfloat16 as it is not numpy's own.
+            with np.errstate(over="ignore"):  # an infinity is found and said
+                x = x.astype(np.float64 if precise else np.float32)
+        return jax.device_put(pad_rows(x, -(-rows // devices) * devices)[None], split(mesh, axis=1))

@@ -1,0 +1,153 @@
+"""The moments of many languages as one safetensors file, of which any languages can be read.
+
+A corpus is read once; every method, rank and choice of languages is fitted from the file. Files of
+parts of a corpus are merged.
+"""
+
+import operator
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import numpy as np
+
+from lsar_jax.files import open_arrays, save_arrays
+from lsar_jax.languages import canonical_keys, check_known
+from lsar_jax.moments.by_language import PooledMoments, moments_by_language
+from lsar_jax.moments.moments import Moments
+from lsar_jax.spec import EncoderSpec
+
+__all__ = ["load_moments", "merge_moments", "save_moments"]
+
+FORMAT = "lsar_jax.moments.v1"
+
+
+def save_moments(path: str | Path, moments: Mapping[str, Moments], *, source: EncoderSpec | None = None) -> None:
+    """Writes moments and the name of the embeddings that they were summed over.
+
+    Args:
+      path: the file; an old one is replaced when the new one is whole.
+      moments: language to moments, or ``PooledMoments``.
+      source: the encoder's spec.
+
+    Raises:
+      FileNotFoundError: the folder of ``path`` does not exist.
+      ValueError: there are no moments, a code is unknown, or widths differ.
+    """
+    checked = moments_by_language(moments, least=1)
+    arrays = {f"{code}.mean": m.mean for code, m in checked.items()}
+    arrays |= {f"{code}.scatter": m.scatter for code, m in checked.items() if m.scatter is not None}
+    if isinstance(moments, PooledMoments):
+        arrays["within"] = moments.within
+    header = {"counts": {code: m.count for code, m in checked.items()}, "source": source.to_dict() if source else None}
+    arrays = {name: np.asarray(part, np.float64) for name, part in arrays.items()}
+    save_arrays(Path(path), arrays, format=FORMAT, header=header)
+
+
+def load_moments(
+    path: str | Path, languages: Iterable[str] | None = None, *, means_only: bool = False
+) -> tuple[dict[str, Moments] | PooledMoments, EncoderSpec | None]:
+    """Reads moments that ``save_moments`` wrote.
+
+    Args:
+      path: the file.
+      languages: the languages to read, by default all; arrays of others are not read.
+      means_only: whether to leave out second moments, which Centered, LSAR and outliers do not need. With
+        ``means_only``, any subset of pooled languages can be read.
+
+    Returns:
+      Language to moments, or ``PooledMoments`` if those were saved; and the source.
+
+    Raises:
+      FileNotFoundError: there is no such file.
+      ValueError: the file is of another kind, is damaged or lacks a language; or a subset is asked for of pooled
+        moments, whose second moment is that of all languages.
+    """
+    path = Path(path)
+    if isinstance(languages, str):
+        raise ValueError(f"languages is {languages!r}; give a list of codes")
+    with open_arrays(path, format=FORMAT, what="moments") as file:
+        try:
+            counts = {str(code): operator.index(count) for code, count in file.header["counts"].items()}
+            source = EncoderSpec.from_dict(file.header["source"]) if file.header["source"] else None
+            sound = counts and list(canonical_keys(counts)) == list(counts) and min(counts.values()) > 0
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise ValueError(f"the header of {path} is damaged: {error!r}") from error
+        known = {f"{code}.{part}" for code in counts for part in ("mean", "scatter")} | {"within"}
+        if not sound or file.names - known or {f"{code}.mean" for code in counts} - file.names:
+            raise ValueError(
+                f"the header of {path} lists {', '.join(counts)}, and the file holds {', '.join(sorted(file.names))}"
+            )
+        chosen = list(counts)
+        if languages is not None:
+            chosen = sorted({check_known(code, counts, str(path)) for code in languages})
+            if "within" in file.names and not means_only and chosen != list(counts):
+                raise ValueError(
+                    f"{path} has one second moment for {', '.join(counts)} together; read a part of them with "
+                    "means_only=True"
+                )
+        result = {}
+        for code in chosen:
+            mean = file.read(f"{code}.mean")
+            _check(mean, (mean.size,), f"{path}: the mean of {code}")
+            second = f"{code}.scatter" in file.names and not means_only
+            scatter = file.read(f"{code}.scatter") if second else None
+            if scatter is not None:
+                _check(scatter, (mean.size, mean.size), f"{path}: the scatter of {code}")
+            result[code] = Moments(counts[code], mean, scatter)
+        within = file.read("within") if "within" in file.names and not means_only else None
+    moments = moments_by_language(result, least=1)
+    if within is None:
+        return moments, source
+    dim = next(iter(moments.values())).dim
+    _check(within, (dim, dim), f"{path}: the second moment of all languages")
+    return PooledMoments(moments, within), source
+
+
+def merge_moments(*parts: Mapping[str, Moments]) -> dict[str, Moments] | PooledMoments:
+    """Returns the moments of corpora together; a language may be in one or in several.
+
+    Args:
+      *parts: from language to moments, or all of them ``PooledMoments``.
+
+    Raises:
+      ValueError: widths that differ, some with a second moment and some without, or pooled ones
+        with others.
+    """
+    pooled = [isinstance(part, PooledMoments) for part in parts]
+    if any(pooled) and not all(pooled):
+        raise ValueError("pooled moments merge with pooled ones only; pool the others by pool_moments")
+    if any(pooled):
+        return _merge_pooled([part for part in parts if isinstance(part, PooledMoments)])
+    result: dict[str, Moments] = {}
+    for part in parts:
+        for code, m in moments_by_language(part, least=1).items():
+            result[code] = result[code].merge(m) if code in result else m
+    if len({m.scatter is None for m in result.values()}) > 1:
+        raise ValueError("some languages have a second moment and some have none; use second_moment=True for all")
+    return moments_by_language(result, least=1)
+
+
+def _merge_pooled(parts: list[PooledMoments]) -> PooledMoments:
+    widths = sorted({part.dim for part in parts})
+    if len(widths) > 1:
+        raise ValueError(f"moments of width {' and '.join(map(str, widths))} cannot be merged")
+    result: dict[str, Moments] = {}
+    within = np.zeros((widths[0], widths[0]))
+    for part in parts:
+        within += part.within
+        for code, m in part.items():
+            if code in result:
+                # Two parts of a language differ in their mean: that is variance within it.
+                old = result[code]
+                delta = m.mean - old.mean
+                within += np.outer(delta, delta) * (old.count * (m.count / (old.count + m.count)))
+                m = old.merge(m)
+            result[code] = m
+    return PooledMoments(dict(sorted(result.items())), within)
+
+
+def _check(part: np.ndarray, shape: tuple[int, ...], where: str) -> None:
+    if part.shape != shape or part.dtype != np.float64:
+        raise ValueError(f"{where} has shape {list(part.shape)} of {part.dtype}, expected {list(shape)} of float64")
+    if not np.isfinite(part).all():
+        raise ValueError(f"{where} holds NaN or infinity")

@@ -1,0 +1,7 @@
+"""Search among embeddings: nearest neighbours, ranks of known answers, and which languages are preferred."""
+
+from lsar_jax.retrieval import preference
+from lsar_jax.retrieval.ranks import candidate_ranks
+from lsar_jax.retrieval.search import Metric, Precision, check_metric, nearest
+
+__all__ = ["Metric", "Precision", "candidate_ranks", "check_metric", "nearest", "preference"]

@@ -1,0 +1,175 @@
+"""Whether retrieval from a pool of many languages prefers the language of the query.
+
+A query has one relevant candidate in each language, a translation or an answer. Without
+preference the best-ranked of them is in the query's own language for one query in L, they stand
+close together, and the first results hold languages as the pool does. The notion is that of
+Roy et al., "LAReQA: Language-agnostic Answer Retrieval from a Multilingual Pool", EMNLP 2020;
+the measures are this library's own. Values of each query are returned too, to be resampled
+for intervals.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from lsar_jax.checks import whole_number, whole_numbers
+from lsar_jax.retrieval.ranks import candidate_ranks
+from lsar_jax.shapes import AnyArray
+
+__all__ = ["Preference", "TopShare", "language_preference", "relevant_ranks", "top_k_share"]
+
+
+class Preference(NamedTuple):
+    """How retrieval treats languages, and the same of each query; NaN where it is undefined.
+
+    Attributes:
+      preference: share of queries whose best-ranked relevant candidate is in their language.
+      spread: mean of the ranks between the best and the worst relevant one, over the pool's size.
+      preferred: ``[query]``, 1 or 0; NaN without a relevant candidate in the query's language
+        or without one in another.
+      spreads: ``[query]``; NaN with fewer than two relevant candidates.
+    """
+
+    preference: float
+    spread: float
+    preferred: Float[np.ndarray, " query"]
+    spreads: Float[np.ndarray, " query"]
+
+
+class TopShare(NamedTuple):
+    """How much of the first results is in the query's language.
+
+    Attributes:
+      share: of the first k results, mean over queries.
+      pool_share: of the pool, mean over queries: what ``share`` is without preference.
+      shares: ``share`` of each query.
+      pool_shares: ``pool_share`` of each query.
+    """
+
+    share: float
+    pool_share: float
+    shares: Float[np.ndarray, " query"]
+    pool_shares: Float[np.ndarray, " query"]
+
+
+def relevant_ranks(
+    queries: Float[AnyArray, "query dim"],
+    candidates: Float[AnyArray, "candidate dim"],
+    query_group: Int[AnyArray, " query"],
+    candidate_group: Int[AnyArray, " candidate"],
+    candidate_language: Int[AnyArray, " candidate"],
+    *,
+    left_out: Int[AnyArray, " query"] | None = None,
+    chunk: int = 256,
+) -> Int[np.ndarray, "query language"]:
+    """Returns the rank by cosine of each query's relevant candidate in each language, 0 the best.
+
+    Ties go to the lower index. One product of a chunk of queries and all candidates is held at
+    a time.
+
+    Args:
+      queries: embeddings that search.
+      candidates: those of the pool, of all languages.
+      query_group: of a query; its relevant candidates are those of the same group.
+      candidate_group: of a candidate, any numbers.
+      candidate_language: from 0; the largest says how many columns there are.
+      left_out: a candidate that the query does not see, such as itself; -1 for none.
+      chunk: queries of one product.
+
+    Returns:
+      int32, -1 where a group has no candidate in a language or it is left out.
+
+    Raises:
+      ValueError: bad arrays, lengths that differ, numbers out of range, or two candidates of
+        one group in one language.
+    """
+    n, pool = len(queries), len(candidates)
+    places = _places(
+        whole_numbers("query_group", query_group, n),
+        whole_numbers("candidate_group", candidate_group, pool),
+        whole_numbers("candidate_language", candidate_language, pool, 0),
+    )
+    return candidate_ranks(queries, candidates, places, left_out=left_out, chunk=chunk)
+
+
+def language_preference(
+    ranks: Int[AnyArray, "query language"], query_language: Int[AnyArray, " query"], pool: int
+) -> Preference:
+    """Returns how often the query's language wins, and how far apart the languages rank.
+
+    Args:
+      ranks: of the relevant candidate in each language, 0 the best, -1 for none.
+      query_language: column of the query's language.
+      pool: number of candidates that were ranked.
+
+    Raises:
+      ValueError: numbers out of range, lengths that differ, or no query with two relevant
+        candidates.
+    """
+    pool = whole_number("pool", pool, 1, 2**31 - 1, "int32")
+    if np.ndim(ranks) != 2 or 0 in np.shape(ranks):
+        raise ValueError(f"ranks have shape {np.shape(ranks)}; expected [query, language], at least one of each")
+    queries, languages = np.shape(ranks)
+    table = whole_numbers("ranks", np.ravel(ranks), queries * languages, -1, pool - 1).reshape(queries, languages)
+    own = np.take_along_axis(
+        table, whole_numbers("query_language", query_language, queries, 0, languages - 1)[:, None], 1
+    )
+    known = table >= 0
+    several = known.sum(axis=1) > 1
+    if not several.any():
+        raise ValueError("no query has two relevant candidates to compare")
+    best, worst = np.where(known, table, pool).min(axis=1), table.max(axis=1)
+    preferred = np.where(several & (own[:, 0] >= 0), own[:, 0] == best, np.nan)
+    spreads = np.where(several, (worst - best) / pool, np.nan)
+    return Preference(_mean(preferred), _mean(spreads), preferred, spreads)
+
+
+def top_k_share(
+    top_ids: Int[AnyArray, "query k"],
+    candidate_language: Int[AnyArray, " candidate"],
+    query_language: Int[AnyArray, " query"],
+) -> TopShare:
+    """Returns the share of the first k results, and of the pool, in the query's language.
+
+    Args:
+      top_ids: the first k candidates of each query, as ``retrieval.nearest`` finds them.
+      candidate_language: from 0.
+      query_language: in the same numbers; the pool need not hold it.
+
+    Raises:
+      ValueError: numbers out of range, or lengths that differ.
+    """
+    if np.ndim(top_ids) != 2 or 0 in np.shape(top_ids):
+        raise ValueError(f"top_ids have shape {np.shape(top_ids)}; expected [query, k], at least one of each")
+    queries, k = np.shape(top_ids)
+    pool = len(candidate_language)
+    of_candidate = whole_numbers("candidate_language", candidate_language, pool, 0)
+    of_query = whole_numbers("query_language", query_language, queries, 0)
+    ids = whole_numbers("top_ids", np.ravel(top_ids), queries * k, 0, pool - 1).reshape(queries, k)
+    shares = (of_candidate[ids] == of_query[:, None]).mean(axis=1)
+    pool_shares = np.bincount(of_candidate, minlength=of_query.max() + 1)[of_query] / pool
+    return TopShare(_mean(shares), _mean(pool_shares), shares, pool_shares)
+
+
+def _places(
+    query_group: Int[np.ndarray, " query"],
+    candidate_group: Int[np.ndarray, " candidate"],
+    language: Int[np.ndarray, " candidate"],
+) -> Int[np.ndarray, "query language"]:
+    """Returns which candidate is relevant to each query in each language, -1 for none."""
+    groups, numbers = np.unique(np.concatenate([candidate_group, query_group]), return_inverse=True)
+    of_candidate, of_query = np.split(numbers, [len(candidate_group)])
+    table = np.full((len(groups), language.max() + 1), -1)
+    table[of_candidate, language] = np.arange(len(language))
+    # Of two in one place the table holds one: the other does not find itself.
+    lost = table[of_candidate, language] != np.arange(len(language))
+    if lost.any():
+        first = int(np.argmax(lost))
+        raise ValueError(f"group {candidate_group[first]} has two candidates in language {language[first]}")
+    return table[of_query]
+
+
+def _mean(x: Float[np.ndarray, " query"]) -> float:
+    defined = x[~np.isnan(x)]
+    return float(defined.mean()) if len(defined) else float("nan")

@@ -1,0 +1,90 @@
+"""Where known candidates stand among all, without the matrix of all similarities.
+
+Average precision, preference and answers with one target left all follow from the ranks of the relevant
+candidates alone.
+"""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from lsar_jax.arrays import padded_rows
+from lsar_jax.checks import whole_number, whole_numbers
+from lsar_jax.retrieval.search import Metric, check_metric
+from lsar_jax.shapes import AnyArray
+
+__all__ = ["candidate_ranks"]
+
+
+def candidate_ranks(
+    queries: Float[AnyArray, "query dim"],
+    candidates: Float[AnyArray, "candidate dim"],
+    relevant: Int[AnyArray, "query relevant"],
+    *,
+    metric: Metric = "cosine",
+    left_out: Int[AnyArray, " query"] | None = None,
+    chunk: int = 256,
+) -> Int[np.ndarray, "query relevant"]:
+    """Returns the rank among all candidates of each query's relevant ones, 0 the best.
+
+    Ties go to the lower index. One product of a chunk of queries and all candidates is held at
+    a time.
+
+    Args:
+      queries: embeddings that search.
+      candidates: those of the pool.
+      relevant: which candidates to rank, by index; -1 for none.
+      metric: ``cosine`` or ``dot``.
+      left_out: a candidate that the query does not see, such as itself; -1 for none.
+      chunk: queries of one product.
+
+    Returns:
+      int32, -1 where there is none or it is left out.
+
+    Raises:
+      ValueError: bad arrays, lengths that differ, or numbers out of range.
+    """
+    chunk = whole_number("chunk", chunk, 1, 2**31 - 1, "int32")
+    check_metric(metric)
+    rows, columns = padded_rows({"queries": queries, "candidates": candidates}, unit=metric == "cosine")
+    n, pool = len(queries), len(candidates)
+    if np.ndim(relevant) != 2 or len(relevant) != n:
+        raise ValueError(f"relevant has shape {np.shape(relevant)}; expected a row for each of {n} queries")
+    width = np.shape(relevant)[1]
+    places = whole_numbers("relevant", np.ravel(relevant), n * width, -1, pool - 1).reshape(n, width)
+    unseen = whole_numbers("left_out", np.full(n, -1) if left_out is None else left_out, n, -1, pool - 1)
+    places = np.where(places == unseen[:, None], -1, places)
+    extra = len(rows) - n
+    places = np.pad(places, ((0, extra), (0, 0))).astype(np.int32)
+    unseen = np.pad(unseen, (0, extra)).astype(np.int32)
+    return np.asarray(_ranks(rows, places, unseen, columns, pool, min(chunk, len(rows))))[:n]
+
+
+@partial(jax.jit, static_argnames="chunk")
+def _ranks(
+    queries: Float[Array, "query dim"],
+    places: Int[AnyArray, "query relevant"],
+    unseen: Int[AnyArray, " query"],
+    candidates: Float[Array, "candidate dim"],
+    real: int | Int[Array, ""],
+    chunk: int,
+) -> Int[Array, "query relevant"]:
+    """Ranks the relevant candidates of each query one after another."""
+    ids = jnp.arange(len(candidates), dtype=jnp.int32)
+
+    def ranks(one: tuple[Array, Array, Array]) -> Array:
+        query, relevant, left_out = one
+        scores = jnp.matmul(query, candidates.T, precision=jax.lax.Precision.HIGHEST)
+        scores = jnp.where((ids < real) & (ids != left_out), scores, -jnp.inf)
+
+        def rank(place: Array) -> Array:
+            own = scores[jnp.maximum(place, 0)]
+            ahead = (scores > own) | ((scores == own) & (ids < place))
+            return jnp.where(place < 0, -1, ahead.sum(dtype=jnp.int32))
+
+        return jax.lax.map(rank, relevant)
+
+    return jax.lax.map(ranks, (queries, jnp.asarray(places), jnp.asarray(unseen)), batch_size=chunk)

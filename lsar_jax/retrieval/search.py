@@ -1,0 +1,130 @@
+"""Exact nearest neighbours on the device, in bounded memory.
+
+Queries and candidates are taken in chunks and the best k so far are carried along: beyond the
+embeddings themselves no more than one product of two chunks is held, never the matrix of all
+similarities. Ties go to the lower index, whatever the chunks.
+"""
+
+from functools import partial
+from typing import Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int
+
+from lsar_jax.arrays import pad_rows, row_bucket, unit_rows
+from lsar_jax.checks import whole_number
+from lsar_jax.shapes import AnyArray
+
+__all__ = ["check_metric", "nearest"]
+
+Metric = Literal["cosine", "dot"]
+Precision = Literal["float32", "bfloat16"]
+
+
+def nearest(
+    queries: Float[AnyArray, "query dim"],
+    candidates: Float[AnyArray, "candidate dim"],
+    k: int = 1,
+    *,
+    metric: Metric = "cosine",
+    precision: Precision = "float32",
+    chunk: tuple[int, int] = (1024, 8192),
+) -> tuple[Float[Array, "query k"], Int[Array, "query k"]]:
+    """Finds the ``k`` most similar candidates of each query, best first.
+
+    Args:
+      queries: ``[query, dim]``; jax arrays must be on the same devices as the candidates'.
+      candidates: ``[candidate, dim]``.
+      k: neighbours, at most the number of candidates.
+      metric: ``cosine`` (a zero vector has similarity 0 to all) or ``dot``.
+      precision: of the products; ``bfloat16`` is faster on accelerators and may change the
+        order of near ties. Sums and scores are float32.
+      chunk: queries and candidates of one product.
+
+    Returns:
+      Scores, float32, and indices into ``candidates``, int32.
+
+    Raises:
+      ValueError: shapes that do not fit, an unknown metric or precision, k out of range, or
+        values that are not finite.
+    """
+    _check(queries, candidates, metric, precision, chunk)
+    k = whole_number("k", k, 1, len(candidates), "the candidates")
+    rows = row_bucket(len(queries), chunk[0])
+    columns = max(k, row_bucket(len(candidates), chunk[1]))
+    prepared = []
+    for name, x, size in (("queries", queries, rows), ("candidates", candidates, columns)):
+        units, sound = _prepare(jnp.asarray(pad_rows(x, size), jnp.float32), metric == "cosine", jnp.dtype(precision))
+        if not sound:
+            raise ValueError(f"the {name} hold NaN or infinity")
+        prepared.append(units)
+    chunks = prepared[1].reshape(-1, columns, prepared[1].shape[1])
+    scores, indices = _search(prepared[0], chunks, len(candidates), k, rows)
+    return scores[: len(queries)], indices[: len(queries)]
+
+
+def check_metric(metric: str) -> None:
+    """Raises ValueError for what is not a metric."""
+    if metric not in ("cosine", "dot"):
+        raise ValueError(f"metric {metric!r} is not one of cosine, dot")
+
+
+def _check(queries: AnyArray, candidates: AnyArray, metric: str, precision: str, chunk: tuple[int, int]) -> None:
+    shapes = np.shape(queries), np.shape(candidates)
+    if [len(shape) for shape in shapes] != [2, 2] or shapes[0][1] != shapes[1][1]:
+        raise ValueError(f"queries {np.shape(queries)} and candidates {np.shape(candidates)} differ in width")
+    if 0 in (len(queries), len(candidates)):
+        raise ValueError(f"there are {len(queries)} queries and {len(candidates)} candidates")
+    check_metric(metric)
+    if precision not in ("float32", "bfloat16"):
+        raise ValueError(f"precision {precision!r} is not one of float32, bfloat16")
+    if min(chunk) < 1:
+        raise ValueError(f"chunk {chunk} must be at least (1, 1)")
+
+
+@partial(jax.jit, static_argnames=("unit", "dtype"))
+def _prepare(
+    x: Float[Array, "row dim"], unit: bool, dtype: jnp.dtype
+) -> tuple[Float[Array, "row dim"], Bool[Array, ""]]:
+    """Returns the rows as they are multiplied, and whether all values are finite."""
+    sound = jnp.isfinite(x).all()
+    return (unit_rows(x) if unit else x).astype(dtype), sound
+
+
+@partial(jax.jit, static_argnames=("k", "rows"))
+def _search(
+    queries: Float[Array, "query dim"],
+    candidates: Float[Array, "chunk column dim"],
+    real: int | Int[Array, ""],
+    k: int,
+    rows: int,
+) -> tuple[Float[Array, "query k"], Int[Array, "query k"]]:
+    """Searches one chunk of candidates after another, for ``rows`` queries at a time."""
+    columns = candidates.shape[1]
+    numbers = jnp.arange(len(candidates), dtype=jnp.int32)
+
+    def search(query: Array) -> tuple[Array, Array]:
+        def step(best: tuple[Array, Array], numbered: tuple[Array, Array]) -> tuple[tuple[Array, Array], None]:
+            number, chunk = numbered
+            scores = jnp.matmul(query, chunk.T, precision=jax.lax.Precision.HIGHEST, preferred_element_type=jnp.float32)
+            ids = number * columns + jnp.arange(columns, dtype=jnp.int32)
+            top, where = _top(jnp.where(ids < real, scores, -jnp.inf), k)
+            # The best so far stand first, so that top_k, which is stable, keeps the lower index.
+            pool = jnp.concatenate([best[0], top]), jnp.concatenate([best[1], ids[where]])
+            top, where = _top(pool[0], k)
+            return (top, pool[1][where]), None
+
+        start = jnp.full(k, -jnp.inf, jnp.float32), jnp.full(k, real, jnp.int32)
+        return jax.lax.scan(step, start, (numbers, candidates))[0]
+
+    return jax.lax.map(search, queries, batch_size=rows)
+
+
+def _top(scores: Float[Array, " column"], k: int) -> tuple[Float[Array, " k"], Int[Array, " k"]]:
+    if k == 1:  # a pass instead of a sort
+        where = jnp.argmax(scores).astype(jnp.int32)[None]
+        return scores[where], where
+    top, where = jax.lax.top_k(scores, k)
+    return top, where

@@ -1,0 +1,83 @@
+"""The tokenizer of a Hugging Face folder.
+
+``tokenizer.json`` is the tokenizer itself and is opened by the ``tokenizers`` library, which
+costs no import of transformers. A folder without one, as the first BERT checkpoints had only
+``vocab.txt``, is left to transformers, which builds it.
+"""
+
+from pathlib import Path
+from typing import Any
+
+from lsar_jax.files import read_json
+from lsar_jax.tokens.tokenizer import FastTokenizer
+
+__all__ = ["fast_tokenizer"]
+
+
+def fast_tokenizer(folder: Path, vocabulary: int, longest: int, pad_id: int | None) -> FastTokenizer:
+    """Opens the tokenizer of a folder.
+
+    Args:
+      folder: with ``tokenizer.json``, or with what transformers makes one of.
+      vocabulary: rows of the embeddings.
+      longest: tokens that the model takes, special tokens included.
+      pad_id: in the model's config, for a tokenizer that names no padding token.
+
+    Raises:
+      FileNotFoundError: there is no tokenizer.
+      ValueError: a damaged file, or more tokens than embeddings.
+    """
+    if (folder / "tokenizer.json").is_file():
+        backend, padding, limit = _open(folder)
+    else:
+        backend, padding, limit = _build(folder)
+    size = backend.get_vocab_size(with_added_tokens=True)
+    if size > vocabulary:
+        raise ValueError(f"the tokenizer of {folder} has {size} entries, the model embeds {vocabulary}")
+    lower = False
+    for path in sorted(folder.glob("sentence_*_config.json")):
+        settings = read_json(path, dict)
+        # In the place of the tokenizer's own, as sentence-transformers has it.
+        limit = settings["max_seq_length"] if _is_length(settings.get("max_seq_length")) else limit
+        lower = lower or settings.get("do_lower_case") is True
+    padding = next((row for row in (padding, pad_id) if row is not None), 0)
+    most = int(min(longest, limit)) if _is_length(limit) else longest
+    tokenizer = FastTokenizer(backend, padding, most, lower)
+    if most <= sum(tokenizer.specials):
+        raise ValueError(f"{folder} takes {most} tokens, and the special tokens alone are {sum(tokenizer.specials)}")
+    return tokenizer
+
+
+def _open(folder: Path) -> tuple[Any, int | None, Any]:
+    from tokenizers import Tokenizer
+
+    path = folder / "tokenizer.json"
+    try:
+        backend = Tokenizer.from_file(str(path))
+    except Exception as error:  # the library raises the bare class
+        raise ValueError(f"{path} is not a tokenizer: {error}") from error
+    settings: dict[str, Any] = {}
+    for name in ("special_tokens_map.json", "tokenizer_config.json"):
+        if (folder / name).is_file():
+            settings |= read_json(folder / name, dict)
+    token = settings.get("pad_token")
+    token = token.get("content") if isinstance(token, dict) else token
+    padding = backend.token_to_id(token) if isinstance(token, str) else None
+    return backend, padding, settings.get("model_max_length")
+
+
+def _build(folder: Path) -> tuple[Any, int | None, Any]:
+    from transformers import AutoTokenizer
+
+    try:
+        loaded = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+    except (OSError, ValueError) as error:
+        raise FileNotFoundError(f"no tokenizer could be loaded from {folder}: {error}") from error
+    backend = getattr(loaded, "backend_tokenizer", None)
+    if backend is None:
+        raise ValueError(f"the tokenizer of {folder}, {type(loaded).__name__}, has no fast form")
+    return backend, loaded.pad_token_id, loaded.model_max_length
+
+
+def _is_length(limit: Any) -> bool:
+    return isinstance(limit, int | float) and not isinstance(limit, bool) and limit > 0

@@ -1,0 +1,175 @@
+"""LASER's text to token ids, without fairseq.
+
+LASER1 (93 languages): control characters to spaces, Moses punctuation normalisation and
+tokenisation in the sentence's language, words of Chinese by jieba and of Japanese by MeCab, Greek
+in Latin letters, lower case, then BPE. Followed is the preprocessing of LASER's
+``source/lib/text_processing.py`` with the Python tools of ``laserembeddings`` for its Perl ones.
+
+LASER2 (147 languages): control characters to spaces, Moses punctuation normalisation as its Perl
+script does it, lower case, then SentencePiece, as ``laser_encoders`` has it.
+
+Both look pieces up in the dictionary that came with the weights and end with ``</s>``; there is
+no token at the beginning.
+"""
+
+import io
+import re
+import unicodedata
+from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from lsar_jax.extras import import_extra
+from lsar_jax.files import read_json
+from lsar_jax.tokens.tokenizer import SlowTokenizer
+
+__all__ = ["laser_tokenizer"]
+
+# Fixed by LASER, whatever the dictionary says.
+SPECIAL_IDS = {"<s>": 0, "<pad>": 1, "</s>": 2, "<unk>": 3}
+# Tatoeba's codes, which LASER splits as it does Mandarin.
+_OF_CHINESE = {"yue": "zh", "wuu": "zh"}
+# The left and the low one.
+_SINGLE_QUOTES = ("\u2018", "\u201a")
+SENTENCEPIECE, CODES, VOCABULARY, DICTIONARY = "sentencepiece.model", "bpe.codes", "bpe.vocab", "dictionary.json"
+
+
+def laser_tokenizer(folder: Path, vocabulary: int, longest: int) -> SlowTokenizer:
+    """Opens the tokenizer of a folder that ``lsar-jax convert`` wrote.
+
+    Args:
+      folder: with ``dictionary.json`` and either ``sentencepiece.model`` (LASER2) or
+        ``bpe.codes`` and ``bpe.vocab`` (LASER1).
+      vocabulary: rows of the embeddings.
+      longest: tokens at most.
+
+    Raises:
+      FileNotFoundError: a file is not there.
+      ImportError: the ``laser`` extra is not installed.
+      ValueError: a file that is damaged, or ids beyond the embeddings.
+    """
+    ids = _read_dictionary(folder / DICTIONARY, vocabulary)
+    if (folder / SENTENCEPIECE).is_file():
+        split, uses_language = _laser2(folder / SENTENCEPIECE), False
+    elif (folder / CODES).is_file():
+        split, uses_language = _laser1(folder / CODES, folder / VOCABULARY), True
+    else:
+        raise FileNotFoundError(f"there is neither {SENTENCEPIECE} (LASER2) nor {CODES} (LASER1) in {folder}")
+    unknown = SPECIAL_IDS["<unk>"]
+
+    def encode(sentence: str, language: str | None) -> list[int]:
+        return [ids.get(piece, unknown) for piece in split(sentence, language)]
+
+    return SlowTokenizer(encode, (), (SPECIAL_IDS["</s>"],), SPECIAL_IDS["<pad>"], longest, uses_language)
+
+
+def _read_dictionary(path: Path, vocabulary: int) -> dict[str, int]:
+    ids = read_json(path, dict)
+    wrong = [piece for piece, row in ids.items() if type(row) is not int or not 0 <= row < vocabulary]
+    if wrong:
+        raise ValueError(f"{path}: {wrong[0]!r} has the id {ids[wrong[0]]!r}, the model embeds 0 to {vocabulary - 1}")
+    return ids | SPECIAL_IDS
+
+
+def _laser2(model: Path) -> Callable[[str, str | None], list[str]]:
+    sentencepiece, sacremoses = _needed("sentencepiece"), _needed("sacremoses")
+    try:
+        processor = sentencepiece.SentencePieceProcessor(model_file=str(model))
+    except (OSError, RuntimeError) as error:
+        raise ValueError(f"{model} is not a SentencePiece model: {error}") from error
+    normalizer = sacremoses.MosesPunctNormalizer("en", perl_parity=True)
+    # Moses 4.0 makes double quotes of these two, later versions single ones.
+    normalizer.substitutions = [(p, '"') if p in _SINGLE_QUOTES else (p, r) for p, r in normalizer.substitutions]
+
+    def split(sentence: str, language: str | None) -> list[str]:
+        text = normalizer.normalize(_printable(sentence)).lower()
+        # The pieces were written to a file and split at spaces.
+        return " ".join(processor.encode(text, out_type=str)).split()
+
+    return split
+
+
+def _laser1(codes: Path, vocabulary: Path) -> Callable[[str, str | None], list[str]]:
+    _needed("sacremoses")
+    bpe = _read_bpe(codes, vocabulary)
+
+    def split(sentence: str, language: str | None) -> list[str]:
+        text = _words(_OF_CHINESE.get(language or "en", language or "en"))(_printable(sentence)).lower()
+        return bpe.process_line(text).split()
+
+    return split
+
+
+@cache
+def _words(language: str) -> Callable[[str], str]:
+    """Returns LASER1's tokenisation of a language: words with spaces between them."""
+    sacremoses = _needed("sacremoses")
+    normalizer, moses = sacremoses.MosesPunctNormalizer(language), sacremoses.MosesTokenizer(language)
+    further: Callable[[str], str] = {"zh": _chinese, "ja": _japanese, "el": _greek}.get(language, lambda: str)()
+
+    def words(text: str) -> str:
+        text = normalizer.normalize(text)
+        text = moses.tokenize(text, return_str=True, escape=False, aggressive_dash_splits=False)
+        return further(text)
+
+    return words
+
+
+def _chinese() -> Callable[[str], str]:
+    jieba = _needed("jieba")
+    jieba.setLogLevel(60)
+    return lambda text: " ".join(jieba.cut(text.rstrip("\r\n")))
+
+
+def _japanese() -> Callable[[str], str]:
+    mecab, ipadic = _needed("MeCab", "mecab-python3"), _needed("ipadic")
+    tagger = mecab.Tagger(f"{ipadic.MECAB_ARGS} -Owakati -b 50000")
+    return lambda text: tagger.parse(text).rstrip("\r\n")
+
+
+def _greek() -> Callable[[str], str]:
+    transliterate = _needed("transliterate")
+    return lambda text: transliterate.translit(text, "el", reversed=True)
+
+
+def _read_bpe(codes: Path, vocabulary: Path) -> Any:
+    BPE = _needed("subword_nmt.apply_bpe", "subword-nmt").BPE
+    # fastBPE writes a pair and its count a line, subword-nmt reads the pair; its own
+    # check of the lines ends the process.
+    lines = _lines(codes)
+    for number, line in enumerate(lines, 1):
+        if not re.fullmatch(r"[^ ]+ [^ ]+( \d+)?", line) and not (number == 1 and line.startswith("#version:")):
+            raise ValueError(f"{codes}, line {number}: {line!r:.60} is not a pair of pieces")
+    pairs = "\n".join(" ".join(line.split(" ")[:2]) for line in lines if not line.startswith("#version:"))
+    bpe = BPE(io.StringIO(f"#version: 0.2\n{pairs}\n"), vocab=_read_vocabulary(vocabulary))
+    return bpe
+
+
+def _read_vocabulary(path: Path) -> Mapping[str, int]:
+    counts = {}
+    for number, line in enumerate(_lines(path), 1):
+        piece, _, count = line.rpartition(" ")
+        if not piece or not count.isdecimal():
+            raise ValueError(f"{path}, line {number}: {line!r:.60} is not a piece and its count")
+        counts[piece] = int(count)
+    return counts
+
+
+def _lines(path: Path) -> list[str]:
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no {path.name} in {path.parent}")
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is not UTF-8: {error}") from error
+    # Not splitlines: pieces may hold other line separators of Unicode.
+    return text.rstrip("\n").split("\n")
+
+
+def _printable(text: str) -> str:
+    return "".join(" " if unicodedata.category(letter)[0] == "C" else letter for letter in text)
+
+
+def _needed(module: str, package: str = "") -> Any:
+    return import_extra(module, "laser", "a tokenizer of LASER", package)

@@ -1,0 +1,44 @@
+"""How a step of a transform was made: the record that is saved with it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from lsar_jax.moments.moments import Moments
+
+__all__ = ["Fit"]
+
+
+@dataclass(frozen=True)
+class Fit:
+    """How a step was made.
+
+    Attributes:
+      method: ``center``, ``lir``, ``lsar``, ``whitening``, ...
+      dim: the width of the embeddings.
+      languages: codes that choose a row of the step's tables, in order; empty for a shared step.
+      fitted_on: languages whose text was used, with the number of sentences of each.
+      parameters: arguments of the method.
+    """
+
+    method: str
+    dim: int
+    languages: tuple[str, ...]
+    fitted_on: tuple[tuple[str, int], ...]
+    parameters: tuple[tuple[str, int | float | str], ...] = ()
+
+    @classmethod
+    def of(
+        cls, method: str, moments: Mapping[str, Moments], *, by_language: bool, **parameters: int | float | str
+    ) -> "Fit":
+        """Returns the record of a fit on ``moments``."""
+        return cls(
+            method=method,
+            dim=next(iter(moments.values())).dim,
+            languages=tuple(moments) if by_language else (),
+            fitted_on=tuple((code, m.count) for code, m in moments.items()),
+            parameters=tuple(parameters.items()),
+        )
+
+    def __str__(self) -> str:
+        arguments = ", ".join(f"{name}={value}" for name, value in self.parameters)
+        return f"{self.method}({arguments})"

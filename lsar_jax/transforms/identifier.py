@@ -1,0 +1,160 @@
+"""Which language is this embedding in? Linear discriminant analysis on the moments.
+
+The nearest language mean under the covariance that the languages share (Fisher 1936; Rao 1948):
+with means mu_l, their pooled within-language covariance S and equal priors,
+
+    score_l(x) = mu_l^T S^-1 x - mu_l^T S^-1 mu_l / 2,
+
+the largest wins. With fewer sentences than dimensions S is singular; it is shrunk towards a multiple
+of the identity by the oracle approximating estimate (Chen, Wiesel, Eldar and Hero 2010), which
+needs no more than S and the number of sentences.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from lsar_jax.arrays import bucketed
+from lsar_jax.languages import canonical_keys, check_known
+from lsar_jax.moments import Moments, pool_moments
+from lsar_jax.shapes import AnyArray, Embeddings
+from lsar_jax.spec import EncoderSpec
+
+__all__ = ["LanguageIdentifier", "discriminant", "fit_identifier", "oas_shrinkage"]
+
+
+@partial(
+    jax.tree_util.register_dataclass, data_fields=["center", "weights", "bias"], meta_fields=["languages", "source"]
+)
+@dataclass(frozen=True, eq=False)
+class LanguageIdentifier:
+    """Names the language of each embedding: ``identifier(x)``.
+
+    Attributes:
+      center: subtracted first, ``[dim]``.
+      weights: ``[language, dim]``.
+      bias: ``[language]``.
+      languages: codes of the rows.
+      source: the encoder whose raw embeddings it was fitted on, None for bare arrays.
+    """
+
+    center: Float[AnyArray, " dim"]
+    weights: Float[AnyArray, "language dim"]
+    bias: Float[AnyArray, " language"]
+    languages: tuple[str, ...]
+    source: EncoderSpec | None = None
+
+    @property
+    def dim(self) -> int:
+        """The width of the embeddings."""
+        return self.weights.shape[1]
+
+    def __call__(self, x: Embeddings) -> list[str]:
+        """Returns the code of each row's language.
+
+        Raises:
+          ValueError: another width.
+        """
+        if np.ndim(x) != 2 or np.shape(x)[1] != self.dim:
+            raise ValueError(f"embeddings have shape {np.shape(x)}, the identifier takes [n, {self.dim}]")
+        padded = bucketed(x)
+        return [self.languages[index] for index in np.asarray(_ids(self, padded))[: len(x)]]
+
+    def ids(self, x: Float[Array, "vector dim"]) -> Int[Array, " vector"]:
+        """Returns the index of each row's language in ``languages``; pure, for use under ``jit``."""
+        product = partial(jnp.matmul, precision=jax.lax.Precision.HIGHEST)
+        return jnp.argmax(product(x - self.center, jnp.asarray(self.weights).T) + self.bias, axis=1)
+
+    def accuracy(self, x: Mapping[str, Embeddings]) -> dict[str, float]:
+        """Returns the share of each language's rows that are told right, in percent.
+
+        Raises:
+          ValueError: a language that it was not fitted on, or no rows.
+        """
+        result = {}
+        for code, rows in canonical_keys(x).items():
+            check_known(code, self.languages, "the identifier")
+            if not len(rows):
+                raise ValueError(f"{code}: there are no embeddings")
+            result[code] = 100 * float(np.mean([found == code for found in self(rows)]))
+        return result
+
+    def __repr__(self) -> str:
+        return f"LanguageIdentifier(dim {self.dim}, {len(self.languages)} languages)"
+
+
+def oas_shrinkage(covariance: Float[AnyArray, "dim dim"], samples: int | Float[AnyArray, ""]) -> Float[Array, ""]:
+    """Returns how far to shrink towards ``trace / dim`` times the identity, 0 to 1.
+
+    Chen, Wiesel, Eldar and Hero, "Shrinkage Algorithms for MMSE Covariance Estimation", 2010,
+    equation 23, without the terms that vanish with the width, as scikit-learn has it.
+    """
+    dim = covariance.shape[0]
+    square = jnp.mean(covariance**2)
+    middle = jnp.trace(covariance) / dim
+    over = (jnp.asarray(samples, covariance.dtype) + 1) * (square - middle**2 / dim)
+    return jnp.where(over > 0, jnp.minimum((square + middle**2) / jnp.where(over > 0, over, 1.0), 1.0), 1.0)
+
+
+def discriminant(
+    means: Float[AnyArray, "language dim"],
+    covariance: Float[AnyArray, "dim dim"],
+    shrinkage: float | Float[AnyArray, ""],
+) -> tuple[Float[Array, "language dim"], Float[Array, " language"]]:
+    """Returns weights and bias of linear discriminant analysis with equal priors.
+
+    Pure: passes under ``jit`` and ``vmap``, say over layers.
+
+    Args:
+      means: of the languages.
+      covariance: within them, pooled.
+      shrinkage: from 0, none, to 1, a multiple of the identity.
+    """
+    covariance = jnp.asarray(covariance)
+    level = jnp.trace(covariance) / covariance.shape[0]
+    shrunk = (1 - shrinkage) * covariance + shrinkage * level * jnp.eye(len(covariance), dtype=covariance.dtype)
+    weights = jax.scipy.linalg.solve(shrunk, jnp.asarray(means).T, assume_a="pos").T
+    return weights, -0.5 * (weights * means).sum(axis=1)
+
+
+def fit_identifier(
+    x: Mapping[str, Embeddings | Moments], *, source: EncoderSpec | None = None, precise: bool = False
+) -> LanguageIdentifier:
+    """Fits the identifier that ``Transform.with_identifier`` takes for ``language="auto"``.
+
+    Args:
+      x: from language to raw embeddings ``[n, dim]``, to moments that kept their second, or
+        ``PooledMoments``; at least two languages.
+      source: the encoder's spec, remembered and checked later.
+      precise: whether to sum embeddings and solve in float64; moments come summed.
+
+    Raises:
+      ValueError: fewer than two languages, bad arrays or codes, moments without a second, or
+        embeddings that do not vary within any language.
+    """
+    pooled = pool_moments(x, least=2, precise=precise)
+    samples = pooled.count - len(pooled)
+    level = np.trace(pooled.within) / pooled.dim
+    if samples < 1 or not level > 0:
+        raise ValueError(f"the embeddings of {', '.join(pooled)} do not vary within a language; give more sentences")
+    # The scale does not matter to who is nearest, but squares of small embeddings vanish in float32.
+    unit = np.sqrt(level / samples)
+    center = pooled.means.mean(axis=0)
+    with jax.enable_x64(precise):
+        dtype = jnp.float64 if precise else jnp.float32
+        means = jnp.asarray((pooled.means - center) / unit, dtype)
+        covariance = jnp.asarray(pooled.within / (samples * unit**2), dtype)
+        weights, bias = jax.jit(discriminant)(means, covariance, oas_shrinkage(covariance, samples))
+        weights, bias = (np.asarray(part, np.float64) for part in (weights, bias))
+    if not np.isfinite(weights).all():
+        raise ValueError("the covariance within the languages is singular in float32; use precise=True")
+    center, weights, bias = (jnp.asarray(part, jnp.float32) for part in (center, weights / unit, bias))
+    return LanguageIdentifier(center, weights, bias, tuple(pooled), source)
+
+
+_ids = jax.jit(LanguageIdentifier.ids)

@@ -1,0 +1,92 @@
+"""The table of methods: what the command line, the evaluations and the benchmarks can fit, by name.
+
+A new method is one file beside this one and one line in ``METHODS``.
+"""
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from lsar_jax.moments import Moments
+from lsar_jax.shapes import Embeddings
+from lsar_jax.spec import EncoderSpec
+from lsar_jax.transforms.base import Transform
+from lsar_jax.transforms.cbie import fit_cbie
+from lsar_jax.transforms.center import fit_center
+from lsar_jax.transforms.leace import fit_leace
+from lsar_jax.transforms.lir import fit_lir
+from lsar_jax.transforms.lsar import fit_lsar
+from lsar_jax.transforms.outliers import fit_outliers
+from lsar_jax.transforms.whitening import fit_whitening
+
+__all__ = ["METHODS", "FitMethod", "Needs", "fit_mean_then_lsar"]
+
+Needs = Literal["means", "pooled", "languages", "embeddings"]
+
+# Arguments of a fit that are not options of its method.
+_SHARED = ("x", "source", "precise")
+
+
+@dataclass(frozen=True)
+class FitMethod:
+    """A way to fit a transform from several languages' embeddings or moments.
+
+    Attributes:
+      fit: takes a mapping from language, options, and ``source``; returns a ``Transform``.
+      needs: what it is fitted from: ``means``; second moments, ``pooled`` over the languages or of each
+        (``languages``); or the ``embeddings`` themselves.
+      fixed: options that this entry sets.
+      varied: the option that evaluations vary: ``rank``, ``components`` or ``seed``; empty for none.
+    """
+
+    fit: Callable[..., Transform]
+    needs: Needs
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+    varied: str = ""
+
+    def __call__(
+        self, x: Mapping[str, Embeddings | Moments], *, source: EncoderSpec | None = None, **options: Any
+    ) -> Transform:
+        """Fits the method; see the documentation of ``fit``."""
+        return self.fit(x, source=source, **self.fixed, **options)
+
+    @property
+    def options(self) -> dict[str, inspect.Parameter]:
+        """The options that can be chosen, by name."""
+        parameters = inspect.signature(self.fit).parameters
+        return {name: one for name, one in parameters.items() if name not in (*_SHARED, *self.fixed)}
+
+    def needs_with(self, options: Mapping[str, Any]) -> Needs:
+        """Returns what it is fitted from with these options: ``per_language`` needs moments of each language."""
+        return "languages" if self.needs == "pooled" and options.get("per_language") else self.needs
+
+
+def fit_mean_then_lsar(
+    x: Mapping[str, Embeddings | Moments], rank: int | None = None, *, source: EncoderSpec | None = None
+) -> Transform:
+    """Fits the removal of the mean over languages, and then LSAR.
+
+    Args:
+      x: language to raw embeddings ``[n, dim]`` or to their moments; at least two languages.
+      rank: dimensions removed; by default one less than there are languages.
+      source: the encoder's spec, remembered and checked later.
+
+    Raises:
+      ValueError: as for ``fit_center`` and ``fit_lsar``.
+    """
+    return fit_center(x, per_language=False, source=source).then(fit_lsar(x, rank, source=source))
+
+
+METHODS: dict[str, FitMethod] = {
+    "center": FitMethod(fit_center, "means"),
+    "mean": FitMethod(fit_center, "means", {"per_language": False}),
+    "lir": FitMethod(fit_lir, "languages", varied="components"),
+    "lsar": FitMethod(fit_lsar, "means", varied="rank"),
+    "mean+lsar": FitMethod(fit_mean_then_lsar, "means", varied="rank"),
+    "outliers": FitMethod(fit_outliers, "means"),
+    "whitening": FitMethod(fit_whitening, "pooled"),
+    "language-whitening": FitMethod(fit_whitening, "languages", {"per_language": True}),
+    "cbie": FitMethod(fit_cbie, "embeddings", varied="seed"),
+    "leace": FitMethod(fit_leace, "pooled"),
+}

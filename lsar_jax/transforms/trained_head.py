@@ -1,0 +1,64 @@
+"""Trained heads as transforms: the meaning, or the language, of an embedding.
+
+A head is one affine map of all languages, trained by ``lsar_jax.objectives.disentangle``; its transform is applied,
+saved and exported like any other.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Literal, Protocol
+
+import jax.numpy as jnp
+
+from lsar_jax.spec import EncoderSpec
+from lsar_jax.transforms.affine import Step
+from lsar_jax.transforms.base import Transform
+from lsar_jax.transforms.fit_record import Fit
+
+__all__ = ["head_transform"]
+
+
+class TrainedHead(Protocol):
+    """An affine map ``y = W x + b``, such as ``objectives.disentangle.Head``."""
+
+    @property
+    def matrix(self) -> Any:
+        """W, ``[out, in]``."""
+
+    @property
+    def offset(self) -> Any:
+        """b, ``[out]``."""
+
+
+def head_transform(
+    head: TrainedHead,
+    part: Literal["meaning", "language"],
+    objective: str,
+    fitted_on: Mapping[str, int],
+    *,
+    source: EncoderSpec | None = None,
+    **parameters: int | float | str,
+) -> Transform:
+    """Returns ``y = W x + b`` of a head as wide as the embeddings.
+
+    Args:
+      head: of one seed.
+      part: what it is of.
+      objective: what it was trained by.
+      fitted_on: languages of the text it was trained on, with the number of sentences of each.
+      source: the encoder's spec, remembered and checked later.
+      **parameters: of the training, such as its seed.
+
+    Raises:
+      ValueError: the head is not square.
+    """
+    if head.matrix.ndim != 2 or head.matrix.shape[0] != head.matrix.shape[1]:
+        raise ValueError(f"the head's matrix has shape {head.matrix.shape}; expected [dim, dim], of one seed")
+    fit = Fit(
+        method=part,
+        dim=head.matrix.shape[1],
+        languages=(),
+        fitted_on=tuple(sorted(fitted_on.items())),
+        parameters=(("objective", objective), *parameters.items()),
+    )
+    step = Step(matrix=jnp.asarray(head.matrix, jnp.float32), offset=jnp.asarray(head.offset, jnp.float32))
+    return Transform((step,), (fit,), source)

@@ -1,0 +1,229 @@
+"""Pickles become safetensors folders that load here, and none of their code runs."""
+
+import json
+import os
+import pickle
+import shutil
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+
+import lsar_jax as lj
+from lsar_jax.__main__ import main
+from lsar_jax.checkpoints.convert import convert
+from tests.optional import need
+from tests.parity import GOLDEN, TEXTS
+
+torch = need("torch")
+
+
+def state_of(folder):
+    return {name: torch.tensor(value) for name, value in load_file(folder / "model.safetensors").items()}
+
+
+@pytest.fixture
+def pickled(tmp_path):
+    """The LaBSE pipeline with its weights, the Dense's too, as torch.save wrote them once."""
+    folder = shutil.copytree(GOLDEN / "labse", tmp_path / "pickled")
+    state = {f"bert.{name}": tensor for name, tensor in state_of(folder).items()}
+    state["bert.embeddings.position_ids"] = torch.arange(40)[None]
+    # A head that shares the word embeddings, as masked language models have it.
+    state["cls.predictions.decoder.weight"] = state["bert.embeddings.word_embeddings.weight"]
+    torch.save(state, folder / "pytorch_model.bin")
+    torch.save(state_of(folder / "2_Dense"), folder / "2_Dense" / "pytorch_model.bin")
+    for path in (folder / "model.safetensors", folder / "2_Dense" / "model.safetensors"):
+        path.unlink()
+    prompts = {"prompts": {"query": "query: "}, "default_prompt_name": "query"}
+    (folder / "config_sentence_transformers.json").write_text(json.dumps(prompts))
+    return folder
+
+
+@pytest.fixture
+def laser(tmp_path, request):
+    """LASER's own files, in torch's first file format."""
+    name = request.param
+    version, folder = int(name[-1]), tmp_path / "files"
+    folder.mkdir()
+    dictionary = json.loads((GOLDEN / name / "dictionary.json").read_text())
+    config = json.loads((GOLDEN / name / "config.json").read_text())
+    params = {
+        "num_embeddings": config["vocab_size"],
+        "embed_dim": config["embedding_size"],
+        "hidden_size": config["hidden_size"],
+        "num_layers": config["num_hidden_layers"],
+        "padding_idx": 1,
+        "bidirectional": True,
+        "left_pad": True,
+        "padding_value": 0.0,
+    }
+    path = folder / f"laser{version}.pt"
+    state = {"params": params, "model": state_of(GOLDEN / name), "dictionary": dictionary}
+    torch.save(state, path, _use_new_zipfile_serialization=False)
+    if version == 2:
+        shutil.copy(GOLDEN / name / "sentencepiece.model", folder / "laser2.spm")
+    else:
+        shutil.copy(GOLDEN / name / "bpe.codes", folder / "93langs.fcodes")
+        shutil.copy(GOLDEN / name / "bpe.vocab", folder / "93langs.fvocab")
+    return path
+
+
+def test_a_folder(pickled, tmp_path, capsys):
+    with pytest.raises(FileNotFoundError, match="lsar-jax convert"):
+        lj.load_encoder(pickled)
+    assert main(["convert", str(pickled), str(tmp_path / "new")]) == 0
+    written = capsys.readouterr().out.splitlines()
+    assert [line.split(": ")[0] for line in written] == [
+        f"wrote {tmp_path / 'new' / '2_Dense' / 'model.safetensors'}",
+        f"wrote {tmp_path / 'new' / 'model.safetensors'}",
+    ]
+    encoder = lj.load_encoder(tmp_path / "new")
+    assert encoder.prompt == "query: "
+    golden = lj.load_encoder(GOLDEN / "labse")
+    np.testing.assert_array_equal(encoder.encode(TEXTS), golden.encode(TEXTS, prompt="query: "))
+    assert not list((tmp_path / "new").glob("**/*.bin"))
+    assert lj.load_encoder(tmp_path / "new", pooling="pooler").spec.pooling == "pooler"
+    names = set(load_file(tmp_path / "new" / "model.safetensors"))
+    assert not any("position_ids" in name or name.startswith("cls.") for name in names)
+
+
+def test_shards(pickled, tmp_path):
+    state = torch.load(pickled / "pytorch_model.bin", weights_only=True)
+    (pickled / "pytorch_model.bin").unlink()
+    names, weight_map = sorted(state), {}
+    for part in range(2):
+        file = f"pytorch_model-{part}.bin"
+        torch.save({name: state[name] for name in names[part::2]}, pickled / file)
+        weight_map |= dict.fromkeys(names[part::2], file)
+    index = pickled / "pytorch_model.bin.index.json"
+    index.write_text(json.dumps({"weight_map": weight_map}))
+    convert(str(pickled), tmp_path / "new")
+    np.testing.assert_array_equal(
+        lj.load_encoder(tmp_path / "new").encode(TEXTS, prompt=""), lj.load_encoder(GOLDEN / "labse").encode(TEXTS)
+    )
+    index.write_text(json.dumps({"weight_map": {"a": "../outside.bin"}}))
+    with pytest.raises(ValueError, match="names a path outside its folder"):
+        convert(str(pickled), tmp_path / "other")
+
+
+@pytest.mark.parametrize("laser", ["laser1", "laser2"], indirect=True)
+def test_laser(laser, tmp_path):
+    convert(str(laser), tmp_path / "new")
+    ours, golden = lj.load_encoder(tmp_path / "new"), lj.load_encoder(GOLDEN / laser.stem)
+    np.testing.assert_array_equal(ours.encode(TEXTS), golden.encode(TEXTS))
+
+
+@pytest.mark.parametrize("laser", ["laser1"], indirect=True)
+def test_laser_without_its_pieces(laser, tmp_path):
+    codes = laser.parent / "93langs.fcodes"
+    moved = codes.rename(tmp_path / "93langs.fcodes")
+    with pytest.raises(FileNotFoundError, match=r"no .fcodes .LASER1. beside laser1.pt; say where it is with --pieces"):
+        convert(str(laser), tmp_path / "new")
+    with pytest.raises(FileNotFoundError, match="is neither a .spm nor a .fcodes with its .fvocab beside it"):
+        convert(str(laser), tmp_path / "new", pieces=moved)
+    shutil.copy(laser.parent / "93langs.fvocab", tmp_path)
+    convert(str(laser), tmp_path / "new", pieces=moved)
+    assert lj.load_encoder(tmp_path / "new").dim == 32
+
+
+class Evil:
+    def __init__(self, trace):
+        self.trace = trace
+
+    def __reduce__(self):
+        return os.system, (f"touch {self.trace}",)
+
+
+@pytest.mark.parametrize("how", ["torch", "pickle"])
+def test_code_in_a_pickle_is_not_run(pickled, tmp_path, how):
+    path, trace = pickled / "pytorch_model.bin", tmp_path / "was_here"
+    if how == "torch":
+        torch.save({"weight": Evil(trace)}, path)
+    else:
+        path.write_bytes(pickle.dumps({"weight": Evil(trace)}))
+    with pytest.raises(ValueError, match="is damaged or holds more than weights, and was not opened"):
+        convert(str(pickled), tmp_path / "new")
+    assert not trace.exists()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["pickled"]
+
+
+def test_a_file_that_is_cut(pickled, tmp_path):
+    path = pickled / "pytorch_model.bin"
+    path.write_bytes(path.read_bytes()[:5000])
+    with pytest.raises(ValueError, match="is damaged or holds more than weights"):
+        convert(str(pickled), tmp_path / "new")
+
+
+@pytest.mark.parametrize("value", [{"cfg": 1, "model": {}}, [1, 2]])
+def test_a_pt_file_that_is_not_lasers(tmp_path, value):
+    torch.save(value, tmp_path / "other.pt")
+    with pytest.raises(ValueError, match="LASER's encoder has params, model and dictionary"):
+        convert(str(tmp_path / "other.pt"), tmp_path / "new")
+
+
+def test_errors_are_one_line(pickled, tmp_path, capsys):
+    (tmp_path / "new").mkdir()
+    (tmp_path / "new" / "kept").write_text("mine")
+    assert main(["convert", str(pickled), str(tmp_path / "new")]) == 1
+    assert capsys.readouterr().err.strip() == f"error: {tmp_path / 'new'} exists; nothing is written over it"
+    (pickled / "config.json").write_text('{"model_type": "gpt2"}')
+    assert main(["convert", str(pickled), str(tmp_path / "other")]) == 1
+    assert "known are: bert, xlm-roberta, xlm, laser" in capsys.readouterr().err
+    assert main(["convert", "nobody/no-such-encoder", str(tmp_path / "other")]) == 1
+    assert "cannot be downloaded" in capsys.readouterr().err
+
+
+def test_an_older_torch_is_refused(pickled, tmp_path, monkeypatch):
+    monkeypatch.setattr(torch, "__version__", "2.9.1+cpu")
+    with pytest.raises(ImportError, match=r"torch 2.9.1\+cpu is installed; pickles are opened by 2.10 or newer only"):
+        convert(str(pickled), tmp_path / "new")
+
+
+def test_a_transformer_in_a_folder_of_its_own(pickled, tmp_path):
+    modules = json.loads((pickled / "modules.json").read_text())
+    modules[0]["path"] = "0_Transformer"
+    (pickled / "modules.json").write_text(json.dumps(modules))
+    (pickled / "0_Transformer").mkdir()
+    for name in ("config.json", "pytorch_model.bin", "tokenizer.json", "tokenizer_config.json"):
+        (pickled / name).rename(pickled / "0_Transformer" / name)
+    with pytest.raises(FileNotFoundError, match=f"lsar-jax convert {pickled} NEW_FOLDER"):
+        lj.load_encoder(pickled)
+    convert(str(pickled), tmp_path / "new")
+    ours = lj.load_encoder(tmp_path / "new").encode(TEXTS, prompt="")
+    np.testing.assert_array_equal(ours, lj.load_encoder(GOLDEN / "labse").encode(TEXTS))
+
+
+@pytest.mark.parametrize("laser", ["laser2"], indirect=True)
+@pytest.mark.parametrize("params", [{"padding_idx": 1, "bidirectional": True}, [1], {"bidirectional": False}])
+def test_laser_of_another_kind(laser, tmp_path, params):
+    state = torch.load(laser, weights_only=True)
+    torch.save(state | {"params": params}, laser)
+    with pytest.raises(ValueError, match="LASER's params are num_embeddings, embed_dim, hidden_size, num_layers"):
+        convert(str(laser), tmp_path / "new")
+
+
+def test_safetensors_beside_a_pickle_are_kept(pickled, tmp_path):
+    (pickled / "pytorch_model.bin").unlink()
+    shutil.copy(GOLDEN / "labse" / "model.safetensors", pickled)
+    with pytest.raises(FileNotFoundError, match="pytorch_model.bin is a pickle"):
+        lj.load_encoder(pickled)
+    convert(str(pickled), tmp_path / "new")
+    ours = lj.load_encoder(tmp_path / "new").encode(TEXTS, prompt="")
+    np.testing.assert_array_equal(ours, lj.load_encoder(GOLDEN / "labse").encode(TEXTS))
+
+
+def test_a_damaged_pickle_is_one_error(pickled, tmp_path):
+    path = pickled / "pytorch_model.bin"
+    data = bytearray(path.read_bytes())
+    start = data.index(b"data.pkl") + 64
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        damaged = bytearray(data)
+        for at in rng.integers(start, start + 3000, 3):
+            damaged[at] = rng.integers(256)
+        path.write_bytes(damaged)
+        try:
+            convert(str(pickled), tmp_path / "new")
+            shutil.rmtree(tmp_path / "new")
+        except ValueError:
+            assert not (tmp_path / "new").exists()

@@ -1,0 +1,213 @@
+"""The Hub: what is kept is used, and one that does not answer is given up soon."""
+
+import http.server
+import json
+import logging
+import shutil
+import socket
+import threading
+import time
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+
+import lsar_jax as lj
+from lsar_jax.encoders import files
+from tests.parity import GOLDEN
+
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+
+
+@pytest.fixture
+def hub(monkeypatch, tmp_path):
+    """Points the Hub's client at an address of this machine, with a cache of its own."""
+    import huggingface_hub
+    from huggingface_hub import constants
+
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(files, "_PATIENCE", 0.5)
+
+    def point(port):
+        url = f"http://127.0.0.1:{port}"
+        monkeypatch.setattr(constants, "ENDPOINT", url)
+        template = url + "/{repo_id}/resolve/{revision}/{filename}"
+        monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
+        api = huggingface_hub.HfApi
+        monkeypatch.setattr(huggingface_hub, "HfApi", lambda: api(endpoint=url))
+        huggingface_hub.close_session()
+
+    yield point
+    huggingface_hub.close_session()
+
+
+def keep(tmp_path):
+    """Lays the tiny checkpoint out as the Hub's client keeps a download."""
+    kept = tmp_path / "cache" / "models--somebody--tiny"
+    shutil.copytree(GOLDEN / "bert", kept / "snapshots" / COMMIT)
+    (kept / "refs").mkdir()
+    (kept / "refs" / "main").write_text(COMMIT)
+
+
+@pytest.fixture
+def silent():
+    """A server that takes connections and never answers."""
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        server.listen(50)
+        yield server.getsockname()[1]
+
+
+def answer(handler, status, data=b"", **headers):
+    handler.send_response(status)
+    for name, value in {**headers, "Content-Length": len(data)}.items():
+        handler.send_header(name.replace("_", "-"), str(value))
+    handler.end_headers()
+    if handler.command == "GET":
+        handler.wfile.write(data)
+
+
+@contextmanager
+def server(reply):
+    """A web server of this machine, and its port; ``reply`` answers every request."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        do_GET = do_HEAD = reply
+
+        def log_message(self, *args):
+            pass
+
+    web = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    web.daemon_threads = True
+    thread = threading.Thread(target=web.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield web.server_address[1]
+    finally:
+        web.shutdown()
+        thread.join()
+        web.server_close()
+
+
+@pytest.fixture
+def failing():
+    """A Hub that is out of order."""
+    with server(lambda request: answer(request, 503)) as port:
+        yield port
+
+
+@pytest.fixture
+def refusing():
+    """A Hub that knows no model."""
+    with server(lambda request: answer(request, 404, X_Error_Code="RepoNotFound")) as port:
+        yield port
+
+
+@pytest.fixture
+def serving():
+    """A Hub of one model: its commit, the list of its files, and the files."""
+    sizes = {file.name: file.stat().st_size for file in (GOLDEN / "bert").iterdir()}
+    entries = [{"type": "file", "path": name, "size": size, "oid": name} for name, size in sizes.items()]
+    info = {"id": "somebody/tiny", "sha": COMMIT, "siblings": [{"rfilename": name} for name in sizes]}
+
+    def reply(request):
+        path = request.path.split("?")[0]
+        name = path.rsplit("/", 1)[-1]
+        if path.startswith("/api/models/somebody/tiny"):
+            answer(request, 200, json.dumps(entries if "/tree/" in path else info).encode())
+        elif "/resolve/" in path and name in sizes:
+            answer(request, 200, (GOLDEN / "bert" / name).read_bytes(), X_Repo_Commit=COMMIT, ETag=f'"{name}"')
+        else:
+            answer(request, 404)
+
+    with server(reply) as port:
+        yield port
+
+
+@pytest.mark.parametrize("kind", ["silent", "failing", "closed"])
+def test_a_hub_that_cannot_be_reached_is_given_up_soon(kind, hub, request):
+    hub(9 if kind == "closed" else request.getfixturevalue(kind))
+    started = time.monotonic()
+    with pytest.raises(FileNotFoundError, match="run `hf download somebody/tiny` and pass the folder"):
+        lj.load_encoder("somebody/tiny")
+    # Not a measure of speed: the client's own retries take minutes.
+    assert time.monotonic() - started < 30
+
+
+@pytest.mark.parametrize("kind", ["silent", "failing", "closed"])
+def test_what_is_kept_is_used_when_the_hub_is_away(kind, hub, request, tmp_path, caplog):
+    hub(9 if kind == "closed" else request.getfixturevalue(kind))
+    keep(tmp_path)
+    with caplog.at_level(logging.WARNING, logger="lsar_jax"):
+        encoder = lj.load_encoder("somebody/tiny")
+    assert encoder.spec.revision == COMMIT
+    assert "using the files that are kept in" in caplog.text
+    np.testing.assert_array_equal(encoder.encode("abc"), lj.load_encoder(GOLDEN / "bert").encode("abc"))
+
+
+def test_nothing_is_asked_when_offline(hub, silent, tmp_path, monkeypatch):
+    hub(silent)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    keep(tmp_path)
+    monkeypatch.setattr(files, "_PATIENCE", 1e6)
+    assert lj.load_encoder("somebody/tiny").spec.revision == COMMIT
+
+
+def test_a_preset_asks_for_its_commit(monkeypatch):
+    asked = []
+
+    def resolve(id, revision, **arguments):
+        asked.append((id, revision))
+        return GOLDEN / "bert", id, revision
+
+    monkeypatch.setattr("lsar_jax.encoders.resolve", resolve)
+    monkeypatch.setitem(lj.encoders.PRESETS, "tiny", lj.encoders.Preset("a/b", "c0ffee", "bert", 2, "max", "a test"))
+    encoder = lj.load_encoder("tiny")
+    assert (encoder.spec.layer, encoder.spec.pooling, encoder.spec.revision) == (2, "max", "c0ffee")
+    # All blocks are there, and any layer can be asked for.
+    assert encoder.encode(["abc"], layers=(3, 2)).shape == (2, 1, 32)
+    np.testing.assert_array_equal(encoder.encode(["abc"]), encoder.encode(["abc"], layers=(2,))[0])
+    assert len(encoder.model.blocks) == 3
+    deep = lj.load_encoder("tiny", layer=3, pooling="mean", revision="other")
+    assert (deep.spec.layer, deep.spec.pooling, deep.spec.revision) == (3, "mean", "other")
+    assert asked == [("a/b", "c0ffee"), ("a/b", "other")]
+
+
+def test_presets_name_what_is_known():
+    from lsar_jax.checkpoints.architectures import ARCHITECTURES
+    from lsar_jax.models.pooling import POOLINGS
+
+    for name, preset in lj.encoders.PRESETS.items():
+        assert preset.architecture in ARCHITECTURES, name
+        assert preset.pooling is None or preset.pooling in POOLINGS, name
+        assert preset.revision is None or len(preset.revision) == 40, name
+        assert preset.id.count("/") == 1 or preset.architecture == "laser", name
+    layers = {name: lj.encoders.PRESETS[name].layer for name in ("mbert", "xlm-100", "xlm-r-base", "xlm-r-large")}
+    assert layers == {"mbert": 8, "xlm-100": 8, "xlm-r-base": 8, "xlm-r-large": 11}
+
+
+def test_a_hub_that_says_no_is_believed(hub, refusing, tmp_path):
+    hub(refusing)
+    keep(tmp_path)
+    with pytest.raises(FileNotFoundError, match="RepositoryNotFoundError"):
+        lj.load_encoder("somebody/tiny")
+
+
+def test_a_model_that_has_only_a_pickle(monkeypatch, tmp_path):
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "cache"))
+    keep(tmp_path)
+    kept = tmp_path / "cache" / "models--somebody--tiny" / "snapshots" / COMMIT
+    (kept / "model.safetensors").unlink()
+    with pytest.raises(FileNotFoundError, match="no safetensors on the Hub.*lsar-jax convert somebody/tiny NEW_FOLDER"):
+        lj.load_encoder("somebody/tiny")
+
+
+def test_a_download_is_found_again_offline(hub, serving, monkeypatch, caplog):
+    hub(serving)
+    monkeypatch.setattr(files, "_PATIENCE", 10.0)
+    encoder = lj.load_encoder("somebody/tiny")
+    assert encoder.spec.revision == COMMIT
+    np.testing.assert_array_equal(encoder.encode("abc"), lj.load_encoder(GOLDEN / "bert").encode("abc"))
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    assert lj.load_encoder("somebody/tiny").spec == encoder.spec

@@ -1,0 +1,229 @@
+"""Our TensorFlow datasets: what is prepared and read back equals the files, and what is wrong is said."""
+
+import json
+import sys
+
+import pytest
+
+from lsar_jax import corpora
+from lsar_jax.corpora.builders import Bucc, Monolingual, Parallel, XquadR, prepare
+from lsar_jax.corpora.tfds import prepared, rows
+from tests.optional import need
+
+tfds = need("tensorflow_datasets")
+
+# What a sentence may hold: line separators of Unicode, spaces at the ends, nothing at all.
+LINES = [f"{'äक文'[n % 3]} {n}\u2028 \x0c " * (n % 4) for n in range(300)]
+
+
+def write(path, lines):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes("".join(f"{line}\n" for line in lines).encode())
+    return path
+
+
+def test_monolingual(tmp_path):
+    write(tmp_path / "text" / "deu.txt", LINES)
+    write(tmp_path / "text" / "zh_Hant.txt", LINES[::-1])
+    folders = prepare(Monolingual(tmp_path / "text"), tmp_path / "out")
+    assert folders == {code: tmp_path / "out" / "monolingual" / code / "1.0.0" for code in ("de", "zh-Hant")}
+    for code, name in (("de", "deu"), ("zh-Hant", "zh_Hant")):
+        assert Monolingual.read(folders[code]) == corpora.lines(tmp_path / "text" / f"{name}.txt")
+    assert Monolingual.read(folders["zh-Hant"]) == LINES[::-1]
+    # As a corpus it is what the text files are.
+    assert prepared(folders["de"], count=20) == corpora.text_folder(tmp_path / "text", ["de"], 20)["de"]
+    # Nothing but the dataset is left.
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["monolingual"]
+    files = {"dataset_info.json", "features.json", "monolingual-train.array_record-00000-of-00001"}
+    assert {path.name for path in folders["de"].iterdir()} == files
+
+
+def test_tensorflow_datasets_reads_it(tmp_path):
+    write(tmp_path / "text" / "de.txt", LINES)
+    folder = prepare(Monolingual(tmp_path / "text"), tmp_path)["de"]
+    builder = tfds.builder_from_directory(str(folder))
+    assert (builder.name, builder.info.config_name, str(builder.version)) == ("monolingual", "de", "1.0.0")
+    source = builder.as_data_source("train")
+    assert [row["text"].decode() for row in source] == LINES
+    assert "tensorflow" not in sys.modules
+
+
+def test_parallel_tables(tmp_path):
+    pairs = [(f"domain {n % 2}", f"source {n}", LINES[n]) for n in range(150)]
+    write(tmp_path / "eng-deu.tsv", map("\t".join, pairs))
+    write(tmp_path / "en-zh_Hant.tsv", ["a\tb\tc"])
+    write(tmp_path / "notes.tsv", ["not bitext"])
+    folders = prepare(Parallel(tmp_path), tmp_path / "out")
+    assert list(folders) == ["en-de", "en-zh-Hant"]
+    read = Parallel.read(folders["en-de"])
+    assert list(zip(read.domain, read.source, read.target, strict=True)) == pairs
+    assert prepared(folders["en-de"], field="source", count=2) == ["source 0", "source 1"]
+
+
+def test_moses_files(tmp_path):
+    write(tmp_path / "GNOME.de-en.de", LINES)
+    write(tmp_path / "GNOME.de-en.en", LINES[::-1])
+    write(tmp_path / "GNOME.de-en.ids", ["other"])
+    read = Parallel.read(prepare(Parallel(tmp_path, [("ger", "eng")]), tmp_path / "out")["de-en"])
+    assert (read.source, read.target, set(read.domain)) == (LINES, LINES[::-1], {""})
+
+
+def squad(count=120, **last):
+    """Paragraphs of two sentences, and of each a question that the second answers; the third differs."""
+    paragraphs = []
+    for n in range(count):
+        context = f"Sentence {n}. Ä second."
+        first = len(f"Sentence {n}. ")
+        question = {"id": f"id{n}", "question": f"question {n}?", "answers": [{"answer_start": first + 2, "text": "s"}]}
+        breaks = [[0, first - 1], [first, len(context)]]
+        paragraphs.append(
+            {"context": context, "sentence_breaks": breaks, "qas": [question, {**question, "id": f"q{n}"}]}
+        )
+    paragraphs[2] |= last
+    return {"data": [{"paragraphs": paragraphs[:50]}, {"paragraphs": paragraphs[50:]}]}
+
+
+def test_xquad_r(tmp_path):
+    text = squad()
+    # The end of the first sentence is the first sentence's.
+    text["data"][0]["paragraphs"][0]["qas"][0]["answers"] = [{"answer_start": 11}]
+    (tmp_path / "deu.json").write_text(json.dumps(text))
+    read = XquadR.read(prepare(XquadR(tmp_path), tmp_path / "out")["de"])
+    assert read.ids == [f"{name}{n}" for n in range(120) for name in ("id", "q")]
+    assert read.questions[2:4] == ["question 1?"] * 2
+    assert read.candidates[:4] == ["Sentence 0.", "Ä second.", "Sentence 1.", "Ä second."]
+    assert read.contexts[2:4] == ["Sentence 1. Ä second."] * 2
+    assert read.answers == [0, 1, *(2 * n + 1 for n in range(1, 120) for _ in range(2))]
+
+
+def bucc(folder, code="de", split="sample"):
+    stem = folder / f"{code}-en.{split}"
+    source = {f"{code}-{n:09d}": f"{line}\tafter a tab" for n, line in enumerate(LINES)}
+    target = {f"en-{n:09d}": f"{split} {n}" for n in range(200)}
+    gold = [(f"{code}-{n:09d}", f"en-{(n * 7) % 200:09d}") for n in range(40, 0, -1)]
+    write(stem.with_name(f"{stem.name}.{code}"), map("\t".join, source.items()))
+    write(stem.with_name(f"{stem.name}.en"), map("\t".join, target.items()))
+    write(stem.with_name(f"{stem.name}.gold"), map("\t".join, gold))
+    return source, target, gold
+
+
+def test_bucc(tmp_path):
+    files = {split: bucc(tmp_path / "de-en", split=split) for split in ("training", "sample")}
+    bucc(tmp_path, "zh")
+    (tmp_path / "de-en" / "de-en.test.de").write_text("is not read")
+    folders = prepare(Bucc(tmp_path), tmp_path / "out")
+    assert list(folders) == ["de-en", "zh-en"]
+    for split, (source, target, gold) in files.items():
+        read = Bucc.read(folders["de-en"], split)
+        assert (read.source, read.target, read.gold) == (source, target, gold)
+        assert list(read.source) == list(source)
+    with pytest.raises(ValueError, match="split 'training' is not in .*zh-en.*; it has sample"):
+        list(rows(folders["zh-en"], "training"))
+
+
+def test_prepare_writes_all_or_nothing(tmp_path):
+    write(tmp_path / "text" / "de.txt", LINES)
+    bad = write(tmp_path / "text" / "fr.txt", LINES)
+    bad.write_bytes(b"\n".join([b"fine"] * 200 + [b"bad \xff"]))
+    with pytest.raises(ValueError, match=r"fr.txt, line 201 is not UTF-8"):
+        prepare(Monolingual(tmp_path / "text"), tmp_path / "out")
+    assert not any((tmp_path / "out").iterdir())
+    prepare(Monolingual(tmp_path / "text", ["de"]), tmp_path / "out")
+    with pytest.raises(FileExistsError, match="monolingual exists; nothing is written over it"):
+        prepare(Monolingual(tmp_path / "text", ["de"]), tmp_path / "out")
+
+
+def refused(source, out, error, message):
+    with pytest.raises(error, match=message):
+        prepare(source, out)
+    assert not (out / source.name).exists()
+
+
+def test_monolingual_refuses(tmp_path):
+    out = tmp_path / "out"
+    refused(Monolingual(tmp_path / "none"), out, FileNotFoundError, "there is no folder .*none")
+    refused(Monolingual(tmp_path), out, FileNotFoundError, r"has no file LANGUAGE.txt; it has none")
+    write(tmp_path / "de.txt", LINES)
+    (tmp_path / "fr.txt").touch()
+    refused(Monolingual(tmp_path), out, ValueError, "fr.txt is empty")
+    refused(Monolingual(tmp_path, ["de", "la"]), out, FileNotFoundError, "has no files la.txt; it has de, fr")
+    refused(Monolingual(tmp_path, "de"), out, ValueError, "languages is 'de'; give a list of codes")
+
+
+def test_parallel_refuses(tmp_path):
+    out = tmp_path / "out"
+    refused(Parallel(tmp_path / "none"), out, FileNotFoundError, "there is no folder .*none")
+    refused(Parallel(tmp_path), out, FileNotFoundError, r"no bitext .*neither SOURCE-TARGET.tsv.*; it has none")
+    path = write(tmp_path / "en-de.tsv", ["a\tb\tc", "a\tb"])
+    refused(Parallel(tmp_path), out, ValueError, "en-de.tsv, line 2 has 2 fields with tabs between them; expected 3")
+    refused(Parallel(tmp_path, [("en", "fr")]), out, FileNotFoundError, "has no bitext en-fr: .*; it has en-de")
+    path.write_text("")
+    refused(Parallel(tmp_path), out, ValueError, "en-de.tsv is empty")
+    write(tmp_path / "x.de-fr.de", LINES[:5])
+    moses = Parallel(tmp_path, [("de", "fr")])
+    refused(moses, out, FileNotFoundError, r"no text file at .*x.de-fr.fr")
+    for lines, message in ((LINES[:3], "fr has 3 lines and .*de has 5"), (LINES[:7], "de has 5 lines and .*fr has 7")):
+        write(tmp_path / "x.de-fr.fr", lines)
+        refused(moses, out, ValueError, f"{message}; line i must translate line i")
+    write(tmp_path / "deu-fra.tsv", ["a\tb\tc"])
+    refused(Parallel(tmp_path), out, ValueError, "deu-fra.tsv and .*x.de-fr.de are the same pair, 'de-fr'")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"qas": squad()["data"][0]["paragraphs"][1]["qas"]}, "the id 'id1' is in article 1, paragraph 2 too"),
+        ({"sentence_breaks": [[0, 3]]}, r"paragraph 3: the answer of 'id2' at 14 is in none of the sentences"),
+        ({"sentence_breaks": None}, "paragraph 3 is not of XQuAD-R's form: TypeError"),
+        ({"qas": [{"id": "x", "question": "?", "answers": []}]}, "paragraph 3 is not of XQuAD-R's form: IndexError"),
+        ({"qas": [{"question": "?"}]}, "paragraph 3 is not of XQuAD-R's form: KeyError"),
+    ],
+)
+def test_xquad_r_refuses_a_paragraph(change, message, tmp_path):
+    (tmp_path / "de.json").write_text(json.dumps(squad(**change)))
+    refused(XquadR(tmp_path), tmp_path / "out", ValueError, f"de.json, .*{message}")
+
+
+def test_xquad_r_refuses(tmp_path):
+    out = tmp_path / "out"
+    refused(XquadR(tmp_path, ["de"]), out, FileNotFoundError, "has no files de.json; it has none")
+    for text, message in (
+        ("{", "is not JSON"),
+        ("[]", "holds a JSON list"),
+        ("{}", "is not of XQuAD-R's form: KeyError"),
+    ):
+        (tmp_path / "de.json").write_text(text)
+        refused(XquadR(tmp_path), out, ValueError, f"de.json.* {message}")
+
+
+@pytest.mark.parametrize(
+    ("end", "line", "message"),
+    [
+        ("de", "no tab", "de-en.sample.de, line 301 has no tab between an id and a sentence"),
+        ("de", "de-000000004\tagain", "sample.de, line 301: the id 'de-000000004' is on line 5 too"),
+        ("en", "\tsentence", "sample.en, line 201 has an empty id"),
+        ("en", "en-000000000\tagain", "sample.en, line 201: the id 'en-000000000' is on line 1 too"),
+        ("gold", "de-000000001", "sample.gold, line 41 has 1 fields .* expected 2"),
+        ("gold", "de-1\ten-000000001", "gold, line 41: the id 'de-1' is not in .*sample.de"),
+        ("gold", "de-000000002\tde-000000001", "gold, line 41: the id 'de-000000001' is not in .*sample.en"),
+        ("gold", "de-000000040\ten-000000080", "gold, line 41: the pair .* is on line 1 too"),
+    ],
+)
+def test_bucc_refuses_a_line(end, line, message, tmp_path):
+    bucc(tmp_path)
+    with (tmp_path / f"de-en.sample.{end}").open("a") as file:
+        file.write(line)
+    refused(Bucc(tmp_path), tmp_path / "out", ValueError, message)
+
+
+def test_bucc_refuses(tmp_path):
+    out = tmp_path / "out"
+    refused(Bucc(tmp_path / "none"), out, FileNotFoundError, "there is no folder .*none")
+    refused(Bucc(tmp_path), out, FileNotFoundError, "has no files XX-en.SPLIT.*; it has none")
+    bucc(tmp_path)
+    refused(Bucc(tmp_path, ["fr"]), out, FileNotFoundError, "has no files fr-en.SPLIT.*; it has de")
+    refused(Bucc(tmp_path, "de"), out, ValueError, "languages is 'de'; give a list")
+    (tmp_path / "de-en.sample.gold").unlink()
+    refused(Bucc(tmp_path), out, FileNotFoundError, "no text file at .*de-en.sample.gold")
+    bucc(tmp_path / "de-en")
+    refused(Bucc(tmp_path), out, ValueError, "are the same language and split")

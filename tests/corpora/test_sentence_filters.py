@@ -1,0 +1,56 @@
+"""The papers' filters."""
+
+import pytest
+
+from lsar_jax.corpora.sentence_filters import COUNT, not_blank, oscar_lines, take, wiki40b_pieces
+
+
+def endless(text):
+    """Documents that nobody may read to the end."""
+    number = 0
+    while True:
+        yield text.format(number)
+        number += 1
+
+
+def test_oscar_lines():
+    documents = ["  one \ntwo\n\n \nthree\r\n\n", "", " \n ", "four\u2028still four"]
+    assert list(oscar_lines(documents)) == ["one ", "two", "three", "four\u2028still four"]
+    assert list(oscar_lines(documents, 2)) == ["one ", "two"]
+    # Exactly the number, in the middle of a document.
+    found = list(oscar_lines(endless("a {0}\nb {0}\nc {0}")))
+    assert len(found) == COUNT == 10_000
+    assert found[-1] == "a 3333"
+
+
+def test_wiki40b_pieces():
+    article = (
+        "\n_START_ARTICLE_\nA long enough title\n\n_START_SECTION_\nA long enough section\n\n_START_PARAGRAPH_\n"
+        "This paragraph is before a title._NEWLINE_All of it goes.\n\n_START_SECTION_\nAnother section\n\n"
+        "_START_PARAGRAPH_\nThe first piece._NEWLINE_8 or 9 .._NEWLINE_ten chars.\nand more_NEWLINE_"
+        "_START_PARAGRAPH_\n9 letters_NEWLINE_9 letters_NEWLINE_          "
+    )
+    # The line break counts for the ten characters, and goes.
+    assert list(wiki40b_pieces([article, "no marker at all"])) == [
+        "The first piece.",
+        "ten chars.and more",
+        "9 letters",
+        "no marker at all",
+    ]
+    found = list(wiki40b_pieces(endless(article)))
+    assert len(found) == COUNT
+    assert list(wiki40b_pieces([article] * 2, None)) == list(wiki40b_pieces([article], 9)) * 2
+
+
+def test_not_blank():
+    assert list(not_blank(["a ", "", " \u3000", "b\nc"], None)) == ["a ", "b\nc"]
+    assert list(not_blank(endless("x"), 3)) == ["x", "x", "x"]
+
+
+def test_take_reads_no_more_than_it_needs():
+    read = []
+    documents = (read.append(n) or f"{n}\n{n}" for n in range(100))
+    assert take(documents, oscar_lines, 3, "a place") == ["0", "0", "1"]
+    assert read == [0, 1]
+    with pytest.raises(ValueError, match="a place has no sentence that wiki40b_pieces takes"):
+        take(["short"], wiki40b_pieces, 3, "a place")

@@ -1,0 +1,98 @@
+"""Moments of text, and languages that the device finds."""
+
+import jax
+import numpy as np
+import pytest
+
+import lsar_jax as lj
+from lsar_jax.mesh import data_mesh
+from lsar_jax.transforms import fit_cbie, fit_center, fit_identifier, fit_lsar, fit_whitening
+from tests.conftest import TINY
+from tests.encoders.test_sentence_encoder import texts
+
+
+@pytest.fixture(scope="module")
+def corpus():
+    rng = np.random.default_rng(0)
+    alphabets = {"de": "abc", "en": "def", "fr": "ghi"}
+    return {code: ["".join(rng.choice(list(letters), 20)) for _ in range(60)] for code, letters in alphabets.items()}
+
+
+@pytest.mark.parametrize("devices", [1, 4])
+def test_moments_of_a_stream_are_those_of_its_embeddings(tiny, devices):
+    encoder = tiny if devices == 1 else lj.load_encoder(str(TINY))
+    sentences = texts(np.random.default_rng(0), 150)
+    x = tiny.encode(sentences, layers=(0, 2, 3)).astype(np.float64)
+    got = encoder.moments((text for text in sentences), layers=(0, 2, 3), second_moment=True)
+    for rows, moments in zip(x, got, strict=True):
+        assert moments.count == 150
+        np.testing.assert_allclose(moments.mean, rows.mean(axis=0), atol=1e-5)
+        np.testing.assert_allclose(moments.covariance(), np.cov(rows, rowvar=False), atol=1e-5)
+    last = encoder.moments(sentences)
+    np.testing.assert_allclose(last.mean, x[-1].mean(axis=0), atol=1e-5)
+    assert last.scatter is None
+
+
+def test_moments_after_a_transform(tiny, corpus):
+    x = {code: tiny.encode(part) for code, part in corpus.items()}
+    centred = tiny.with_transform(fit_center(x, source=tiny.spec))
+    np.testing.assert_allclose(centred.moments(corpus["fr"], language="fr").mean, 0, atol=1e-6)
+
+
+def test_refusals(tiny, unchecked):
+    with pytest.raises(ValueError, match="there are no embeddings"):
+        tiny.moments([])
+    with pytest.raises(ValueError, match="sentences is one str; moments are those of several"):
+        tiny.moments("a")
+
+
+@pytest.mark.parametrize("devices", [1, 4])
+def test_the_device_finds_the_language(tiny, corpus, devices):
+    encoder = tiny if devices == 1 else lj.load_encoder(str(TINY))
+    moments = {code: tiny.moments(part, second_moment=True) for code, part in corpus.items()}
+    identifier = fit_identifier(moments, source=tiny.spec)
+    flat = [text for part in corpus.values() for text in part]
+    labels = [code for code, part in corpus.items() for _ in part]
+    assert identifier(tiny.encode(flat)) == labels
+    for fit in (fit_center, lambda m: fit_whitening(m, per_language=True), lambda m: fit_lsar(m).then(fit_center(m))):
+        moved = encoder.with_transform(fit(moments).with_identifier(identifier))
+        np.testing.assert_allclose(moved.encode(flat, language="auto"), moved.encode(flat, language=labels), atol=1e-4)
+    agnostic = encoder.with_transform(fit_lsar(moments))
+    np.testing.assert_array_equal(agnostic.encode(flat, language="auto"), agnostic.encode(flat))
+
+
+def test_clusters_are_found_on_the_device(tiny, corpus):
+    x = {code: tiny.encode(part) for code, part in corpus.items()}
+    cbie = fit_cbie(x, 3, 2, source=tiny.spec)
+    moved = tiny.with_transform(cbie)
+    flat = [text for part in corpus.values() for text in part]
+    labels = [code for code, part in corpus.items() for _ in part]
+    np.testing.assert_allclose(moved.encode(flat, language=labels), cbie(tiny.encode(flat), labels), atol=1e-5)
+
+
+def test_auto_is_refused_where_it_means_nothing(tiny, corpus):
+    with pytest.raises(ValueError, match="no transform, tokenizer or embedding of this encoder uses it"):
+        tiny.encode(["a"], language="auto")
+    x = {code: tiny.encode(part) for code, part in corpus.items()}
+    with pytest.raises(ValueError, match=r"language is 'auto', but center\(\) has no identifier; give it one by"):
+        tiny.with_transform(fit_center(x)).encode(["a"], language="auto")
+
+
+def test_warm_up_compiles_auto(tiny, corpus):
+    from tests.compilations import count_compilations
+
+    x = {code: tiny.encode(part) for code, part in corpus.items()}
+    moved = tiny.with_transform(fit_center(x).with_identifier(fit_identifier(x)))
+    moved.warm_up(auto=True)
+    with count_compilations() as compiled:
+        moved.encode(corpus["de"], language="auto")
+    assert compiled == []
+
+
+def test_sharded_embeddings_are_summed_where_they_are(rng):
+    mesh = data_mesh(jax.devices()[:2])
+    x = rng.standard_normal((64, 8)).astype(np.float32)
+    from lsar_jax.mesh import split
+
+    placed = jax.device_put(x, split(mesh))
+    np.testing.assert_allclose(lj.Moments.from_embeddings(placed).mean, x.mean(axis=0), atol=1e-6)

@@ -1,0 +1,408 @@
+"""Order, batches, devices and bad text: a sentence's vector is its own."""
+
+import logging
+import re
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import jax
+import numpy as np
+import pytest
+
+import lsar_jax as lj
+from lsar_jax.tokens.buckets import BatchSizes, WIDTHS
+from lsar_jax.mesh import data_mesh
+from tests.compilations import count_compilations
+
+LETTERS = np.array(list("abcdefghij "))
+
+
+def texts(rng, n, longest=38):
+    """Strings of 0 to ``longest`` letters: a token each in the tiny tokenizer."""
+    return ["".join(rng.choice(LETTERS, size)) for size in rng.integers(0, longest, n)]
+
+
+def relative(x, y):
+    return (np.linalg.norm(x - y, axis=-1) / np.linalg.norm(y, axis=-1)).max()
+
+
+@pytest.fixture(scope="module")
+def corpus():
+    return texts(np.random.default_rng(0), 150)
+
+
+@pytest.fixture(scope="module")
+def alone(tiny, corpus):
+    """Each sentence encoded by itself."""
+    return np.stack([tiny.encode(text) for text in corpus])
+
+
+def test_a_vector_does_not_depend_on_neighbours_or_order(tiny, corpus, alone, rng):
+    together = tiny.encode(corpus)
+    assert together.shape == (150, 32)
+    assert together.dtype == np.float32
+    assert relative(together, alone) <= 1e-5
+    order = rng.permutation(len(corpus))
+    assert relative(tiny.encode([corpus[i] for i in order]), alone[order]) <= 1e-5
+
+
+def test_a_vector_is_equal_to_the_bit_in_as_many_rows(tiny, corpus, rng, monkeypatch):
+    # With one row count a width, neighbours and place in the batch are all that changes.
+    monkeypatch.setattr(lj.SentenceEncoder, "_batch_sizes", lambda self, budget=None: BatchSizes(256, 256))
+    together = tiny.encode(corpus)
+    order = rng.permutation(len(corpus))
+    np.testing.assert_array_equal(tiny.encode([corpus[i] for i in order]), together[order])
+    np.testing.assert_array_equal(np.stack([tiny.encode(text) for text in corpus[:10]]), together[:10])
+
+
+def test_one_device_equals_four(tiny_folder, corpus, alone):
+    encoder = lj.load_encoder(str(tiny_folder), mesh=data_mesh(jax.devices()[:4]))
+    assert relative(encoder.encode(corpus), alone) <= 1e-5
+    result = encoder.encode(corpus[:1] * 200, output="jax")
+    assert relative(np.asarray(result), np.tile(alone[0], (200, 1))) <= 1e-5
+
+
+def test_rows_are_split_over_the_devices(tiny_folder):
+    encoder = lj.load_encoder(str(tiny_folder), mesh=data_mesh(jax.devices()[:4]))
+    seen = []
+    forward = encoder._forward
+    encoder._forward = lambda *args, **kwargs: seen.append(forward(*args, **kwargs)) or seen[-1]
+    encoder.encode(["abc"] * 300)
+    assert all(len(part.sharding.device_set) == 4 for part in seen)
+    assert {shard.data.shape[1] for shard in seen[0].addressable_shards} == {seen[0].shape[1] // 4}
+
+
+def test_the_real_encoder_does_not_depend_on_neighbours(bundled):
+    sentences = [text for texts in lj.corpora.udhr("test", ["en", "th", "ja", "ar"]).values() for text in texts]
+    together = bundled.encode(sentences, max_length=64)
+    alone = np.stack([bundled.encode(text, max_length=64) for text in sentences[::9]])
+    assert relative(together[::9], alone) <= 1e-5
+
+
+def test_layers_come_from_one_pass(tiny, tiny_folder, corpus):
+    stacked = tiny.encode(corpus, layers=(3, 0, 2))
+    assert stacked.shape == (3, 150, 32)
+    for row, layer in zip(stacked, (3, 0, 2), strict=True):
+        shallow = lj.load_encoder(str(tiny_folder), layer=layer, mesh=tiny.mesh)
+        assert len(shallow.model.blocks) == layer
+        assert relative(row, shallow.encode(corpus)) <= 1e-6
+
+
+def test_programs_are_at_most_two_a_width(tiny_folder, corpus):
+    encoder = lj.load_encoder(str(tiny_folder), mesh=data_mesh(jax.devices()[:1]))
+    widths = [width for width in WIDTHS if width < 40] + [40]
+    assert encoder.warm_up() == len(encoder._batch_sizes().shapes(40)) <= 2 * len(widths)
+    with count_compilations() as compiled:
+        encoder.encode(corpus)
+        encoder.encode(corpus * 7)
+        for text in corpus[:20]:
+            encoder.encode(text)
+        assert compiled == []
+        encoder.encode(corpus, layers=(1,))
+        assert compiled
+
+
+def test_output_on_the_device(tiny, corpus):
+    result = tiny.encode(corpus, output="jax")
+    assert isinstance(result, jax.Array)
+    np.testing.assert_array_equal(np.asarray(result), tiny.encode(corpus))
+    assert tiny.encode([], output="jax").shape == (0, 32)
+
+
+def test_normalize(tiny, corpus):
+    unit = tiny.encode(corpus, normalize=True)
+    np.testing.assert_allclose(np.linalg.norm(unit, axis=1), 1, atol=1e-6)
+    plain = tiny.encode(corpus)
+    np.testing.assert_allclose(unit, plain / np.linalg.norm(plain, axis=1, keepdims=True), atol=1e-6)
+
+
+def test_shapes_of_none_and_one(tiny):
+    assert tiny.encode([]).shape == (0, 32)
+    assert tiny.encode([], layers=(0, 1)).shape == (2, 0, 32)
+    assert tiny.encode("abc").shape == (32,)
+    assert tiny.encode("abc", layers=(0, 1)).shape == (2, 32)
+    assert tiny.encode(x for x in ["abc", "d"]).shape == (2, 32)
+
+
+@pytest.mark.parametrize(
+    "text", ["", " ", "\x00\x01\x07\x1b[0m", "\ufeff\u200b\u2028", "a" * 100_000, "😀" * 100_000, "\U0010ffff"]
+)
+def test_any_string_has_a_finite_vector(tiny, bundled, text):
+    assert np.isfinite(tiny.encode(text)).all()
+    assert np.isfinite(bundled.encode(text, max_length=16)).all()
+
+
+def test_truncation_is_counted_and_logged(tiny, caplog):
+    sentences = ["a" * 8, "a" * 9, "a" * 80]
+    x, report = tiny.encode_with_report(sentences, max_length=10)
+    assert (report.sentences, report.truncated, report.tokens) == (3, 2, 30)
+    assert caplog.records == []
+    np.testing.assert_array_equal(x[2], x[0])
+    with caplog.at_level(logging.WARNING, logger="lsar_jax"):
+        tiny.encode(sentences, max_length=10)
+    assert caplog.messages == ["2 of 3 sentences were cut to 10 tokens"]
+    assert tiny.encode_with_report(["a" * 80])[1].tokens == 40
+
+
+def test_report_counts_padding(tiny):
+    _, report = tiny.encode_with_report(["a" * 6, "a" * 3])
+    assert (report.tokens, report.padded_tokens) == (8 + 5, 16)
+    assert report.padding_waste == pytest.approx(3 / 16)
+    assert tiny.encode_with_report([])[1].padding_waste == 0
+    # 70 sentences in a batch of 128 rows: the filler rows are padding too.
+    _, report = tiny.encode_with_report(["a" * 6] * 70)
+    assert (report.tokens, report.padded_tokens) == (70 * 8, 1024)
+
+
+@pytest.mark.parametrize(
+    ("sentences", "message"),
+    [
+        (["fine", "lone \udc80 surrogate"], "sentence 1 has the lone surrogate U.DC80 at character 5"),
+        (["fine", None], "sentence 1 is a NoneType, not a str"),
+        ([b"bytes"], "sentence 0 is a bytes, not a str"),
+        (b"bytes", "sentences are a str or several, not a bytes"),
+        (None, "not a NoneType"),
+    ],
+)
+def test_what_is_not_text(tiny, unchecked, sentences, message):
+    with pytest.raises(ValueError, match=message):
+        tiny.encode(sentences)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"layers": (4,)}, "a layer is 4; it must be a whole number from 0 to 3"),
+        ({"layers": 2}, r"layers is 2; give one or more, as layers=\(3,\)"),
+        ({"layers": "12"}, "layers is '12'; give one or more"),
+        ({"layers": ()}, "give one or more"),
+        ({"max_length": 41}, "max_length is 41; it must be a whole number from 3 to 40"),
+        ({"max_length": 2}, "max_length is 2; it must be"),
+        ({"token_budget": 0}, "token_budget is 0; it must be a whole number from 1"),
+        ({"prompt": 5}, "prompt is 5; it must be a str"),
+        ({"prompt": "\udc80"}, "prompt 0 has the lone surrogate"),
+        ({"prompt": "a" * 50}, "the prompt 'aaa.* leaves no room for text in 40 tokens"),
+        ({"output": "torch"}, "output 'torch' is not one of numpy, jax"),
+        ({"language": "de"}, "no transform, tokenizer or embedding of this encoder uses it"),
+    ],
+)
+def test_arguments_that_are_refused(tiny, unchecked, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        tiny.encode(["abc"], **arguments)
+
+
+@pytest.fixture(scope="module")
+def by_language(tiny):
+    rng = np.random.default_rng(5)
+    return {code: tiny.encode(texts(rng, 20)) for code in ("de", "en", "zh")}
+
+
+def test_transform_on_the_device_equals_the_transform_after(tiny, corpus, by_language):
+    source = tiny.spec
+    chain = lj.transforms.fit_center(by_language, source=source).then(
+        lj.transforms.fit_lsar(by_language, source=source)
+    )
+    languages = ["de", "zh", "deu"] * 50
+    encoder = tiny.with_transform(chain)
+    expected = np.asarray(chain(tiny.encode(corpus), languages))
+    np.testing.assert_allclose(encoder.encode(corpus, language=languages), expected, atol=1e-5)
+    np.testing.assert_allclose(
+        encoder.encode(corpus, language="zh"), np.asarray(chain(tiny.encode(corpus), "zh")), atol=1e-5
+    )
+    assert encoder.spec.transform == "center() then lsar(rank=2)"
+    twice = tiny.with_transform(chain.__class__(chain.steps[:1], chain.fits[:1], source)).with_transform(
+        chain.__class__(chain.steps[1:], chain.fits[1:], source)
+    )
+    np.testing.assert_array_equal(twice.encode(corpus, language="zh"), encoder.encode(corpus, language="zh"))
+    assert encoder.warm_up() > 0
+    unit = encoder.encode(corpus, language="zh", normalize=True)
+    moved = encoder.encode(corpus, language="zh")
+    np.testing.assert_allclose(unit, moved / np.linalg.norm(moved, axis=1, keepdims=True), atol=1e-5)
+
+
+def test_what_was_fitted_on_transformed_vectors_stays_there(tiny, by_language):
+    lsar = lj.transforms.fit_lsar(by_language, source=tiny.spec)
+    moved = tiny.with_transform(lsar)
+    second = lj.transforms.fit_center(by_language, source=moved.spec)
+    assert moved.with_transform(second).spec.transform == "lsar(rank=2) then center()"
+    assert lsar.then(second).name == "lsar(rank=2) then center()"
+    with pytest.raises(ValueError, match="was fitted on"):
+        tiny.with_transform(second)
+
+
+def test_transform_of_another_encoder_is_refused(tiny, tiny_folder, by_language):
+    lsar = lj.transforms.fit_lsar(by_language, source=tiny.spec)
+    with pytest.raises(ValueError, match="was fitted on"):
+        lj.load_encoder(str(tiny_folder), layer=2).with_transform(lsar)
+    with pytest.raises(ValueError, match="belongs to layer 3"):
+        tiny.with_transform(lsar).encode(["abc"], layers=(2,))
+    center = tiny.with_transform(lj.transforms.fit_center(by_language))
+    with pytest.raises(ValueError, match=r"depends on the language; give one of de, en, zh"):
+        center.encode(["abc"])
+    with pytest.raises(ValueError, match="2 languages for 1 sentences"):
+        center.encode(["abc"], language=["de", "en"])
+    narrow = lj.transforms.fit_lsar({code: x[:, :8] for code, x in by_language.items()})
+    with pytest.raises(ValueError, match="takes width 8, this encoder makes 32"):
+        tiny.with_transform(narrow)
+
+
+def test_progress_bar(tiny, corpus, capsys):
+    tiny.encode(corpus, show_progress=True)
+    assert "150/150 sentences" in capsys.readouterr().out
+
+
+def test_64_bit_mode_changes_nothing(tiny, corpus, by_language):
+    lir = lj.transforms.fit_lir(by_language, source=tiny.spec)
+    expected = tiny.with_transform(lir).encode(corpus[:20], language=["de", "en"] * 10)
+    with jax.enable_x64(True):
+        got = tiny.with_transform(lir).encode(corpus[:20], language=["de", "en"] * 10)
+    assert got.dtype == np.float32
+    np.testing.assert_allclose(got, expected, atol=1e-5)
+
+
+def test_threads_do_not_change_each_others_limit(tiny, corpus):
+    limits = [10, 40] * 20
+    expected = {limit: tiny.encode(corpus[:30], max_length=limit) for limit in (10, 40)}
+    with ThreadPoolExecutor(4) as threads:
+        results = list(threads.map(lambda limit: tiny.encode(corpus[:30], max_length=limit), limits))
+    for limit, result in zip(limits, results, strict=True):
+        np.testing.assert_array_equal(result, expected[limit])
+
+
+def test_a_mesh_of_explicit_axes(tiny_folder, corpus, alone):
+    encoder = lj.load_encoder(tiny_folder, mesh=jax.make_mesh((4,), ("data",)))
+    assert relative(encoder.encode(corpus[:20]), alone[:20]) <= 1e-5
+
+
+def test_a_stream_equals_a_list(tiny, rng):
+    many = texts(rng, 5000)
+    expected = tiny.encode(many)
+    np.testing.assert_array_equal(tiny.encode(text for text in many), expected)
+    np.testing.assert_array_equal(np.asarray(tiny.encode(iter(many), output="jax")), expected)
+    _, report = tiny.encode_with_report(text for text in many)
+    assert (report.sentences, report.tokens) == (5000, tiny.encode_with_report(many)[1].tokens)
+    assert tiny.encode(x for x in ()).shape == (0, 32)
+
+
+def test_a_stream_is_not_held(tiny):
+    """Sentences that were encoded are let go while the stream still runs."""
+
+    class Text(str):
+        alive = 0
+
+        def __init__(self, _):
+            Text.alive += 1
+
+        def __del__(self):
+            Text.alive -= 1
+
+    most = 0
+
+    def stream():
+        nonlocal most
+        for i in range(60_000):
+            most = max(most, Text.alive)
+            yield Text("abc" if i % 2 else "abcdefgh")
+
+    assert tiny.encode(stream()).shape == (60_000, 32)
+    assert Text.alive == 0
+    assert most < 20_000
+
+
+def test_the_tokenizer_runs_ahead(tiny, monkeypatch):
+    """Later chunks are tokenized, in another thread, before the first is encoded."""
+    threads, events = set(), []
+    tokenizer, run = tiny.tokenizer, tiny._run
+    tokenize = type(tokenizer).__call__
+
+    def tokenizing(self, *args):
+        threads.add(threading.current_thread())
+        result = tokenize(self, *args)
+        events.append("tokens")
+        return result
+
+    def running(*args):
+        events.append("device")
+        return run(*args)
+
+    monkeypatch.setattr(type(tokenizer), "__call__", tokenizing)
+    monkeypatch.setattr(tiny, "_run", running)
+    tiny.encode(["abc"] * 20_000)
+    assert threading.main_thread() not in threads
+    assert events.count("tokens") == 10
+    assert 1 <= events.index("device") < 10
+
+
+def test_an_error_in_the_stream_reaches_the_caller(tiny, unchecked):
+    def broken():
+        yield from ["abc"] * 3000
+        raise RuntimeError("the file ended early")
+
+    with pytest.raises(RuntimeError, match="the file ended early"):
+        tiny.encode(broken())
+    with pytest.raises(ValueError, match="sentence 2999 is a int"):
+        tiny.encode(["abc"] * 2999 + [5])
+
+
+def test_a_prompt_is_put_before_each_sentence(tiny, corpus):
+    np.testing.assert_array_equal(
+        tiny.encode(corpus, prompt="query "), tiny.encode([f"query {text}" for text in corpus])
+    )
+
+
+def test_the_token_budget_bounds_a_batch(tiny, corpus):
+    seen = []
+    run = tiny._run
+    try:
+        tiny._run = lambda slot, *args: seen.append(slot.rows * slot.width) or run(slot, *args)
+        small = tiny.encode(corpus, token_budget=80)
+    finally:
+        del tiny._run
+    assert max(seen) <= 80
+    assert relative(small, tiny.encode(corpus)) <= 1e-5
+    assert tiny.warm_up(token_budget=80) == len(BatchSizes(80, 0).shapes(40))
+
+
+def test_special_tokens_out_of_the_mean(tiny_folder, tiny):
+    without = lj.load_encoder(str(tiny_folder), pooling="mean_no_special", mesh=tiny.mesh)
+    assert without.spec.pooling == "mean_no_special"
+    ids = tiny.tokenizer(["abc d"], 40)[0][0]
+    states = list(tiny.model.hidden_states(ids[None], np.array([len(ids)], np.int32)))[-1][0]
+    np.testing.assert_allclose(without.encode("abc d"), states[1:-1].mean(axis=0), atol=1e-6)
+    np.testing.assert_allclose(tiny.encode("abc d"), states.mean(axis=0), atol=1e-6)
+    assert not without.encode("").any()
+
+
+@pytest.mark.parametrize("total", [True, False])
+def test_progress_says_sentences_a_second(tiny, corpus, capsys, total):
+    tiny.encode(corpus if total else iter(corpus), show_progress=True)
+    assert re.search(r"150(/150)? sentences \d+ sentences/s", " ".join(capsys.readouterr().out.split()))
+
+
+def test_threads_may_leave_results_on_several_devices(tiny_folder, corpus, alone):
+    # Programs that bring parts together have collectives: launched in different orders they would wait for ever.
+    encoder = lj.load_encoder(str(tiny_folder), mesh=data_mesh(jax.devices()[:4]))
+    with ThreadPoolExecutor(4) as threads:
+        results = list(threads.map(lambda _: encoder.encode(corpus, output="jax"), range(16)))
+    for result in results:
+        assert relative(np.asarray(result), alone) <= 1e-5
+
+
+@pytest.mark.parametrize(("count", "split"), [(148, True), (150, False)])
+def test_where_a_result_on_the_devices_lies(tiny_folder, corpus, count, split):
+    encoder = lj.load_encoder(str(tiny_folder), mesh=data_mesh(jax.devices()[:4]))
+    for sentences in (corpus[:count], iter(corpus[:count])):
+        result = encoder.encode(sentences, output="jax")
+        assert len(result.sharding.device_set) == 4
+        assert {shard.data.shape[0] for shard in result.addressable_shards} == {count // 4 if split else count}
+
+
+def test_nothing_runs_on_after_an_error(tiny):
+    before = threading.active_count()
+    with pytest.raises(ValueError, match="sentence 9000 is a NoneType"):
+        tiny.encode(["abc"] * 9000 + [None])
+    assert threading.active_count() == before
+
+
+def test_layers_from_an_iterator(tiny):
+    np.testing.assert_array_equal(tiny.encode("abc", layers=iter((1, 3))), tiny.encode("abc", layers=(1, 3)))

@@ -1,0 +1,189 @@
+"""Held-out bitext, code-switching, and languages that a transform never saw."""
+
+import gzip
+import json
+
+import numpy as np
+import pytest
+
+import lsar_jax as lj
+from eval.__main__ import main
+from eval.tasks.bitext import Bitext
+from eval.tasks.code_switch import switch
+from eval.data.dictionaries import entries, read_dictionary
+from lsar_jax.corpora.parallel_text import held_out, read_bitext
+from tests.eval.test_tasks import ENCODER, read, write_pairs
+
+OPTIONS = [*ENCODER, "--layers", "2", "--max-length", "24"]
+
+
+@pytest.fixture
+def bitext(tmp_path, rng):
+    folder = tmp_path / "bitext"
+    folder.mkdir()
+    english = [" ".join(rng.choice(list("abcdefgh"), 9)) for _ in range(40)]
+    for code in ("de", "fr", "th"):
+        rows = [f"d\t{text}\t{text.translate(str.maketrans('ab', 'xy'))} {code}\n" for text in english]
+        (folder / f"en-{code}.tsv").write_text("".join(rows))
+    return folder
+
+
+def test_bitext(bitext, tmp_path):
+    options = ["--data", str(bitext), "--held-out", "15", "--transforms", "original", "center", "lsar"]
+    assert main(["bitext", *OPTIONS, *options, "--fit-on", "train", "--seen", "de", "fr", "--out", str(tmp_path)]) == 0
+    results = {(r["transform"], r["metric"]): r for r in read(tmp_path)}
+    assert results["original", "en-de accuracy"]["n"] == 15
+    assert results["lsar", "en-xx mean over 3"]["n"] == 45
+    # What is of one language cannot be used on another; what is shared can.
+    assert results["lsar", "xx-en mean over 1 unseen"]["value"] == results["lsar", "th-en accuracy"]["value"]
+    assert ("center", "en-th accuracy") not in results
+    assert results["lsar", "en-de accuracy"]["fitted_on"] == "bitext but the held-out pairs, up to 10000 a language"
+    # By hand: fitted on the 25 pairs that are left, of which English is there once.
+    train, held = held_out(read_bitext(bitext, ["fr"], "--data")["fr"], 15)
+    german, _ = held_out(read_bitext(bitext, ["de"], "--data")["de"], 15)
+    encoder = lj.load_encoder(ENCODER[1], layer=2)
+    x = {
+        "fr": encoder.encode([other for _, other in train]),
+        "de": encoder.encode([other for _, other in german]),
+        "en": encoder.encode([english for english, _ in train]),
+    }
+    center = lj.transforms.fit_center(x)
+    sides = [center(encoder.encode([pair[side] for pair in held]), code) for side, code in ((0, "en"), (1, "fr"))]
+    for direction, (a, b) in (("en-fr", sides), ("fr-en", sides[::-1])):
+        _, found = lj.retrieval.nearest(a, b)
+        expected = 100 * np.mean(np.asarray(found)[:, 0] == np.arange(15))
+        assert results["center", f"{direction} accuracy"]["value"] == pytest.approx(expected)
+
+
+def test_english_that_is_held_out_anywhere_is_not_fitted_on(bitext):
+    # With half as many pairs, of the sentences the first 15 by their hash are others.
+    path = bitext / "en-de.tsv"
+    path.write_text("".join(path.read_text().splitlines(keepends=True)[::2]))
+    task = Bitext(data=bitext, held_out=15, fit_on="train")
+    held = {code: set(english) for code, (english, _) in task.pairs().items()}
+    # Those of the smaller half are held out everywhere where they are among the first.
+    assert held["fr"] == held["th"]
+    assert len(held["de"] & held["fr"]) >= 5
+    fit = task.fit_texts(["de", "en"])
+    assert not set.union(*held.values()) & set(fit["en"])
+    assert len(fit["de"]) == 5
+
+
+def test_what_is_held_out_does_not_depend_on_the_order(bitext):
+    pairs = read_bitext(bitext, ["fr"], "--data")["fr"]
+    assert sorted(held_out(pairs[::-1], 15)[1]) == sorted(held_out(pairs, 15)[1])
+    assert held_out(pairs, 15)[1] == held_out(pairs, 20)[1][:15]
+
+
+def test_bitext_refusals(bitext, tmp_path, capsys):
+    for options, message in (
+        (["--held-out", "40"], "bitext, de: 40 pairs cannot be held out of 40 distinct ones"),
+        (["--seen", "ru"], "--seen ru: there are pairs of de, fr, th"),
+        (["--fit-on", "nowhere"], "--fit-on nowhere is not udhr, a folder, tfds:NAME/{} or hub:ID"),
+        (["--fit-on", str(bitext)], "has no file LANGUAGE.txt"),
+        (["--languages", "ru"], "has no en-xx.tsv of ru, but of de, fr, th"),
+    ):
+        command = ["bitext", *OPTIONS, "--data", str(bitext), "--held-out", "15"]
+        assert main([*command, *options, "--out", str(tmp_path)]) == 1
+        assert message in capsys.readouterr().err
+
+
+def test_fitted_on_a_folder(bitext, tmp_path):
+    for code in ("deu", "eng", "fr"):
+        (tmp_path / f"{code}.txt").write_text("".join(f"{code} {i} abc\n" for i in range(20)))
+    options = ["--data", str(bitext), "--held-out", "15", "--transforms", "center", "--fit-on", str(tmp_path)]
+    assert main(["bitext", *OPTIONS, *options, "--fit-count", "5", "--out", str(tmp_path / "out")]) == 0
+    results = read(tmp_path / "out")
+    assert {r["fitted_on"] for r in results} == {f"{tmp_path}, up to 5 a language"}
+    assert "en-xx mean over 2" in {r["metric"] for r in results}
+
+
+def test_switch_replaces_words_and_nothing_else(rng):
+    dictionary = {"hund": ["dog", "hound"], "l'eau": ["water"]}
+    assert switch("Der Hund, 3 Hunde.", dictionary, 1.0, rng)[0] in ("Der dog, 3 Hunde.", "Der hound, 3 Hunde.")
+    assert switch("L'eau!", dictionary, 1.0, rng) == ("water!", 1)
+    assert switch("nichts davon", dictionary, 1.0, rng) == ("nichts davon", 0)
+    counts = [switch("hund " * 10, dictionary, 0.3, rng)[1] for _ in range(400)]
+    # Binomial: mean 3, standard error 0.07.
+    assert 2.7 < np.mean(counts) < 3.3
+    words = " ".join(switch("hund", dictionary, 1.0, rng)[0] for _ in range(400)).split()
+    assert 150 < words.count("dog") < 250
+
+
+def test_code_switch(tmp_path, capsys):
+    texts = [f"{a} {b} c{a}" for a in "abcd" for b in "efgh"]
+    write_pairs(tmp_path / "data", "deu", "\n".join(texts), "\n".join(texts))
+    write_pairs(tmp_path / "data", "fra", "\n".join(texts), "\n".join(texts))
+    words = tmp_path / "words"
+    words.mkdir()
+    (words / "de-en.txt").write_text("A x\na y\ne z\n")
+    data = ["--data", str(tmp_path / "data"), "--dictionaries", str(words), "--transforms", "original"]
+    assert main(["code-switch", *OPTIONS, *data, "--rate", "1", "--out", str(tmp_path / "out")]) == 0
+    printed = capsys.readouterr().out
+    # 16 sentences: the four with a have a translation of it, the four with e too, one has both.
+    assert "de: 7 of 16 sentences have 8 English words" in printed
+    results = {r["metric"]: r for r in read(tmp_path / "out")}
+    assert results["en-de accuracy"]["n"] == 7
+    for rate, message in (("0", "--rate is 0.0; it must be over 0 and at most 1"), ("1.5", "--rate is 1.5")):
+        assert main(["code-switch", *OPTIONS, *data, "--rate", rate, "--out", str(tmp_path)]) == 1
+        assert message in capsys.readouterr().err
+    assert main(["code-switch", *OPTIONS, *data, "--languages", "fr", "--out", str(tmp_path)]) == 1
+    assert "there is no dictionary" in capsys.readouterr().err
+
+
+def test_dictionaries_that_are_wrong(tmp_path):
+    with pytest.raises(FileNotFoundError, match="get it from github.com/facebookresearch/MUSE, or make it"):
+        read_dictionary(tmp_path, "de")
+    (tmp_path / "de-en.txt").write_text("hund dog\nkatze\n")
+    with pytest.raises(ValueError, match="de-en.txt, line 2 is not a word and its translation: 'katze'"):
+        read_dictionary(tmp_path, "de")
+    (tmp_path / "de-en.txt").write_text("Hund dog\nhund Dog\nhund hound\nbei\tat home\n")
+    assert read_dictionary(tmp_path, "de") == {"hund": ["dog", "hound"], "bei": ["at home"]}
+
+
+def write_dictd(folder, articles):
+    digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+    data, index = b"", []
+    for word, article in articles:
+        places = []
+        for number in (len(data), len(article.encode())):
+            text = ""
+            while number or not text:
+                text, number = digits[number % 64] + text, number // 64
+            places.append(text)
+        index.append("\t".join([word, *places]))
+        data += article.encode()
+    (folder / "freedict-deu-eng.dict.dz").write_bytes(gzip.compress(data))
+    (folder / "freedict-deu-eng.index").write_text("\n".join(index) + "\n")
+
+
+def test_make_dictionaries(tmp_path, capsys):
+    filler = ("00databaseinfo", "x" * 5000)  # so that places have several digits
+    articles = [
+        filler,
+        ("hund", 'Hund /hʊnt/ <masc, n, sg>\ndog <n>, hound [zool.]\n      "Hund und Katze"  - dog and cat\n'),
+        ("bellen", "bellen <v>\n1. to bark (at)\n2. to bay; to give tongue\n   Synonym: {kläffen}\n"),
+        ("der hund", "der Hund\nthe dog\n"),
+    ]
+    write_dictd(tmp_path, articles)
+    assert main(["make-dictionaries", "--from", str(tmp_path), "--to", str(tmp_path / "to")]) == 0
+    assert "de-en.txt: 2 words, 4 translations" in capsys.readouterr().out
+    assert read_dictionary(tmp_path / "to", "de") == {"hund": ["dog", "hound"], "bellen": ["bark", "bay"]}
+    index = tmp_path / "freedict-deu-eng.index"
+    index.write_text(index.read_text() + "zu\t////\tB\n")
+    with pytest.raises(ValueError, match="line 5: 'zu' lies outside of"):
+        list(entries(index))
+    assert main(["make-dictionaries", "--from", str(tmp_path / "to"), "--to", str(tmp_path)]) == 1
+    assert "has no freedict-xxx-eng.index; apt install" in capsys.readouterr().err
+
+
+def test_queries_are_kept_for_tests(bitext, tmp_path):
+    options = ["--data", str(bitext), "--held-out", "15", "--transforms", "original"]
+    assert main(["bitext", *OPTIONS, *options, "--out", str(tmp_path)]) == 0
+    lines = [json.loads(line) for line in (tmp_path / "results.jsonl").read_text().splitlines()]
+    kept = np.load(tmp_path / "queries.npz")
+    [number] = [i for i, line in enumerate(lines) if line["metric"] == "en-xx mean over 3"]
+    assert kept[f"{number}"].shape == (45,)
+    assert kept[f"{number}"].mean() == pytest.approx(lines[number]["value"])
+    assert lines[number]["low"] <= lines[number]["value"] <= lines[number]["high"]
+    np.testing.assert_array_equal(kept[f"{number}.strata"], np.repeat([0, 1, 2], 15))

@@ -1,0 +1,186 @@
+"""Parity of every family's hidden states with torch, and proof that the parity tests can fail."""
+
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from lsar_jax.models.transformer import Transformer, TransformerConfig
+from tests import parity
+from tests.optional import need
+
+BLOCK, MODEL = 1e-5, 1e-4
+TRANSFORMERS = [name for name in parity.FAMILIES if not name.startswith("laser")]
+
+
+@pytest.mark.parametrize("name", parity.FAMILIES)
+def test_states_equal_torch_golden(name):
+    model, case = parity.load(name), parity.golden(name)
+    assert parity.block_errors(model, case).max() <= BLOCK
+    errors = parity.errors(model, case)
+    assert len(errors) == len(model.blocks) + 1
+    assert errors[0] <= BLOCK
+    assert errors.max() <= MODEL
+    assert parity.pooled_error(name, case) <= MODEL
+
+
+@pytest.mark.parametrize("name", parity.FAMILIES)
+def test_states_equal_live_torch(name, rng):
+    need("torch")
+    lengths = np.array([40, 1, 2, 39, 17, 5, 23, 40, 8], np.int32)
+    case = parity.live(name, rng.integers(5, 64, (9, 40)).astype(np.int32), lengths, rng.integers(0, 3, 9, np.int32))
+    assert parity.block_errors(parity.load(name), case).max() <= BLOCK
+    assert parity.errors(parity.load(name), case).max() <= MODEL
+    assert parity.pooled_error(name, case) <= MODEL
+
+
+@pytest.mark.parametrize("name", parity.FAMILIES)
+def test_bfloat16_is_near(name):
+    model = parity.load(name, "bfloat16")
+    assert parity.errors(model, parity.golden(name)).max() <= 0.05
+
+
+def tanh_gelu(model, case):
+    for block in model.blocks:
+        block.activation = "gelu_new"
+
+
+def other_activation(model, case):
+    for block in model.blocks:
+        block.activation = "gelu" if block.activation == "relu" else "relu"
+
+
+def wrong_epsilon(model, case):
+    for block in model.blocks:
+        block.norm.epsilon = 1e-12
+
+
+def positions_off_by_one(model, case):
+    table = model.embeddings.position.embedding
+    table[...] = jnp.roll(table[...], -1, axis=0)
+
+
+def positions_from_zero(model, case):
+    model.embeddings.first_position = 0
+
+
+def unmasked_pad(model, case):
+    return np.full_like(case["lengths"], case["ids"].shape[1])
+
+
+def dropped_token_type(model, case):
+    model.embeddings.token_type.embedding[...] *= 0
+
+
+def dropped_language(model, case):
+    model.embeddings.language.embedding[...] *= 0
+
+
+def one_language(model, case):
+    case["languages"] = np.zeros_like(case["languages"])
+
+
+def dropped_embedding_norm(model, case):
+    model.embeddings.norm.scale[...] = jnp.ones_like(model.embeddings.norm.scale[...])
+
+
+def swapped_directions(model, case):
+    for block in model.blocks:
+        block.forward, block.backward = block.backward, block.forward
+
+
+def swapped_gates(model, case):
+    for block in model.blocks:
+        enter, forget, new, leave = jnp.split(block.forward.kernel[...], 4, axis=-1)
+        block.forward.kernel[...] = jnp.concatenate([forget, enter, new, leave], axis=-1)
+
+
+def one_bias(model, case):
+    for block in model.blocks:
+        block.backward.recurrent_bias[...] *= 0
+
+
+# tanh's GELU differs by 5e-4 at most, epsilon by what the variance leaves: the least of the mistakes.
+EVERY = [wrong_epsilon, positions_off_by_one, unmasked_pad, other_activation, dropped_embedding_norm]
+MISTAKES = [
+    *(("bert", mistake) for mistake in [*EVERY, tanh_gelu, dropped_token_type]),
+    *(("xlm-roberta", mistake) for mistake in [*EVERY, tanh_gelu, dropped_token_type, positions_from_zero]),
+    *(("xlm", mistake) for mistake in [*EVERY, tanh_gelu, dropped_language, one_language]),
+    *(("xlm-sinusoidal", mistake) for mistake in EVERY),
+    *(("laser1", mistake) for mistake in [unmasked_pad, swapped_directions, swapped_gates, one_bias]),
+    *(("laser2", mistake) for mistake in [unmasked_pad, swapped_directions, swapped_gates, one_bias]),
+]
+
+
+@pytest.mark.parametrize(("name", "mistake"), MISTAKES)
+def test_parity_fails_for_a_planted_mistake(name, mistake):
+    model, case = parity.load(name), parity.golden(name)
+    lengths = mistake(model, case)
+    # Ten times what a block is allowed, and more than the whole model is.
+    assert parity.errors(model, case, lengths).max() > max(10 * BLOCK, MODEL)
+
+
+@pytest.mark.parametrize("name", parity.FAMILIES)
+def test_what_stands_in_padding_is_not_read(name):
+    model, case = parity.load(name), parity.golden(name)
+    ids, lengths = case["ids"], case["lengths"]
+    real = np.arange(ids.shape[1]) < lengths[:, None]
+    other = np.where(real, ids, 63 - ids)
+    first, second = (parity.all_states(model, x, lengths, case.get("languages")) for x in (ids, other))
+    for one, two in zip(first, second, strict=True):
+        np.testing.assert_array_equal(np.asarray(one)[real], np.asarray(two)[real])
+
+
+@pytest.mark.parametrize("name", parity.FAMILIES)
+def test_a_row_without_tokens_is_finite(name):
+    case = parity.golden(name)
+    states = parity.all_states(parity.load(name), case["ids"], np.zeros_like(case["lengths"]), case.get("languages"))
+    assert all(np.isfinite(state).all() for state in states)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"heads": 5}, "hidden size 32 is not divisible by 5 heads"),
+        ({"activation": "swish"}, "'swish' is not one of"),
+        ({"vocabulary": 0}, "vocabulary is 0"),
+        ({"blocks": -1}, "blocks is -1"),
+        ({"blocks": 10**9}, "blocks is 1000000000; it must be from 0 to 256"),
+        ({"hidden": 1 << 40}, "hidden is 1099511627776; it must be"),
+        ({"first_position": 40}, "the first position is 40, of 40"),
+    ],
+)
+def test_config_refuses(change, message):
+    config = TransformerConfig(64, 32, 3, 4, 64, 40, 2)
+    with pytest.raises(ValueError, match=message):
+        replace(config, **change)
+
+
+def test_model_is_a_plain_pytree():
+    model = parity.load("bert")
+    doubled = jax.tree.map(lambda leaf: 2 * leaf, model)
+    np.testing.assert_array_equal(
+        doubled.blocks[0].query.kernel[...], 2 * np.asarray(model.blocks[0].query.kernel[...])
+    )
+
+
+def test_flash_attention_is_asked_for_where_it_can_run(monkeypatch):
+    # No GPU is needed to see which implementation a trace asks for.
+    asked = []
+    real = jax.nn.dot_product_attention
+
+    def attention(*args, implementation, **kwargs):
+        asked.append(implementation)
+        return real(*args, **kwargs)
+
+    monkeypatch.setattr(jax.nn, "dot_product_attention", attention)
+    config = TransformerConfig(64, 32, 1, 4, 64, 512, 2)
+    for dtype in (jnp.dtype("bfloat16"), jnp.dtype("float32")):
+        for wanted in ("cudnn", "xla"):
+            model = Transformer(config, dtype=dtype, param_dtype=dtype, attention=wanted)
+            for length in (64, 256):
+                ids, lengths = np.zeros((1, length), np.int32), np.array([3], np.int32)
+                jax.eval_shape(lambda ids, lengths, m=model: list(m.hidden_states(ids, lengths)), ids, lengths)
+    assert asked == ["xla", "cudnn", "xla", "xla"] + ["xla"] * 4

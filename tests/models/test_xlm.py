@@ -1,0 +1,138 @@
+"""XLM: a language per sentence, in its embeddings and in its tokenizer."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+import lsar_jax as lj
+from lsar_jax.checkpoints.checkpoint import read_folder
+from tests import parity
+from tests.parity import GOLDEN
+
+
+def test_a_language_per_sentence():
+    encoder = lj.load_encoder(GOLDEN / "xlm")
+    assert encoder.languages == {"de": 0, "en": 1, "zh": 2}
+    codes = ["de", "en", "deu", "eng"] * 30
+    mixed = encoder.encode(["abc"] * 120, language=codes)
+    for row, code in enumerate(("de", "en")):
+        np.testing.assert_allclose(mixed[row], encoder.encode("abc", language=code), rtol=1e-5, atol=1e-6)
+        np.testing.assert_array_equal(mixed[row], mixed[row + 2])
+    assert np.abs(mixed[0] - mixed[1]).max() > 0.1
+
+
+def test_a_stream_of_languages():
+    encoder = lj.load_encoder(GOLDEN / "xlm")
+    n = 2048 + 70
+    codes = ["de", "en", "en"] * (n // 3) + ["de"] * (n % 3)
+    texts = ["ab" if i % 2 else "abcabcabcab" for i in range(n)]
+    expected = encoder.encode(texts, language=codes)
+    got = encoder.encode((text for text in texts), language=(code for code in codes))
+    np.testing.assert_array_equal(got, expected)
+
+
+@pytest.mark.parametrize(
+    ("language", "message"),
+    [
+        (None, "xlm embeds the language; give language=, one of de, en, zh"),
+        ("fr", "language 'fr' is not in xlm; known are de, en, zh"),
+        (["de", "fr"], "language 'fr' is not in xlm"),
+        (["de"], "1 languages for 2 sentences"),
+        (["de"] * 3, "3 languages for 2 sentences"),
+        (iter(["de"]), "1 languages for at least 2 sentences"),
+        (iter(["de"] * 3), "more than 2 languages for 2 sentences"),
+    ],
+)
+def test_languages_that_are_refused(unchecked, language, message):
+    with pytest.raises(ValueError, match=message):
+        lj.load_encoder(GOLDEN / "xlm").encode(["abc", "d"], language=language)
+
+
+def test_token_ids_equal_transformers():
+    from transformers import XLMTokenizer
+
+    reference = XLMTokenizer.from_pretrained(GOLDEN / "xlm")
+    tokenizer = lj.load_encoder(GOLDEN / "xlm").tokenizer
+    assert tokenizer.specials == (1, 1)
+    for text in [*parity.TEXTS[:5], "Élan of the café", "the theme"]:
+        [ids], _ = tokenizer([text], 40, ["en"])
+        assert ids.tolist() == reference(text, truncation=True, max_length=40)["input_ids"]
+
+
+def test_without_language_embeddings_the_language_is_for_the_words_only():
+    encoder = lj.load_encoder(GOLDEN / "xlm-sinusoidal")
+    assert encoder.languages is None
+    np.testing.assert_array_equal(encoder.encode("abc"), encoder.encode("abc", language="en"))
+    # ja needs a tool that no registry has.
+    with pytest.raises(ImportError, match="XLM's words of 'ja' need KyTea with Mykytea-python, which is not installed"):
+        encoder.encode("abc", language="ja")
+
+
+def test_sinusoids_that_the_checkpoint_does_not_carry(tmp_path):
+    from safetensors.numpy import load_file, save_file
+
+    folder = shutil.copytree(GOLDEN / "xlm-sinusoidal", tmp_path / "xlm")
+    tensors = load_file(folder / "model.safetensors")
+    stored = tensors.pop("position_embeddings.weight")
+    save_file(tensors, folder / "model.safetensors")
+    computed = read_folder(folder, id="x").tensors["position_embeddings.weight"].rows(0, 40)
+    np.testing.assert_allclose(computed, stored, atol=1e-6)
+    assert np.isfinite(lj.load_encoder(folder).encode("abc")).all()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"causal": True}, "causal is True in config.json; only False is known"),
+        ({"lang2id": {"de": 3}}, "lang2id does not map languages to the rows 0 to 2"),
+        ({"lang2id": None}, "lang2id does not map languages"),
+        ({"n_langs": "three"}, "n_langs is 'three'"),
+        (
+            {"n_langs": 4, "lang2id": {"de": 3}},
+            "mis-shaped: lang_embeddings.weight is .3, 32., the config says .4, 32.",
+        ),
+        ({"use_lang_emb": False}, "unexpected: lang_embeddings.weight"),
+        ({"emb_dim": 64}, "mis-shaped"),
+    ],
+)
+def test_config_that_is_not_understood(tmp_path, changes, message):
+    folder = shutil.copytree(GOLDEN / "xlm", tmp_path / "xlm")
+    path = folder / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+    with pytest.raises(ValueError, match=message):
+        lj.load_encoder(folder)
+
+
+def test_the_first_checkpoints_had_no_model_type(tmp_path):
+    folder = shutil.copytree(GOLDEN / "xlm", tmp_path / "xlm")
+    path = folder / "config.json"
+    config = json.loads(path.read_text())
+    del config["model_type"]
+    config["n_words"] = config.pop("vocab_size")
+    path.write_text(json.dumps(config))
+    np.testing.assert_array_equal(
+        lj.load_encoder(folder).encode("abc", language="de"),
+        lj.load_encoder(GOLDEN / "xlm").encode("abc", language="de"),
+    )
+
+
+def test_a_tokenizer_that_is_missing(tmp_path):
+    folder = shutil.copytree(GOLDEN / "xlm", tmp_path / "xlm")
+    (folder / "merges.txt").unlink()
+    with pytest.raises(FileNotFoundError, match=r"there is no merges.txt in .* which XLM's tokenizer needs"):
+        lj.load_encoder(folder)
+
+
+def test_varieties_of_a_language_keep_their_names(tmp_path):
+    folder = shutil.copytree(GOLDEN / "xlm", tmp_path / "xlm")
+    path = folder / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"lang2id": {"sq": 0, "als": 1, "simple": 2}}))
+    assert lj.load_encoder(folder).languages == {"sq": 0, "als": 1, "simple": 2}
+
+
+def test_words_of_chinese_and_thai():
+    encoder = lj.load_encoder(GOLDEN / "xlm-sinusoidal")
+    for text, code in (("今天天气很好", "zh"), ("วันนี้อากาศดี", "th")):
+        assert len(encoder.tokenizer([text], 40, [code])[0][0]) > 2

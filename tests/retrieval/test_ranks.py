@@ -1,0 +1,40 @@
+"""Ranks against sorting everything, whatever the chunks."""
+
+import numpy as np
+import pytest
+
+from lsar_jax.retrieval.ranks import candidate_ranks
+
+
+@pytest.mark.parametrize("metric", ["cosine", "dot"])
+@pytest.mark.parametrize("chunk", [1, 7, 256])
+def test_equals_sorting(rng, metric, chunk):
+    queries = rng.standard_normal((23, 16)).astype(np.float32)
+    candidates = (rng.standard_normal((50, 16)) * rng.uniform(0.1, 10, (50, 1))).astype(np.float32)
+    relevant = rng.integers(-1, 50, (23, 4))
+    left_out = rng.integers(-1, 50, 23)
+    got = candidate_ranks(queries, candidates, relevant, metric=metric, left_out=left_out, chunk=chunk)
+    x, y = queries.astype(float), candidates.astype(float)
+    if metric == "cosine":
+        y /= np.linalg.norm(y, axis=1, keepdims=True)
+    for row in range(23):
+        order = [i for i in np.argsort(-(y @ x[row]), kind="stable") if i != left_out[row]]
+        expected = [order.index(i) if i >= 0 and i != left_out[row] else -1 for i in relevant[row]]
+        np.testing.assert_array_equal(got[row], expected)
+
+
+def test_ties_go_to_the_lower_index():
+    x = np.ones((3, 2), np.float32)
+    np.testing.assert_array_equal(candidate_ranks(x, x, np.array([[0, 1, 2]] * 3)), [[0, 1, 2]] * 3)
+
+
+def test_refusals(unchecked):
+    x = np.ones((3, 2), np.float32)
+    with pytest.raises(ValueError, match=r"relevant has shape \(2, 1\); expected a row for each of 3 queries"):
+        candidate_ranks(x, x, np.zeros((2, 1), int))
+    with pytest.raises(ValueError, match="relevant holds 3; it must be from -1 to 2"):
+        candidate_ranks(x, x, np.full((3, 1), 3))
+    with pytest.raises(ValueError, match="metric 'l2' is not one of cosine, dot"):
+        candidate_ranks(x, x, np.zeros((3, 1), int), metric="l2")
+    with pytest.raises(ValueError, match="queries holds NaN or infinity in 3 of 3 rows"):
+        candidate_ranks(x * np.nan, x, np.zeros((3, 1), int))

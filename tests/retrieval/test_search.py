@@ -1,0 +1,94 @@
+"""Exact search against brute force, whatever the chunks."""
+
+import jax
+import numpy as np
+import pytest
+
+from lsar_jax.retrieval.search import nearest
+from tests.compilations import count_compilations
+
+
+def brute_force(queries, candidates, k, metric):
+    queries, candidates = np.asarray(queries, np.float64), np.asarray(candidates, np.float64)
+    if metric == "cosine":
+        queries, candidates = (
+            x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-300) for x in (queries, candidates)
+        )
+    scores = queries @ candidates.T
+    order = np.argsort(-scores, axis=1, kind="stable")[:, :k]
+    return np.take_along_axis(scores, order, axis=1), order
+
+
+@pytest.mark.parametrize("metric", ["cosine", "dot"])
+@pytest.mark.parametrize("chunk", [(1024, 8192), (7, 13), (100, 1), (1, 64)])
+@pytest.mark.parametrize("k", [1, 4, 50])
+def test_equals_brute_force(rng, metric, chunk, k):
+    queries = rng.standard_normal((33, 16)).astype(np.float32)
+    candidates = rng.standard_normal((101, 16)).astype(np.float32) * rng.uniform(0.1, 10, (101, 1)).astype(np.float32)
+    scores, indices = nearest(queries, candidates, k, metric=metric, chunk=chunk)
+    expected_scores, expected = brute_force(queries, candidates, k, metric)
+    np.testing.assert_array_equal(indices, expected)
+    np.testing.assert_allclose(scores, expected_scores, atol=1e-4 if metric == "dot" else 1e-6)
+    assert isinstance(scores, jax.Array)
+    assert (scores.dtype, indices.dtype) == (np.float32, np.int32)
+
+
+@pytest.mark.parametrize("chunk", [(8, 8192), (8, 3)])
+@pytest.mark.parametrize("k", [1, 3, 10])
+def test_ties_go_to_the_lower_index(chunk, k):
+    _, indices = nearest(np.ones((2, 4), np.float32), np.ones((10, 4), np.float32), k, chunk=chunk)
+    np.testing.assert_array_equal(indices, np.tile(np.arange(k), (2, 1)))
+
+
+def test_negative_scores_beat_padding():
+    scores, indices = nearest(np.ones((1, 2), np.float32), -np.ones((3, 2), np.float32), 3)
+    np.testing.assert_allclose(scores, -1, atol=1e-6)
+    assert sorted(np.asarray(indices)[0]) == [0, 1, 2]
+
+
+def test_zero_and_tiny_vectors():
+    candidates = np.array([[0, 0], [1e-30, 1e-30], [1e30, -1e30]], np.float32)
+    scores, indices = nearest(np.array([[1, 1], [0, 0]], np.float32), candidates, 3)
+    np.testing.assert_allclose(scores, [[1, 0, 0], [0, 0, 0]], atol=1e-6)
+    assert np.asarray(indices)[0, 0] == 1
+
+
+def test_bfloat16_is_near(rng):
+    x = rng.standard_normal((50, 64)).astype(np.float32)
+    scores, indices = nearest(x, x, 1, precision="bfloat16")
+    np.testing.assert_array_equal(np.asarray(indices)[:, 0], np.arange(50))
+    np.testing.assert_allclose(scores, 1, atol=0.02)
+    assert scores.dtype == np.float32
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"k": 0}, "k is 0; it must be a whole number from 1 to 3"),
+        ({"k": 4}, "k is 4; it must be"),
+        ({"k": 1.0}, "k is 1.0; it must be"),
+        ({"metric": "l2"}, "metric 'l2' is not one of cosine, dot"),
+        ({"precision": "int8"}, "precision 'int8' is not one of"),
+        ({"chunk": (0, 1)}, "chunk"),
+        ({"queries": np.ones((2, 3), np.float32)}, r"queries \(2, 3\) and candidates \(3, 2\) differ in width"),
+        ({"queries": np.ones(2, np.float32)}, "differ in width"),
+        ({"queries": np.ones((0, 2), np.float32)}, "there are 0 queries and 3 candidates"),
+        ({"queries": np.full((1, 2), np.nan, np.float32)}, "NaN or infinity"),
+        ({"candidates": np.array([[1, 1], [np.nan, 1], [1, 1]], np.float32)}, "NaN or infinity"),
+        ({"candidates": np.array([[1, 1], [np.inf, 1], [1, 1]], np.float32)}, "NaN or infinity"),
+    ],
+)
+def test_refusals(unchecked, arguments, message):
+    defaults = {"queries": np.ones((2, 2), np.float32), "candidates": np.ones((3, 2), np.float32)}
+    with pytest.raises(ValueError, match=message):
+        nearest(**defaults | arguments)
+
+
+def test_few_programs_for_many_sizes(rng):
+    x = rng.standard_normal((1000, 8)).astype(np.float32)
+    nearest(x[:1000], x[:1000], 2)
+    with count_compilations() as compiled:
+        for n in range(600, 1000, 10):
+            nearest(x[:n], x[: n + 1], 2)
+    # The search itself is one program; what is left is the cut of two results to n rows.
+    assert len(compiled) <= 2 * 40

@@ -1,0 +1,210 @@
+"""Steps of training: against optax by hand, in any chunks, on any devices, with any seeds beside them."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from lsar_jax.mesh import data_mesh
+from lsar_jax.objectives.disentangle import Batch, Objective, discriminator_loss, objective_terms, split
+from train.disentangle.steps import Pairs, _batches, epoch_order, init, run, validate
+
+D, SIZE = 8, 8
+OBJECTIVES = [
+    Objective("meat", True),
+    Objective("dream", True, "code", "same_language"),
+    Objective("dream", True, "code", "all", halves=True),
+    Objective("none", True, "code", "all"),
+]
+
+
+@pytest.fixture
+def pairs(rng):
+    """Three languages of unequal size, 41 pairs."""
+    table = jnp.asarray(rng.standard_normal((60, D)), jnp.float32)
+    sides = [(rng.integers(60, size=n), rng.integers(60, size=n)) for n in (23, 7, 11)]
+    return Pairs.of(table, sides)
+
+
+def options(objective, **changes):
+    return {"objective": objective, "learning_rate": 1e-2, "mesh": None} | changes
+
+
+def steps(pairs, seeds, objective, epoch=3, chunks=(5,), active=None, **changes):
+    """Trains one epoch in chunks; returns the state and the terms."""
+    state, keys = init(seeds, D, 4, 1e-2)
+    order = epoch_order(keys, epoch, len(pairs.source), SIZE)
+    assert order.shape == (len(seeds), 5, SIZE)
+    active = jnp.ones(len(seeds), bool) if active is None else jnp.asarray(active)
+    first, found = 0, []
+    for count in chunks:
+        chunk = order[:, first : first + count]
+        state, terms = run(state, pairs, chunk, keys, epoch, first, active, **options(objective, **changes))
+        found.append(jax.device_get(terms))
+        first += count
+    return jax.device_get(state), {name: np.concatenate([t[name] for t in found], axis=1) for name in found[0]}
+
+
+def assert_close(first, second, tolerance):
+    for a, b in zip(jax.tree.leaves(first), jax.tree.leaves(second), strict=True):
+        np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance)
+
+
+def test_pairs_are_grouped_by_language(pairs):
+    np.testing.assert_array_equal(pairs.language, [1] * 23 + [2] * 7 + [3] * 11)
+    np.testing.assert_array_equal(pairs.starts, [0, 0, 23, 30])
+    np.testing.assert_array_equal(pairs.sizes, [0, 23, 7, 11])
+
+
+def test_an_epoch_takes_every_pair_once(pairs):
+    _, keys = init((0, 1), D, 4, 1e-2)
+    first, second = (np.asarray(epoch_order(keys, epoch, 41, SIZE)) for epoch in (0, 1))
+    assert first.shape == (2, 5, SIZE)
+    for order in (*first, *second):
+        assert len(set(order.ravel().tolist())) == 40
+    assert not np.array_equal(first, second)
+    assert not np.array_equal(first[0], first[1])
+
+
+def test_weights_start_as_torchs():
+    state, _ = init((0, 1, 2), 64, 5, 1e-2)
+    for leaf in (*jax.tree.leaves(state.heads), *jax.tree.leaves(state.probe)):
+        assert np.abs(leaf).max() <= 1 / 8
+    assert np.std(state.heads.meaning.matrix) == pytest.approx(1 / 8 / np.sqrt(3), rel=0.03)
+    assert state.probe.matrix.shape == (3, 5, 64)
+    assert not np.allclose(state.heads.meaning.matrix[0], state.heads.meaning.matrix[1])
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES, ids=lambda o: o.name)
+def test_steps_are_optaxs(pairs, objective):
+    after, terms = steps(pairs, (0,), objective)
+    state, keys = init((0,), D, 4, 1e-2)
+    heads, probe = jax.tree.map(lambda x: x[0], (state.heads, state.probe))
+    optimizer = optax.adam(1e-2)
+    of_heads, of_probe = optimizer.init(heads), optimizer.init(probe)
+    for number, rows in enumerate(np.asarray(epoch_order(keys, 3, 41, SIZE))[0]):
+        sides = pairs.table[pairs.source[rows]], pairs.table[pairs.target[rows]]
+        batch = Batch(*sides, jnp.zeros(SIZE, jnp.int32), pairs.language[rows])
+        if objective.adversarial:
+            value, grads = jax.value_and_grad(
+                lambda probe, heads=heads, batch=batch: discriminator_loss(
+                    batch, split(heads, batch.source), split(heads, batch.target), probe
+                )
+            )(probe)
+            assert terms["discriminator"][0, number] == pytest.approx(float(value), rel=1e-4)
+            with jax.numpy_dtype_promotion("standard"):
+                updates, of_probe = optimizer.update(grads, of_probe)
+            probe = optax.apply_updates(probe, updates)
+
+        draw = jax.random.fold_in(jax.random.fold_in(keys[0], 3), number)
+        _, others = _batches(pairs, jnp.asarray(rows), draw, objective, None)
+
+        def loss(heads, probe, batch=batch, others=others):
+            return sum(objective_terms(objective, heads, probe, batch, *others).values())
+
+        value, (grads, of_classifier) = jax.value_and_grad(loss, argnums=(0, 1))(heads, probe)
+        summed = sum(terms[name][0, number] for name in objective.terms)
+        assert summed == pytest.approx(float(value), rel=1e-4)
+        with jax.numpy_dtype_promotion("standard"):
+            updates, of_heads = optimizer.update(grads, of_heads)
+        heads = optax.apply_updates(heads, updates)
+        if objective.base == "dream":
+            with jax.numpy_dtype_promotion("standard"):
+                updates, of_probe = optimizer.update(of_classifier, of_probe)
+            probe = optax.apply_updates(probe, updates)
+    assert_close(jax.tree.map(lambda x: x[0], (after.heads, after.probe)), (heads, probe), 1e-4)
+
+
+def test_chunks_change_nothing(pairs):
+    objective = OBJECTIVES[1]
+    first, second = (steps(pairs, (0, 1), objective, chunks=chunks) for chunks in ((4, 1), (1, 4)))
+    assert_close(first, second, 1e-6)
+
+
+def test_seeds_side_by_side_are_seeds_alone(pairs):
+    objective = OBJECTIVES[1]
+    together, terms = steps(pairs, (5, 7, 9), objective)
+    for number, seed in enumerate((5, 7, 9)):
+        alone, own = steps(pairs, (seed,), objective)
+        assert_close(jax.tree.map(lambda x, n=number: x[n : n + 1], together), alone, 1e-5)
+        assert_close({name: value[number : number + 1] for name, value in terms.items()}, own, 1e-5)
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES[:2], ids=lambda o: o.name)
+def test_devices_change_nothing(pairs, objective):
+    alone = steps(pairs, (0, 1), objective, mesh=data_mesh(jax.devices()[:1]))
+    shared = steps(pairs, (0, 1), objective, mesh=data_mesh(jax.devices()[:4]))
+    assert_close(alone, shared, 1e-5)
+    state, keys = init((0, 1), D, 4, 1e-2)
+    order = epoch_order(keys, 0, 41, SIZE)
+    made = run.lower(
+        state, pairs, order, keys, 0, 0, jnp.ones(2, bool), **options(objective, mesh=data_mesh(jax.devices()[:4]))
+    )
+    # Each has two of the eight rows, and gradients are summed.
+    assert "all-reduce" in (text := made.compile().as_text())
+    assert f"f32[2,2,{D}]" in text
+
+
+def test_a_seed_that_has_stopped_stays(pairs):
+    before, _ = init((0, 1), D, 4, 1e-2)
+    before = jax.device_get(before)
+    after, _ = steps(pairs, (0, 1), OBJECTIVES[0], active=[False, True])
+    alone, _ = steps(pairs, (1,), OBJECTIVES[0])
+    stopped, going = (jax.tree.map(lambda x, n=n: x[n], after) for n in (0, 1))
+    for a, b in zip(jax.tree.leaves(stopped), jax.tree.leaves(jax.tree.map(lambda x: x[0], before)), strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert_close(going, jax.tree.map(lambda x: x[0], alone), 1e-5)
+
+
+def test_dreams_partners(pairs):
+    rows = jnp.arange(41, dtype=jnp.int32)
+    # What stands in the embeddings tells which pair they are of.
+    marked = pairs._replace(
+        table=jnp.tile(jnp.arange(82, dtype=jnp.float32)[:, None], (1, D)), source=rows, target=rows + 41
+    )
+    anywhere = set()
+    for number in range(50):
+        batch, (others, same) = _batches(marked, rows, jax.random.key(number), OBJECTIVES[1], None)
+        np.testing.assert_array_equal(same.target_language, batch.target_language)
+        np.testing.assert_array_equal(same.source[:, 0] + 41, same.target[:, 0])
+        assert (same.source[:, 0] != batch.source[:, 0]).all()
+        anywhere |= set(zip(batch.target_language.tolist(), others.target_language.tolist(), strict=True))
+    assert anywhere == {(i, j) for i in (1, 2, 3) for j in (1, 2, 3)}
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES[:2], ids=lambda o: o.name)
+def test_validation_is_the_same_every_time(pairs, objective):
+    state, keys = init((0, 1), D, 4, 1e-2)
+    shared = {"objective": objective, "size": 20, "mesh": None}
+    first, second = (jax.device_get(validate(state, pairs, keys, **shared)) for _ in range(2))
+    assert list(first) == sorted(objective.terms)
+    for name in first:
+        np.testing.assert_array_equal(first[name], second[name])
+    on_four = validate(state, pairs, keys, **shared | {"mesh": data_mesh(jax.devices()[:4])})
+    assert_close(first, jax.device_get(on_four), 1e-5)
+
+
+def test_it_learns(pairs):
+    # Planted: a sentence is a meaning in the first half and its language in the second.
+    rng = np.random.default_rng(0)
+    meaning = rng.standard_normal((41, D // 2))
+    language = rng.standard_normal((4, D // 2))
+    sides = [np.hstack([meaning, language[numbers]]) for numbers in (np.zeros(41, int), pairs.language)]
+    rows = jnp.arange(41, dtype=jnp.int32)
+    planted = pairs._replace(table=jnp.asarray(np.concatenate(sides), jnp.float32), source=rows, target=rows + 41)
+    objective, active = Objective("meat", True, "code"), jnp.ones(1, bool)
+    state, keys = init((0,), D, 4, 1e-2)
+    for epoch in range(150):
+        order = epoch_order(keys, epoch, 41, SIZE)
+        state, _ = run(state, planted, order, keys, epoch, 0, active, **options(objective))
+    heads = jax.tree.map(lambda x: x[0], state.heads)
+    parts = [split(heads, planted.table[side]) for side in (planted.source, planted.target)]
+
+    def found(kind):
+        x, y = (np.asarray(getattr(part, kind)) for part in parts)
+        x, y = (side / np.linalg.norm(side, axis=1, keepdims=True) for side in (x, y))
+        return np.mean(np.argmax(x @ y.T, axis=1) == np.arange(41))
+
+    assert found("meaning") > 0.9
+    assert found("language") < 0.2

@@ -1,0 +1,152 @@
+"""Languages of unlabelled embeddings: against scikit-learn, by construction, through a transform."""
+
+import jax
+import numpy as np
+import pytest
+
+import lsar_jax as lj
+from lsar_jax import Moments
+from lsar_jax.transforms.identifier import discriminant, fit_identifier, oas_shrinkage
+from lsar_jax.moments import pool_moments
+from lsar_jax.transforms import Transform, fit_center, fit_lsar, fit_whitening
+from tests.transforms.conftest import CODES
+from tests.transforms.conftest import x as x
+
+
+def together(x):
+    return np.concatenate(list(x.values())), [code for code, rows in x.items() for _ in rows]
+
+
+@pytest.mark.parametrize("precise", [False, True])
+def test_equals_linear_discriminant_analysis(x, rng, precise):
+    from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+
+    rows, labels = together(x)
+    identifier = fit_identifier(x, precise=precise)
+    pooled = pool_moments(x)
+    covariance = pooled.within / (pooled.count - len(x))
+    shrinkage = float(oas_shrinkage(covariance.astype(np.float32), pooled.count - len(x)))
+    assert 0 < shrinkage < 1
+    level = np.trace(covariance) / 40
+    shrunk = (1 - shrinkage) * covariance + shrinkage * level * np.eye(40)
+    unseen = rows + 3 * rng.standard_normal(rows.shape).astype(np.float32)
+    distance = [np.einsum("nd,de,ne->n", unseen - m, np.linalg.inv(shrunk), unseen - m) for m in pooled.means]
+    expected = [CODES[index] for index in np.argmin(distance, axis=0)]
+    assert identifier(unseen) == expected
+    sklearn = LinearDiscriminantAnalysis(solver="lsqr", priors=np.full(6, 1 / 6)).fit(rows, labels)
+    assert np.mean(sklearn.predict(unseen) == np.array(expected)) > 0.95
+
+
+def test_shrinkage_is_scikit_learns(rng):
+    from sklearn.covariance import oas
+
+    rows = rng.standard_normal((30, 50)) * np.geomspace(1, 20, 50)
+    rows -= rows.mean(axis=0)
+    covariance = rows.T @ rows / 30
+    np.testing.assert_allclose(oas_shrinkage(covariance.astype(np.float32), 30), oas(rows)[1], rtol=1e-4)
+    assert float(oas_shrinkage(np.eye(4, dtype=np.float32), 30)) == 1
+
+
+def test_accuracy_by_language(x, bundled):
+    assert fit_identifier(x).accuracy(x) == dict.fromkeys(CODES, 100.0)
+    parts = [lj.corpora.udhr(part, ["de", "en", "ja", "nl", "sw"]) for part in ("fit", "test")]
+    fit, test = ({code: bundled.encode(text, max_length=64) for code, text in part.items()} for part in parts)
+    assert min(fit_identifier(fit).accuracy(test).values()) > 90
+    swapped = {"de": test["en"], "en": test["en"]}
+    assert fit_identifier(fit).accuracy(swapped)["de"] < 10
+
+
+def test_large_offsets_and_tiny_scales_do_not_matter(x):
+    for scale, offset in ((1e-15, 0), (1, 1e4)):
+        moved = {code: (rows * np.float64(scale) + offset) for code, rows in x.items()}
+        assert fit_identifier(moved, precise=True).accuracy(moved) == dict.fromkeys(CODES, 100.0)
+
+
+def test_auto_is_the_language_that_is_found(x):
+    rows, labels = together(x)
+    moments = {code: Moments.from_embeddings(part, second_moment=True) for code, part in x.items()}
+    for fit in (fit_center, lambda m: fit_whitening(m, per_language=True), lambda m: fit_lsar(m).then(fit_center(m))):
+        transform = fit(moments).with_identifier(fit_identifier(moments))
+        np.testing.assert_allclose(transform(rows, "auto"), transform(rows, labels), atol=1e-5)
+        np.testing.assert_allclose(transform(rows, "auto"), fit(moments)(rows, labels), atol=1e-5)
+    # A shared transform needs none.
+    np.testing.assert_array_equal(fit_lsar(x)(rows, "auto"), fit_lsar(x)(rows))
+
+
+def test_auto_asks_before_the_first_step(x):
+    rows, labels = together(x)
+    chain = fit_center(x).with_identifier(fit_identifier(x)).then(fit_center(x))
+    np.testing.assert_allclose(chain(rows, "auto"), chain(rows, labels), atol=1e-5)
+    with pytest.raises(ValueError, match="chain first, then give the chain an identifier"):
+        fit_center(x).then(fit_center(x).with_identifier(fit_identifier(x)))
+
+
+def test_an_identifier_may_know_fewer_languages(x):
+    few = {code: x[code] for code in ("de", "th")}
+    center = fit_center(x).with_identifier(fit_identifier(few))
+    np.testing.assert_allclose(center(x["th"], "auto"), center(x["th"], "th"), atol=1e-5)
+
+
+def test_it_is_saved_with_the_transform(x, tmp_path):
+    center = fit_center(x).with_identifier(fit_identifier(x, source=None))
+    center.save(tmp_path / "t")
+    loaded = Transform.load(tmp_path / "t")
+    assert loaded.identifier.languages == CODES
+    np.testing.assert_array_equal(loaded(x["fr"], "auto"), center(x["fr"], "auto"))
+    assert repr(loaded.identifier) == "LanguageIdentifier(dim 40, 6 languages)"
+
+
+def test_new_languages_leave_the_identifier_behind(x):
+    few = {code: rows for code, rows in x.items() if code != "zh"}
+    grown = fit_center(few).with_identifier(fit_identifier(few)).with_languages(fit_center({"zh": x["zh"]}))
+    with pytest.raises(ValueError, match=r"language is 'auto', but center\(\) has no identifier"):
+        grown(x["zh"], "auto")
+    again = grown.with_identifier(fit_identifier(x))
+    np.testing.assert_allclose(again(x["zh"], "auto"), again(x["zh"], "zh"), atol=1e-5)
+
+
+def test_core_under_jit_and_vmap(rng):
+    means = rng.standard_normal((3, 4, 8)).astype(np.float32)
+    roots = rng.standard_normal((3, 8, 20)).astype(np.float32)
+    covariances = roots @ np.swapaxes(roots, 1, 2)
+    weights, bias = jax.vmap(jax.jit(discriminant), in_axes=(0, 0, None))(means, covariances, 0.1)
+    for one, covariance, w, b in zip(
+        means.astype(np.float64), covariances.astype(np.float64), weights, bias, strict=True
+    ):
+        shrunk = 0.9 * covariance + 0.1 * np.trace(covariance) / 8 * np.eye(8)
+        np.testing.assert_allclose(w, one @ np.linalg.inv(shrunk), atol=1e-4)
+        np.testing.assert_allclose(b, -0.5 * np.einsum("ld,de,le->l", one, np.linalg.inv(shrunk), one), atol=1e-3)
+
+
+def test_fewer_sentences_than_dimensions(rng):
+    x = {
+        code: (rng.standard_normal((5, 300)) + 3 * rng.standard_normal(300)).astype(np.float32) for code in ("de", "en")
+    }
+    assert fit_identifier(x).accuracy(x) == {"de": 100.0, "en": 100.0}
+
+
+def test_refusals(x, unchecked):
+    one = {code: rows[:1] for code, rows in x.items()}
+    with pytest.raises(ValueError, match="do not vary within a language; give more sentences"):
+        fit_identifier(one)
+    with pytest.raises(ValueError, match="1 languages are given"):
+        fit_identifier({"de": x["de"]})
+    with pytest.raises(ValueError, match="1 languages are given"):
+        fit_identifier(pool_moments({"de": x["de"]}))
+    identifier = fit_identifier(x)
+    with pytest.raises(ValueError, match=r"shape \(2, 3\), the identifier takes \[n, 40\]"):
+        identifier(np.zeros((2, 3), np.float32))
+    with pytest.raises(ValueError, match="language 'sv' is not in the identifier"):
+        identifier.accuracy({"sv": x["de"]})
+    with pytest.raises(ValueError, match="de: there are no embeddings"):
+        identifier.accuracy({"de": x["de"][:0]})
+    with pytest.raises(ValueError, match=r"lsar\(rank=5\) is the same for all languages; it needs no identifier"):
+        fit_lsar(x).with_identifier(identifier)
+    with pytest.raises(ValueError, match=r"the identifier may find fr, ja, th, zh, which center\(\) does not know"):
+        fit_center({"de": x["de"], "en": x["en"]}).with_identifier(identifier)
+    with pytest.raises(ValueError, match="the identifier takes width 40, the transform 8"):
+        fit_center({"de": x["de"][:, :8]}).with_identifier(identifier)
+    spec = lj.EncoderSpec("a", "1", 8, "mean", "float32")
+    other = lj.EncoderSpec("a", "2", 8, "mean", "float32")
+    with pytest.raises(ValueError, match="the identifier was fitted on"):
+        fit_center(x, source=spec).with_identifier(fit_identifier(x, source=other))

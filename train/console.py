@@ -1,0 +1,20 @@
+"""What training and evaluations print to: one console, and tables."""
+
+from collections.abc import Iterable, Sequence
+
+from rich.console import Console
+from rich.table import Table
+
+__all__ = ["console", "print_table"]
+
+console = Console(width=110, highlight=False, soft_wrap=True)
+
+
+def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str | float]]) -> None:
+    """Prints a table; numbers have one decimal."""
+    table = Table(title=title, title_justify="left")
+    for index, column in enumerate(columns):
+        table.add_column(column, justify="right" if index else "left")
+    for row in rows:
+        table.add_row(*(cell if isinstance(cell, str) else f"{cell:.1f}" for cell in row))
+    console.print(table)

@@ -1,0 +1,1 @@
+"""``python -m train.disentangle``: heads of meaning and language, by DREAM, MEAT and ORACLE."""

@@ -1,0 +1,242 @@
+r"""Trains a head of meaning and a head of language on frozen embeddings of parallel text: DREAM, MEAT, ORACLE.
+
+    python -m train.disentangle --objective meat --oracle --layer 8 \
+        --learning-rate 1e-4 --patience 30 --out results/meat-oracle
+    python -m eval leakage results/meat-oracle
+
+Embeddings are made once and kept. A run that was killed continues when the same command is given again. Of each
+language, ``--held-out`` pairs are left out of training: ``python -m eval bitext`` and ``leakage`` test on them. A part
+of the others chooses the best epoch.
+
+Writes ``config.json``, ``log.jsonl``, ``checkpoints/``, ``curves.png``, ``trained.json``, which says how each seed
+ended, and two transforms for each seed, ``seed-0/meaning.safetensors`` and ``seed-0/language.safetensors``.
+"""
+
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+import jax
+import tyro
+from filelock import FileLock, Timeout
+
+from lsar_jax import EncoderSpec, SentenceEncoder, __version__
+from lsar_jax.corpora.tables import pin
+from lsar_jax.files import read_json, write_json
+from lsar_jax.mesh import data_mesh, replicated
+from lsar_jax.objectives.disentangle import Base, Head, Heads, Objective
+from lsar_jax.transforms import head_transform
+from train.console import console
+from train.curves import draw_curves
+from train.disentangle.steps import PairTable
+from train.disentangle.training import HeadTraining, Optimizer, validation_batch
+from train.embeddings import EncoderOptions, embed_pairs
+from train.loop import LoopOptions, Trained, train
+from train.text import TextOptions, TrainingPairs, text_hash
+
+__all__ = ["Disentangle", "HeadsOptions", "ObjectiveOptions"]
+
+# Options that may change when a run continues: where things are, and how often they are looked at.
+_FREE = ("out", "cache", "checkpoint_seconds", "epochs")
+
+
+@dataclass(frozen=True)
+class ObjectiveOptions(Objective):
+    """The losses, as options.
+
+    Attributes:
+      base: dream, meat, or none, for ORACLE alone.
+      oracle: add ORACLE's clustering and separation.
+      separation: ORACLE's: paper, meaning from language, Eq. 6; or code, the English language embedding from the other.
+      clustering: ORACLE's: off_diagonal, all pairs of a batch but those of a sentence with itself; all; or
+        same_language.
+      without: terms that are left out, for ablations.
+      halves: DREAM compares the halves of a batch, as ORACLE's code does, and not each pair with one of its language.
+    """
+
+    base: Annotated[Base, tyro.conf.arg(name="objective")] = "meat"
+    oracle: bool = False
+
+
+@dataclass(frozen=True)
+class HeadsOptions:
+    """What one run and a table of runs have in common.
+
+    Attributes:
+      text: what to train on.
+      encoder: whose embeddings.
+      optimizer: of a step.
+      loop: how long.
+      seed: the first one; of weights, order and draws.
+      seeds: number of runs, side by side in one program.
+      cache: folder of embeddings.
+    """
+
+    text: tyro.conf.OmitArgPrefixes[TextOptions] = field(default_factory=TextOptions)
+    encoder: tyro.conf.OmitArgPrefixes[EncoderOptions] = field(default_factory=EncoderOptions)
+    optimizer: tyro.conf.OmitArgPrefixes[Optimizer] = field(default_factory=Optimizer)
+    loop: tyro.conf.OmitArgPrefixes[LoopOptions] = field(default_factory=LoopOptions)
+    seed: int = 0
+    seeds: int = 1
+    cache: Path = Path("results/embeddings")
+
+
+@dataclass(frozen=True)
+class Disentangle(HeadsOptions):
+    """Trains heads of meaning and language.
+
+    Attributes:
+      objective: the losses.
+      layer: hidden-state layer; by default the checkpoint's own output.
+      out: folder of this run.
+    """
+
+    objective: tyro.conf.OmitArgPrefixes[ObjectiveOptions] = field(default_factory=ObjectiveOptions)
+    layer: int | None = None
+    out: Path = Path("results/disentangle")
+
+    @property
+    def all_seeds(self) -> tuple[int, ...]:
+        """The seed of each run."""
+        return tuple(range(self.seed, self.seed + self.seeds))
+
+    def run(self) -> list[Trained]:
+        """Encodes, trains, and writes the heads, the log and its figure.
+
+        Raises:
+          FileNotFoundError: the data do not exist.
+          ValueError: options or data are wrong, the folder belongs to another run, or a loss is not finite.
+        """
+        self._check()
+        run = self._pinned()
+        pairs = run.text.pairs()
+        encoder = run.encoder.open(run.layer)
+        mesh = data_mesh()
+        sizes = [sum(len(two[part]) for two in pairs.values()) for part in (0, 1)]
+        validation_batch(run.objective, run.optimizer.batch, sizes[0], sizes[1], mesh)
+        run.out.mkdir(parents=True, exist_ok=True)
+        try:
+            with FileLock(run.out / "lock", timeout=0):
+                return [run._train(encoder, pairs, mesh)]
+        except Timeout as error:
+            raise ValueError(f"{run.out} is in use by another run; choose another --out") from error
+
+    def _train(self, encoder: SentenceEncoder, pairs: TrainingPairs, mesh: jax.sharding.Mesh) -> Trained:
+        objective = self.objective
+        self._claim(encoder.spec, pairs)
+        sentences = {code: a + b for code, (a, b) in pairs.items()}
+        table, rows = embed_pairs(encoder, sentences, self.encoder.max_length, self.cache)
+        to_train, to_validate = [], []
+        for code, (english, other) in rows.items():
+            count = len(pairs[code][0])
+            to_train.append((english[:count], other[:count]))
+            to_validate.append((english[count:], other[count:]))
+        on_device = jax.device_put(table, replicated(mesh))
+        training, validation = PairTable.of(on_device, to_train), PairTable.of(on_device, to_validate)
+        console.print(
+            f"{objective.name}: {len(training.source)} pairs of English and {', '.join(pairs)} to train on, "
+            f"{len(validation.source)} to validate on; the terms are {', '.join(objective.terms)}"
+        )
+        heads = HeadTraining(objective, self.optimizer, self.all_seeds, training, validation, len(pairs) + 1, mesh)
+        with console.status("") as status:
+            trained = train(heads, self.loop, self.out, status.update if console.is_terminal else _Seldom())
+        fitted = {code: len(set(map(int, side))) for code, (_, side) in rows.items()}
+        fitted["en"] = len({int(row) for english, _ in rows.values() for row in english})
+        self._write(trained, encoder.spec, fitted, objective)
+        return trained
+
+    def _check(self) -> None:
+        if self.seeds < 1:
+            raise ValueError(f"--seeds is {self.seeds}; at least 1 is needed")
+        if not 0 <= self.seed <= 2**32 - self.seeds:
+            raise ValueError(f"--seed is {self.seed}; seeds are from 0 to {2**32 - 1}")
+        self.loop.check()
+        self.text.check()
+        if not self.optimizer.learning_rate > 0:
+            raise ValueError(f"--learning-rate is {self.optimizer.learning_rate}; it must be over 0")
+
+    def _pinned(self) -> Self:
+        return replace(self, text=replace(self.text, data=pin(self.text.data)))
+
+    def _config(self) -> dict[str, Any]:
+        """Returns the options that must be the same when the run continues, without their grouping."""
+        flat: dict[str, Any] = {}
+        for name, value in asdict(self).items():
+            flat |= value if isinstance(value, dict) else {name: value}
+        flat["objective"] = flat.pop("base")
+        return {name: str(v) if isinstance(v, Path) else v for name, v in flat.items() if name not in _FREE}
+
+    def _claim(self, spec: EncoderSpec, pairs: TrainingPairs) -> None:
+        """Writes the options of the run, or checks that the folder belongs to the same run.
+
+        Raises:
+          ValueError: it belongs to another run; the options that differ are named.
+        """
+        wanted = self._config()
+        wanted |= {"encoder_spec": spec.to_dict(), "pairs": {code: list(map(len, two)) for code, two in pairs.items()}}
+        wanted |= {"text": text_hash(pairs), "lsar_jax": __version__}
+        wanted = {name: list(value) if isinstance(value, tuple) else value for name, value in wanted.items()}
+        path, checkpoints = self.out / "config.json", self.out / "checkpoints"
+        started = any(checkpoints.glob("[0-9]*"))
+        if path.is_file():
+            there = read_json(path, dict)
+            differ = [name for name in wanted if there.get(name) != wanted[name]]
+            if differ and started:
+                told = "; ".join(f"{name} was {there.get(name)!r} and is {wanted[name]!r}" for name in differ)
+                raise ValueError(f"{self.out} is the folder of another run: {told}. Choose another --out")
+        elif checkpoints.is_dir():
+            raise ValueError(f"{self.out} has checkpoints of an unknown run; choose another --out")
+        if not started:
+            # Heads that were written before belong to another run: without this file they count for nothing.
+            (self.out / "trained.json").unlink(missing_ok=True)
+        write_json(path, wanted)
+
+    def _write(self, trained: Trained, spec: EncoderSpec, fitted: Mapping[str, int], objective: Objective) -> None:
+        progress = trained.progress
+        for number, seed in enumerate(self.all_seeds):
+            folder = self.out / f"seed-{seed}"
+            folder.mkdir(exist_ok=True)
+            heads = Heads(*(Head(*(part[number] for part in head)) for head in jax.device_get(trained.best)))
+            parts: tuple[tuple[Literal["meaning", "language"], Head], ...] = (
+                ("meaning", heads.meaning),
+                ("language", heads.language),
+            )
+            for part, head in parts:
+                transform = head_transform(
+                    head, part, objective.name, fitted, source=spec,
+                    learning_rate=self.optimizer.learning_rate, batch=self.optimizer.batch, seed=seed,
+                )  # fmt: skip
+                transform.save(folder / f"{part}.safetensors")
+        draw_curves(self.out / "log.jsonl", f"{objective.name}, {spec.id}, layer {spec.layer}", self.out)
+        ends = [
+            {
+                "seed": seed,
+                "validation": progress.best[n],
+                "best_epoch": progress.best_epoch[n],
+                "stopped_by": "epochs" if progress.active[n] else "patience",
+            }
+            for n, seed in enumerate(self.all_seeds)
+        ]
+        told = {"objective": objective.name, "epochs": progress.epoch, "steps": progress.taken, "seeds": ends}
+        write_json(self.out / "trained.json", told)
+        lines = [
+            f"seed {end['seed']}: validation {end['validation']:.4f} at epoch {end['best_epoch']}, "
+            f"stopped by --{end['stopped_by']}"
+            for end in ends
+        ]
+        speed = f"; {trained.steps_per_second:.0f} steps/s with validation" if trained.steps_per_second else ""
+        console.print("\n".join(lines) + f"\n{progress.taken} steps{speed}; wrote {self.out}")
+
+
+class _Seldom:
+    """Prints a line at most every ten seconds."""
+
+    def __init__(self) -> None:
+        self._next = 0.0
+
+    def __call__(self, line: str) -> None:
+        if (now := time.monotonic()) >= self._next:
+            console.print(line)
+            self._next = now + 10

@@ -1,0 +1,272 @@
+"""The training of two heads as pure functions: many steps in one program, several seeds side by side.
+
+A step gathers a batch of pairs from embeddings that stay on the device, updates MEAT's discriminator, and then the
+heads, by Adam. All draws follow from the key of a seed and the number of an epoch and a step, so that steps may be
+run in any chunks, and a run goes on from where it was.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jax.sharding import Mesh
+from jaxtyping import Array, Bool, Float, Int, Key
+
+from lsar_jax.mesh import split as split_over
+from lsar_jax.objectives.disentangle import (
+    Batch,
+    Head,
+    Heads,
+    Objective,
+    Others,
+    Parts,
+    discriminator_loss,
+    objective_terms,
+    parts_of,
+    parts_terms,
+)
+
+__all__ = ["PairTable", "State", "epoch_order", "init", "run", "validate"]
+
+T = TypeVar("T")
+
+_VALIDATION = 0x7A11D  # Apart from every epoch's number, which the key is folded with.
+
+
+class PairTable(NamedTuple):
+    """Translated pairs of English and other languages, as rows of a table of embeddings.
+
+    Attributes:
+      table: embeddings of distinct sentences.
+      source: row of each English sentence.
+      target: row of its translation.
+      language: number of the translation's language, from 1; English is 0. In ascending order.
+      starts: of each language, the first pair.
+      sizes: of each language, how many pairs it has.
+    """
+
+    table: Float[Array, "sentence dim"]
+    source: Int[Array, " pair"]
+    target: Int[Array, " pair"]
+    language: Int[Array, " pair"]
+    starts: Int[Array, " language"]
+    sizes: Int[Array, " language"]
+
+    @classmethod
+    def of(
+        cls,
+        table: Float[Array, "sentence dim"],
+        sides: Sequence[tuple[Int[np.ndarray, " _"], Int[np.ndarray, " _"]]],
+    ) -> "PairTable":
+        """Returns the pairs of languages 1, 2, ..., each its rows of English sentences and of their translations."""
+        counts = np.array([0, *(len(source) for source, _ in sides)], np.int32)
+        starts = np.cumsum([0, *counts[:-1]]).astype(np.int32)
+        source, target = (np.concatenate([pair[side] for pair in sides]).astype(np.int32) for side in (0, 1))
+        language = np.repeat(np.arange(len(counts), dtype=np.int32), counts)
+        return cls(table, *map(jnp.asarray, (source, target, language, starts, counts)))
+
+    def batch(self, rows: Int[Array, " row"], constraint: jax.sharding.Sharding | None) -> Batch:
+        """Returns the embeddings of some pairs, spread over the devices."""
+        taken = (self.source[rows], self.target[rows], jnp.zeros_like(rows), self.language[rows])
+        if constraint is not None:
+            taken = jax.lax.with_sharding_constraint(taken, constraint)
+        source, target, *languages = taken
+        return Batch(self.table[source], self.table[target], *languages)
+
+
+class State(NamedTuple):
+    """What training changes; with several seeds every array has an axis of seeds before its own.
+
+    Attributes:
+      heads: of meaning and language.
+      probe: MEAT's discriminator, or DREAM's classifier.
+      heads_optimizer, probe_optimizer: of each.
+    """
+
+    heads: Heads
+    probe: Head
+    heads_optimizer: optax.OptState
+    probe_optimizer: optax.OptState
+
+
+def init(seeds: Sequence[int], dim: int, languages: int, learning_rate: float) -> tuple[State, Key[Array, " seed"]]:
+    """Returns the state before the first step and the key of each seed.
+
+    Weights and offsets are uniform within ``1 / sqrt(dim)``, as PyTorch's linear layers start.
+    """
+    optimizer = optax.adam(learning_rate)
+
+    def one(key: Key[Array, ""]) -> State:
+        def head(key: Key[Array, ""], rows: int) -> Head:
+            matrix, offset = jax.random.split(key)
+            draw = partial(jax.random.uniform, minval=-(dim**-0.5), maxval=dim**-0.5)
+            return Head(draw(matrix, (rows, dim)), draw(offset, (rows,)))
+
+        meaning, language, probe = jax.random.split(key, 3)
+        heads, probe = Heads(head(meaning, dim), head(language, dim)), head(probe, languages)
+        return State(heads, probe, optimizer.init(heads), optimizer.init(probe))
+
+    keys = jax.vmap(jax.random.key)(jnp.asarray(seeds, jnp.uint32))
+    starts, rest = jnp.unstack(jax.vmap(jax.random.split)(keys), axis=1)
+    return jax.jit(jax.vmap(one))(starts), rest
+
+
+@partial(jax.jit, static_argnames=("pairs", "size"))
+def epoch_order(
+    keys: Key[Array, " seed"], epoch: int | Int[Array, ""], pairs: int, size: int
+) -> Int[Array, "seed step row"]:
+    """Returns the pairs of each batch of an epoch, all of them in a new order but for the last few."""
+    steps = pairs // size
+
+    def one(key: Key[Array, ""]) -> Int[Array, "step row"]:
+        order = jax.random.permutation(jax.random.fold_in(key, epoch), pairs)
+        return order[: steps * size].astype(jnp.int32).reshape(steps, size)
+
+    return jax.vmap(one)(keys)
+
+
+@partial(jax.jit, static_argnames=("objective", "learning_rate", "mesh"), donate_argnames="state")
+def run(
+    state: State,
+    pairs: PairTable,
+    order: Int[Array, "seed step row"],
+    keys: Key[Array, " seed"],
+    epoch: int | Int[Array, ""],
+    first: int | Int[Array, ""],
+    active: Bool[Array, " seed"],
+    *,
+    objective: Objective,
+    learning_rate: float,
+    mesh: Mesh | None,
+) -> tuple[State, dict[str, Float[Array, "seed step"]]]:
+    """Takes some steps of an epoch, and returns the terms of each.
+
+    Args:
+      state: before; it is given up.
+      pairs: to train on.
+      order: the batches, by ``epoch_order``.
+      keys: of the seeds.
+      epoch: its number.
+      first: number within the epoch of the first of these steps.
+      active: the seeds that go on; of the others nothing changes.
+      objective: the losses.
+      learning_rate: of Adam.
+      mesh: devices that share each batch.
+    """
+    optimizer = optax.adam(learning_rate)
+    rows = None if mesh is None or mesh.size == 1 else split_over(mesh)
+
+    def update(grads: Any, state: optax.OptState, values: Any) -> tuple[Any, optax.OptState]:
+        with jax.numpy_dtype_promotion("standard"):  # Adam raises a float to the power of a step
+            updates, state = optimizer.update(grads, state)
+        return optax.apply_updates(values, updates), state
+
+    def seed(
+        state: State, order: Int[Array, "step row"], key: Key[Array, ""], active: Bool[Array, ""]
+    ) -> tuple[State, dict[str, Array]]:
+        def step(state: State, numbered: tuple[Array, Array]) -> tuple[State, dict[str, Array]]:
+            number, chosen = numbered
+            draw = jax.random.fold_in(jax.random.fold_in(key, epoch), number)
+            batch, others = _batches(pairs, chosen, draw, objective, rows)
+            heads, probe, of_heads, of_probe = state
+            before: dict[str, Array] = {}
+            # Once for the discriminator and the heads.
+            parts, back = jax.vjp(lambda heads: parts_of(heads, batch, *others), heads)
+            if objective.adversarial:
+                value, grads = jax.value_and_grad(_discriminate)(probe, *parts[:2], batch)
+                probe, of_probe = update(grads, of_probe, probe)
+                before["discriminator"] = value
+            (_, terms), (of_parts, of_classifier) = jax.value_and_grad(_loss, argnums=(0, 1), has_aux=True)(
+                parts, probe, objective, batch
+            )
+            heads, of_heads = update(back(of_parts)[0], of_heads, heads)
+            if "identification" in objective.terms:
+                probe, of_probe = update(of_classifier, of_probe, probe)
+            new = State(heads, probe, of_heads, of_probe)
+            new = jax.tree.map(lambda new, old: jnp.where(active, new, old), new, state)
+            return new, terms | before
+
+        return jax.lax.scan(step, state, (first + jnp.arange(len(order)), order))
+
+    return _each(seed, state, order, keys, active)
+
+
+@partial(jax.jit, static_argnames=("objective", "size", "mesh"))
+def validate(
+    state: State,
+    pairs: PairTable,
+    keys: Key[Array, " seed"],
+    *,
+    objective: Objective,
+    size: int,
+    mesh: Mesh | None,
+) -> dict[str, Float[Array, " seed"]]:
+    """Returns the mean over batches of every term, on the same batches every time.
+
+    Args:
+      state: heads, and the probe as it stands.
+      pairs: to validate on; the last few that fill no batch are left out, but where they are all.
+      keys: of the seeds.
+      objective: the losses.
+      size: pairs of a batch.
+      mesh: devices that share each batch, where it can be divided among them.
+    """
+    rows = None if mesh is None or size % mesh.size or mesh.size == 1 else split_over(mesh)
+
+    def seed(state: State, key: Key[Array, ""]) -> dict[str, Array]:
+        key = jax.random.fold_in(key, _VALIDATION)
+        order = epoch_order(key[None], 0, len(pairs.source), size)[0]
+
+        def step(_: None, numbered: tuple[Array, Array]) -> tuple[None, dict[str, Array]]:
+            number, chosen = numbered
+            batch, others = _batches(pairs, chosen, jax.random.fold_in(key, 1 + number), objective, rows)
+            return None, objective_terms(objective, state.heads, state.probe, batch, *others)
+
+        terms = jax.lax.scan(step, None, (jnp.arange(len(order)), order))[1]
+        return {name: values.mean() for name, values in terms.items()}
+
+    return _each(seed, state, keys)
+
+
+def _batches(
+    pairs: PairTable,
+    chosen: Int[Array, " row"],
+    key: Key[Array, ""],
+    objective: Objective,
+    rows: jax.sharding.Sharding | None,
+) -> tuple[Batch, tuple[Batch, ...]]:
+    """Gathers a batch and, for DREAM, other pairs of any language and of the same language."""
+    batch = pairs.batch(chosen, rows)
+    if objective.base != "dream" or objective.halves:
+        return batch, ()
+    any_key, own_key = jax.random.split(key)
+    others = jax.random.randint(any_key, chosen.shape, 0, len(pairs.source))
+    # Rows of one language stand together: a place among them, of those that are another pair.
+    language = pairs.language[chosen]
+    count, place = pairs.sizes[language], chosen - pairs.starts[language]
+    ahead = jax.random.randint(own_key, chosen.shape, 1, jnp.maximum(count, 2))
+    same = pairs.starts[language] + (place + ahead) % count
+    return batch, (pairs.batch(others, rows), pairs.batch(same, rows))
+
+
+def _each(function: Callable[..., T], *arguments: Any) -> T:
+    """Returns what ``vmap`` does; a single seed is not made a batch of one, which costs a third on CPUs."""
+    if jax.tree.leaves(arguments[0])[0].shape[0] > 1:
+        return jax.vmap(function)(*arguments)
+    alone = function(*jax.tree.map(lambda x: x[0], arguments))
+    return jax.tree.map(lambda x: x[None], alone)
+
+
+def _loss(
+    parts: tuple[Parts, Parts, Others | None], probe: Head, objective: Objective, batch: Batch
+) -> tuple[Float[Array, ""], dict[str, Float[Array, ""]]]:
+    terms = parts_terms(objective, *parts, probe, batch)
+    return sum(terms.values(), jnp.zeros(())), terms
+
+
+def _discriminate(probe: Head, source: Parts, target: Parts, batch: Batch) -> Float[Array, ""]:
+    return discriminator_loss(batch, source, target, probe)
