@@ -134,7 +134,7 @@ def _record(task: Task) -> None:
 
 def _options(task: Task) -> str:
     """Returns the options, the version, and names, sizes and times of the files that they name."""
-    options = {field.name: getattr(task, field.name) for field in fields(task)}
+    options = {field.name: getattr(task, field.name) for field in fields(task) if field.init}
     files = {
         name: [f"{file.name} {file.stat().st_size} {file.stat().st_mtime_ns}" for file in _files(Path(place))]
         for name, place in options.items()

@@ -63,7 +63,9 @@ def check_floats(name: str, x: object, least: int = 1) -> None:
         kind = f"{type(x).__module__}.{type(x).__name__} of {getattr(x, 'dtype', 'no dtype')}"
         raise ValueError(f"{name} must be a numpy or jax array of floats, not a {kind}")
     if x.ndim != 2 or x.shape[0] < least or x.shape[1] == 0:
-        raise ValueError(f"{name} has shape {x.shape}; expected [n, dim] with n at least {least} and dim at least 1")
+        raise ValueError(
+            f"the shape of {name} is {x.shape}; expected [n, dim] with n at least {least} and dim at least 1"
+        )
 
 
 def padded_rows(

@@ -173,7 +173,7 @@ def open_arrays(path: Path, *, format: str, what: str) -> Iterator[ArrayFile]:
     Args:
       path: the file.
       format: the expected format.
-      what: what the file should hold, for the error.
+      what: what kind of file is expected, for the error.
 
     Raises:
       FileNotFoundError: there is no such file.
@@ -182,7 +182,7 @@ def open_arrays(path: Path, *, format: str, what: str) -> Iterator[ArrayFile]:
     from safetensors import SafetensorError, safe_open
 
     if not path.is_file():
-        raise FileNotFoundError(f"there is no file of {what} at {path}")
+        raise FileNotFoundError(f"there is no {what} at {path}")
     try:
         with safe_open(path, framework="numpy") as file:
             metadata = file.metadata() or {}

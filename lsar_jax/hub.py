@@ -107,6 +107,19 @@ class Repository:
             _log.warning("the Hub did not answer (%s); using the files that are cached in %s", kind, folder)
         return folder
 
+    def check_answers(self, commit: str, name: str) -> None:
+        """Asks for the first bytes of a file within ``PATIENCE``: the client waits much longer.
+
+        Files come from other machines than the description of the repository.
+        """
+        from huggingface_hub import constants, get_session, hf_hub_url
+        from huggingface_hub.utils import build_hf_headers, hf_raise_for_status
+
+        url = hf_hub_url(self.id, name, repo_type=self.kind, revision=commit, endpoint=constants.ENDPOINT)
+        headers = {**build_hf_headers(), "range": "bytes=0-3"}
+        with get_session().stream("GET", url, headers=headers, timeout=PATIENCE, follow_redirects=True) as response:
+            hf_raise_for_status(response)
+
     def unavailable(self, reason: Exception) -> FileNotFoundError:
         """Returns the error that says why the repository cannot be read, and how to download it elsewhere."""
         first = (str(reason).strip().splitlines() or [""])[0]

@@ -1,6 +1,7 @@
 """Several devices on one CPU, strict dtypes, and encoders that many tests share."""
 
 import os
+from pathlib import Path
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
@@ -9,8 +10,12 @@ import jax
 
 jax.config.update("jax_num_cpu_devices", 4)
 jax.config.update("jax_numpy_dtype_promotion", "strict")
-
-from pathlib import Path
+# Both test processes, the processes that tests start, and the next run share what XLA compiled.
+CACHE = str(Path(__file__).parents[1] / ".pytest_cache" / "xla")
+os.environ |= {"JAX_COMPILATION_CACHE_DIR": CACHE, "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0"}
+jax.config.update("jax_compilation_cache_dir", CACHE)
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
+jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
 
 import jaxtyping
 import numpy as np

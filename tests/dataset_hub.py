@@ -104,11 +104,11 @@ def point(monkeypatch, cache):
     import huggingface_hub
     from huggingface_hub import constants
 
-    from lsar_jax.corpora import hub_datasets as hub_files
+    from lsar_jax import hub
 
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(cache))
-    monkeypatch.setattr(hub_files, "_PATIENCE", 0.5)
+    monkeypatch.setattr(hub, "PATIENCE", 0.5)
     api = huggingface_hub.HfApi
 
     def to(port):
@@ -120,4 +120,3 @@ def point(monkeypatch, cache):
 
     yield to
     huggingface_hub.close_session()
-    hub_files.COMMITS.clear()

@@ -27,7 +27,7 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processor
 from transformers import BertConfig, BertModel, XLMConfig, XLMModel, XLMRobertaConfig, XLMRobertaModel
 
 import lsar_jax as lj
-from tests.parity import LENGTHS, Lstm, TEXTS, hidden_states, lstm_states
+from tests.parity import LENGTHS, TEXTS, Lstm, hidden_states, lstm_states
 
 GOLDEN = Path(__file__).parent / "golden"
 SIZES = {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 64}

@@ -14,8 +14,8 @@ import numpy as np
 
 from lsar_jax.checkpoints.checkpoint import read_folder
 from lsar_jax.checkpoints.fill import fill, read_pooler
-from lsar_jax.models.projection import Head
 from lsar_jax.models.pooling import cls_pool, max_pool
+from lsar_jax.models.projection import Projection
 
 GOLDEN = Path(__file__).parent / "golden"
 FAMILIES = ("bert", "xlm-roberta", "xlm", "xlm-sinusoidal", "laser1", "laser2")
@@ -67,8 +67,8 @@ def pooled_error(name, case):
         ours = max_pool(last, case["lengths"])
     else:
         ours = cls_pool(last, case["lengths"])
-        if checkpoint.family.pooler:
-            ours = Head([read_pooler(checkpoint)])(ours)
+        if checkpoint.architecture.pooler:
+            ours = Projection([read_pooler(checkpoint)])(ours)
     return np.abs(np.asarray(ours, np.float64) - case["pooled"]).max() / np.abs(case["pooled"]).max()
 
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import lsar_jax as lj
-from lsar_jax.transforms.identifier import fit_identifier
 from lsar_jax.mteb import MtebEncoder
 from lsar_jax.transforms import fit_center, fit_lsar
+from lsar_jax.transforms.identifier import fit_identifier
 from tests.optional import need
 from tests.parity import GOLDEN
 

@@ -18,9 +18,9 @@ from typing import Annotated
 
 import tyro
 
-from train.console import console
 from lsar_jax import corpora
 from lsar_jax.languages import language_code
+from train.console import console
 
 __all__ = ["MakeDictionaries", "entries", "read_dictionary"]
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
-from lsar_jax.corpora.tables import Data
 from lsar_jax.corpora.parallel_text import distinct, read_bitext
+from lsar_jax.corpora.tables import Data
 from train.console import console
 
 __all__ = ["MakeBucc"]

@@ -1,13 +1,13 @@
 """XQuAD-R: questions and candidate sentences in eleven languages, from its files or as prepared.
 
-``lsar_jax.builders.XquadR`` says what is in the files, and which sentence answers a question.
+``lsar_jax.corpora.builders.XquadR`` says what is in the files, and which sentence answers a question.
 """
 
 from collections.abc import Sequence
 
-from lsar_jax.corpora.tables import Data, folder_of
 from lsar_jax.corpora.builders import XquadR
 from lsar_jax.corpora.builders.xquad_r import Questions
+from lsar_jax.corpora.tables import Data, folder_of
 from lsar_jax.languages import language_code
 
 __all__ = ["XQUAD_R", "Questions", "question_languages", "read_xquad"]
@@ -24,7 +24,7 @@ def question_languages(data: Data, languages: Sequence[str] = ()) -> list[str]:
     """Returns the languages that there are, or those of ``languages``, in alphabetical order.
 
     Args:
-      data: a folder of files, or one that ``lsar_jax.builders.prepare`` wrote, or ``tfds:NAME`` of that.
+      data: a folder of files, or one that ``lsar_jax.corpora.builders.prepare`` wrote, or ``tfds:NAME`` of that.
       languages: codes.
 
     Raises:

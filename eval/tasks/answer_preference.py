@@ -95,7 +95,8 @@ class AnswerPreference(FittedTask):
         yield Score("XQuAD-R preference", found.preference, XQUAD_R, len(questions))
         yield Score("XQuAD-R spread", found.spread, XQUAD_R, len(questions))
         title = f"layer {spec.layer}, {method.label}"
-        self._rows.append([title, f"{found.preference:.3f}", f"{low:.3f} to {high:.3f}", f"{found.spread:.3f}"])
+        row = f"layer {spec.layer}: {method.label}"
+        self._rows.append([row, f"{found.preference:.3f}", f"{low:.3f} to {high:.3f}", f"{found.spread:.3f}"])
         if spec.layer == self.layers[0] and method.name in ("original", "lsar", "center"):
             self._planes[title] = self._plane(x)
 

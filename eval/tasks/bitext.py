@@ -44,14 +44,14 @@ class Bitext(TranslationTask):
     @property
     def title(self) -> str:
         """What tables and figures are called."""
-        return f"{self.held_out} held-out pairs of {Path(self.data).name}"
+        return f"{self.held_out} held-out pairs of {self._name}"
 
     @property
     def fitted_on(self) -> str:
         """The text that transforms are fitted on, as results name it."""
         if self.fit_on != "train":
             return super().fitted_on
-        return f"{Path(self.data).name} but the held-out pairs, up to {self.fit_count} a language"
+        return f"{self._name} but the held-out pairs, up to {self.fit_count} a language"
 
     def read(self) -> TranslatedTexts:
         """Reads the held-out pairs of each language."""
@@ -67,6 +67,12 @@ class Bitext(TranslationTask):
         # An English sentence may be held out with one language and not with another.
         texts["en"] = list(dict.fromkeys(e for pairs in train.values() for e, _ in pairs if e not in held))
         return {code: texts[code][: self.fit_count] for code in sorted(texts)}
+
+    @property
+    def _name(self) -> str:
+        """The name of the data; of the Hub without the commit, which is among the options."""
+        name = Path(self.data).name
+        return name.partition("@")[0] if str(self.data).startswith("hub:") else name
 
     @cached_property
     def _split(self) -> dict[str, tuple[list[Pair], list[Pair]]]:

@@ -48,7 +48,7 @@ class Bucc(FittedTask):
     """Bitext mining with distractors: threshold from the sample split, F1 on the training split.
 
     Attributes:
-      data: the folder of de-en.sample.de and so on, or tfds:NAME, what lsar_jax.builders.prepare made of it.
+      data: the folder of de-en.sample.de and so on, or tfds:NAME, what lsar_jax.corpora.builders.prepare made of it.
       languages: codes; by default those of the shared task.
       k: nearest neighbours of the margin.
       margin: ratio, distance or absolute.

@@ -14,7 +14,7 @@ left, with URIEL's syntax. ``dimensions.jsonl`` has the outliers and contributio
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -153,7 +153,8 @@ class Geometry(Task):
         """Encodes, fits, moves and measures; the preference of answers comes last."""
         results = super().measure(encoder)
         if self._answers is not None:
-            results += self._answers.measure(self._encoded["encoder"])
+            answers = self._answers.measure(self._encoded["encoder"])
+            results += [replace(result, options=self.options) for result in answers]
         return results
 
     def report(self, results: Sequence[Result]) -> None:

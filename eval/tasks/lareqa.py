@@ -34,8 +34,9 @@ from eval.results import Result
 from eval.task import Embedded, FittedTask, Key, Score, Texts
 from lsar_jax import EncoderSpec
 from lsar_jax.corpora.tables import Data
-from lsar_jax.retrieval import Metric, candidate_ranks, nearest
+from lsar_jax.retrieval import candidate_ranks, nearest
 from lsar_jax.retrieval.preference import language_preference, top_k_share
+from lsar_jax.retrieval.search import Metric
 
 __all__ = ["Lareqa", "answer_table"]
 
@@ -49,7 +50,7 @@ class Lareqa(FittedTask):
     """Answer retrieval from a multilingual pool: mean average precision, and one target at a time.
 
     Attributes:
-      data: the folder of {language}.json files, or tfds:NAME, what lsar_jax.builders.prepare made of it.
+      data: the folder of {language}.json files, or tfds:NAME, what lsar_jax.corpora.builders.prepare made of it.
       languages: codes; by default all that the folder has.
       metrics: cosine, and dot without normalising, as in the papers; names of the latter end in dot.
     """

@@ -112,9 +112,13 @@ class Leakage:
         results: list[Result] = []
         for task in tasks:
             try:
-                results += task.measure()
+                pinned = task.pinned()
+                results += pinned.measure()
             except FileNotFoundError as error:
                 console.print(f"not run: {task.name}: {error}")
+            else:
+                if isinstance(pinned, Tatoeba):
+                    tatoeba = pinned
         if not results:
             raise ValueError("no task has run")
         write_results(results, self.out / "results.jsonl")

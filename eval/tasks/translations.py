@@ -117,18 +117,19 @@ class TranslationTask(FittedTask):
             means[f"mean over {len(unseen)} unseen"] = unseen
         means |= {f"mean {name}": list(codes) for name, codes in self.groups().items() if set(codes) <= set(tested)}
         for query, candidate in _DIRECTIONS:
-            hits = {}
+            hits, values = {}, {}
             for code in tested:
                 found = np.asarray(nearest(x[query, code], x[candidate, code])[1])[:, 0]
-                hits[code] = 100.0 * (found == np.arange(len(found)))
+                hits[code] = found == np.arange(len(found))
+                values[code] = 100 * float(hits[code].mean())
                 name = f"{query if query == 'en' else code}-{candidate if candidate == 'en' else code} accuracy"
-                yield Score.of(name, [code], Queries(hits[code]))
+                yield Score(name, values[code], [code], len(found), Queries(100.0 * hits[code]))
             for name, codes in means.items():
                 parts = [hits[code] for code in codes]
                 strata = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
-                queries = Queries(np.concatenate(parts), strata)
+                queries = Queries(100.0 * np.concatenate(parts), strata)
                 # The mean of the means, in the order of the languages.
-                value = float(np.mean([part.mean() for part in parts]))
+                value = float(np.mean([values[code] for code in codes]))
                 yield Score(f"{query}-{candidate} {name}", value, codes, len(strata), queries)
 
     def shown(self, results: Sequence[Result]) -> list[str]:

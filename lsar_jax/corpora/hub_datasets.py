@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from lsar_jax.extras import import_extra
-from lsar_jax.hub import PATIENCE, Repository
+from lsar_jax.hub import Repository
 
 __all__ = ["PINNED", "HubFiles", "hub_files"]
 
@@ -192,7 +192,7 @@ def _on_hub(id: str, revision: str | None, include: str) -> HubFiles:
     system = HfFileSystem(endpoint=constants.ENDPOINT)
 
     def open_there(name: str) -> Any:
-        _check_answers(id, str(info.sha), name)
+        repository.check_answers(str(info.sha), name)
         # Only the ranges that are asked for are fetched: pyarrow knows what it needs.
         return system.open(f"datasets/{id}@{info.sha}/{name}", "rb", cache_type="none")
 
@@ -209,14 +209,3 @@ def _folder(folder: Path) -> HubFiles:
         return error
 
     return HubFiles(str(folder), names, lambda name: (folder / name).open("rb"), failed)
-
-
-def _check_answers(id: str, revision: str, name: str) -> None:
-    """Asks for a file within ``PATIENCE``: the client waits much longer, and files come from other machines."""
-    from huggingface_hub import constants, get_session, hf_hub_url
-    from huggingface_hub.utils import build_hf_headers, hf_raise_for_status
-
-    url = hf_hub_url(id, name, repo_type="dataset", revision=revision, endpoint=constants.ENDPOINT)
-    headers = {**build_hf_headers(), "range": "bytes=0-3"}
-    with get_session().stream("GET", url, headers=headers, timeout=PATIENCE, follow_redirects=True) as response:
-        hf_raise_for_status(response)

@@ -48,7 +48,7 @@ def hub(
     Args:
       id: of a dataset on the Hub, or a folder of its files, laid out as there.
       language: any code of it; a name that the dataset itself uses comes first.
-      revision: commit, tag or branch of a dataset on the Hub; by default the one in ``hub_files.PINNED``.
+      revision: commit, tag or branch of a dataset on the Hub; by default the one in ``hub_datasets.PINNED``.
       config: name of the folder of files; by default the language's.
       split: of the dataset.
       field: column of the text.

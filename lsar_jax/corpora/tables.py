@@ -1,15 +1,15 @@
 """Data by name in place of a folder: prepared TensorFlow datasets, and datasets of the Hugging Face Hub.
 
 ``tfds:tatoeba/tatoeba_{}`` is a prepared dataset of each language, with the language in place of ``{}``;
-``tfds:xquad_r`` a dataset that ``lsar_jax.builders.prepare`` wrote; ``hub:mteb/tatoeba-bitext-mining`` a dataset of
-the Hub, with ``@`` and a revision if need be, or ``hub:`` and a folder that is laid out as on the Hub.
+``tfds:xquad_r`` a dataset that ``lsar_jax.corpora.builders.prepare`` wrote; ``hub:mteb/tatoeba-bitext-mining`` a
+dataset of the Hub, with ``@`` and a revision if need be, or ``hub:`` and a folder that is laid out as on the Hub.
 """
 
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from lsar_jax.corpora.hub_datasets import HubFiles, hub_files
 from lsar_jax.corpora.tfds import DATA_DIR, find, prepared_languages, rows, splits
@@ -36,6 +36,7 @@ _COLUMNS = (
 )  # fmt: skip
 
 
+@runtime_checkable
 class Tables(Protocol):
     """Rows by configuration and split."""
 
@@ -104,7 +105,7 @@ def plain_folder(data: Data) -> Path:
 
 
 def folder_of(data: Data, not_on_hub: str) -> Path:
-    """Returns the folder of files, or of what ``lsar_jax.builders.prepare`` wrote.
+    """Returns the folder of files, or of what ``lsar_jax.corpora.builders.prepare`` wrote.
 
     Args:
       data: a folder or ``tfds:NAME``, below ``TFDS_DATA_DIR`` or ``~/tensorflow_datasets``.
@@ -123,7 +124,9 @@ def folder_of(data: Data, not_on_hub: str) -> Path:
     found = next((folder for folder in places if folder.is_dir()), None)
     if found is None:
         where = " nor at ".join(map(str, dict.fromkeys(places)))
-        raise FileNotFoundError(f"there is no prepared dataset at {where}; lsar_jax.builders.prepare writes one")
+        raise FileNotFoundError(
+            f"there is no prepared dataset at {where}; lsar_jax.corpora.builders.prepare writes one"
+        )
     return found
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -76,7 +76,7 @@ class LanguageTables:
             self.transform.check_identifier()
         return (0,) * len(self.transform.steps)
 
-    def _columns(self, language: str | list[str] | None) -> list[np.ndarray]:
+    def _columns(self, language: str | list[str] | None) -> list[Any]:
         ids = [] if self.transform is None else list(self.transform.language_ids(language))
         if isinstance(language, list):
             # A shared step has one row whatever the language.

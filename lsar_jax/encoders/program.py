@@ -1,12 +1,13 @@
 """The program that runs on the devices: blocks, pooling of each layer as it comes, projection, transform."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from lsar_jax.arrays import unit_rows
-from lsar_jax.encoders.protocols import EmbeddingTransform, EncoderModel
+from lsar_jax.encoders.protocols import EncoderModel
 from lsar_jax.models.pooling import pool
 from lsar_jax.models.projection import Projection
 from lsar_jax.shapes import LanguageIds, Lengths, PooledLayers, TokenIds
@@ -38,7 +39,7 @@ def forward(
     program: Program,
     model: EncoderModel,
     projection: Projection | None,
-    transform: EmbeddingTransform | None,
+    transform: Any,
     ids: TokenIds,
     lengths: Lengths,
     language_ids: tuple[jax.Array, ...],
@@ -49,7 +50,8 @@ def forward(
       program: static under ``jit``.
       model: the blocks.
       projection: applied after the pooling, if any.
-      transform: applied after the projection, if any.
+      transform: an ``EmbeddingTransform`` applied after the projection, or None; not declared as one, since Python 3.11
+        checks a protocol by reading its properties, and a traced transform has no digests.
       ids: token ids.
       lengths: tokens in each row.
       language_ids: of each row, the row of the model's own language table, if it has one, and then of the table of

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -236,6 +237,20 @@ class SentenceEncoder:
         result._on_device = jax.device_put(result.transform, replicated(self.mesh))
         return result
 
+    def with_prompt(self, prompt: str) -> "SentenceEncoder":
+        """Returns an encoder that puts ``prompt`` before each sentence, unless ``encode`` is given another.
+
+        Embeddings with another prompt are another space: a transform that was fitted on them is not accepted here.
+
+        Raises:
+          ValueError: the prompt is not text, leaves no room for text, or the encoder has a transform already.
+        """
+        if self.transform is not None:
+            raise ValueError("give the encoder its prompt first, then a transform that was fitted with that prompt")
+        result = copy.copy(self)
+        result.spec = replace(self.spec, prompt=self._check_prompt(prompt, self.tokenizer.max_length))
+        return result
+
     def to_sentence_transformers(self, folder: str | Path) -> None:
         """Writes a folder that transformers and sentence-transformers load, and with which they give our vectors.
 
@@ -290,6 +305,10 @@ class SentenceEncoder:
         language = options.get("language")
         limit = self._check_length(options.get("max_length"))
         prompt = self._check_prompt(options.get("prompt"), limit)
+        if self.transform is not None and self.transform.source is not None and prompt != self.prompt:
+            _log.warning(
+                "the transform was fitted with the prompt %r; with %r the embeddings are others", self.prompt, prompt
+            )
         auto = isinstance(language, str) and language == AUTO
         layers = self._check_layers(options.get("layers"))
         program = Program(self.pooling, self._specials, layers, normalize, auto)

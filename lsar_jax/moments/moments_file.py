@@ -65,7 +65,7 @@ def load_moments(
     path = Path(path)
     if isinstance(languages, str):
         raise ValueError(f"languages is {languages!r}; give a list of codes")
-    with open_arrays(path, format=FORMAT, what="moments") as file:
+    with open_arrays(path, format=FORMAT, what="moments file") as file:
         try:
             counts = {str(code): operator.index(count) for code, count in file.header["counts"].items()}
             source = EncoderSpec.from_dict(file.header["source"]) if file.header["source"] else None

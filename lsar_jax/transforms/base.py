@@ -96,7 +96,7 @@ class Transform:
         dense = any(by_row(step, "matrix") and which.ndim for step, which in zip(self.steps, ids, strict=True))
         if dense and not isinstance(padded, jax.core.Tracer):
             return self._apply_by_language(np.asarray(x), [np.asarray(which) for which in ids])
-        return _apply(self, padded, ids)[: len(x)]
+        return _apply(self.steps, padded, ids)[: len(x)]
 
     def language_ids(self, language: str | Sequence[str] | None) -> tuple[np.ndarray, ...]:
         """Returns the row of each step's tables: the part of a call that is done outside jit.
@@ -197,9 +197,7 @@ class Transform:
 
     def apply(self, x: Float[Array, "vector dim"], ids: tuple[LanguageIds, ...]) -> Float[Array, "vector dim"]:
         """Moves embeddings by the rows ``ids`` of the steps' tables; pure, for use under ``jit`` and ``vmap``."""
-        for step, which in zip(self.steps, ids, strict=True):
-            x = affine(step, x, which)
-        return x
+        return _in_turn(self.steps, x, ids)
 
     def as_affine(self, language: str | None = None) -> tuple[Float[np.ndarray, "dim dim"], Float[np.ndarray, " dim"]]:
         """Returns A and b, float64, with ``y = x A^T + b``: for numpy and vector databases.
@@ -219,7 +217,7 @@ class Transform:
             raise ValueError("as_affine takes one language; the map of each row is another")
         # The same code as __call__, on zero and the unit vectors: what is exported is what is applied.
         with jax.enable_x64(True):
-            exact = replace(self, steps=jax.tree.map(lambda part: jnp.asarray(part, jnp.float64), self.steps))
+            exact = jax.tree.map(lambda part: jnp.asarray(part, jnp.float64), self.steps)
             probes = jnp.asarray(np.concatenate([np.zeros((1, self.dim)), np.eye(self.dim)]))
             moved = np.asarray(_apply(exact, probes, ids))
         return (moved[1:] - moved[0]).T, moved[0]
@@ -263,23 +261,32 @@ class Transform:
         for number, choice in enumerate(choices.T):
             own = np.flatnonzero(chosen.ravel() == number)
             padded = bucketed(x[own])
-            result[own] = np.asarray(_apply(self, padded, tuple(choice)))[: len(own)]
+            result[own] = np.asarray(_apply(self.steps, padded, tuple(choice)))[: len(own)]
         return jnp.asarray(result)
 
 
+def _in_turn(
+    steps: tuple[Step, ...], x: Float[Array, "vector dim"], ids: tuple[LanguageIds, ...]
+) -> Float[Array, "vector dim"]:
+    for step, which in zip(steps, ids, strict=True):
+        x = affine(step, x, which)
+    return x
+
+
+# Of the steps alone, not of how they were made: fits of other text, languages or layers share a program.
 @jax.jit
 def _apply(
-    transform: Transform, x: Float[Array, "vector dim"], ids: tuple[LanguageIds, ...]
+    steps: tuple[Step, ...], x: Float[Array, "vector dim"], ids: tuple[LanguageIds, ...]
 ) -> Float[Array, "vector dim"]:
     several = [index for index, which in enumerate(ids) if jnp.ndim(which)]
-    if not several and all(step.clusters is None for step in transform.steps):
-        return transform.apply(x, ids)
+    if not several and all(step.clusters is None for step in steps):
+        return _in_turn(steps, x, ids)
 
     def one(row: tuple[Array, list[Array]]) -> Array:
         own = list(ids)
         for index, which in zip(several, row[1], strict=True):
             own[index] = which
-        return transform.apply(row[0][None], tuple(own))[0]
+        return _in_turn(steps, row[0][None], tuple(own))[0]
 
     # Each row gathers a basis of its own, so rows are taken some at a time.
     return jax.lax.map(one, (x, [jnp.asarray(ids[index]) for index in several]), batch_size=_GATHERED)

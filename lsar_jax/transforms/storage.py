@@ -48,7 +48,7 @@ def save_parts(
 
 def load_parts(path: Path) -> Parts:
     """Reads the file; see ``Transform.load``."""
-    with open_arrays(path, format=FORMAT, what="a transform") as file:
+    with open_arrays(path, format=FORMAT, what="transform") as file:
         tensors = {name: jnp.asarray(file.read(name)) for name in file.names}
         header = file.header
     try:

@@ -5,7 +5,7 @@ saved and exported like any other.
 """
 
 from collections.abc import Mapping
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import jax.numpy as jnp
 
@@ -17,6 +17,7 @@ from lsar_jax.transforms.fit_record import Fit
 __all__ = ["head_transform"]
 
 
+@runtime_checkable
 class TrainedHead(Protocol):
     """An affine map ``y = W x + b``, such as ``objectives.disentangle.Head``."""
 

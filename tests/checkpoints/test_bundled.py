@@ -8,7 +8,7 @@ import pytest
 from sentencepiece import SentencePieceNormalizer, SentencePieceProcessor, sentencepiece_model_pb2
 
 import lsar_jax as lj
-from lsar_jax.encoders import bundled
+from lsar_jax.checkpoints import bundled
 
 
 @pytest.fixture(scope="module")

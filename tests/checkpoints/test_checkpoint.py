@@ -104,7 +104,7 @@ def test_half_precision_weights_are_widened(folder, dtype):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"model_type": "gpt2"}, "type 'gpt2'; known are: bert, xlm-roberta, xlm, laser"),
+        ({"model_type": "gpt2"}, "type 'gpt2'; known types are: bert, xlm-roberta, xlm, laser"),
         ({"position_embedding_type": "relative_key"}, "position_embedding_type is 'relative_key'"),
         ({"hidden_act": "swish"}, "hidden_act 'swish' is not one of"),
         ({"hidden_size": "wide"}, "lacks whole numbers for hidden_size"),

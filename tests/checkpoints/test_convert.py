@@ -165,10 +165,13 @@ def test_errors_are_one_line(pickled, tmp_path, capsys):
     (tmp_path / "new").mkdir()
     (tmp_path / "new" / "kept").write_text("mine")
     assert main(["convert", str(pickled), str(tmp_path / "new")]) == 1
-    assert capsys.readouterr().err.strip() == f"error: {tmp_path / 'new'} exists; nothing is written over it"
+    assert (
+        capsys.readouterr().err.strip()
+        == f"error: {tmp_path / 'new'} already exists and is not overwritten; name another folder"
+    )
     (pickled / "config.json").write_text('{"model_type": "gpt2"}')
     assert main(["convert", str(pickled), str(tmp_path / "other")]) == 1
-    assert "known are: bert, xlm-roberta, xlm, laser" in capsys.readouterr().err
+    assert "known types are: bert, xlm-roberta, xlm, laser" in capsys.readouterr().err
     assert main(["convert", "nobody/no-such-encoder", str(tmp_path / "other")]) == 1
     assert "cannot be downloaded" in capsys.readouterr().err
 

@@ -64,7 +64,7 @@ def test_a_shared_transform_becomes_a_dense(tmp_path, rng):
     again = lj.load_encoder(tmp_path / "lsar")
     assert again.spec.pooling == "mean+dense"
     np.testing.assert_allclose(again.encode(TEXTS), lsar.encode(TEXTS), atol=1e-5)
-    with pytest.raises(ValueError, match=r"center\(\) depends on the language, which sentence-transformers cannot"):
+    with pytest.raises(ValueError, match=r"center\(\) depends on the language or the nearest cluster, and no layer"):
         encoder.with_transform(lj.transforms.fit_center(x)).to_sentence_transformers(tmp_path / "center")
 
 
@@ -94,7 +94,7 @@ def test_every_shared_transform_gives_our_vectors_in_sentence_transformers(tmp_p
         (lambda x: lj.transforms.fit_whitening(x, per_language=True), "depends on the language"),
         (lambda x: lj.transforms.fit_shift({"de": (x["de"], x["en"])}), "depends on the language"),
         (lambda x: lj.transforms.fit_linear_map({"de": (x["de"], x["en"])}), "depends on the language"),
-        (lambda x: lj.transforms.fit_cbie(x, 2, 3), "takes another map near each cluster, which no layer of"),
+        (lambda x: lj.transforms.fit_cbie(x, 2, 3), "depends on the language or the nearest cluster, and no layer of"),
     ],
 )
 def test_what_is_not_one_map_says_why(tmp_path, rng, fit, message):
@@ -106,8 +106,8 @@ def test_what_is_not_one_map_says_why(tmp_path, rng, fit, message):
 
 
 def test_prompts_are_kept(tmp_path):
-    encoder = lj.load_encoder(GOLDEN / "labse")
-    encoder.prompts, encoder.prompt = {"query": "q "}, "q "
+    encoder = lj.load_encoder(GOLDEN / "labse").with_prompt("q ")
+    encoder.prompts = {"query": "q "}
     encoder.to_sentence_transformers(tmp_path / "written")
     again = lj.load_encoder(tmp_path / "written")
     assert (again.prompts, again.prompt) == ({"query": "q "}, "q ")
@@ -117,7 +117,7 @@ def test_prompts_are_kept(tmp_path):
     ("name", "arguments", "message"),
     [
         ("laser2", {}, "neither transformers nor sentence-transformers has the architecture of laser2"),
-        ("xlm", {}, "xlm embeds the language, which sentence-transformers cannot tell it"),
+        ("xlm", {}, "xlm embeds the language, which sentence-transformers cannot give it"),
         ("bert", {"pooling": "mean_no_special"}, "has no pooling 'mean_no_special'; it has mean, cls, max"),
     ],
 )
@@ -129,7 +129,7 @@ def test_what_cannot_be_said(tmp_path, name, arguments, message):
 
 def test_nothing_is_written_over(tiny, tmp_path):
     (tmp_path / "kept").write_text("mine")
-    with pytest.raises(FileExistsError, match="exists; nothing is written over it"):
+    with pytest.raises(FileExistsError, match="already exists and is not overwritten"):
         tiny.to_sentence_transformers(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["kept"]
 
@@ -144,8 +144,7 @@ def test_what_was_encoded_before_does_not_show(tmp_path):
 
 
 def test_a_prompt_without_a_name_is_kept(tmp_path):
-    encoder = lj.load_encoder(GOLDEN / "labse")
-    encoder.prompt = "said: "
+    encoder = lj.load_encoder(GOLDEN / "labse").with_prompt("said: ")
     encoder.to_sentence_transformers(tmp_path / "written")
     assert lj.load_encoder(tmp_path / "written").prompt == "said: "
 

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 import lsar_jax as lj
-from lsar_jax.encoders import files
+from lsar_jax import hub as lsar_hub
+from lsar_jax.encoders import PRESETS, Preset
 from tests.parity import GOLDEN
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -27,7 +28,7 @@ def hub(monkeypatch, tmp_path):
 
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(files, "_PATIENCE", 0.5)
+    monkeypatch.setattr(lsar_hub, "PATIENCE", 0.5)
 
     def point(port):
         url = f"http://127.0.0.1:{port}"
@@ -142,7 +143,7 @@ def test_what_is_kept_is_used_when_the_hub_is_away(kind, hub, request, tmp_path,
     with caplog.at_level(logging.WARNING, logger="lsar_jax"):
         encoder = lj.load_encoder("somebody/tiny")
     assert encoder.spec.revision == COMMIT
-    assert "using the files that are kept in" in caplog.text
+    assert "using the files that are cached in" in caplog.text
     np.testing.assert_array_equal(encoder.encode("abc"), lj.load_encoder(GOLDEN / "bert").encode("abc"))
 
 
@@ -150,19 +151,19 @@ def test_nothing_is_asked_when_offline(hub, silent, tmp_path, monkeypatch):
     hub(silent)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     keep(tmp_path)
-    monkeypatch.setattr(files, "_PATIENCE", 1e6)
+    monkeypatch.setattr(lsar_hub, "PATIENCE", 1e6)
     assert lj.load_encoder("somebody/tiny").spec.revision == COMMIT
 
 
 def test_a_preset_asks_for_its_commit(monkeypatch):
     asked = []
 
-    def resolve(id, revision, **arguments):
+    def locate(id, revision, **arguments):
         asked.append((id, revision))
         return GOLDEN / "bert", id, revision
 
-    monkeypatch.setattr("lsar_jax.encoders.resolve", resolve)
-    monkeypatch.setitem(lj.encoders.PRESETS, "tiny", lj.encoders.Preset("a/b", "c0ffee", "bert", 2, "max", "a test"))
+    monkeypatch.setattr("lsar_jax.encoders.load.locate", locate)
+    monkeypatch.setitem(PRESETS, "tiny", Preset("a/b", "c0ffee", "bert", 2, "max", "a test"))
     encoder = lj.load_encoder("tiny")
     assert (encoder.spec.layer, encoder.spec.pooling, encoder.spec.revision) == (2, "max", "c0ffee")
     # All blocks are there, and any layer can be asked for.
@@ -178,12 +179,12 @@ def test_presets_name_what_is_known():
     from lsar_jax.checkpoints.architectures import ARCHITECTURES
     from lsar_jax.models.pooling import POOLINGS
 
-    for name, preset in lj.encoders.PRESETS.items():
+    for name, preset in PRESETS.items():
         assert preset.architecture in ARCHITECTURES, name
         assert preset.pooling is None or preset.pooling in POOLINGS, name
         assert preset.revision is None or len(preset.revision) == 40, name
         assert preset.id.count("/") == 1 or preset.architecture == "laser", name
-    layers = {name: lj.encoders.PRESETS[name].layer for name in ("mbert", "xlm-100", "xlm-r-base", "xlm-r-large")}
+    layers = {name: PRESETS[name].layer for name in ("mbert", "xlm-100", "xlm-r-base", "xlm-r-large")}
     assert layers == {"mbert": 8, "xlm-100": 8, "xlm-r-base": 8, "xlm-r-large": 11}
 
 
@@ -205,7 +206,7 @@ def test_a_model_that_has_only_a_pickle(monkeypatch, tmp_path):
 
 def test_a_download_is_found_again_offline(hub, serving, monkeypatch, caplog):
     hub(serving)
-    monkeypatch.setattr(files, "_PATIENCE", 10.0)
+    monkeypatch.setattr(lsar_hub, "PATIENCE", 10.0)
     encoder = lj.load_encoder("somebody/tiny")
     assert encoder.spec.revision == COMMIT
     np.testing.assert_array_equal(encoder.encode("abc"), lj.load_encoder(GOLDEN / "bert").encode("abc"))

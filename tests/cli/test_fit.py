@@ -145,14 +145,15 @@ def test_what_is_left_out_is_said(tmp_path, capsys):
         (["lsar", "{out}", "--data", "de={de}", "--encoder", "bundled"], "there is no text to encode"),
         (["lsar", "{out}", "--data", "de={de}", "--limit", "0"], "limit is 0"),
         (["lsar", "nowhere/t", "--data", "de={de}"], "there is no folder nowhere"),
-        (["cbie", "{out}", "--data", "de={de}", "--identifier"], "CBIE clusters embeddings; it has no use for"),
-        (["lsar", "{out}", "--moments", "nowhere"], "there are no moments at nowhere"),
+        (
+            ["cbie", "{out}", "--data", "de={de}", "--identifier"],
+            "cbie is fitted on the embeddings themselves; leave out --moments, --save and --identifier",
+        ),
+        (["lsar", "{out}", "--moments", "nowhere"], "there is no moments file at nowhere"),
         (
             ["lsar", "{out}", "--data", "de={de}", "en={text}", "--encoder", "bundled"],
-            "some of --data are text",
+            "--data mixes text and vectors, and whose embeddings the vectors are is not known",
         ),
-        (["center", "{out}", "--data", "de={de}", "--rank", "7"], "--rank is not an option of center; it has none"),
-        (["lir", "{out}", "--data", "de={de}", "--per-language"], "--per-language is not an option of lir; it has"),
         (["lir", "{out}", "--data", "de={de}", "--components", "0"], "components is 0"),
         (
             ["lir", "{out}", "--data", "de={de}", "--second", "none"],
@@ -173,6 +174,15 @@ def test_refusals(vectors, tmp_path, capsys, arguments, message):
     filled = [item.format(out=tmp_path / "t", folder=tmp_path, text=tmp_path / "text", **paths) for item in arguments]
     assert main(["fit", *filled]) == 1
     assert message in capsys.readouterr().err
+    assert not (tmp_path / "t").exists()
+
+
+@pytest.mark.parametrize(("method", "option"), [("center", ["--rank", "7"]), ("lir", ["--per-language"])])
+def test_options_of_another_method_are_refused(vectors, tmp_path, capsys, method, option):
+    with pytest.raises(SystemExit) as refused:
+        main(["fit", method, str(tmp_path / "t"), "--data", f"de={tmp_path / 'de.npy'}", *option])
+    assert refused.value.code == 2
+    assert f"{option[0]} (applied to lsar-jax fit {method})" in capsys.readouterr().err
     assert not (tmp_path / "t").exists()
 
 

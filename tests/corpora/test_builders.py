@@ -56,7 +56,7 @@ def test_parallel_tables(tmp_path):
     folders = prepare(Parallel(tmp_path), tmp_path / "out")
     assert list(folders) == ["en-de", "en-zh-Hant"]
     read = Parallel.read(folders["en-de"])
-    assert list(zip(read.domain, read.source, read.target, strict=True)) == pairs
+    assert list(zip(read.domain, read.first, read.second, strict=True)) == pairs
     assert prepared(folders["en-de"], field="source", count=2) == ["source 0", "source 1"]
 
 
@@ -65,7 +65,7 @@ def test_moses_files(tmp_path):
     write(tmp_path / "GNOME.de-en.en", LINES[::-1])
     write(tmp_path / "GNOME.de-en.ids", ["other"])
     read = Parallel.read(prepare(Parallel(tmp_path, [("ger", "eng")]), tmp_path / "out")["de-en"])
-    assert (read.source, read.target, set(read.domain)) == (LINES, LINES[::-1], {""})
+    assert (read.first, read.second, set(read.domain)) == (LINES, LINES[::-1], {""})
 
 
 def squad(count=120, **last):
@@ -115,8 +115,8 @@ def test_bucc(tmp_path):
     assert list(folders) == ["de-en", "zh-en"]
     for split, (source, target, gold) in files.items():
         read = Bucc.read(folders["de-en"], split)
-        assert (read.source, read.target, read.gold) == (source, target, gold)
-        assert list(read.source) == list(source)
+        assert (read.other, read.english, read.gold) == (source, target, gold)
+        assert list(read.other) == list(source)
     with pytest.raises(ValueError, match="split 'training' is not in .*zh-en.*; it has sample"):
         list(rows(folders["zh-en"], "training"))
 
@@ -129,7 +129,7 @@ def test_prepare_writes_all_or_nothing(tmp_path):
         prepare(Monolingual(tmp_path / "text"), tmp_path / "out")
     assert not any((tmp_path / "out").iterdir())
     prepare(Monolingual(tmp_path / "text", ["de"]), tmp_path / "out")
-    with pytest.raises(FileExistsError, match="monolingual exists; nothing is written over it"):
+    with pytest.raises(FileExistsError, match="monolingual already exists and is not overwritten"):
         prepare(Monolingual(tmp_path / "text", ["de"]), tmp_path / "out")
 
 

@@ -8,10 +8,10 @@ import time
 
 import pytest
 
-from lsar_jax.corpora import hub_datasets as hub_files
+from lsar_jax.corpora import hub_datasets
+from lsar_jax.corpora.hub_datasets import PINNED
 from lsar_jax.corpora.hub_text import HUB_SETS, hub
 from lsar_jax.corpora.sentence_filters import not_blank
-from lsar_jax.corpora.hub_datasets import PINNED
 from tests.dataset_hub import ROWS, document, point, sentences, serve, write
 
 
@@ -55,7 +55,7 @@ def silent():
 def test_streams_no_more_than_it_needs(code, client, server, wikipedia, monkeypatch):
     client(server.server_address[1])
     # Less than the text of a row group of 500 rows, and much less than English's only row group.
-    monkeypatch.setattr(hub_files, "_BUFFER", 1 << 17)
+    monkeypatch.setattr(hub_datasets, "_BUFFER", 1 << 17)
     language = code[:2]
     assert hub("wikimedia/wikipedia", code, count=300) == sentences(language, 300)
     size = sum(file.stat().st_size for file in wikipedia.glob(f"20231101.{language}/*"))
@@ -79,7 +79,7 @@ def test_a_hub_that_cannot_be_reached_is_given_up_soon(kind, client, server, sil
     started = time.monotonic()
     what = (
         "run `hf download wikimedia/wikipedia --repo-type dataset --revision b04c8d1ceb2f5cd4588862100d08de323dccfbaa "
-        r"--include '20231101.de/\*' --local-dir wikimedia/wikipedia`, and copy that folder to wikimedia/wikipedia here"
+        r"--include '20231101.de/\*' --local-dir wikimedia/wikipedia` and copy that folder to wikimedia/wikipedia here"
     )
     with pytest.raises(FileNotFoundError, match=what):
         hub("wikimedia/wikipedia", "deu")
@@ -116,7 +116,7 @@ def test_what_is_kept_is_used_when_the_hub_is_away(offline, client, silent, wiki
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", offline)
     with caplog.at_level(logging.WARNING, logger="lsar_jax"):
         assert hub("wikimedia/wikipedia", "de", count=5) == sentences("de", 5)
-    assert ("using the files that are kept in" in caplog.text) is not offline
+    assert ("using the files that are cached in" in caplog.text) is not offline
 
 
 def test_offline_with_nothing_kept(client, monkeypatch):

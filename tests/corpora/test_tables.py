@@ -9,16 +9,16 @@ from typing import ClassVar
 import pytest
 
 from eval.__main__ import main
-from eval.data.reviews import read_reviews
 from eval.data.bucc import read_split
-from lsar_jax.corpora.tables import named_pairs, named_tables, pinned
-from lsar_jax.corpora.parallel_text import read_bitext
+from eval.data.reviews import read_reviews
 from eval.data.sts17 import read_tracks
 from eval.data.tatoeba import read_pairs
-from eval.tasks.tatoeba import Tatoeba
 from eval.data.xquad import question_languages, read_xquad
-from lsar_jax.corpora.builders import Source, prepare
+from eval.tasks.tatoeba import Tatoeba
+from lsar_jax.corpora.builders import DatasetFiles, prepare
 from lsar_jax.corpora.hub_datasets import PINNED, hub_files
+from lsar_jax.corpora.parallel_text import read_bitext
+from lsar_jax.corpora.tables import named_pairs, named_tables, pin
 from tests.dataset_hub import COMMIT, point, serve
 from tests.eval.test_tasks import ENCODER, read, write_pairs
 from tests.optional import need
@@ -60,7 +60,7 @@ def tatoeba(tmp_path):
     return tmp_path
 
 
-class TatoebaOfTfds(Source):
+class TatoebaOfTfds(DatasetFiles):
     """The fields and names of TFDS's builder, which leaves the line breaks in the sentences."""
 
     name: ClassVar = "tatoeba"
@@ -115,10 +115,9 @@ def test_tatoeba_of_a_hub_that_answers(tatoeba, monkeypatch):
         assert web.asked[0].endswith(f"/revision/{PINNED[name]}")
         assert not any("README" in path for path in web.asked)
         assert hub_files(name).name == f"{name}@{COMMIT}"
-        # A branch is recorded as the commit that it was.
-        assert pinned(f"hub:{name}@main") == f"hub:{name}@main"
-        hub_files(name, "main")
-        assert pinned(f"hub:{name}@main") == pinned(f"hub:{name}") == f"hub:{name}@{COMMIT}"
+        # A branch is recorded as the commit that it is.
+        assert pin(f"hub:{name}@main") == pin(f"hub:{name}") == f"hub:{name}@{COMMIT}"
+        assert hub_files(name, "main").commit == COMMIT
 
 
 def test_a_hub_that_is_away_ends_soon(tmp_path, monkeypatch, capsys):
@@ -134,12 +133,16 @@ def test_a_hub_that_is_away_ends_soon(tmp_path, monkeypatch, capsys):
     assert f"run `hf download mteb/tatoeba-bitext-mining --repo-type dataset --revision {revision}" in message
 
 
-def test_results_say_the_revision(tmp_path):
+def test_results_say_the_revision(tatoeba, tmp_path, monkeypatch):
     name = "mteb/tatoeba-bitext-mining"
-    assert Tatoeba(data=f"hub:{name}", out=tmp_path).options["data"] == f"hub:{name}@{PINNED[name]}"
-    assert pinned("hub:some/set@main") == "hub:some/set@main"
-    assert pinned(f"hub:{tmp_path}") == f"hub:{tmp_path}"
-    assert pinned("data/tatoeba") == "data/tatoeba"
+    with serve(tatoeba / "hub", name) as web, point(monkeypatch, tatoeba / "cache") as to:
+        to(web.server_address[1])
+        assert Tatoeba(data=f"hub:{name}", out=tmp_path).pinned().options["data"] == f"hub:{name}@{COMMIT}"
+        assert web.asked[-1].endswith(f"/revision/{PINNED[name]}")
+        assert pin("hub:some/set@main") == f"hub:some/set@{COMMIT}"
+        assert web.asked[-1].endswith("/some/set/revision/main")
+    assert pin(f"hub:{tmp_path}") == f"hub:{tmp_path}"
+    assert pin("data/tatoeba") == "data/tatoeba"
 
 
 @pytest.mark.parametrize(
@@ -302,7 +305,9 @@ def test_what_the_hub_lacks(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match="has no sample split to tune on; its gold pairs are a bitext"):
         read_split("hub:mteb/bucc-bitext-mining", "de", "sample")
     monkeypatch.setenv("TFDS_DATA_DIR", str(tmp_path))
-    with pytest.raises(FileNotFoundError, match="no prepared dataset at xquad_r nor at .*; lsar_jax.builders.prepare"):
+    with pytest.raises(
+        FileNotFoundError, match="no prepared dataset at xquad_r nor at .*; lsar_jax.corpora.builders.prepare"
+    ):
         read_xquad("tfds:xquad_r")
 
 

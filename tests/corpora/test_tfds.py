@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import pytest
 
-from lsar_jax.corpora.builders import Source, prepare
+from lsar_jax.corpora.builders import DatasetFiles, prepare
 from lsar_jax.corpora.sentence_filters import not_blank
 from lsar_jax.corpora.tfds import find, prepared, prepared_languages, rows
 from tests.optional import need
@@ -24,7 +24,7 @@ def article(n):
     )
 
 
-class Documents(Source):
+class Documents(DatasetFiles):
     """What the Beam builders give: texts with other fields, of a name of theirs."""
 
     name: ClassVar = "wikipedia"
@@ -170,7 +170,7 @@ def test_refuses_files(broken):
 def test_needs_tensorflow_datasets(folder, monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "tensorflow_datasets", None)
     for call in (lambda: prepared(folder / "wiki40b" / "de"), lambda: prepare(Documents(), tmp_path)):
-        with pytest.raises(ImportError, match=r"need tensorflow-datasets, .* pip install 'lsar_jax\[eval\]'"):
+        with pytest.raises(ImportError, match=r"needs tensorflow-datasets: pip install 'lsar_jax\[eval\]'"):
             call()
     assert not any(tmp_path.iterdir())
 

@@ -4,9 +4,9 @@ import jax
 import numpy as np
 import pytest
 
-from lsar_jax.tokens.buckets import Slot
-from lsar_jax.mesh import data_mesh, split
 from lsar_jax.encoders.collectors import DeviceResult, HostResult, SharedResult, collector
+from lsar_jax.mesh import data_mesh, split
+from lsar_jax.tokens.buckets import Sentence, Slot
 
 
 def make(kind, total, devices):
@@ -26,7 +26,8 @@ def test_every_row_comes_to_its_place(rng, kind, devices, known, n):
         chosen = order[start : start + 500]
         rows = np.full((2, 512, 3), np.nan, np.float32)
         rows[:, : len(chosen)] = expected[:, chosen]
-        result.add(Slot(chosen, [], 512, 8), jax.device_put(rows, sharding))
+        sentences = [Sentence(number, np.zeros(0, np.int32)) for number in chosen.tolist()]
+        result.add(Slot(sentences, 512, 8), jax.device_put(rows, sharding))
     np.testing.assert_array_equal(result.result(n), expected)
 
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import lsar_jax as lj
-from lsar_jax.tokens.buckets import BatchSizes, WIDTHS
 from lsar_jax.mesh import data_mesh
+from lsar_jax.tokens.buckets import WIDTHS, BatchSizes
 from tests.compilations import count_compilations
 
 LETTERS = np.array(list("abcdefghij "))
@@ -140,7 +140,7 @@ def test_truncation_is_counted_and_logged(tiny, caplog):
     np.testing.assert_array_equal(x[2], x[0])
     with caplog.at_level(logging.WARNING, logger="lsar_jax"):
         tiny.encode(sentences, max_length=10)
-    assert caplog.messages == ["2 of 3 sentences were cut to 10 tokens"]
+    assert caplog.messages == ["2 of 3 sentences were truncated to 10 tokens"]
     assert tiny.encode_with_report(["a" * 80])[1].tokens == 40
 
 

@@ -8,8 +8,8 @@ import pytest
 
 import lsar_jax as lj
 from eval.__main__ import main
-from eval.studies.curve import enough, read_texts
 from eval.methods import fit_methods
+from eval.studies.curve import enough, read_texts
 from lsar_jax.retrieval.search import nearest
 
 ENCODER = ["--encoder", str(Path(__file__).parents[1] / "golden" / "bert"), "--layers", "2", "--max-length", "40"]
@@ -36,7 +36,7 @@ def run(folders, *options):
     return [json.loads(line) for line in (out / "results.jsonl").read_text().splitlines()]
 
 
-def test_one_line_a_method_and_count(folders, capsys):
+def test_one_line_a_method_and_count(folders, capsys, caplog):
     results = run(folders, "--counts", "1", "10", "--transforms", "original", "lsar", "language-whitening")
     assert [(r["transform"], r["fitted_on"], r["seed"]) for r in results] == [
         ("original", "", None),
@@ -48,7 +48,7 @@ def test_one_line_a_method_and_count(folders, capsys):
     printed = capsys.readouterr().out
     assert "no fit of language-whitening on 1 sentences" in printed
     assert "no fit │" in printed
-    assert "left out 2 rows of" in printed
+    assert "left out 2 rows of" in caplog.text
     for suffix in ("png", "pdf"):
         assert (folders / f"out/curve.{suffix}").stat().st_size > 5000
 

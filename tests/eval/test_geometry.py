@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from eval.__main__ import main
-from eval.figures.language_families import family
-from eval.tasks.geometry import tsne
-from eval.metrics import language_nmi, language_probe
 from eval.data.xquad import XQUAD_R, read_xquad
+from eval.figures.language_families import family
+from eval.metrics import language_nmi, language_probe
+from eval.tasks.geometry import tsne
 from tests.eval.test_tasks import ENCODER, is_png, read, write_pairs
 from tests.optional import need
 
@@ -37,7 +37,7 @@ def write_xquad(folder, sentences=3):
 
 def test_geometry(tmp_path, capsys, monkeypatch):
     need("lang2vec")
-    monkeypatch.setattr("eval.answers._QUESTIONS", 5)
+    monkeypatch.setattr("eval.tasks.answer_preference._QUESTIONS", 5)
     write_xquad(tmp_path / "xquad")
     options = ["--languages", "en", "deu", "fr", "es", "fi", "--layers", "3", "1", "--max-length", "16", "--seeds", "0"]
     names = ["--transforms", "original", "center", "lsar", "whitening", "cbie"]

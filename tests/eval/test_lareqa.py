@@ -9,9 +9,9 @@ from sklearn.metrics import average_precision_score
 
 import lsar_jax as lj
 from eval.__main__ import main
-from eval.tasks.lareqa import answer_table
+from eval.data.xquad import XQUAD_R, Questions, question_languages, read_xquad
 from eval.metrics import one_target_precision, precision_of_ranks
-from eval.data.xquad import Questions, XQUAD_R, question_languages, read_xquad
+from eval.tasks.lareqa import answer_table
 from lsar_jax.retrieval.ranks import candidate_ranks
 from tests.eval.test_tasks import ENCODER, is_png, read
 

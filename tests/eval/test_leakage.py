@@ -8,20 +8,20 @@ import numpy as np
 import pytest
 
 import lsar_jax as lj
-from eval.figures import leakage as figures
 from eval.__main__ import main
-from eval.tasks.leakage import summary
-from eval.results import read_results
-from train.console import console
 from eval.data.tatoeba import read_pairs
-from train.disentangle.finished import PARTS, TrainedRun, check_text
+from eval.figures import leakage as figures
+from eval.results import read_results
+from eval.tasks.leakage import summary
 from lsar_jax import Transform
 from tests.eval.test_tasks import ENCODER, is_png, read, write_pairs
 from tests.optional import need
+from train.console import console
+from train.disentangle.finished import PARTS, TrainedRun, check_text
 
 need("optax")
 
-from train.disentangle.command import main as train
+from train.disentangle.__main__ import main as train  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -238,7 +238,7 @@ def test_other_seeds_of_an_objective_are_put_together(folder, leakage, tmp_path,
 
 def test_marker_and_colour_are_one_objective_in_every_panel(tmp_path, monkeypatch):
     made = []
-    monkeypatch.setattr(figures, "save", lambda figure, path: made.append(figure))
+    monkeypatch.setattr(figures, "save_figure", lambda figure, path: made.append(figure))
     score = {"Tatoeba": [1.0, 3.0]}
     names = {8: ["meat", "meat + oracle (code)", "oracle (code)"], 12: ["dream", "meat", "dream + oracle (code)"]}
     scores = {(at, name, part): score for at, several in names.items() for name in several for part in PARTS}

@@ -1,55 +1,68 @@
-"""Metrics on matrices small enough to check by hand."""
+"""Metrics on similarities small enough to check by hand."""
 
 import numpy as np
 import pytest
 from sklearn.metrics import average_precision_score
 
-from eval.metrics import accuracy, average_precision, mean_average_precision
-from eval.tasks.udhr import into_english, pool_map
+from eval.metrics import accuracy, precision_of_ranks
+from eval.tasks.udhr import into_english, pool_precision
+from lsar_jax.retrieval import candidate_ranks
+
+
+def ranks_of(similarity, relevant, left_out=None):
+    """The ranks by given similarities: the product of a row and the unit vectors is the row."""
+    similarity = np.asarray(similarity, np.float32)
+    units = np.eye(similarity.shape[1], dtype=np.float32)
+    return candidate_ranks(similarity, units, relevant, metric="dot", left_out=left_out)
+
+
+def table_of(relevant):
+    """The indices of the true candidates of each row, with -1 to the right of them."""
+    table = np.full((len(relevant), relevant.sum(axis=1).max()), -1)
+    for row, right in zip(table, relevant, strict=True):
+        row[: right.sum()] = np.flatnonzero(right)
+    return table
 
 
 def test_average_precision_by_hand():
     # Query 0 ranks candidates 2, 0, 3, 1; right are 0 and 1: (1/2 + 2/4) / 2. Query 1 ranks
     # 0, 1, 2, 3; right is 0: 1.
     similarity = np.array([[0.8, 0.1, 0.9, 0.5], [0.9, 0.8, 0.7, 0.6]])
-    relevant = np.array([[True, True, False, False], [True, False, False, False]])
-    assert mean_average_precision(similarity, relevant) == pytest.approx(100 * (0.5 + 1) / 2)
+    relevant = np.array([[0, 1], [0, -1]])
+    assert precision_of_ranks(ranks_of(similarity, relevant)) == pytest.approx([0.5, 1])
     # Without candidate 2 query 0 ranks 0, 3, 1: (1/1 + 2/3) / 2.
-    excluded = np.zeros_like(relevant)
-    excluded[0, 2] = True
-    assert mean_average_precision(similarity, relevant, excluded) == pytest.approx(100 * (5 / 6 + 1) / 2)
+    assert precision_of_ranks(ranks_of(similarity, relevant, np.array([2, -1]))) == pytest.approx([5 / 6, 1])
 
 
 def test_average_precision_equals_scikit_learn(rng):
-    similarity = rng.standard_normal((20, 50))
+    similarity = rng.standard_normal((20, 50)).astype(np.float32)
     relevant = rng.random((20, 50)) < 0.2
     relevant[:, 0] = True
-    excluded = rng.random((20, 50)) < 0.1
-    excluded[:, 0] = False
-    expected = np.mean(
-        [
-            average_precision_score(right[~out], scores[~out])
-            for right, scores, out in zip(relevant, similarity, excluded, strict=True)
-        ]
-    )
-    assert mean_average_precision(similarity, relevant, excluded) == pytest.approx(100 * expected)
+    left_out = rng.integers(1, 50, size=20)
+    expected = [
+        average_precision_score(np.delete(right, out), np.delete(scores, out))
+        for right, out, scores in zip(relevant, left_out, similarity, strict=True)
+    ]
+    # Of some queries what is left out is relevant, and of some it is not.
+    assert set(relevant[np.arange(20), left_out]) == {False, True}
+    found = precision_of_ranks(ranks_of(similarity, table_of(relevant), left_out))
+    assert found == pytest.approx(np.array(expected))
 
 
-def test_an_excluded_right_answer_does_not_count():
-    relevant = np.array([[True, True, False]])
-    excluded = np.array([[True, False, False]])
-    assert mean_average_precision(np.array([[0.9, 0.1, 0.5]]), relevant, excluded) == pytest.approx(50)
+def test_a_right_answer_that_is_left_out_does_not_count():
+    ranks = ranks_of([[0.9, 0.1, 0.5]], np.array([[0, 1]]), np.array([0]))
+    assert precision_of_ranks(ranks) == pytest.approx([0.5])
 
 
 def test_ties_are_ranked_by_index():
-    assert mean_average_precision(np.zeros((1, 4)), np.array([[False, False, True, False]])) == pytest.approx(100 / 3)
+    assert precision_of_ranks(ranks_of(np.zeros((1, 4)), np.array([[2]]))) == pytest.approx([1 / 3])
 
 
-def test_metrics_refuse():
+def test_metrics_refuse(unchecked):
     with pytest.raises(ValueError, match="query 1 has no relevant candidate"):
-        mean_average_precision(np.eye(2), np.array([[True, False], [False, False]]))
-    with pytest.raises(ValueError, match="shapes differ"):
-        mean_average_precision(np.eye(2), np.ones((2, 3), bool))
+        precision_of_ranks(ranks_of(np.eye(2), np.array([[0], [-1]])))
+    with pytest.raises(ValueError, match=r"relevant has shape \(3, 1\); expected a row for each of 2 queries"):
+        ranks_of(np.eye(2), np.zeros((3, 1), int))
     with pytest.raises(ValueError, match="answers for"):
         accuracy(np.array([1]), np.array([1, 2]))
 
@@ -58,7 +71,7 @@ def test_accuracy_by_hand():
     assert accuracy(np.array([0, 1, 3, 3]), np.array([0, 1, 2, 3])) == 75
 
 
-def test_pool_map_by_hand():
+def test_pool_precision_by_hand():
     x = {
         "de": np.array([[1.0, 0.0], [-1.0, 0.0]]),
         "en": np.array([[0.6, 0.8], [0.0, 1.0]]),
@@ -66,9 +79,22 @@ def test_pool_map_by_hand():
     # de-0 ranks en-0 (.6), en-1 (0), de-1 (-1): 1. de-1 ranks en-1 (0), en-0 (-.6), de-0: 1.
     # en-0 ranks en-1 (.8), de-0 (.6), de-1: 1/2. en-1 ranks en-0 (.8), de-0 and de-1 (0, 0): tie
     # to de-0, the lower index, then de-1: 1/3.
-    value, queries = pool_map(x)
-    assert value == pytest.approx(100 * (1 + 1 + 1 / 2 + 1 / 3) / 4)
-    assert queries == 4
+    scored = pool_precision(x)
+    assert scored.values == pytest.approx(np.array([100, 100, 100 / 2, 100 / 3]))
+    assert scored.mean == pytest.approx(100 * (1 + 1 + 1 / 2 + 1 / 3) / 4)
+    np.testing.assert_array_equal(scored.clusters, [0, 1, 0, 1])
+
+
+def test_pool_precision_equals_scikit_learn(rng):
+    x = {code: rng.standard_normal((9, 5)).astype(np.float32) + 1 for code in ("de", "en", "fr", "th")}
+    pool = np.concatenate(list(x.values())).astype(np.float64)
+    pool /= np.linalg.norm(pool, axis=1, keepdims=True)
+    paragraph = np.tile(np.arange(9), 4)
+    expected = [
+        100 * average_precision_score(np.delete(paragraph == paragraph[i], i), np.delete(pool @ pool[i], i))
+        for i in range(len(pool))
+    ]
+    assert pool_precision(x).values == pytest.approx(np.array(expected))
 
 
 def test_into_english_by_hand():
@@ -87,8 +113,22 @@ def test_float32_is_ranked_as_float64(rng):
     similarity[similarity == 0] *= -1.0
     relevant = rng.random((40, 300)) < 0.05
     relevant[:, 7] = True
-    excluded = rng.random((40, 300)) < 0.1
-    excluded[:, 7] = False
+    left_out = rng.integers(8, 300, size=40)
     single = similarity.astype(np.float32)
-    expected = average_precision(single.astype(np.float64), relevant, excluded)
-    np.testing.assert_array_equal(average_precision(single, relevant, excluded), expected)
+    # By sorting in float64: what is left out is last, and is not relevant.
+    scores = single.astype(np.float64)
+    scores[np.arange(40), left_out] = -np.inf
+    relevant[np.arange(40), left_out] = False
+    order = np.argsort(-scores, axis=1, kind="stable")
+    places = np.argsort(order, axis=1)
+    table = table_of(relevant)
+    expected = np.where(table < 0, -1, np.take_along_axis(places, np.maximum(table, 0), axis=1))
+    found = ranks_of(single, table, left_out)
+    np.testing.assert_array_equal(found, expected)
+    precision = [average_precision_by_sorting(right[ranking]) for right, ranking in zip(relevant, order, strict=True)]
+    assert precision_of_ranks(found) == pytest.approx(np.array(precision))
+
+
+def average_precision_by_sorting(hits):
+    """The mean precision at the places of the hits, which are in the order of the ranking."""
+    return np.mean([hits[: place + 1].mean() for place in np.flatnonzero(hits)])

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from eval.__main__ import main
+from eval.data.tatoeba import XTREME_36
 from eval.report.compare import differences
-from eval.report.published import PUBLISHED, published
 from eval.report.page import tables
+from eval.report.published import PUBLISHED, published
 from eval.resampling import Queries
 from eval.results import Result, read_results, write_results
 from eval.suite import Suite, already_run
-from eval.data.tatoeba import XTREME_36
 from tests.eval.test_tasks import ENCODER, write_pairs
 
 

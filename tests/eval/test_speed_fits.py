@@ -1,14 +1,15 @@
 """The benchmark's peers compute what the library computes, and its bounds what they say."""
 
-from functools import partial
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from eval.speed import fits as fit_bench
 from eval.__main__ import main
+from eval.speed import fits
 from eval.speed.fits import FitBench, random_embeddings
 from lsar_jax import transforms
+from lsar_jax.transforms.methods import METHODS
 
 SIZES = {"languages": 4, "sentences": 200, "dim": 24, "repeats": 1}
 
@@ -36,15 +37,13 @@ def test_peers_give_our_answers():
 
 def test_a_wrong_peer_shows(monkeypatch):
     name = "whitening"
-    entry = list(fit_bench._METHODS[name])
-    entry[1] = partial(transforms.fit_whitening, eps=2e-3)
-    monkeypatch.setitem(fit_bench._METHODS, name, tuple(entry))
+    monkeypatch.setitem(METHODS, name, replace(METHODS[name], fixed={"eps": 2e-3}))
     assert {t.method for t in FitBench(**SIZES).run() if t.difference > 1e-4} == {name}
 
 
 def test_pca_whitens_alike():
     x = random_embeddings(3, 200, 24, 0)
-    *_, pca, _ = fit_bench._METHODS["language-whitening"]
+    pca = fits._PEERS["language-whitening"].sklearn
     ours = transforms.fit_whitening(dict(zip(("de", "en", "fr"), x, strict=True)), per_language=True)
     np.testing.assert_allclose(np.stack(pca(x)), ours.steps[0].matrix, atol=1e-4, rtol=1e-4)
 

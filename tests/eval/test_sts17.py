@@ -8,8 +8,8 @@ from scipy.stats import pearsonr, spearmanr
 
 import lsar_jax as lj
 from eval.__main__ import main
-from eval.metrics import paired_cosine
 from eval.data.sts17 import read_tracks
+from eval.metrics import paired_cosine
 from tests.eval.test_tasks import ENCODER, read
 
 DATA = Path(__file__).parents[2] / "data" / "sts17"

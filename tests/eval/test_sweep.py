@@ -7,7 +7,8 @@ import lsar_jax as lj
 from eval.__main__ import main
 from eval.methods import Method, fit_methods
 from eval.studies.sweep import truncated
-from eval.tasks.udhr import pool_map
+from eval.tasks.udhr import pool_precision
+from tests.compilations import count_compilations
 from tests.eval.test_tasks import ENCODER, is_png, read
 
 LANGUAGES = ["en", "de", "fr", "es", "fi"]
@@ -49,7 +50,7 @@ def test_sweep(tmp_path, capsys):
         for part in (lj.corpora.udhr("fit", LANGUAGES), lj.corpora.udhr("test", LANGUAGES))
     )
     lsar = lj.transforms.fit_lsar(fit, 1)
-    expected, _ = pool_map({code: np.asarray(lsar(x)) for code, x in test.items()})
+    expected = pool_precision({code: np.asarray(lsar(x)) for code, x in test.items()}).mean
     found = {(r["transform"], r["layer"], str(r["parameters"])): r["value"] for r in results}
     value = found["lsar", 2, "{'rank': 1}"]
     assert value == pytest.approx(expected, abs=0.05)
@@ -68,6 +69,19 @@ def test_the_first_columns_are_the_fit_of_a_smaller_rank(rng):
             np.testing.assert_allclose(got(x["de"], "de"), expected(x["de"], "de"), atol=1e-4)
     with pytest.raises(AssertionError, match="the original has no subspace"):
         list(truncated(Method("original", {}, None), (1,)))
+
+
+def test_layers_share_their_programs(rng):
+    x = {code: rng.standard_normal((30, 20)).astype(np.float32) for code in LANGUAGES}
+    specs = [lj.EncoderSpec("e", "1", layer, "mean", "float32") for layer in (1, 2)]
+    names = ("center", "lir", "lsar", "whitening", "cbie")
+    first, second = (fit_methods(x, names, ranks=(2,), source=spec) for spec in specs)
+    for method in first:
+        method(x["de"][:10], "de")
+    with count_compilations() as compiled:
+        for method in second:
+            method(x["de"][:10], "de")
+    assert compiled == []
 
 
 def test_refusals(tmp_path, capsys):

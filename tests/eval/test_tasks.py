@@ -8,8 +8,8 @@ import pytest
 
 import lsar_jax as lj
 from eval.__main__ import main
-from eval.methods import Method
 from eval.data.tatoeba import XTREME_36, read_pairs
+from eval.methods import Method
 from eval.tasks.tatoeba import Tatoeba
 
 ENCODER = ["--encoder", str(Path(__file__).parents[1] / "golden" / "bert")]
@@ -166,18 +166,21 @@ def test_seeds_are_results_of_their_own(tmp_path, capsys):
     assert capsys.readouterr().out.count("cbie components=12") == 1
 
 
-def test_tatoeba_direction_and_languages():
+def test_tatoeba_direction_and_languages(tmp_path):
+    write_pairs(tmp_path, "deu", "a\nb\nc\n", "a\nb\nc\n")
+    task = Tatoeba(data=tmp_path, languages=("de",), fit_on="evaluated")
     english = np.eye(3, dtype=np.float32)
     # Each English vector finds its German one; the second German one would find the first English.
     german = np.array([[1, 0, 0], [1, 0.9, 0], [0, 0.2, 1]], np.float32)
     spec = lj.EncoderSpec("bundled", "", 1, "mean", "float32")
     x = {("en", "de"): english, ("xx", "de"): german}
-    first, *_ = Tatoeba().score({"de": Method("original", {}, None)}, x, ["de"], spec)
+    original = Method("original", {}, None)
+    first, *_ = task.scores(task.moved(x, original), original, spec)
     assert (first.metric, first.value, first.n) == ("en-de accuracy", 100, 3)
     # With a language's own mean taken off each side the two coincide.
-    center = lj.transforms.fit_center({"en": english, "de": english + 7})
+    center = Method("center", {}, lj.transforms.fit_center({"en": english, "de": english + 7}))
     x["xx", "de"] = english + 7
-    first, *_ = Tatoeba().score({"de": Method("center", {}, center)}, x, ["de"], spec)
+    first, *_ = task.scores(task.moved(x, center), center, spec)
     assert first.value == 100
 
 

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import lsar_jax as lj
-from lsar_jax.encoders import laser_text
+from lsar_jax import extras
+from lsar_jax.tokens import laser as laser_text
 from tests.optional import need
 from tests.parity import GOLDEN, TEXTS
 
@@ -141,8 +142,8 @@ def test_without_the_extra_the_error_says_what_to_install(monkeypatch):
     def missing(module):
         raise ImportError(module)
 
-    monkeypatch.setattr(laser_text.importlib, "import_module", missing)
-    with pytest.raises(ImportError, match=r"LASER's tokenizers need sentencepiece: pip install 'lsar_jax\[laser\]'"):
+    monkeypatch.setattr(extras.importlib, "import_module", missing)
+    with pytest.raises(ImportError, match=r"a tokenizer of LASER needs sentencepiece: pip install 'lsar_jax\[laser\]'"):
         lj.load_encoder(GOLDEN / "laser2")
 
 

@@ -85,7 +85,7 @@ def test_sinusoids_that_the_checkpoint_does_not_carry(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"causal": True}, "causal is True in config.json; only False is known"),
+        ({"causal": True}, "causal is True in config.json; only False is supported"),
         ({"lang2id": {"de": 3}}, "lang2id does not map languages to the rows 0 to 2"),
         ({"lang2id": None}, "lang2id does not map languages"),
         ({"n_langs": "three"}, "n_langs is 'three'"),

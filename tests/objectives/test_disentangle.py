@@ -5,7 +5,23 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from lsar_jax.objectives.disentangle import Batch, Head, Heads, Objective, Others, Parts, apply_head, clustering_loss, cosine, discriminator_loss, dream_terms, meat_terms, objective_terms, separation_loss, split
+from lsar_jax.objectives.disentangle import (
+    Batch,
+    Head,
+    Heads,
+    Objective,
+    Others,
+    Parts,
+    apply_head,
+    apply_heads,
+    clustering_loss,
+    cosine,
+    discriminator_loss,
+    dream_terms,
+    meat_terms,
+    objective_terms,
+    separation_loss,
+)
 from tests.optional import need
 
 N, D, L = 12, 6, 4
@@ -90,7 +106,7 @@ def test_every_term_is_its_twin(case, base, separation, clustering):
 
 def test_the_discriminators_loss_is_its_twin(case):
     heads, probe, batch, *_ = case
-    source, target = split(heads, batch.source), split(heads, batch.target)
+    source, target = apply_heads(heads, batch.source), apply_heads(heads, batch.target)
     assert float(discriminator_loss(batch, source, target, probe)) == pytest.approx(
         twin(*case)["discriminator"], rel=2e-6
     )
@@ -170,7 +186,7 @@ def test_heads_and_discriminator_are_trained_by_turns(case):
         return sum(objective_terms(Objective("meat", True), heads, probe, batch).values())
 
     def of_discriminator(heads, probe):
-        return discriminator_loss(batch, split(heads, batch.source), split(heads, batch.target), probe)
+        return discriminator_loss(batch, apply_heads(heads, batch.source), apply_heads(heads, batch.target), probe)
 
     for loss, (trained, kept) in ((of_heads, (0, 1)), (of_discriminator, (1, 0))):
         grads = jax.grad(loss, argnums=(0, 1))(heads, probe)
@@ -234,7 +250,7 @@ def test_gradients_are_torchs(case):
 
 def test_split_is_both_heads(case):
     heads, _, batch, *_ = case
-    for ours, head in zip(split(heads, batch.source), heads, strict=True):
+    for ours, head in zip(apply_heads(heads, batch.source), heads, strict=True):
         np.testing.assert_allclose(ours, apply_head(head, batch.source), rtol=1e-6, atol=1e-6)
 
 

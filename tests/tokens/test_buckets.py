@@ -3,19 +3,19 @@
 import numpy as np
 import pytest
 
-from lsar_jax.tokens.buckets import BatchSizes, Buckets, WIDTHS, token_batch
+from lsar_jax.tokens.buckets import WIDTHS, BatchSizes, Buckets, Sentence, token_batch
 
 
-def sentences(lengths):
-    """Sentences of these lengths; each token is the sentence's number."""
-    return [np.full(length, index, np.int32) for index, length in enumerate(lengths)]
+def sentences(lengths, first=0):
+    """Sentences of these lengths; each token is the sentence's number, and so is its row in a language table."""
+    return [Sentence(i, np.full(length, i, np.int32), (i,)) for i, length in enumerate(lengths, first)]
 
 
 def slots(lengths, longest, sizes, chunk=50):
     """What comes out when the sentences come in chunks."""
-    buckets, ids, out = Buckets(longest, sizes), sentences(lengths), []
-    for start in range(0, len(ids), chunk):
-        out += buckets.add(ids[start : start + chunk], start)
+    buckets, every, out = Buckets(longest, sizes), sentences(lengths), []
+    for start in range(0, len(every), chunk):
+        out += buckets.add(every[start : start + chunk])
     return out + list(buckets.flush())
 
 
@@ -24,17 +24,20 @@ def slots(lengths, longest, sizes, chunk=50):
 def test_every_sentence_once_in_its_width(rng, sizes, n):
     lengths = rng.integers(0, 101, n)
     every = slots(lengths, 100, sizes)
-    placed = np.concatenate([slot.sentences for slot in every]) if every else np.array([])
+    placed = np.concatenate([slot.numbers for slot in every]) if every else np.array([])
     assert sorted(placed) == list(range(n))
     widths = [width for width in WIDTHS if width < 100] + [100]
     for slot in every:
         assert 1 <= len(slot.sentences) <= slot.rows
         assert slot.rows % sizes.devices == 0
         assert (slot.rows, slot.width) in sizes.shapes(100)
-        for index, ids in zip(slot.sentences, slot.ids, strict=True):
-            assert len(ids) == lengths[index]
-            assert (ids == index).all()
+        for number, ids, _ in slot.sentences:
+            assert len(ids) == lengths[number]
+            assert (ids == number).all()
             assert slot.width == min(width for width in widths if width >= len(ids))
+        # Every row carries its own row of the language tables; filler rows take 0.
+        [rows] = slot.languages(1)
+        assert rows.tolist() == [*slot.numbers, *[0] * (slot.rows - len(slot.sentences))]
     assert len(sizes.shapes(100)) <= 2 * len(widths)
 
 
@@ -43,7 +46,8 @@ def test_a_bounded_number_waits(rng):
     buckets, inside = Buckets(128, sizes), 0
     most = sum(sizes.full(width) for width in WIDTHS if width <= 128)
     for start in range(0, 20_000, 100):
-        inside += 100 - sum(len(slot.sentences) for slot in buckets.add(sentences(rng.integers(1, 129, 100)), start))
+        fresh = sentences(rng.integers(1, 129, 100), start)
+        inside += 100 - sum(len(slot.sentences) for slot in buckets.add(fresh))
         assert inside < most
     assert sum(len(slot.sentences) for slot in buckets.flush()) == inside
     assert list(buckets.flush()) == []
@@ -54,7 +58,7 @@ def test_widths_do_not_depend_on_neighbours(rng):
     width_of = {}
     for chosen in (np.arange(300), rng.permutation(300)[:40]):
         for slot in slots(lengths[chosen], 128, BatchSizes(1024, 0)):
-            for i in chosen[slot.sentences]:
+            for i in chosen[slot.numbers]:
                 assert width_of.setdefault(i, slot.width) == slot.width
 
 

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -14,12 +15,15 @@ import pytest
 from filelock import FileLock
 
 import lsar_jax as lj
-from lsar_jax.corpora.parallel_text import held_out, read_bitext
 from lsar_jax import Transform
+from lsar_jax.corpora.parallel_text import held_out, read_bitext
 from train.ablations import Ablations, objectives
-from train.disentangle.command import Disentangle, main
-from train.loop import Progress
-from train.loop import _after_epoch as after_epoch
+from train.disentangle.__main__ import main
+from train.disentangle.training import Optimizer
+from train.embeddings import EncoderOptions
+from train.loop import LoopOptions
+from train.patience import Progress
+from train.text import TextOptions
 
 ENCODER = str(Path(__file__).parents[1] / "golden" / "bert")
 SHORT = ["--held-out", "15", "--batch", "16", "--learning-rate", "1e-3", "--layer", "2", "--max-length", "24"]
@@ -109,7 +113,7 @@ def test_none_that_is_held_out_is_trained_on(folder, tmp_path):
     pairs = read_bitext(tmp_path / "bitext", (), "--data")
     tested = {english.lower() for code in pairs for english, _ in held_out(pairs[code], 15)[1]}
     assert len(tested) > 15
-    split = Disentangle(data=tmp_path / "bitext", held_out=15, validation=0.2)._pairs()
+    split = TextOptions(data=tmp_path / "bitext", held_out=15, validation=0.2).pairs()
     train, valid = ({english.lower() for two in split.values() for english, _ in two[part]} for part in (0, 1))
     assert not tested & (train | valid)
     assert not train & valid
@@ -169,8 +173,7 @@ def test_seeds_that_stop_apart_are_runs_alone(folder, tmp_path):
 def test_a_seed_stops_after_its_patience():
     progress = Progress.start(2)
     for epoch, totals in enumerate([[3.0, 3.0], [2.0, 4.0], [1.0, 5.0], [2.0, 1.0], [2.0, 1.0]]):
-        better = np.array(progress.active) & (np.array(totals) < np.array(progress.best))
-        after_epoch(progress, better, np.array(totals), patience=2)
+        progress.end_epoch(np.array(totals), patience=2)
         if epoch == 2:
             assert progress.active == [True, False]
     # The second had stopped before its lowest.
@@ -272,22 +275,27 @@ def test_rows_of_the_table(folder, tmp_path):
     assert names[0] == "dream"
     assert {"meat + oracle (code)", "oracle (paper) - clustering", "oracle (no separation)"} <= set(names)
     rows = Ablations(
-        layers=(2,), data=folder / "bitext", encoder=ENCODER, held_out=15, batch=16, epochs=1, max_length=24,
-        cache=folder / "cache", out=tmp_path,
-    ).rows()  # fmt: skip
-    assert [row._settings().objective for row in rows] == every
+        layers=(2,),
+        text=TextOptions(folder / "bitext", held_out=15),
+        encoder=EncoderOptions(ENCODER, max_length=24),
+        optimizer=Optimizer(batch=16),
+        loop=LoopOptions(epochs=1),
+        cache=folder / "cache",
+        out=tmp_path,
+    ).rows()
+    assert [asdict(row.objective) for row in rows] == [asdict(objective) for objective in every]
     assert len({row.out for row in rows}) == 20
     [row] = [row for row in rows if row.out == tmp_path / "layer-2" / "dream-halves-oracle-code-all"]
     [trained] = row.run()
     assert trained.progress.epoch == 1
-    assert len(trained.heads.meaning.matrix) == 5
+    assert len(trained.best.meaning.matrix) == 5
     assert len(list(row.out.glob("seed-*/*.safetensors"))) == 10
 
 
 def test_a_run_goes_on_in_one_process_only(folder, tmp_path, capsys):
     with FileLock(tmp_path / "lock"):
         assert main(command(folder, tmp_path)) == 1
-    assert f"{tmp_path} is of a run that goes on right now; choose another --out" in capsys.readouterr().err
+    assert f"{tmp_path} is in use by another run; choose another --out" in capsys.readouterr().err
     assert not (tmp_path / "config.json").exists()
 
 
@@ -310,4 +318,4 @@ def test_heads_of_a_run_whose_checkpoints_are_gone_count_for_nothing(folder, mea
 def test_no_row_is_said(tmp_path):
     with pytest.raises(ValueError, match="no row is left: name at least one of --layers and of --bases"):
         Ablations(layers=(), out=tmp_path).run()
-    assert {row.objective for row in Ablations(bases=("meat",), out=tmp_path).rows()} == {"meat"}
+    assert {row.objective.base for row in Ablations(bases=("meat",), out=tmp_path).rows()} == {"meat"}

@@ -7,8 +7,8 @@ import optax
 import pytest
 
 from lsar_jax.mesh import data_mesh
-from lsar_jax.objectives.disentangle import Batch, Objective, discriminator_loss, objective_terms, split
-from train.disentangle.steps import Pairs, _batches, epoch_order, init, run, validate
+from lsar_jax.objectives.disentangle import Batch, Objective, apply_heads, discriminator_loss, objective_terms
+from train.disentangle.steps import PairTable, _batches, epoch_order, init, run, validate
 
 D, SIZE = 8, 8
 OBJECTIVES = [
@@ -24,7 +24,7 @@ def pairs(rng):
     """Three languages of unequal size, 41 pairs."""
     table = jnp.asarray(rng.standard_normal((60, D)), jnp.float32)
     sides = [(rng.integers(60, size=n), rng.integers(60, size=n)) for n in (23, 7, 11)]
-    return Pairs.of(table, sides)
+    return PairTable.of(table, sides)
 
 
 def options(objective, **changes):
@@ -89,7 +89,7 @@ def test_steps_are_optaxs(pairs, objective):
         if objective.adversarial:
             value, grads = jax.value_and_grad(
                 lambda probe, heads=heads, batch=batch: discriminator_loss(
-                    batch, split(heads, batch.source), split(heads, batch.target), probe
+                    batch, apply_heads(heads, batch.source), apply_heads(heads, batch.target), probe
                 )
             )(probe)
             assert terms["discriminator"][0, number] == pytest.approx(float(value), rel=1e-4)
@@ -199,7 +199,7 @@ def test_it_learns(pairs):
         order = epoch_order(keys, epoch, 41, SIZE)
         state, _ = run(state, planted, order, keys, epoch, 0, active, **options(objective))
     heads = jax.tree.map(lambda x: x[0], state.heads)
-    parts = [split(heads, planted.table[side]) for side in (planted.source, planted.target)]
+    parts = [apply_heads(heads, planted.table[side]) for side in (planted.source, planted.target)]
 
     def found(kind):
         x, y = (np.asarray(getattr(part, kind)) for part in parts)

@@ -5,7 +5,18 @@ import numpy as np
 import pytest
 
 import lsar_jax as lj
-from lsar_jax.transforms import Transform, fit_cbie, fit_center, fit_leace, fit_linear_map, fit_lir, fit_lsar, fit_outliers, fit_shift, fit_whitening
+from lsar_jax.transforms import (
+    Transform,
+    fit_cbie,
+    fit_center,
+    fit_leace,
+    fit_linear_map,
+    fit_lir,
+    fit_lsar,
+    fit_outliers,
+    fit_shift,
+    fit_whitening,
+)
 from lsar_jax.transforms.affine import Step, affine
 from tests.compilations import count_compilations
 
@@ -183,15 +194,15 @@ def test_as_affine_needs_one_language(x):
 def rewrite(path, change):
     import json
 
+    from safetensors import safe_open
     from safetensors.numpy import save_file
 
-    from lsar_jax.transforms.storage import FORMAT, open_tensors
-
-    arrays, metadata = open_tensors(path, FORMAT, "transform")
-    tensors = {name: np.array(array) for name, array in arrays.items()}
-    provenance = json.loads(metadata["provenance"])
-    change(tensors, provenance, metadata)
-    metadata["provenance"] = metadata.get("damaged") or json.dumps(provenance)
+    with safe_open(path, framework="numpy") as file:
+        metadata = file.metadata()
+        tensors = {name: np.array(file.get_tensor(name)) for name in file.keys()}  # noqa: SIM118
+    header = json.loads(metadata["header"])
+    change(tensors, header, metadata)
+    metadata["header"] = metadata.get("damaged") or json.dumps(header)
     save_file(tensors, str(path), metadata)
 
 
@@ -199,16 +210,16 @@ def rewrite(path, change):
     ("change", "message"),
     [
         (lambda t, p, m: m.update(format="v9"), "has format 'v9', expected"),
-        (lambda t, p, m: m.update(damaged="{"), "provenance in .* is damaged"),
-        (lambda t, p, m: p["fits"][0].pop("dim"), "provenance in .* is damaged"),
-        (lambda t, p, m: p.update(fits=[]), "has 0 steps and these tensors of none"),
-        (lambda t, p, m: t.update(extra=t["0.shift"]), r"tensors of none: \['extra'\]"),
+        (lambda t, p, m: m.update(damaged="{"), "the header of .* is damaged"),
+        (lambda t, p, m: p["fits"][0].pop("dim"), "the header of .* is damaged"),
+        (lambda t, p, m: p.update(fits=[]), "has 0 steps, and tensors that belong to none"),
+        (lambda t, p, m: t.update(extra=t["0.shift"]), r"belong to none of them: \['extra'\]"),
         (lambda t, p, m: t.update({"0.shift": t["0.shift"][:2]}), r"shift has shape \[2, 40\], expected \[6, 40\]"),
         (lambda t, p, m: p["fits"][0].update(languages=["de"]), r"expected \[1, 40\]"),
         (lambda t, p, m: t["0.shift"].fill(np.nan), "shift holds NaN or infinity"),
-        (lambda t, p, m: p["fits"][0].update(languages="abcdef"), "provenance in .* is damaged.*are not sorted codes"),
+        (lambda t, p, m: p["fits"][0].update(languages="abcdef"), "the header of .* is damaged.*are not sorted codes"),
         (lambda t, p, m: p["fits"][0].update(languages=["de"] * 6), "are not sorted codes, each once"),
-        (lambda t, p, m: t.update(x=t.pop("0.shift")), "tensors of none"),
+        (lambda t, p, m: t.update(x=t.pop("0.shift")), "tensors that belong to none"),
     ],
 )
 def test_a_damaged_file_is_refused(x, tmp_path, change, message):

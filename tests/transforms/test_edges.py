@@ -3,7 +3,14 @@
 import numpy as np
 import pytest
 
-from lsar_jax.transforms import fit_lir, fit_lsar, fit_outliers, fit_whitening, principal_directions, principal_directions_of_few
+from lsar_jax.transforms import (
+    fit_lir,
+    fit_lsar,
+    fit_outliers,
+    fit_whitening,
+    principal_directions,
+    principal_directions_of_few,
+)
 from tests import reference
 from tests.transforms.test_base import FITS
 from tests.transforms.test_methods import projector

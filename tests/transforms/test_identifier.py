@@ -6,9 +6,9 @@ import pytest
 
 import lsar_jax as lj
 from lsar_jax import Moments
-from lsar_jax.transforms.identifier import discriminant, fit_identifier, oas_shrinkage
 from lsar_jax.moments import pool_moments
 from lsar_jax.transforms import Transform, fit_center, fit_lsar, fit_whitening
+from lsar_jax.transforms.identifier import discriminant, fit_identifier, oas_shrinkage
 from tests.transforms.conftest import CODES
 from tests.transforms.conftest import x as x
 

@@ -59,6 +59,13 @@ class ObjectiveOptions(Objective):
     base: Annotated[Base, tyro.conf.arg(name="objective")] = "meat"
     oracle: bool = False
 
+    def __post_init__(self) -> None:
+        """Checks nothing: what is wrong on a command line is reported by ``check``, as of all other options."""
+
+    def check(self) -> None:
+        """Raises ValueError where ``Objective`` does."""
+        super().__post_init__()
+
 
 @dataclass(frozen=True)
 class HeadsOptions:
@@ -156,6 +163,7 @@ class Disentangle(HeadsOptions):
         self.text.check()
         if not self.optimizer.learning_rate > 0:
             raise ValueError(f"--learning-rate is {self.optimizer.learning_rate}; it must be over 0")
+        self.objective.check()
 
     def _pinned(self) -> Self:
         return replace(self, text=replace(self.text, data=pin(self.text.data)))

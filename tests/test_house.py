@@ -1,0 +1,136 @@
+"""Imports go one way: down the rooms of the library, from the library to train to eval, and never in a circle."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+# A room may import rooms that stand before it. The order is that of the data through the library, but for moments:
+# they stand before the encoders, because an encoder sums moments where it encodes.
+ROOMS = (
+    # vocabulary and plumbing
+    "shapes", "languages", "mesh", "spec", "arrays", "checks", "extras", "files", "hub",
+    # text -> tokens -> hidden states -> embeddings -> transform -> scores
+    "corpora", "tokens", "models", "checkpoints", "moments", "encoders", "transforms", "geometry", "retrieval",
+    "mining", "objectives", "cli", "mteb", "__init__", "__main__",
+)  # fmt: skip
+# Packages, each of which may import those before it.
+PACKAGES = ("lsar_jax", "train", "eval")
+# All that the library imports when it is imported, besides the standard library and itself.
+LIGHT = {"jax", "flax", "numpy", "jaxtyping", "langcodes"}
+
+
+def modules():
+    """Every module of the three packages, by dotted name."""
+    files = [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
+    return {".".join(path.relative_to(ROOT).with_suffix("").parts): path for path in files}
+
+
+MODULES = modules()
+
+
+def resolve(name):
+    """The module that a dotted name stands for; None if it is no module of ours."""
+    for candidate in (name, f"{name}.__init__"):
+        if candidate in MODULES:
+            return candidate
+    return None
+
+
+def imports(path, *, top_level=False):
+    """Yields the dotted names that a file imports, also inside functions unless ``top_level``."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in tree.body if top_level else ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path} has a relative import"
+            for alias in node.names:
+                whole = f"{node.module}.{alias.name}"
+                yield whole if resolve(whole) else node.module
+
+
+def graph():
+    """Each module of ours, and those of ours that it imports."""
+    return {name: {found for one in imports(path) if (found := resolve(one))} for name, path in MODULES.items()}
+
+
+def room(module):
+    return module.split(".")[1]
+
+
+def test_every_room_is_known():
+    assert {room(name) for name in MODULES if name.startswith("lsar_jax.")} == set(ROOMS)
+
+
+def test_rooms_import_only_what_stands_before_them():
+    wrong = [
+        f"{name} imports {other}"
+        for name, others in graph().items()
+        for other in others
+        if name.startswith("lsar_jax.") and other.startswith("lsar_jax.")
+        and ROOMS.index(room(other)) > ROOMS.index(room(name))
+    ]  # fmt: skip
+    assert not wrong
+
+
+def test_packages_import_only_what_stands_before_them():
+    package = {name: PACKAGES.index(name.split(".")[0]) for name in MODULES}
+    wrong = [f"{a} imports {b}" for a, others in graph().items() for b in others if package[b] > package[a]]
+    assert not wrong
+
+
+def test_no_circle():
+    arrows = graph()
+    done, path = set(), []
+
+    def visit(name):
+        if name in path:
+            pytest.fail(" -> ".join([*path[path.index(name) :], name]))
+        if name not in done:
+            path.append(name)
+            for other in sorted(arrows[name]):
+                visit(other)
+            path.pop()
+            done.add(name)
+
+    for name in sorted(arrows):
+        visit(name)
+
+
+def test_the_library_is_light_at_module_level():
+    own = set(sys.stdlib_module_names) | LIGHT | {"lsar_jax"}
+    heavy = [
+        f"{name} imports {one}"
+        for name, path in MODULES.items()
+        if name.startswith("lsar_jax.") and room(name) not in ("cli", "__main__") and not path.stem.startswith("make_")
+        for one in imports(path, top_level=True)
+        if one.split(".")[0] not in own
+    ]
+    assert not heavy
+
+
+def test_a_task_imports_itself_alone():
+    code = """
+import sys
+from eval.__main__ import main
+try:
+    main(["udhr", "--help"])
+except SystemExit:
+    pass
+tasks = {name for name in sys.modules if name.startswith("eval.tasks.")}
+print(sorted(tasks), [name for name in ("sklearn", "scipy.stats", "tensorflow_datasets") if name in sys.modules])
+"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert run.stdout.splitlines()[-1] == "['eval.tasks.udhr'] []"
+
+
+def test_folders_are_small_enough_to_read():
+    for package in PACKAGES:
+        for folder in [ROOT / package, *(path for path in (ROOT / package).rglob("*") if path.is_dir())]:
+            count = len(list(folder.glob("*.py")))
+            assert count <= 18, f"{folder} has {count} files"
