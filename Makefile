@@ -1,6 +1,6 @@
 # make demo   runs the main evaluation on the bundled encoder and real text
 # make test   runs the tests
-# Both make .venv if need be; PYTHON chooses the interpreter (3.11 or newer).
+# Both create .venv if it does not exist; PYTHON chooses the interpreter (3.11 or newer).
 
 PYTHON ?= python3
 VENV ?= .venv

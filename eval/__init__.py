@@ -1,1 +1,1 @@
-"""``python -m eval TASK``: the evaluations; not part of the installed package."""
+"""Evaluations, run by ``python -m eval TASK``; not part of the installed package."""

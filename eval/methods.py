@@ -1,4 +1,4 @@
-"""The transforms that an evaluation compares, fitted from one mapping of embeddings."""
+"""The transforms that an evaluation compares, all fitted on the same embeddings."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,18 +15,18 @@ __all__ = ["Method", "MethodName", "fit_methods", "label", "saved_method"]
 
 if TYPE_CHECKING:
     MethodName = str
-else:  # the names of the table, so that the command line lists and checks them
+else:  # a Literal of the known names, so that the command line lists and checks them
     MethodName = tyro.extras.literal_type_from_choices(["original", *METHODS])
 
 
 @dataclass(frozen=True)
 class Method:
-    """A fitted transform with the name it has in tables.
+    """A fitted transform and its name in tables.
 
     Attributes:
-      name: the method.
-      parameters: its arguments.
-      transform: None for the embeddings as they are.
+      name: name of the method.
+      parameters: arguments of the method.
+      transform: the fitted transform; None leaves the embeddings unchanged.
     """
 
     name: str
@@ -40,7 +40,7 @@ class Method:
 
     @property
     def seed(self) -> int | None:
-        """The seed of the fit; None if nothing is random."""
+        """The seed of the fit; None if the fit is deterministic."""
         return None if (seed := self.parameters.get("seed")) is None else int(seed)
 
     @property
@@ -51,11 +51,11 @@ class Method:
     def __call__(
         self, x: Float[np.ndarray, "vector dim"], language: str | Sequence[str]
     ) -> Float[np.ndarray, "vector dim"]:
-        """Returns the embeddings after the method.
+        """Applies the method to embeddings.
 
         Args:
           x: embeddings.
-          language: of all rows, or one for each.
+          language: one code for all rows, or one code per row.
         """
         return x if self.transform is None else np.asarray(self.transform(x, language))
 
@@ -69,15 +69,15 @@ def fit_methods(
     seeds: Sequence[int] = (0,),
     source: EncoderSpec,
 ) -> list[Method]:
-    """Fits each method from one set of moments, or from the embeddings if it needs them.
+    """Fits each method from shared moments, or from the embeddings if it needs them.
 
     Args:
-      x: language to the embeddings to fit on.
-      names: ``original`` or names of ``METHODS``, in the order of the table.
-      ranks: one fit of LSAR each; empty for one less than there are languages.
-      components: one fit of LIR each.
-      seeds: one fit of CBIE each.
-      source: the encoder.
+      x: language -> embeddings to fit on.
+      names: ``original`` or names of ``METHODS``, in table order.
+      ranks: ranks of LSAR, one fit each; if empty, one less than the number of languages.
+      components: components of LIR, one fit each.
+      seeds: seeds of CBIE, one fit each.
+      source: the encoder of the embeddings.
     """
     needs = {METHODS[name].needs for name in names if name != "original"}
     second = bool(needs & {"pooled", "languages"})
@@ -99,13 +99,13 @@ def fit_methods(
 
 
 def saved_method(transform: Transform) -> Method:
-    """Returns a transform that was fitted or trained before, with the name and the parameters of its fits."""
+    """Wraps a saved transform as a method, named after its fits."""
     name = "+".join(fit.method for fit in transform.fits)
     return _named(f"saved {name}" if name in METHODS else name, transform)
 
 
 def label(name: str, parameters: Mapping[str, int | float | str]) -> str:
-    """Returns the name of a method in tables, with its parameters."""
+    """Returns a method's name in tables, including its parameters."""
     return " ".join([name, *(f"{key}={value}" for key, value in parameters.items())])
 
 

@@ -1,4 +1,4 @@
-"""Scores from ranks and similarities, and how well the language can be read off embeddings."""
+"""Scores from ranks and similarities, and measures of the language information in embeddings."""
 
 from collections.abc import Sequence
 
@@ -16,10 +16,10 @@ __all__ = [
 
 
 def precision_of_ranks(ranks: Int[np.ndarray, "query relevant"]) -> Float[np.ndarray, " query"]:
-    """Returns each query's average precision from the ranks of its relevant candidates, 0 to 1.
+    """Returns the average precision of each query, 0 to 1, from the ranks of its relevant candidates.
 
     Args:
-      ranks: 0 the best, -1 for none, as ``lsar_jax.ranks.candidate_ranks`` finds them.
+      ranks: ranks from 0 (best), -1 for a missing candidate, as returned by ``lsar_jax.ranks.candidate_ranks``.
 
     Raises:
       ValueError: a query has no relevant candidate.
@@ -33,13 +33,13 @@ def precision_of_ranks(ranks: Int[np.ndarray, "query relevant"]) -> Float[np.nda
 
 
 def one_target_precision(ranks: Int[np.ndarray, "query relevant"]) -> Float[np.ndarray, "query relevant"]:
-    """Returns 1 / rank of each relevant candidate when the query's others are not in the pool.
+    """Returns the reciprocal rank of each relevant candidate with the query's other relevant ones removed.
 
     Args:
-      ranks: over the whole pool, 0 the best, -1 for none; no two of a query are equal.
+      ranks: ranks in the whole pool from 0 (best), -1 for a missing candidate; distinct within a query.
 
     Returns:
-      0 to 1; NaN where there is none.
+      Reciprocal ranks from 0 to 1; NaN for missing candidates.
     """
     known = ranks >= 0
     ahead = (ranks[:, None, :] < ranks[:, :, None]) & known[:, None, :]
@@ -47,14 +47,14 @@ def one_target_precision(ranks: Int[np.ndarray, "query relevant"]) -> Float[np.n
 
 
 def accuracy(found: Int[np.ndarray, " query"], gold: Int[np.ndarray, " query"]) -> float:
-    """Returns the share of queries whose answer is the gold one, in percent."""
+    """Returns the percentage of queries whose answer is correct."""
     if found.shape != gold.shape or not found.size:
-        raise ValueError(f"{found.shape} answers for {gold.shape} gold ones")
+        raise ValueError(f"found has shape {found.shape} and gold {gold.shape}; they must agree and not be empty")
     return 100 * float((found == gold).mean())
 
 
 def paired_cosine(a: Float[np.ndarray, "pair dim"], b: Float[np.ndarray, "pair dim"]) -> Float[np.ndarray, " pair"]:
-    """Returns the cosine of row i of ``a`` and row i of ``b``, in float64; 0 where one is zero."""
+    """Returns the cosine of row i of ``a`` and row i of ``b``, in float64; 0 if either row is zero."""
     if a.shape != b.shape:
         raise ValueError(f"shapes differ: {a.shape}, {b.shape}")
     x, y = a.astype(np.float64), b.astype(np.float64)
@@ -65,15 +65,15 @@ def paired_cosine(a: Float[np.ndarray, "pair dim"], b: Float[np.ndarray, "pair d
 def language_nmi(
     x: Float[np.ndarray, "vector dim"], languages: Sequence[str], seeds: Sequence[int] = (0,)
 ) -> Float[np.ndarray, " seed"]:
-    """Returns the normalised mutual information of k-means clusters and languages, 0 to 1, a value a seed.
+    """Returns the normalised mutual information of k-means clusters and languages, 0 to 1, for each seed.
 
-    As in Xie et al. 2022, as far as they say it: as many clusters as languages, on embeddings that are not
-    normalised; k-means++ with 10 starts and 300 steps, arithmetic averaging.
+    The setup follows Xie et al. 2022 as far as they describe it: as many clusters as languages, embeddings that
+    are not normalised; k-means++ with 10 starts and 300 steps, arithmetic averaging.
 
     Args:
       x: embeddings.
-      languages: code of each row.
-      seeds: of the starts.
+      languages: language code of each row.
+      seeds: seeds of k-means.
     """
     from sklearn.cluster import KMeans
     from sklearn.metrics import normalized_mutual_info_score
@@ -89,17 +89,17 @@ def language_nmi(
 def language_probe(
     x: Float[np.ndarray, "vector dim"], languages: Sequence[str], groups: Sequence[int], seed: int = 0
 ) -> float:
-    """Returns the accuracy of a linear classifier of languages, in percent.
+    """Returns the accuracy of a linear language classifier, in percent.
 
-    Least squares with a ridge of 1e-3 of the variance, trained and tested on five stratified folds; chance is
-    the share of the largest language.
+    Least squares with a ridge of 1e-3 of the variance, cross-validated on five stratified folds. Chance is the
+    share of the largest language.
 
     Args:
       x: embeddings.
-      languages: code of each row; at least five of each.
-      groups: rows of one group are in one fold, as translations of each other should be: a probe that was
-        trained on one would know the other by its meaning.
-      seed: of the folds.
+      languages: language code of each row; at least five rows per language.
+      groups: group of each row. A group stays in one fold; put translations of a sentence in one group, or
+        a probe trained on one of them recognises the others by their meaning.
+      seed: seed of the folds.
     """
     from sklearn.linear_model import RidgeClassifier
     from sklearn.model_selection import StratifiedGroupKFold, cross_val_score

@@ -1,10 +1,9 @@
-"""How sure a mean over queries is: bootstrap intervals, and a paired test of two methods.
+"""Uncertainty of a mean over queries: bootstrap intervals, and a paired test of two methods.
 
-Queries are drawn with replacement, within each stratum where the score is a mean of means over strata,
-such as languages, and with all that belong together, such as the translations of a question (Efron 1979;
-percentile intervals). Two methods are compared on the same queries by
-exchanging their scores at random (Fisher's randomisation test, as Smucker, Allan and Carterette, CIKM
-2007, recommend it for retrieval; of a ratio such as F1 as Yeh, COLING 2000).
+Queries are resampled with replacement (Efron 1979; percentile intervals): within each stratum if the score is
+a mean of stratum means, such as languages, and in whole clusters, such as the translations of a question. Two
+methods are compared on the same queries by exchanging their scores at random (Fisher's randomisation test,
+which Smucker, Allan and Carterette, CIKM 2007, recommend for retrieval; for ratios such as F1, Yeh, COLING 2000).
 """
 
 from collections.abc import Sequence
@@ -16,12 +15,12 @@ from jaxtyping import Float, Int
 
 __all__ = ["Queries", "interval", "paired_interval", "paired_test", "resampled_correlations", "strata_of"]
 
-# Values drawn at a time.
+# Number of values drawn at a time.
 _BLOCK = 1 << 22
 
 
 class _Part(NamedTuple):
-    """One stratum: its clusters in order, and the sum and the number of scores of each."""
+    """One stratum: its sorted clusters, and the sum and number of the scores in each."""
 
     cluster: Int[np.ndarray, " cluster"]
     total: Float[np.ndarray, " cluster"]
@@ -30,14 +29,14 @@ class _Part(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Queries:
-    """A score of each query.
+    """The scores of individual queries.
 
     Attributes:
-      values: the scores; NaN is left out.
-      strata: from 0; the whole score is the mean over strata of their means. None for one stratum.
-      clusters: queries of one number belong together, such as translations of one question, and are
-        drawn together. None where each stands for itself.
-      varying: whether another method may have more or fewer scores of a cluster, or none, as of mined pairs.
+      values: the scores; NaN values are ignored.
+      strata: stratum of each query, from 0; the overall score is the mean of the stratum means. None for one stratum.
+      clusters: cluster of each query. Queries in one cluster, such as translations of a question, are resampled
+        together. None if the queries are independent.
+      varying: whether the number of scores in a cluster may differ between methods, as for mined pairs.
     """
 
     values: Float[np.ndarray, " query"]
@@ -48,13 +47,13 @@ class Queries:
     def __post_init__(self) -> None:
         for name, numbers in (("strata", self.strata), ("clusters", self.clusters)):
             if numbers is not None and numbers.shape != self.values.shape:
-                raise ValueError(f"{numbers.shape} {name} for {self.values.shape} values")
+                raise ValueError(f"{name} has shape {numbers.shape}; it must be that of values, {self.values.shape}")
         if not np.isfinite(self.values).any():
             raise ValueError("no query has a score")
 
     @property
     def mean(self) -> float:
-        """The mean over strata of their means."""
+        """The mean of the stratum means."""
         return float(np.mean([part.total.sum() / part.number.sum() for part in self.parts()]))
 
     def parts(self) -> list[_Part]:
@@ -72,7 +71,7 @@ class Queries:
         return result
 
     def same(self, other: "Queries") -> bool:
-        """Whether the other scores are of the same queries."""
+        """Returns whether both score the same queries."""
         mine, theirs = ((q.values, q.strata, q.clusters) for q in (self, other))
         if self.varying and other.varying:
             present = (set() if q.strata is None else set(q.strata.tolist()) for q in (self, other))
@@ -84,10 +83,10 @@ class Queries:
 
 
 def strata_of(parts: Sequence[Queries]) -> Queries:
-    """Returns the queries of all parts, each a stratum of its own.
+    """Combines several sets of queries, each as a stratum of its own.
 
     Args:
-      parts: scores without strata, of languages say; all of them with clusters or none.
+      parts: scores without strata, for example one set per language; either all or none have clusters.
     """
     strata = np.repeat(np.arange(len(parts)), [len(part.values) for part in parts])
     clusters = [part.clusters for part in parts if part.clusters is not None]
@@ -100,10 +99,10 @@ def interval(queries: Queries, *, level: float = 0.95, resamples: int = 1000, se
     """Returns the percentile interval of the mean over resampled queries.
 
     Args:
-      queries: scores.
-      level: of the interval, between 0 and 1.
-      resamples: how many.
-      seed: of the draws.
+      queries: scores of the queries.
+      level: confidence level, between 0 and 1.
+      resamples: number of resamples.
+      seed: seed of the resampling.
     """
     rng = np.random.default_rng(seed)
     parts = queries.parts()
@@ -111,7 +110,7 @@ def interval(queries: Queries, *, level: float = 0.95, resamples: int = 1000, se
     for _, total, count in parts:
         kinds, several = np.unique(total + 1j * count, return_counts=True)
         if 4 * len(kinds) < len(total):
-            # Of hits and misses, say, it is enough to draw how many there are of each.
+            # With few distinct values, such as hits and misses, drawing the count of each is enough.
             for start, stop in _blocks(len(kinds), resamples):
                 drawn = rng.multinomial(len(total), several / len(total), size=stop - start)
                 means[start:stop] += _ratio(drawn @ kinds.real, drawn @ kinds.imag) / len(parts)
@@ -130,14 +129,14 @@ def resampled_correlations(
     resamples: int = 1000,
     seed: int = 0,
 ) -> Float[np.ndarray, " resample"]:
-    """Returns Pearson's, or Spearman's, correlation of resampled pairs, for an interval of its quantiles.
+    """Returns the correlation of each resample of the pairs; its quantiles give an interval.
 
     Args:
-      first: values.
-      second: values of the same pairs.
-      ranked: whether to correlate ranks, found again in each resample: Spearman's.
-      resamples: how many.
-      seed: of the draws.
+      first: one value per pair.
+      second: the other value of each pair.
+      ranked: whether to compute Spearman's correlation, with ranks taken anew in each resample, and not Pearson's.
+      resamples: number of resamples.
+      seed: seed of the resampling.
     """
     from scipy.stats import rankdata
 
@@ -149,28 +148,28 @@ def resampled_correlations(
         sides = [rankdata(side, axis=1) for side in sides]
     x, y = (side - side.mean(axis=1, keepdims=True) for side in sides)
     norms = np.sqrt((x**2).sum(axis=1) * (y**2).sum(axis=1))
-    # A resample of one value correlates with nothing.
+    # The correlation of a constant resample counts as 0.
     return np.clip((x * y).sum(axis=1) / np.where(norms > 0, norms, 1), -1, 1)
 
 
 def paired_test(first: Queries, second: Queries, *, resamples: int = 10_000, seed: int = 0) -> tuple[float, float]:
-    """Returns the mean difference, second minus first, and the two-sided p-value of no difference.
+    """Returns the mean difference, second minus first, and its two-sided p-value.
 
     Args:
-      first: scores of one method; those that belong together are exchanged together.
-      second: scores of another on the same queries; of a cluster it may have more or fewer, such as mined pairs.
-      resamples: random exchanges of the two methods' scores; the p-value is at least 1 / (resamples + 1).
-      seed: of the exchanges.
+      first: scores of one method; the scores in a cluster are exchanged together.
+      second: scores of the other method on the same queries; with ``varying``, cluster sizes may differ.
+      resamples: number of random exchanges of the two methods' scores; p is at least 1 / (resamples + 1).
+      seed: seed of the exchanges.
 
     Raises:
-      ValueError: the queries are not the same.
+      ValueError: the queries differ.
     """
     rng = np.random.default_rng(seed)
     pairs = _paired(first, second)
     means = np.zeros(resamples)
     for a, b in pairs:
         totals, numbers = b.total - a.total, b.number - a.number
-        # Where there is no difference an exchange changes nothing.
+        # Exchanging equal scores changes nothing.
         apart = (totals != 0) | (numbers != 0)
         for start, stop in _blocks(int(apart.sum()), resamples):
             moved = rng.integers(2, size=(stop - start, int(apart.sum())), dtype=np.int8)
@@ -178,7 +177,7 @@ def paired_test(first: Queries, second: Queries, *, resamples: int = 10_000, see
             ours = _ratio(a.total.sum() + total, a.number.sum() + number)
             means[start:stop] += (_ratio(b.total.sum() - total, b.number.sum() - number) - ours) / len(pairs)
     difference = float(np.mean([b.total.sum() / b.number.sum() - a.total.sum() / a.number.sum() for a, b in pairs]))
-    # Sums in another order differ in their last digits.
+    # Allow for rounding: the sums are taken in different orders.
     as_far = np.abs(means) >= abs(difference) * (1 - 1e-9) - 1e-12
     return difference, float((as_far.sum() + 1) / (resamples + 1))
 
@@ -186,17 +185,17 @@ def paired_test(first: Queries, second: Queries, *, resamples: int = 10_000, see
 def paired_interval(
     first: Queries, second: Queries, *, level: float = 0.95, resamples: int = 1000, seed: int = 0
 ) -> tuple[float, float]:
-    """Returns the percentile interval of the difference of the means over resampled queries.
+    """Returns the percentile interval of the difference in means over resampled queries.
 
     Args:
       first: scores of one method.
-      second: scores of another on the same queries, which are drawn with those of the first.
-      level: of the interval, between 0 and 1.
-      resamples: how many.
-      seed: of the draws.
+      second: scores of the other method on the same queries; both are resampled together.
+      level: confidence level, between 0 and 1.
+      resamples: number of resamples.
+      seed: seed of the resampling.
 
     Raises:
-      ValueError: the queries are not the same.
+      ValueError: the queries differ.
     """
     rng = np.random.default_rng(seed)
     pairs = _paired(first, second)
@@ -210,11 +209,11 @@ def paired_interval(
 
 
 def _paired(first: Queries, second: Queries) -> list[tuple[_Part, _Part]]:
-    """Returns the strata of both, with the same clusters in the same order."""
+    """Returns the strata of both, aligned to the same clusters in the same order."""
     if not first.same(second):
         raise ValueError(f"{len(first.values)} and {len(second.values)} scores are not of the same queries")
     if not first.varying:
-        # Where one has no score the other's says nothing of their difference.
+        # A query is compared only if both methods have a score for it.
         known = np.isfinite(first.values) & np.isfinite(second.values)
         first, second = (replace(q, values=np.where(known, q.values, np.nan)) for q in (first, second))
     result = []
@@ -232,7 +231,7 @@ def _spread(part: _Part, clusters: Int[np.ndarray, " union"]) -> _Part:
 
 
 def _ratio(total: Float[np.ndarray, " n"], number: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
-    """The mean; 0 of nothing."""
+    """Returns total / number; 0 if the number is 0."""
     return np.where(number > 0, total / np.where(number > 0, number, 1), 0)
 
 

@@ -1,4 +1,4 @@
-"""Results: one JSON line each with all that is needed to get it again, and a table."""
+"""Results as JSON lines, each with everything needed to reproduce it, and tables of them."""
 
 import json
 import os
@@ -33,28 +33,28 @@ def _device() -> str:
 
 @dataclass(frozen=True)
 class Result:
-    """One number.
+    """One measured value and how it was obtained.
 
     Attributes:
       task: name of the evaluation.
-      languages: codes of the languages it is over.
+      languages: codes of the languages that the value covers.
       encoder, revision, layer, pooling, dtype: the embeddings.
-      max_length: tokens at most of a sentence.
-      transform: the method, ``original`` for none.
-      parameters: its arguments.
-      fitted_on: the text it was fitted on.
-      fitted_languages: the languages it was fitted on, and how many vectors of each.
-      metric: what ``value`` is: accuracies and mean average precision in percent, cosines, shares,
-        correlations and scores as they are.
-      n: number of queries, or of vectors or languages that were measured.
-      seed: None where nothing is random.
-      seconds: spent on scoring.
-      low: of the 95% interval over resampled queries, where a query has a score of its own.
-      high: of the same interval.
-      options: of the task alone, such as its data, k and margin.
-      queries: those scores, kept beside the JSON lines.
-      versions: of the packages that made it.
-      device: where it ran.
+      max_length: maximum number of tokens per sentence.
+      transform: name of the method; ``original`` for none.
+      parameters: arguments of the method.
+      fitted_on: the text that the method was fitted on.
+      fitted_languages: number of vectors fitted on in each language.
+      metric: name of the metric. Accuracies and mean average precision are in percent; cosines, shares,
+        correlations and other scores are not scaled.
+      n: number of queries, vectors or languages measured.
+      seed: random seed; None if nothing is random.
+      seconds: time spent on scoring.
+      low: lower end of the 95% interval over resampled queries, if queries are scored individually.
+      high: upper end of the same interval.
+      options: options of this task only, such as its data, k and margin.
+      queries: scores of individual queries, stored beside the JSON lines.
+      versions: versions of the packages used.
+      device: the device that it ran on.
     """
 
     task: str
@@ -82,13 +82,13 @@ class Result:
     device: str = field(default_factory=_device)
 
     def resampled(self, queries: Queries) -> "Result":
-        """Returns the result with its queries' scores and the interval of their mean."""
+        """Adds the scores of individual queries and the interval of their mean."""
         low, high = interval(queries)
         return replace(self, low=low, high=high, queries=queries)
 
 
 def by_method(results: Iterable[Result]) -> dict[str, dict[tuple[int, str], float]]:
-    """Returns method label -> (layer, metric) -> value, the mean over seeds, in the order of the results."""
+    """Returns method label -> (layer, metric) -> mean over seeds, in the order of the results."""
     table: dict[str, dict[tuple[int, str], list[float]]] = {}
     for r in results:
         table.setdefault(label(r.transform, r.parameters), {}).setdefault((r.layer, r.metric), []).append(r.value)
@@ -96,9 +96,10 @@ def by_method(results: Iterable[Result]) -> dict[str, dict[tuple[int, str], floa
 
 
 def write_results(results: Sequence[Result], path: Path) -> None:
-    """Writes one JSON line a result, and ``queries.npz`` beside it; the file is whole or not there.
+    """Writes one JSON line per result, and ``queries.npz`` beside it; the file is never left half-written.
 
-    In ``queries.npz`` the scores of line i are ``i``, their strata ``i.strata`` and clusters ``i.clusters``.
+    In ``queries.npz``, array ``i`` holds the scores of line i, ``i.strata`` their strata and ``i.clusters`` their
+    clusters.
 
     Raises:
       ValueError: a value is not finite.
@@ -107,7 +108,7 @@ def write_results(results: Sequence[Result], path: Path) -> None:
         if not np.isfinite(result.value):
             name = label(result.transform, result.parameters)
             raise ValueError(f"{result.metric} of {name} at layer {result.layer} is {result.value}")
-    # So that old lines never stand beside new scores.
+    # Old lines must never stand beside new scores.
     path.unlink(missing_ok=True)
     path.parent.mkdir(parents=True, exist_ok=True)
     lines, scores = [], {}
@@ -130,14 +131,14 @@ def write_results(results: Sequence[Result], path: Path) -> None:
 
 
 def read_results(path: Path) -> list[Result]:
-    """Reads what ``write_results`` wrote.
+    """Reads the results written by ``write_results``.
 
     Raises:
-      FileNotFoundError: no such file.
-      ValueError: a line that is not a result.
+      FileNotFoundError: the file does not exist.
+      ValueError: a line is not a result, or ``queries.npz`` cannot be read.
     """
     if not path.is_file():
-        raise FileNotFoundError(f"there are no results at {path}")
+        raise FileNotFoundError(f"results file {path} does not exist")
     kept = path.with_name("queries.npz")
     scores: dict[str, np.ndarray] = {}
     try:

@@ -1,9 +1,9 @@
-"""Every evaluation there is data for, and a page of the results.
+"""Runs every evaluation whose data is available, and writes a page of the results.
 
     python -m eval all --profile small
 
-Each task runs with its results in a folder of its own; one whose results are there, of the same options and version,
-is not run again. What has no data is named at the end, with where to get it.
+Each task writes to a folder of its own. A task is skipped if that folder already has its results from the same options
+and version. Tasks without data are listed at the end, with where to get the data.
 """
 
 import json
@@ -37,15 +37,15 @@ _FULL: tuple[MethodName, ...] = (*_SMALL, "mean+lsar", "outliers", "whitening", 
 
 @dataclass(frozen=True)
 class Suite:
-    """Runs every task on what is available and writes the report.
+    """Runs every task whose data is available, and writes the report.
 
     Attributes:
-      profile: small compares four methods; full ten of them, and geometry and curve with their pictures.
+      profile: small compares four methods; full compares ten, and adds geometry and curve with their figures.
       encoder: bundled, a preset, a folder, or a Hub id.
       layers: hidden-state layers to test.
-      data: the folder of tatoeba, xquad-r, mlqa-r, sts17, bucc2018, bucc-made, bitext, dictionaries and amazon.
-      out: folder of the results, one below for each encoder and task.
-      max_length: tokens at most of a sentence.
+      data: folder that contains tatoeba, xquad-r, mlqa-r, sts17, bucc2018, bucc-made, bitext, dictionaries and amazon.
+      out: folder for the results, with a subfolder for each encoder and task.
+      max_length: maximum number of tokens per sentence.
     """
 
     profile: Literal["small", "full"] = "small"
@@ -56,18 +56,18 @@ class Suite:
     max_length: int = 128
 
     def run(self) -> None:
-        """Runs, skips, names what is missing; writes ``report.md`` and ``report.html``.
+        """Runs the tasks, lists those without data, and writes ``report.md`` and ``report.html``.
 
         Raises:
-          ValueError: what went wrong with a task, after all others ran.
+          ValueError: a task failed; raised after all other tasks have run.
         """
         missing: list[str] = []
         failed: list[str] = []
-        # An encoder that cannot be loaded is not data that is missing.
+        # Load the encoder first, so that a failure here is not reported as missing data.
         load_encoder(self.encoder, layer=max(self.layers))
         for name, task in self.tasks():
             if already_run(task):
-                console.print(f"{name}: in {task.out} already")
+                console.print(f"{name}: skipped, the results are already in {task.out}")
                 continue
             console.print(f"{name}:")
             (task.out / "run.json").unlink(missing_ok=True)
@@ -76,7 +76,7 @@ class Suite:
             except FileNotFoundError as error:
                 missing.append(f"{name}: {error}")
             except (ValueError, ImportError, OSError) as error:
-                # The others run all the same.
+                # The other tasks still run.
                 failed.append(f"{name}: {error}")
             else:
                 _record(task)
@@ -88,7 +88,7 @@ class Suite:
             raise ValueError("; ".join(failed))
 
     def tasks(self) -> Sequence[tuple[str, Task]]:
-        """Returns every task with its options, by name."""
+        """Returns the name of every task, and the task with its options."""
         shared: dict[str, Any] = {
             "encoder": self.encoder,
             "layers": self.layers,
@@ -121,7 +121,7 @@ class Suite:
 
 
 def already_run(task: Task) -> bool:
-    """Whether the results of the same options and version are there, whole."""
+    """Returns whether complete results from the same options and version exist."""
     record = task.out / "run.json"
     if not (task.out / "results.jsonl").is_file() or not record.is_file():
         return False
@@ -133,12 +133,12 @@ def _record(task: Task) -> None:
 
 
 def _options(task: Task) -> str:
-    """Returns the options, the version, and names, sizes and times of the files that they name."""
+    """Returns the options and the version, with names, sizes and modification times of the input files."""
     options = {field.name: getattr(task, field.name) for field in fields(task) if field.init}
     files = {
         name: [f"{file.name} {file.stat().st_size} {file.stat().st_mtime_ns}" for file in _files(Path(place))]
         for name, place in options.items()
-        # Data are below this folder, or somewhere else; not this folder, in which results are.
+        # Skip the current folder: it contains the results too.
         if name not in ("out", "revision")
         and isinstance(place, Path | str)
         and Path(place) != Path()

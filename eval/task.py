@@ -1,7 +1,7 @@
-"""The one loop of the evaluations: encode, fit, move, score, for each layer and method.
+"""The evaluation loop shared by all tasks: encode, fit, transform and score, for each layer and method.
 
-A task gives its texts and the scores of moved embeddings. The loop is here, and so are the options that tasks
-share, the record of each number, the table and the bars.
+A task supplies its texts and scores the transformed embeddings. This module holds the loop, the options that all tasks
+share, the record of each result, the table and the bar chart.
 """
 
 import time
@@ -29,13 +29,13 @@ from train.embeddings import encode_all, open_encoder
 
 __all__ = ["Embedded", "Encoded", "FittedTask", "Key", "Score", "Task", "Texts"]
 
-# A group of texts and their language; in the group ``en``, English sentences that belong to that language.
+# (group, language) of some texts; the group ``en`` holds the English translations of that language's sentences.
 Key = tuple[str, str]
 Texts = Mapping[Key, Sequence[str]]
-# Embeddings of all layers, and of one.
+# Embeddings at all layers, and at one layer.
 Encoded = Mapping[Key, Float[np.ndarray, "layer _ dim"]]
 Embedded = Mapping[Key, Float[np.ndarray, "_ dim"]]
-# The place of a layer among those of the task, its spec, and the methods fitted there.
+# A layer's index among those of the task, its spec, and the methods fitted on it.
 Fitted = tuple[int, EncoderSpec, list[Method]]
 
 _FIT = "fit"
@@ -43,18 +43,18 @@ _FIT = "fit"
 
 @dataclass(frozen=True)
 class Score:
-    """One number that a task has measured.
+    """One value measured by a task.
 
     Attributes:
-      metric: what ``value`` is.
-      value: the number.
-      languages: codes of the languages it is over.
-      n: number of queries, or of vectors or languages that were measured.
-      queries: scores of single queries, for the interval and the paired test.
-      low: of the 95% interval, if the task has drawn it itself.
-      high: of the same interval.
-      seed: of the measure; None for that of the method.
-      fitted_on: the text that the method was fitted on, if it is not the task's.
+      metric: name of the metric.
+      value: the measured value.
+      languages: codes of the languages that the value covers.
+      n: number of queries, vectors or languages measured.
+      queries: scores of individual queries, for the interval and the paired test.
+      low: lower end of the 95% interval, if the task computes the interval itself.
+      high: upper end of the same interval.
+      seed: seed of the measurement; None for the seed of the method.
+      fitted_on: the text that the method was fitted on, if it differs from the task's.
     """
 
     metric: str
@@ -69,7 +69,7 @@ class Score:
 
     @classmethod
     def of(cls, metric: str, languages: Sequence[str], queries: Queries, n: int | None = None) -> "Score":
-        """Returns the mean of the queries' scores."""
+        """Returns the score whose value is the mean over the queries."""
         return cls(metric, queries.mean, languages, len(queries.values) if n is None else n, queries)
 
 
@@ -79,16 +79,16 @@ class Task(ABC):
 
     Attributes:
       encoder: bundled, a preset, a folder, or a Hub id.
-      revision: of a Hub id.
+      revision: revision of a Hub id.
       pooling: mean, mean_no_special, cls, max or pooler; by default the checkpoint's own.
       layers: hidden-state layers to test; 0 is the embedding output.
       transforms: methods to compare.
-      ranks: of LSAR, a row each; by default one less than there are languages to fit on.
-      components: of LIR, a row each.
-      fit_seeds: of CBIE's clusters, a result each; tables have the mean.
-      saved: files of saved transforms of this encoder to compare too, each at its own layer.
-      dtype: float32 or bfloat16, of parameters and products.
-      max_length: most tokens of a sentence.
+      ranks: ranks of LSAR, one row each; by default one less than the number of languages fitted on.
+      components: numbers of components of LIR, one row each.
+      fit_seeds: seeds of CBIE's clustering, one result each; tables show the mean.
+      saved: files of saved transforms of this encoder to include in the comparison, each at its own layer.
+      dtype: float32 or bfloat16, for parameters and matrix products.
+      max_length: maximum number of tokens per sentence.
       out: folder for the JSON lines and figures.
     """
 
@@ -107,68 +107,68 @@ class Task(ABC):
     max_length: int = 128
     out: Path = Path("results")
 
-    # What a task gives.
+    # What a task defines.
 
     @property
     @abstractmethod
     def title(self) -> str:
-        """What tables and figures are called."""
+        """The title of tables and figures."""
 
     @property
     @abstractmethod
     def fitted_on(self) -> str:
-        """The text that transforms are fitted on, as results name it."""
+        """The name, in results, of the text that transforms are fitted on."""
 
     @abstractmethod
     def fit_texts(self) -> Mapping[str, Sequence[str]]:
-        """Returns the text to fit on of each language; empty if the measured texts are fitted on."""
+        """Returns the text to fit on in each language; empty if transforms are fitted on the measured texts."""
 
     @abstractmethod
     def texts(self) -> Texts:
-        """Returns the texts to measure; the data are read and checked here."""
+        """Reads and checks the data, and returns the texts to measure."""
 
     @abstractmethod
     def scores(self, x: Embedded, method: Method, spec: EncoderSpec) -> Iterable[Score]:
-        """Returns the scores of embeddings that a method has moved."""
+        """Returns the scores of embeddings that a method has transformed."""
 
     def shown(self, results: Sequence[Result]) -> list[str]:
-        """Returns the metrics of the printed table; the first one is drawn as bars. By default all."""
+        """Returns the metrics of the printed table, by default all; the first is drawn as bars."""
         return list(dict.fromkeys(result.metric for result in results))
 
     def draw(self, results: Sequence[Result]) -> None:
-        """Draws the figures of this task, besides the bars that all tasks have; by default none."""
+        """Draws figures besides the bar chart that every task has; by default none."""
         return None
 
-    # What a task may change.
+    # What a task may override.
 
     def fitted_languages(self, fit: Mapping[str, Sequence[str]]) -> int:
-        """Returns the number of languages that there are to fit on."""
+        """Returns the number of languages to fit on."""
         return len(fit)
 
     def parts(self) -> Iterator[Texts]:
-        """Yields the texts to measure in parts, each of which is encoded and scored before the next."""
+        """Yields the texts to measure in parts; each part is encoded and scored before the next."""
         yield self.texts()
 
     def methods(self, x: Embedded, spec: EncoderSpec) -> list[Method]:
-        """Fits every method on the texts to fit on."""
+        """Fits every method on the embeddings of the fitting texts."""
         return self.fit({code: value for (group, code), value in x.items() if group == _FIT}, spec)
 
     def moved(self, x: Embedded, method: Method) -> Embedded:
-        """Returns the measured embeddings after a method."""
+        """Returns the measured embeddings, transformed by a method."""
         return {key: method(value, _language(key)) for key, value in x.items() if key[0] != _FIT}
 
     def means(self, scores: Sequence[Score]) -> Iterable[Score]:
-        """Returns the means over the scores of all parts."""
+        """Returns means over the scores of all parts; by default none."""
         return ()
 
     def layer_scores(self, x: Embedded, methods: Sequence[Method], spec: EncoderSpec) -> Iterable[tuple[Method, Score]]:
-        """Returns scores of a layer as a whole, after those of its methods."""
+        """Returns scores that concern a whole layer, added after those of its methods; by default none."""
         return ()
 
     # The loop.
 
     def run(self) -> list[Result]:
-        """Measures; prints a table, writes ``results.jsonl`` and figures to ``out``."""
+        """Measures, prints a table, and writes ``results.jsonl`` and figures to ``out``."""
         task = self.pinned()
         results = task.measure()
         task.draw(results)
@@ -176,10 +176,10 @@ class Task(ABC):
         return results
 
     def measure(self, encoder: SentenceEncoder | None = None) -> list[Result]:
-        """Encodes, fits, moves and scores.
+        """Encodes the texts, fits the methods, and scores the transformed embeddings.
 
         Args:
-          encoder: loaded already, with the layers of this task; by default it is loaded here.
+          encoder: an encoder already loaded with the layers of this task; by default it is loaded here.
         """
         parts = self.parts()
         first = next(parts)
@@ -198,12 +198,12 @@ class Task(ABC):
         return self.scored(self.fitted(encoded, encoder.spec), every)
 
     def fitted(self, encoded: Encoded, spec: EncoderSpec) -> list[Fitted]:
-        """Fits every method on every layer; returns the place of the layer, its spec, and the methods."""
+        """Fits every method on every layer; returns the index of each layer, its spec, and its methods."""
         specs = [replace(spec, layer=layer) for layer in self.layers]
         return [(index, one, self.methods(_layer(encoded, index), one)) for index, one in enumerate(specs)]
 
     def scored(self, fitted: Sequence[Fitted], parts: Iterable[Encoded]) -> list[Result]:
-        """Moves the embeddings of each part by every method, and scores them."""
+        """Transforms the embeddings of each part with every method, and scores them."""
         every = [(index, spec, method) for index, spec, methods in fitted for method in methods]
         scores: list[list[Score]] = [[] for _ in every]
         seconds = [0.0] * len(every)
@@ -223,10 +223,10 @@ class Task(ABC):
                 results.append(self.result(spec, method, score, 0.0))
         return results
 
-    # What the loop is made of.
+    # The steps of the loop.
 
     def pinned(self) -> Self:
-        """Returns the task with the commit of every dataset of the Hub that it names."""
+        """Returns the task with every Hub dataset pinned to its current commit."""
         names = [field.name for field in fields(self) if field.init and field.name not in ("out", "encoder")]
         values = {name: getattr(self, name) for name in names}
         pinned: dict[str, Any] = {name: pin(v) for name, v in values.items() if isinstance(v, Path | str)}
@@ -234,7 +234,7 @@ class Task(ABC):
 
     @property
     def options(self) -> dict[str, Any]:
-        """The options of this task that not every task has, as they go into JSON."""
+        """The options that only this task has, as values for JSON."""
         shared = {field.name for field in fields(Task)}
         own = {f.name: getattr(self, f.name) for f in fields(self) if f.init and f.name not in shared}
         plain = {name: str(value) if isinstance(value, Path) else value for name, value in own.items()}
@@ -242,24 +242,27 @@ class Task(ABC):
 
     @property
     def fits(self) -> bool:
-        """Whether any method is fitted here."""
+        """Whether any method needs fitting."""
         return set(self.transforms) != {"original"}
 
     def prepare(self, fitted: int, encoder: SentenceEncoder | None = None) -> SentenceEncoder:
-        """Checks the options, makes the output folder, and loads the encoder unless it is given.
+        """Checks the options, creates the output folder, and loads the encoder unless it is given.
 
         Args:
-          fitted: number of languages that there are to fit on.
-          encoder: loaded already.
+          fitted: number of languages to fit on.
+          encoder: an encoder already loaded.
+
+        Raises:
+          ValueError: the options contradict each other, or a saved transform belongs to other embeddings.
         """
         for option in ("layers", "transforms", "ranks", "components", "fit_seeds"):
             values = getattr(self, option)
             if len(set(values)) != len(values):
-                raise ValueError(f"--{option} {' '.join(map(str, values))} repeats itself")
+                raise ValueError(f"--{option} {' '.join(map(str, values))} contains a value twice; remove duplicates")
         if not self.layers or not self.transforms:
-            raise ValueError("at least one of --layers and one of --transforms is needed")
+            raise ValueError("--layers and --transforms need at least one value each")
         if {"lsar", "mean+lsar"} & set(self.transforms) and fitted < 2:
-            raise ValueError("lsar needs two languages to fit on, and there is one; leave it out of --transforms")
+            raise ValueError("lsar needs at least two languages to fit on, but there is one; omit it from --transforms")
         if {"lsar", "mean+lsar"} & set(self.transforms) and max(self.ranks, default=1) >= fitted:
             raise ValueError(f"rank is {max(self.ranks)}; the means of {fitted} languages have at most {fitted - 1}")
         saved = self._saved
@@ -267,7 +270,7 @@ class Task(ABC):
         for path, one in zip(saved, named, strict=True):
             if named.count(one) > 1:
                 raise ValueError(
-                    f"{path} is {one[0]!r} of the same embeddings and seed as another of --saved; leave one out"
+                    f"{path} has the same method {one[0]!r}, embeddings and seed as another --saved file; omit one"
                 )
         self.out.mkdir(parents=True, exist_ok=True)
         if encoder is None:
@@ -276,7 +279,7 @@ class Task(ABC):
         for path, method in saved.items():
             source = method.source
             if source and not any(source.same_space(spec) for spec in specs):
-                raise ValueError(f"{path} was fitted on {source}, which is none of {', '.join(map(str, specs))}")
+                raise ValueError(f"{path} was fitted on {source}, but this task uses {', '.join(map(str, specs))}")
         return encoder
 
     @cached_property
@@ -284,7 +287,7 @@ class Task(ABC):
         return {path: saved_method(Transform.load(path)) for path in self.saved}
 
     def encode(self, encoder: SentenceEncoder, texts: Texts) -> Encoded:
-        """Returns the embeddings of every text under its key, and prints speed and latency."""
+        """Returns the embeddings of the texts by key, and prints speed and latency."""
         languages = _languages(texts)
         embeddings, _ = encode_all(encoder, texts, self.layers, self.max_length, languages)
         first = next(iter(texts))
@@ -297,18 +300,18 @@ class Task(ABC):
         spec: EncoderSpec,
         names: Sequence[MethodName] | None = None,
     ) -> list[Method]:
-        """Fits every method that the options name, with those that were saved; or just those of ``names``."""
+        """Fits the methods of ``transforms`` and adds the saved ones; given ``names``, only fits those."""
         every = self.transforms if names is None else names
         made = fit_methods(x, every, ranks=self.ranks, components=self.components, seeds=self.fit_seeds, source=spec)
         return made if names is not None else made + self.saved_methods(spec)
 
     def saved_methods(self, spec: EncoderSpec) -> list[Method]:
-        """Returns the saved transforms of these embeddings."""
+        """Returns the saved transforms that belong to these embeddings."""
         every = self._saved.values()
         return [method for method in every if (source := method.source) is None or source.same_space(spec)]
 
     def result(self, spec: EncoderSpec, method: Method, score: Score, seconds: float) -> Result:
-        """Returns a score with all that is needed to get it again."""
+        """Returns the full record of a score, with everything needed to reproduce it."""
         fits = method.transform.fits if method.transform else ()
         made = Result(
             task=self.name,
@@ -341,7 +344,7 @@ class Task(ABC):
         return paths[0] if paths else self.fitted_on
 
     def report(self, results: Sequence[Result]) -> None:
-        """Writes ``results.jsonl``, prints the shown metrics as a table and draws the first one as bars."""
+        """Writes ``results.jsonl``, prints the shown metrics as a table, and draws the first one as bars."""
         table, metrics = by_method(results), self.shown(results)
         print_table(
             f"{self.title}, in percent",
@@ -366,13 +369,14 @@ class Task(ABC):
 
 @dataclass(frozen=True)
 class FittedTask(Task):
-    """A task whose transforms are fitted on text that the user chooses.
+    """A task whose transforms are fitted on text chosen by the user.
 
     Attributes:
-      fit_on: udhr, all paragraphs of the declaration of human rights; a folder of one text file a language, de.txt,
-        a sentence a line; tfds:wiki40b/{} or tfds:/a/folder/{}, prepared datasets with the language in place of {};
-        or hub:wikimedia/wikipedia, or another id of the Hub, followed by @ and a revision if need be.
-      fit_count: most sentences of a language.
+      fit_on: text to fit transforms on; udhr for all paragraphs of the Universal Declaration of Human Rights, a folder
+        with one text file per language, such as de.txt, one sentence per line, tfds:wiki40b/{} or tfds:/a/folder/{}
+        for prepared datasets, where {} stands for the language, or hub:wikimedia/wikipedia or another Hub id,
+        optionally followed by @ and a revision.
+      fit_count: maximum number of sentences per language.
     """
 
     fit_on: str = "udhr"
@@ -384,27 +388,27 @@ class FittedTask(Task):
 
     @property
     def fitted_on(self) -> str:
-        """The text that transforms are fitted on, as results name it."""
+        """The name, in results, of the text that transforms are fitted on."""
         return "udhr all" if self.fit_on == "udhr" else f"{self.fit_on}, up to {self.fit_count} a language"
 
     def fit_texts(self) -> Mapping[str, Sequence[str]]:
         """Returns the text to fit on.
 
         Raises:
-          ValueError: a language has none.
+          ValueError: a language has no text.
         """
         found = self.some_fit_texts(self.codes())
         missing = [code for code in self.codes() if code not in found]
         if missing:
-            raise ValueError(f"--fit-on {self.fit_on} has no text of {', '.join(missing)}; leave these languages out")
+            raise ValueError(f"--fit-on {self.fit_on} has no text in {', '.join(missing)}; omit these languages")
         return found
 
     def some_fit_texts(self, languages: Sequence[str]) -> dict[str, list[str]]:
-        """Returns the text to fit on of those languages that have any."""
+        """Returns the text to fit on, for those of the languages that have any."""
         return fit_texts(self.fit_on, languages, self.fit_count)
 
     def fitted_languages(self, fit: Mapping[str, Sequence[str]]) -> int:
-        """Returns the number of languages that there are to fit on."""
+        """Returns the number of languages to fit on."""
         return len(set(self.codes()))
 
 

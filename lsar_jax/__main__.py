@@ -7,16 +7,16 @@ import tyro
 
 __all__ = ["main"]
 
-# Command: the file in ``cli`` that has it, and what it does.
+# Each command, which is also the name of its file in ``cli``, and what it does.
 COMMANDS = {
     "fit": "fit a transform on text or vectors",
     "apply": "apply a transform to a file of vectors",
-    "convert": "turn a pickled checkpoint into a safetensors folder",
+    "convert": "convert a pickled checkpoint to a safetensors folder",
 }
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Runs one command; a user's mistake is printed as one line, without a traceback."""
+    """Runs one command; a user error is printed as one line, without a traceback."""
     given = sys.argv[1:] if arguments is None else arguments
     if not given or given[0] in ("-h", "--help"):
         print("usage: lsar-jax COMMAND [OPTIONS]\n")

@@ -1,7 +1,7 @@
-"""Arrays of embeddings as programs take them: checked, float32, unit length, padded to a few sizes.
+"""Preparation of embedding arrays for compiled functions: checks, float32, unit length and padding.
 
-XLA compiles one program a shape, so rows are padded with zeros to a power of two, or to a multiple of a
-limit; arrays of unequal size then share a program.
+XLA compiles one program per shape, so rows are padded with zeros to a power of two, or to a multiple of a
+limit; arrays of different sizes can then share a program.
 """
 
 import hashlib
@@ -20,14 +20,14 @@ _MOST_ROWS = 16384
 
 
 def row_bucket(count: int, most: int = _MOST_ROWS) -> int:
-    """Returns the power of two that ``count`` rows are padded to, or ``most`` if that is less."""
+    """Returns the power of two to which ``count`` rows are padded, but at most ``most``."""
     return min(most, 1 << max(0, count - 1).bit_length())
 
 
 def pad_rows(x: Float[AnyArray, "row dim"], multiple: int) -> Float[AnyArray, "padded dim"]:
-    """Returns ``x`` with rows of zeros up to a multiple of ``multiple``.
+    """Returns ``x`` padded with zero rows to a multiple of ``multiple``.
 
-    A numpy array is padded on the host: padding on the device is itself one program a size.
+    A numpy array is padded on the host, because padding on the device would compile one program per size.
     """
     pad = jnp.pad if isinstance(x, jax.Array) else np.pad
     return pad(x, ((0, -len(x) % multiple), (0, 0)))
@@ -52,12 +52,12 @@ def check_floats(name: str, x: object, least: int = 1) -> None:
     """Checks that ``x`` is an array of embeddings.
 
     Args:
-      name: what the array is called in the error.
-      x: the candidate.
-      least: the smallest number of rows allowed.
+      name: name of the array, used in error messages.
+      x: the value to check.
+      least: smallest number of rows allowed.
 
     Raises:
-      ValueError: ``x`` is not a numpy or jax array of floats ``[n, dim]``, n at least ``least`` and dim at least 1.
+      ValueError: ``x`` is not a numpy or jax array of floats ``[n, dim]`` with n >= ``least`` and dim >= 1.
     """
     if not isinstance(x, jax.Array | np.ndarray) or not jnp.issubdtype(x.dtype, jnp.floating):
         kind = f"{type(x).__module__}.{type(x).__name__} of {getattr(x, 'dtype', 'no dtype')}"
@@ -71,17 +71,17 @@ def check_floats(name: str, x: object, least: int = 1) -> None:
 def padded_rows(
     arrays: Mapping[str, Embeddings], least: int = 1, *, unit: bool = True
 ) -> tuple[Float[Array, "_ dim"], ...]:
-    """Checks arrays of one width and returns each in float32, padded with zero rows to a few sizes.
+    """Checks arrays of the same width and returns them in float32, padded with zero rows to a few sizes.
 
-    This works under ``jit`` and ``vmap``, where NaN and infinity go unseen.
+    This works under ``jit`` and ``vmap``, but NaN and infinity are not detected there.
 
     Args:
-      arrays: name, used in errors, to embeddings ``[n, dim]``.
-      least: the smallest number of rows that each array must have.
-      unit: whether to scale rows to norm 1; rows of zeros stay zero.
+      arrays: mapping from name, used in error messages, to embeddings ``[n, dim]``.
+      least: smallest number of rows of each array.
+      unit: whether to scale rows to norm 1; zero rows stay zero.
 
     Raises:
-      ValueError: an argument is not such an array, widths differ, rows are too few, or a value is not finite.
+      ValueError: a value is not such an array, the widths differ, there are too few rows, or a value is not finite.
     """
     for name, x in arrays.items():
         check_floats(name, x, least)
@@ -95,13 +95,13 @@ def padded_rows(
         if not isinstance(rows, jax.core.Tracer) and not bool(jnp.isfinite(rows).all()):
             bad = ~np.isfinite(np.asarray(rows)).all(axis=1)[: len(arrays[name])]
             raise ValueError(
-                f"{name} holds NaN or infinity in {bad.sum()} of {len(bad)} rows, the first is row {bad.argmax()}"
+                f"{name} holds NaN or infinity in {bad.sum()} of {len(bad)} rows; the first is row {bad.argmax()}"
             )
     return tuple(padded.values())
 
 
 def digest(*parts: AnyArray | str | None) -> str:
-    """Returns twelve hexadecimal digits that tell these strings and arrays (values, shapes, dtypes) from others."""
+    """Returns a 12-digit hexadecimal hash of strings and arrays (their values, shapes and dtypes)."""
     result = hashlib.sha256()
     for part in parts:
         array = None if part is None or isinstance(part, str) else np.ascontiguousarray(part)

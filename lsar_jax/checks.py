@@ -1,4 +1,4 @@
-"""Checks of arguments that several rooms share."""
+"""Argument checks shared by several packages."""
 
 import math
 import numbers
@@ -13,17 +13,17 @@ __all__ = ["positive_number", "whole_number", "whole_numbers"]
 
 
 def whole_number(name: str, value: object, least: int, most: int, why: str) -> int:
-    """Returns ``value`` as an int if it is a whole number in range.
+    """Returns ``value`` as an int after checking that it is a whole number in range.
 
     Args:
-      name: of the argument.
-      value: an int or numpy integer; a bool, a float or a string is none.
-      least: the smallest allowed.
-      most: the largest allowed.
-      why: where the range comes from, for the error.
+      name: name of the argument.
+      value: an int or a numpy integer; bools, floats and strings are refused.
+      least: smallest value allowed.
+      most: largest value allowed.
+      why: reason for the range, used in the error message.
 
     Raises:
-      ValueError: it is not.
+      ValueError: ``value`` is not a whole number in range.
     """
     try:
         number = None if isinstance(value, bool) else operator.index(value)  # type: ignore[arg-type]
@@ -35,28 +35,28 @@ def whole_number(name: str, value: object, least: int, most: int, why: str) -> i
 
 
 def positive_number(name: str, value: object) -> float:
-    """Returns ``value`` as a float if it is a finite number over 0.
+    """Returns ``value`` as a float after checking that it is positive and finite.
 
     Args:
-      name: of the argument.
-      value: an int or float, or numpy's.
+      name: name of the argument.
+      value: a Python or numpy int or float.
 
     Raises:
-      ValueError: it is not.
+      ValueError: ``value`` is not a positive, finite number.
     """
     number = float(value) if isinstance(value, numbers.Real) and not isinstance(value, bool) else math.nan
     if not 0 < number < math.inf:
-        raise ValueError(f"{name} is {value!r}; it must be a number over 0")
+        raise ValueError(f"{name} is {value!r}; it must be a positive, finite number")
     return number
 
 
 def whole_numbers(
     name: str, x: Int[AnyArray, " row"], count: int, least: int | None = None, most: int | None = None
 ) -> Int[np.ndarray, " row"]:
-    """Returns ``x`` as int64 if it holds ``count`` whole numbers in range.
+    """Returns ``x`` as int64 after checking that it holds ``count`` whole numbers in range.
 
     Raises:
-      ValueError: it does not.
+      ValueError: ``x`` has another shape or type, or a value is out of range.
     """
     numbers = np.asarray(x)
     if numbers.shape != (count,) or not np.issubdtype(numbers.dtype, np.integer):

@@ -1,4 +1,4 @@
-"""Optional packages: imported where they are used, with one message when they are missing."""
+"""Optional packages, imported only when used, with a uniform message if one is missing."""
 
 import importlib
 from collections.abc import Sequence
@@ -13,8 +13,8 @@ def import_extra(module: str, extra: str, what: str, package: str = "") -> Any:
     Args:
       module: dotted name of the module.
       extra: the extra of ``lsar_jax`` that installs it.
-      what: what needs the module, for the error.
-      package: name of the package if it differs from the module's.
+      what: the feature that needs the module, used in the error message.
+      package: name of the package, if it differs from the name of the module.
 
     Raises:
       ImportError: the module is not installed; the error says how to install it.
@@ -26,7 +26,7 @@ def import_extra(module: str, extra: str, what: str, package: str = "") -> Any:
 
 
 def missing_extra(packages: Sequence[str], extra: str, what: str) -> ImportError:
-    """Returns the error that says what needs ``packages`` and how to install them."""
+    """Returns an error that names the feature that needs ``packages`` and the command to install them."""
     return ImportError(
         f"{what} needs {' and '.join(packages)}: pip install 'lsar_jax[{extra}]' "
         f"(in a checkout: pip install -e '.[{extra}]')"

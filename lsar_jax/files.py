@@ -1,4 +1,4 @@
-"""Files that are read strictly and written whole: JSON, new files and folders, arrays with a header, digests."""
+"""Strict reading and atomic writing of files: JSON, arrays with a header, whole folders; and file digests."""
 
 import hashlib
 import json
@@ -32,7 +32,7 @@ def read_json(path: Path, kind: type) -> Any:
 
     Raises:
       FileNotFoundError: there is no such file.
-      ValueError: the file is not JSON, or does not hold a ``kind``.
+      ValueError: the file is not JSON, or its value is not a ``kind``.
     """
     if not path.is_file():
         raise FileNotFoundError(f"there is no {path.name} in {path.parent}")
@@ -46,7 +46,7 @@ def read_json(path: Path, kind: type) -> Any:
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Writes ``value`` as indented JSON; the file is replaced only when it is whole."""
+    """Writes ``value`` as indented JSON; an old file is replaced only once the new one is complete."""
     with new_file(path) as partial:
         partial.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
@@ -57,16 +57,16 @@ def inside(folder: Path, part: str, named_in: Path) -> Path:
     Raises:
       ValueError: ``part`` leads out of the folder.
     """
-    # Judged by the words alone: the Hub's cache is made of links that leave the folder.
+    # Only the path as written is checked: files in the Hub's cache are links that leave the folder.
     if Path(part).is_absolute() or ".." in Path(part).parts:
         raise ValueError(f"{named_in} names a path outside its folder: {part}")
     return folder / part
 
 
 def check_absent(folder: Path) -> None:
-    """Raises FileExistsError if there is anything at ``folder`` but an empty folder."""
+    """Raises FileExistsError unless ``folder`` does not exist or is an empty folder."""
     if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
-        raise FileExistsError(f"{folder} already exists and is not overwritten; name another folder")
+        raise FileExistsError(f"{folder} already exists and will not be overwritten; choose another folder")
 
 
 def check_parent(path: Path) -> None:
@@ -79,21 +79,21 @@ def check_parent(path: Path) -> None:
     if not path.parent.is_dir():
         raise FileNotFoundError(f"there is no folder {path.parent} to save {path.name} in")
     if path.is_dir():
-        raise IsADirectoryError(f"{path} is a folder; name a file to save in")
+        raise IsADirectoryError(f"{path} is a folder; give the path of a file")
 
 
 @contextmanager
 def new_file(path: Path) -> Iterator[Path]:
-    """Yields a path beside ``path`` to write to; it replaces ``path`` at the end of the block.
+    """Yields a temporary path in the same folder to write to, which replaces ``path`` at the end of the block.
 
-    If the block fails, or the process is killed, an old file at ``path`` stays as it was.
+    If the block fails or the process is killed, an existing file at ``path`` stays as it was.
 
     Raises:
       FileNotFoundError: the folder of ``path`` does not exist.
       IsADirectoryError: ``path`` is a folder.
     """
     check_parent(path)
-    # With the suffix last, since numpy adds one that is missing.
+    # The suffix comes last, because numpy appends it if it is missing.
     partial = path.with_name(f".{path.stem}.{os.getpid()}.partial{path.suffix}")
     try:
         yield partial
@@ -107,7 +107,7 @@ def new_folder(folder: Path) -> Iterator[Path]:
     """Yields an empty folder that becomes ``folder`` at the end of the block, and is removed if the block fails.
 
     Raises:
-      FileExistsError: there is something at ``folder`` already.
+      FileExistsError: ``folder`` already exists and is not an empty folder.
     """
     check_absent(folder)
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -122,7 +122,7 @@ def new_folder(folder: Path) -> Iterator[Path]:
 
 
 def sha256(paths: Iterable[Path]) -> str:
-    """Returns the digest of the files' contents, one after the other."""
+    """Returns the SHA-256 digest of the concatenated contents of the files."""
     digest = hashlib.sha256()
     for path in paths:
         with path.open("rb") as file:
@@ -149,9 +149,9 @@ def save_arrays(path: Path, arrays: Mapping[str, np.ndarray], *, format: str, he
     """Writes arrays and a JSON header as one safetensors file.
 
     Args:
-      path: the file; an old one is replaced when the new one is whole.
-      arrays: name to array.
-      format: what kind of file this is, and its version; ``open_arrays`` checks it.
+      path: the file; an old one is replaced once the new one is complete.
+      arrays: mapping from name to array.
+      format: kind and version of the file, which ``open_arrays`` checks.
       header: any JSON value.
 
     Raises:
@@ -160,7 +160,7 @@ def save_arrays(path: Path, arrays: Mapping[str, np.ndarray], *, format: str, he
     """
     from safetensors.numpy import save_file
 
-    # safetensors writes a buffer in the order in which it lies in memory.
+    # safetensors writes the buffer in memory order, so it must be contiguous.
     tensors = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     with new_file(path) as partial:
         save_file(tensors, str(partial), {"format": format, "header": json.dumps(header)})
@@ -168,12 +168,12 @@ def save_arrays(path: Path, arrays: Mapping[str, np.ndarray], *, format: str, he
 
 @contextmanager
 def open_arrays(path: Path, *, format: str, what: str) -> Iterator[ArrayFile]:
-    """Opens a file that ``save_arrays`` wrote; arrays are read when they are asked for.
+    """Opens a file that ``save_arrays`` wrote; arrays are read on demand.
 
     Args:
       path: the file.
       format: the expected format.
-      what: what kind of file is expected, for the error.
+      what: kind of file that is expected, used in error messages.
 
     Raises:
       FileNotFoundError: there is no such file.
@@ -189,7 +189,7 @@ def open_arrays(path: Path, *, format: str, what: str) -> Iterator[ArrayFile]:
             if metadata.get("format") != format:
                 raise ValueError(f"{path} has format {metadata.get('format')!r}, expected {format!r}")
             try:
-                # The first versions of transforms kept their header under another name.
+                # The first versions of transform files stored the header under another name.
                 header = json.loads(metadata["header"] if "header" in metadata else metadata["provenance"])
             except (KeyError, ValueError, RecursionError) as error:
                 raise ValueError(f"the header of {path} is damaged: {error!r}") from error

@@ -1,14 +1,15 @@
-"""How sentence embeddings lie in their space: anisotropy, outlier dimensions, isotropy, neighbours.
+"""The geometry of sentence embeddings: anisotropy, outlier dimensions, isotropy and neighbours.
 
-Anisotropy is the mean cosine of random pairs, and a dimension's contribution its term of that
+Anisotropy is the mean cosine of random pairs, and a dimension's contribution is its term of that
 cosine (Timkey and van Schijndel, "All Bark and No Bite", EMNLP 2021; Haemmerl et al., "Exploring
 Anisotropy and Outliers in Multilingual Language Models", Findings of ACL 2023). The papers draw
-10,000 pairs. The expectation over all pairs costs less: cosines are bilinear in unit vectors, so
+10,000 pairs. The exact mean over all pairs costs less: cosines are bilinear in unit vectors, so
 means of unit vectors are enough. IsoScore is that of Rudman et al., "IsoScore: Measuring the
-Uniformity of Embedding Space Utilization", Findings of ACL 2022. A zero vector has cosine 0 to all.
+Uniformity of Embedding Space Utilization", Findings of ACL 2022. A zero vector has cosine 0 to all
+others.
 
-Contributions, outliers and the score of a covariance pass under ``jit`` and ``vmap``, say over
-layers; values are checked outside them only, as they are not known inside.
+Contributions, outliers and the score of a covariance work under ``jit`` and ``vmap``, for example
+over layers; values are checked only outside them, because they are not known while tracing.
 """
 
 from collections.abc import Mapping, Sequence
@@ -42,12 +43,12 @@ __all__ = [
 
 
 class LanguageAnisotropy(NamedTuple):
-    """The mean cosine of two sentences, by where they are taken from.
+    """The mean cosine of two sentences, by the languages that they are drawn from.
 
     Attributes:
-      within: two sentences of one language; mean over languages.
-      across: sentences of two languages; mean over pairs of languages.
-      overall: two sentences of all languages pooled.
+      within: two sentences of one language, averaged over languages.
+      across: sentences of two different languages, averaged over pairs of languages.
+      overall: two sentences from the pool of all languages.
     """
 
     within: float
@@ -58,17 +59,17 @@ class LanguageAnisotropy(NamedTuple):
 def random_pairs(
     n: int, m: int, count: int = 10_000, seed: int = 0, distinct: bool = True
 ) -> Int[np.ndarray, "pair 2"]:
-    """Returns pairs (i, j) of ``i < n`` and ``j < m``, uniform and with replacement, int32.
+    """Returns int32 pairs (i, j) with ``i < n`` and ``j < m``, drawn uniformly with replacement.
 
     Args:
       n: number of first vectors.
       m: number of second vectors.
       count: number of pairs.
-      seed: of the random numbers; the papers' code sets none.
-      distinct: whether ``i != j``, for pairs within one set.
+      seed: seed of the random numbers; the papers' code sets none.
+      distinct: whether to require ``i != j``, for pairs within one set.
 
     Raises:
-      ValueError: a number out of range, or no pair to draw.
+      ValueError: a number is out of range, or there is no pair to draw.
     """
     n, m, count = (whole_number(*given, 1, 2**31 - 1, "int32") for given in (("n", n), ("m", m), ("count", count)))
     same = min(n, m) if distinct else 0
@@ -76,7 +77,7 @@ def random_pairs(
         raise ValueError("n and m are 1; two different indices need at least two vectors")
     numbers = np.random.default_rng(seed).integers(n * m - same, size=count)
     if distinct:
-        # Row by row the n m pairs hold (i, i) at every m+1st place: m others lie between two.
+        # Row by row, the n m pairs have (i, i) at every (m + 1)-th place, with m others in between.
         numbers = numbers + 1 + np.minimum(numbers // m, same - 1)
     return np.stack(np.divmod(numbers, m), axis=1).astype(np.int32)
 
@@ -88,11 +89,11 @@ def pair_contributions(
 
     Args:
       x: ``[n, dim]``.
-      y: ``[m, dim]``, ``x`` again for pairs within one set.
-      pairs: (i, j), as ``random_pairs`` draws them; the products are held for some at a time.
+      y: ``[m, dim]``; pass ``x`` again for pairs within one set.
+      pairs: (i, j), as ``random_pairs`` draws them; they are processed in chunks.
 
     Raises:
-      ValueError: bad arrays, widths that differ, no pairs, or an index out of range.
+      ValueError: an array is invalid, widths differ, there are no pairs, or an index is out of range.
     """
     units = padded_rows({"x": x, "y": y})
     if np.ndim(pairs) != 2 or np.shape(pairs)[1] != 2 or len(pairs) == 0:
@@ -107,43 +108,45 @@ def pair_contributions(
 
 
 def expected_contributions(x: Embeddings, y: Float[AnyArray, "other dim"] | None = None) -> Float[Array, " dim"]:
-    """Returns what ``pair_contributions`` estimates, exactly: over all pairs, ``[dim]``.
+    """Returns the exact value that ``pair_contributions`` estimates, over all pairs, ``[dim]``.
 
     Args:
       x: ``[n, dim]``.
-      y: ``[m, dim]``, for pairs of both; without it, pairs of two different rows of ``x``.
+      y: ``[m, dim]``, for pairs of a row of ``x`` and a row of ``y``; without it, pairs of two
+        different rows of ``x``.
 
     Raises:
-      ValueError: bad arrays, too few rows, or widths that differ.
+      ValueError: an array is invalid, there are too few rows, or widths differ.
     """
     if y is None:
         mean, variance = _mean_and_variance(*padded_rows({"x": x}, least=2), len(x))
-        # (s^2 - sum u^2) / (n (n-1)) with s = n mean, without the difference of large numbers.
+        # (s^2 - sum u^2) / (n (n-1)) with s = n mean, without a difference of large numbers.
         return mean**2 - variance / len(x)
     units = padded_rows({"x": x, "y": y})
     return _mean_and_variance(units[0], len(x))[0] * _mean_and_variance(units[1], len(y))[0]
 
 
 def expected_anisotropy(x: Embeddings, y: Float[AnyArray, "other dim"] | None = None) -> float:
-    """Returns the mean cosine of all the pairs of ``expected_contributions``."""
+    """Returns the mean cosine over all the pairs of ``expected_contributions``."""
     return float(np.asarray(expected_contributions(x, y), np.float64).sum())
 
 
 def anisotropy_by_language(x: Mapping[str, Embeddings]) -> LanguageAnisotropy:
-    """Returns the mean cosine within a language, across two, and of all sentences, exactly.
+    """Returns the exact mean cosine within a language, across two languages, and over all sentences.
 
     Args:
-      x: from language to embeddings ``[n, dim]``; two languages at least, of two sentences each.
+      x: mapping from language to embeddings ``[n, dim]``; at least two languages with two sentences each.
 
     Raises:
-      ValueError: too few of them, unknown codes, widths that differ, or bad arrays.
+      ValueError: there are too few languages or sentences, a code is unknown, widths differ, or an array is
+        invalid.
     """
     x = canonical_keys(x)
     units = {code: rows[: len(x[code])] for code, rows in zip(x, padded_rows(x, least=2), strict=True)}
     moments = moments_by_language(units, least=2)
     means = stack_means(moments)
     counts = np.array([m.count for m in moments.values()])
-    # What each sentence adds with itself: 1, or 0 for a vector of zeros.
+    # What each sentence contributes when paired with itself: 1, or 0 for a zero vector.
     selves = np.array([int((rows != 0).any(axis=1).sum()) for rows in units.values()])
     sums = means * counts[:, None]
     languages, total = len(means), int(counts.sum())
@@ -154,33 +157,33 @@ def anisotropy_by_language(x: Mapping[str, Embeddings]) -> LanguageAnisotropy:
 
 
 def isoscore(x: Embeddings) -> float:
-    """Returns the IsoScore of the rows: 1 where all directions vary alike, 0 where only one does.
+    """Returns the IsoScore of the rows: 1 if all directions vary alike, 0 if only one does.
 
     Args:
-      x: ``[n, dim]``, dim at least 2; with fewer rows than dimensions 1 is out of reach.
+      x: ``[n, dim]``, dim at least 2; with fewer rows than dimensions, 1 cannot be reached.
 
     Raises:
-      ValueError: a bad array, fewer than two rows, or rows that are all the same.
+      ValueError: the array is invalid, there are fewer than two rows, or all rows are the same.
     """
     covariance = Moments.from_embeddings(x, second_moment=True).covariance()
     total = covariance.trace()
-    # Rows are compared too, as the rounding of their mean may leave equal ones a covariance.
+    # Rows are compared too, because rounding of their mean may give equal rows a nonzero covariance.
     if total == 0 or bool((x == x[:1]).all()):
         raise ValueError(f"all {len(x)} rows are the same in float32; IsoScore needs embeddings that vary")
     return float(isoscore_from_covariance(covariance / total))
 
 
 def isoscore_from_covariance(covariance: Float[AnyArray, "dim dim"]) -> Float[Array, ""]:
-    """Returns the IsoScore of data with this covariance, of any scale; NaN if it is zero.
+    """Returns the IsoScore of data with this covariance, at any scale; NaN if it is zero.
 
     Rudman et al. scale the variances along the n principal axes to norm sqrt(n) and take their
-    distance to the vector of ones, over ``sqrt(2 (n - sqrt n))``, as the defect d; the score is
-    ``((n - d^2 (n - sqrt n))^2 - n) / (n (n - 1))``. The inner bracket is just the sum of the
+    distance to the vector of ones, divided by ``sqrt(2 (n - sqrt n))``, as the defect d; the score
+    is ``((n - d^2 (n - sqrt n))^2 - n) / (n (n - 1))``. The inner bracket is just the sum of the
     scaled variances: the score is ``(trace(C)^2 / |C|^2 - 1) / (n - 1)``, and neither the trace nor
     the Frobenius norm needs a PCA.
 
     Raises:
-      ValueError: not a square matrix of two dimensions or more.
+      ValueError: it is not a square matrix of at least two dimensions.
     """
     shape = np.shape(covariance)
     if len(shape) != 2 or shape[0] != shape[1] or shape[0] < 2:
@@ -193,18 +196,18 @@ def isoscore_from_covariance(covariance: Float[AnyArray, "dim dim"]) -> Float[Ar
 def mean_distance_by_rank(
     x: Float[AnyArray, "query dim"], y: Float[AnyArray, "candidate dim"], k: int, without: Sequence[int] = ()
 ) -> Float[Array, " k"]:
-    """Returns the mean distance of the queries to their nearest, second nearest, ... k-th candidate.
+    """Returns the mean distance of the queries to their nearest, second nearest, ..., k-th nearest candidate.
 
-    The distance is ``2 - 2 cos``, the squared one of unit vectors, as in Haemmerl et al.'s code.
+    The distance is ``2 - 2 cos``, the squared distance of unit vectors, as in Haemmerl et al.'s code.
 
     Args:
       x: the queries.
       y: the candidates.
       k: the last rank, at most the number of candidates.
-      without: dimensions that are set to zero on both sides first.
+      without: dimensions to set to zero on both sides first.
 
     Raises:
-      ValueError: as ``retrieval.nearest``, or a dimension that there is not.
+      ValueError: as for ``retrieval.nearest``, or a dimension does not exist.
     """
     units = padded_rows({"x": x, "y": y})
     dropped = np.array([whole_number("without", d, 0, x.shape[1] - 1, "the dimensions") for d in without], np.int32)
@@ -218,7 +221,7 @@ def mean_distance_by_rank(
 def _top_cosines(
     queries: Float[Array, "query dim"], candidates: Float[Array, "candidate dim"], real: int | Int[Array, ""], k: int
 ) -> Float[Array, "query k"]:
-    """Returns the k largest cosines of each query, with the first ``real`` candidates."""
+    """Returns the k largest cosines of each query with the first ``real`` candidates."""
     there = jnp.arange(len(candidates)) < real
 
     def top(query: Array) -> Array:
@@ -251,7 +254,7 @@ def _mean_and_variance(
     real = (jnp.arange(x.shape[0]) < count)[:, None]
     number = jnp.asarray(count, x.dtype)
     mean = x.sum(axis=0) / number
-    # What rounding left out of the mean is found around it, where float32 is fine enough.
+    # The rounding error of the mean is computed from centred rows, for which float32 is precise enough.
     off = jnp.where(real, x - mean, 0.0)
     rest = off.sum(axis=0) / number
     squares = jnp.where(real, off - rest, 0.0) ** 2

@@ -1,8 +1,8 @@
-"""Repositories of the Hugging Face Hub: asked with patience, or read from the client's cache.
+"""Repositories of the Hugging Face Hub, downloaded with a timeout or read from the local cache.
 
-Checkpoints and datasets share the rules. With ``HF_HUB_OFFLINE=1``, or if the Hub does not answer within ten
-seconds, the files that ``huggingface_hub`` has cached are used. A refusal (no such repository or revision, no
-permission) is an error at once.
+Checkpoints and datasets follow the same rules. With ``HF_HUB_OFFLINE=1``, or if the Hub does not answer within
+ten seconds, the files that ``huggingface_hub`` has cached are used. A refusal (no such repository or revision,
+no permission) raises an error at once.
 """
 
 import logging
@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 __all__ = ["PATIENCE", "Repository"]
 
-# Seconds to wait for a Hub that does not answer.
+# Seconds to wait for the Hub to answer.
 PATIENCE = 10.0
 
 _log = logging.getLogger("lsar_jax")
@@ -21,14 +21,14 @@ _log = logging.getLogger("lsar_jax")
 
 @dataclass
 class Repository:
-    """A repository of the Hub.
+    """A repository on the Hub.
 
     Attributes:
-      id: such as ``intfloat/multilingual-e5-small``.
+      id: the Hub id, such as ``intfloat/multilingual-e5-small``.
       revision: commit, tag or branch; None for the newest.
       kind: ``model`` or ``dataset``.
-      include: pattern of the files of a dataset to download by hand, for the error.
-      silence: the error that showed that the Hub does not answer.
+      include: pattern of the dataset files to download by hand, used in error messages.
+      silence: the error raised when the Hub did not answer; None if it has answered or was not asked.
     """
 
     id: str
@@ -38,10 +38,10 @@ class Repository:
     silence: Exception | None = None
 
     def info(self) -> Any | None:
-        """Returns the Hub's description of the repository; None if it is offline or silent.
+        """Returns the Hub's description of the repository, or None if the Hub is offline or does not answer.
 
         Raises:
-          FileNotFoundError: the Hub refuses.
+          FileNotFoundError: the Hub refuses the request.
         """
         from huggingface_hub import HfApi, constants
 
@@ -49,9 +49,9 @@ class Repository:
             return None
         ask = HfApi().model_info if self.kind == "model" else HfApi().dataset_info
         try:
-            # The client's own downloads ask the same question first, and wait for ever.
+            # The client's own downloads start with the same request, but without a timeout.
             return ask(self.id, revision=self.revision, timeout=PATIENCE)
-        except Exception as error:  # the client raises a dozen kinds, those of its network library included
+        except Exception as error:  # many types, including those of the network library
             status = getattr(getattr(error, "response", None), "status_code", None)
             if status is not None and status < 500:
                 raise self.unavailable(error) from error
@@ -62,7 +62,7 @@ class Repository:
         """Returns a folder with the files that match ``patterns``, downloaded or cached.
 
         Raises:
-          FileNotFoundError: they can neither be downloaded nor found in the cache.
+          FileNotFoundError: the files can neither be downloaded nor found in the cache.
         """
         from huggingface_hub import snapshot_download
 
@@ -79,11 +79,11 @@ class Repository:
                 )
             )
         except Exception as error:
-            # The cache is not used here: it may hold a part of this very download.
+            # The cache is not used here: it may hold an incomplete copy from this very download.
             raise self.unavailable(error) from error
 
     def cached(self, patterns: Sequence[str] | None = None) -> Path:
-        """Returns the folder of the cached files, which is named by their commit.
+        """Returns the folder of the cached files, which is named after their commit.
 
         Raises:
           FileNotFoundError: nothing is cached.
@@ -104,13 +104,13 @@ class Repository:
             raise self.unavailable(self.silence or error) from error
         if self.silence is not None:
             kind = type(self.silence).__name__
-            _log.warning("the Hub did not answer (%s); using the files that are cached in %s", kind, folder)
+            _log.warning("the Hub did not answer (%s); using the files cached in %s", kind, folder)
         return folder
 
     def check_answers(self, commit: str, name: str) -> None:
-        """Asks for the first bytes of a file within ``PATIENCE``: the client waits much longer.
+        """Checks that the first bytes of a file arrive within ``PATIENCE``; the client itself waits much longer.
 
-        Files come from other machines than the description of the repository.
+        Files are served by other machines than the description of the repository.
         """
         from huggingface_hub import constants, get_session, hf_hub_url
         from huggingface_hub.utils import build_hf_headers, hf_raise_for_status
@@ -121,7 +121,7 @@ class Repository:
             hf_raise_for_status(response)
 
     def unavailable(self, reason: Exception) -> FileNotFoundError:
-        """Returns the error that says why the repository cannot be read, and how to download it elsewhere."""
+        """Returns an error that explains why the repository cannot be read and how to download it elsewhere."""
         first = (str(reason).strip().splitlines() or [""])[0]
         at = f" --revision {self.revision}" if self.revision else ""
         if self.kind == "model":
@@ -132,5 +132,5 @@ class Repository:
             then = f"copy that folder to {self.id} here, or pass its path in place of the id"
         return FileNotFoundError(
             f"{self.id!r} is not a folder and cannot be {verb} from the Hugging Face Hub "
-            f"({type(reason).__name__}: {first}). Where the Hub can be reached, run `{command}` and {then}"
+            f"({type(reason).__name__}: {first}). On a machine that can reach the Hub, run `{command}` and {then}"
         )

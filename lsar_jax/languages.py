@@ -1,10 +1,10 @@
-"""One code a language: BCP 47, every other code an alias.
+"""Language codes: every language has one canonical BCP 47 code, and all other codes are aliases of it.
 
-``deu``, ``ger``, ``deu_Latn``, ``de-AT`` and ``de`` are one language, ``de``. Aliases, macro-languages
-(``cmn`` is ``zh``, ``arb`` is ``ar``) and likely scripts are CLDR's, by ``langcodes``. A
-script is kept only where it is not the language's usual one (``zh-Hant``, ``sr-Latn``);
-territory and variant are dropped. Groups that are not languages (domains, registers) may be
-called ``x-anything``, BCP 47's private use.
+``deu``, ``ger``, ``deu_Latn``, ``de-AT`` and ``de`` all mean the language ``de``. Aliases, macrolanguages
+(``cmn`` becomes ``zh``, ``arb`` becomes ``ar``) and likely scripts come from CLDR through ``langcodes``. A
+script is kept only if it is not the usual script of the language (``zh-Hant``, ``sr-Latn``);
+territories and variants are dropped. Groups that are not languages (domains, registers) can be
+named ``x-anything``, a BCP 47 private-use tag.
 """
 
 from collections.abc import Iterable, Mapping
@@ -17,16 +17,16 @@ __all__ = ["AUTO", "canonical_keys", "check_known", "code_or_none", "language_co
 
 T = TypeVar("T")
 
-# In place of a language that a transform is to find itself.
+# Passed instead of a language code if the transform is to detect the language.
 AUTO = "auto"
 
-# CLDR turns Tagalog into Filipino; the papers, their data and IANA call the language tl.
+# CLDR maps Tagalog to Filipino; the papers, their data and IANA use the code tl.
 _OWN_CHOICE = {"fil": "tl"}
 
 
 @cache
 def language_code(code: str) -> str:
-    """Returns the BCP 47 code of a language given by any of its codes.
+    """Returns the BCP 47 code of a language, given any of its codes.
 
     Args:
       code: BCP 47, ISO 639-1, 639-2 or 639-3, with ``-`` or ``_`` between subtags.
@@ -49,8 +49,8 @@ def language_code(code: str) -> str:
         return language.to_tag().lower()
     subtag = language.language or "und"
     if subtag == "und":
-        raise ValueError(f"{code!r} names no language; use x-NAME for a group that is not a language")
-    # A territory may say the script: Taiwan writes Chinese in Hant.
+        raise ValueError(f"{code!r} does not name a language; use x-NAME for a group that is not a language")
+    # A territory can imply a script: Chinese is written in Hant in Taiwan.
     script = language.maximize().script
     if script == langcodes.Language.get(subtag).maximize().script:
         script = None
@@ -59,7 +59,7 @@ def language_code(code: str) -> str:
 
 
 def canonical_keys(by_language: Mapping[str, T]) -> dict[str, T]:
-    """Returns ``by_language`` under BCP 47 codes, in their alphabetical order.
+    """Returns ``by_language`` with its keys turned into BCP 47 codes, in alphabetical order.
 
     Raises:
       ValueError: a key is not a language code, or two keys are the same language.
@@ -79,15 +79,15 @@ def check_known(code: str, known: Iterable[str], where: str) -> str:
 
 
 def own_name(language: str, names: Iterable[str], where: str) -> str:
-    """Returns the name that a dataset has for a language.
+    """Returns the name that a dataset uses for a language.
 
     Args:
-      language: any code of it; one of ``names`` comes first.
-      names: of the dataset's languages; what is not a language code is passed over.
-      where: the dataset, for errors.
+      language: any code of the language; an exact match in ``names`` takes precedence.
+      names: names of the languages of the dataset; names that are not language codes are ignored.
+      where: the dataset, used in error messages.
 
     Raises:
-      ValueError: it has none, or several.
+      ValueError: no name, or more than one, matches the language.
     """
     names = list(names)
     if language in names:
@@ -97,12 +97,12 @@ def own_name(language: str, names: Iterable[str], where: str) -> str:
     if len(same) == 1:
         return same[0]
     if same:
-        raise ValueError(f"language {language!r} is {' and '.join(same)} in {where}; say which")
-    raise ValueError(f"language {language!r} is not in {where}; known are {', '.join(names) or 'none'}")
+        raise ValueError(f"language {language!r} matches {' and '.join(same)} in {where}; name one of them")
+    raise ValueError(f"language {language!r} is not in {where}; known languages are {', '.join(names) or 'none'}")
 
 
 def code_or_none(name: str) -> str | None:
-    """Returns the BCP 47 code of a language, or None where ``name`` is of none."""
+    """Returns the BCP 47 code of a language, or None if ``name`` is not a language code."""
     try:
         return language_code(name)
     except ValueError:

@@ -1,7 +1,7 @@
-"""The only sharding code: one mesh axis, ``data``.
+"""Data-parallel sharding over a mesh with a single axis, ``data``.
 
 Parameters are replicated and batches are split over the axis; plain ``jax.jit`` does the
-rest. The same lines serve one CPU, several GPUs and a TPU slice.
+rest. The same code runs on one CPU, several GPUs or a TPU slice.
 """
 
 from collections.abc import Sequence
@@ -13,14 +13,14 @@ __all__ = ["data_mesh", "replicated", "split"]
 
 
 def data_mesh(devices: Sequence[jax.Device] | None = None) -> Mesh:
-    """Returns a mesh with the axis ``data`` over ``devices``, by default all local ones."""
+    """Returns a mesh with the axis ``data`` over ``devices``, by default all local devices."""
     devices = jax.local_devices() if devices is None else list(devices)
-    # Auto axes: the default of make_mesh is Explicit, where every gather needs an out_sharding.
+    # With Explicit axes, the default of make_mesh, every gather would need an out_sharding.
     return jax.make_mesh((len(devices),), ("data",), axis_types=(AxisType.Auto,), devices=devices)
 
 
 def replicated(mesh: Mesh) -> NamedSharding:
-    """Returns the sharding of what every device holds whole."""
+    """Returns the sharding of an array of which every device holds a full copy."""
     return NamedSharding(mesh, PartitionSpec())
 
 

@@ -1,9 +1,9 @@
-"""Parallel sentences in two monolingual collections, by the margin of a pair over its neighbourhoods.
+"""Finds parallel sentences in two monolingual collections, by the margin of a pair over its neighbourhoods.
 
 Artetxe and Schwenk, "Margin-based parallel corpus mining with multilingual sentence embeddings", ACL 2019. A
 pair's cosine is compared with the mean cosine of both sentences to their k nearest in the other
-language, so that sentences which are near to everything do not win. Memory is that of ``retrieval.nearest``:
-never the matrix of all pairs.
+language, so that sentences that are close to everything do not win. As in ``retrieval.nearest``, the matrix of
+all pairs is never held.
 """
 
 from typing import Literal, NamedTuple
@@ -24,12 +24,12 @@ Retrieval = Literal["max", "intersection", "forward", "backward"]
 
 
 class Pairs(NamedTuple):
-    """Sentences that may translate each other, best first.
+    """Pairs of sentences that may be translations of each other, best first.
 
     Attributes:
       source: row of each pair's source sentence.
-      target: row of its target sentence.
-      score: its margin.
+      target: row of each pair's target sentence.
+      score: margin of each pair.
     """
 
     source: Int[np.ndarray, " pair"]
@@ -38,12 +38,12 @@ class Pairs(NamedTuple):
 
 
 class Threshold(NamedTuple):
-    """The score from which pairs are kept, and how good they are; the latter in percent.
+    """The score from which pairs are kept, and the quality of those pairs in percent.
 
     Attributes:
-      value: pairs of this score and more are kept.
-      precision: of the kept pairs.
-      recall: of the gold pairs.
+      value: pairs with at least this score are kept.
+      precision: share of the kept pairs that are gold pairs.
+      recall: share of the gold pairs that are kept.
       f1: harmonic mean of the two.
     """
 
@@ -56,12 +56,12 @@ class Threshold(NamedTuple):
 def margin_score(
     cosine: Float[AnyArray, "*pair"], neighbourhood: Float[AnyArray, "*pair"], margin: Margin = "ratio"
 ) -> Float[Array, "*pair"]:
-    """Returns the score of pairs: cosine over, or less, the neighbourhoods' mean, or the cosine itself.
+    """Returns the score of pairs: cosine divided by or minus the neighbourhoods' mean, or the cosine itself.
 
     Args:
-      cosine: of each pair.
+      cosine: cosine of each pair.
       neighbourhood: mean over both sentences of the mean cosine to their k nearest.
-      margin: ``ratio`` (0 where the neighbourhood is not positive), ``distance`` or ``absolute``.
+      margin: ``ratio`` (0 if the neighbourhood is not positive), ``distance`` or ``absolute``.
     """
     cosine, neighbourhood = jnp.asarray(cosine), jnp.asarray(neighbourhood)
     if margin == "ratio":
@@ -83,24 +83,24 @@ def mine(
     retrieval: Retrieval = "max",
     precision: Precision = "float32",
 ) -> Pairs:
-    """Finds pairs of rows that may translate each other, no row twice.
+    """Finds pairs of rows that may be translations of each other.
 
     Args:
-      source: embeddings of one collection; identical sentences should be there once.
-      target: those of the other.
-      k: nearest neighbours in each direction, at most the rows of the smaller collection.
-      margin: how a pair is scored, see ``margin_score``.
-      retrieval: ``max`` takes each source's best of its k and each target's best of its k, and
-        accepts them from the best on where neither row is taken; ``intersection`` keeps the pairs that
-        are the best of both rows; ``forward`` and ``backward`` keep the best of each source or each
-        target, whose other row may come more than once.
-      precision: of the products, as for ``retrieval.nearest``.
+      source: embeddings of one collection; identical sentences should occur only once.
+      target: embeddings of the other collection.
+      k: number of nearest neighbours in each direction, at most the rows of the smaller collection.
+      margin: how a pair is scored; see ``margin_score``.
+      retrieval: ``max`` takes the best of the k neighbours of each source and each target, and
+        accepts these pairs from the best on if neither row is taken yet; ``intersection`` keeps the
+        pairs that are the best of both rows; ``forward`` and ``backward`` keep the best pair of each
+        source or of each target, so that a row of the other side may occur more than once.
+      precision: precision of the products, as for ``retrieval.nearest``.
 
     Returns:
-      Pairs with a positive score, best first; ties in the order of the sources, then the targets.
+      Pairs with a positive score, best first; ties are ordered by source, then by target.
 
     Raises:
-      ValueError: as ``retrieval.nearest``, or an unknown margin or retrieval.
+      ValueError: as for ``retrieval.nearest``, or the margin or retrieval is unknown.
     """
     if retrieval not in ("max", "intersection", "forward", "backward"):
         raise ValueError(f"retrieval {retrieval!r} is not one of max, intersection, forward, backward")
@@ -123,29 +123,31 @@ def mine(
 
 
 def best_threshold(score: Float[np.ndarray, " pair"], right: Bool[np.ndarray, " pair"], gold: int) -> Threshold:
-    """Returns the threshold with the best F1, midway between two scores; the highest of equal ones.
+    """Returns the threshold with the best F1, midway between two scores; of equally good ones, the highest.
 
     Args:
-      score: of candidate pairs, in any order.
+      score: scores of candidate pairs, in any order.
       right: whether each is a gold pair.
-      gold: how many gold pairs there are, found or not.
+      gold: number of gold pairs, found or not.
 
     Raises:
-      ValueError: no pairs, no gold pairs, lengths that differ, or more right pairs than gold.
+      ValueError: there are no pairs or no gold pairs, lengths differ, or more pairs are right than are gold.
     """
     if score.shape != right.shape or not len(score):
-        raise ValueError(f"{len(score)} scores and {len(right)} answers; as many are needed, and at least one")
+        raise ValueError(
+            f"{len(score)} scores and {len(right)} answers; give one answer for each score, and at least one score"
+        )
     if not int(right.sum()) <= gold or gold < 1:
-        raise ValueError(f"{int(right.sum())} pairs are right of {gold} gold pairs")
+        raise ValueError(f"{int(right.sum())} pairs are right, but there are {gold} gold pairs")
     order = np.argsort(-score, kind="stable")
     score, right = score[order], right[order]
-    # Between equal scores there is no threshold.
+    # No threshold lies between equal scores.
     ends = np.append(np.flatnonzero(score[1:] < score[:-1]), len(score) - 1)
     kept, found = ends + 1, np.cumsum(right)[ends]
     f1 = 2 * found / (kept + gold)
     best = int(np.argmax(f1))
     end = ends[best]
-    # Past the last there is nothing to be midway to.
+    # After the last score there is no next one to be midway to.
     value = score[end] if end == len(score) - 1 else (float(score[end]) + float(score[end + 1])) / 2
     return Threshold(
         float(value), 100 * float(found[best] / kept[best]), 100 * float(found[best] / gold), 100 * float(f1[best])
@@ -155,7 +157,7 @@ def best_threshold(score: Float[np.ndarray, " pair"], right: Bool[np.ndarray, " 
 def _best(
     cosine: Float[Array, "row k"], ids: Int[Array, "row k"], other: Float[Array, "column k"], margin: Margin
 ) -> tuple[Int[np.ndarray, " row"], Float[np.ndarray, " row"]]:
-    """Returns the neighbour of each row with the largest margin, and the margin."""
+    """Returns the neighbour of each row with the largest margin, and that margin."""
     neighbourhood = (cosine.mean(axis=1)[:, None] + other.mean(axis=1)[ids]) / 2
     score = margin_score(cosine, neighbourhood, margin)
     where = jnp.argmax(score, axis=1)[:, None]
@@ -172,7 +174,7 @@ def _sorted(
 
 
 def _one_to_one(pairs: Pairs) -> Pairs:
-    """Keeps, from the best on, the pairs of which neither row was kept before."""
+    """Keeps pairs from the best on, if neither of their rows was kept before."""
     sources: set[int] = set()
     targets: set[int] = set()
     kept = []

@@ -1,12 +1,12 @@
-"""An encoder as a model of MTEB, the benchmark of text embeddings.
+"""Makes an encoder a model for MTEB, the benchmark of text embeddings.
 
 Muennighoff, Tazi, Magne and Reimers, "MTEB: Massive Text Embedding Benchmark", EACL 2023. The protocol is that of
-the package ``mteb`` from 2.0 on, which hands over one column of a task in batches. They are encoded as one stream:
-the encoder makes its own batches, so that mteb's ``batch_size`` changes nothing.
+the package ``mteb`` from 2.0 on, which passes one column of a task in batches. They are encoded as one stream:
+the encoder makes its own batches, so mteb's ``batch_size`` has no effect.
 
-A shared transform needs no more than the encoder. What depends on the language gets it from the transform's
-identifier or from the task, as far as mteb knows it: a subset of one language says it, and so does a column
-of a task of parallel texts (Flores, NTREX, IN22); a subset of pairs, as ``de-en``, does not.
+A shared transform needs only the encoder. Anything that depends on the language gets it from the transform's
+identifier or from the task, as far as mteb knows it: a subset in one language determines it, and so does a column
+of a task of parallel texts (Flores, NTREX, IN22); a subset of pairs, such as ``de-en``, does not.
 """
 
 from collections.abc import Iterable, Mapping
@@ -26,37 +26,38 @@ __all__ = ["MtebEncoder"]
 
 
 class MtebEncoder:
-    """What ``mteb.evaluate`` takes for a model: ``mteb.evaluate(MtebEncoder(encoder), tasks)``.
+    """A model for ``mteb.evaluate``: ``mteb.evaluate(MtebEncoder(encoder), tasks)``.
 
     Attributes:
-      encoder: with or without a transform.
-      prompts: what is put before a sentence, by mteb's names.
-      language: a code for all text, ``"auto"``, or None.
-      mteb_model_meta: mteb's ``ModelMeta``: layer, pooling and transform in the name; what else tells
-        two results apart in its ``experiment_kwargs``, so that mteb's cache of results does not take one
-        transform for another that was fitted on other text; None for what is not known here.
+      encoder: the encoder, with or without a transform.
+      prompts: strings to put before a sentence, by mteb's names.
+      language: one code for all text, ``"auto"``, or None.
+      mteb_model_meta: mteb's ``ModelMeta``. Its name has layer, pooling and transform; its
+        ``experiment_kwargs`` have everything else that distinguishes two results, so that mteb's cache
+        does not confuse transforms fitted on different text. Unknown fields are None.
     """
 
     def __init__(
         self, encoder: SentenceEncoder, *, prompts: Mapping[str, str] | None = None, language: str | None = None
     ) -> None:
-        """Makes the model.
+        """Creates the model.
 
         Args:
-          encoder: with its transform, if any.
-          prompts: by the name of a task, its type or the side (``query``, ``document``), or of the first two
-            with a side, as ``Retrieval-query``; the most particular one is taken, and the checkpoint's
-            default if there is none. By default the checkpoint's own; its ``passage`` is ``document``.
-          language: of all text, a code or ``"auto"``. By default the transform's identifier finds it, or
-            mteb says it, where something depends on it.
+          encoder: the encoder, with its transform, if any.
+          prompts: prompts by the name of a task, its type or the side (``query``, ``document``), or by
+            name or type with a side, such as ``Retrieval-query``; the most specific one is used, or the
+            checkpoint's default if none matches. By default the checkpoint's own, with its ``passage``
+            as ``document``.
+          language: language of all text, a code or ``"auto"``. By default, if something depends on it,
+            the transform's identifier detects it or mteb provides it.
 
         Raises:
           ImportError: mteb is not installed.
-          ValueError: a language that the encoder does not know or has no use for, or ``"auto"``
-            without an identifier.
+          ValueError: the encoder does not know or does not use the language, or has no identifier
+            for ``"auto"``.
         """
         if language is not None:
-            # No text: only the language is checked, now and not when the first task is loaded.
+            # Encodes no text: only checks the language now, instead of when the first task is loaded.
             encoder.encode([], language=language)
         self.encoder = encoder
         self.prompts = dict(encoder.prompts if prompts is None else prompts)
@@ -82,21 +83,21 @@ class MtebEncoder:
 
         Args:
           inputs: mteb's ``DataLoader``: batches with their strings under ``text``.
-          task_metadata: mteb's ``TaskMetadata``, for the prompt and the language.
+          task_metadata: mteb's ``TaskMetadata``, which determines the prompt and the language.
           hf_split: not used.
-          hf_subset: for the language.
-          prompt_type: mteb's ``PromptType``, or None for a task whose sides are alike.
+          hf_subset: the subset, which determines the language.
+          prompt_type: mteb's ``PromptType``, or None for a task with symmetric sides.
           batch_size: not used; mteb sets it.
           show_progress_bar: as ``show_progress`` of ``SentenceEncoder.encode``.
-          precision: ``float32`` is all there is.
-          token_budget: as of ``SentenceEncoder.encode``; ``encode_kwargs={"token_budget": 4096}`` sets it.
+          precision: only ``float32`` is supported.
+          token_budget: as for ``SentenceEncoder.encode``; set it with ``encode_kwargs={"token_budget": 4096}``.
 
         Raises:
-          ValueError: another precision; or the language is needed, and the subset does not say it or
-            the encoder does not know it.
+          ValueError: the precision is not float32; or the language is needed, but the subset does not
+            determine it or the encoder does not know it.
         """
         if precision != "float32":
-            raise ValueError(f"precision {precision!r} is not one of float32")
+            raise ValueError(f"precision is {precision!r}; it must be float32")
         vectors = self.encoder.encode(
             (text for batch in inputs for text in batch["text"]),
             language=self._language(task_metadata, hf_subset),
@@ -109,7 +110,7 @@ class MtebEncoder:
     def similarity(
         self, embeddings1: Float[Any, "*query dim"], embeddings2: Float[Any, "*candidate dim"]
     ) -> Float[Any, "query candidate"]:
-        """Returns the cosines of all pairs, a tensor of torch as mteb wants it."""
+        """Returns the cosines of all pairs as a torch tensor, as mteb expects."""
         from mteb.similarity_functions import cos_sim
 
         return cos_sim(embeddings1, embeddings2)
@@ -117,13 +118,13 @@ class MtebEncoder:
     def similarity_pairwise(
         self, embeddings1: Float[Any, "pair dim"], embeddings2: Float[Any, "pair dim"]
     ) -> Float[Any, " pair"]:
-        """Returns the cosine of each row with the same row of the other, a tensor of torch."""
+        """Returns the cosine of each row with the same row of the other, as a torch tensor."""
         from mteb.similarity_functions import pairwise_cos_sim
 
         return pairwise_cos_sim(embeddings1, embeddings2)
 
     def _prompt(self, task: Any, side: Any) -> str | None:
-        """The prompt that mteb's order of names finds; None for the checkpoint's default."""
+        """Returns the first prompt in mteb's order of names; None for the checkpoint's default."""
         sides = [] if side is None else [side.value]
         names = [name for whole in (task.name, task.type) for name in (*(f"{whole}-{one}" for one in sides), whole)]
         return next((self.prompts[name] for name in (*names, *sides) if name in self.prompts), None)
@@ -135,7 +136,7 @@ class MtebEncoder:
         depends = self.encoder.languages is not None or (transform is not None and transform.languages is not None)
         if not depends and not self.encoder.tokenizer.uses_language:
             return None
-        # One way for all tasks, also where mteb would know the language: a table of results has one method.
+        # The same for all tasks, even if mteb knows the language, so that a table of results has one method.
         if transform is not None and transform.identifier is not None and self.encoder.languages is None:
             return AUTO
         found = _subset_languages(task.hf_subsets_to_langscripts, subset)
@@ -144,18 +145,18 @@ class MtebEncoder:
         if depends:
             what = self.encoder.spec.id if self.encoder.languages is not None else self.encoder.spec.transform
             raise ValueError(
-                f"{what} depends on the language, and the subset {subset!r} of {task.name} does not say which one a "
-                f"sentence has ({', '.join(found)}); take a shared transform, one with_identifier, tasks of one "
-                "language or of parallel columns, or give MtebEncoder language="
+                f"{what} depends on the language, but the subset {subset!r} of {task.name} does not determine that of "
+                f"a sentence ({', '.join(found)}); use a shared transform, one with an identifier, tasks in one "
+                "language or with parallel columns, or MtebEncoder(..., language=...)"
             )
-        # A tokenizer splits without it too, if less well.
+        # A tokenizer works without it too, though less well.
         return None
 
 
 def _subset_languages(languages: Mapping[str, list[str]], subset: str) -> list[str]:
-    """The languages that a sentence of ``subset`` may have."""
+    """Returns the languages that a sentence of ``subset`` may have."""
     every = sorted({code for codes in languages.values() for code in codes})
-    # Of a task of parallel texts mteb encodes each column once, and gives its name for the subset.
+    # For a task of parallel texts, mteb encodes each column once, and passes its name as the subset.
     column = subset.replace("_", "-")
     if subset not in languages and column in every:
         return [column]
@@ -163,12 +164,12 @@ def _subset_languages(languages: Mapping[str, list[str]], subset: str) -> list[s
 
 
 def _meta(encoder: SentenceEncoder, prompts: Mapping[str, str], given: bool, language: str | None) -> Any:
-    """The ``ModelMeta`` of mteb."""
+    """Returns mteb's ``ModelMeta`` of an encoder."""
     model_meta = import_extra("mteb.models", "mteb", "MtebEncoder", "mteb").ModelMeta
     spec = encoder.spec
     named = "_".join(filter(None, (spec.id, f"layer{spec.layer}", spec.pooling, spec.transform)))
     weights = jax.tree.leaves((nnx.state(encoder.model, nnx.Param), encoder.projection))
-    # The checkpoint's revision stands for its prompts; what it does not stand for is named.
+    # The checkpoint's revision covers its own prompts; whatever it does not cover is listed here.
     apart = {
         "dtype": None if spec.dtype == "float32" else spec.dtype,
         "language": language,
@@ -177,7 +178,7 @@ def _meta(encoder: SentenceEncoder, prompts: Mapping[str, str], given: bool, lan
     }
     return model_meta(
         loader=None,
-        # mteb wants one slash, and makes a folder of the name.
+        # mteb requires exactly one slash, and names a folder after it.
         name="lsar_jax/" + named.replace("/", "-"),
         revision=spec.revision,
         release_date=None,
@@ -194,14 +195,14 @@ def _meta(encoder: SentenceEncoder, prompts: Mapping[str, str], given: bool, lan
         similarity_fn_name="cosine",
         use_instructions=bool(prompts or encoder.prompt),
         training_datasets=None,
-        # Of the ids only the Hub's have a slash.
+        # Only Hub ids have a slash.
         adapted_from=spec.id if "/" in spec.id else None,
         experiment_kwargs={name: value for name, value in apart.items() if value is not None} or None,
     )
 
 
 def _transform_digest(encoder: SentenceEncoder) -> str | None:
-    """Twelve digits for the arrays of the transform and its identifier, which its name does not tell apart."""
+    """Returns a digest of the arrays of the transform and its identifier, which its name does not distinguish."""
     if encoder.transform is None:
         return None
     leaves = jax.tree.leaves(encoder.transform)

@@ -1,22 +1,21 @@
-"""The vocabulary of array shapes.
+"""Shared names for array shapes.
 
-Arrays in signatures are written with these axes, so that ``batch``, ``length`` or ``rank`` mean
-the same thing in every file. They are checked in the tests by jaxtyping's pytest flag and
-cost nothing at run time.
+Array annotations use these axis names, so that ``batch``, ``length`` or ``rank`` mean the same
+thing in every file. The tests check them with jaxtyping's pytest flag; they cost nothing at run time.
 
 ========= =====================================================
 axis      meaning
 ========= =====================================================
-batch     rows of one device call, filler rows included
-length    token positions, padding included
+batch     rows of one device call, including filler rows
+length    token positions, including padding
 dim       width of an embedding
-vector    embeddings, one a sentence
-layer     hidden-state layers, 0 is the embedding output
-language  rows of a table with one row a language
+vector    embeddings, one per sentence
+layer     hidden-state layers; 0 is the embedding output
+language  rows of a table with one row per language
 rank      dimensions of a removed subspace
-query     embeddings that search
-candidate embeddings that are searched
-k         neighbours kept
+query     embeddings to search with
+candidate embeddings to search among
+k         nearest neighbours kept
 ========= =====================================================
 """
 

@@ -1,4 +1,4 @@
-"""The name of an embedding space: which encoder, layer, pooling, prompt and transforms made the vectors."""
+"""The identity of an embedding space: the encoder, layer, pooling, prompt and transforms of the vectors."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -9,18 +9,18 @@ __all__ = ["EncoderSpec"]
 
 @dataclass(frozen=True)
 class EncoderSpec:
-    """All that is needed to make the same embeddings again.
+    """Everything that is needed to reproduce the same embeddings.
 
     Attributes:
       id: ``bundled``, a Hub id, or the name of a folder.
-      revision: commit of the Hub, or sha256 of the weights.
-      layer: 0 is the embedding output, k the output of block k.
-      pooling: ``mean``, ``mean_no_special``, ``cls``, ``max`` or ``pooler``, with whatever the checkpoint applies
-        after it, as in ``cls+dense+normalize``.
-      dtype: compute dtype of the blocks, and the parameters' if that differs.
-      prompt: string put before each sentence.
-      transform: methods applied after the pooling, for people to read; empty for raw embeddings.
-      digests: of each applied step, a digest of its arrays: two fits of one method on different text differ.
+      revision: commit on the Hub, or SHA-256 of the files.
+      layer: number of the layer; 0 is the embedding output, k the output of block k.
+      pooling: ``mean``, ``mean_no_special``, ``cls``, ``max`` or ``pooler``, followed by the layers that the
+        checkpoint applies after it, as in ``cls+dense+normalize``.
+      dtype: compute dtype of the blocks, and the dtype of the parameters if it differs.
+      prompt: string prepended to each sentence.
+      transform: human-readable names of the methods applied after the pooling; empty for raw embeddings.
+      digests: digest of the arrays of each applied step; it differs between fits of one method on different text.
     """
 
     id: str
@@ -34,7 +34,7 @@ class EncoderSpec:
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> "EncoderSpec":
-        """Returns the spec that ``to_dict`` wrote; the first versions had neither prompt nor digests.
+        """Returns the spec that ``to_dict`` wrote; prompt and digests may be missing, as in the first versions.
 
         Raises:
           TypeError: a field is unknown or missing.
@@ -42,19 +42,19 @@ class EncoderSpec:
         return cls(**{**fields, "digests": tuple(map(str, fields.get("digests", ())))})
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns the fields, for JSON."""
+        """Returns the fields as JSON-serializable values."""
         return asdict(self) | {"digests": list(self.digests)}
 
     def same_space(self, other: "EncoderSpec") -> bool:
-        """Whether vectors of both may be mixed: everything but the folder's name and the compute dtype agrees."""
+        """Whether vectors of both can be mixed: all fields but the id and the compute dtype are equal."""
         return self._space() == other._space()
 
     def raw(self) -> "EncoderSpec":
-        """Returns the same space before any transform."""
+        """Returns the spec of the same embeddings before any transform."""
         return replace(self, transform="", digests=())
 
     def after(self, transform: str, digests: Sequence[str]) -> "EncoderSpec":
-        """Returns the space that a transform of this one's embeddings leads to."""
+        """Returns the spec of these embeddings after a further transform."""
         name = " then ".join(filter(None, (self.transform, transform)))
         return replace(self, transform=name, digests=(*self.digests, *digests))
 

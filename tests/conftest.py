@@ -5,17 +5,21 @@ from pathlib import Path
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
+# Two thirds of the tests' time is compiling, and a program runs a few times at most: XLA's costly passes are left out
+# (LSAR_JAX_OPTIMIZE=1 keeps them), and both test processes, those that tests start, and the next run share one cache.
+OPTIMIZE = bool(os.environ.get("LSAR_JAX_OPTIMIZE"))
+CACHE = Path(__file__).parents[1] / ".pytest_cache" / ("xla-optimized" if OPTIMIZE else "xla")
+os.environ |= {
+    "JAX_DISABLE_MOST_OPTIMIZATIONS": str(not OPTIMIZE),
+    "JAX_COMPILATION_CACHE_DIR": str(CACHE),
+    "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+    "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
+}
 
 import jax
 
 jax.config.update("jax_num_cpu_devices", 4)
 jax.config.update("jax_numpy_dtype_promotion", "strict")
-# Both test processes, the processes that tests start, and the next run share what XLA compiled.
-CACHE = str(Path(__file__).parents[1] / ".pytest_cache" / "xla")
-os.environ |= {"JAX_COMPILATION_CACHE_DIR": CACHE, "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0"}
-jax.config.update("jax_compilation_cache_dir", CACHE)
-jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
-jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
 
 import jaxtyping
 import numpy as np

@@ -238,11 +238,11 @@ HOLE = np.array([[1, 2], [np.nan, 1], [3, 4]], np.float32)
         (lambda: geo.pair_contributions(ONES, ONES, np.zeros((0, 2), int)), r"pairs have shape \(0, 2\)"),
         (lambda: geo.pair_contributions(ONES, ONES, np.zeros((2, 3), int)), r"pairs have shape \(2, 3\)"),
         (lambda: geo.pair_contributions(ONES, np.ones((3, 4)), np.zeros((1, 2), int)), "differ in width: .*'y': 4"),
-        (lambda: geo.expected_contributions(HOLE), "x holds NaN or infinity in 1 of 3 rows, the first is row 1"),
+        (lambda: geo.expected_contributions(HOLE), "x holds NaN or infinity in 1 of 3 rows; the first is row 1"),
         (lambda: geo.expected_contributions(ONES, ONES * np.inf), "y holds NaN or infinity in 3 of 3"),
         (
             lambda: geo.expected_contributions(ONES[:1]),
-            r"the shape of x is \(1, 2\); expected \[n, dim\] with n at least 2",
+            r"shape of x is \(1, 2\); expected \[n, dim\] with n at least 2",
         ),
         (lambda: geo.expected_contributions(ONES[0]), r"the shape of x is \(2,\)"),
         (lambda: geo.expected_contributions([[1.0]]), "x must be a numpy or jax array of floats, not a builtins.list"),

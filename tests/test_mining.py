@@ -132,7 +132,7 @@ def test_threshold_refusals():
     with pytest.raises(ValueError, match="0 scores and 0 answers"):
         best_threshold(np.zeros(0), np.zeros(0, bool), 1)
     for right, gold in itertools.product((np.array([True, True]),), (0, 1)):
-        with pytest.raises(ValueError, match=f"2 pairs are right of {gold} gold pairs"):
+        with pytest.raises(ValueError, match=f"2 pairs are right, but there are {gold} gold pairs"):
             best_threshold(np.zeros(2), right, gold)
 
 

@@ -203,7 +203,7 @@ def test_a_column_of_parallel_text_names_its_language(center, centered, x, tmp_p
 
 
 def test_pairs_do_not_say_the_language(centered):
-    with pytest.raises(ValueError, match=r"center.*'de-en' of UdhrPairs .*\(deu-Latn, eng-Latn\); take a shared"):
+    with pytest.raises(ValueError, match=r"center.*'de-en' of UdhrPairs .*\(deu-Latn, eng-Latn\); use a shared"):
         scores(MtebEncoder(centered), Pairs())
 
 
@@ -215,7 +215,7 @@ def test_an_identifier_finds_the_language(tiny, found, x, tmp_path):
 
 def test_a_language_that_the_transform_does_not_know(tiny, moments):
     german = fit_center({"de": moments["de"], "en": moments["en"]}, source=tiny.spec)
-    with pytest.raises(ValueError, match="'swa-Latn' is not in center.*known are de, en"):
+    with pytest.raises(ValueError, match="'swa-Latn' is not in center.*known languages are de, en"):
         scores(MtebEncoder(tiny.with_transform(german)), Similar())
 
 
@@ -282,7 +282,7 @@ def test_prompts_go_from_the_particular_to_the_general(tiny, prompts, side, expe
 def test_no_text_and_other_options(tiny):
     where = {"task_metadata": Similar.metadata, "hf_split": "test", "hf_subset": "sw"}
     assert MtebEncoder(tiny).encode([], **where).shape == (0, 32)
-    with pytest.raises(ValueError, match="precision 'int8' is not one of float32"):
+    with pytest.raises(ValueError, match="precision is 'int8'; it must be float32"):
         MtebEncoder(tiny).encode([], precision="int8", **where)
     with pytest.raises(ValueError, match="token_budget is 0"):
         MtebEncoder(tiny).encode([], token_budget=0, **where)

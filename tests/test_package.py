@@ -64,6 +64,9 @@ def blocks(page):
 
 @pytest.mark.parametrize("code", [b for page in PAGES for b in blocks(page) if "intfloat/" not in b])
 def test_examples_of_the_pages_run(code, tmp_path, monkeypatch):
+    # The examples as they are printed, on the first paragraphs of the declaration.
+    whole = lj.corpora.udhr
+    monkeypatch.setattr(lj.corpora, "udhr", lambda *a: {code: text[:6] for code, text in whole(*a).items()})
     monkeypatch.chdir(tmp_path)
     exec(compile(code, "a page", "exec"), {})
 

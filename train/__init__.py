@@ -1,1 +1,1 @@
-"""Training of what the library applies: ``python -m train.disentangle``."""
+"""Training of transforms that the library can apply: ``python -m train.disentangle``."""

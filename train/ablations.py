@@ -1,4 +1,4 @@
-r"""Trains every objective of the paper's table and its ablations, several seeds each, side by side.
+r"""Trains every objective in the paper's table and its ablations, with several seeds each.
 
     python -m train.ablations --layers 8 12 --seeds 5 --bases dream none \
         --learning-rate 1e-3 --epochs 30 --out results/oracle
@@ -6,9 +6,9 @@ r"""Trains every objective of the paper's table and its ablations, several seeds
         --learning-rate 1e-4 --patience 100 --out results/oracle
     python -m eval leakage results/oracle/layer-8/* results/oracle/layer-12/* --out results/leakage
 
-DREAM, MEAT and none, each alone, with ORACLE, and with ORACLE less one of its terms; what has ORACLE's separation is
-trained with both of its variants. The last three rows are the released configurations of ORACLE: its code's separation
-and clustering, and its code's DREAM. A row that has been trained is found so.
+The rows are DREAM, MEAT and none, each alone, with ORACLE, and with ORACLE minus one of its terms; objectives with
+ORACLE's separation are trained with both of its variants. The last three rows are ORACLE's released configurations,
+with the separation, clustering and DREAM of its code. Rows that have already been trained are not trained again.
 """
 
 import re
@@ -43,12 +43,13 @@ def objectives() -> list[Objective]:
 
 @dataclass(frozen=True)
 class Ablations(HeadsOptions):
-    """Every row of the table, each in a folder of its own below ``out/layer-N``; other options are those of one run.
+    """Every row of the table, each in its own folder below ``out/layer-N``; other options are those of a single run.
 
     Attributes:
-      layers: hidden-state layers.
-      bases: train the rows of these alone, since one learning rate does not fit all.
-      out: folder of the runs.
+      seeds: number of seeds, trained in parallel in one program.
+      layers: hidden-state layers to train on.
+      bases: train only the rows with these bases, since one learning rate does not suit all.
+      out: folder for all runs.
     """
 
     seeds: int = 5
@@ -57,7 +58,7 @@ class Ablations(HeadsOptions):
     out: Path = Path("results/oracle")
 
     def rows(self) -> list[Disentangle]:
-        """Returns the run of every row, none of which has been checked yet."""
+        """Returns the run of every row, with its options still unchecked."""
         shared = {f.name: getattr(self, f.name) for f in fields(HeadsOptions)}
         rows = []
         for layer in self.layers:
@@ -71,10 +72,10 @@ class Ablations(HeadsOptions):
         return rows
 
     def run(self) -> list[Trained]:
-        """Trains every row, or continues it."""
+        """Trains every row, or resumes it."""
         rows = self.rows()
         if not rows:
-            raise ValueError("no row is left: name at least one of --layers and of --bases")
+            raise ValueError("there is no row to train; give at least one of --layers and one of --bases")
         trained: list[Trained] = []
         for number, row in enumerate(rows, 1):
             console.rule(f"{number} of {len(rows)}: {row.out}")
@@ -83,7 +84,7 @@ class Ablations(HeadsOptions):
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Trains the table."""
+    """Trains all rows of the table."""
     return command(Ablations, "python -m train.ablations", __doc__, arguments)
 
 

@@ -1,4 +1,4 @@
-"""Checkpoints by Orbax: arrays and a position, whole or not there."""
+"""Orbax checkpoints of arrays and a training position, written atomically."""
 
 from pathlib import Path
 from types import TracebackType
@@ -10,10 +10,10 @@ __all__ = ["Checkpoints"]
 
 
 class Checkpoints:
-    """The last two checkpoints of a run, by the number of steps that were taken.
+    """Keeps the last two checkpoints of a run, indexed by the number of steps taken.
 
     Args:
-      folder: of the checkpoints.
+      folder: folder of the checkpoints.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -32,12 +32,12 @@ class Checkpoints:
         self._manager.close()
 
     def save(self, step: int, arrays: Any, position: dict[str, Any]) -> None:
-        """Writes a checkpoint; one of the same step is kept as it is.
+        """Writes a checkpoint, unless one exists for this step.
 
         Args:
-          step: how many were taken.
+          step: number of steps taken.
           arrays: a tree of arrays.
-          position: what else is needed to go on, for JSON.
+          position: everything else needed to resume, as JSON values.
         """
         if step in self._manager.all_steps():
             return
@@ -47,13 +47,13 @@ class Checkpoints:
         )
 
     def restore(self, like: Any) -> tuple[Any, dict[str, Any]] | None:
-        """Returns the arrays and the position of the last checkpoint, None if there is none.
+        """Returns the arrays and the position of the last checkpoint, or None if there is none.
 
         Args:
-          like: a tree of arrays of the same shapes, on the devices that they are to be on.
+          like: a tree of arrays with the same shapes, on the target devices.
 
         Raises:
-          ValueError: the arrays are of other shapes.
+          ValueError: the arrays have other shapes.
         """
         step = self._manager.latest_step()
         if step is None:

@@ -1,4 +1,4 @@
-"""Runs a training command: its options from the command line, a user's mistake as one line."""
+"""Runs a training command with options from the command line, reporting user errors on one line."""
 
 import sys
 from typing import Protocol
@@ -9,23 +9,23 @@ __all__ = ["command"]
 
 
 class Command(Protocol):
-    """Options that can be run."""
+    """A dataclass of options with a ``run`` method."""
 
     def run(self) -> object:
-        """Does the work."""
+        """Runs the command."""
 
 
 def command(kind: type[Command], prog: str, description: str | None, arguments: list[str] | None) -> int:
-    """Runs a command.
+    """Parses the options of a command and runs it.
 
     Args:
-      kind: a dataclass of options with ``run``.
+      kind: a dataclass of options with a ``run`` method.
       prog: name of the program in ``--help``.
-      description: for ``--help``.
-      arguments: of the command line; by default those of this process.
+      description: text shown by ``--help``.
+      arguments: command-line arguments; by default those of this process.
 
     Returns:
-      The exit status: 0, or 1 after a mistake of the user.
+      The exit status: 0, or 1 after a user error.
     """
     task = tyro.cli(kind, prog=prog, description=description, args=arguments)
     try:

@@ -1,4 +1,4 @@
-"""What training and evaluations print to: one console, and tables."""
+"""Console output of training and evaluations."""
 
 from collections.abc import Iterable, Sequence
 
@@ -11,7 +11,7 @@ console = Console(width=110, highlight=False, soft_wrap=True)
 
 
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str | float]]) -> None:
-    """Prints a table; numbers have one decimal."""
+    """Prints a table, with numbers rounded to one decimal."""
     table = Table(title=title, title_justify="left")
     for index, column in enumerate(columns):
         table.add_column(column, justify="right" if index else "left")

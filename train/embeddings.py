@@ -1,4 +1,4 @@
-"""Embeddings of text: every text in one call, with a line on the speed; those of parallel text are kept on disk."""
+"""Encodes all texts in one call, printing the speed; embeddings of parallel text are cached on disk."""
 
 import hashlib
 import json
@@ -19,7 +19,7 @@ __all__ = ["Embedded", "EncoderOptions", "embed_pairs", "encode_all", "open_enco
 
 K = TypeVar("K")
 
-# Of each language the rows of its English sentences and of their translations.
+# Language -> rows of the English sentences, and rows of their translations.
 Rows = dict[str, tuple[Int[np.ndarray, " _"], Int[np.ndarray, " _"]]]
 Embedded = tuple[Float[np.ndarray, "sentence dim"], Rows]
 
@@ -30,10 +30,10 @@ class EncoderOptions:
 
     Attributes:
       encoder: bundled, a preset, a folder, or a Hub id.
-      revision: of a Hub id.
+      revision: revision of a Hub id.
       pooling: mean, mean_no_special, cls, max or pooler; by default the checkpoint's own.
-      dtype: float32 or bfloat16, of the encoder.
-      max_length: most tokens of a sentence.
+      dtype: dtype of the encoder, float32 or bfloat16.
+      max_length: maximum number of tokens per sentence.
     """
 
     encoder: str = "bundled"
@@ -69,11 +69,10 @@ def encode_all(
     max_length: int,
     languages: Mapping[K, str],
 ) -> tuple[dict[K, Float[np.ndarray, "layer vector dim"]], EncodeReport]:
-    """Returns the embeddings of every text, ``[layer, sentence, dim]`` under its key, and what it took.
+    """Returns the embeddings of the texts by key, ``[layer, sentence, dim]``, and a report on the encoding.
 
-    ``languages`` are those of the texts, for an encoder that splits or embeds them by language.
-
-    Programs are compiled before the clock starts; the line printed is of a warm encoder.
+    ``languages`` is only used by encoders whose tokenizer or embeddings depend on the language. Programs are compiled
+    first, so that the printed speed is that of a warm encoder.
     """
     started = time.perf_counter()
     programs = encoder.warm_up(layers=layers, max_length=max_length)
@@ -99,15 +98,15 @@ def encode_all(
 def embed_pairs(
     encoder: SentenceEncoder, pairs: Mapping[str, Sequence[tuple[str, str]]], max_length: int, cache: Path
 ) -> Embedded:
-    """Returns the embeddings of distinct sentences, and their rows in each language's pairs.
+    """Returns the embeddings of distinct sentences, and their rows for each language's pairs.
 
     Args:
-      encoder: its own layer is used.
-      pairs: of each language, English sentences and their translations.
-      max_length: tokens at most of a sentence.
-      cache: folder of the embeddings; a file is named by all that they depend on.
+      encoder: the encoder; its last loaded layer is used.
+      pairs: language -> pairs of English sentences and their translations.
+      max_length: maximum number of tokens per sentence.
+      cache: folder for the embeddings; file names are hashes of everything that the embeddings depend on.
     """
-    # An encoder that splits words by language has another vector for the same words of another.
+    # If the encoder uses the language, the same text has different embeddings in different languages.
     own = encoder.uses_language
     row: dict[tuple[str, str], int] = {}
     rows: Rows = {}
@@ -122,15 +121,15 @@ def embed_pairs(
     if path.is_file():
         x = np.load(path, allow_pickle=False)
         if len(x) != len(row):
-            raise ValueError(f"{path} has {len(x)} embeddings for {len(row)} sentences; delete it")
-        console.print(f"{len(row)} distinct sentences are in {path}")
+            raise ValueError(f"{path} has {len(x)} embeddings for {len(row)} sentences; delete the file")
+        console.print(f"using the cached embeddings of {len(row)} distinct sentences in {path}")
         return x, rows
     texts: dict[str, list[str]] = {}
     for language, text in row:
         texts.setdefault(language, []).append(text)
     layer = encoder.spec.layer
     encoded, _ = encode_all(encoder, texts, (layer,), max_length, {language: language or "en" for language in texts})
-    # Back in the order of the rows.
+    # Restore the order of the rows.
     taken = {language: iter(x[0]) for language, x in encoded.items()}
     x = np.stack([next(taken[language]) for language, _ in row])
     cache.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""The log of a run: JSON lines, cut back to those that the last checkpoint knows."""
+"""The log of a run as JSON lines, truncated to the last checkpoint when the run resumes."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -13,21 +13,21 @@ __all__ = ["Log"]
 
 
 class Log:
-    """An open log.
+    """A log file open for appending.
 
     Args:
-      path: the file; lines past the first ``lines`` are dropped.
-      lines: number of lines that the last checkpoint knows.
+      path: the log file; lines after the first ``lines`` are dropped.
+      lines: number of lines written when the last checkpoint was saved.
 
     Raises:
-      ValueError: the file has fewer lines.
+      ValueError: the file has fewer lines than that.
     """
 
     def __init__(self, path: Path, lines: int) -> None:
         kept = path.read_text(encoding="utf-8").splitlines(keepends=True)[:lines] if path.is_file() else []
         if len(kept) < lines:
             raise ValueError(
-                f"{path} has {len(kept)} lines, and the last checkpoint knows of {lines}; choose another --out"
+                f"{path} has {len(kept)} lines, but the last checkpoint was saved after {lines}; choose another --out"
             )
         path.parent.mkdir(parents=True, exist_ok=True)
         with new_file(path) as partial:
@@ -38,7 +38,7 @@ class Log:
     def write(
         self, event: str, progress: Progress, terms: Mapping[str, Sequence[float]], steps_per_second: float | None
     ) -> None:
-        """Writes the terms of each seed, and their sum without the discriminator's, which the heads do not see."""
+        """Writes each seed's loss terms, and their sum without the discriminator's, which does not train the heads."""
         loss = np.sum([values for name, values in terms.items() if name != "discriminator"], axis=0).tolist()
         line = {"event": event, "epoch": progress.epoch, "step": progress.step, "loss": loss, "terms": dict(terms)}
         if steps_per_second is not None:

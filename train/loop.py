@@ -1,8 +1,8 @@
-"""The loop of training: epochs of chunks of steps, validation, checkpoints, a log.
+"""The training loop: epochs of chunked steps, with validation, checkpoints and a log.
 
-Each seed stops by itself: after ``patience`` epochs without a lower validation loss it is masked, until all have
-stopped. A run that was killed continues from its last checkpoint, and its log is cut back to there. What is trained is
-a ``Trainee``; the loop knows nothing of its losses.
+Each seed stops on its own: it is masked after ``patience`` epochs without a lower validation loss, and training ends
+when all seeds have stopped. A killed run resumes from its last checkpoint, with its log truncated to that point. The
+loop trains any ``Trainee``, and knows nothing about its losses.
 """
 
 import time
@@ -26,16 +26,13 @@ __all__ = ["LoopOptions", "Trained", "Trainee", "train"]
 
 @dataclass(frozen=True)
 class LoopOptions:
-    """How long to train, and how often to look.
+    """How long to train, and how often to log and save.
 
     Attributes:
-      epochs: at most.
-      patience: epochs without a lower validation loss until a seed stops.
-      steps_per_call: steps of one program, and of one line of the log.
-      checkpoint_seconds: time between checkpoints.
-
-    Raises:
-      ValueError: a number below 1.
+      epochs: maximum number of epochs.
+      patience: number of epochs without a lower validation loss after which a seed stops.
+      steps_per_call: number of steps per program call, and per line of the log.
+      checkpoint_seconds: minimum time between checkpoints, in seconds.
     """
 
     epochs: int = 10_000
@@ -47,30 +44,30 @@ class LoopOptions:
         """Raises ValueError if a number is below 1."""
         for option in ("epochs", "patience", "steps_per_call"):
             if getattr(self, option) < 1:
-                raise ValueError(f"--{option.replace('_', '-')} is {getattr(self, option)}; at least 1 is needed")
+                raise ValueError(f"--{option.replace('_', '-')} is {getattr(self, option)}; it must be at least 1")
 
 
 class Trainee(Protocol):
-    """What is trained: pure steps on a state, with several seeds side by side.
+    """Something to train: pure steps on a state, for several seeds in parallel.
 
     Attributes:
-      seeds: one run each; every array of the state has an axis of seeds first.
-      learning_rate: for the error of a loss that is not finite.
+      seeds: random seeds, one run each; every array of the state has a leading seed axis.
+      learning_rate: learning rate, quoted in the error for a loss that is not finite.
     """
 
     @property
     def seeds(self) -> tuple[int, ...]:
-        """One run each."""
+        """The random seeds, one run each."""
 
     @property
     def learning_rate(self) -> float:
-        """Of the optimizer, for errors."""
+        """The learning rate, quoted in errors."""
 
     def start(self) -> Any:
-        """Returns the state before the first step, keys included: a tree of arrays on their devices."""
+        """Returns the initial state, including random keys: a tree of arrays on their devices."""
 
     def kept(self, state: Any) -> Any:
-        """Returns the part of a state whose best is kept, a tree of arrays with an axis of seeds first."""
+        """Returns the part of the state to keep at its best epoch: a tree of arrays with a leading seed axis."""
 
     def order(self, state: Any, epoch: int) -> Array:
         """Returns the batches of an epoch, ``[seed, step, ...]``."""
@@ -78,20 +75,20 @@ class Trainee(Protocol):
     def steps(
         self, state: Any, order: Array, epoch: int, first: int, active: Bool[Array, " seed"]
     ) -> tuple[Any, Mapping[str, Float[Array, "seed step"]]]:
-        """Takes the steps of some batches; returns the state and the terms of the loss at each step."""
+        """Takes one step per batch; returns the new state and the loss terms at each step."""
 
     def validate(self, state: Any) -> Mapping[str, Float[Array, " seed"]]:
-        """Returns the mean of each term over the validation data."""
+        """Returns the mean of each loss term over the validation data."""
 
 
 @dataclass(frozen=True)
 class Trained:
-    """The end of a run.
+    """The outcome of a run.
 
     Attributes:
-      best: the kept part of each seed's best epoch, with an axis of seeds first.
-      progress: where the run ended.
-      steps_per_second: of this call, over all of its time; 0 if there was nothing left to do.
+      best: the kept part of the state at each seed's best epoch, with a leading seed axis.
+      progress: the position where the run ended.
+      steps_per_second: speed of this call, including validation; 0 if there was nothing left to do.
     """
 
     best: Any
@@ -102,17 +99,17 @@ class Trained:
 def train(
     trainee: Trainee, options: LoopOptions, folder: Path, show: Callable[[str], None] = lambda line: None
 ) -> Trained:
-    """Trains until every seed has stopped, from the last checkpoint if there is one.
+    """Trains until every seed has stopped, resuming from the last checkpoint if there is one.
 
     Args:
-      trainee: what is trained.
-      options: how long.
-      folder: of ``log.jsonl`` and ``checkpoints``.
-      show: is called with a line after every epoch and every call of a program.
+      trainee: what to train.
+      options: how long to train.
+      folder: folder for ``log.jsonl`` and ``checkpoints``.
+      show: called with a line of progress after every program call and every epoch.
 
     Raises:
-      ValueError: the run has had more epochs than ``options`` has, or a loss is not finite: the term, seed, epoch and
-        step are named.
+      ValueError: the run already has more epochs than ``options`` allows, or a loss is not finite; the latter error
+        names the term, seed, epoch and step.
     """
     state = trainee.start()
     best, progress = jax.tree.map(jnp.copy, trainee.kept(state)), Progress.start(len(trainee.seeds))
@@ -122,8 +119,11 @@ def train(
             arrays, position = found
             state, best, progress = arrays["state"], arrays["best"], Progress(**position)
             if progress.epoch > options.epochs:
-                raise ValueError(f"{folder} has had {progress.epoch} epochs; --epochs is {options.epochs}")
-            show(f"continuing after epoch {progress.epoch}, step {progress.step}")
+                raise ValueError(
+                    f"{folder} was already trained for {progress.epoch} epochs, but --epochs is {options.epochs}; "
+                    "raise it"
+                )
+            show(f"resuming at epoch {progress.epoch}, step {progress.step}")
         log = Log(folder / "log.jsonl", progress.lines)
         stack.callback(log.close)
         started, before, saved = time.perf_counter(), progress.taken, time.perf_counter()
@@ -176,8 +176,8 @@ def _check_finite(losses: Mapping[str, Float[np.ndarray, "seed step"]], trainee:
     seed = int(np.argmax(bad[name][:, step]))
     raise ValueError(
         f"the loss term {name} is {losses[name][seed, step]} at epoch {progress.epoch}, step {progress.step + step}, "
-        f"seed {trainee.seeds[seed]}; lower --learning-rate (it is {trainee.learning_rate}), or look for "
-        "embeddings that are not finite"
+        f"seed {trainee.seeds[seed]}; lower --learning-rate (it is {trainee.learning_rate}), or check the embeddings "
+        "for values that are not finite"
     )
 
 

@@ -1,4 +1,4 @@
-"""Where a run is, and when a seed stops: after a number of epochs without a lower validation loss."""
+"""The progress of a run, and early stopping of each seed by its validation loss."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -11,17 +11,17 @@ __all__ = ["Progress"]
 
 @dataclass
 class Progress:
-    """Where a run is; lists have one entry per seed.
+    """The position of a run; lists have one entry per seed.
 
     Attributes:
-      epoch: the current one, from 0.
-      step: of this epoch, steps that were taken.
-      taken: steps of all epochs.
-      lines: of the log.
+      epoch: current epoch, from 0.
+      step: number of steps taken in this epoch.
+      taken: number of steps taken in all epochs.
+      lines: number of lines in the log.
       best: lowest validation loss.
-      best_epoch: when it was.
-      waited: epochs since then.
-      active: which seeds go on.
+      best_epoch: epoch of the lowest validation loss.
+      waited: number of epochs since then.
+      active: whether the seed is still training.
     """
 
     epoch: int = 0
@@ -39,11 +39,11 @@ class Progress:
         return cls(best=[float("inf")] * seeds, best_epoch=[-1] * seeds, waited=[0] * seeds, active=[True] * seeds)
 
     def better(self, totals: Float[np.ndarray, " seed"]) -> Bool[np.ndarray, " seed"]:
-        """Returns which of the seeds that go on have their lowest validation loss now."""
+        """Returns which of the active seeds have just reached their lowest validation loss."""
         return np.array(self.active) & (totals < np.array(self.best))
 
     def end_epoch(self, totals: Float[np.ndarray, " seed"], patience: int) -> None:
-        """Counts the epoch; stops each seed that has waited ``patience`` epochs for a lower validation loss."""
+        """Ends the epoch, and stops each seed that has waited ``patience`` epochs for a lower validation loss."""
         better: Sequence[bool] = self.better(totals).tolist()
         for seed, active in enumerate(self.active):
             if better[seed]:

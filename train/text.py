@@ -1,4 +1,4 @@
-"""Which pairs of parallel text are trained on, and which choose the best epoch; none of them is tested on."""
+"""Splits parallel text into pairs for training, validation and testing."""
 
 import hashlib
 import json
@@ -11,22 +11,22 @@ from lsar_jax.corpora.tables import Data, check_split
 
 __all__ = ["TextOptions", "TrainingPairs", "text_hash"]
 
-# Of each language the pairs to train on and those to validate on.
+# Language -> training pairs and validation pairs.
 TrainingPairs = dict[str, tuple[list[Pair], list[Pair]]]
 
 
 @dataclass(frozen=True)
 class TextOptions:
-    """Which parallel text to train on, and which of it to leave out.
+    """Which parallel text to train on, and how much of it to hold out.
 
     Attributes:
-      data: parallel text with English: a folder of en-xx.tsv or Moses files, or one that
-        lsar_jax.corpora.builders.prepare wrote; or hub:ID or tfds:NAME.
-      languages: codes; by default all that there are.
-      split: of data with a name, hub:ID or tfds:NAME; by default its only one or test.
-      held_out: pairs of each language that are not trained on.
-      split_seed: of the choice of these pairs.
-      validation: share of the other pairs that the best epoch is chosen by.
+      data: parallel text with English: a folder of en-xx.tsv or Moses files, or one written by
+        lsar_jax.corpora.builders.prepare; or hub:ID or tfds:NAME.
+      languages: language codes; by default all available.
+      split: split of a named dataset, hub:ID or tfds:NAME; by default its only one, or test.
+      held_out: number of pairs per language to hold out for testing.
+      split_seed: seed that chooses the held-out pairs.
+      validation: share of the remaining pairs used for validation, which chooses the best epoch.
     """
 
     data: Data = Path("data/bitext")
@@ -39,15 +39,15 @@ class TextOptions:
     def check(self) -> None:
         """Raises ValueError if a number is out of range."""
         if self.held_out < 1:
-            raise ValueError(f"--held-out is {self.held_out}; at least 1 is needed")
+            raise ValueError(f"--held-out is {self.held_out}; it must be at least 1")
         if not 0 < self.validation < 1:
-            raise ValueError(f"--validation is {self.validation}; it is a share between 0 and 1")
+            raise ValueError(f"--validation is {self.validation}; it must be between 0 and 1")
 
     def pairs(self) -> TrainingPairs:
-        """Returns the pairs of each language that are not held out.
+        """Returns the training and validation pairs of each language.
 
-        A pair is left out if one of its sides is held out with any language, and it is not trained on if its English
-        is validated on with any language. Texts that differ only in case, digits and punctuation count as the same.
+        A pair is dropped if either side is held out in any language, and it is not trained on if its English side is
+        used for validation in any language. Texts that differ only in case, digits and punctuation count as equal.
 
         Raises:
           FileNotFoundError: the data do not exist.
@@ -69,8 +69,8 @@ class TextOptions:
         for code, count in counts.items():
             if not 0 < count < len(rest[code]):
                 raise ValueError(
-                    f"{self.data}, {code}: {len(rest[code])} pairs leave {count} to validate on with --validation "
-                    f"{self.validation}; hold fewer out, or leave {code} out"
+                    f"{self.data}, {code}: --validation {self.validation} selects {count} of the {len(rest[code])} "
+                    f"remaining pairs; lower --held-out, change --validation, or omit {code}"
                 )
         chosen_by = {text_key(english) for code, pairs in rest.items() for english, _ in pairs[: counts[code]]}
         return {
@@ -80,5 +80,5 @@ class TextOptions:
 
 
 def text_hash(pairs: Mapping[str, tuple[Sequence[Pair], Sequence[Pair]]]) -> str:
-    """Returns a hash that tells these pairs, in this order, from others."""
+    """Returns a hash that identifies these pairs in this order."""
     return hashlib.sha256(json.dumps(pairs).encode()).hexdigest()

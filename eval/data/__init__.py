@@ -1,1 +1,1 @@
-"""Readers and makers of evaluation sets."""
+"""Readers of evaluation data, and commands that create it."""

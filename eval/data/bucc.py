@@ -1,9 +1,9 @@
-"""BUCC's mining task: two collections of sentences, and the pairs that translate each other.
+"""The BUCC mining task: two collections of sentences, and the pairs that are translations.
 
-Files: the shared task's, ``de-en.sample.de``, ``.en`` and ``.gold`` and ``de-en.training.*``, in one folder or in one
-a pair (``de-en/``); lines are ``id<tab>sentence`` and ``id<tab>id``. XTREME's names, ``dev`` and ``test``, are read
-too. The licences of the corpus forbid a copy here: comparable.limsi.fr/bucc2018 has it, and ``make-bucc`` makes files
-of its form.
+Files: those of the shared task, ``de-en.sample.de``, ``.en`` and ``.gold`` and ``de-en.training.*``, in one folder or
+in one folder per pair (``de-en/``); lines are ``id<tab>sentence`` and ``id<tab>id``. XTREME's names, ``dev`` and
+``test``, also work. The licences of the corpus forbid including a copy here: download it from
+comparable.limsi.fr/bucc2018, or create files of the same form with ``make-bucc``.
 """
 
 from collections import Counter
@@ -16,19 +16,19 @@ from lsar_jax.corpora.tables import Data, folder_of
 
 __all__ = ["Collection", "MiningSplit", "read_split"]
 
-_NOT_ON_HUB = "BUCC of the Hub has no sample split to tune on; its gold pairs are a bitext: eval bitext --data"
-_SOURCE = "get it from comparable.limsi.fr/bucc2018, or make files of its form with python -m eval make-bucc"
+_NOT_ON_HUB = "BUCC on the Hub has no sample split to tune on; use its gold pairs as a bitext with eval bitext --data"
+_SOURCE = "get it from comparable.limsi.fr/bucc2018, or create files of its form with python -m eval make-bucc"
 
 
 class Collection(NamedTuple):
-    """One collection: distinct sentences, and the id of each; None for what the file holds twice."""
+    """One collection: its distinct sentences, and their ids; None for a sentence that occurs more than once."""
 
     sentences: list[str]
     ids: list[str | None]
 
 
 class MiningSplit(NamedTuple):
-    """Two collections and the pairs of ids that translate each other."""
+    """Two collections, and the pairs of ids that are translations."""
 
     other: Collection
     english: Collection
@@ -36,23 +36,23 @@ class MiningSplit(NamedTuple):
 
 
 def read_split(data: Data, code: str, split: str) -> MiningSplit:
-    """Reads one split of a language and English, from BUCC's files or as prepared.
+    """Reads one split of a language paired with English, from BUCC's files or a prepared dataset.
 
     Args:
-      data: the folder of the files, of one folder a pair, or that ``prepare`` wrote; or ``tfds:NAME``.
-      code: of the language.
+      data: a folder with the files, with one folder per pair, or written by ``prepare``; or ``tfds:NAME``.
+      code: code of the language.
       split: ``sample`` or ``training``.
 
     Raises:
-      FileNotFoundError: no such folder or file.
-      ValueError: a line that is not an id and a sentence, an id that comes twice, or gold of an id that is
-        not there; file and line are named.
+      FileNotFoundError: a folder or file does not exist.
+      ValueError: a line is not an id and a sentence, an id occurs twice, or a gold id is unknown. Errors name
+        the file and line.
     """
     folder = folder_of(data, _NOT_ON_HUB)
     try:
         known = BuccFiles.known(folder)
         if f"{code}-en" not in known:
-            raise FileNotFoundError(f"{folder} has {', '.join(known)}, but no {code}-en")
+            raise FileNotFoundError(f"{folder} has no {code}-en; it has {', '.join(known)}")
         read: Comparable = BuccFiles.load(folder, f"{code}-en", split)
     except FileNotFoundError as error:
         raise FileNotFoundError(f"{error}; {_SOURCE}") from error
@@ -60,7 +60,7 @@ def read_split(data: Data, code: str, split: str) -> MiningSplit:
 
 
 def _collection(sentences: Mapping[str, str]) -> Collection:
-    """Returns the distinct sentences, and the ids of those that there are once."""
+    """Returns the distinct sentences, and the ids of those that occur once."""
     counts = Counter(sentences.values())
     names = {text: name for name, text in sentences.items()}
     return Collection(list(names), [name if counts[text] == 1 else None for text, name in names.items()])

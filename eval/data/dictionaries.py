@@ -1,12 +1,12 @@
-"""Bilingual dictionaries, word by word.
+"""Bilingual dictionaries of single words.
 
     apt install dict-freedict-deu-eng dict-freedict-fra-eng     # or unpack the packages anywhere
     python -m eval make-dictionaries --from /usr/share/dictd --to data/dictionaries
 
-Read in MUSE's form, ``de-en.txt`` with a word and one of its translations a line, as Conneau et al., "Word
-translation without parallel data", ICLR 2018, published them (github.com/facebookresearch/MUSE). Where those are
-not to be had, FreeDict's dictionaries of Debian's packages ``dict-freedict-deu-eng`` and so on (GPL or free) are
-turned into that form.
+The format is MUSE's: ``de-en.txt`` with a word and one translation per line, as published by Conneau et al., "Word
+translation without parallel data", ICLR 2018 (github.com/facebookresearch/MUSE). If those are not available,
+``make-dictionaries`` converts FreeDict's dictionaries from the Debian packages ``dict-freedict-deu-eng`` and so on
+(GPL or other free licences).
 """
 
 import gzip
@@ -25,32 +25,32 @@ from train.console import console
 __all__ = ["MakeDictionaries", "entries", "read_dictionary"]
 
 _DIGITS = {letter: n for n, letter in enumerate("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")}
-# What stands beside a translation: part of speech, register, domain, remarks.
+# Annotations of a translation: part of speech, register, domain, remarks.
 _REMARK = re.compile(r"<[^>]*>|\[[^\]]*\]|\([^)]*\)|\{[^}]*\}|/[^/]*/|\"[^\"]*\"")
 _SOURCE = (
-    "get it from github.com/facebookresearch/MUSE, or make it from Debian's dict-freedict packages with "
+    "get it from github.com/facebookresearch/MUSE, or create it from Debian's dict-freedict packages with "
     "python -m eval make-dictionaries"
 )
 
 
 @dataclass(frozen=True)
 class MakeDictionaries:
-    """Dictionaries in MUSE's form from FreeDict's.
+    """Converts FreeDict's dictionaries to MUSE's format.
 
     Attributes:
-      source: the folder of freedict-deu-eng.index and freedict-deu-eng.dict.dz and others.
-      to: the folder to write de-en.txt and others in.
+      source: folder with freedict-deu-eng.index, freedict-deu-eng.dict.dz and so on.
+      to: folder to write de-en.txt and so on to.
     """
 
     source: Annotated[Path, tyro.conf.arg(name="from")] = Path("/usr/share/dictd")
     to: Path = Path("data/dictionaries")
 
     def run(self) -> None:
-        """Writes a file for each dictionary into English, and prints how many words it has."""
+        """Writes a file for each dictionary into English, and prints its number of words."""
         indices = sorted(self.source.glob("freedict-*-eng.index"))
         if not indices:
             raise FileNotFoundError(
-                f"{self.source} has no freedict-xxx-eng.index; apt install dict-freedict-deu-eng and others, or say "
+                f"{self.source} has no freedict-xxx-eng.index; apt install dict-freedict-deu-eng and so on, or set "
                 "--from"
             )
         self.to.mkdir(parents=True, exist_ok=True)
@@ -66,15 +66,15 @@ def read_dictionary(folder: Path, code: str) -> dict[str, list[str]]:
     """Returns the English translations of each word of a language, in lower case.
 
     Raises:
-      FileNotFoundError: no ``{code}-en.txt``.
-      ValueError: a line that is not a word and a translation; file and line are named.
+      FileNotFoundError: ``{code}-en.txt`` does not exist.
+      ValueError: a line is not a word and a translation; the error names the file and line.
     """
     path = folder / f"{code}-en.txt"
     if not path.is_file():
-        raise FileNotFoundError(f"there is no dictionary {path}; {_SOURCE}")
+        raise FileNotFoundError(f"dictionary {path} does not exist; {_SOURCE}")
     words: dict[str, list[str]] = {}
     for number, line in enumerate(corpora.lines(path), 1):
-        # MUSE has a space or a tab; a translation of several words comes only after a tab.
+        # MUSE separates by a space or a tab; a translation of several words must follow a tab.
         parts = line.split("\t") if "\t" in line else line.split()
         if len(parts) != 2 or not all(part.strip() for part in parts):
             raise ValueError(f"{path}, line {number} is not a word and its translation: {line!r:.60}")
@@ -85,13 +85,13 @@ def read_dictionary(folder: Path, code: str) -> dict[str, list[str]]:
 
 
 def entries(index: Path) -> Iterator[tuple[str, str]]:
-    """Yields the words of a FreeDict dictionary in dictd's form, each with one translation at a time.
+    """Yields (word, translation) pairs from a FreeDict dictionary in dictd's format.
 
-    Words and translations of one word each; the first line that is not indented after the headword's holds the
-    translations, with commas or semicolons between them.
+    Only single words with single-word translations are used. Translations are on the lines below the headword that
+    are not indented, separated by commas or semicolons.
 
     Raises:
-      ValueError: an index that points outside the dictionary.
+      ValueError: an index entry points outside the dictionary.
     """
     path = index.with_suffix(".dict.dz")
     data = gzip.decompress(path.read_bytes()) if path.is_file() else index.with_suffix(".dict").read_bytes()
@@ -101,7 +101,7 @@ def entries(index: Path) -> Iterator[tuple[str, str]]:
             continue
         start, size = (_number(place) for place in places)
         if start + size > len(data):
-            raise ValueError(f"{index}, line {number}: {word!r} lies outside of {path}")
+            raise ValueError(f"{index}, line {number}: {word!r} points outside {path}")
         for text in data[start : start + size].decode("utf-8").splitlines()[1:]:
             if text[:1].isspace() or not text:
                 continue
@@ -112,7 +112,7 @@ def entries(index: Path) -> Iterator[tuple[str, str]]:
 
 
 def _number(digits: str) -> int:
-    """Returns dictd's base 64 number."""
+    """Decodes a number from dictd's base 64."""
     value = 0
     for digit in digits:
         value = value * 64 + _DIGITS[digit]

@@ -1,4 +1,4 @@
-"""The text that transforms are fitted on, by the name that ``--fit-on`` gives it."""
+"""The text that transforms are fitted on, as selected with ``--fit-on``."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,16 +12,16 @@ __all__ = ["fit_texts"]
 
 
 def fit_texts(place: str, languages: Sequence[str], count: int) -> dict[str, list[str]]:
-    """Returns text of each language that there is.
+    """Returns the text to fit on, for each of the languages that has any.
 
     Args:
       place: udhr, a folder of text files, ``tfds:NAME/{}`` or ``hub:ID``.
-      languages: codes; a dataset of the Hub must have all of them.
-      count: most sentences of a language.
+      languages: language codes; a Hub dataset must have all of them.
+      count: maximum number of sentences per language.
 
     Raises:
-      FileNotFoundError: a folder or dataset does not exist.
-      ValueError: ``place`` is of no known kind, or ``count`` is below 1.
+      FileNotFoundError: ``place`` is of no known kind, or does not exist.
+      ValueError: ``count`` is below 1.
     """
     check_count(count)
     wanted = list(dict.fromkeys(language_code(code) for code in languages))

@@ -1,9 +1,9 @@
-"""Makes files in BUCC's form from any parallel text: some pairs stay whole, of the others one side each.
+"""Creates files in BUCC's format from any parallel text: some pairs are kept, of the others only one side.
 
     python -m eval make-bucc --data data/bitext --to data/bucc-made
 
-Each split hides its gold pairs among distractors, sentences whose translation is not there. No sentence is in
-both splits, none comes twice, and none that differs from another only in case, spaces or digits.
+Each split hides its gold pairs among distractors: sentences whose translation is absent. No sentence occurs twice or
+in both splits, nor do two sentences differ only in case, spaces or digits.
 """
 
 from dataclasses import dataclass
@@ -20,15 +20,15 @@ __all__ = ["MakeBucc"]
 
 @dataclass(frozen=True)
 class MakeBucc:
-    """Files in BUCC's form from parallel text.
+    """Creates BUCC-style files from parallel text.
 
     Attributes:
-      data: the folder of en-xx.tsv files: domain, English, other.
-      to: the folder to make.
-      languages: codes.
-      gold: the share of the pairs that stay whole.
-      sample: the share of the pairs that go to the sample split; the others go to training.
-      seed: of the shuffle.
+      data: folder of en-xx.tsv files with the fields domain, English, other.
+      to: folder to create.
+      languages: language codes.
+      gold: share of the pairs that are kept as gold pairs.
+      sample: share of the pairs in the sample split; the others go to the training split.
+      seed: seed of the shuffle.
     """
 
     data: Data = Path("data/bitext")
@@ -39,7 +39,7 @@ class MakeBucc:
     seed: int = 0
 
     def run(self) -> None:
-        """Writes the files and prints how many sentences and gold pairs each split has."""
+        """Writes the files, and prints the number of sentences and gold pairs in each split."""
         for option in ("gold", "sample"):
             if not 0 < getattr(self, option) < 1:
                 raise ValueError(f"--{option} is {getattr(self, option)}; it must be between 0 and 1")
@@ -47,11 +47,11 @@ class MakeBucc:
         for code, pairs in texts.items():
             if min(self.sample, 1 - self.sample) * self.gold * len(pairs) < 1 or len(pairs) < 10:
                 raise ValueError(
-                    f"{self.data}: {len(pairs)} distinct pairs of {code} leave a split without a gold pair"
+                    f"{self.data} has {len(pairs)} distinct pairs for {code}, too few for a gold pair in each split"
                 )
         self.to.mkdir(parents=True, exist_ok=True)
         for code, pairs in texts.items():
-            # Of its own seed, so that a language's files do not depend on the others asked for.
+            # Seeded by language, so that its files do not depend on the other languages.
             rng = np.random.default_rng([self.seed, *code.encode()])
             order = rng.permutation(len(pairs))
             cut = int(self.sample * len(pairs))
@@ -63,7 +63,7 @@ class MakeBucc:
         self, code: str, split: str, pairs: list[tuple[str, str]], rng: np.random.Generator
     ) -> tuple[int, int, int]:
         whole = max(1, int(self.gold * len(pairs)))
-        # Of what is left one half gives its English side, the other half its other side.
+        # Of the remaining pairs, one half contributes the English side, the other half the other side.
         half = whole + (len(pairs) - whole) // 2
         english = [(i, pairs[i][0]) for i in range(half)]
         other = [(i, pairs[i][1]) for i in [*range(whole), *range(half, len(pairs))]]

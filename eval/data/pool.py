@@ -1,4 +1,4 @@
-"""A pool of aligned text: one file a language, line i the same in every file; or half of the UDHR."""
+"""A pool of aligned text: one file per language, line i parallel in all files; or half of the UDHR."""
 
 from pathlib import Path
 
@@ -8,15 +8,15 @@ __all__ = ["read_pool"]
 
 
 def read_pool(data: str | Path, languages: tuple[str, ...] = ()) -> dict[str, list[str]]:
-    """Returns the lines of each language, line i the same in each, in alphabetical order of the codes.
+    """Returns the parallel lines of each language, in alphabetical order of the codes.
 
     Args:
-      data: ``udhr``, the half that is not to fit on, or a folder of {language}.txt files.
-      languages: codes; by default all that there are.
+      data: ``udhr`` for the half that is not used for fitting, or a folder of {language}.txt files.
+      languages: language codes; by default all available.
 
     Raises:
-      FileNotFoundError: no such folder, or no file of a language.
-      ValueError: fewer than two languages, or files of different numbers of lines.
+      FileNotFoundError: the folder or the file of a language does not exist.
+      ValueError: there are fewer than two languages, a line is blank, or the files differ in length.
     """
     if str(data) == "udhr":
         return corpora.udhr("test", languages or None)
@@ -24,7 +24,7 @@ def read_pool(data: str | Path, languages: tuple[str, ...] = ()) -> dict[str, li
     paths = corpora.language_files(folder, ".txt", languages or None)
     texts = {code: corpora.lines(path) for code, path in paths.items()}
     if len(texts) < 2:
-        raise ValueError(f"{folder} has {', '.join(texts)}; a pool needs two languages")
+        raise ValueError(f"{folder} has {', '.join(texts)}; a pool needs at least two languages")
     for code, text in texts.items():
         if blank := next((number for number, line in enumerate(text, 1) if not line.strip()), None):
             raise ValueError(f"{paths[code]}, line {blank} is blank")

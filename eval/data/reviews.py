@@ -1,9 +1,9 @@
-"""Amazon reviews: texts and opinions, from files or from a dataset with a name.
+"""Amazon reviews with sentiment labels, from files or a named dataset.
 
-Files: ``en_train.tsv``, ``de_test.tsv`` and so on of the zip ``cross-lingual-sentiment`` of AutoGluon's multimodal
-benchmark (automl-mm-bench), a label and a text a line; the corpus behind it, Prettenhofer and Stein 2010, has German,
-French and Japanese (``jp_test.tsv`` is read as Japanese too). ``hub:mteb/AmazonReviewsClassification`` is another
-corpus (Keung et al. 2020), of one to five stars.
+Files: ``en_train.tsv``, ``de_test.tsv`` and so on from the zip ``cross-lingual-sentiment`` of AutoGluon's multimodal
+benchmark (automl-mm-bench), one label and text per line. The underlying corpus, Prettenhofer and Stein 2010, has
+German, French and Japanese (``jp_test.tsv`` is also read as Japanese). ``hub:mteb/AmazonReviewsClassification`` is a
+different corpus (Keung et al. 2020), labelled with one to five stars.
 """
 
 from pathlib import Path
@@ -19,11 +19,11 @@ Reviews = tuple[list[str], list[str]]
 
 
 def read_reviews(data: Data, code: str, split: str) -> Reviews:
-    """Returns the texts and the labels of a language's training or test set.
+    """Returns the texts and labels of a language's training or test set.
 
     Raises:
-      FileNotFoundError: no such data.
-      ValueError: a line that is not a label and a text; file and line are named.
+      FileNotFoundError: the data do not exist.
+      ValueError: a line is not a label and a text; the error names the file and line.
     """
     tables = named_tables(data)
     return _files(plain_folder(data), code, split) if tables is None else _named(tables, code, split)
@@ -49,13 +49,13 @@ def _files(folder: Path, code: str, split: str) -> Reviews:
     if path is None:
         raise FileNotFoundError(
             f"{folder} has no {' or '.join(names)}; get the cross-lingual-sentiment zip of automl-mm-bench "
-            "(AutoGluon's multimodal benchmark) and unpack it there, or say --data"
+            "(AutoGluon's multimodal benchmark) and unpack it there, or set --data"
         )
     texts, labels = [], []
     for number, line in enumerate(corpora.lines(path), 1):
         label, tab, text = line.partition("\t")
         if not tab or not label.strip() or not text.strip():
-            raise ValueError(f"{path}, line {number} is not a label and a text with a tab between them")
+            raise ValueError(f"{path}, line {number} is not a label and a text separated by a tab")
         texts.append(text)
         labels.append(label.strip())
     return texts, labels

@@ -1,10 +1,10 @@
-"""STS17: pairs of sentences with people's scores of their similarity, 0 to 5.
+"""STS17: sentence pairs with human similarity scores from 0 to 5.
 
-Files: ``STS.input.track*.txt`` (two sentences and a tab) and ``STS.gs.track*.txt``, as in
-github.com/eduardofv/sts_eval. Track 6 has 500 pairs there and scores of the first 250; the others are left out, which
-is printed. The languages of the two columns are not always in the order of the file's name: tracks 2, 4b and 6 have
-English first. Tracks of other languages (``STS.input.track7.en-de.txt``) are read with the columns of their name.
-``hub:mteb/sts17-crosslingual-sts`` names the tracks by their languages, lacks track 4b and has four later ones.
+Files: ``STS.input.track*.txt`` (two tab-separated sentences) and ``STS.gs.track*.txt``, as in
+github.com/eduardofv/sts_eval. There, track 6 has 500 pairs but scores for the first 250 only; the others are dropped,
+with a printed note. The columns are not always in the order of the file name: tracks 2, 4b and 6 have English first.
+Tracks of other languages (``STS.input.track7.en-de.txt``) are read in the order of their name.
+``hub:mteb/sts17-crosslingual-sts`` names the tracks by their languages, lacks track 4b, and adds four more.
 """
 
 import re
@@ -21,19 +21,19 @@ from train.console import console
 
 __all__ = ["Track", "read_tracks"]
 
-# The track of which the public data have the scores of the first half, and those whose columns are turned.
+# The track with public scores for its first half only, and the tracks with swapped columns.
 _HALF = "6.tr-en"
 _TURNED = ("2.ar-en", "4b.es-en", "6.tr-en")
 
 
 @dataclass(frozen=True)
 class Track:
-    """Pairs of sentences with a score.
+    """Sentence pairs with gold scores.
 
     Attributes:
-      languages: of the two columns.
-      pairs: the two columns.
-      gold: 0 to 5.
+      languages: language codes of the two columns.
+      pairs: the two columns of sentences.
+      gold: scores from 0 to 5.
     """
 
     languages: tuple[str, str]
@@ -42,17 +42,17 @@ class Track:
 
 
 def read_tracks(data: Data, names: tuple[str, ...] = (), split: str = "") -> dict[str, Track]:
-    """Reads the tracks, by name as ``4a.es-en``, of a dataset with a name as ``es-en``.
+    """Reads the tracks by name, such as ``4a.es-en`` in files and ``es-en`` in a named dataset.
 
     Args:
-      data: the folder of the files, or ``hub:ID``.
-      names: of the tracks; by default all that there are.
-      split: of a dataset with a name; by default its only one or ``test``.
+      data: folder of the files, or ``hub:ID``.
+      names: names of the tracks; by default all available.
+      split: split of a named dataset; by default its only one, or ``test``.
 
     Raises:
-      FileNotFoundError: no such data, track or gold file.
-      ValueError: a line that is not two sentences, a score that is no number from 0 to 5, or more
-        scores than pairs; file and line are named.
+      FileNotFoundError: the data, a track or a file of scores does not exist.
+      ValueError: a line is not two sentences, a score is not a number from 0 to 5, or the numbers of pairs
+        and scores disagree. Errors name the file.
     """
     tables = named_tables(data)
     return _files(plain_folder(data), names) if tables is None else _named(tables, names, split)
@@ -64,7 +64,7 @@ def _named(tables: Tables, names: tuple[str, ...], split: str) -> dict[str, Trac
     missing = [name for name in names if name not in there]
     if missing or not there:
         raise ValueError(
-            f"{tables.name} has no track {', '.join(missing)}; it has {', '.join(there) or 'none as en-tr'}"
+            f"{tables.name} has no track {', '.join(missing)}; it has {', '.join(there) or 'none named like en-tr'}"
         )
     tracks = {}
     for name in names or sorted(there):
@@ -89,8 +89,8 @@ def _named(tables: Tables, names: tuple[str, ...], split: str) -> dict[str, Trac
 def _files(folder: Path, names: tuple[str, ...]) -> dict[str, Track]:
     if not folder.is_dir():
         raise FileNotFoundError(
-            f"there is no folder {folder}; copy sts2017 of github.com/eduardofv/sts_eval there, or say --data, "
-            "such as hub:mteb/sts17-crosslingual-sts"
+            f"there is no folder {folder}; copy sts2017 of github.com/eduardofv/sts_eval there, or set --data, "
+            "for example to hub:mteb/sts17-crosslingual-sts"
         )
     pattern = r"STS\.input\.track(\w+\.(\w+)-(\w+))\.txt"
     there = {match[1]: match for path in folder.iterdir() if (match := re.fullmatch(pattern, path.name))}
@@ -108,7 +108,7 @@ def _files(folder: Path, names: tuple[str, ...]) -> dict[str, Track]:
         if len(gold) < len(pairs) and name != _HALF:
             raise ValueError(f"{folder}, track {name}: {len(pairs)} pairs and {len(gold)} scores")
         if len(gold) < len(pairs):
-            console.print(f"track {name}: {len(pairs)} pairs, of which the first {len(gold)} have a score")
+            console.print(f"track {name}: using the first {len(gold)} of {len(pairs)} pairs; the others have no score")
         first, second = language_code(there[name][2]), language_code(there[name][3])
         languages = (second, first) if name in _TURNED else (first, second)
         columns = ([pair[0] for pair in pairs[: len(gold)]], [pair[1] for pair in pairs[: len(gold)]])
@@ -120,7 +120,7 @@ def _pairs(path: Path) -> list[list[str]]:
     pairs = [line.split("\t") for line in corpora.lines(path)]
     for number, pair in enumerate(pairs, 1):
         if len(pair) != 2 or not all(part.strip() for part in pair):
-            raise ValueError(f"{path}, line {number} is not two sentences and a tab between them")
+            raise ValueError(f"{path}, line {number} is not two sentences separated by a tab")
     return pairs
 
 

@@ -1,8 +1,8 @@
-"""LASER's Tatoeba v1: pairs of English and 36 or more languages.
+"""LASER's Tatoeba v1: sentence pairs of English and more than a hundred languages.
 
-Files: the folder ``data/tatoeba/v1`` of github.com/facebookresearch/LASER (CC BY 2.0 FR), two files a language,
+Files: the folder ``data/tatoeba/v1`` of github.com/facebookresearch/LASER (CC BY 2.0 FR), with two files per language,
 ``tatoeba.deu-eng.deu`` and ``tatoeba.deu-eng.eng``; line i of one translates line i of the other.
-``hub:mteb/tatoeba-bitext-mining`` and ``tfds:tatoeba/tatoeba_{}`` are made of them.
+``hub:mteb/tatoeba-bitext-mining`` and ``tfds:tatoeba/tatoeba_{}`` are derived from them.
 """
 
 import re
@@ -22,21 +22,21 @@ XTREME_36 = (
 )
 # fmt: on
 
-# Those of ORACLE's table of 14.
+# The languages of ORACLE's table of 14.
 ORACLE_14 = ("ar", "bg", "de", "el", "es", "fr", "hi", "ru", "sw", "th", "tr", "ur", "vi", "zh")
 
 
 def read_pairs(data: Data, languages: Sequence[str], split: str = "") -> dict[str, tuple[list[str], list[str]]]:
-    """Reads the English side and the other side of each language.
+    """Reads the English side and the other side of each language's pairs.
 
     Args:
-      data: the folder of the files, ``hub:ID`` or ``tfds:NAME``.
-      languages: codes.
-      split: of a dataset with a name; by default its only one or ``test``.
+      data: folder of the files, ``hub:ID`` or ``tfds:NAME``.
+      languages: language codes.
+      split: split of a named dataset; by default its only one, or ``test``.
 
     Raises:
-      FileNotFoundError: no such data.
-      ValueError: none of a language, the two sides differ in their number of lines, or a line is blank.
+      FileNotFoundError: the data do not exist, or the folder lacks a language.
+      ValueError: a named dataset lacks a language, the two sides differ in length, or a line is blank.
     """
     tables = named_tables(data)
     if tables is None:
@@ -58,7 +58,7 @@ def _files(folder: Path, languages: Sequence[str]) -> dict[str, tuple[list[str],
     if not folder.is_dir():
         raise FileNotFoundError(
             f"there is no folder {folder}; copy data/tatoeba/v1 of github.com/facebookresearch/LASER there, "
-            "or say --data, such as hub:mteb/tatoeba-bitext-mining"
+            "or set --data, for example to hub:mteb/tatoeba-bitext-mining"
         )
     matches = (re.fullmatch(r"tatoeba\.(\w+)-eng\.\1", path.name) for path in sorted(folder.iterdir()))
     names = [match[1] for match in matches if match]
@@ -66,7 +66,7 @@ def _files(folder: Path, languages: Sequence[str]) -> dict[str, tuple[list[str],
     missing = [code for code in map(language_code, languages) if code not in known]
     if missing or not languages:
         raise FileNotFoundError(
-            f"{folder} has no files of {', '.join(missing)}; it has {', '.join(sorted(known)) or 'none'}"
+            f"{folder} has no files for {', '.join(missing)}; it has {', '.join(sorted(known)) or 'none'}"
         )
     pairs = {}
     for language in languages:
@@ -74,7 +74,9 @@ def _files(folder: Path, languages: Sequence[str]) -> dict[str, tuple[list[str],
         stem = folder / f"tatoeba.{own}-eng"
         english, other = (corpora.lines(f"{stem}.{side}") for side in ("eng", own))
         if len(english) != len(other):
-            raise ValueError(f"{stem}.*: {len(english)} English lines and {len(other)} lines of {language_code(own)}")
+            raise ValueError(
+                f"{stem}.* has {len(english)} English lines but {len(other)} lines in {language_code(own)}"
+            )
         _check_not_blank(english, f"{stem}.eng")
         _check_not_blank(other, f"{stem}.{own}")
         pairs[language_code(language)] = (english, other)

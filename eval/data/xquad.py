@@ -1,6 +1,6 @@
-"""XQuAD-R: questions and candidate sentences in eleven languages, from its files or as prepared.
+"""XQuAD-R: questions and candidate sentences in eleven languages, from its files or a prepared dataset.
 
-``lsar_jax.corpora.builders.XquadR`` says what is in the files, and which sentence answers a question.
+``lsar_jax.corpora.builders.XquadR`` documents the files, and how a question's answer sentence is found.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from lsar_jax.languages import language_code
 
 __all__ = ["XQUAD_R", "Questions", "question_languages", "read_xquad"]
 
-_NOT_ON_HUB = "the Hub's XQuAD-R lacks the sentence breaks; copy xquad-r of google-research-datasets/lareqa"
+_NOT_ON_HUB = "XQuAD-R on the Hub lacks sentence breaks; copy xquad-r of google-research-datasets/lareqa"
 _SOURCE = (
     "copy the folder xquad-r of github.com/google-research-datasets/lareqa there, or for MLQA-R mlqa-r of its commit "
     "354d67d1cd066854cdfbf5ad0e6105528976141d"
@@ -21,39 +21,39 @@ XQUAD_R = ("ar", "de", "el", "en", "es", "hi", "ru", "th", "tr", "vi", "zh")
 
 
 def question_languages(data: Data, languages: Sequence[str] = ()) -> list[str]:
-    """Returns the languages that there are, or those of ``languages``, in alphabetical order.
+    """Returns the requested languages, or else all available ones, in alphabetical order.
 
     Args:
-      data: a folder of files, or one that ``lsar_jax.corpora.builders.prepare`` wrote, or ``tfds:NAME`` of that.
-      languages: codes.
+      data: a folder of files, or one written by ``lsar_jax.corpora.builders.prepare``, or its ``tfds:NAME``.
+      languages: language codes; by default all available.
 
     Raises:
-      FileNotFoundError: no such folder, or none of a language.
-      ValueError: data of the Hub.
+      FileNotFoundError: the folder or the file of a language does not exist.
+      ValueError: ``data`` is on the Hub.
     """
     folder = folder_of(data, _NOT_ON_HUB)
     if not folder.is_dir():
-        raise FileNotFoundError(f"there is no folder {folder}; {_SOURCE}, or say --data")
+        raise FileNotFoundError(f"there is no folder {folder}; {_SOURCE}, or set --data")
     try:
         there = XquadR.known(folder)
     except FileNotFoundError as error:
-        raise FileNotFoundError(f"{error}; {_SOURCE}, or say --data") from error
+        raise FileNotFoundError(f"{error}; {_SOURCE}, or set --data") from error
     wanted = {language_code(code) for code in languages} or set(there)
     if missing := sorted(wanted - set(there)):
-        raise FileNotFoundError(f"{folder} has no file of {', '.join(missing)}; it has {', '.join(there)}; {_SOURCE}")
+        raise FileNotFoundError(f"{folder} has no file for {', '.join(missing)}; it has {', '.join(there)}; {_SOURCE}")
     return sorted(wanted)
 
 
 def read_xquad(data: Data, languages: Sequence[str] = XQUAD_R) -> dict[str, Questions]:
-    """Reads each language's questions and candidates.
+    """Reads the questions and candidates of each language.
 
     Args:
-      data: as of ``question_languages``.
-      languages: codes; all that there are where it is empty.
+      data: the data, as for ``question_languages``.
+      languages: language codes; if empty, all available.
 
     Raises:
-      FileNotFoundError: no such folder or file.
-      ValueError: a file that is not of that form, or an answer in no sentence.
+      FileNotFoundError: the folder or a file does not exist.
+      ValueError: a file has the wrong format, or an answer lies in no sentence.
     """
     folder = folder_of(data, _NOT_ON_HUB)
     return {code: XquadR.load(folder, code, "test") for code in question_languages(folder, languages)}

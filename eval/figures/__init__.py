@@ -1,1 +1,1 @@
-"""The pictures of the evaluations: each a PNG for the screen and a PDF for a paper."""
+"""Figures of the evaluations, each as a PNG for the screen and a PDF for a paper."""

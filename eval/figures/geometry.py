@@ -1,4 +1,4 @@
-"""The figures of ``python -m eval geometry``: each a PNG for the screen and a PDF for a paper."""
+"""Figures of ``python -m eval geometry``, each as a PNG for the screen and a PDF for a paper."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -19,7 +19,7 @@ Colour = tuple[float, float, float, float]
 
 
 def layer_curves(curves: Mapping[str, Sequence[float]], layers: Sequence[int], title: str, path: Path) -> None:
-    """Draws measures of the original embeddings over the layers."""
+    """Draws measures of the original embeddings against the layer."""
     figure = Figure(figsize=(5.6, 3.8), layout="constrained")
     axis = figure.subplots()
     for (name, values), marker in zip(curves.items(), "osv^D*", strict=False):
@@ -35,12 +35,12 @@ def layer_curves(curves: Mapping[str, Sequence[float]], layers: Sequence[int], t
 
 
 def contributions(shares: Float[np.ndarray, "language dim"], codes: Sequence[str], title: str, path: Path) -> None:
-    """Draws how much of each language's anisotropy the most contributing dimensions make up.
+    """Draws the contribution of the top dimensions to each language's anisotropy.
 
     Args:
-      shares: a dimension's term of the mean cosine, a row a language.
-      codes: of the rows.
-      title: of the figure.
+      shares: each dimension's term in the mean cosine, one row per language.
+      codes: language code of each row.
+      title: title of the figure.
       path: the PNG to write.
     """
     top = np.argsort(-shares.mean(axis=0))[:12]
@@ -62,8 +62,8 @@ def outliers(
     title: str,
     path: Path,
 ) -> None:
-    """Draws the mean of every dimension that is an outlier in some language; a dot where it is one."""
-    # Without an outlier the largest dimensions are shown, and no dots.
+    """Draws the mean of every dimension that is an outlier in any language; dots mark the outliers."""
+    # If there are no outliers, show the largest dimensions, without dots.
     dims = np.flatnonzero(out.any(axis=0)) if out.any() else np.argsort(-np.abs(means).mean(axis=0))[:6]
     dims = dims[np.argsort(-out[:, dims].sum(axis=0), kind="stable")][:40]
     figure = Figure(figsize=(0.28 * max(len(dims), 6) + 2.2, 0.17 * len(codes) + 1.6), layout="constrained")
@@ -87,7 +87,7 @@ def layer_means(
     title: str,
     path: Path,
 ) -> None:
-    """Draws the mean embedding of each layer, dimension by dimension; outliers are named."""
+    """Draws the mean embedding of each layer by dimension, with the outliers labelled."""
     columns = 4
     rows = -(-len(layers) // columns)
     figure = Figure(figsize=(2.9 * columns, 1.7 * rows), layout="constrained")
@@ -108,7 +108,7 @@ def layer_means(
 
 
 def distances(curves: Mapping[str, Float[np.ndarray, " k"]], title: str, path: Path) -> None:
-    """Draws the mean distance to the first, second, ... neighbour."""
+    """Draws the mean distance to the k-th nearest neighbour against k."""
     figure = Figure(figsize=(5.2, 3.8), layout="constrained")
     axis = figure.subplots()
     for name, values in curves.items():
@@ -124,11 +124,11 @@ def distances(curves: Mapping[str, Float[np.ndarray, " k"]], title: str, path: P
 def removed(panels: Mapping[str, Plane], codes: Sequence[str], path: Path) -> None:
     """Draws coordinates along two directions that a method removes, coloured by language family.
 
-    A language's mean bears its code.
+    Language codes mark the language means.
 
     Args:
-      panels: title -> coordinates; rows agree with ``codes``.
-      codes: language of each row.
+      panels: title -> coordinates; rows correspond to ``codes``.
+      codes: language code of each row.
       path: the PNG to write.
     """
     families = sorted({family(code) for code in codes}, key=lambda name: (name == "other", name))
@@ -151,7 +151,7 @@ def removed(panels: Mapping[str, Plane], codes: Sequence[str], path: Path) -> No
 
 
 def planes(panels: Mapping[str, Plane], codes: Sequence[str], title: str, path: Path) -> None:
-    """Draws points of a plane, say of t-SNE, coloured by language, or by family if there are many."""
+    """Draws points in a plane, such as t-SNE's, coloured by language, or by family if there are many languages."""
     if len(set(codes)) > 20:
         codes = [family(code) for code in codes]
     every = sorted(set(codes))
@@ -189,10 +189,10 @@ def answers(
     """Draws one question in all languages, its answers and the other candidates (Xie et al. 2022, Figure 2).
 
     Args:
-      panels: title -> (candidates, questions, answers), in the plane.
-      candidate_codes: language of each candidate.
-      codes: language of each question and answer.
-      title: of the figure.
+      panels: title -> (candidates, questions, answers), as points in a plane.
+      candidate_codes: language code of each candidate.
+      codes: language code of each question and answer.
+      title: title of the figure.
       path: the PNG to write.
     """
     every = sorted(set(codes))

@@ -1,4 +1,4 @@
-"""Language families, for colours: branches where a family is large."""
+"""Language families for colouring figures; large families are split into branches."""
 
 __all__ = ["family"]
 
@@ -19,5 +19,5 @@ _BY_CODE = {code: name for name, codes in _FAMILIES.items() for code in codes.sp
 
 
 def family(code: str) -> str:
-    """Returns the family of a BCP 47 code without its script, ``other`` if it is not in the list."""
+    """Returns the family of a BCP 47 code, ignoring its script; ``other`` if it is unknown."""
     return _BY_CODE.get(code.partition("-")[0], "other")

@@ -1,4 +1,4 @@
-"""The pictures of semantic leakage: Ki, Park and Kim 2024, Figures 3 to 6."""
+"""Figures of semantic leakage, after Ki, Park and Kim 2024, Figures 3 to 6."""
 
 import itertools
 from collections.abc import Mapping, Sequence
@@ -14,15 +14,15 @@ from train.curves import save_figure
 
 __all__ = ["bases", "leakage", "planes", "similarity"]
 
-# (layer, objective, part) -> column -> a value of each seed.
+# (layer, objective, part) -> column -> one value per seed.
 Scores = Mapping[tuple[int, str, str], Mapping[str, Sequence[float]]]
 _COLOURS = {"meaning": "tab:blue", "language": "tab:red"}
 
 
 def leakage(scores: Scores, layers: Sequence[int], path: Path) -> None:
-    """Draws accuracy by meaning against accuracy by language on Tatoeba, as Figure 3.
+    """Draws accuracy by meaning against accuracy by language on Tatoeba, as in Figure 3.
 
-    An objective is a point: its marker tells the base, its colour what is added to it.
+    Each point is an objective; its marker shows the base, its colour what is added to the base.
     """
     figure, axes = _panels(layers, "Tatoeba", scores)
     if figure is None:
@@ -41,35 +41,35 @@ def leakage(scores: Scores, layers: Sequence[int], path: Path) -> None:
             )  # fmt: skip
         if (original := scores.get((layer, "original", "meaning"))) is not None and "Tatoeba" in original:
             axis.axhline(original["Tatoeba"][0], color="0.6", linestyle=":", label="without heads")
-        axis.set_xlabel("accuracy by language embeddings, % (less is better)")
+        axis.set_xlabel("accuracy by language embeddings, % (lower is better)")
         axis.set_title(f"layer {layer}")
         axis.grid(alpha=0.3)
-    axes[0].set_ylabel("accuracy by meaning, % (more is better)")
-    figure.suptitle("Tatoeba: what meaning and language find")
+    axes[0].set_ylabel("accuracy by meaning embeddings, % (higher is better)")
+    figure.suptitle("Tatoeba: retrieval by meaning and by language")
     _legend(figure)
     save_figure(figure, path)
 
 
 def similarity(scores: Scores, layers: Sequence[int], path: Path) -> None:
-    """Draws Spearman's correlation on STS17 by meaning and by language, bars for each objective, as Figure 4."""
+    """Draws bars of Spearman's correlation on STS17 by meaning and by language, as in Figure 4."""
     _bars(scores, layers, "STS17", "Spearman, %", "STS17: similarity by meaning and by language", path)
 
 
 def bases(scores: Scores, layers: Sequence[int], path: Path) -> None:
-    """Draws Tatoeba's accuracy of ORACLE alone and on top of each base, with and without, as Figure 6."""
+    """Draws bars of Tatoeba accuracy for each base with and without ORACLE, and ORACLE alone, as in Figure 6."""
     _bars(scores, layers, "Tatoeba", "accuracy, %", "Tatoeba: with and without a base objective", path)
 
 
 def planes(
     panels: Mapping[str, Mapping[str, Float[np.ndarray, "vector dim"]]], title: str, path: Path, seed: int = 0
 ) -> None:
-    """Draws t-SNE (perplexity 10, cosine) of meanings and languages of both sides together, as Figure 5.
+    """Draws a joint t-SNE (perplexity 10, cosine) of both sides' meaning and language embeddings, as in Figure 5.
 
     Args:
-      panels: objective -> side and part -> embeddings.
-      title: of the figure.
+      panels: objective -> label of side and part -> embeddings.
+      title: title of the figure.
       path: the PNG to write.
-      seed: of t-SNE.
+      seed: seed of t-SNE.
     """
     from sklearn.manifold import TSNE
 
@@ -123,7 +123,7 @@ def _bars(scores: Scores, layers: Sequence[int], column: str, ylabel: str, title
 
 
 def _panels(layers: Sequence[int], column: str, scores: Scores) -> tuple[Figure | None, Sequence]:
-    """A panel each layer, or nothing where no run has the column."""
+    """Returns a figure with one panel per layer; None if no run has the column."""
     if not any(column in columns for (_, name, _), columns in scores.items() if name != "original"):
         return None, ()
     figure = Figure(figsize=(6.2 * len(layers) + 2, 5.6), layout="constrained")
@@ -135,7 +135,7 @@ def _objectives(scores: Scores, layer: int) -> list[str]:
 
 
 def _named(objective: str) -> tuple[str, str]:
-    """Returns the base and what is added to it; the base of ORACLE alone is empty."""
+    """Splits an objective into its base and what is added to it; the base of ORACLE alone is empty."""
     base, _, added = objective.partition(" + ")
     return ("", objective) if objective.startswith("oracle") else (base, added)
 

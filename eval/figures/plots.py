@@ -1,4 +1,4 @@
-"""Figures: a scatter of embeddings by language, and bars of methods."""
+"""Figures shared by the tasks: scatter plots, bar charts, heat maps, and the layer sweep."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -14,18 +14,18 @@ from train.curves import save_figure
 __all__ = ["bars", "heat_maps", "scatter", "sweep_figure"]
 
 
-# Scripts and families far apart; more colours than these cannot be told from each other.
+# Languages of distant scripts and families; more colours than these would be hard to tell apart.
 COLOURED = ("en", "ru", "zh", "ar", "hi", "th", "sw", "fi", "ta", "ka")
 
 
 def scatter(panels: Mapping[str, Float[np.ndarray, "vector dim"]], languages: Sequence[str], path: Path) -> None:
     """Draws the first two principal components of each panel's unit vectors, coloured by language.
 
-    Up to ten languages get a colour, the rest are grey.
+    At most ten languages are coloured; the rest are grey.
 
     Args:
-      panels: title -> embeddings; rows agree with ``languages``.
-      languages: code of each row.
+      panels: title -> embeddings; rows correspond to ``languages``.
+      languages: language code of each row.
       path: the PNG to write.
     """
     labels = np.array(languages)
@@ -57,12 +57,12 @@ def scatter(panels: Mapping[str, Float[np.ndarray, "vector dim"]], languages: Se
 
 
 def bars(values: Mapping[str, Mapping[str, float]], ylabel: str, title: str, path: Path) -> None:
-    """Draws a group of bars for each key of ``values``, a bar for each method.
+    """Draws a group of bars for each key of ``values``, with one bar per method.
 
     Args:
-      values: group -> method -> percent.
-      ylabel: what the height is.
-      title: of the figure.
+      values: group -> method -> percentage.
+      ylabel: label of the y axis.
+      title: title of the figure.
       path: the PNG to write.
     """
     methods = list(dict.fromkeys(method for group in values.values() for method in group))
@@ -94,14 +94,14 @@ def heat_maps(
     title: str,
     path: Path,
 ) -> None:
-    """Draws square tables of percentages side by side, the same colours in all, four in a line.
+    """Draws square tables of percentages side by side, four per line, with a shared colour scale.
 
     Args:
       panels: title -> values.
-      names: of rows and columns.
-      row: what a row is.
-      column: what a column is.
-      title: of the figure.
+      names: labels of both rows and columns.
+      row: label of the row axis.
+      column: label of the column axis.
+      title: title of the figure.
       path: the PNG to write.
     """
     lines = -(-len(panels) // 4)
@@ -123,13 +123,13 @@ def heat_maps(
 
 
 def sweep_figure(grid: Mapping[str, Mapping[int, float]], layers: Sequence[int], title: str, path: Path) -> None:
-    """Draws a line over the layers for each method at its best rank, and rank against layer.
+    """Draws each method at its best rank against the layer, and a heat map of rank against layer.
 
     Args:
-      grid: method label -> layer -> percent; labels that end in ``rank=r`` or ``components=k`` are one
-        method.
-      layers: in their order.
-      title: of the figure.
+      grid: method label -> layer -> percentage; labels that differ only in ``rank=r`` or ``components=k`` are
+        treated as one method.
+      layers: layers, in plotting order.
+      title: title of the figure.
       path: the PNG to write.
     """
     families: dict[str, list[tuple[int, str]]] = {}

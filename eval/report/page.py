@@ -1,10 +1,10 @@
-"""One page of all results: tables as the papers have them, the papers' numbers beside ours, the figures.
+"""One page with all results: tables laid out as in the papers, with the papers' numbers and the figures.
 
     python -m eval report results
 
-Rows are methods, columns encoders and layers; a cell is the mean over seeds, its sample standard
-deviation where there are several, or else the 95% interval over resampled queries. The best of a column is
-bold where more is better; a star says that the paired test puts it apart from the original (p < 0.05).
+Rows are methods; columns are encoders and layers. A cell shows the mean over seeds, with the sample standard deviation
+if there are several seeds, or else the 95% interval over resampled queries. The best value of a column is bold if
+higher is better; a star marks a significant difference from the original (paired test, p < 0.05).
 """
 
 import html
@@ -27,7 +27,7 @@ __all__ = ["Cell", "Report", "Table", "tables"]
 
 
 class Cell(NamedTuple):
-    """What stands in a table; ``note`` is smaller."""
+    """A table cell; ``note`` is set in smaller type."""
 
     text: str
     bold: bool = False
@@ -35,7 +35,7 @@ class Cell(NamedTuple):
 
 
 class Table(NamedTuple):
-    """A title, column heads and rows; the first cell of a row is its head."""
+    """A table with a title, column headers and rows; the first cell of a row is its header."""
 
     title: str
     columns: list[str]
@@ -44,11 +44,11 @@ class Table(NamedTuple):
 
 @dataclass(frozen=True)
 class Report:
-    """Markdown and HTML of all results under a folder.
+    """Writes Markdown and HTML pages of all results under a folder.
 
     Attributes:
-      folder: with results.jsonl in it or below; the pages are written here.
-      metrics: metrics that begin so; by default means and what has no language in its name.
+      folder: folder with results.jsonl files, in it or below; the pages are written here.
+      metrics: prefixes of the metrics to show; by default means, and metrics that are not for a single language.
     """
 
     folder: Annotated[Path, tyro.conf.Positional] = Path("results")
@@ -73,7 +73,7 @@ class Report:
             console.print(f"wrote {page}")
 
     def _sections(self, paths: Sequence[Path]) -> dict[str, list[Path]]:
-        """Returns the files that hold one task with the same options, whatever the encoder and the seeds."""
+        """Groups files with the same task and options, regardless of encoder and seeds."""
         sections: dict[str, list[Path]] = {}
         for path in paths:
             if results := read_results(path):
@@ -86,7 +86,7 @@ class Report:
 
 
 def tables(results: Sequence[Result], metrics: Sequence[str] = ()) -> list[Table]:
-    """Returns a table for each metric: methods down, encoders and layers across, then the papers' numbers."""
+    """Returns a table for each metric: methods as rows; encoders and layers as columns, then the papers' numbers."""
     every = list(dict.fromkeys(r.metric for r in results))
     chosen = [
         m for m in every if (any(m.startswith(wanted) for wanted in metrics) if metrics else _headline(m, results))
@@ -95,7 +95,7 @@ def tables(results: Sequence[Result], metrics: Sequence[str] = ()) -> list[Table
 
 
 def _headline(metric: str, results: Sequence[Result]) -> bool:
-    """Whether a metric is over several languages, is in a paper, or is all that there is."""
+    """Returns whether to show a metric by default: it covers several languages or is published, or no metric does."""
     of_metric = [r for r in results if r.metric == metric]
     return any(len(r.languages) > 2 or published(r.task, metric, len(r.languages)) for r in of_metric) or all(
         len(r.languages) <= 2 for r in results
@@ -130,14 +130,14 @@ def _table(metric: str, results: Sequence[Result]) -> Table:
 
 
 def _row(r: Result, results: Sequence[Result]) -> str:
-    """Returns the method, and what it was fitted on where that differs."""
+    """Returns the method's label, with the text it was fitted on if that differs between results."""
     name = label(r.transform, r.parameters)
     texts = {other.fitted_on for other in results if label(other.transform, other.parameters) == name}
     return name if len(texts) == 1 else f"{name}, fitted on {r.fitted_on}"
 
 
 def _column(r: Result, results: Sequence[Result]) -> str:
-    """Returns encoder and layer, and what else of the embeddings differs among the results of that encoder."""
+    """Returns encoder and layer, with the other settings that differ between results of that encoder and layer."""
     same = [other for other in results if (other.encoder, other.layer) == (r.encoder, r.layer)]
     parts = [r.encoder, f"layer {r.layer}"]
     for name in ("revision", "pooling", "dtype", "max_length"):
@@ -176,7 +176,7 @@ def _cell(
 
 
 def _number(value: float) -> str:
-    """One decimal for percentages; cosines, shares and correlations need three."""
+    """Formats percentages with one decimal; cosines, shares and correlations with three."""
     return f"{value:.1f}" if abs(value) > 1 or value == 0 else f"{value:.3f}"
 
 
@@ -217,14 +217,14 @@ def _html_cell(cell: Cell) -> str:
     return f"<td>{f'<b>{text}</b>' if cell.bold else text}{note}</td>"
 
 
-# Of other metrics, such as preference or a threshold, neither more nor less is better.
+# Prefixes of the metrics for which higher is better. Others, such as preference or a threshold, have no best value.
 _HIGHER_IS_BETTER = (
     "mAP", "accuracy", "en-", "xx-", "F1", "precision", "recall", "Pearson", "Spearman", "other languages"
 )  # fmt: skip
 _LEGEND = (
-    "Percent where nothing else is said. Bold: the best of a column of ours. Small: the 95% interval over resampled "
-    "queries, or the sample standard deviation over seeds. *: apart from the original, paired randomisation test, "
-    "p < 0.05. The papers' numbers are of their encoders, layers and text to fit on."
+    "Values are in percent unless noted otherwise. Bold: the best of our values in a column. Small: the 95% interval "
+    "over resampled queries, or the sample standard deviation over seeds. *: differs from the original, paired "
+    "randomisation test, p < 0.05. The papers' numbers are for their own encoders, layers and fitting text."
 )
 _PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>Results</title><style>

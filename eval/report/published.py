@@ -1,7 +1,7 @@
-"""Numbers that the papers print, to stand beside ours.
+"""Published numbers, to show beside ours.
 
-Of Tatoeba the mean of XTREME's 36 languages with English queries, of LAReQA the mean average precision of
-XQuAD-R, of clustering the mutual information. Their encoders, their text to fit on, their layers.
+For Tatoeba, the mean over XTREME's 36 languages with English queries; for LAReQA, the mean average precision on
+XQuAD-R; for clustering, the mutual information. Encoders, fitting text and layers are those of the papers.
 """
 
 import re
@@ -14,15 +14,15 @@ _HAEMMERL = "Hämmerl et al. 2023"
 
 
 class Published(NamedTuple):
-    """One number of a paper.
+    """One number from a paper.
 
     Attributes:
-      task: as results call it.
-      metric: as results call it, a regular expression.
-      languages: how many languages of ours are the same data.
-      encoder: as the paper calls it.
-      method: as results call it.
-      value: in percent, or as the paper prints it.
+      task: name of the task in our results.
+      metric: regular expression for the metric's name in our results.
+      languages: numbers of languages for which our data are the same as the paper's.
+      encoder: the paper's name for the encoder.
+      method: label of the method in our results.
+      value: the value, in percent or as printed in the paper.
       source: the paper.
     """
 
@@ -88,7 +88,7 @@ PUBLISHED = (
 
 
 def published(task: str, metric: str, languages: int) -> list[Published]:
-    """Returns what the papers have of a metric on the same data, of which ours is over so many languages."""
+    """Returns the papers' numbers for a metric on the same data, given how many languages ours covers."""
     return [
         one for one in PUBLISHED if one.task == task and re.fullmatch(one.metric, metric) and languages in one.languages
     ]

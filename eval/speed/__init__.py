@@ -1,1 +1,1 @@
-"""Benchmarks beside a peer, in one run."""
+"""Benchmarks against other libraries, timed in the same run."""

@@ -1,12 +1,11 @@
-"""Encoding speed beside sentence-transformers, in one run, with the same weights.
+"""Encoding speed compared with sentence-transformers, in the same run and with the same weights.
 
     pip install torch sentence-transformers
     python -m eval bench
 
-The bundled encoder is written as a sentence-transformers folder, so that both engines compute
-the same embeddings of the same paragraphs; their largest difference is printed. Two numbers
-come first: what this machine's matrix products reach, and what the model needs, which
-together give the least time that any engine would take.
+The bundled encoder is exported to a sentence-transformers folder, so that both libraries compute the same embeddings
+of the same paragraphs; their largest difference is printed. The rate of this machine's matrix products and the number
+of operations that the model needs are printed too; together they bound the time that any library would take.
 """
 
 import tempfile
@@ -29,9 +28,9 @@ class Bench:
     """Encodes the UDHR with this library and with sentence-transformers.
 
     Attributes:
-      max_length: tokens at most of a paragraph.
-      repeats: timed runs of each; the fastest counts.
-      batch_size: of sentence-transformers.
+      max_length: maximum number of tokens per paragraph.
+      repeats: number of timed runs of each library; the fastest counts.
+      batch_size: batch size of sentence-transformers.
     """
 
     max_length: int = 128
@@ -39,7 +38,7 @@ class Bench:
     batch_size: int = 32
 
     def run(self) -> None:
-        """Prints the table."""
+        """Times both libraries and prints the table."""
         sentences = [text for texts in corpora.udhr().values() for text in texts]
         encoder = load_encoder("bundled")
         encoder.warm_up(max_length=self.max_length)
@@ -58,7 +57,7 @@ class Bench:
         console.print(f"largest relative difference of an embedding: {difference.max():.1e}")
 
         rate, needed = matmul_rate(), flops(encoder, report.tokens)
-        console.print(f"matrix products reach {rate / 1e9:.0f} GFLOP/s, the tokens need {needed / 1e9:.0f} GFLOP")
+        console.print(f"matrix products reach {rate / 1e9:.0f} GFLOP/s; the tokens need {needed / 1e9:.0f} GFLOP")
         rows: list[list[str | float]] = [
             [name, len(sentences) / seconds, report.tokens / seconds, 100 * needed / rate / seconds, 1000 * latency]
             for name, seconds, latency in (
@@ -66,18 +65,18 @@ class Bench:
                 ("sentence-transformers", their_seconds, their_latency),
             )
         ]
-        columns = ["", "sentences/s", "tokens/s", "% of the products' rate", "ms for one paragraph"]
+        columns = ["", "sentences/s", "tokens/s", "% of measured peak rate", "ms for one paragraph"]
         print_table(f"{len(sentences)} UDHR paragraphs, all blocks, float32, warm", columns, rows)
 
 
 def flops(encoder: SentenceEncoder, tokens: int) -> float:
-    """Returns what ``tokens`` cost in the kernels of the blocks, attention scores left out (2 a product)."""
+    """Returns the operations for ``tokens`` in the kernels of the blocks, without attention scores (2 per product)."""
     kernels = [leaf.size for path, leaf in jax.tree.leaves_with_path(encoder.model) if "kernel" in str(path)]
     return 2.0 * sum(kernels) * tokens
 
 
 def matmul_rate() -> float:
-    """Returns FLOP/s of a large float32 product on the default device."""
+    """Returns the FLOP/s of a large float32 matrix product on the default device."""
     size = 2048
     product = jax.jit(lambda x: jnp.matmul(x, x, precision=jax.lax.Precision.HIGHEST))
     x = jnp.ones((size, size))
@@ -89,8 +88,8 @@ def _sentence_transformer(folder: str, max_length: int) -> Any:
     try:
         from sentence_transformers import SentenceTransformer
     except ImportError as error:
-        raise ImportError("the peer is not installed: pip install torch sentence-transformers") from error
+        raise ImportError("sentence-transformers is not installed: pip install torch sentence-transformers") from error
     peer = SentenceTransformer(folder)
-    console.print(f"sentence-transformers is on {peer.device}, lsar_jax on {jax.devices()}")
+    console.print(f"sentence-transformers runs on {peer.device}, lsar_jax on {jax.devices()}")
     peer.max_seq_length = max_length
     return peer

@@ -1,14 +1,14 @@
-"""How long fits take, beside numpy and scikit-learn doing the same, in one run.
+"""Fitting time compared with numpy and scikit-learn, in the same run.
 
     python -m eval fitbench
 
-37 languages of 10,000 random embeddings of width 768: language means in a subspace, a decaying spectrum
-around them, an offset that all share, two outlier dimensions. A fit from embeddings is their moments and
-the fit from those, timed apart. numpy computes in float32, as the embeddings are: ``mean``, products, ``eigh``,
-``svd``, ``solve``; its answers are compared with ours. scikit-learn has PCA for the whitenings. Two bounds
-stand beside them: operations over the rate of a large product (2 n d^2 for a second moment, of which
-numpy computes one half, as it is symmetric; 9 d^3 for all eigenvectors), and bytes, each read once, over
-the speed of numpy's copy.
+The data are 37 languages with 10,000 random embeddings each, of width 768: language means in a subspace, a decaying
+spectrum around them, a shared offset, and two outlier dimensions. Fitting from embeddings means computing moments and
+fitting from them; the two are timed separately. numpy computes in float32, the dtype of the embeddings, with ``mean``,
+matrix products, ``eigh``, ``svd`` and ``solve``; its answers are compared with ours. scikit-learn's PCA is timed for
+the whitenings. Two lower bounds are shown too: operations divided by the rate of a large product (2 n d^2 for a second
+moment, of which numpy computes half, as it is symmetric; 9 d^3 for all eigenvectors), and bytes, each read once,
+divided by the speed of numpy's copy.
 """
 
 import resource
@@ -36,11 +36,11 @@ T = TypeVar("T")
 Answer = tuple[np.ndarray, ...]
 Covariance = Float[np.ndarray, "*language dim dim"]
 
-_EPS = 1e-3  # of whitening, a share of the mean eigenvalue
+_EPS = 1e-3  # whitening's eps, as a fraction of the mean eigenvalue
 
 
 class Timing(NamedTuple):
-    """Seconds of a method: from embeddings, then from moments; how far numpy's answer is from ours."""
+    """Times of a method in seconds, from embeddings and then from moments; difference of numpy's answer from ours."""
 
     method: str
     whole: float
@@ -56,7 +56,7 @@ class Timing(NamedTuple):
 
 
 class Stats(NamedTuple):
-    """What numpy fits from: means, covariances if they are needed, and sentences of each language."""
+    """The statistics that numpy fits from: means, covariances if needed, and the number of sentences per language."""
 
     means: Float[np.ndarray, "language dim"]
     covariances: Any  # Float[np.ndarray, "language dim dim"], or None
@@ -73,11 +73,11 @@ class FitBench:
     """Times the fit of every method that starts from moments.
 
     Attributes:
-      languages: 2 to 37.
-      sentences: of each language.
-      dim: width, at least the languages.
-      repeats: timed runs; the fastest counts.
-      seed: of the embeddings.
+      languages: number of languages, 2 to 37.
+      sentences: number of sentences per language.
+      dim: width of the embeddings, at least the number of languages.
+      repeats: number of timed runs; the fastest counts.
+      seed: seed of the embeddings.
     """
 
     languages: int = 37
@@ -87,7 +87,7 @@ class FitBench:
     seed: int = 0
 
     def run(self) -> list[Timing]:
-        """Prints two tables, from embeddings and from moments."""
+        """Times the fits and prints two tables: from embeddings and from moments."""
         for option, least, most in (
             ("languages", 2, 37), ("sentences", 2, 10**9), ("dim", self.languages, 10**5), ("repeats", 1, 100)
         ):  # fmt: skip
@@ -97,7 +97,7 @@ class FitBench:
         rate, speed = matmul_rate(), _copy_speed()
         console.print(
             f"{x.nbytes / 1e9:.2f} GB of embeddings on {jax.devices()[0].device_kind}; "
-            f"products reach {rate / 1e9:.0f} GFLOP/s, a copy {speed / 1e9:.1f} GB/s, read and written"
+            f"matrix products reach {rate / 1e9:.0f} GFLOP/s, a copy {speed / 1e9:.1f} GB/s read and written"
         )
         codes = sorted((*XTREME_36, "en"))[: self.languages]
         moments, stats = {}, {}
@@ -105,8 +105,8 @@ class FitBench:
             moments[second] = self._timed(partial(_moments, codes, x, second), compiles=True)
             stats[second] = self._timed(partial(_stats, x, second))
             console.print(
-                f"moments{', with the second' * second}: lsar_jax {moments[second][1]:.2f} s "
-                f"(compiling {moments[second][2]:.1f} s), numpy {stats[second][1]:.2f} s"
+                f"moments{' including the second' * second}: lsar_jax {moments[second][1]:.2f} s "
+                f"(plus {moments[second][2]:.1f} s to compile), numpy {stats[second][1]:.2f} s"
             )
         timings: list[Timing] = []
         for name, peer in _PEERS.items():
@@ -127,7 +127,7 @@ class FitBench:
         return timings
 
     def _timed(self, call: Callable[[], T], compiles: bool = False) -> tuple[T, float, float]:
-        """Returns the answer, the fastest run's seconds, and those that a first run took beyond it."""
+        """Returns the answer, the seconds of the fastest run, and the extra seconds of the first run."""
         started = time.perf_counter()
         answer = jax.block_until_ready(call())
         first = time.perf_counter() - started
@@ -137,7 +137,7 @@ class FitBench:
         return answer, fastest, max(first - fastest, 0.0)
 
     def _print(self, timings: list[Timing]) -> None:
-        title = f"{self.languages} languages, {self.sentences} sentences of each, width {self.dim}: seconds from"
+        title = f"{self.languages} languages, {self.sentences} sentences each, width {self.dim}: seconds from"
         columns = ["lsar_jax", "numpy", "sklearn", "numpy / lsar_jax", "by operations", "by bytes"]
         rows = [[t.method, *map(_text, (*t[1:4], t.numpy_whole / t.whole, *t[4:6]))] for t in timings]
         print_table(f"{title} embeddings", ["", *columns], rows)
@@ -150,7 +150,7 @@ class FitBench:
 def random_embeddings(
     languages: int, sentences: int, dim: int, seed: int
 ) -> Float[np.ndarray, "language sentence dim"]:
-    """Returns float32 embeddings; nothing is made in float64 but a language's mean."""
+    """Returns random float32 embeddings; only the language means are computed in float64."""
     rng = np.random.default_rng(seed)
     rotation, _ = np.linalg.qr(rng.standard_normal((dim, dim)))
     mix = (rotation / np.sqrt(np.arange(1.0, dim + 1))[:, None]).astype(np.float32)
@@ -175,7 +175,7 @@ def _stats(x: Float[np.ndarray, "language sentence dim"], second: bool) -> Stats
 
 
 def _copy_speed() -> float:
-    """Returns the bytes a second that a large copy reads and writes."""
+    """Returns the bytes per second that a large copy reads and writes."""
     x = np.ones(1 << 26, np.float32)
     out = np.ones_like(x)
     return 2 * x.nbytes / min(times(lambda: np.copyto(out, x), 5))
@@ -187,7 +187,7 @@ def _zca(covariance: Covariance) -> Covariance:
 
 
 def _zca_of(values: Float[np.ndarray, "*language dim"], rows: Covariance) -> Covariance:
-    """Whitening from eigenvalues and the eigenvectors as rows."""
+    """Returns the ZCA whitening for given eigenvalues and eigenvectors, as rows."""
     values = np.maximum(values, 0) + _EPS * values.mean(axis=-1, keepdims=True)
     return np.swapaxes(rows, -1, -2) @ (rows / np.sqrt(values)[..., None])
 
@@ -229,12 +229,12 @@ def _numpy_identifier(s: Stats) -> Answer:
 
 
 class Peer(NamedTuple):
-    """How others do what a method does.
+    """Other implementations of a method.
 
     Attributes:
-      numpy: from numpy's statistics.
-      sklearn: from embeddings; None if scikit-learn has no such method.
-      operations: of the fit, for n languages of width d.
+      numpy: fit from numpy's statistics.
+      sklearn: fit from embeddings; None if scikit-learn lacks the method.
+      operations: number of operations of the fit, for n languages of width d.
     """
 
     numpy: Callable[[Stats], Answer]
@@ -257,14 +257,14 @@ _PEERS = {
 
 
 def _ours(name: str) -> tuple[Callable[..., Any], bool]:
-    """Returns our fit, and whether it needs second moments; the identifier is no transform."""
+    """Returns our fit, and whether it needs second moments; the identifier is not among the transforms."""
     if name == "identifier":
         return transforms.fit_identifier, True
     return METHODS[name], METHODS[name].needs != "means"
 
 
 def _answer(fitted: Any) -> Answer:
-    """Returns what numpy's fits return: one array, or two of which the product counts, whatever their signs."""
+    """Returns our fit in the form of numpy's: one array, or two whose product is compared, as signs are arbitrary."""
     if isinstance(fitted, transforms.LanguageIdentifier):
         return (np.column_stack([fitted.weights, fitted.bias]),)
     shift, scale, matrix, basis, dual = (

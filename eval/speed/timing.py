@@ -1,4 +1,4 @@
-"""Seconds of repeated calls."""
+"""Timing of repeated calls."""
 
 import time
 from collections.abc import Callable
@@ -12,7 +12,7 @@ __all__ = ["print_latency", "times"]
 
 
 def print_latency(encoder: SentenceEncoder, sentence: str, language: str, max_length: int) -> None:
-    """Prints the median time of one warm call with one sentence."""
+    """Prints the median time of a warm call with one sentence."""
     code = language if encoder.uses_language else None
 
     def encode() -> int:
@@ -20,7 +20,7 @@ def print_latency(encoder: SentenceEncoder, sentence: str, language: str, max_le
 
     tokens, calls = encode(), times(encode, 20)
     median = 1000 * float(np.median(calls))
-    console.print(f"latency of one warm sentence of {tokens} tokens: {median:.1f} ms (median of {len(calls)})")
+    console.print(f"warm latency for one sentence of {tokens} tokens: {median:.1f} ms (median of {len(calls)} calls)")
 
 
 def times(call: Callable[[], object], repeats: int) -> list[float]:

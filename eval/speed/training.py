@@ -1,13 +1,14 @@
-"""Training steps beside a plain PyTorch loop of the same objective, in one run on the same device kind.
+"""Training speed compared with a plain PyTorch loop of the same objective, in the same run on the same kind of device.
 
     pip install torch
     python -m eval headsbench
 
-MEAT with ORACLE by its released code: random embeddings, the same start and the same batches. The peer is written as
-one would: a loop, losses of ``torch.nn.functional``, the cosines of all pairs as a matrix, two optimizers. What both
-lose over the steps is compared first. Two bounds stand beside them: the products of the heads, forward and backward
-(``2 x 2 x 2n x d x 2d`` operations; the embeddings need no gradient), over the rate of this very product; and the
-batch, read once, with what Adam reads and writes, over the speed of numpy's copy.
+The objective is MEAT with ORACLE as in its released code, on random embeddings, with the same initial weights and
+batches. The PyTorch version is straightforward: a loop, losses from ``torch.nn.functional``, the cosines of all pairs
+as a matrix, and two optimizers. The final losses of both are printed first. Two bounds are shown too: the matrix
+products of the heads, forward and backward (``2 x 2 x 2n x d x 2d`` operations; the embeddings need no gradient),
+at the measured rate of that product; and the bytes of the batch, read once, and of Adam's reads and writes, at the
+speed of numpy's copy.
 """
 
 import time
@@ -30,15 +31,15 @@ _LANGUAGES = 11
 
 @dataclass(frozen=True)
 class HeadsBench:
-    """Steps a second of MEAT with ORACLE, here and in PyTorch.
+    """Measures steps per second of MEAT with ORACLE, here and in PyTorch.
 
     Attributes:
       dim: width of the embeddings.
-      batch: pairs of a step.
-      pairs: of the data.
-      steps: of a timed run.
-      repeats: timed runs of each, by turns; the fastest counts.
-      seeds: side by side, of a second timing of ours.
+      batch: number of pairs per step.
+      pairs: number of pairs in the data.
+      steps: number of steps per timed run.
+      repeats: number of timed runs of each version, in turns; the fastest counts.
+      seeds: number of seeds to train in parallel in a second timing of lsar_jax.
     """
 
     dim: int = 384
@@ -49,9 +50,11 @@ class HeadsBench:
     seeds: int = 5
 
     def run(self) -> None:
-        """Prints the table."""
+        """Times both versions and prints the table."""
         if self.steps * self.batch > self.pairs:
-            raise ValueError(f"--steps {self.steps} of {self.batch} are more than an epoch of {self.pairs} pairs")
+            raise ValueError(
+                f"--steps {self.steps} with --batch {self.batch} exceed one epoch of {self.pairs} pairs; raise --pairs"
+            )
         from train.disentangle.steps import PairTable, epoch_order, init, run
 
         rng = np.random.default_rng(0)
@@ -96,28 +99,28 @@ class HeadsBench:
         operations = 2 * 2 * (2 * self.batch) * self.dim * (2 * self.dim)
         bound = _product_rate(self.batch, self.dim) / operations
         parameters = 2 * self.dim * (self.dim + 1) + _LANGUAGES * (self.dim + 1)
-        # The batch; of each parameter the gradient, and read and written the value and both moments.
+        # Bytes of the batch, and per parameter: the gradient, and the value and both moments, read and written.
         read = 4 * (2 * self.batch * self.dim + 7 * parameters)
         speed = _copy_rate()
         console.print(
-            f"{operations / 1e9:.2f} GFLOP a step: at most {bound:.0f} steps/s by the rate of this product; "
-            f"{read / 1e6:.1f} MB: at most {speed / read:.0f} by {speed / 1e9:.1f} GB/s of copying"
+            f"{operations / 1e9:.2f} GFLOP per step: at most {bound:.0f} steps/s at the rate of this product; "
+            f"{read / 1e6:.1f} MB per step: at most {speed / read:.0f} steps/s at {speed / 1e9:.1f} GB/s"
         )
         rows_of_table: list[list[str | float]] = [
             [name, value, value / best["PyTorch"], f"{100 * value / bound:.0f}%"] for name, value in best.items()
         ]
         title = f"MEAT with ORACLE, width {self.dim}, batch {self.batch}, {jax.devices()[0].device_kind}"
-        print_table(title, ["", "steps/s", "x PyTorch", "of the product's bound"], rows_of_table)
+        print_table(title, ["", "steps/s", "x PyTorch", "% of matmul bound"], rows_of_table)
 
 
 class _Peer:
-    """The same objective as a plain loop."""
+    """The same objective as a plain PyTorch loop."""
 
     def __init__(self, table: np.ndarray, language: np.ndarray, state: Any, rate: float) -> None:
         try:
             import torch
         except ImportError as error:
-            raise ImportError("the peer is not installed: pip install torch") from error
+            raise ImportError("torch is not installed: pip install torch") from error
         self.torch = torch
         self.device = "cuda" if jax.default_backend() == "gpu" and torch.cuda.is_available() else "cpu"
         console.print(f"torch {torch.__version__} on {self.device}, {torch.get_num_threads()} threads")
@@ -128,7 +131,7 @@ class _Peer:
         self.rate = rate
 
     def train(self, order: np.ndarray) -> float:
-        """Trains anew on the batches; returns the last loss of the heads."""
+        """Trains from scratch on the batches; returns the last loss of the heads."""
         torch = self.torch
         functional = torch.nn.functional
         meaning, language, probe = (self._linear(head) for head in (*self.start.heads, self.start.probe))
@@ -173,7 +176,7 @@ class _Peer:
 
 
 def _product_rate(batch: int, dim: int) -> float:
-    """Returns FLOP/s of a batch through both heads."""
+    """Returns the FLOP/s of the product of a batch with both heads."""
     x, w = jnp.ones((2 * batch, dim)), jnp.ones((dim, 2 * dim))
     product = jax.jit(lambda x, w: jnp.matmul(x, w, precision=jax.lax.Precision.HIGHEST))
     product(x, w).block_until_ready()
@@ -181,6 +184,6 @@ def _product_rate(batch: int, dim: int) -> float:
 
 
 def _copy_rate() -> float:
-    """Returns bytes read a second by a copy."""
+    """Returns the bytes per second that a copy reads."""
     x = np.ones(1 << 26, np.uint8)
     return x.nbytes / min(times(x.copy, 5))

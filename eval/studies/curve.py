@@ -1,12 +1,11 @@
-"""How many sentences of each language does a transform need?
+"""How many sentences per language does a transform need?
 
     python -m eval curve --data data/tatoeba --bitext data/bitext
 
-Each method is fitted on 25, 100, 400 and all of each language's translations of program messages, the
-first so many of one shuffle, and on as many English messages; it is scored by Tatoeba's accuracy, English
-to each language that both data sets have. So the text fitted on is of another kind than the text
-tested. Every sentence is encoded once. The last column of each table is the advice; a fit on
-more may be worse, as a whitening is whose sentences are about as many as the dimensions.
+Each method is fitted on the first 25, 100, 400 and all sentences per language of a shuffled bitext, English included,
+and scored by its accuracy on Tatoeba, from English to each language that both datasets have. The fitting text is thus
+of a different kind than the test text. Every sentence is encoded once. The last column of each table is the
+recommended number. More is not always better: whitening is worse when there are about as many sentences as dimensions.
 """
 
 import zlib
@@ -35,7 +34,7 @@ from train.curves import save_figure
 
 __all__ = ["Curve", "curve_figure", "enough", "read_texts"]
 
-# Method label -> sentences of each language -> percent.
+# Method label -> sentences per language -> percentage.
 Values = Mapping[str, Mapping[int, float]]
 
 _NEAR = 0.5
@@ -43,7 +42,7 @@ _NEAR = 0.5
 
 @dataclass(frozen=True)
 class _MethodOfCount(Method):
-    """A method that was fitted on so many sentences of each language, of one shuffle."""
+    """A method that was fitted on ``count`` sentences per language from one shuffle."""
 
     count: int = 0
     shuffle: int = 0
@@ -51,16 +50,16 @@ class _MethodOfCount(Method):
 
 @dataclass(frozen=True)
 class Curve(Task):
-    """Tatoeba's accuracy against the number of sentences that transforms are fitted on.
+    """Accuracy on Tatoeba against the number of sentences that transforms are fitted on.
 
     Attributes:
-      data: the folder of tatoeba.xxx-eng.xxx files.
-      bitext: the folder of en-xx.tsv files.
-      languages: codes; by default all that both have.
-      counts: sentences of each language to fit on; all that the smallest language has come on top.
-      most: sentences of each language at most.
-      queries: pairs of each language at most, of Tatoeba's first.
-      seeds: shuffles; the tables have their mean.
+      data: folder of tatoeba.xxx-eng.xxx files.
+      bitext: folder of en-xx.tsv files.
+      languages: language codes; by default all in both folders.
+      counts: numbers of sentences per language to fit on; the size of the smallest language is added.
+      most: maximum number of sentences per language.
+      queries: maximum number of pairs per language, the first ones of Tatoeba.
+      seeds: number of shuffles; tables show their mean.
     """
 
     name = "curve"
@@ -79,48 +78,48 @@ class Curve(Task):
     queries: int = 500
     seeds: int = 1
 
-    # Layer, method, sentences of each language: a score a seed.
+    # Layer -> method -> sentences per language -> one score per seed.
     _values: dict[int, dict[str, dict[int, list[float]]]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
 
     @property
     def title(self) -> str:
-        """What tables and the figure are called."""
+        """The title of tables and the figure."""
         return f"Tatoeba, English to {len(self.pairs)} languages"
 
     @property
     def fitted_on(self) -> str:
-        """The text that transforms are fitted on; a result says how many sentences, too."""
+        """The name, in results, of the fitting text; each result adds the number of sentences."""
         return "bitext"
 
     @cached_property
     def text(self) -> dict[str, list[str]]:
         """The sentences of each language to draw from."""
         if self.saved:
-            raise ValueError(f"--saved is not for {self.name}, which fits its own")
+            raise ValueError(f"{self.name} fits its own transforms; omit --saved")
         for option in ("counts", "most", "queries", "seeds"):
             if np.min(getattr(self, option), initial=1) < 1:
-                raise ValueError(f"--{option} {getattr(self, option)}: at least 1 is needed")
+                raise ValueError(f"--{option} is {getattr(self, option)}; it must be at least 1")
         text = read_texts(self.bitext, self.languages)
         if empty := [code for code, lines in text.items() if not lines]:
-            raise ValueError(f"{self.bitext} has no sentence of {empty[0]}")
+            raise ValueError(f"{self.bitext} has no sentences in {empty[0]}")
         return text
 
     @cached_property
     def pairs(self) -> dict[str, tuple[list[str], list[str]]]:
-        """Tatoeba's pairs of the same languages."""
+        """Tatoeba's pairs in the same languages."""
         return read_pairs(self.data, [code for code in self.text if code != "en"])
 
     @property
     def all_counts(self) -> list[int]:
-        """The numbers of sentences of each language; the greatest is all that there are."""
+        """The numbers of sentences per language; the largest uses all available."""
         most = min(self.most, *map(len, self.text.values()))
         return sorted({count for count in self.counts if count < most} | {most})
 
     @cached_property
     def _drawn(self) -> dict[str, tuple[list[str], Int[np.ndarray, "seed count"]]]:
-        """Of each language the sentences of all shuffles, and the place of each shuffle's among them."""
+        """Language -> the distinct sentences of all shuffles, and the indices of each shuffle into them."""
         result = {}
         for code, lines in self.text.items():
             shuffles = [np.random.default_rng([seed, zlib.crc32(code.encode())]) for seed in range(self.seeds)]
@@ -134,7 +133,7 @@ class Curve(Task):
         fewest, scarcest = min((len(lines), code) for code, lines in self.text.items())
         most = self.all_counts[-1]
         console.print(
-            f"{len(self.pairs)} languages and English, at most {most} sentences of each ({scarcest} has {fewest})"
+            f"{len(self.pairs)} languages and English, at most {most} sentences each ({scarcest} has {fewest})"
         )
         return {code: sentences for code, (sentences, _) in self._drawn.items()}
 
@@ -152,19 +151,19 @@ class Curve(Task):
         most = self.all_counts[-1]
         for name, count, seed in product(self.transforms, self.all_counts, range(self.seeds)):
             if name == "original" and (count, seed) != (most, 0):
-                continue  # it is fitted on nothing
+                continue  # the original needs no fit: it is scored once
             fit = {code: x["fit", code][places[seed, :count]] for code, (_, places) in self._drawn.items()}
             try:
                 fitted = self.fit(fit, spec, (name,))
             except ValueError as error:
-                console.print(f"layer {spec.layer}, no fit of {name} on {count} sentences a language: {error}")
+                console.print(f"layer {spec.layer}: cannot fit {name} on {count} sentences per language: {error}")
                 continue
             result += [_MethodOfCount(m.name, m.parameters, m.transform, count, seed) for m in fitted]
         return result
 
     def scores(self, x: Embedded, method: Method, spec: EncoderSpec) -> Iterator[Score]:
-        """Yields the accuracy from English, mean over the languages."""
-        assert isinstance(method, _MethodOfCount), "methods makes no other"
+        """Yields the accuracy from English, averaged over the languages."""
+        assert isinstance(method, _MethodOfCount), "methods() returns only this type"
         found = [np.asarray(nearest(x["en", code], x["xx", code])[1])[:, 0] for code in self.pairs]
         value = float(np.mean([accuracy(rows, np.arange(len(rows))) for rows in found]))
         score = Score(f"en-xx mean over {len(found)}", value, list(self.pairs), sum(map(len, found)))
@@ -176,37 +175,39 @@ class Curve(Task):
             yield replace(score, seed=method.shuffle, fitted_on=f"bitext {method.count}")
 
     def report(self, results: Sequence[Result]) -> None:
-        """Prints a table a layer, draws the curves, and writes ``results.jsonl``."""
+        """Prints a table per layer, draws the curves, and writes ``results.jsonl``."""
         panels: dict[str, dict[str, dict[int, float]]] = {}
-        columns = ["sentences a language", *map(str, self.all_counts), "enough"]
+        columns = ["sentences per language", *map(str, self.all_counts), "enough"]
         for layer, values in self._values.items():
             panel = {name: {count: float(np.mean(v)) for count, v in row.items()} for name, row in values.items()}
             panels[f"layer {layer}"] = panel
             rows = _table(panel, self.all_counts, self.transforms)
-            print_table(f"{self.title}, layer {layer}, percent", columns, rows)
-        console.print(f"enough: the least count at most {_NEAR} below the method's best, and not below the original")
+            print_table(f"{self.title}, layer {layer}, in percent", columns, rows)
+        console.print(
+            f"enough: smallest count with a score within {_NEAR} of the method's best and not below the original"
+        )
         write_results(results, self.out / "results.jsonl")
         curve_figure(panels, f"{self.title} ({self.encoder})", self.out / "curve.png")
         console.print(f"wrote results and the figure to {self.out}")
 
 
 def enough(scores: Mapping[int, float], original: float) -> int | None:
-    """Returns the least count whose score is at most 0.5 below the method's best, and above the original's.
+    """Returns the smallest count that scores within 0.5 of the method's best and not below the original.
 
-    None if no count is.
+    None if there is no such count.
     """
     least = max(max(scores.values()) - _NEAR, original)
     return min((count for count, score in scores.items() if score >= least), default=None)
 
 
 def read_texts(folder: Path, languages: tuple[str, ...] = ()) -> dict[str, list[str]]:
-    """Reads the sentences of each language and, last, all different English ones.
+    """Reads the sentences of each language, followed by all distinct English sentences.
 
-    The files are ``en-xx.tsv``: domain, English, xx with tabs between; by default of Tatoeba's languages.
+    The files are ``en-xx.tsv`` with the tab-separated fields domain, English, xx; by default for Tatoeba's languages.
 
     Raises:
-      FileNotFoundError: no file of a language.
-      ValueError: a line that has not three fields.
+      FileNotFoundError: the file of a language does not exist.
+      ValueError: a line does not have three fields.
     """
     pairs = read_bitext(folder, languages, "--bitext", XTREME_36)
     text = {code: [other for _, other in several] for code, several in pairs.items()}
@@ -215,7 +216,7 @@ def read_texts(folder: Path, languages: tuple[str, ...] = ()) -> dict[str, list[
 
 
 def curve_figure(panels: Mapping[str, Values], title: str, path: Path) -> None:
-    """Draws a line a method over the sentences of each language, the original dashed; a panel a layer."""
+    """Draws one line per method against the sentences per language, the original dashed; one panel per layer."""
     figure = Figure(figsize=(4.6 * len(panels) + 1.8, 4.4), layout="constrained")
     axes = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
     labels = list(dict.fromkeys(label for panel in panels.values() for label in panel))
@@ -227,7 +228,7 @@ def curve_figure(panels: Mapping[str, Values], title: str, path: Path) -> None:
                 axis.axhline(*row.values(), color="k", ls="--", label=label)
             else:
                 axis.plot(sorted(row), [row[count] for count in sorted(row)], "o-", ms=4, color=colour, label=label)
-        axis.set(xscale="log", xlabel="sentences of each language", title=name)
+        axis.set(xscale="log", xlabel="sentences per language", title=name)
         axis.set_xticks(counts, counts)
         axis.minorticks_off()
         axis.spines[["top", "right"]].set_visible(False)
@@ -239,7 +240,7 @@ def curve_figure(panels: Mapping[str, Values], title: str, path: Path) -> None:
 
 
 def _table(panel: Values, counts: Sequence[int], names: Sequence[str]) -> list[list[str | float]]:
-    """Returns a row a method, also for those that were never fitted."""
+    """Returns one row per method, including methods that could not be fitted."""
     original = next(iter(panel.get("original", {0: 0.0}).values()))
     rows: list[list[str | float]] = []
     for label, row in panel.items():

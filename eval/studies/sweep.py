@@ -1,13 +1,12 @@
-"""Layer x method x rank in one pass over the text.
+"""Every combination of layer, method and rank from one pass over the text.
 
     python -m eval sweep
 
-All layers are pooled in one forward pass. On each layer one set of moments is taken of the first
-half of the declaration of human rights, all methods are fitted from it, and those with a rank
-once: the top directions of a rank are the first columns of a greater one's. CBIE, which needs the
-embeddings, can be asked for. Scores are those of
-``python -m eval udhr`` on the other half. ``--baseline`` encodes once more, the last layer
-alone, to compare the time of the whole sweep with that of one encode.
+All layers are pooled in one forward pass. At each layer, all methods are fitted from the same moments of one half of
+the Universal Declaration of Human Rights. Methods with a rank are fitted once, since the directions for a rank are the
+first columns of those for a larger one. CBIE, which needs the embeddings, is optional. Scores are those of ``python -m
+eval udhr`` on the other half. With ``--baseline``, the last layer is also encoded alone, to compare the time of the
+whole sweep with that of encoding once.
 """
 
 import resource
@@ -36,8 +35,9 @@ class Sweep(Task):
     """Every layer, method and rank on the UDHR task, encoded once.
 
     Attributes:
-      languages: codes; by default all 40.
-      baseline: whether to time one encode of the last layer too.
+      layers: hidden-state layers to test; by default all.
+      languages: language codes; by default all 40.
+      baseline: also time encoding the last layer alone.
     """
 
     name = "sweep"
@@ -54,16 +54,16 @@ class Sweep(Task):
 
     @property
     def title(self) -> str:
-        """What the figure is called."""
+        """The title of the figure."""
         return f"mAP on the UDHR, {len(self._texts)} languages"
 
     @property
     def fitted_on(self) -> str:
-        """The text that transforms are fitted on, as results name it."""
+        """The name, in results, of the text that transforms are fitted on."""
         return "udhr fit"
 
     def fit_texts(self) -> Mapping[str, Sequence[str]]:
-        """Returns the half of the paragraphs to fit on."""
+        """Returns the fitting half of the paragraphs."""
         return {code: text[corpora.UDHR_PARTS["fit"]] for code, text in self._texts.items()}
 
     def texts(self) -> Texts:
@@ -71,14 +71,14 @@ class Sweep(Task):
         return {("test", code): text[corpora.UDHR_PARTS["test"]] for code, text in self._texts.items()}
 
     def methods(self, x: Embedded, spec: EncoderSpec) -> list[Method]:
-        """Fits every method once, and cuts those that remove a subspace to each number of directions."""
+        """Fits every method once, and truncates those that remove a subspace to each number of directions."""
         counts = {"lsar": self._ranks, "mean+lsar": self._ranks, "lir": self._components}
         largest = replace(self, ranks=(max(self._ranks),), components=(max(self._components),))
         fitted = largest.fit({code: value for (group, code), value in x.items() if group == "fit"}, spec)
         return [one for m in fitted for one in (truncated(m, counts[m.name]) if m.name in counts else (m,))]
 
     def moved(self, x: Embedded, method: Method) -> Embedded:
-        """Returns the test paragraphs after a method, moved in one call."""
+        """Returns the test paragraphs, transformed by a method in one call."""
         test = {key: value for key, value in x.items() if key[0] == "test"}
         codes = [code for (_, code), value in test.items() for _ in value]
         bounds = np.cumsum([len(value) for value in test.values()])[:-1]
@@ -91,12 +91,12 @@ class Sweep(Task):
         yield Score("mAP", float(precision.mean()), [code for _, code in x], len(precision))
 
     def run(self) -> list[Result]:
-        """Encodes, fits, scores; prints a table, writes ``results.jsonl`` and the figure."""
+        """Encodes, fits and scores; prints a table, and writes ``results.jsonl`` and the figure."""
         if self.saved:
-            raise ValueError(f"--saved is not for {self.name}, which fits its own")
+            raise ValueError(f"{self.name} fits its own transforms; omit --saved")
         texts = self._texts
         if len(texts) < 2:
-            raise ValueError(f"--languages {' '.join(self.languages)} is one language; at least two are needed")
+            raise ValueError(f"--languages is {' '.join(self.languages)}; give at least two different languages")
         _ = self._components
         self.out.mkdir(parents=True, exist_ok=True)
         encoder = open_encoder(self.encoder, self.layers or None, self.revision, self.pooling, self.dtype)
@@ -104,7 +104,7 @@ class Sweep(Task):
         task = replace(self, layers=layers)
         every = {("fit", code): text for code, text in self.fit_texts().items()} | dict(self.texts())
         own = {key: key[1] for key in every}
-        # The programs of fits and scores are compiled before the clock starts, as the encoder's are.
+        # Compile the programs for fitting and scoring before the clock starts, as for the encoder.
         rng = np.random.default_rng(0)
         random = {key: rng.normal(size=(1, len(text), encoder.dim)).astype(np.float32) for key, text in every.items()}
         one = replace(task, layers=layers[-1:])
@@ -125,14 +125,14 @@ class Sweep(Task):
         drawn = time.perf_counter()
         self._print(results, layers)
         console.print(
-            f"encoding all {len(layers)} layers {report.seconds:.1f} s, fits and scores of {len(results)} maps "
+            f"encoding all {len(layers)} layers {report.seconds:.1f} s, fitting and scoring {len(results)} transforms "
             f"{fitted - started:.1f} s, figure {drawn - fitted:.1f} s, "
             f"peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB"
         )
         if alone:
             whole = report.seconds + drawn - started
             console.print(
-                f"the sweep took {whole:.1f} s, one encode of the last layer {alone:.1f} s: {whole / alone:.2f} x"
+                f"the sweep took {whole:.1f} s, encoding the last layer alone {alone:.1f} s: {whole / alone:.2f} x"
             )
         console.print(f"wrote results and the figure to {self.out}")
         return results
@@ -143,7 +143,7 @@ class Sweep(Task):
 
     @property
     def _ranks(self) -> list[int]:
-        """The ranks that so many languages have; if there are none, the highest one."""
+        """The ranks that are possible with this number of languages; if there are none, the highest possible."""
         return [rank for rank in self.ranks if 0 < rank < len(self._texts)] or [len(self._texts) - 1]
 
     @property
@@ -151,7 +151,7 @@ class Sweep(Task):
         fewest = min(map(len, self.fit_texts().values()))
         components = [count for count in self.components if 0 < count <= fewest]
         if "lir" in self.transforms and not components:
-            raise ValueError(f"--components {' '.join(map(str, self.components))}: there are 1 to {fewest} to remove")
+            raise ValueError(f"--components is {' '.join(map(str, self.components))}; it must be 1 to {fewest}")
         return components or [1]
 
     def _print(self, results: Sequence[Result], layers: Sequence[int]) -> None:
@@ -165,7 +165,7 @@ class Sweep(Task):
 
 
 def truncated(method: Method, counts: Sequence[int]) -> Iterator[Method]:
-    """Yields a method whose last step removes a subspace with only its first directions, once a count."""
+    """Yields, for each count, the method with its last step's subspace cut to that many directions."""
     assert method.transform is not None, "the original has no subspace"
     *before, last = method.transform.steps
     [key] = [key for key in method.parameters if key in ("rank", "components")]

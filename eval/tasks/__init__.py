@@ -1,1 +1,1 @@
-"""The tasks of the papers, one a file: its texts and its scores."""
+"""The tasks from the papers, one per file, with their texts and scores."""

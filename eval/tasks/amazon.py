@@ -1,16 +1,16 @@
-"""Amazon reviews: a classifier of opinions, trained on English and tested on other languages.
+"""Amazon reviews: a sentiment classifier, trained on English and tested on other languages.
 
     python -m eval amazon --data data/amazon
     python -m eval amazon --data hub:mteb/AmazonReviewsClassification
 
-As Xie et al. 2022 run it: embeddings after each transform, every feature less the mean and over the
-deviation of the English training set, logistic regression with its penalty chosen by five folds of the
-English training set, accuracy on the test set of each language. With ``--standardize language`` the statistics are each
-language's own, of its test set: then Centered is the same as the original but for the penalty.
+The protocol is that of Xie et al. 2022: transformed embeddings are standardised by the mean and deviation of the
+English training set; a logistic regression is trained on English, with its penalty chosen by five-fold
+cross-validation; accuracy is measured on the test set of each language. With ``--standardize language``, each test set
+is standardised by its own statistics; centering then differs from the original only through the penalty.
 
-``eval.data.reviews`` says what the files are and where to get them. The numbers of
-``hub:mteb/AmazonReviewsClassification``, another corpus of one to five stars, 200,000 English reviews to train on and
-5,000 a language to test on, are not the paper's.
+``eval.data.reviews`` documents the files and where to get them. Results on ``hub:mteb/AmazonReviewsClassification``
+are not comparable with the paper's: it is another corpus, labelled with one to five stars, with 200,000 English
+training reviews and 5,000 test reviews per language.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -36,13 +36,15 @@ __all__ = ["Amazon", "classify"]
 
 @dataclass(frozen=True)
 class Amazon(FittedTask):
-    """Opinions of reviews: trained on English, accuracy on every language.
+    """Sentiment of reviews: trained on English, accuracy on every language.
 
     Attributes:
-      data: the folder of en_train.tsv and {language}_test.tsv: label, tab, text; or hub:ID or tfds:NAME with {}.
-      languages: codes of the test sets.
-      standardize: by the English training set as in the papers' code, or each test set by its own language.
-      seed: of the shuffle of the training set, and of the classifier.
+      data: folder of en_train.tsv and {language}_test.tsv, with a label, a tab and a text per line; or hub:ID, or
+        tfds:NAME with {} for the language.
+      languages: language codes of the test sets.
+      standardize: statistics to standardise by; english for those of the English training set, as in the papers'
+        code, language for each test set's own.
+      seed: seed of the training shuffle and of the classifier.
     """
 
     name = "amazon"
@@ -55,7 +57,7 @@ class Amazon(FittedTask):
 
     @property
     def title(self) -> str:
-        """What tables and figures are called."""
+        """The title of tables and figures."""
         return "Amazon reviews, trained on English"
 
     @cached_property
@@ -63,7 +65,7 @@ class Amazon(FittedTask):
         """The English training set."""
         train = read_reviews(self.data, "en", "train")
         if len(set(train[1])) < 2:
-            raise ValueError(f"{self.data}, training set of en: all labels are {train[1][0]!r}; two are needed")
+            raise ValueError(f"{self.data}, training set of en: all labels are {train[1][0]!r}; there must be two")
         return train
 
     @cached_property
@@ -75,8 +77,8 @@ class Amazon(FittedTask):
             for number, label in enumerate(labels, 1):
                 if label not in known:
                     raise ValueError(
-                        f"{self.data}, test set of {code}, line {number}: the label {label!r} is not one of "
-                        f"training's, {', '.join(known)}"
+                        f"{self.data}, test set of {code}, line {number}: the label {label!r} is not in the training "
+                        f"set, which has {', '.join(known)}"
                     )
         return tests
 
@@ -94,7 +96,7 @@ class Amazon(FittedTask):
         labels = self.train[1]
         found = classify(x["train", "en"], labels, tests, own=self.standardize == "language", seed=self.seed)
         classes = len(set(labels))
-        # So that stars are not compared with the papers' good or bad.
+        # Keep star ratings apart from the papers' binary labels.
         suffix = "" if classes == 2 else f", {classes} classes"
         right = {code: 100.0 * (np.array(found[code]) == np.array(gold)) for code, (_, gold) in self.tests.items()}
         for code, values in right.items():
@@ -104,7 +106,7 @@ class Amazon(FittedTask):
         yield replace(Score.of(f"accuracy mean{suffix}", list(right), everywhere), seed=self.seed)
 
     def shown(self, results: Sequence[Result]) -> list[str]:
-        """Returns all metrics, the mean first."""
+        """Returns all metrics, with the mean first."""
         return super().shown(results)[::-1]
 
     @property
@@ -120,20 +122,20 @@ def classify(
     own: bool = False,
     seed: int = 42,
 ) -> dict[str, list[str]]:
-    """Returns the label of each test embedding, by a logistic regression of the training set.
+    """Predicts the label of each test embedding with a logistic regression fitted on the training set.
 
     Args:
-      train: embeddings of English reviews.
-      labels: of each, at least two.
+      train: embeddings of the English training reviews.
+      labels: label of each training review; at least two classes.
       tests: embeddings of each language's test set.
-      own: whether a test set is standardised by its own mean and deviation.
-      seed: of the shuffle and of the classifier.
+      own: whether each test set is standardised by its own mean and deviation.
+      seed: seed of the training shuffle and of the classifier.
     """
     from sklearn.linear_model import LogisticRegressionCV
 
     order = np.random.default_rng(seed).permutation(len(train))
     mean, deviation = _statistics(train)
-    # Ten penalties from 1e-4 to 1e4, each tried on five folds; the best is fitted on all.
+    # Ten penalties from 1e-4 to 1e4, cross-validated on five folds; the best is refitted on all reviews.
     model = LogisticRegressionCV(
         Cs=10,
         cv=5,

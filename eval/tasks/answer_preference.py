@@ -1,9 +1,9 @@
-"""Questions and answers of XQuAD-R in one pool: language preference, and the picture of one question.
+"""Language preference among XQuAD-R's answers in one pool, and a plot of one question.
 
-The pool holds the candidate sentences of eleven languages; a question is relevant to its answer's sentence in each.
-*Preference* is the share of questions whose best-ranked answer is in their own language (chance is one in eleven),
-*spread* the distance in rank between the best and the worst answer over the pool. ``python -m eval geometry --xquad``
-measures them.
+The pool holds the candidate sentences of eleven languages; each question has one relevant sentence in every language.
+*Preference* is the share of questions whose best-ranked answer is in their own language (chance is one in eleven).
+*Spread* is the difference in rank between the best and the worst answer, relative to the pool. Both are measured by
+``python -m eval geometry --xquad``.
 """
 
 from collections.abc import Iterator, Sequence
@@ -27,16 +27,16 @@ from train.console import print_table
 
 __all__ = ["AnswerPreference"]
 
-# The first questions of each language; the candidate sentences up to their last answer are the pool.
+# Number of questions used per language; the candidate sentences up to their last answer form the pool.
 _QUESTIONS = 100
 
 
 @dataclass(frozen=True)
 class AnswerPreference(FittedTask):
-    """Preference of methods that are fitted on the UDHR in the eleven languages.
+    """Language preference of methods fitted on the UDHR in XQuAD-R's eleven languages.
 
     Attributes:
-      data: the folder of XQuAD-R.
+      data: folder of XQuAD-R.
     """
 
     name = "geometry"
@@ -50,12 +50,12 @@ class AnswerPreference(FittedTask):
 
     @property
     def title(self) -> str:
-        """What the table is called."""
+        """The title of the table."""
         return "XQuAD-R: is the best answer in the question's language?"
 
     @cached_property
     def questions(self) -> dict[str, Questions]:
-        """The questions of each language, of which the first are the same."""
+        """The questions of each language; the first ones are checked to be parallel."""
         data = read_xquad(self.data)
         first = data[XQUAD_R[0]].ids[: self._count(data)]
         for code, one in data.items():
@@ -68,7 +68,7 @@ class AnswerPreference(FittedTask):
         return XQUAD_R
 
     def texts(self) -> Texts:
-        """Returns questions, ``q``, and candidate sentences, ``c``."""
+        """Returns questions as group ``q`` and candidate sentences as group ``c``."""
         result: dict[Key, list[str]] = {}
         for code, one in self.questions.items():
             answers = one.answers[: self.count]
@@ -77,7 +77,7 @@ class AnswerPreference(FittedTask):
 
     @property
     def count(self) -> int:
-        """The number of questions of each language."""
+        """The number of questions per language."""
         return self._count(self.questions)
 
     def scores(self, x: Embedded, method: Method, spec: EncoderSpec) -> Iterator[Score]:
@@ -89,7 +89,7 @@ class AnswerPreference(FittedTask):
         ranks = candidate_ranks(questions, candidates, np.tile(table, (len(XQUAD_R), 1)))
         asked = np.repeat(np.arange(len(XQUAD_R)), self.count)
         found = language_preference(ranks, asked, len(candidates))
-        # Translations of a question belong together.
+        # Translations of a question form a cluster.
         translations = np.tile(np.arange(self.count), len(XQUAD_R))
         low, high = interval(Queries(found.preferred, clusters=translations))
         yield Score("XQuAD-R preference", found.preference, XQUAD_R, len(questions))
@@ -101,7 +101,7 @@ class AnswerPreference(FittedTask):
             self._planes[title] = self._plane(x)
 
     def report(self, results: Sequence[Result]) -> None:
-        """Prints the table, and draws the first question of the first layer."""
+        """Prints the table, and draws the first question at the first layer."""
         if self._planes:
             candidates = [code for code in XQUAD_R for _ in self.texts()["c", code]]
             title = f"One question in {len(XQUAD_R)} languages, its answers, and the other candidates"
@@ -109,7 +109,7 @@ class AnswerPreference(FittedTask):
         print_table(self.title, ["", "preference", "95% of resamples", "spread"], self._rows)
 
     def _plane(self, x: Embedded) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Returns candidates, questions and answers of the first question, on their principal plane."""
+        """Projects all candidates, the first question and its answers onto the candidates' principal plane."""
         candidates = np.concatenate([x["c", code] for code in XQUAD_R])
         questions = np.stack([x["q", code][0] for code in XQUAD_R])
         right = np.stack([x["c", code][self.questions[code].answers[0]] for code in XQUAD_R])

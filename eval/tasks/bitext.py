@@ -1,11 +1,11 @@
-"""Held-out parallel text: find the translations of some pairs among those of the others.
+"""Held-out parallel text: find each sentence's translation among those of the other held-out pairs.
 
     python -m eval bitext --data data/bitext
     python -m eval bitext --data data/bitext --fit-on train
     python -m eval bitext --data hub:mteb/bucc-bitext-mining
 
-The held-out pairs are drawn from the distinct ones with a seed, and training leaves out the same. Transforms are
-fitted on the declaration of human rights, on a folder of text, or on the pairs that are left.
+The held-out pairs are drawn from the distinct pairs with a seed; training leaves out the same pairs. Transforms are
+fitted on the Universal Declaration of Human Rights, on a folder of text, or on the remaining pairs.
 """
 
 from collections.abc import Sequence
@@ -25,12 +25,13 @@ class Bitext(TranslationTask):
     """Retrieval of translations on held-out pairs of any parallel text.
 
     Attributes:
-      data: the folder of en-xx.tsv files: domain, English, xx; or of Moses files, or prepared; or hub:ID or tfds:NAME
-        with {} for the language.
-      languages: codes; by default all that the folder has.
-      held_out: pairs of each language that are searched.
-      split_seed: of the choice of these pairs.
-      fit_on: udhr, a folder of one text file a language, or train, the pairs that are not held out.
+      data: folder of en-xx.tsv files with the fields domain, English, xx; or a folder of Moses files, or a prepared
+        dataset; or hub:ID, or tfds:NAME with {} for the language.
+      languages: language codes; by default all in the data.
+      held_out: number of held-out pairs per language.
+      split_seed: seed that chooses these pairs.
+      fit_on: text to fit transforms on; udhr, train for the pairs that are not held out, a folder with one text file
+        per language, tfds:NAME/{} or hub:ID.
     """
 
     name = "bitext"
@@ -43,12 +44,12 @@ class Bitext(TranslationTask):
 
     @property
     def title(self) -> str:
-        """What tables and figures are called."""
+        """The title of tables and figures."""
         return f"{self.held_out} held-out pairs of {self._name}"
 
     @property
     def fitted_on(self) -> str:
-        """The text that transforms are fitted on, as results name it."""
+        """The name, in results, of the text that transforms are fitted on."""
         if self.fit_on != "train":
             return super().fitted_on
         return f"{self._name} but the held-out pairs, up to {self.fit_count} a language"
@@ -58,7 +59,7 @@ class Bitext(TranslationTask):
         return {code: tuple(zip(*held, strict=True)) for code, (_, held) in self._split.items()}  # type: ignore[misc]
 
     def some_fit_texts(self, languages: Sequence[str]) -> dict[str, list[str]]:
-        """Returns the text to fit on; for ``train``, English is that of all the other pairs."""
+        """Returns the text to fit on; with ``train``, English is pooled from the training pairs of all languages."""
         if self.fit_on != "train":
             return super().some_fit_texts(languages)
         held = {english for _, pairs in self._split.values() for english, _ in pairs}
@@ -70,7 +71,7 @@ class Bitext(TranslationTask):
 
     @property
     def _name(self) -> str:
-        """The name of the data; of the Hub without the commit, which is among the options."""
+        """The name of the data, without the commit of a Hub dataset, which the options record."""
         name = Path(self.data).name
         return name.partition("@")[0] if str(self.data).startswith("hub:") else name
 

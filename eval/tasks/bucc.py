@@ -1,14 +1,14 @@
-"""BUCC: find the translations hidden in two monolingual collections.
+"""BUCC: find the pairs of translations hidden in two monolingual collections.
 
     python -m eval make-bucc --data data/bitext --to data/bucc-made
     python -m eval bucc --data data/bucc-made
 
-Zweigenbaum, Sharoff and Rapp, "Overview of the third BUCC shared task", 2018, as XTREME (Hu et al., ICML 2020)
-and Hämmerl et al. 2023 run it: sentences that a file holds twice are encoded once and count for
-nothing; pairs are mined by the ratio margin over four neighbours in each direction; the threshold that is best on
-the sample split is applied to the training split; precision, recall and F1 of the pairs above it.
+Zweigenbaum, Sharoff and Rapp, "Overview of the third BUCC shared task", 2018, with the protocol of XTREME (Hu et al.,
+ICML 2020) and Hämmerl et al. 2023: duplicate sentences are encoded once and excluded from scoring; pairs are mined with
+the ratio margin over four neighbours in each direction; the best threshold on the sample split is applied to the
+training split, and the pairs above it are scored by precision, recall and F1.
 
-``eval.data.bucc`` says what the files are and where to get them.
+``eval.data.bucc`` documents the files and where to get them.
 """
 
 from collections.abc import Iterator, Sequence
@@ -35,7 +35,7 @@ __all__ = ["Bucc"]
 
 
 class _Found(NamedTuple):
-    """Mined pairs: score, which gold pair each is (-1 for none), and its source; and the source of each gold pair."""
+    """Mined pairs with their scores, gold pairs (-1 for none) and source sentences; the source of each gold pair."""
 
     score: Float[np.ndarray, " pair"]
     which: Int[np.ndarray, " pair"]
@@ -48,11 +48,12 @@ class Bucc(FittedTask):
     """Bitext mining with distractors: threshold from the sample split, F1 on the training split.
 
     Attributes:
-      data: the folder of de-en.sample.de and so on, or tfds:NAME, what lsar_jax.corpora.builders.prepare made of it.
-      languages: codes; by default those of the shared task.
-      k: nearest neighbours of the margin.
-      margin: ratio, distance or absolute.
-      retrieval: max, intersection, forward or backward.
+      data: folder of de-en.sample.de and so on, or tfds:NAME for a dataset that lsar_jax.corpora.builders.prepare
+        built from it.
+      languages: language codes; by default those of the shared task.
+      k: number of nearest neighbours in the margin.
+      margin: scoring function; ratio, distance or absolute.
+      retrieval: how pairs are selected; max, intersection, forward or backward.
     """
 
     name = "bucc"
@@ -66,7 +67,7 @@ class Bucc(FittedTask):
 
     @property
     def title(self) -> str:
-        """What tables and figures are called."""
+        """The title of tables and figures."""
         return f"BUCC, {len(self._tested)} languages"
 
     @cached_property
@@ -79,18 +80,18 @@ class Bucc(FittedTask):
         return [*self._tested, "en"]
 
     def texts(self) -> Texts:
-        """Returns the texts of the first language; ``parts`` has those of all."""
+        """Returns the texts of the first language; ``parts`` yields those of every language."""
         return next(self.parts())
 
     def parts(self) -> Iterator[Texts]:
-        """Yields the two splits of one language after another, so that the embeddings of one language are held."""
+        """Yields both splits of one language at a time, so that only its embeddings are in memory."""
         splits = self.splits
         for code in self._tested:
             own = {(f"{split} {code}", code): splits[code, split].other.sentences for split in SPLITS}
             yield own | {(f"{split} {code}", "en"): splits[code, split].english.sentences for split in SPLITS}
 
     def scores(self, x: Embedded, method: Method, spec: EncoderSpec) -> Iterator[Score]:
-        """Yields precision, recall and F1 of each language at hand, and the threshold."""
+        """Yields precision, recall and F1 of each language in this part, and the threshold."""
         for code in dict.fromkeys(code for _, code in x if code != "en"):
             sample, training = (
                 self._mine(x[f"{split} {code}", code], x[f"{split} {code}", "en"], self.splits[code, split])
@@ -99,14 +100,14 @@ class Bucc(FittedTask):
             tuned = best_threshold(sample.score, sample.which >= 0, len(sample.gold_source))
             gold = len(training.gold_source)
             for metric, several in _at(training, tuned.value).items():
-                # Without a pair there is nothing to be precise about.
+                # Precision is 0 if no pair was mined.
                 value = 0.0 if several is None else several.mean
                 yield Score(f"{metric} {code}", value, [code, "en"], gold, several)
             for metric, value in {"threshold": tuned.value, "F1 on the sample": tuned.f1}.items():
                 yield Score(f"{metric} {code}", value, [code, "en"], gold)
 
     def means(self, scores: Sequence[Score]) -> Iterator[Score]:
-        """Yields the means over languages of F1, precision and recall."""
+        """Yields F1, precision and recall averaged over languages."""
         for metric in ("F1", "precision", "recall"):
             own = [score for score in scores if score.metric in [f"{metric} {code}" for code in self._tested]]
             queries = [score.queries for score in own if score.queries is not None]
@@ -126,7 +127,7 @@ class Bucc(FittedTask):
         self, other: Float[np.ndarray, "_ dim"], english: Float[np.ndarray, "_ dim"], split: MiningSplit
     ) -> _Found:
         pairs = mine(other, english, k=self.k, margin=self.margin, retrieval=self.retrieval)
-        # What the file holds twice is not among the ids, and may be gold.
+        # Duplicate sentences have no id here, but may be in gold pairs.
         names = dict.fromkeys([*split.other.ids, *(first for first, _ in sorted(split.gold))])
         number = {name: i for i, name in enumerate(names)}
         gold = {pair: i for i, pair in enumerate(sorted(split.gold))}
@@ -142,10 +143,10 @@ class Bucc(FittedTask):
 
 
 def _at(found: _Found, threshold: float) -> dict[str, Queries | None]:
-    """Returns how good the pairs are whose score is at least ``threshold``.
+    """Returns F1, precision and recall of the pairs that score at least ``threshold``.
 
-    F1 = 2 TP / (mined + gold) is the mean over the mined pairs, right or wrong, and the gold pairs, found or not;
-    those of one source sentence are drawn together.
+    F1 = 2 TP / (mined + gold) is computed as a mean over the mined pairs (right or wrong) and the gold pairs (found or
+    not), so that it can be resampled; pairs with the same source sentence form a cluster.
     """
     kept = found.score >= threshold
     right, hit = found.which[kept] >= 0, np.zeros(len(found.gold_source))

@@ -1,11 +1,11 @@
-"""Code-switching: find the translation of a sentence of which some words are already English.
+"""Code-switching: find the translation of a sentence in which some words are already English.
 
     python -m eval code-switch --data data/tatoeba --dictionaries data/dictionaries
 
-After the appendix of ORACLE: words of a language's sentences are replaced by an English translation from a bilingual
-dictionary, their English sentences are searched, and the other way. The paper does not say how many words are
-replaced. Here each word that the dictionary knows is replaced with a probability of 0.3, by any of its translations
-with the same probability, and sentences without a replacement are left out.
+After the appendix of ORACLE: words of a language's sentences are replaced by English translations from a bilingual
+dictionary, and retrieval is tested in both directions. The paper does not say how many words are replaced. Here, each
+word in the dictionary is replaced with probability 0.3 by one of its translations, chosen uniformly, and sentences
+without a replacement are dropped.
 """
 
 import re
@@ -30,12 +30,12 @@ class CodeSwitch(TranslationTask):
     """Retrieval of translations on Tatoeba with English words in the other language's sentences.
 
     Attributes:
-      data: the folder of tatoeba.xxx-eng.xxx files; or hub:ID or tfds:NAME with {} for the language.
-      dictionaries: the folder of de-en.txt and others, a word and a translation a line.
-      languages: codes; by default those of the paper that LASER's Tatoeba and the dictionaries have, which
-        is all but Romanian.
-      rate: the probability that a word with a translation is replaced.
-      switch_seed: of the replacements.
+      data: folder of tatoeba.xxx-eng.xxx files; or hub:ID, or tfds:NAME with {} for the language.
+      dictionaries: folder of de-en.txt and so on, with a word and a translation per line.
+      languages: language codes; by default the paper's languages that have a dictionary, except Romanian, which
+        is not among Tatoeba's 36.
+      rate: probability of replacing a word that has a translation.
+      switch_seed: seed of the replacements.
     """
 
     name = "code-switch"
@@ -49,43 +49,43 @@ class CodeSwitch(TranslationTask):
 
     @property
     def title(self) -> str:
-        """What tables and figures are called."""
+        """The title of tables and figures."""
         return f"Code-switched Tatoeba, rate {self.rate}"
 
     def read(self) -> TranslatedTexts:
-        """Reads the pairs of each language, and replaces words by English ones."""
+        """Reads the pairs of each language, and replaces some words by English ones."""
         if not 0 < self.rate <= 1:
-            raise ValueError(f"--rate is {self.rate}; it must be over 0 and at most 1")
+            raise ValueError(f"--rate is {self.rate}; it must be above 0 and at most 1")
         paper = ("ar", "de", "es", "fr", "it", "nl", "pt", "ro")
         codes = [language_code(code) for code in self.languages] or [
             code for code in paper if code in XTREME_36 and (self.dictionaries / f"{code}-en.txt").is_file()
         ]
-        # With none, the error of the first says where to get it.
+        # If there are none, the error for the first language says where to get them.
         dictionaries = {code: read_dictionary(self.dictionaries, code) for code in codes or paper[:1]}
         result = {}
         for code, (english, other) in read_pairs(self.data, codes, self.split).items():
-            # Of its own seed, so that a language's sentences do not depend on the others asked for.
+            # Seeded by language, so that its sentences do not depend on the other languages.
             rng = np.random.default_rng([self.switch_seed, *code.encode()])
             switched = [switch(text, dictionaries[code], self.rate, rng) for text in other]
             kept = [i for i, (_, count) in enumerate(switched) if count]
             if not kept:
-                raise ValueError(f"no sentence of {code} has a word of its dictionary replaced")
+                raise ValueError(f"no word was replaced in any sentence of {code}; raise --rate, or omit the language")
             result[code] = ([english[i] for i in kept], [switched[i][0] for i in kept])
             words = sum(count for _, count in switched)
-            console.print(f"{code}: {len(kept)} of {len(other)} sentences have {words} English words")
+            console.print(f"{code}: replaced {words} words in {len(kept)} of {len(other)} sentences")
         return result
 
 
 def switch(
     sentence: str, dictionary: Mapping[str, Sequence[str]], rate: float, rng: np.random.Generator
 ) -> tuple[str, int]:
-    """Returns a sentence with some words replaced by a translation, and how many.
+    """Replaces some words of a sentence by translations; returns it with the number of replacements.
 
     Args:
-      sentence: any text; words are runs of letters, apostrophes inside them included.
-      dictionary: word in lower case -> translations.
-      rate: the probability that a word of the dictionary is replaced.
-      rng: a draw for each such word, and one more for each replaced.
+      sentence: any text; words are runs of letters, including apostrophes inside them.
+      dictionary: lower-case word -> translations.
+      rate: probability of replacing a word in the dictionary.
+      rng: source of randomness; drawn from once per dictionary word, and once more per replacement.
     """
     count = 0
 

@@ -1,15 +1,15 @@
-"""What a method does to the space: anisotropy, isotropy, outliers, and how much language is left.
+"""The geometry of embeddings after each method: anisotropy, isotropy, outliers, and remaining language information.
 
     python -m eval geometry                                   # the UDHR, which comes with the library
     python -m eval geometry --text tatoeba                    # fitted on the evaluated sentences
-    python -m eval geometry --xquad data/xquad-r              # with preference, and questions and answers
+    python -m eval geometry --xquad data/xquad-r              # adds language preference, questions and answers
 
-On the UDHR methods are fitted on one half of the paragraphs and measured on the other. Measured:
-the exact mean cosine of two sentences within a language, across languages and of all, and that of 10,000 drawn
-pairs within each language; IsoScore; NMI of
-k-means clusters and languages, and a linear probe's accuracy; the share of the ten nearest that are in the
-query's language, beside that language's share of the pool; the correlation of what is removed, and of what is
-left, with URIEL's syntax. ``dimensions.jsonl`` has the outliers and contributions of each language and layer.
+On the UDHR, methods are fitted on one half of the paragraphs and measured on the other. The measures are: the exact
+mean cosine of two sentences within a language, across languages and overall, and that of 10,000 random pairs within
+each language; IsoScore; NMI between k-means clusters and languages, and the accuracy of a linear probe; the share of
+the ten nearest neighbours in the query's language, beside that language's share of the pool; and the correlation of
+the removed and the remaining part with URIEL's syntax. ``dimensions.jsonl`` lists the outliers and the largest
+contributions for each language and layer.
 """
 
 import json
@@ -51,25 +51,25 @@ from train.embeddings import encode_all
 
 __all__ = ["Geometry", "tsne"]
 
-# The group of the texts that are measured.
+# The group of texts to measure.
 _MEASURED = "measured"
 
-# Language to embeddings.
+# Language -> embeddings.
 ByLanguage = Mapping[str, Float[np.ndarray, "_ dim"]]
 
 
 @dataclass(frozen=True)
 class Geometry(Task):
-    """Measures and pictures of the space before and after each method.
+    """Measures and figures of the space before and after each method.
 
     Attributes:
-      layers: where methods are compared; the pictures are of the first.
-      text: the UDHR, or Tatoeba.
-      data: the folder of tatoeba.xxx-eng.xxx files.
-      languages: codes; by default all of the text.
-      xquad: the folder of XQuAD-R, for language preference and the picture of questions and answers.
-      uriel: lang2vec's distances2.zip; by default the cosine of the features in its wheel.
-      seeds: of the k-means starts.
+      layers: layers at which methods are compared; figures show the first.
+      text: the text to measure, udhr or tatoeba.
+      data: folder of tatoeba.xxx-eng.xxx files.
+      languages: language codes; by default all in the text.
+      xquad: folder of XQuAD-R, for language preference and the figure of questions and answers.
+      uriel: lang2vec's distances2.zip; by default, distances are cosines of the features in its wheel.
+      seeds: seeds of k-means.
     """
 
     name = "geometry"
@@ -90,48 +90,51 @@ class Geometry(Task):
 
     @property
     def title(self) -> str:
-        """What tables are called."""
+        """The title of tables."""
         return f"{len(self._texts)} languages; cosines, shares and scores from 0 to 1, the probe in percent"
 
     @property
     def fitted_on(self) -> str:
-        """The text that transforms are fitted on."""
+        """The name, in results, of the text that transforms are fitted on."""
         return "udhr fit" if self.text == "udhr" else "the evaluated sentences"
 
     def fit_texts(self) -> Mapping[str, Sequence[str]]:
-        """Returns the half of the UDHR to fit on; none if the measured sentences are fitted on."""
+        """Returns the half of the UDHR to fit on; empty if transforms are fitted on the measured sentences."""
         if self.text == "tatoeba":
             return {}
         return {code: text[corpora.UDHR_PARTS["fit"]] for code, text in self._texts.items()}
 
     def fitted_languages(self, fit: Mapping[str, Sequence[str]]) -> int:
-        """Returns the number of languages that there are to fit on."""
+        """Returns the number of languages to fit on."""
         return len(self._texts)
 
     def texts(self) -> Texts:
         """Returns the texts to measure."""
         if len(self._texts) < 3:
-            raise ValueError(f"{', '.join(self._texts)}: the geometry of languages needs at least three")
-        # Anything wrong with other files is reported before a text is encoded.
+            raise ValueError(f"the languages are {', '.join(self._texts)}; geometry needs at least three")
+        # Read the other files now, so that errors in them appear before encoding.
         _ = self._syntax, self._answers and self._answers.questions
         part = corpora.UDHR_PARTS["test" if self.text == "udhr" else "all"]
         return {(_MEASURED, code): text[part] for code, text in self._texts.items()}
 
     def encode(self, encoder: SentenceEncoder, texts: Texts) -> Encoded:
-        """Returns the embeddings of the layers to compare; those of all layers are kept for the curves."""
+        """Returns the embeddings at the layers to compare; those at all layers are kept for the curves."""
         every = tuple(range(encoder.spec.layer + 1))
-        encoded, _ = encode_all(encoder, texts, every, self.max_length, {key: key[1] for key in texts})
+        whole, _ = encode_all(encoder, self._texts, every, self.max_length, {code: code for code in self._texts})
+        parts = {_MEASURED: "all"} if self.text == "tatoeba" else {"fit": "fit", _MEASURED: "test"}
+        groups = {group: corpora.UDHR_PARTS[part] for group, part in parts.items()}
         self._encoded["encoder"] = encoder
-        self._encoded["measured"] = {code: value for (group, code), value in encoded.items() if group == _MEASURED}
-        return {key: value[list(self.layers)] for key, value in encoded.items()}
+        self._encoded["measured"] = {code: x[:, groups[_MEASURED]] for code, x in whole.items()}
+        chosen = list(self.layers)
+        return {(group, code): x[chosen][:, rows] for group, rows in groups.items() for code, x in whole.items()}
 
     def methods(self, x: Embedded, spec: EncoderSpec) -> list[Method]:
-        """Fits every method on the half to fit on, or on the measured sentences."""
+        """Fits every method on the fitting half, or on the measured sentences."""
         group = "fit" if self.text == "udhr" else _MEASURED
         return self.fit(_of(x, group), spec)
 
     def scores(self, x: Embedded, method: Method, spec: EncoderSpec) -> Iterator[Score]:
-        """Yields all measures of moved embeddings."""
+        """Yields all measures of transformed embeddings."""
         test = _of(x, _MEASURED)
         values = self._measures(test)
         self._rows.append([f"{spec.layer} {_short(method)}", *(f"{value:.3f}" for value in values.values())])
@@ -140,7 +143,7 @@ class Geometry(Task):
             yield Score(name, value, list(test), sum(map(len, test.values())))
 
     def layer_scores(self, x: Embedded, methods: Sequence[Method], spec: EncoderSpec) -> Iterator[tuple[Method, Score]]:
-        """Yields how often the language is found, and the correlations with syntax; draws the first layer."""
+        """Yields the accuracy of language identification and the correlations with syntax; draws the first layer."""
         test = _of(x, _MEASURED)
         if self.text == "udhr":
             yield from self._identified(_of(x, "fit"), test, spec)
@@ -150,7 +153,7 @@ class Geometry(Task):
             self._pictures(methods, test, spec.layer)
 
     def measure(self, encoder: SentenceEncoder | None = None) -> list[Result]:
-        """Encodes, fits, moves and measures; the preference of answers comes last."""
+        """Encodes, fits, transforms and measures; the language preference of answers comes last."""
         results = super().measure(encoder)
         if self._answers is not None:
             answers = self._answers.measure(self._encoded["encoder"])
@@ -179,7 +182,7 @@ class Geometry(Task):
         if self.text == "udhr":
             return corpora.udhr("all", self.languages or None)
         pairs = read_pairs(self.data, self.languages or XTREME_36)
-        # The English sides share sentences: each is measured once.
+        # The English sides overlap; each sentence is measured once.
         english = dict.fromkeys(text for side, _ in pairs.values() for text in side)
         return dict(sorted(({code: other for code, (_, other) in pairs.items()} | {"en": list(english)}).items()))
 
@@ -189,7 +192,7 @@ class Geometry(Task):
         codes = [code for code, rows in x.items() for _ in rows]
         pool = np.concatenate(list(x.values()))
         numbers = np.unique(codes, return_inverse=True)[1]
-        # The first is the query itself.
+        # Eleven neighbours, because the query itself is one; it is dropped below.
         found = np.asarray(nearest(pool, pool, 11)[1])
         own = found == np.arange(len(pool))[:, None]
         own[~own.any(axis=1), -1] = True
@@ -207,12 +210,12 @@ class Geometry(Task):
         }
 
     def _identified(self, fit: ByLanguage, test: ByLanguage, spec: EncoderSpec) -> Iterator[tuple[Method, Score]]:
-        """Yields how often ``language="auto"`` finds the language, for each language."""
+        """Yields the accuracy of ``language="auto"`` for each language."""
         accuracy = fit_identifier(fit, source=spec).accuracy(test)
         least = sorted(accuracy, key=lambda code: accuracy[code])[:5]
         console.print(
-            f"layer {spec.layer}: the language is found for {np.mean(list(accuracy.values())):.1f}% of the sentences, "
-            f"mean over languages; least {', '.join(f'{code} {accuracy[code]:.0f}%' for code in least)}"
+            f"layer {spec.layer}: the language is identified in {np.mean(list(accuracy.values())):.1f}% of sentences, "
+            f"mean over languages; lowest: {', '.join(f'{code} {accuracy[code]:.0f}%' for code in least)}"
         )
         method = Method("identifier", {}, None)
         for code, value in accuracy.items():
@@ -220,21 +223,21 @@ class Geometry(Task):
 
     @cached_property
     def _syntax(self) -> tuple[dict[str, float], str] | None:
-        """Each language's syntactic distance to English, and the measure; None, and why is printed, if it cannot be."""
+        """Syntactic distances to English and the name of their measure; if unavailable, None, and prints why."""
         languages = self._texts
         why = None
         if self.text == "tatoeba":
-            why = "the means must be of other text than LSAR was fitted on, or they coincide"
+            why = "the language means would coincide, because LSAR is fitted on the measured sentences"
         elif "lsar" not in self.transforms:
-            why = "it is of what LSAR removes, and lsar is not among --transforms"
+            why = "it concerns what LSAR removes, but lsar is not among --transforms"
         elif "en" not in languages or len(languages) < 4:
-            why = "it needs English and three other languages"
+            why = "it needs English and at least three other languages"
         else:
             try:
                 return syntactic_distances(languages, precomputed=self.uriel)
             except ImportError as error:
                 why = str(error)
-        console.print(f"no correlation with syntax: {why}")
+        console.print(f"skipping the correlation with syntax: {why}")
         return None
 
     def _typology(
@@ -245,7 +248,7 @@ class Geometry(Task):
         distances: Mapping[str, float],
         measure: str,
     ) -> Iterator[tuple[Method, Score]]:
-        """Yields the correlation of cosines of language means to English's with syntactic similarity."""
+        """Yields the correlation between syntactic similarity and the cosines of language means with English's."""
         for method in (method for method in methods if method.name == "lsar"):
             means = {code: x.mean(axis=0) for code, x in test.items()}
             left = {code: method(mean[None], code)[0] for code, mean in means.items()}
@@ -260,12 +263,12 @@ class Geometry(Task):
                 r, n = typology_correlation(cosine, distances)
                 yield method, Score(f"syntax, {what} ({measure})", r, list(test), n)
                 console.print(
-                    f"layer {spec.layer}, {method.label}: cosines of means of what is {what} and syntactic similarity "
-                    f"to English: r = {r:.3f} over {n} languages ({measure})"
+                    f"layer {spec.layer}, {method.label}: cosine with English's mean in the part {what} by LSAR, and "
+                    f"syntactic similarity to English: r = {r:.3f} over {n} languages ({measure})"
                 )
 
     def _all_layers(self) -> None:
-        """Draws what changes from layer to layer in the original embeddings."""
+        """Draws how the original embeddings change from layer to layer."""
         measured: dict[str, np.ndarray] = self._encoded["measured"]
         layers = range(len(next(iter(measured.values()))))
         parts = [{code: value[layer] for code, value in measured.items()} for layer in layers]
@@ -298,7 +301,9 @@ class Geometry(Task):
             for layer, c, score, mean, flags in zip(layers, cosines, scores, means, out, strict=True)
         ]
         print_table(
-            "Original embeddings by layer", ["layer", "within", "across", "of all", "IsoScore", "outliers (mean)"], rows
+            "Original embeddings by layer",
+            ["layer", "within", "across", "overall", "IsoScore", "outliers (mean)"],
+            rows,
         )
 
     def _pictures(self, methods: Sequence[Method], test: ByLanguage, layer: int) -> None:
@@ -340,19 +345,19 @@ def _of(x: Embedded, group: str) -> dict[str, Float[np.ndarray, "_ dim"]]:
 
 
 def tsne(x: Float[np.ndarray, "vector dim"], seed: int = 0) -> Float[np.ndarray, "vector 2"]:
-    """Returns a t-SNE plane of the first 50 principal components, as Hämmerl et al. 2023 draw it."""
+    """Returns a two-dimensional t-SNE of the first 50 principal components, as in Hämmerl et al. 2023."""
     from sklearn.decomposition import PCA
     from sklearn.manifold import TSNE
 
     reduced = PCA(min(50, *x.shape), random_state=seed).fit_transform(np.asarray(x, np.float64))
     plane = TSNE(2, perplexity=min(30, (len(x) - 1) / 3), random_state=seed)
-    # Its threads wait busily for each other at every step, and XLA's have the cores.
+    # One thread: OpenMP's threads busy-wait for each other at every step while XLA's occupy the cores.
     with threadpool_limits(1, "openmp"):
         return plane.fit_transform(reduced.astype(np.float32))
 
 
 def _short(method: Method) -> str:
-    """Returns the name of a method, and of its arguments those that a run may have several of."""
+    """Returns the name of a method, with the arguments that may vary within a run."""
     shown = [f"{value}" for key, value in method.parameters.items() if key == "rank" or method.name == "lir"]
     return " ".join([method.name, *shown])
 

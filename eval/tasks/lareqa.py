@@ -2,16 +2,16 @@
 
     python -m eval lareqa --data data/xquad-r --layers 12
 
-Roy et al., "LAReQA: Language-agnostic answer retrieval from a multilingual pool", EMNLP 2020, as Xie
-et al. 2022 measure it: the pool is every candidate sentence of every language, a question is answered
-by one sentence in each, and the score is the mean over all questions of the average precision over the
-whole pool. With one target left, a question of language q sees of its answers only that in language
-a; the mean of 1 / rank for each q and a is a heat map, whose diagonal says how strongly a language
-is preferred. *Preference* is the share of questions whose best-ranked answer is in their own language,
-*top 10* the share of the first results that are, and *own in pool* what it is without preference.
+Roy et al., "LAReQA: Language-agnostic answer retrieval from a multilingual pool", EMNLP 2020, with the protocol of
+Xie et al. 2022. The pool holds every candidate sentence of every language; each question has one answer per language,
+and the score is mean average precision over the whole pool. With one target left, all answers to a question in
+language q are removed except the one in language a; the mean of 1 / rank for each q and a is drawn as a heat map,
+whose diagonal shows how strongly each language is preferred. *Preference* is the share of questions whose best-ranked
+answer is in their own language, *top 10* the share of the first ten results in the question's language, and *own in
+pool* its expected value without any preference.
 
-Questions and candidates are encoded alike, without the paragraph of a candidate: the papers' own encoders
-have a head for each and read the paragraph too.
+Questions and candidates are encoded alike, without the candidate's paragraph; the papers' own encoders have separate
+heads for the two, and also read the paragraph.
 
 Data: the folder ``xquad-r`` of github.com/google-research-datasets/lareqa, or ``mlqa-r`` of its commit
 354d67d1cd066854cdfbf5ad0e6105528976141d (CC BY-SA 4.0).
@@ -40,7 +40,7 @@ from lsar_jax.retrieval.search import Metric
 
 __all__ = ["Lareqa", "answer_table"]
 
-# Of a metric's names, and how many first results are looked at.
+# Suffix of the metric names of each similarity, and the number of top results examined.
 _SUFFIX: dict[Metric, str] = {"cosine": "", "dot": ", dot"}
 _FIRST = 10
 
@@ -50,9 +50,11 @@ class Lareqa(FittedTask):
     """Answer retrieval from a multilingual pool: mean average precision, and one target at a time.
 
     Attributes:
-      data: the folder of {language}.json files, or tfds:NAME, what lsar_jax.corpora.builders.prepare made of it.
-      languages: codes; by default all that the folder has.
-      metrics: cosine, and dot without normalising, as in the papers; names of the latter end in dot.
+      data: folder of {language}.json files, or tfds:NAME for a dataset that lsar_jax.corpora.builders.prepare built
+        from it.
+      languages: language codes; by default all in the folder.
+      metrics: similarities to rank by; cosine, or dot for the product without normalisation, as in the papers. Names
+        of scores by dot end in dot.
     """
 
     name = "lareqa"
@@ -68,7 +70,7 @@ class Lareqa(FittedTask):
 
     @property
     def title(self) -> str:
-        """What tables and figures are called."""
+        """The title of tables and figures."""
         return f"Answers in a pool of {len(self.questions)} languages"
 
     @cached_property
@@ -76,9 +78,9 @@ class Lareqa(FittedTask):
         """Questions and candidates of each language."""
         data = read_xquad(self.data, self.languages)
         if not self.metrics or len(set(self.metrics)) != len(self.metrics):
-            raise ValueError(f"--metrics {' '.join(self.metrics)}: cosine, dot or both, each once")
+            raise ValueError(f"--metrics is {' '.join(self.metrics)!r}; give cosine, dot or both, each once")
         if len(data) < 2:
-            raise ValueError(f"{', '.join(data)}: a pool of many languages needs at least two")
+            raise ValueError(f"the only language is {', '.join(data)}; a multilingual pool needs at least two")
         return data
 
     def codes(self) -> list[str]:
@@ -86,25 +88,25 @@ class Lareqa(FittedTask):
         return list(self.questions)
 
     def texts(self) -> Texts:
-        """Returns questions, ``q``, and candidate sentences, ``c``."""
+        """Returns questions as group ``q`` and candidate sentences as group ``c``."""
         result: dict[Key, list[str]] = {}
         for code, one in self.questions.items():
             result |= {("q", code): list(one.questions), ("c", code): list(one.candidates)}
         return result
 
     def scores(self, x: Embedded, method: Method, spec: EncoderSpec) -> Iterator[Score]:
-        """Yields the scores by each metric."""
+        """Yields the scores under each similarity metric."""
         for metric in self.metrics:
             title = f"layer {spec.layer}, {method.label}{_SUFFIX[metric]}"
             yield from self._scores_by(metric, x, title)
 
     def draw(self, results: Sequence[Result]) -> None:
-        """Draws a heat map of one target at a time for each layer, method and metric."""
+        """Draws a heat map of the scores with one target left, for each layer, method and metric."""
         title = f"Answers with one target left: mAP, % ({self.encoder})"
         heat_maps(self._grids, self.codes(), "question", "answer", title, self.out / "one_target.png")
 
     def shown(self, results: Sequence[Result]) -> list[str]:
-        """Returns the metrics for which a terminal is wide enough; the others are in the results."""
+        """Returns the metrics that fit on a terminal; the others are in the results."""
         first = _SUFFIX[self.metrics[0]]
         return [*(f"mAP{_SUFFIX[metric]}" for metric in self.metrics), f"other languages{first}", f"preference{first}"]
 
@@ -114,7 +116,7 @@ class Lareqa(FittedTask):
 
     @cached_property
     def _names(self) -> Int[np.ndarray, " query"]:
-        """A number for each question, the same for its translations, which belong together."""
+        """The cluster number of each question; translations of a question share it."""
         return np.unique([name for one in self.questions.values() for name in one.ids], return_inverse=True)[1]
 
     def _scores_by(self, metric: Metric, x: Embedded, title: str) -> Iterator[Score]:
@@ -125,7 +127,7 @@ class Lareqa(FittedTask):
         precision = 100 * precision_of_ranks(ranks)
         single = 100 * one_target_precision(ranks)
         asked = np.repeat(np.arange(len(codes)), [len(x["q", code]) for code in codes])
-        # Not every question is in every language of MLQA-R.
+        # In MLQA-R, not every question exists in every language.
         grid = np.stack([_means(single[asked == row]) for row in range(len(codes))])
         same = np.eye(len(codes), dtype=bool)
         seen = np.stack([np.isfinite(single[asked == row]).sum(axis=0) for row in range(len(codes))])
@@ -150,15 +152,15 @@ class Lareqa(FittedTask):
 
 
 def _means(x: Float[np.ndarray, "query language"]) -> Float[np.ndarray, " language"]:
-    """Returns the mean of each column but its NaN; NaN where there is nothing else."""
+    """Returns the mean of each column, ignoring NaN; NaN if the column has no other values."""
     known = np.isfinite(x)
     return np.where(known, x, 0).sum(axis=0) / np.where(known.any(axis=0), known.sum(axis=0), np.nan)
 
 
 def answer_table(data: Mapping[str, Questions]) -> Int[np.ndarray, "query language"]:
-    """Returns the candidate of the pool that answers each question in each language, -1 for none.
+    """Returns the pool index of each question's answer in each language, -1 if it has none.
 
-    The questions of one language after those of another; the pool in the same order of languages.
+    Questions and pool are concatenated over the languages, in the same order.
     """
     starts = np.cumsum([0, *(len(one.candidates) for one in data.values())])
     places = [

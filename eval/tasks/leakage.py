@@ -1,15 +1,15 @@
-r"""Does meaning leak into language embeddings? Trained heads of meaning and language, beside each other.
+r"""Does meaning leak into language embeddings? Compares trained meaning and language heads.
 
     python -m train.disentangle --objective meat --oracle --layer 8 \
         --learning-rate 1e-4 --patience 30 --out results/meat-oracle
     python -m eval leakage results/meat-oracle --out results/leakage
 
-After Ki, Park and Kim 2024: a translation should be found by its meaning (more is better) and not by its language
-embedding (less is better); so too on held-out pairs of the training text and on code-switched sentences, and
-for the correlation with people's scores of similarity. Tatoeba is LASER's, both directions, and those of its languages
-that the heads were trained on are told apart; STS17's mean is over all tracks, Spearman's. Several seeds of a run
-become mean and sample deviation. How each run was trained, and which epoch of it was best, is printed too: were heads
-cut while they got better, or is the first epoch their best?
+After Ki, Park and Kim 2024: a translation should be found by its meaning (higher is better) and not by its language
+embedding (lower is better). The same applies to held-out pairs of the training text, to code-switched sentences, and
+to the correlation with human similarity scores. Tatoeba is LASER's, in both directions; the languages that the heads
+were trained on also have a column of their own. STS17 is Spearman's correlation, averaged over all tracks. Several
+seeds of a run are reported as mean and sample standard deviation. How each run was trained is printed too, with its
+best epochs: they show whether training was cut short while still improving, or never improved on the first epoch.
 """
 
 from collections.abc import Collection, Sequence
@@ -34,10 +34,10 @@ from train.disentangle.finished import PARTS, TrainedRun, check_comparable, chec
 
 __all__ = ["Leakage", "Score", "summary"]
 
-# Tatoeba's languages that were trained on.
+# Column for the languages of Tatoeba that were trained on.
 _TRAINED = "Tatoeba (trained)"
 
-# Of a table's other columns the task, and how the metrics that it is the mean of begin.
+# Column -> its task, and the prefixes of the metrics that it averages.
 COLUMNS = {
     "Tatoeba": ("tatoeba", ("en-xx mean over", "xx-en mean over")),
     "held-out": ("bitext", ("en-xx mean over", "xx-en mean over")),
@@ -47,21 +47,22 @@ COLUMNS = {
 
 
 class Score(dict[str, list[float]]):
-    """Column -> a value of each seed."""
+    """Column -> one value per seed."""
 
 
 @dataclass(frozen=True)
 class Leakage:
-    """Retrieval and similarity by meaning and by language embeddings of trained heads.
+    """Retrieval and similarity by the meaning and language embeddings of trained heads.
 
     Attributes:
-      runs: folders of train.disentangle, of one encoder; those of one objective with other seeds are put together.
-      tatoeba: folder, hub:ID or tfds:NAME.
-      bitext: where the parallel text of the runs is, if it has moved.
-      sts17: folder or hub:ID.
-      dictionaries: the folder of de-en.txt and others.
-      languages: of Tatoeba.
-      pairs: of one language, to draw in two dimensions.
+      runs: output folders of train.disentangle, all from one encoder; runs of one objective with different seeds are
+        combined.
+      tatoeba: Tatoeba as a folder, hub:ID or tfds:NAME.
+      bitext: location of the runs' parallel text, if it has moved.
+      sts17: STS17 as a folder or hub:ID.
+      dictionaries: folder of de-en.txt and so on.
+      languages: languages of Tatoeba to test.
+      pairs: number of pairs, all in one language, in the two-dimensional plot.
       out: folder for the JSON lines and figures.
     """
 
@@ -75,16 +76,16 @@ class Leakage:
     out: Path = Path("results/leakage")
 
     def run(self) -> list[Result]:
-        """Encodes, scores; prints a table a layer, writes ``results.jsonl`` and the figures.
+        """Encodes and scores; prints a table per layer, and writes ``results.jsonl`` and the figures.
 
         Raises:
-          FileNotFoundError: a folder that is no finished run, or nothing to evaluate on.
-          ValueError: runs that cannot be compared, or text that has changed since they were trained.
+          FileNotFoundError: a folder is not a finished run.
+          ValueError: the runs cannot be compared, their text has changed since training, or no task has data.
         """
         if not self.runs:
-            raise ValueError("name at least one folder of train.disentangle")
+            raise ValueError("give at least one output folder of train.disentangle")
         if self.pairs < 2:
-            raise ValueError(f"--pairs is {self.pairs}; at least 2 are needed")
+            raise ValueError(f"--pairs is {self.pairs}; it must be at least 2")
         runs = [TrainedRun.load(folder) for folder in self.runs]
         check_comparable(runs)
         first = runs[0].config
@@ -98,7 +99,7 @@ class Leakage:
         }  # fmt: skip
         trained = tuple(sorted(first["pairs"]))
         tatoeba = Tatoeba(**shared, data=self.tatoeba, languages=self.languages, fit_on="evaluated")
-        # The shortest first: what is wrong with its data is said soon.
+        # The shortest task comes first, so that errors in its data appear early.
         tasks: list[Task] = [
             Sts17(**shared, data=self.sts17),
             CodeSwitch(**shared, data=self.tatoeba, dictionaries=self.dictionaries),
@@ -120,19 +121,19 @@ class Leakage:
                 if isinstance(pinned, Tatoeba):
                     tatoeba = pinned
         if not results:
-            raise ValueError("no task has run")
+            raise ValueError("no task was run, because the data of all tasks are missing")
         write_results(results, self.out / "results.jsonl")
         scores = summary(results, trained)
         for layer in layers:
             _print(scores, layer)
         print_table(
-            "How they were trained; of each seed the best epoch, from 0, and * where --epochs ended it",
+            "Training; the best epoch of each seed, from 0, marked * if the run was ended by --epochs",
             ["layer, objective", "rate, batch, patience", "epochs", "best"],
             [[f"{run.layer}, {run.objective}", *run.training] for run in runs],
         )
         draw.leakage(scores, layers, self.out / "leakage.png")
         draw.similarity(scores, layers, self.out / "sts.png")
-        # Ablations would hide the others in what follows; alone they are shown.
+        # The remaining figures leave out ablations, which would crowd them, unless there is nothing else.
         whole = [run for run in runs if not run.config["without"]] or runs
         names = {"original", *(run.objective for run in whole)}
         bases = {key: score for key, score in scores.items() if key[1] in names}
@@ -143,7 +144,7 @@ class Leakage:
         return results
 
     def _planes(self, task: Tatoeba, runs: Sequence[TrainedRun]) -> None:
-        """Draws the parts of some pairs of one language by one seed of each objective, a figure each layer."""
+        """Draws meaning and language embeddings of some pairs, for one seed per objective; one figure per layer."""
         pairs = task.pairs
         code = "de" if "de" in pairs else next(iter(pairs))
         english, other = (list(side[: self.pairs]) for side in pairs[code])
@@ -163,11 +164,11 @@ class Leakage:
 
 
 def summary(results: Sequence[Result], trained: Collection[str] = ()) -> dict[tuple[int, str, str], Score]:
-    """Returns (layer, objective, part) -> column -> a value of each seed; of ``original`` the part is meaning.
+    """Returns (layer, objective, part) -> column -> one value per seed; ``original`` counts as meaning.
 
     Args:
-      results: of all tasks.
-      trained: languages of Tatoeba that have a column of their own, the mean over them in both directions.
+      results: results of all tasks.
+      trained: the languages trained on; their mean on Tatoeba, over both directions, is a column of its own.
     """
     wanted = {("tatoeba", f"{way} accuracy"): _TRAINED for code in trained for way in (f"en-{code}", f"{code}-en")}
     for column, (task, begins) in COLUMNS.items():
@@ -189,13 +190,13 @@ def summary(results: Sequence[Result], trained: Collection[str] = ()) -> dict[tu
 
 
 def _counts(results: Sequence[Result], task: str) -> set[str]:
-    """Over how many languages a task has means."""
+    """Returns the numbers of languages over which a task has means."""
     words = (r.metric.split() for r in results if r.task == task and r.metric.startswith("en-xx mean over"))
     return {one[3] for one in words if len(one) == 4}
 
 
 def _print(scores: dict[tuple[int, str, str], Score], layer: int) -> None:
-    """Prints two columns' parts at a time, which is what a terminal is wide enough for."""
+    """Prints both parts of two columns at a time, which fits on a terminal."""
     objectives = dict.fromkeys(name for at, name, _ in scores if at == layer)
     there = {column for (at, *_), score in scores.items() if at == layer for column in score}
     shown = [column for column in ("Tatoeba", _TRAINED, *list(COLUMNS)[1:]) if column in there]
@@ -210,4 +211,4 @@ def _print(scores: dict[tuple[int, str, str], Score], layer: int) -> None:
                     row.append(f"{np.mean(values):.1f}{spread}" if values else "")
             rows.append(row)
         names = [f"{column}, {part[0]}" for column in columns for part in PARTS]
-        print_table(f"Layer {layer}: by meaning, m, and by language, l, in percent", ["objective", *names], rows)
+        print_table(f"Layer {layer}: by meaning (m) and by language (l), in percent", ["objective", *names], rows)

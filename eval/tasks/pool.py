@@ -1,14 +1,14 @@
-"""Any pool of many languages: does retrieval prefer the query's language, do clusters follow languages?
+"""Any multilingual pool: does retrieval prefer the query's language, and do clusters follow languages?
 
     python -m eval pool
     python -m eval pool --data pool --queries questions
 
-Data: the declaration of human rights in 40 languages, half of whose paragraphs are the pool and half are fitted
-on; or a folder of one text file a language, line i the same in every file. The pool's own lines are the queries, which
-do not see themselves; or, with ``--queries``, those of a second folder, line i of which is answered by line i
-of the pool. *Preference*, *spread* and *top 10*, which *own in pool* is to be compared with, are those of
-``lsar_jax.preference``; preference needs a right answer in the query's own language, and so a second folder. *NMI* is
-the mutual information of k-means clusters of the pool and its languages, over seeds.
+Data: the Universal Declaration of Human Rights in 40 languages, with half of its paragraphs as the pool and half to
+fit on; or a folder with one text file per language, line i parallel in every file. The lines of the pool are the
+queries, each excluded from its own results; or, with ``--queries``, the lines of a second folder, where line i is
+answered by line i of the pool. *Preference*, *spread* and *top 10* (to be compared with *own in pool*) are those of
+``lsar_jax.preference``. Preference needs a relevant answer in the query's own language, and therefore ``--queries``.
+*NMI* is the normalised mutual information between k-means clusters of the pool and its languages, for each seed.
 """
 
 from collections.abc import Iterator, Sequence
@@ -32,13 +32,13 @@ __all__ = ["Pool"]
 
 @dataclass(frozen=True)
 class Pool(FittedTask):
-    """Preference for languages in any multilingual pool, and how far clusters follow languages.
+    """Language preference in any multilingual pool, and how closely clusters follow languages.
 
     Attributes:
-      data: udhr, or the folder of {language}.txt files, line i the same in each.
-      queries: a folder of the same languages, line i of which is answered by line i of the pool.
-      languages: codes; by default all that there are.
-      seeds: of k-means.
+      data: udhr, or a folder of {language}.txt files, line i parallel in all of them.
+      queries: folder of queries in the same languages; line i is answered by line i of the pool.
+      languages: language codes; by default all available.
+      seeds: seeds of k-means.
     """
 
     name = "pool"
@@ -51,23 +51,23 @@ class Pool(FittedTask):
 
     @property
     def fitted_on(self) -> str:
-        """The text that transforms are fitted on."""
+        """The name, in results, of the text that transforms are fitted on."""
         return "udhr fit" if self._halves else super().fitted_on
 
     @property
     def _halves(self) -> bool:
-        """Whether the pool and what is fitted on are halves of one text."""
+        """Whether the pool and the fitting text are the two halves of the UDHR."""
         return str(self.data) == self.fit_on == "udhr"
 
     def some_fit_texts(self, languages: Sequence[str]) -> dict[str, list[str]]:
-        """Returns the text to fit on, of which none is in the pool."""
+        """Returns the text to fit on; with the UDHR, none of it is in the pool."""
         if not self._halves:
             return super().some_fit_texts(languages)
         return {code: text[: self.fit_count] for code, text in corpora.udhr("fit", languages).items()}
 
     @property
     def title(self) -> str:
-        """What tables and figures are called."""
+        """The title of tables and figures."""
         return f"A pool of {len(self.pool)} languages"
 
     @cached_property
@@ -76,7 +76,7 @@ class Pool(FittedTask):
         pool = read_pool(self.data, self.languages)
         if self.queries is None and len(pool) < 3:
             raise ValueError(
-                f"{self.data} has {', '.join(pool)}; without --queries three languages are needed to compare"
+                f"{self.data} has {', '.join(pool)}; without --queries, at least three languages are needed"
             )
         return pool
 
@@ -88,7 +88,9 @@ class Pool(FittedTask):
         asked = read_pool(self.queries, tuple(self.pool))
         lengths = [len(next(iter(side.values()))) for side in (asked, self.pool)]
         if lengths[0] != lengths[1]:
-            raise ValueError(f"{self.queries} has {lengths[0]} lines a language and {self.data} {lengths[1]}")
+            raise ValueError(
+                f"{self.queries} has {lengths[0]} lines per language but {self.data} has {lengths[1]}; they must agree"
+            )
         return asked
 
     def codes(self) -> list[str]:
@@ -96,20 +98,20 @@ class Pool(FittedTask):
         return list(self.pool)
 
     def texts(self) -> Texts:
-        """Returns the lines of the pool, and the queries if they are others."""
+        """Returns the lines of the pool, and the queries of ``--queries`` if given."""
         return {("pool", code): text for code, text in self.pool.items()} | {
             ("asked", code): text for code, text in self.asked.items()
         }
 
     def scores(self, x: Embedded, method: Method, spec: EncoderSpec) -> Iterator[Score]:
-        """Yields shares in percent, like all that is printed beside them."""
+        """Yields all measures, in percent."""
         codes = self.codes()
         candidates = np.concatenate([x["pool", code] for code in codes])
         own = not self.asked
         queries = candidates if own else np.concatenate([x["asked", code] for code in codes])
         lines = len(candidates) // len(codes)
         language = np.repeat(np.arange(len(codes)), lines)
-        # Line i of each language; a query that is in the pool does not see itself.
+        # Line i of every language is relevant; a query from the pool is excluded from its own results.
         line = np.tile(np.arange(lines), len(codes))
         right = line[:, None] + lines * np.arange(len(codes))
         itself = np.arange(len(candidates)) if own else None
@@ -118,7 +120,7 @@ class Pool(FittedTask):
         k = min(10, len(candidates) - own)
         ids = np.asarray(nearest(queries, candidates, k + own)[1])
         if itself is not None:
-            # A query that has copies may not be among its own first: then the last one goes.
+            # Drop the query itself; if copies of it displaced it from the results, drop the last one.
             seen = ids != itself[:, None]
             seen[seen.all(axis=1), -1] = False
             ids = ids[seen].reshape(len(queries), k)

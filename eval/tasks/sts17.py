@@ -1,13 +1,13 @@
-"""STS17: does the cosine of two sentences grow as their meanings come nearer?
+"""STS17: does the cosine of two sentences increase with the similarity of their meanings?
 
     python -m eval sts17 --data data/sts17
     python -m eval sts17 --data hub:mteb/sts17-crosslingual-sts
 
-Cer et al., "SemEval-2017 Task 1: Semantic Textual Similarity", 2017: pairs that people gave 0 to 5. The score is
-the correlation of cosine and gold, Pearson's as in the task and in Hämmerl et al. 2023, Spearman's as in
-sentence-transformers and ORACLE; the mean over the monolingual tracks, the cross-lingual ones, and all.
+Cer et al., "SemEval-2017 Task 1: Semantic Textual Similarity", 2017: sentence pairs that people rated from 0 to 5. The
+score is the correlation of cosine and gold score: Pearson's as in the task and in Hämmerl et al. 2023, Spearman's as in
+sentence-transformers and ORACLE. Means are over the monolingual tracks, the cross-lingual tracks, and all.
 
-``eval.data.sts17`` says what the files are and where to get them.
+``eval.data.sts17`` documents the files and where to get them.
 """
 
 from collections.abc import Iterator, Sequence
@@ -33,12 +33,12 @@ __all__ = ["Sts17"]
 
 @dataclass(frozen=True)
 class Sts17(FittedTask):
-    """Semantic textual similarity: correlation of cosine and gold, per track and mean.
+    """Semantic textual similarity: correlation of cosine and gold score, per track and on average.
 
     Attributes:
-      data: the folder of STS.input.track*.txt and STS.gs.track*.txt; or hub:ID.
-      tracks: as 1.ar-ar, of the Hub as ar-ar; by default all that there are.
-      split: of data with a name; by default its only one or test.
+      data: folder of STS.input.track*.txt and STS.gs.track*.txt; or hub:ID.
+      tracks: tracks to test, such as 1.ar-ar, or ar-ar for a Hub dataset; by default all available.
+      split: split of a named dataset; by default its only one, or test.
     """
 
     name = "sts17"
@@ -50,12 +50,12 @@ class Sts17(FittedTask):
 
     @property
     def title(self) -> str:
-        """What tables and figures are called."""
+        """The title of tables and figures."""
         return f"STS17, {len(self.scored_tracks)} tracks"
 
     @cached_property
     def scored_tracks(self) -> dict[str, Track]:
-        """The tracks with their scores."""
+        """The tracks with their gold scores."""
         check_split(self.data, self.split)
         return read_tracks(self.data, self.tracks, self.split)
 
@@ -79,9 +79,9 @@ class Sts17(FittedTask):
             cosines[name] = paired_cosine(*(x[f"{name} {column}", code] for column, code in enumerate(track.languages)))
             if np.ptp(cosines[name]) == 0:
                 console.print(
-                    f"track {name}: after {method.label} all cosines are {cosines[name][0]:.3f}: counted as 0"
+                    f"track {name}: after {method.label}, all cosines are {cosines[name][0]:.3f}; its score is 0"
                 )
-        # Every track by itself, and the means: of all, of the monolingual, of the cross-lingual ones.
+        # Each track by itself, and the means over all, the monolingual and the cross-lingual tracks.
         groups = {name: [name] for name in tracks} | {
             "mean": list(tracks),
             "monolingual mean": [name for name, track in tracks.items() if len(set(track.languages)) == 1],

@@ -1,21 +1,21 @@
-"""Tatoeba: find each sentence's translation among a language's sentences, and the way back.
+"""Tatoeba: find each sentence's translation among a language's sentences, in both directions.
 
     python -m eval tatoeba --data data/tatoeba
     python -m eval tatoeba --data hub:mteb/tatoeba-bitext-mining
     python -m eval tatoeba --fit-on evaluated --transforms original center lsar whitening cbie
 
-The protocol of XTREME (Hu et al., ICML 2020) and of Xie et al. 2022: the 36 languages of LASER's Tatoeba v1, up to
-1,000 pairs each, nearest by cosine, accuracy of the first, mean over languages. The papers' numbers are those of
-English queries, ``en-xx``. Transforms are fitted
+The protocol is that of XTREME (Hu et al., ICML 2020) and Xie et al. 2022: 36 languages of LASER's Tatoeba v1, up to
+1,000 pairs each, accuracy of the nearest neighbour by cosine, mean over languages. The papers report English queries,
+``en-xx``. Transforms are fitted
 
-- on the declaration of human rights, all 50 paragraphs of English and of each tested language that has it, or on a
-  folder of text; methods are compared over those languages;
-- or, with ``--fit-on evaluated``, on the sentences that are searched, all of them at once: whitening and CBIE on each
-  file by itself, as Hämmerl et al. 2023 do it, here with 1e-8 added to the eigenvalues (the paper has 1e-5); the others
-  on all languages with one English, the 36 English sides together (Xie et al. fit on other text, 10,000 lines of OSCAR
-  a language).
+- on the Universal Declaration of Human Rights (all 50 paragraphs in English and in each tested language that has it)
+  or on a folder of text; methods are compared over those languages;
+- or, with ``--fit-on evaluated``, on the evaluated sentences: whitening and CBIE on each file separately, as in
+  Hämmerl et al. 2023, but with 1e-8 added to the eigenvalues (the paper has 1e-5); the other methods on all languages
+  together, with the 36 English sides pooled as one language (Xie et al. fit on other text, 10,000 lines of OSCAR per
+  language).
 
-``eval.data.tatoeba`` says what the files are and where to get them.
+``eval.data.tatoeba`` documents the files and where to get them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -37,10 +37,10 @@ __all__ = ["Tatoeba"]
 
 @dataclass(frozen=True)
 class _MethodOfFiles(Method):
-    """A method that was fitted on the two files of each language by themselves.
+    """A method that was fitted on the two files of each language separately.
 
     Attributes:
-      by_code: language to its transform.
+      by_code: language -> its transform.
     """
 
     by_code: Mapping[str, Transform] = field(default_factory=dict)
@@ -51,10 +51,10 @@ class Tatoeba(TranslationTask):
     """Retrieval of translations on LASER's Tatoeba v1.
 
     Attributes:
-      data: the folder of tatoeba.xxx-eng.xxx files; or hub:ID or tfds:NAME with {} for the language.
-      languages: codes; by default the 36 of XTREME.
-      fit_on: udhr, the declaration of human rights; evaluated, the sentences that are searched; or a folder of one
-        text file a language.
+      data: folder of tatoeba.xxx-eng.xxx files; or hub:ID, or tfds:NAME with {} for the language.
+      languages: language codes; by default the 36 of XTREME.
+      fit_on: text to fit transforms on; udhr for the Universal Declaration of Human Rights, evaluated for the
+        evaluated sentences, a folder with one text file per language, tfds:NAME/{} or hub:ID.
     """
 
     name = "tatoeba"
@@ -65,12 +65,12 @@ class Tatoeba(TranslationTask):
 
     @property
     def title(self) -> str:
-        """What tables and figures are called."""
+        """The title of tables and figures."""
         return "Tatoeba"
 
     @property
     def fitted_on(self) -> str:
-        """The text that transforms are fitted on, as results name it."""
+        """The name, in results, of the text that transforms are fitted on."""
         return "the evaluated sentences" if self.fit_on == "evaluated" else super().fitted_on
 
     def read(self) -> TranslatedTexts:
@@ -78,28 +78,28 @@ class Tatoeba(TranslationTask):
         return read_pairs(self.data, self.languages, self.split)
 
     def groups(self) -> dict[str, Sequence[str]]:
-        """Returns ORACLE's sets of languages, if those of XTREME are asked for; its larger one lacks Indonesian."""
+        """Returns ORACLE's two sets of languages, if all of XTREME's are tested; the larger set lacks Indonesian."""
         if not set(self.languages) >= set(XTREME_36):
             return {}
         return {"of ORACLE's 14": ORACLE_14, "without id": [code for code in XTREME_36 if code != "id"]}
 
     def fit_texts(self) -> Mapping[str, Sequence[str]]:
-        """Returns the text to fit on; none if that is the evaluated sentences."""
+        """Returns the text to fit on; empty if transforms are fitted on the evaluated sentences."""
         if self.fit_on != "evaluated":
             return super().fit_texts()
         if self.seen:
-            raise ValueError("--seen is for other text than the evaluated sentences")
+            raise ValueError("--seen cannot be combined with --fit-on evaluated; omit one of them")
         return {}
 
     def methods(self, x: Embedded, spec: EncoderSpec) -> list[Method]:
-        """Fits every method on the text, or on the evaluated sentences."""
+        """Fits every method on the fitting text, or on the evaluated sentences."""
         if self.fit_on != "evaluated":
             return super().methods(x, spec)
         codes = self.fitted_codes
         fit = {code: x["xx", code] for code in codes}
         fit["en"] = np.concatenate([x["en", code] for code in codes])
         result: list[Method] = []
-        # Fitted on each file by itself, the two whitenings are one.
+        # On separate files, whitening and language-whitening are the same.
         names = [n for n in self.transforms if n != "whitening" or "language-whitening" not in self.transforms]
         for name in names:
             if name == "cbie":
@@ -111,7 +111,7 @@ class Tatoeba(TranslationTask):
         return result + self.saved_methods(spec)
 
     def moved(self, x: Embedded, method: Method) -> Embedded:
-        """Returns both sides of the languages that the method can be tested on."""
+        """Returns both transformed sides of the languages that the method can be tested on."""
         if not isinstance(method, _MethodOfFiles):
             return super().moved(x, method)
         return {
@@ -120,7 +120,7 @@ class Tatoeba(TranslationTask):
         }
 
 
-# What the outliers paper fits on the two files of a pair by themselves.
+# Hämmerl et al. 2023 fit these two methods on the two files of each pair separately.
 
 
 def _cbie(x: Embedded, codes: Sequence[str], seed: int, spec: EncoderSpec) -> Method:
@@ -129,7 +129,7 @@ def _cbie(x: Embedded, codes: Sequence[str], seed: int, spec: EncoderSpec) -> Me
 
 
 def _whitening(x: Embedded, codes: Sequence[str], spec: EncoderSpec) -> Method:
-    # In float64: with fewer sentences than dimensions most eigenvalues are 0, and 1e-8 is float32's rounding.
+    # Needs float64: with fewer sentences than dimensions, most eigenvalues are 0, and 1e-8 is below float32's rounding.
     fitted = {
         code: fit_whitening(_files(x, code), 1e-8, absolute=True, per_language=True, source=spec, precise=True)
         for code in codes

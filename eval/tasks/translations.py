@@ -1,8 +1,8 @@
 """Tasks on translated pairs: find each sentence's translation among the other language's sentences.
 
-Nearest by cosine, accuracy of the first, both directions, mean over languages. A method is tested on the languages
-that it was fitted on. What is shared by all languages, and the original, are tested on all, and the languages that the
-method never saw are reported separately.
+The score is the accuracy of the nearest neighbour by cosine, in both directions, with means over languages. A method is
+tested on the languages that it was fitted on. The original, and transforms that are the same for all languages, are
+tested on all languages, and those that the method never saw are reported separately.
 """
 
 from abc import abstractmethod
@@ -23,7 +23,7 @@ from lsar_jax.retrieval import nearest
 
 __all__ = ["TranslatedTexts", "TranslationTask"]
 
-# Language to English sentences and its own; line i translates line i.
+# Language -> (English sentences, their translations), line by line.
 TranslatedTexts = Mapping[str, tuple[Sequence[str], Sequence[str]]]
 
 _DIRECTIONS = (("en", "xx"), ("xx", "en"))
@@ -31,12 +31,12 @@ _DIRECTIONS = (("en", "xx"), ("xx", "en"))
 
 @dataclass(frozen=True)
 class TranslationTask(FittedTask):
-    """Retrieval of translations, from English and into it.
+    """Retrieval of translations, from and into English.
 
     Attributes:
       data: pairs of sentences.
-      seen: languages that transforms may be fitted on; by default all that there is text of.
-      split: of data with a name, hub:ID or tfds:NAME; by default its only one or test.
+      seen: languages that transforms may be fitted on; by default all with text.
+      split: split of a named dataset, hub:ID or tfds:NAME; by default its only one, or test.
     """
 
     data: Data = ""
@@ -49,11 +49,11 @@ class TranslationTask(FittedTask):
 
         Raises:
           FileNotFoundError: the data do not exist.
-          ValueError: the data are not of their form.
+          ValueError: the data have the wrong format.
         """
 
     def groups(self) -> dict[str, Sequence[str]]:
-        """Returns sets of languages that have means of their own, by name."""
+        """Returns named sets of languages to report additional means for; by default none."""
         return {}
 
     @cached_property
@@ -64,7 +64,7 @@ class TranslationTask(FittedTask):
 
     @cached_property
     def fitted_codes(self) -> list[str]:
-        """The languages of the pairs that transforms are fitted on."""
+        """The tested languages that transforms are fitted on."""
         fit = self.fit_texts() if self.fits else {}
         return [code for code in self.pairs if not fit or code in fit]
 
@@ -80,10 +80,10 @@ class TranslationTask(FittedTask):
         return result
 
     def fit_texts(self) -> Mapping[str, Sequence[str]]:
-        """Returns the text to fit on, of English and of the seen languages that have any.
+        """Returns the text to fit on, in English and in the seen languages that have any.
 
         Raises:
-          ValueError: there is none of English, or of any seen language.
+          ValueError: there is no text in English, or none in any seen language.
         """
         return self._fit_texts
 
@@ -92,14 +92,17 @@ class TranslationTask(FittedTask):
         wanted = [language_code(code) for code in self.seen] or list(self.pairs)
         unknown = [code for code in wanted if code not in self.pairs]
         if unknown:
-            raise ValueError(f"--seen {', '.join(unknown)}: there are pairs of {', '.join(self.pairs)}")
+            raise ValueError(f"--seen has {', '.join(unknown)}, but there are only pairs of {', '.join(self.pairs)}")
         found = self.some_fit_texts([*wanted, "en"])
         if len(found) < 2 or "en" not in found:
-            raise ValueError(f"--fit-on {self.fit_on} has text of {', '.join(found) or 'none'}; English and one more")
+            raise ValueError(
+                f"--fit-on {self.fit_on} has text in {', '.join(found) or 'none'} of the languages; it must have "
+                "English and at least one other"
+            )
         return found
 
     def moved(self, x: Embedded, method: Method) -> Embedded:
-        """Returns both sides of the languages that the method can be tested on."""
+        """Returns both transformed sides of the languages that the method can be tested on."""
         shared = method.transform is None or method.transform.languages is None
         tested = set(self.pairs if shared else self.fitted_codes)
         return super().moved({key: value for key, value in x.items() if key[1] in tested}, method)
@@ -107,8 +110,8 @@ class TranslationTask(FittedTask):
     def scores(self, x: Embedded, method: Method, spec: EncoderSpec) -> Iterator[Score]:
         """Yields the accuracy of each language and direction, and the means.
 
-        Means are over the seen languages and, if more were tested, over all, over the others, and over each of
-        ``groups`` of which all languages were.
+        Means are over the seen languages; over all tested and over the unseen languages, if there are any; and over
+        each of ``groups`` whose languages were all tested.
         """
         tested = [code for side, code in x if side == "xx"]
         seen = self.fitted_codes
@@ -128,10 +131,10 @@ class TranslationTask(FittedTask):
                 parts = [hits[code] for code in codes]
                 strata = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
                 queries = Queries(100.0 * np.concatenate(parts), strata)
-                # The mean of the means, in the order of the languages.
+                # The mean of the accuracies, in the order of the languages.
                 value = float(np.mean([values[code] for code in codes]))
                 yield Score(f"{query}-{candidate} {name}", value, codes, len(strata), queries)
 
     def shown(self, results: Sequence[Result]) -> list[str]:
-        """Returns the means over the seen languages, of both directions."""
+        """Returns the means over the seen languages, in both directions."""
         return [f"{query}-{candidate} mean over {len(self.fitted_codes)}" for query, candidate in _DIRECTIONS]

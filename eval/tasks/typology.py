@@ -1,13 +1,13 @@
-"""Does similarity of language means follow syntax? Distances of URIEL, and the correlation with them.
+"""Does the similarity of language means follow syntax? Syntactic distances from URIEL, and the correlation with them.
 
-Xie et al. 2022 correlate, over languages, the cosine between English's mean embedding and a
-language's with the two languages' syntactic similarity in URIEL (Littell et al., EACL 2017),
-1 - distance. Two measures of distance, which do not agree and are reported under their own names:
+Xie et al. 2022 correlate, over languages, the cosine between a language's mean embedding and English's with the
+syntactic similarity of the two languages in URIEL (Littell et al., EACL 2017), 1 - distance. There are two measures of
+distance; they disagree, and are reported under separate names:
 
-- *precomputed*: what lang2vec's ``distance`` reads, ``distances2.zip`` and ``distances_languages.txt``
-  in ``lang2vec/data`` of github.com/antonisa/lang2vec; PyPI does not carry them.
-- *cosine*: cosine distance of the 103 syntactic features, gaps filled by nearest neighbours, in the
-  wheel ``lang2vec==1.1.2``. English to French is 0.188 here, 0.4569 in lang2vec's documentation.
+- *precomputed*: the distances that lang2vec's ``distance`` reads, from ``distances2.zip`` and
+  ``distances_languages.txt`` in ``lang2vec/data`` of github.com/antonisa/lang2vec; they are not on PyPI.
+- *cosine*: the cosine distance of the 103 syntactic features in the wheel ``lang2vec==1.1.2``, with gaps filled from
+  nearest neighbours. English to French is 0.188 here, but 0.4569 in lang2vec's documentation.
 """
 
 import io
@@ -35,32 +35,32 @@ _FEATURES_SHA256 = "sha256:0e8af1bdb29e1bd71343d495d4fd4e1cd523e934e6d5fa42b7226
 _MATRIX = "syntactic_upper_round2_sparse.npz"
 _LANGUAGES = "distances_languages.txt"
 
-# After LSAR at rank L - 1 the cosines of the means of its own text are 1 within 4e-7 in float32, even
-# if 1/300 of their length is left; of other text they spread by 3e-3 (UDHR, bundled encoder, layer 8).
+# After LSAR at rank L - 1, the means of its own text have cosines within 4e-7 of 1 in float32, even if 1/300 of
+# their length remains; on other text the cosines spread by 3e-3 (UDHR, bundled encoder, layer 8).
 _LEAST_SPREAD = 1e-5
 
 
 def syntactic_distances(
     languages: Iterable[str], english: str = "en", *, precomputed: Path | None
 ) -> tuple[dict[str, float], str]:
-    """Returns how far each language's syntax is from English's, by URIEL.
+    """Returns the syntactic distance of each language from English, according to URIEL.
 
-    A language is looked up by its ISO 639-3 code, a macro-language (``zho``, ``ara``) before its
-    chief member (``cmn``, ``arb``), of which URIEL never knows more features.
+    Languages are looked up by ISO 639-3 code. A macrolanguage (``zho``, ``ara``) is tried before its main member
+    (``cmn``, ``arb``), for which URIEL never has more features.
 
     Args:
-      languages: codes; English among them is left out.
+      languages: language codes; English is skipped.
       english: the language to measure from.
-      precomputed: path of ``distances2.zip``, beside which ``distances_languages.txt`` lies; None
-        for the cosine of features.
+      precomputed: path of ``distances2.zip``, with ``distances_languages.txt`` beside it; None for the cosine of
+        the features.
 
     Returns:
-      From BCP 47 code to distance, 0 to 1, in alphabetical order; and the name of the measure,
-      which for precomputed distances holds the digests of the two files.
+      BCP 47 code -> distance, 0 to 1, in alphabetical order; and the name of the measure, which includes the
+      digests of both files if the distances are precomputed.
 
     Raises:
-      ValueError: a language that URIEL lacks, or a file that is damaged or not the one expected.
-      FileNotFoundError: no file at ``precomputed``, or no list of languages beside it.
+      ValueError: URIEL lacks a language, or a file is damaged or not the expected one.
+      FileNotFoundError: ``precomputed`` or the list of languages beside it does not exist.
       ImportError: ``precomputed`` is None and the wheel is not installed.
     """
     if isinstance(languages, str):
@@ -75,15 +75,17 @@ def syntactic_distances(
     path, listed = Path(precomputed), Path(precomputed).with_name(_LANGUAGES)
     for file in (path, listed):
         if not file.is_file():
-            raise FileNotFoundError(f"no file {file}; copy it from lang2vec/data of github.com/antonisa/lang2vec")
+            raise FileNotFoundError(
+                f"{file} does not exist; copy it from lang2vec/data of github.com/antonisa/lang2vec"
+            )
     names = listed.read_text(encoding="utf-8", errors="replace").strip().split(",")
     index = _positions([origin, *wanted], names)
     row = _matrix_row(path, index[origin], len(names))
     found = {code: float(row[index[code]]) for code in wanted}
-    # The matrix is sparse: a pair that it does not have reads as 0.
+    # The matrix is sparse: a missing pair reads as 0.
     wrong = [f"{code} {value}" for code, value in found.items() if not 0 < value <= 1]
     if wrong:
-        limits = f"distances from {origin} are over 0 and at most 1, and 0 is a pair that is missing"
+        limits = f"distances from {origin} must be above 0 and at most 1 (0 means a missing pair)"
         raise ValueError(f"{path}: {limits}; got {', '.join(wrong)}")
     return found, f"precomputed {_MATRIX.removesuffix('_sparse.npz')}, {sha256([path])}, languages {sha256([listed])}"
 
@@ -91,20 +93,20 @@ def syntactic_distances(
 def typology_correlation(
     similarity: Mapping[str, float], distances: Mapping[str, float], english: str = "en"
 ) -> tuple[float, int]:
-    """Returns Pearson's r of similarity and 1 - distance, and the number of languages it is over.
+    """Returns Pearson's r between similarity and 1 - distance, and the number of languages used.
 
     Args:
-      similarity: from language to the cosine of its mean embedding and English's.
-      distances: from language to its distance from English.
-      english: left out, as are languages that are in one of the two only.
+      similarity: language -> cosine of its mean embedding with English's.
+      distances: language -> its distance from English.
+      english: code of English, which is skipped, as are languages that only one of the mappings has.
 
     Raises:
-      ValueError: fewer than three languages, a value that is not finite, or values that do not vary.
+      ValueError: there are fewer than three languages, a value is not finite, or the values do not vary.
     """
     x, y = canonical_keys(similarity), canonical_keys(distances)
     codes = sorted((x.keys() & y.keys()) - {language_code(english)})
     if len(codes) < 3:
-        raise ValueError(f"a correlation needs 3 languages or more, both have {', '.join(codes) or 'none'}")
+        raise ValueError(f"a correlation needs at least 3 shared languages; there are {', '.join(codes) or 'none'}")
     like = np.array([x[code] for code in codes], np.float64)
     near = 1 - np.array([y[code] for code in codes], np.float64)
     for name, values in (("similarity", like), ("distances", near)):
@@ -112,9 +114,9 @@ def typology_correlation(
             raise ValueError(f"{name} of {codes[int(np.argmin(np.isfinite(values)))]} is not finite")
     if np.ptp(like) < _LEAST_SPREAD:
         raise ValueError(
-            f"the similarities of {len(codes)} languages are within {np.ptp(like):.1e}, which is rounding (limit "
+            f"the similarities of {len(codes)} languages are within {np.ptp(like):.1e}, which is rounding error (limit "
             f"{_LEAST_SPREAD}): LSAR at rank L - 1 makes the means of the text it was fitted on equal; "
-            "take the means of other text, or a lower rank"
+            "use the means of other text, or a lower rank"
         )
     if np.ptp(near) < _LEAST_SPREAD:
         raise ValueError(f"the distances of {', '.join(codes)} are all {1 - near[0]:.6g}; they must vary")
@@ -122,47 +124,47 @@ def typology_correlation(
 
 
 def _features() -> tuple[list[str], Float[np.ndarray, "language feature"]]:
-    """ISO 639-3 codes and syntactic features, read without importing lang2vec, which needs pkg_resources."""
+    """Reads ISO 639-3 codes and syntactic features without importing lang2vec, which needs pkg_resources."""
     install = "pip install lang2vec==1.1.2 --no-deps"
     try:
         path = Path(str(metadata.distribution("lang2vec").locate_file(_FEATURES)))
     except metadata.PackageNotFoundError as error:
         raise ImportError(f"URIEL's features are not installed: {install}") from error
     if not path.is_file():
-        raise ImportError(f"no file {path}: {install}")
+        raise ImportError(f"{path} does not exist: {install}")
     digest = sha256([path])
     if digest != _FEATURES_SHA256:
-        raise ValueError(f"{path} is {digest}, not {_FEATURES_SHA256}: {install}")
+        raise ValueError(f"{path} has digest {digest}, not {_FEATURES_SHA256}: {install}")
     with np.load(path, allow_pickle=False) as arrays:
         syntactic = np.char.startswith(arrays["feats"], "S_")
         return arrays["langs"].tolist(), arrays["data"][:, syntactic, 0].astype(np.float64)
 
 
 def _matrix_row(path: Path, index: int, languages: int) -> Float[np.ndarray, " language"]:
-    """Row ``index`` of the symmetric matrix of which the file holds the upper triangle."""
+    """Reads row ``index`` of the symmetric matrix, whose upper triangle is in the file."""
     try:
         with zipfile.ZipFile(path) as archive:
             if _MATRIX not in archive.namelist():
-                raise ValueError(f"no member {_MATRIX}, it has {', '.join(archive.namelist()) or 'none'}")
+                raise ValueError(f"it has no member {_MATRIX}, only {', '.join(archive.namelist()) or 'none'}")
             upper = load_npz(io.BytesIO(archive.read(_MATRIX)))  # refuses pickles
         if upper.format not in ("csr", "csc") or upper.dtype.kind != "f":
-            raise ValueError(f"{_MATRIX} is {upper.format} of {upper.dtype}, not csr or csc of floats")
+            raise ValueError(f"{_MATRIX} is {upper.format} with {upper.dtype}; it must be csr or csc with floats")
         if upper.shape != (languages, languages):
-            raise ValueError(f"{_MATRIX} is {upper.shape}, but {_LANGUAGES} lists {languages} languages")
+            raise ValueError(f"{_MATRIX} has shape {upper.shape}, but {_LANGUAGES} lists {languages} languages")
         upper.check_format(full_check=True)
-    except Exception as error:  # a damaged file fails in any way it likes
+    except Exception as error:  # a damaged file may raise anything
         raise ValueError(f"{path} is not lang2vec's distances2.zip: {error}") from error
     above, right = upper[:index, [index]].toarray()[:, 0], upper[[index], index:].toarray()[0]
     return np.concatenate([above, right]).astype(np.float64)
 
 
 def _positions(codes: Sequence[str], names: list[str]) -> dict[str, int]:
-    """Where each language stands in URIEL's list of ISO 639-3 codes."""
+    """Returns the index of each language in URIEL's list of ISO 639-3 codes."""
     tried = {code: _iso_639_3(code) for code in codes}
     found = {code: [name for name in tried[code] if name in names] for code in codes}
     missing = [f"{code} ({', '.join(tried[code]) or 'no ISO 639-3 code'})" for code in codes if not found[code]]
     if missing:
-        raise ValueError(f"URIEL's list of {len(names)} languages lacks {', '.join(missing)}; leave these out")
+        raise ValueError(f"URIEL's list of {len(names)} languages lacks {', '.join(missing)}; omit these")
     twice = [found[code][0] for code in codes if names.count(found[code][0]) > 1]
     if twice:
         raise ValueError(f"the list of {len(names)} languages has {', '.join(twice)} more than once")
@@ -170,7 +172,7 @@ def _positions(codes: Sequence[str], names: list[str]) -> dict[str, int]:
 
 
 def _iso_639_3(code: str) -> list[str]:
-    """A language's own ISO 639-3 code, then those of which CLDR makes it the macro-language."""
+    """Returns a language's own ISO 639-3 code, then those of its members if CLDR treats it as a macrolanguage."""
     subtag = code.split("-")[0]
     if subtag == "x":
         return []

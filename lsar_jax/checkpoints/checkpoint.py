@@ -1,4 +1,4 @@
-"""A checkpoint's folder, opened: sizes, names and tokenizer are known, the weights are still on disk."""
+"""Opening the folder of a checkpoint, without reading its weights."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,18 +19,18 @@ __all__ = ["Checkpoint", "read_folder"]
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """An opened checkpoint: sizes and names are known, weights are still on disk.
+    """An opened checkpoint: its sizes, names and tokenizer are known, but its weights are still on disk.
 
     Attributes:
       id: as in ``EncoderSpec``.
       revision: as in ``EncoderSpec``.
-      architecture: how it is read.
+      architecture: architecture of the model.
       config: sizes of the whole model.
-      keys: leaf of the module -> tensor; ``{}`` is the block.
-      tensors: all of them, by the checkpoint's name.
-      tokenizer: ready to use.
-      pipeline: what its authors do after the blocks.
-      languages: rows of the language embeddings, None if there are none.
+      keys: mapping from leaf of the module to name of the tensor; ``{}`` stands for the number of a block.
+      tensors: all tensors, by their name in the checkpoint.
+      tokenizer: tokenizer of the checkpoint.
+      pipeline: pooling, further layers and prompts that the checkpoint defines.
+      languages: row of each language in the language embeddings; None if there are none.
     """
 
     id: str
@@ -45,11 +45,11 @@ class Checkpoint:
 
 
 def read_folder(folder: Path, *, id: str, revision: str | None = None) -> Checkpoint:
-    """Opens a Hugging Face or sentence-transformers folder, or what ``lsar-jax convert`` wrote.
+    """Opens a Hugging Face or sentence-transformers folder, or one that ``lsar-jax convert`` wrote.
 
     Raises:
-      FileNotFoundError: a file is not there.
-      ValueError: another architecture, or a config that is not understood.
+      FileNotFoundError: a file does not exist.
+      ValueError: the architecture or its config is not supported, or a file is damaged.
     """
     path = transformer_folder(folder) / "config.json"
     config = read_json(path, dict)
@@ -61,7 +61,7 @@ def read_folder(folder: Path, *, id: str, revision: str | None = None) -> Checkp
         raise ValueError(f"{path}: {error}") from error
     pipeline = read_pipeline(folder, architecture.pooling)
     if pipeline.width not in (None, sizes.widths[-1]):
-        raise ValueError(f"{folder}: the Pooling takes width {pipeline.width}, the blocks make {sizes.widths[-1]}")
+        raise ValueError(f"{folder}: the Pooling takes width {pipeline.width}, the blocks output {sizes.widths[-1]}")
     tensors, weights = _open(pipeline.transformer, folder, architecture)
     for name, table in architecture.computed(config, sizes).items():
         tensors.setdefault(name, Tensor(table.shape, partial(_rows_of, table)))
@@ -79,7 +79,7 @@ def read_folder(folder: Path, *, id: str, revision: str | None = None) -> Checkp
 
 
 def _keys(architecture: Architecture, sizes: Config) -> dict[str, str]:
-    """The family's table without the embeddings that this checkpoint does not have."""
+    """The architecture's keys without the embeddings that this checkpoint does not have."""
     optional = {"embeddings.token_type.embedding": "token_types", "embeddings.language.embedding": "languages"}
     return {
         leaf: key for leaf, key in architecture.keys.items() if leaf not in optional or getattr(sizes, optional[leaf])
@@ -101,7 +101,7 @@ def _open(folder: Path, root: Path, architecture: Architecture) -> tuple[dict[st
 
 
 def _other_files(folder: Path) -> list[Path]:
-    """What the embeddings depend on besides the weights: configs, tokenizer, Dense layers."""
+    """The files besides the weights on which embeddings depend: configs, tokenizer, Dense layers."""
     names = (*CONFIG_FILES, *TOKENIZER_FILES)
     patterns = [*names, *(f"*/{name}" for name in names), "*/model.safetensors"]
     return sorted({path for pattern in patterns for path in folder.glob(pattern)})

@@ -1,8 +1,8 @@
-"""Pickled checkpoints to safetensors folders, once.
+"""One-time conversion of pickled checkpoints to safetensors folders.
 
-A pickle can run code when it is opened. torch's ``weights_only=True`` refuses all but tensors and
-plain containers; its reader was sound from torch 2.10 on (CVE-2025-32434 and CVE-2026-24747 are
-of earlier ones). After the conversion nothing of this library opens the pickle again.
+A pickle can run code when it is opened. torch's ``weights_only=True`` accepts only tensors and plain
+containers, and has no known vulnerability from torch 2.10 on (CVE-2025-32434 and CVE-2026-24747 affect earlier
+versions). After the conversion, this library never opens the pickle again.
 """
 
 import shutil
@@ -27,21 +27,21 @@ _COPIED = (*CONFIG_FILES, *TOKENIZER_FILES)
 
 
 def convert(checkpoint: str, dest: Path, *, revision: str | None = None, pieces: Path | None = None) -> None:
-    """Turns a pickled checkpoint into a safetensors folder that ``load_encoder`` opens.
+    """Converts a pickled checkpoint to a safetensors folder that ``load_encoder`` can open.
 
     Args:
-      checkpoint: a folder, preset or Hub id with ``pytorch_model.bin`` (whole, or in shards with their index),
+      checkpoint: a folder, preset or Hub id with ``pytorch_model.bin`` (whole, or in shards with an index),
         or a ``.pt`` file of LASER.
-      dest: a folder that does not exist yet.
+      dest: the folder to write, which must not exist yet.
       revision: commit, tag or branch of a Hub id.
-      pieces: for LASER, the ``.spm`` of LASER2 or the ``.fcodes`` of LASER1, whose ``.fvocab`` lies
-        beside it; by default the one beside the ``.pt``.
+      pieces: for LASER, the ``.spm`` file of LASER2, or the ``.fcodes`` file of LASER1 with its ``.fvocab``
+        in the same folder; by default the one in the folder of the ``.pt`` file.
 
     Raises:
-      FileExistsError: there is something at ``dest``.
-      FileNotFoundError: ``checkpoint``, or a file that belongs to it, is not there.
+      FileExistsError: ``dest`` already exists.
+      FileNotFoundError: ``checkpoint`` or a file that belongs to it does not exist.
       ImportError: torch is not installed, or is older than 2.10.
-      ValueError: an architecture that is not known, or a pickle that holds more than weights.
+      ValueError: the architecture is not supported, or a pickle holds more than weights.
     """
     check_absent(dest)
     _check_torch()
@@ -60,7 +60,7 @@ def convert(checkpoint: str, dest: Path, *, revision: str | None = None, pieces:
         print(f"wrote {weights}: {sha256([weights])}")
     if preset and (preset.layer is not None or preset.pooling is not None):
         chosen = f"layer={preset.layer}, pooling={preset.pooling!r}"
-        print(f"a folder gives its last layer by its own recipe; {preset.chosen_by} read {chosen}")
+        print(f"a folder returns its last layer with its own pooling; the preset uses {chosen} ({preset.chosen_by})")
 
 
 def _convert_folder(folder: Path, dest: Path) -> None:
@@ -71,7 +71,7 @@ def _convert_folder(folder: Path, dest: Path) -> None:
     except ValueError as error:
         raise ValueError(f"{transformer / 'config.json'}: {error}") from error
     with new_folder(dest) as new:
-        # What sentence-transformers keeps beside the model: poolings, Dense layers.
+        # The other modules of sentence-transformers: Pooling and Dense layers.
         parts = {transformer, *(path.parent for path in folder.glob("*/config.json"))}
         for part in [folder, *sorted(parts - {folder})]:
             target = new / part.relative_to(folder)
@@ -100,8 +100,8 @@ def _convert_laser(path: Path, dest: Path, pieces: Path | None) -> None:
     fits = fits and isinstance(dictionary, dict) and isinstance(state["model"], dict)
     if not fits or not all(isinstance(params.get(theirs), int) for theirs in sizes.values()):
         raise ValueError(
-            f"{path}: LASER's params are {', '.join(sizes.values())}, bidirectional and padding_idx 1, beside a model "
-            f"and a dictionary that are mappings; these are {params!r:.200}"
+            f"{path}: LASER's params are {', '.join(sizes.values())}, bidirectional=True and padding_idx=1, and its "
+            f"model and dictionary are mappings; the params here are {params!r:.200}"
         )
     config = {"model_type": LASER.model_type, **{ours: params[theirs] for ours, theirs in sizes.items()}}
     LASER.read_config(config)
@@ -115,13 +115,13 @@ def _convert_laser(path: Path, dest: Path, pieces: Path | None) -> None:
 
 
 def _laser_pieces(path: Path, pieces: Path | None) -> dict[str, Path]:
-    """Returns the files of the tokenizer, by the names they get."""
+    """Returns the files of the tokenizer, by the names under which they are saved."""
     if pieces is None:
         beside = [path.with_suffix(".spm"), *sorted(path.parent.glob("*.fcodes"))]
         pieces = next((file for file in beside if file.is_file()), None)
     if pieces is None or not pieces.is_file():
         missing = pieces or f"{path.with_suffix('.spm')} (LASER2) and no .fcodes (LASER1) beside {path.name}"
-        raise FileNotFoundError(f"there is no {missing}; say where it is with --pieces")
+        raise FileNotFoundError(f"there is no {missing}; give its path with --pieces")
     if pieces.suffix == ".spm":
         return {SENTENCEPIECE: pieces}
     counts = pieces.with_suffix(".fvocab")
@@ -146,7 +146,7 @@ def _load_folder(folder: Path) -> dict[str, Any]:
 
 
 def _plain(tensors: Mapping[str, Any], architecture: Architecture) -> dict[str, Any]:
-    """The weights that embeddings need, with the pooler; a head that shares one is left out."""
+    """The weights that embeddings need, including the pooler; heads that share a weight are left out."""
     named = {architecture.plain_name(key): tensor for key, tensor in tensors.items()}
     return {
         name: tensor
@@ -171,11 +171,11 @@ def _load(path: Path) -> Any:
         raise FileNotFoundError(f"there is no {path}")
     try:
         with warnings.catch_warnings():
-            # Of a pickle's protocol; what it cannot read is an error all the same.
+            # Warnings about the pickle protocol; pickles that cannot be read still raise an error.
             warnings.simplefilter("ignore", UserWarning)
-            # Not mapped: LASER's files are of torch's first format, which cannot be.
+            # Without mmap: LASER's files are in torch's legacy format, which does not support it.
             return torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:  # a damaged pickle fails in any way it likes
+    except Exception as error:  # a damaged pickle can raise anything
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise ValueError(f"{path} is damaged or holds more than weights, and was not opened: {reason}") from error
 
@@ -183,7 +183,7 @@ def _load(path: Path) -> Any:
 def _save(tensors: Mapping[str, Any], path: Path) -> None:
     from safetensors.torch import save_file
 
-    # A copy each where two names share memory, which safetensors does not write.
+    # Tensors that share memory are copied, because safetensors refuses to write them.
     seen: set[int] = set()
     written = {}
     for name, tensor in tensors.items():
@@ -200,6 +200,6 @@ def _copy(folder: Path, dest: Path) -> None:
 
 
 def _check_torch() -> None:
-    version = import_extra("torch", "convert", "a pickled checkpoint").__version__
+    version = import_extra("torch", "convert", "converting a pickled checkpoint").__version__
     if tuple(int(part) for part in version.split("+")[0].split(".")[:2]) < _TORCH:
-        raise ImportError(f"torch {version} is installed; pickles are opened by 2.10 or newer only")
+        raise ImportError(f"torch {version} is installed; opening a pickle requires 2.10 or newer")

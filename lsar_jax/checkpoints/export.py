@@ -1,7 +1,7 @@
-"""An encoder as a folder that transformers and sentence-transformers load.
+"""Export of an encoder to a folder that transformers and sentence-transformers can load.
 
-Both read the weights by the names and the config of the encoder's own architecture; what follows
-the blocks is in the files that sentence-transformers has for it.
+The weights are written with the tensor names and the config of the encoder's own architecture; the
+pooling and the layers after it are written in the files that sentence-transformers uses for them.
 """
 
 import shutil
@@ -36,27 +36,27 @@ def export(
     prompts: Mapping[str, str],
     prompt: str,
 ) -> None:
-    """Writes ``folder``; see ``SentenceEncoder.to_sentence_transformers``.
+    """Writes an encoder to ``folder``; see ``SentenceEncoder.to_sentence_transformers``.
 
     Args:
-      folder: must not exist yet.
-      model: the Flax module.
-      tokenizer: of the checkpoint.
-      architecture: names of the weights; None if they are unknown.
-      id: of the encoder, for errors.
-      blocks: how many blocks to write.
+      folder: folder to write, which must not exist yet.
+      model: Flax module of the encoder.
+      tokenizer: tokenizer of the checkpoint.
+      architecture: architecture of the model; None if it is unknown.
+      id: id of the encoder, used in error messages.
+      blocks: number of blocks to write.
       pooling: one of ``MODES``.
-      layers: what follows the pooling.
-      prompts: by name.
-      prompt: the default one.
+      layers: layers applied after the pooling.
+      prompts: prompts by name.
+      prompt: the default prompt.
 
     Raises:
-      FileExistsError: there is something at ``folder``.
-      ValueError: an architecture or pooling that the two libraries do not have.
+      FileExistsError: ``folder`` already exists.
+      ValueError: the architecture or pooling is not available in the two libraries.
     """
     sizes = model.config
     if architecture is None or architecture.export is None or not isinstance(sizes, TransformerConfig):
-        raise ValueError(f"neither transformers nor sentence-transformers has the architecture of {id}")
+        raise ValueError(f"neither transformers nor sentence-transformers supports the architecture of {id}")
     if pooling not in MODES:
         raise ValueError(f"sentence-transformers has no pooling {pooling!r}; it has {', '.join(MODES)}")
     with new_folder(folder) as new:

@@ -1,7 +1,7 @@
-"""Flax modules filled with the weights of a checkpoint: read strictly, only the blocks asked for.
+"""Filling Flax modules with the weights of a checkpoint, reading only the blocks that are needed.
 
-Every leaf of the module must be filled, every tensor of the checkpoint must be known, and every shape must fit;
-all that does not is listed in one error, before anything is computed.
+Every leaf of the module must have a tensor, every tensor of the checkpoint must be known, and every shape must
+match. All mismatches are listed in one error before any weight is read.
 """
 
 import re
@@ -21,9 +21,9 @@ from lsar_jax.models.transformer import Transformer
 
 __all__ = ["TRANSPOSED", "fill", "read_pooler"]
 
-# Leaves that torch keeps as [out, in].
+# Leaves that torch stores as [out, in].
 TRANSPOSED = (".kernel", ".recurrent")
-# Lines of an error; a config for another model would list every tensor of both.
+# Most lines in an error message; a config for another model would otherwise list every tensor of both.
 _MOST_PROBLEMS = 20
 
 
@@ -39,15 +39,15 @@ def fill(
     """Returns the module with the first ``blocks`` blocks, its weights read from ``checkpoint``.
 
     Args:
-      checkpoint: later blocks are neither read nor built.
-      blocks: how many.
+      checkpoint: the checkpoint; blocks after ``blocks`` are neither read nor built.
+      blocks: number of blocks to build.
       dtype: compute dtype.
-      param_dtype: of the parameters, by default ``dtype``.
-      attention: of a transformer, ``xla`` or ``cudnn``.
-      put: takes each weight to its devices; by default they stay in host memory.
+      param_dtype: dtype of the parameters, by default ``dtype``.
+      attention: attention implementation of a transformer, ``xla`` or ``cudnn``.
+      put: places each weight on its devices; by default, weights stay in host memory.
 
     Raises:
-      ValueError: missing, unexpected or mis-shaped tensors, all of them; or a value that is not finite.
+      ValueError: tensors are missing, unexpected or mis-shaped (the error lists them), or a value is not finite.
     """
     config = replace(checkpoint.config, blocks=blocks)
     dtypes = {"dtype": jnp.dtype(dtype), "param_dtype": jnp.dtype(param_dtype or dtype)}
@@ -58,7 +58,7 @@ def fill(
     graph, state = nnx.split(nnx.eval_shape(build))
     leaves = [(path, ".".join(map(str, path)), leaf) for path, leaf in nnx.to_flat_state(state)]
     _check(checkpoint, {name: tuple(leaf.shape) for _, name, leaf in leaves})
-    # The largest first: where a device needs a copy, it is made while little else is held.
+    # Largest first: if a device needs a copy, it is made while little else is in memory.
     filled = {}
     for path, name, leaf in sorted(leaves, key=lambda entry: -entry[2].size):
         filled[path] = leaf.replace(put(_read(checkpoint, name, leaf.dtype)))
@@ -66,10 +66,10 @@ def fill(
 
 
 def read_pooler(checkpoint: Checkpoint) -> Dense:
-    """Reads the pooler of a BERT or XLM-R checkpoint: dense and tanh on the first token's state.
+    """Reads the pooler of a BERT or XLM-R checkpoint: a dense layer with tanh on the state of the first token.
 
     Raises:
-      ValueError: the architecture or the checkpoint has none, or its weights do not fit.
+      ValueError: the architecture or the checkpoint has no pooler, or its weights do not fit.
     """
     names = [f"{checkpoint.architecture.pooler}.{part}" for part in ("weight", "bias")]
     if not checkpoint.architecture.pooler or not all(name in checkpoint.tensors for name in names):
@@ -77,7 +77,7 @@ def read_pooler(checkpoint: Checkpoint) -> Dense:
     weight, bias = (checkpoint.tensors[name] for name in names)
     dim = checkpoint.config.widths[-1]
     if (weight.shape, bias.shape) != ((dim, dim), (dim,)):
-        raise ValueError(f"the pooler of {checkpoint.id} is {weight.shape} and {bias.shape}, expected width {dim}")
+        raise ValueError(f"the pooler of {checkpoint.id} is {weight.shape} and {bias.shape}; expected width {dim}")
     return Dense(read_tensor(weight, names[0]), read_tensor(bias, names[1]), "tanh", name="pooler")
 
 
@@ -98,7 +98,7 @@ def _check(checkpoint: Checkpoint, shapes: Mapping[str, tuple[int, ...]]) -> Non
         if key in tensors and tuple(tensors[key].shape) != shape
     ]
     problems += [
-        f"not numbers of floating point: {key} is {tensors[key].kind}"
+        f"not floating-point: {key} is {tensors[key].kind}"
         for key in expected
         if key in tensors and not tensors[key].is_float
     ]

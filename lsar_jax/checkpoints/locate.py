@@ -1,4 +1,4 @@
-"""Where the files of a checkpoint are: in a folder, or on the Hugging Face Hub."""
+"""Locating the files of a checkpoint in a folder or on the Hugging Face Hub."""
 
 import re
 from pathlib import Path
@@ -25,7 +25,7 @@ _PICKLE_FILES = ("*pytorch_model*.bin", "*pytorch_model*.bin.index.json", *_WEIG
 def locate(name_or_path: str, revision: str | None, *, pickles: bool = False) -> tuple[Path, str, str | None]:
     """Returns the folder of a checkpoint, its id, and its commit on the Hub (None for a folder).
 
-    Anything but a folder is a Hub id, whose files are downloaded once and cached by ``huggingface_hub``.
+    If the name is not a folder, it is a Hub id, whose files are downloaded once and cached by ``huggingface_hub``.
 
     Args:
       name_or_path: a folder or a Hub id.
@@ -33,25 +33,25 @@ def locate(name_or_path: str, revision: str | None, *, pickles: bool = False) ->
       pickles: whether to download pickled weights too, for ``convert``.
 
     Raises:
-      FileNotFoundError: neither a folder nor a Hub id that can be downloaded.
+      FileNotFoundError: the name is neither a folder nor a Hub id that can be downloaded.
       ValueError: a revision is given for a folder.
     """
     folder = Path(name_or_path)
     if folder.is_dir():
         if revision is not None:
-            raise ValueError(f"revision {revision!r} is for Hub ids; {name_or_path} is a folder")
+            raise ValueError(f"revision {revision!r} applies to Hub ids only, and {name_or_path} is a folder")
         return folder, folder.resolve().name, None
     if not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", name_or_path):
         raise FileNotFoundError(f"there is no folder {name_or_path}, and it is not a Hub id")
-    # The first versions of sentence-transformers kept the transformer in a folder of its own.
+    # The first versions of sentence-transformers kept the transformer in a separate folder.
     tokenizers = [*TOKENIZER_FILES, *(f"0_*/{name}" for name in TOKENIZER_FILES)]
     weights = _PICKLE_FILES if pickles else _WEIGHT_FILES
     local = Repository(name_or_path, revision, "model").download([*CONFIG_FILES, *weights, *tokenizers])
     if not pickles and not any(local.rglob("*.safetensors")):
         at = f" --revision {revision}" if revision else ""
         raise FileNotFoundError(
-            f"{name_or_path} has no safetensors on the Hub; if it has a pickle, turn it into a folder once: "
+            f"{name_or_path} has no safetensors on the Hub; if it has a pickle, convert it to a folder once: "
             f"lsar-jax convert {name_or_path} NEW_FOLDER{at}"
         )
-    # The Hub's cache names the folder by its commit.
+    # The Hub's cache names the folder after its commit.
     return local, name_or_path, local.name

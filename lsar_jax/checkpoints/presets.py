@@ -1,7 +1,7 @@
-"""The encoders of the papers by name.
+"""Named presets for the encoders used in the papers.
 
-A preset says where an encoder is on the Hub, at which commit, and which layer and pooling a paper
-read. Layers count as everywhere here: 0 is the embedding output, k the output of block k.
+A preset gives the Hub id and commit of an encoder, and the layer and pooling that a paper used. As
+everywhere in this library, layer 0 is the embedding output and layer k the output of block k.
 """
 
 from dataclasses import dataclass
@@ -16,16 +16,16 @@ _AUTHORS = "its authors"
 
 @dataclass(frozen=True)
 class Preset:
-    """One encoder.
+    """The settings of one encoder.
 
     Attributes:
-      id: on the Hub; empty if it is not there.
-      revision: commit of the Hub, None for its newest.
-      architecture: ``model_type`` of its config.
-      layer: what ``encode`` returns, None for the last.
-      pooling: None for what the checkpoint's ``modules.json`` says.
-      chosen_by: who took this layer and pooling.
-      note: what a user must know.
+      id: id on the Hub; empty if the encoder is not on the Hub.
+      revision: commit on the Hub; None for the newest.
+      architecture: ``model_type`` in its config.
+      layer: layer that ``encode`` returns; None for the last.
+      pooling: pooling of the hidden states; None for the one in the checkpoint's ``modules.json``.
+      chosen_by: source of this layer and pooling.
+      note: information for users of the encoder.
     """
 
     id: str
@@ -46,7 +46,7 @@ PRESETS = {
         "mean",
         f"{_LSAR}, {_OUTLIERS}",
     ),
-    "mbert-uncased": Preset("google-bert/bert-base-multilingual-uncased", None, "bert", 8, "mean", "as mbert"),
+    "mbert-uncased": Preset("google-bert/bert-base-multilingual-uncased", None, "bert", 8, "mean", "same as mbert"),
     "xlm-100": Preset(
         "FacebookAI/xlm-mlm-100-1280",
         None,
@@ -54,7 +54,7 @@ PRESETS = {
         8,
         "mean",
         _LSAR,
-        "words are split by language: pass language=; LSAR lower-cased its text; may have to be converted",
+        "words are split by language, so pass language=; LSAR lower-cased its text; may need conversion",
     ),
     "xlm-r-base": Preset(
         "FacebookAI/xlm-roberta-base",
@@ -72,11 +72,9 @@ PRESETS = {
         "mean",
         f"{_LSAR}, code and tables",
     ),
-    "infoxlm-base": Preset(
-        "microsoft/infoxlm-base", None, "xlm-roberta", None, "cls", _ORACLE, "may have to be converted"
-    ),
+    "infoxlm-base": Preset("microsoft/infoxlm-base", None, "xlm-roberta", None, "cls", _ORACLE, "may need conversion"),
     "infoxlm-large": Preset(
-        "microsoft/infoxlm-large", None, "xlm-roberta", None, "cls", _ORACLE, "may have to be converted"
+        "microsoft/infoxlm-large", None, "xlm-roberta", None, "cls", _ORACLE, "may need conversion"
     ),
     "labse": Preset(
         "sentence-transformers/LaBSE",
@@ -93,9 +91,9 @@ PRESETS = {
         None,
         "max",
         _AUTHORS,
-        "convert bilstm.93langs.2018-12-26.pt beside 93langs.fcodes and 93langs.fvocab; pass language=",
+        "convert bilstm.93langs.2018-12-26.pt, with 93langs.fcodes and 93langs.fvocab in its folder; pass language=",
     ),
-    "laser2": Preset("", None, "laser", None, "max", _AUTHORS, "convert laser2.pt beside laser2.spm"),
+    "laser2": Preset("", None, "laser", None, "max", _AUTHORS, "convert laser2.pt, with laser2.spm in its folder"),
     "sbert": Preset(
         "sentence-transformers/xlm-r-100langs-bert-base-nli-stsb-mean-tokens",
         None,
@@ -103,7 +101,7 @@ PRESETS = {
         None,
         None,
         _AUTHORS,
-        f"{_OUTLIERS} read block 8 for Tatoeba",
+        f"{_OUTLIERS} use block 8 for Tatoeba",
     ),
     "me5-small": Preset(
         "intfloat/multilingual-e5-small",
@@ -112,7 +110,7 @@ PRESETS = {
         None,
         None,
         _AUTHORS,
-        "wants prompt='query: ' or 'passage: '",
+        "expects prompt='query: ' or 'passage: '",
     ),
     "me5-base": Preset(
         "intfloat/multilingual-e5-base",
@@ -121,7 +119,7 @@ PRESETS = {
         None,
         None,
         _AUTHORS,
-        "wants prompt='query: ' or 'passage: '",
+        "expects prompt='query: ' or 'passage: '",
     ),
     "me5-large": Preset(
         "intfloat/multilingual-e5-large",
@@ -130,7 +128,7 @@ PRESETS = {
         None,
         None,
         _AUTHORS,
-        "wants prompt='query: ' or 'passage: '",
+        "expects prompt='query: ' or 'passage: '",
     ),
     "minilm": Preset(
         "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2",
@@ -147,6 +145,6 @@ PRESETS = {
         None,
         None,
         _AUTHORS,
-        "the dense vector; may have to be converted",
+        "the dense vector only; may need conversion",
     ),
 }

@@ -1,7 +1,7 @@
-"""What a sentence-transformers folder does: ``modules.json`` and the folders that it names.
+"""The pipeline of a sentence-transformers folder: ``modules.json`` and the folders that it names.
 
-Known are Transformer, Pooling, Dense and Normalize, in this order but for the last two, which may
-come in any. Class names are compared, never imported: no code of a checkpoint runs.
+The supported modules are Transformer and Pooling, in this order, followed by Dense and Normalize in any
+order. Class names are compared but never imported, so no code of a checkpoint is run.
 """
 
 from collections.abc import Mapping
@@ -19,12 +19,12 @@ __all__ = ["MODES", "Pipeline", "read_dense", "read_pipeline", "transformer_fold
 
 _KNOWN = ("Transformer", "Pooling", "Dense", "Normalize")
 _PACKAGE = "sentence_transformers."
-# What a Dense and a Normalize take and make, where version 6 says it.
+# The input and output of Dense and Normalize, which version 6 writes in their configs.
 _NAMES = {"module_input_name": "sentence_embedding", "module_output_name": "sentence_embedding"}
-# Ours, and the flags of older versions; version 6 writes the mode by our names.
+# Our names, and the flags of older versions; version 6 writes the mode by the same names as ours.
 MODES = {"mean": "mean_tokens", "cls": "cls_token", "max": "max_tokens"}
 _POOLINGS = {name: ours for ours, flag in MODES.items() for name in (ours, flag)}
-# torch moved its classes about; the last word stayed.
+# torch has moved these classes between modules; the class names are stable.
 _ACTIVATIONS = {name.rsplit(".", 1)[-1]: ours for ours, name in TORCH_NAMES.items()}
 
 
@@ -33,13 +33,13 @@ class Pipeline:
     """How a checkpoint embeds a sentence.
 
     Attributes:
-      transformer: the folder of the blocks and the tokenizer.
-      pooling: one of ``lsar_jax.pooling.POOLINGS``.
-      after: what follows, a folder for a Dense and None for a Normalize.
-      prompts: strings put before a sentence, by name.
-      prompt: the one that is used unless another is asked for.
-      width: what the Pooling says it takes, None if it does not say.
-      problem: what in it is not known, empty if all is.
+      transformer: folder of the transformer and the tokenizer.
+      pooling: one of ``lsar_jax.models.pooling.POOLINGS``.
+      after: layers after the pooling: the folder of a Dense, or None for a Normalize.
+      prompts: prompts by name, which are prepended to a sentence.
+      prompt: the default prompt.
+      width: input width in the config of the Pooling; None if it is not given.
+      problem: description of the first unsupported part; empty if everything is supported.
     """
 
     transformer: Path
@@ -52,20 +52,22 @@ class Pipeline:
 
     @property
     def name(self) -> str:
-        """The pooling and what follows it, as in ``EncoderSpec.pooling``."""
+        """The pooling and the layers after it, as in ``EncoderSpec.pooling``."""
         return "+".join([self.pooling, *("normalize" if folder is None else "dense" for folder in self.after)])
 
     def layers(self) -> list[Dense | Normalize]:
-        """Reads what follows the pooling."""
+        """Reads the layers after the pooling."""
         return [Normalize() if folder is None else read_dense(folder) for folder in self.after]
 
 
 def read_pipeline(folder: Path, default: str) -> Pipeline:
-    """Returns the pipeline of a folder; ``default`` is the pooling of one without ``modules.json``.
+    """Returns the pipeline of a folder; without ``modules.json``, its pooling is ``default``.
+
+    An unsupported module does not raise but becomes the ``problem`` of the pipeline, because the
+    transformer can be used without it.
 
     Raises:
-      ValueError: a file that is damaged, or a path that leaves the folder. A module that is not
-        known is a ``problem`` instead: the blocks may be used without it.
+      ValueError: a file is damaged, or a path leads out of the folder.
     """
     path = folder / "modules.json"
     if not path.is_file():
@@ -80,7 +82,7 @@ def read_pipeline(folder: Path, default: str) -> Pipeline:
     blocks = Pipeline(transformer, default, (), prompts, prompt)
     unknown = [kind for kind in kinds if kind not in _KNOWN]
     if unknown:
-        problem = f"the module {unknown[0]!r} is not known; known are {', '.join(_KNOWN)}"
+        problem = f"the module {unknown[0]!r} is not supported; supported modules are {', '.join(_KNOWN)}"
         return replace(blocks, problem=f"{path}: {problem}")
     if kinds[:2] != ["Transformer", "Pooling"] or not {"Transformer", "Pooling"}.isdisjoint(kinds[2:]):
         order = "Transformer -> Pooling, then any of Dense and Normalize"
@@ -94,7 +96,7 @@ def read_pipeline(folder: Path, default: str) -> Pipeline:
 
 
 def transformer_folder(folder: Path) -> Path:
-    """Returns the folder of the blocks: the checkpoint's own, or what ``modules.json`` says."""
+    """Returns the folder of the transformer: the one in ``modules.json``, or else ``folder`` itself."""
     return read_pipeline(folder, "mean").transformer
 
 
@@ -102,23 +104,23 @@ def read_dense(folder: Path) -> Dense:
     """Reads a Dense layer: ``config.json`` and ``model.safetensors``.
 
     Raises:
-      FileNotFoundError: a file is not there.
-      ValueError: an option that is not known, or weights that do not fit the config.
+      FileNotFoundError: a file does not exist.
+      ValueError: an option is not supported, or the weights do not match the config.
     """
     config = read_json(folder / "config.json", dict)
     name = str(config.get("activation_function", "torch.nn.modules.activation.Tanh"))
     activation = _ACTIVATIONS.get(name.rsplit(".", 1)[-1]) if name.startswith("torch.nn.") else None
     if activation is None:
-        raise ValueError(f"{folder}: the activation {name!r} of the Dense is not one of {', '.join(_ACTIVATIONS)}")
+        raise ValueError(f"{folder}: the Dense activation {name!r} is not one of {', '.join(_ACTIVATIONS)}")
     for option, value in {**_NAMES, "use_residual": False}.items():
         if config.get(option) not in (None, value):
-            raise ValueError(f"{folder}: {option} is {config[option]!r}; only {value!r} is known")
+            raise ValueError(f"{folder}: {option} is {config[option]!r}; only {value!r} is supported")
     tensors, _ = open_safetensors(folder, root=folder.parent)
     shape = (config.get("out_features"), config.get("in_features"))
     shapes = {"linear.weight": shape} | ({"linear.bias": shape[:1]} if config.get("bias", True) else {})
     found = {name: tensor.shape for name, tensor in tensors.items()}
     if found != shapes:
-        raise ValueError(f"{folder}: the weights are {found}, the config says {shapes}")
+        raise ValueError(f"{folder}: the weights have shapes {found}; by the config they should be {shapes}")
     weight = read_tensor(tensors["linear.weight"], f"{folder}: linear.weight")
     bias = np.zeros(len(weight), np.float32)
     if "linear.bias" in tensors:
@@ -127,32 +129,32 @@ def read_dense(folder: Path) -> Dense:
 
 
 def _pooling(path: Path) -> tuple[str | None, int | None, str]:
-    """Returns the pooling and its width, or None and why it is not known."""
+    """Returns the pooling, its width and an empty string, or None, None and the reason it is not supported."""
     config = read_json(path, dict)
-    # Since version 6 sentence-transformers writes the mode's name, before it wrote a flag a mode.
+    # Version 6 of sentence-transformers writes the name of the mode; earlier versions wrote one flag per mode.
     modes = [mode.removeprefix("pooling_mode_") for mode, on in config.items() if "pooling_mode_" in mode and on]
     if "pooling_mode" in config:
         modes = config["pooling_mode"] if isinstance(config["pooling_mode"], list) else [config["pooling_mode"]]
     if len(modes) != 1 or str(modes[0]) not in _POOLINGS:
-        return None, None, f"{path}: the pooling {' and '.join(map(str, modes)) or 'of no mode'} is not known"
+        return None, None, f"{path}: the pooling {' and '.join(map(str, modes)) or 'without a mode'} is not supported"
     if config.get("include_prompt", True) is not True:
-        return None, None, f"{path}: include_prompt is {config['include_prompt']!r}; only true is known"
+        return None, None, f"{path}: include_prompt is {config['include_prompt']!r}; only true is supported"
     width = config.get("embedding_dimension", config.get("word_embedding_dimension"))
     return _POOLINGS[str(modes[0])], width if isinstance(width, int) else None, ""
 
 
 def _normalize(folder: Path) -> str:
-    """Returns what is not known of a Normalize; older versions wrote no config for it."""
+    """Returns the problem of a Normalize, or an empty string; older versions wrote no config for it."""
     path = folder / "config.json"
     config = read_json(path, dict) if path.is_file() else {}
     for option, value in _NAMES.items():
         if config.get(option) not in (None, value):
-            return f"{path}: {option} is {config[option]!r}; only {value!r} is known"
+            return f"{path}: {option} is {config[option]!r}; only {value!r} is supported"
     return ""
 
 
 def _output(folder: Path) -> str:
-    """Returns what is not known of the states that version 6 of sentence-transformers pools."""
+    """Returns an empty string, or the problem if version 6 of sentence-transformers pools unsupported states."""
     for path in sorted(folder.glob("sentence_*_config.json")):
         settings = read_json(path, dict)
         state: Any = settings
@@ -160,7 +162,7 @@ def _output(folder: Path) -> str:
             state = state.get(key) if isinstance(state, dict) else None
         state = state or "last_hidden_state"
         if state != "last_hidden_state":
-            return f"{path}: it pools {state!r}; only 'last_hidden_state' is known"
+            return f"{path}: it pools {state!r}; only 'last_hidden_state' is supported"
     return ""
 
 

@@ -1,8 +1,8 @@
-"""Tensors of a checkpoint: known by name and shape, read by rows when they are wanted.
+"""Tensors of a checkpoint, whose names and shapes are known and whose rows are read on demand.
 
-Only safetensors files are opened, which hold numbers and nothing that could run. A file is
-opened anew for every few megabytes: the library maps it into memory, and the pages that were
-read would otherwise stay with the process until the end of the load, a second copy.
+Only safetensors files are opened, which hold numbers and no code. A file is reopened for every few
+megabytes: the library maps it into memory, and the pages already read would otherwise stay resident
+until the end of the load, as a second copy of the weights.
 """
 
 from collections.abc import Callable
@@ -22,12 +22,12 @@ _SLAB_BYTES = 4 << 20
 
 
 class Tensor(NamedTuple):
-    """A tensor that is not read yet.
+    """A tensor that has not been read yet.
 
     Attributes:
-      shape: of the whole.
-      rows: reads ``[start, stop)`` of the first axis, as any float dtype.
-      kind: how the numbers are stored, for the error if it is no float.
+      shape: shape of the whole tensor.
+      rows: reads ``[start, stop)`` of the first axis, in any float dtype.
+      kind: dtype of the stored numbers, as named by safetensors.
     """
 
     shape: tuple[int, ...]
@@ -45,12 +45,12 @@ def read_tensor(tensor: Tensor, name: str, dtype: Any = np.float32, *, transpose
 
     Args:
       tensor: a matrix, or a vector.
-      name: for the error.
-      dtype: of the result.
-      transpose: whether to turn ``[out, in]`` into ``[in, out]``.
+      name: name used in error messages.
+      dtype: dtype of the result.
+      transpose: whether to transpose ``[out, in]`` to ``[in, out]``.
 
     Raises:
-      ValueError: a value is NaN or infinite, or is so in ``dtype``.
+      ValueError: a value is NaN or infinite, or becomes infinite in ``dtype``.
     """
     shape = tensor.shape[::-1] if transpose else tensor.shape
     result = aligned(shape, jnp.dtype(dtype))
@@ -61,12 +61,12 @@ def read_tensor(tensor: Tensor, name: str, dtype: Any = np.float32, *, transpose
         with np.errstate(over="ignore", invalid="ignore"):
             into[start:stop] = tensor.rows(start, stop)
         if not np.isfinite(into[start:stop]).all():
-            raise ValueError(f"{name} holds NaN or infinity, or more than {result.dtype} can hold")
+            raise ValueError(f"{name} holds NaN or infinity, or a value too large for {result.dtype}")
     return result
 
 
 def aligned(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    """Returns an empty array that starts at a multiple of 64 bytes, as XLA wants its buffers."""
+    """Returns an uninitialized array that is aligned to 64 bytes, as XLA requires of its buffers."""
     size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
     raw = np.empty(size + 64, np.uint8)
     start = -raw.ctypes.data % 64
@@ -77,16 +77,16 @@ def open_safetensors(folder: Path, *, root: Path | None = None) -> tuple[dict[st
     """Opens ``model.safetensors``, or the shards that its index names.
 
     Args:
-      folder: where they are.
-      root: the checkpoint's folder, if that is another.
+      folder: folder of the files.
+      root: folder of the checkpoint, if different.
 
     Returns:
-      Every tensor by the name it has in the file, and the files.
+      All tensors by their names in the files, and the paths of the files.
 
     Raises:
-      FileNotFoundError: a file is not there.
-      ValueError: a file that is not safetensors, an index that leaves the folder, or a name
-        that stands in two shards.
+      FileNotFoundError: a file does not exist.
+      ValueError: a file is not safetensors, the index names a file outside the folder, or a tensor is
+        in two shards.
     """
     from safetensors import SafetensorError, safe_open
 
@@ -102,7 +102,7 @@ def open_safetensors(folder: Path, *, root: Path | None = None) -> tuple[dict[st
             with safe_open(path, framework="numpy") as file:
                 for name in file.keys():  # noqa: SIM118 - not a dict
                     if name in tensors:
-                        raise ValueError(f"{name} stands in two files of {folder}, the second is {path.name}")
+                        raise ValueError(f"{name} is in two files of {folder}; the second is {path.name}")
                     view = file.get_slice(name)
                     tensors[name] = Tensor(tuple(view.get_shape()), partial(_rows, path, name), view.get_dtype())
         except SafetensorError as error:
@@ -134,7 +134,7 @@ def _pickle_hint(folder: Path, root: Path) -> str:
         return ""
     return (
         f"; {pickles[0]} is a pickle, which can run code and is not read. "
-        f"Turn it into safetensors once: lsar-jax convert {root} NEW_FOLDER"
+        f"Convert it to safetensors once: lsar-jax convert {root} NEW_FOLDER"
     )
 
 
@@ -142,5 +142,5 @@ def _magic_hint(path: Path) -> str:
     with path.open("rb") as file:
         start = file.read(4)
     if start[:2] == b"PK" or start[:1] == b"\x80":
-        return "; it begins like a pickle of torch, which can run code and is not read (see lsar-jax convert)"
+        return "; it begins like a torch pickle, which can run code and is not read (see lsar-jax convert)"
     return ""

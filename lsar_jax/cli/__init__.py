@@ -1,1 +1,1 @@
-"""The commands of ``lsar-jax``, one a file."""
+"""The commands of ``lsar-jax``, one per file."""

@@ -1,4 +1,4 @@
-"""``lsar-jax apply``: a transform on a file of vectors, in bounded memory."""
+"""``lsar-jax apply``: applies a transform to a file of vectors, in bounded memory."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,9 +21,9 @@ class Apply:
 
     Attributes:
       transform: the file that lsar-jax fit or Transform.save wrote.
-      vectors: a .npy file of floats, a row a sentence.
-      out: the .npy file to write, float32.
-      language: a code, or auto; not needed by a shared transform.
+      vectors: a .npy file of floats, one row per sentence.
+      out: the .npy file to write, in float32.
+      language: a language code, or auto; a shared transform needs none.
     """
 
     transform: tyro.conf.Positional[Path]
@@ -40,7 +40,7 @@ class Apply:
         """
         fitted = Transform.load(self.transform)
         x = open_vectors(self.vectors)
-        # A wrong width or language is reported before a file is made.
+        # A wrong width or language is reported before a file is created.
         fitted(np.asarray(x[:1]), self.language)
         with new_file(self.out) as partial, partial.open("wb") as file:
             header = {"descr": "<f4", "fortran_order": False, "shape": x.shape}
@@ -51,7 +51,7 @@ class Apply:
                 if bad.any():
                     raise ValueError(f"{self.vectors} holds NaN or infinity, first in row {start + int(bad.argmax())}")
                 file.write(np.asarray(fitted(block, self.language), "<f4").tobytes())
-        print(f"wrote {x.shape[0]} vectors of width {x.shape[1]} after {fitted.name} to {self.out}")
+        print(f"wrote {x.shape[0]} vectors of width {x.shape[1]}, transformed by {fitted.name}, to {self.out}")
 
 
 COMMAND = Apply

@@ -1,4 +1,4 @@
-"""``lsar-jax convert``: a pickled checkpoint to a safetensors folder."""
+"""``lsar-jax convert``: converts a pickled checkpoint to a safetensors folder."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,15 +12,15 @@ __all__ = ["COMMAND", "Convert"]
 
 @dataclass(frozen=True)
 class Convert:
-    """Turns a pickled checkpoint into a safetensors folder that load_encoder opens.
+    """Converts a pickled checkpoint to a safetensors folder that load_encoder can load.
 
     Attributes:
       checkpoint: a folder, preset or Hub id with pytorch_model.bin (whole, or in shards with their index), or a .pt
         file of LASER.
       dest: a folder that does not exist yet.
       revision: commit, tag or branch of a Hub id.
-      pieces: for LASER, the .spm of LASER2 or the .fcodes of LASER1, whose .fvocab lies beside it; by default the one
-        beside the .pt.
+      pieces: for LASER, the .spm file of LASER2, or the .fcodes file of LASER1 with its .fvocab file beside it; by
+        default the one beside the .pt file.
     """
 
     checkpoint: tyro.conf.Positional[str]
@@ -29,7 +29,7 @@ class Convert:
     pieces: Path | None = None
 
     def run(self) -> None:
-        """Converts, and prints the digest of the weights."""
+        """Converts the checkpoint, and prints the digest of the weights."""
         convert(self.checkpoint, self.dest, revision=self.revision, pieces=self.pieces)
 
 

@@ -1,8 +1,8 @@
-"""``lsar-jax fit METHOD``: a transform from files, in bounded memory.
+"""``lsar-jax fit METHOD``: fits a transform on files, in bounded memory.
 
-Text is read line by line, encoded, and summed where it was encoded; a batch and the moments are held. Vectors of
-another encoder come as ``.npy`` files, which are mapped and read in blocks. There is one subcommand for each method of
-``lsar_jax.transforms.methods``, whose options are those of its fit.
+Text is read line by line, encoded, and summed on the device that encoded it; only a batch and the moments are held.
+Vectors of another encoder come as ``.npy`` files, which are memory-mapped and read in blocks. Each method of
+``lsar_jax.transforms.methods`` has a subcommand with the options of its fit function.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,30 +27,30 @@ __all__ = ["COMMAND", "FitCommand"]
 
 Second = Literal["none", "pooled", "languages"]
 
-# Each kind of second moments contains the kinds before it.
+# Each kind of second moments includes the kinds before it.
 _KINDS: tuple[Second, ...] = ("none", "pooled", "languages")
 
 
 @dataclass(frozen=True)
 class FitCommand:
-    """Fits a transform on text or vectors and writes it as one file.
+    """Fits a transform on text or vectors and writes it to one file.
 
     Attributes:
-      out: the transform's file.
-      data: LANGUAGE=FILE each; a text file, a sentence a line (blank lines are left out), or a .npy file of float
-        vectors, a row a sentence. A language may have several files.
-      moments: moments that earlier runs saved, say of parts of a corpus; instead of data, or besides.
-      languages: languages to take of the saved moments; by default all.
-      encoder: of text: bundled, a preset, a folder or a Hub id. Not for vectors.
-      revision: of a Hub id.
+      out: the file to write the transform to.
+      data: one or more LANGUAGE=FILE; a text file with one sentence per line (blank lines are skipped), or a .npy file
+        of float vectors with one row per sentence. A language may have several files.
+      moments: moments that earlier runs saved, for example of parts of a corpus; instead of data, or in addition.
+      languages: languages to take from the saved moments; by default all.
+      encoder: encoder of text: bundled, a preset, a folder or a Hub id. Leave it out for vectors.
+      revision: commit, tag or branch of a Hub id.
       layer: hidden-state layer; by default the checkpoint's.
-      pooling: of the tokens; by default the checkpoint's.
-      max_length: most tokens of a sentence.
-      limit: most sentences of each file; by default all, and 10,000 for CBIE.
-      identifier: let the transform find the language itself (language="auto").
+      pooling: pooling of the tokens; by default the checkpoint's.
+      max_length: maximum tokens per sentence.
+      limit: maximum sentences per file; by default all, or 10,000 for CBIE.
+      identifier: let the transform detect the language itself (language="auto").
       save: a file to save the moments to.
-      second: second moments to keep: none, pooled over languages, or of each; by default what the method needs and
-        what the saved moments have.
+      second: second moments to keep: none, pooled over languages, or one for each of the languages; by default what
+        the method needs and what the saved moments have.
     """
 
     name: ClassVar[str] = ""
@@ -71,11 +71,11 @@ class FitCommand:
     second: Second | None = None
 
     def run(self) -> None:
-        """Fits, saves, and prints what was fitted on what.
+        """Fits and saves the transform, and prints a summary.
 
         Raises:
           FileNotFoundError: a file, or the folder of an output, does not exist.
-          ValueError: files or moments do not go together, or the method refuses them.
+          ValueError: files or moments do not go together, or the method rejects them.
         """
         files = _files(self.data)
         self._check(files)
@@ -112,14 +112,14 @@ class FitCommand:
         _report(fitted, self.out, reader.blank)
 
     def _check(self, files: Mapping[str, list[Path]]) -> None:
-        """Reports what does not go together before anything is read."""
+        """Raises ValueError if options do not go together, before anything is read."""
         if not files and not self.moments:
             raise ValueError("there is nothing to fit on; give --data LANGUAGE=FILE ... or --moments FILE ...")
         for path in filter(None, (self.out, self.save)):
             check_parent(path)
         kinds = {is_vectors(path) for paths in files.values() for path in paths}
         if len(kinds) > 1:
-            raise ValueError("--data mixes text and vectors, and whose embeddings the vectors are is not known")
+            raise ValueError("--data mixes text and vectors, but the encoder of the vectors is not known")
         text = kinds == {False}
         if text and self.encoder is None:
             raise ValueError("text needs an encoder; give --encoder bundled, a preset, a folder or a Hub id")
@@ -134,7 +134,7 @@ class FitCommand:
 
 
 def _command(name: str, method: FitMethod) -> type[FitCommand]:
-    """Returns the command of a method: the common options, and those of its fit with their documentation."""
+    """Returns the command of a method: the common options, and the documented options of its fit function."""
     documented = docstring_parser.parse(method.fit.__doc__ or "")
     described = {one.arg_name: one.description or "" for one in documented.params}
     own = [
@@ -151,7 +151,7 @@ def _command(name: str, method: FitMethod) -> type[FitCommand]:
     return make_dataclass(f"Fit{title}", own, bases=(FitCommand,), namespace=namespace, frozen=True)
 
 
-# One subcommand a method.
+# One subcommand per method.
 COMMAND: Any = Union[  # noqa: UP007 - made from the table
     tuple(Annotated[_command(name, method), tyro.conf.subcommand(name)] for name, method in METHODS.items())
 ]
@@ -162,7 +162,7 @@ def _files(data: tuple[str, ...]) -> dict[str, list[Path]]:
     for item in data:
         code, sign, path = item.partition("=")
         if not (code and sign and path):
-            raise ValueError(f"--data {item!r} is not LANGUAGE=FILE, as de=german.txt")
+            raise ValueError(f"--data {item!r} is not LANGUAGE=FILE, such as de=german.txt")
         if not Path(path).is_file():
             raise FileNotFoundError(f"there is no file {path}")
         files.setdefault(language_code(code), []).append(Path(path))
@@ -172,14 +172,14 @@ def _files(data: tuple[str, ...]) -> dict[str, list[Path]]:
 def _saved(
     path: Path, languages: tuple[str, ...], needed: Second
 ) -> tuple[dict[str, Moments] | PooledMoments, EncoderSpec | None]:
-    """Returns the moments in a file, of those wanted languages that it has."""
+    """Returns the moments of those requested languages that a file has."""
     whole, source = load_moments(path)
     if not languages:
         return whole, source
     chosen = [code for code in map(language_code, languages) if code in whole]
     if not chosen:
         raise ValueError(f"{path} has none of {', '.join(languages)}; it has {', '.join(whole)}")
-    # A part of pooled moments has means, and no second moment.
+    # A subset of pooled moments has means, but no second moment.
     return load_moments(path, chosen, means_only=needed == "none" and isinstance(whole, PooledMoments))
 
 
@@ -189,7 +189,7 @@ def _kind(
     needed: Second,
     method: str,
 ) -> Second:
-    """Returns the second moments to keep: those asked for, or all that the saved ones have."""
+    """Returns the kind of second moments to keep: the requested one, or the one that all saved moments have."""
 
     def kind(part: Mapping[str, Moments]) -> Second:
         if isinstance(part, PooledMoments):
@@ -199,19 +199,19 @@ def _kind(
     have = min((kind(part) for part, _ in saved), key=_KINDS.index, default=second or needed)
     kept = second or have
     if _KINDS.index(kept) > _KINDS.index(have):
-        raise ValueError(f"--second {kept} is asked for, but the saved moments have second moments: {have}")
+        raise ValueError(f"--second is {kept}, but the saved moments only have second moments: {have}")
     if _KINDS.index(kept) < _KINDS.index(needed):
-        raise ValueError(f"{method} needs second moments: {needed}; these are: {kept}")
+        raise ValueError(f"{method} needs second moments: {needed}; these have: {kept}")
     return kept
 
 
 def _source(sources: Sequence[EncoderSpec | None]) -> EncoderSpec | None:
-    """Returns the one encoder of all parts; None if it is not known of any."""
+    """Returns the encoder that all parts share, or None if it is not known for any of them."""
     first = sources[0]
     for other in sources[1:]:
         if (first is None) != (other is None) or (first and other and not first.same_space(other)):
             raise ValueError(
-                f"the parts are not embeddings of one encoder: {first or 'unknown'}, and {other or 'unknown'}"
+                f"the parts are embeddings of different encoders: {first or 'unknown'} and {other or 'unknown'}"
             )
     return first
 
@@ -229,5 +229,5 @@ def _report(transform: Transform, out: Path, blank: int) -> None:
         counts = ", ".join(f"{code} {count}" for code, count in made.fitted_on)
         print(f"{made} on {sum(count for _, count in made.fitted_on)} sentences: {counts}")
     if blank:
-        print(f"{blank} blank lines were left out")
+        print(f"{blank} blank lines were skipped")
     print(f"wrote {transform!r} to {out}")

@@ -1,4 +1,4 @@
-"""Files of sentences or vectors as moments or embeddings, of which no more than a block is held."""
+"""Reads files of sentences or vectors as moments, while holding at most one block, or as embeddings."""
 
 from collections.abc import Callable, Iterator
 from itertools import islice
@@ -14,17 +14,17 @@ from lsar_jax.moments import Moments
 __all__ = ["Reader", "is_vectors", "open_vectors"]
 
 _BLOCK = 65536
-# Sentences of a language whose embeddings are held together, unless told otherwise.
+# Default limit of sentences per file when the embeddings themselves are held.
 _HELD = 10_000
 
 
 class Reader:
-    """Reads files as embeddings or moments; counts the blank lines that it leaves out.
+    """Reads files as embeddings or moments, and counts the blank lines that it skips.
 
     Args:
-      encoder: of text; None where all files are vectors.
-      max_length: tokens at most of a sentence.
-      limit: lines or rows at most of each file.
+      encoder: encoder of text; None if all files are vectors.
+      max_length: maximum tokens per sentence.
+      limit: maximum lines or rows per file.
     """
 
     def __init__(self, encoder: SentenceEncoder | None, max_length: int | None, limit: int | None) -> None:
@@ -81,27 +81,27 @@ class Reader:
 
 
 def open_vectors(path: Path) -> np.ndarray:
-    """Returns a ``.npy`` file of float vectors, mapped and not read.
+    """Returns a ``.npy`` file of float vectors, memory-mapped.
 
     Raises:
-      FileNotFoundError: there is no such file.
+      FileNotFoundError: the file does not exist.
       ValueError: it is not an array ``[n, dim]`` of floats.
     """
     if not path.is_file():
-        raise FileNotFoundError(f"there are no vectors at {path}")
+        raise FileNotFoundError(f"there is no file {path}")
     try:
         x = np.load(path, mmap_mode="r", allow_pickle=False)
     except (ValueError, EOFError, OSError) as error:
         raise ValueError(f"{path} is not a .npy file of floats: {error}") from error
     if not isinstance(x, np.ndarray) or x.ndim != 2 or 0 in x.shape or x.dtype.kind != "f":
         raise ValueError(
-            f"{path} holds {getattr(x, 'dtype', type(x))} of shape {np.shape(x)}; expected floats [n, dim]"
+            f"{path} holds {getattr(x, 'dtype', type(x))} of shape {np.shape(x)}; expected floats of shape [n, dim]"
         )
     return x
 
 
 def is_vectors(path: Path) -> bool:
-    """Whether a file holds vectors, by its name."""
+    """Whether a file holds vectors, judging by its suffix."""
     return path.suffix.lower() == ".npy"
 
 

@@ -1,4 +1,4 @@
-"""Where sentences come from: the UDHR, text files, TensorFlow Datasets, the Hugging Face Hub."""
+"""Sources of sentences: the UDHR, text files, TensorFlow Datasets and the Hugging Face Hub."""
 
 from lsar_jax.corpora import builders
 from lsar_jax.corpora.hub_text import hub

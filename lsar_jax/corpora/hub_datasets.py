@@ -1,8 +1,8 @@
-"""The files of a dataset of the Hugging Face Hub, parquet or JSON lines, and their rows.
+"""Files and rows of datasets on the Hugging Face Hub, in parquet or JSON lines.
 
-A file of parquet is read by the ranges of its bytes that hold the next rows, one of JSON lines from its
-beginning: no more is fetched than is needed. Where the Hub is away, what its client keeps is used, or a
-folder that is laid out as on the Hub: a folder of files for each configuration.
+Only the data that is needed is fetched: byte ranges of parquet files, and JSON lines files from their beginning
+up to the last row wanted. If the Hub cannot be reached, cached files are used. A local folder can be read
+instead if it has the layout of the Hub: one folder of files per configuration.
 """
 
 import gzip
@@ -20,7 +20,7 @@ from lsar_jax.hub import Repository
 
 __all__ = ["PINNED", "HubFiles", "hub_files"]
 
-# The commits that are read by default: of Wikipedia our own choice, of the others MTEB's.
+# The commits that are read by default: our own choice for Wikipedia, MTEB's for the others.
 PINNED = {
     "wikimedia/wikipedia": "b04c8d1ceb2f5cd4588862100d08de323dccfbaa",
     "mteb/tatoeba-bitext-mining": "69e8f12da6e31d59addadda9a9c8a2e601a0e282",
@@ -29,10 +29,10 @@ PINNED = {
     "mteb/AmazonReviewsClassification": "6b5d328eaae8ef408dd7d775040245cf86f92e9d",
 }
 
-# Bytes of a column or a file, and rows, that are read at once.
+# Number of bytes of a column or a file, and number of rows, to read at a time.
 _BUFFER = 1 << 20
 _ROWS = 64
-# In the order of preference, where a split is there in several forms.
+# In order of preference, if a split is available in several formats.
 _FORMS = (".parquet", ".jsonl", ".jsonl.gz")
 
 
@@ -41,11 +41,11 @@ class HubFiles:
     """A dataset on the Hub or in a folder.
 
     Attributes:
-      name: of the dataset, for errors.
-      files: their names, a configuration's below its own.
-      open: opens one of them.
-      failed: the error when one cannot be read.
-      commit: of the Hub; empty for a folder.
+      name: name of the dataset, used in error messages.
+      files: paths of the files, which begin with the name of the configuration.
+      open: opens a file, given its path.
+      failed: turns the exception raised while reading a file into the one to raise.
+      commit: commit on the Hub; empty for a folder.
     """
 
     name: str
@@ -64,16 +64,16 @@ class HubFiles:
         return sorted({re.split(r"[-./]", name)[0] for name in self._inside(config)})
 
     def rows(self, config: str, split: str, columns: Sequence[str] | None = None) -> Iterator[dict[str, Any]]:
-        """Yields the rows of a split in their order.
+        """Yields the rows of a split in order.
 
         Args:
           config: name of a folder of files.
-          split: its name, as files begin with it.
-          columns: those wanted; by default all.
+          split: name of the split, with which its file names begin.
+          columns: columns to read; by default all.
 
         Raises:
           FileNotFoundError: a file is missing or cannot be fetched.
-          ValueError: no such split or column, or a file that is not of its form.
+          ValueError: the split or a column does not exist, or a file is not in the format of its name.
           ImportError: a file is parquet, and pyarrow is not installed.
         """
         for name in self._files(config, split):
@@ -93,15 +93,15 @@ class HubFiles:
         return [name for name in inside if name.endswith(_FORMS)]
 
     def _files(self, config: str, split: str) -> list[str]:
-        """The files of a split, in their order; those of a numbered series that are not there, too."""
+        """The files of a split in order, including missing files of a numbered series."""
         found = sorted(
             name for name in self._inside(config) if re.fullmatch(rf"{re.escape(split)}([-.].*|/[^/]*)", name)
         )
         if not found:
             splits = self.splits(config)
-            have = f"the splits {', '.join(splits)}" if splits else "no file of parquet or JSON lines"
+            have = f"the splits {', '.join(splits)}" if splits else "no parquet or JSON lines files"
             raise ValueError(
-                f"there is no split {split!r} of configuration {config!r} in {self.name}, which has {have}"
+                f"there is no split {split!r} in configuration {config!r} of {self.name}, which has {have}"
             )
         form = next(form for form in _FORMS if found[0].endswith(form))
         found = [name for name in found if name.endswith(form)]
@@ -111,8 +111,8 @@ class HubFiles:
         return [f"{config}/{name}" for name in found]
 
     def _parquet(self, name: str, file: Any, columns: Sequence[str] | None) -> Iterator[dict[str, Any]]:
-        pyarrow = import_extra("pyarrow", "hub", "the Hub's parquet")
-        parquet = import_extra("pyarrow.parquet", "hub", "the Hub's parquet", "pyarrow")
+        pyarrow = import_extra("pyarrow", "hub", "reading parquet from the Hub")
+        parquet = import_extra("pyarrow.parquet", "hub", "reading parquet from the Hub", "pyarrow")
         try:
             table = parquet.ParquetFile(file, buffer_size=_BUFFER, pre_buffer=False)
             self._check_columns(name, table.schema_arrow.names, columns)
@@ -133,7 +133,7 @@ class HubFiles:
                     number += 1
                     row = json.loads(line)
                     if not isinstance(row, dict):
-                        raise ValueError("it is not an object")
+                        raise ValueError("the line is not a JSON object")
                     self._check_columns(name, list(row), columns)
                     yield row if columns is None else {column: row[column] for column in columns}
         except (ValueError, EOFError, gzip.BadGzipFile) as error:
@@ -148,25 +148,25 @@ class HubFiles:
 
 
 def hub_files(id: str | Path, revision: str | None = None, include: str = "*") -> HubFiles:
-    """Returns the files of a dataset.
+    """Returns the files of a dataset on the Hub or in a folder.
 
-    A Hub that does not answer is given up after ten seconds; one that stops answering on the way, after
-    the six tries of its client.
+    If the Hub does not answer, this gives up after ten seconds; if it stops answering later, after the six
+    attempts of its client.
 
     Args:
-      id: of a dataset on the Hub, or a folder of its files, laid out as there.
+      id: id of a dataset on the Hub, or a folder of its files with the same layout.
       revision: commit, tag or branch of a dataset on the Hub; by default the one in ``PINNED``.
-      include: pattern of the files to download elsewhere, for the error.
+      include: pattern of the files to download elsewhere, used in error messages.
 
     Raises:
       FileNotFoundError: the Hub does not answer, or has no such dataset or revision.
-      ValueError: no revision is known, or there is one of a folder.
+      ValueError: no revision is given or pinned for a Hub id, or a revision is given for a folder.
     """
     folder = Path(id)
     if folder.is_dir():
         if revision is not None:
             raise ValueError(
-                f"revision {revision!r} is for ids of the Hub; {id} is a folder here: leave the revision out"
+                f"revision {revision!r} applies to Hub ids only, and {id} is a folder; leave the revision out"
             )
         return _folder(folder)
     return _on_hub(str(id), revision or PINNED.get(str(id)), include)
@@ -177,12 +177,12 @@ def _on_hub(id: str, revision: str | None, include: str) -> HubFiles:
 
     if not re.fullmatch(r"[\w.-]+/[\w.-]+", id):
         raise FileNotFoundError(
-            f"there is no folder {id}, and it is not an id of the Hub; known are {', '.join(PINNED)}"
+            f"there is no folder {id}, and it is not a Hub id; known datasets are {', '.join(PINNED)}"
         )
     if revision is None:
         raise ValueError(
-            f"no revision of {id} is pinned here; say revision=, a commit of "
-            f"https://huggingface.co/datasets/{id}/commits/main. Pinned are {', '.join(PINNED)}"
+            f"no revision of {id} is pinned; pass revision= with a commit from "
+            f"https://huggingface.co/datasets/{id}/commits/main. Pinned datasets are {', '.join(PINNED)}"
         )
     repository = Repository(id, revision, "dataset", include)
     info = repository.info()
@@ -193,7 +193,7 @@ def _on_hub(id: str, revision: str | None, include: str) -> HubFiles:
 
     def open_there(name: str) -> Any:
         repository.check_answers(str(info.sha), name)
-        # Only the ranges that are asked for are fetched: pyarrow knows what it needs.
+        # No cache or read-ahead: pyarrow asks for exactly the byte ranges that it needs.
         return system.open(f"datasets/{id}@{info.sha}/{name}", "rb", cache_type="none")
 
     files = [file.rfilename for file in info.siblings or []]
@@ -205,7 +205,7 @@ def _folder(folder: Path) -> HubFiles:
 
     def failed(error: Exception) -> Exception:
         if isinstance(error, FileNotFoundError):
-            return FileNotFoundError(f"{error.filename} is missing; download it too, or take fewer sentences")
+            return FileNotFoundError(f"{error.filename} is missing; download it too, or read fewer sentences")
         return error
 
     return HubFiles(str(folder), names, lambda name: (folder / name).open("rb"), failed)

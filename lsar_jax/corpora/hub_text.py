@@ -1,4 +1,4 @@
-"""Sentences of the Hugging Face Hub's datasets, of which no more is fetched than is needed.
+"""Sentences from datasets on the Hugging Face Hub, fetching only the data that is needed.
 
 Data: wikimedia/wikipedia (20231101.{language}), google/wiki40b ({language}).
 """
@@ -15,11 +15,11 @@ __all__ = ["HUB_SETS", "HubSet", "hub"]
 
 @dataclass(frozen=True)
 class HubSet:
-    """What is known of a dataset.
+    """Layout and sentence filter of a known dataset.
 
     Attributes:
-      config: name of a language's folder, with ``{}`` for the language.
-      filter: from documents to sentences.
+      config: name of the folder of a language, with ``{}`` in place of the language.
+      filter: filter that turns documents into sentences.
     """
 
     config: str = "{}"
@@ -43,27 +43,27 @@ def hub(
     filter: Filter | None = None,
     count: int | None = COUNT,
 ) -> list[str]:
-    """Returns the first sentences of a language of a dataset.
+    """Returns the first sentences of one language in a dataset.
 
     Args:
-      id: of a dataset on the Hub, or a folder of its files, laid out as there.
-      language: any code of it; a name that the dataset itself uses comes first.
+      id: id of a dataset on the Hub, or a folder of its files with the same layout.
+      language: any code of the language; a name that the dataset itself uses takes precedence.
       revision: commit, tag or branch of a dataset on the Hub; by default the one in ``hub_datasets.PINNED``.
-      config: name of the folder of files; by default the language's.
-      split: of the dataset.
+      config: name of the folder of files; by default the one of the language.
+      split: split of the dataset.
       field: column of the text.
-      filter: from documents to sentences; by default the one in ``HUB_SETS``, or ``oscar_lines``.
-      count: sentences at most; None for all.
+      filter: filter that turns documents into sentences; by default the one in ``HUB_SETS``, or ``oscar_lines``.
+      count: maximum number of sentences; None for all.
 
     Raises:
       FileNotFoundError: the Hub does not answer, has no such dataset or revision, or a file is missing.
-      ValueError: no revision is known, an unknown language, configuration, split or field, a file
-        that is not of its form, no sentence, or a count below 1.
+      ValueError: no revision is given or pinned; the language, configuration, split or field is unknown; a
+        file is not in the format of its name; there is no sentence; or ``count`` is below 1.
       ImportError: pyarrow is not installed.
     """
     check_count(count)
     folder = Path(id)
-    # The name of a folder says which dataset it is.
+    # A folder is recognized as a dataset by its name.
     names = [name for name in HUB_SETS if name == str(id) or (folder.is_dir() and name.endswith(f"/{folder.name}"))]
     known = HUB_SETS[names[0]] if names else HubSet()
     wanted = config or known.config.format(code_or_none(language) or language)
@@ -74,7 +74,7 @@ def hub(
 
 
 def _config(files: HubFiles, template: str, language: str) -> str:
-    """The folder of a language."""
+    """The configuration of a language."""
     before, after = template.split("{}")
     there = {
         folder[len(before) : len(folder) - len(after)]: folder

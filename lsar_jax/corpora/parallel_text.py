@@ -1,4 +1,4 @@
-"""Parallel text: tables ``en-xx.tsv`` of domain, English and xx, Moses files, or as prepared."""
+"""Parallel text from ``en-xx.tsv`` tables (domain, English, xx), Moses files or prepared datasets."""
 
 import hashlib
 import logging
@@ -20,22 +20,24 @@ _log = logging.getLogger("lsar_jax")
 def read_bitext(
     data: Data, languages: Sequence[str], option: str, known: Sequence[str] = (), split: str = ""
 ) -> dict[str, list[Pair]]:
-    """Returns the pairs of English and each language; rows with an empty side are left out, and their number is logged.
+    """Returns sentence pairs of English and each language.
+
+    Rows with an empty side are left out, and their number is logged.
 
     Args:
-      data: the folder of tables or Moses files, or that ``prepare`` wrote; ``hub:ID`` or ``tfds:NAME``.
-      languages: codes; by default all that there are.
-      option: of the command line that names the folder, for the error.
-      known: the languages that ``by default`` is limited to, if there are any.
-      split: of a dataset with a name; by default its only one or ``test``.
+      data: a folder of tables or Moses files, a folder that ``prepare`` wrote, ``hub:ID`` or ``tfds:NAME``.
+      languages: codes of the languages to read; by default all available.
+      option: command-line option that names the folder, used in error messages.
+      known: if not empty, the languages to which the default is limited.
+      split: split of a ``hub:`` or ``tfds:`` dataset; by default its only split or ``test``.
 
     Raises:
-      FileNotFoundError: no file of a language.
-      ValueError: a line that has not three fields, or files of different lengths; file and line are named.
+      FileNotFoundError: a language has no file.
+      ValueError: a line does not have three fields, or files differ in length; errors name the file and line.
     """
     tables = named_tables(data)
     if tables is None:
-        sides = _files(folder_of(data, "it is no folder"), languages, option, known)
+        sides = _files(folder_of(data, "it is not a folder"), languages, option, known)
     else:
         sides = named_pairs(tables, languages, split)
         sides = {code: sides[code] for code in sides if languages or not known or code in known}
@@ -62,9 +64,9 @@ def _files(
     missing = ", ".join(code for code in wanted if code not in places)
     if missing or not wanted:
         raise FileNotFoundError(
-            f"{folder} has no en-xx.tsv {missing and f'of {missing}'}, but of {', '.join(places) or 'none'}: lines of "
-            "domain, English and xx with tabs between, say the messages of Debian's gimp-data, inkscape and "
-            f"gnucash-common, or Moses files; put them there or say {option}"
+            f"{folder} has no en-xx.tsv{missing and f' for {missing}'}; it has {', '.join(places) or 'none'}. Put "
+            "tables of tab-separated domain, English and xx there (for example the messages of Debian's gimp-data, "
+            f"inkscape and gnucash-common), or Moses files, or name another folder with {option}"
         )
     result = {}
     for code in wanted:
@@ -74,7 +76,7 @@ def _files(
 
 
 def distinct(pairs: Sequence[Pair]) -> list[Pair]:
-    """Returns the pairs of which neither side came before, but for case, digits and punctuation."""
+    """Returns the pairs neither side of which occurred before, ignoring case, digits and punctuation."""
     seen: tuple[set[str], set[str]] = set(), set()
     kept = []
     for pair in pairs:
@@ -88,18 +90,18 @@ def distinct(pairs: Sequence[Pair]) -> list[Pair]:
 
 
 def text_key(text: str) -> str:
-    """Returns what is the same in texts that differ in case, digits and punctuation."""
+    """Returns a key that is equal for texts that differ only in case, digits and punctuation."""
     return re.sub(r"[\d\W_]+", " ", text.casefold()).strip()
 
 
 def held_out(pairs: Sequence[Pair], count: int, seed: int = 0) -> tuple[list[Pair], list[Pair]]:
-    """Splits the distinct pairs into those to train on and ``count`` that are held out.
+    """Splits the distinct pairs into pairs to train on and ``count`` held-out pairs.
 
-    Which ones is by the hash of the seed and the English sentence: one that is held out with one language is mostly
-    held out with the others.
+    Pairs are chosen by a hash of the seed and the English sentence, so that a sentence held out for one language
+    is mostly held out for the others too.
 
     Raises:
-      ValueError: there are not more distinct pairs than ``count``.
+      ValueError: ``count`` is below 1, or there are no more than ``count`` distinct pairs.
     """
     kept = distinct(pairs)
     if not 0 < count < len(kept):

@@ -1,8 +1,9 @@
-"""Data by name in place of a folder: prepared TensorFlow datasets, and datasets of the Hugging Face Hub.
+"""Datasets given by name instead of a folder: prepared TensorFlow datasets and datasets on the Hugging Face Hub.
 
-``tfds:tatoeba/tatoeba_{}`` is a prepared dataset of each language, with the language in place of ``{}``;
-``tfds:xquad_r`` a dataset that ``lsar_jax.corpora.builders.prepare`` wrote; ``hub:mteb/tatoeba-bitext-mining`` a
-dataset of the Hub, with ``@`` and a revision if need be, or ``hub:`` and a folder that is laid out as on the Hub.
+``tfds:tatoeba/tatoeba_{}`` stands for one prepared dataset per language, with the language in place of ``{}``;
+``tfds:xquad_r`` is a dataset that ``lsar_jax.corpora.builders.prepare`` wrote; ``hub:mteb/tatoeba-bitext-mining``
+is a dataset on the Hub, optionally followed by ``@`` and a revision; ``hub:`` also accepts a folder that has the
+layout of the Hub.
 """
 
 import os
@@ -30,7 +31,7 @@ __all__ = [
 # A folder, tfds:NAME or hub:ID.
 Data = str | Path
 
-# Columns of two sentences; but for the last the order is that of the configuration's name, xx-en where it has none.
+# Columns of a sentence pair. Except in the last, they follow the order in the configuration's name, by default xx-en.
 _COLUMNS = (
     ("sentence1", "sentence2"), ("source_sentence", "target_sentence"), ("source", "target"), ("english", "non_english")
 )  # fmt: skip
@@ -42,17 +43,17 @@ class Tables(Protocol):
 
     @property
     def name(self) -> str:
-        """Of the dataset, for errors."""
+        """Name of the dataset, used in error messages."""
 
     @property
     def configs(self) -> Sequence[str]:
-        """The configurations, named by languages."""
+        """The configurations, named after languages."""
 
     def splits(self, config: str) -> Sequence[str]:
         """The splits of a configuration."""
 
     def rows(self, config: str, split: str) -> Iterator[dict[str, Any]]:
-        """Yields the rows of a split in their order."""
+        """Yields the rows of a split in order."""
 
 
 @dataclass(frozen=True)
@@ -72,10 +73,10 @@ class _Prepared:
 
 
 def named_tables(data: Data) -> Tables | None:
-    """Returns the tables of ``tfds:NAME{}`` or ``hub:ID``; None of anything else.
+    """Returns the tables of ``tfds:NAME{}`` or ``hub:ID``; None for anything else.
 
-    Of prepared datasets a configuration is the code of its language, or with another language in the name,
-    as in ``tfds:parallel/en-{}``, both.
+    The configurations of prepared datasets are named by language code, or by both codes if the name contains
+    another language, as in ``tfds:parallel/en-{}``.
 
     Raises:
       FileNotFoundError: there is no such dataset, or the Hub cannot be reached.
@@ -94,26 +95,26 @@ def named_tables(data: Data) -> Tables | None:
 
 
 def plain_folder(data: Data) -> Path:
-    """Returns the folder of files.
+    """Returns ``data`` as the path of a folder of files.
 
     Raises:
-      ValueError: it is ``tfds:NAME`` without the place of the language.
+      ValueError: ``data`` is ``tfds:NAME`` without ``{}`` for the language.
     """
     if _parts(data)[0] == "tfds":
-        raise ValueError(f"{data} has no {{}} where the language stands")
+        raise ValueError(f"{data} has no {{}} in place of the language")
     return Path(data)
 
 
 def folder_of(data: Data, not_on_hub: str) -> Path:
-    """Returns the folder of files, or of what ``lsar_jax.corpora.builders.prepare`` wrote.
+    """Returns a folder of files, or a folder that ``lsar_jax.corpora.builders.prepare`` wrote.
 
     Args:
-      data: a folder or ``tfds:NAME``, below ``TFDS_DATA_DIR`` or ``~/tensorflow_datasets``.
-      not_on_hub: why the Hub has no such data, for the error.
+      data: a folder, or ``tfds:NAME`` for one in ``TFDS_DATA_DIR`` or ``~/tensorflow_datasets``.
+      not_on_hub: reason why the data cannot be on the Hub, used in the error message.
 
     Raises:
       FileNotFoundError: there is no such prepared dataset.
-      ValueError: it is of the Hub.
+      ValueError: ``data`` is ``hub:ID``.
     """
     kind, place = _parts(data)
     if kind == "hub":
@@ -125,17 +126,17 @@ def folder_of(data: Data, not_on_hub: str) -> Path:
     if found is None:
         where = " nor at ".join(map(str, dict.fromkeys(places)))
         raise FileNotFoundError(
-            f"there is no prepared dataset at {where}; lsar_jax.corpora.builders.prepare writes one"
+            f"there is no prepared dataset at {where}; write it with lsar_jax.corpora.builders.prepare"
         )
     return found
 
 
 def pin(data: Data) -> Data:
-    """Returns ``hub:ID`` with the commit that is read now, and other data as they are.
+    """Returns ``hub:ID`` with the commit that it currently resolves to; other data unchanged.
 
     Raises:
       FileNotFoundError: the Hub has no such dataset, or cannot be reached.
-      ValueError: no revision is given, and none is pinned.
+      ValueError: no revision is given or pinned.
     """
     kind, place = _parts(data)
     name = place.partition("@")[0]
@@ -145,34 +146,36 @@ def pin(data: Data) -> Data:
 
 
 def check_split(data: Data, split: str) -> None:
-    """Raises ValueError where a split is asked for of data that has none."""
+    """Raises ValueError if a split is given for a folder, which has no splits."""
     if split and not _parts(data)[0]:
-        raise ValueError(f"--split {split} is of data with a name, hub:ID or tfds:NAME; {data} is a folder")
+        raise ValueError(f"--split {split} applies only to hub:ID and tfds:NAME; {data} is a folder")
 
 
 def one_split(tables: Tables, config: str, split: str) -> str:
-    """Returns the split that is asked for, by default the only one or ``test``.
+    """Returns ``split``, or if it is empty the only split or ``test``.
 
     Raises:
-      ValueError: there are several, of which none is ``test``.
+      ValueError: no split is given, and there is neither a single split nor ``test``.
     """
     there = tables.splits(config)
     if split or len(there) == 1 or "test" in there:
         return split or (there[0] if len(there) == 1 else "test")
-    raise ValueError(f"{config} of {tables.name} has the splits {', '.join(there) or 'none'}; say --split")
+    raise ValueError(f"{config} of {tables.name} has the splits {', '.join(there) or 'none'}; choose one with --split")
 
 
 def named_pairs(tables: Tables, languages: Sequence[str], split: str = "") -> dict[str, tuple[list[str], list[str]]]:
-    """Returns the English side and the other side of each language, line breaks at their ends left out.
+    """Returns the English side and the other side of each language, without trailing line breaks.
 
     Args:
-      tables: configurations named by a language, or by two, one of them English, such as ``deu-eng``.
-      languages: codes; by default all that there are.
-      split: by default the only one or ``test``.
+      tables: tables whose configurations are named after one language, or after English and another, such as
+        ``deu-eng``.
+      languages: codes of the languages to read; by default all available.
+      split: split to read; by default the only one or ``test``.
 
     Raises:
       FileNotFoundError: a file is missing.
-      ValueError: no language, none of one or several, an unknown split, or no columns of two sentences.
+      ValueError: there are no pairs with English, a language is unknown or ambiguous, the split is unknown, or
+        there are no columns with sentence pairs.
     """
     there: dict[str, tuple[str, bool]] = {}
     twice = []
@@ -182,14 +185,14 @@ def named_pairs(tables: Tables, languages: Sequence[str], split: str = "") -> di
                 twice.append((own, config))
     wanted = [own_name(code, there, tables.name) for code in languages] or list(there)
     if not wanted:
-        raise ValueError(f"{tables.name} has no pairs of English; it has {', '.join(tables.configs) or 'nothing'}")
+        raise ValueError(f"{tables.name} has no pairs with English; it has {', '.join(tables.configs) or 'nothing'}")
     own_of: dict[str, str] = {}
     for own in wanted:
         if own_of.setdefault(code := language_code(own), own) != own:
-            raise ValueError(f"{own_of[code]!r} and {own!r} of {tables.name} are {code!r}; name one of them")
+            raise ValueError(f"{own_of[code]!r} and {own!r} of {tables.name} are both {code!r}; name one of them")
     for own, config in twice:
         if own in own_of.values():
-            raise ValueError(f"{there[own][0]} and {config} of {tables.name} are the same languages")
+            raise ValueError(f"{there[own][0]} and {config} of {tables.name} are the same pair of languages")
     result: dict[str, tuple[list[str], list[str]]] = {}
     for code, own in own_of.items():
         config, english_first = there[own]
@@ -219,7 +222,7 @@ def _parts(data: Data) -> tuple[str, str]:
 
 
 def _other(config: str) -> list[tuple[str, bool]]:
-    """The language beside English of a configuration, and whether English comes first; [] where there is none."""
+    """The language paired with English in a configuration, and whether English comes first; [] if there is none."""
     parts = config.split("-") if "-" in config else [config, "en"]
     codes = [code_or_none(part) for part in parts]
     if len(codes) != 2 or None in codes or codes.count("en") != 1:
@@ -229,7 +232,7 @@ def _other(config: str) -> list[tuple[str, bool]]:
 
 
 def _sentences(row: dict[str, Any], code: str, english_first: bool, where: str) -> tuple[str, str]:
-    """The English sentence of a row and the other."""
+    """The English sentence of a row and its translation."""
     inside = row.get("translation", row)
     row = inside if isinstance(inside, dict) else row
     texts = {column: code_or_none(column) for column, value in row.items() if _is_text(value)}
@@ -240,12 +243,12 @@ def _sentences(row: dict[str, Any], code: str, english_first: bool, where: str) 
         columns = list(next((pair for pair in _COLUMNS if set(pair) <= set(row)), ()))
         if not columns:
             known = "; ".join(", ".join(pair) for pair in _COLUMNS)
-            raise ValueError(f"{where} has the columns {', '.join(row)}; two sentences are in {known}; en, {code}")
+            raise ValueError(f"{where} has the columns {', '.join(row)}; expected a pair: {known}; en, {code}")
         if columns[0] != "english" and not english_first:
             columns.reverse()
     for column in columns:
         if not _is_text(row[column]):
-            raise ValueError(f"{where}: {column} is {row[column]!r}, which is no sentence")
+            raise ValueError(f"{where}: {column} is {row[column]!r}, which is not a sentence")
     english, other = ((row[column] or "").rstrip("\r\n") for column in columns)
     return english, other
 

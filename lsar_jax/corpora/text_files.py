@@ -1,4 +1,4 @@
-"""Text files: a sentence a line, and folders with one file a language."""
+"""Text files with one sentence per line, and folders with one file per language."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -12,8 +12,8 @@ __all__ = ["language_files", "lines", "stream_lines", "text_folder"]
 def lines(path: str | Path) -> list[str]:
     r"""Returns the lines of a UTF-8 text file, one sentence each.
 
-    Lines end with ``\n`` or ``\r\n`` only, so that a line separator inside a sentence
-    (U+2028, a form feed) does not shift the alignment of two files. A byte-order mark is
+    Lines end only with ``\n`` or ``\r\n``, so that other line separators inside a sentence
+    (U+2028, a form feed) do not shift the alignment of two files. A byte-order mark is
     dropped; empty lines are kept, because line i may translate line i of another file.
 
     Raises:
@@ -24,11 +24,11 @@ def lines(path: str | Path) -> list[str]:
 
 
 def stream_lines(path: str | Path) -> Iterator[str]:
-    r"""Yields what ``lines`` returns, and holds one line at a time.
+    r"""Yields the lines that ``lines`` returns, holding one line at a time in memory.
 
     Raises:
       FileNotFoundError: there is no such file.
-      ValueError: a line is not UTF-8, when it is reached; or the file is empty.
+      ValueError: a line is not UTF-8 (raised when it is reached), or the file is empty.
     """
     path = Path(path)
     if not path.is_file():
@@ -48,22 +48,22 @@ def stream_lines(path: str | Path) -> Iterator[str]:
 def text_folder(
     folder: str | Path, languages: Iterable[str] | None = None, count: int | None = COUNT
 ) -> dict[str, list[str]]:
-    """Returns the first sentences of a folder's files ``{language}.txt``, a sentence a line.
+    """Returns the first sentences of each file ``{language}.txt`` in a folder, one sentence per line.
 
-    Blank lines are left out. Of a file no more is read than is needed.
+    Blank lines are left out. Each file is read only as far as needed.
 
     Args:
-      folder: of UTF-8 text files, each named by any code of its language.
-      languages: codes of the languages wanted; by default all that there are.
-      count: sentences at most of each language; None for all.
+      folder: folder of UTF-8 text files, each named with any code of its language.
+      languages: codes of the languages to read; by default all available.
+      count: maximum number of sentences per language; None for all.
 
     Returns:
-      From language code to sentences, in alphabetical order of the codes.
+      Mapping from language code to sentences, in alphabetical order of the codes.
 
     Raises:
-      FileNotFoundError: no such folder, or no file of a language.
-      ValueError: two files of one language, a file name that is no language, a file that is not UTF-8
-        or holds no sentence, or a count below 1.
+      FileNotFoundError: the folder does not exist, or a language has no file.
+      ValueError: two files are for the same language, a file is not named after a language, is not UTF-8 or
+        has no sentences, or ``count`` is below 1.
     """
     check_count(count)
     paths = language_files(folder, ".txt", languages)
@@ -71,16 +71,17 @@ def text_folder(
 
 
 def language_files(folder: str | Path, suffix: str, languages: Iterable[str] | None = None) -> dict[str, Path]:
-    """Returns a folder's files ``{language}{suffix}`` by language, in alphabetical order of the codes.
+    """Returns the files ``{language}{suffix}`` in a folder by language, in alphabetical order of the codes.
 
     Args:
-      folder: of files, each named by any code of its language.
-      suffix: of the files' names, with its dot.
-      languages: codes of the languages wanted; by default all that there are.
+      folder: folder of files, each named with any code of its language.
+      suffix: suffix of the file names, including its dot.
+      languages: codes of the languages to read; by default all available.
 
     Raises:
-      FileNotFoundError: no such folder, or no file of a language.
-      ValueError: two files of one language; or, where no languages are given, a name that is none.
+      FileNotFoundError: the folder does not exist, or a language has no file.
+      ValueError: two files are for the same language, or ``languages`` is not given and a file is not named
+        after a language.
     """
     folder = Path(folder)
     if not folder.is_dir():
@@ -93,7 +94,7 @@ def language_files(folder: str | Path, suffix: str, languages: Iterable[str] | N
             found.setdefault(language_code(path.name.removesuffix(suffix)), []).append(path)
         except ValueError as error:
             if languages is None:
-                raise ValueError(f"{path} is not named by a language: {error}; or say which languages") from error
+                raise ValueError(f"{path} is not named after a language: {error}; or pass languages to read") from error
     wanted = sorted(found) if languages is None else sorted({language_code(code) for code in languages})
     missing = [code for code in wanted if code not in found]
     if missing or not wanted:

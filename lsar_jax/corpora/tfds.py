@@ -1,9 +1,9 @@
-"""Folders that TensorFlow Datasets prepared, read without TensorFlow.
+"""Datasets prepared by TensorFlow Datasets, read without TensorFlow.
 
-Wiki-40B and Wikipedia are prepared by Apache Beam, which does not install beside this library; so a
-folder is prepared elsewhere, in the format array_record, and read here. Of other formats, tfrecord
-and riegeli need TensorFlow or a package that there is none of, and of parquet tensorflow-datasets
-4.9 gives back only a part of the rows.
+Wiki-40B and Wikipedia are prepared with Apache Beam, which cannot be installed alongside this library;
+so a dataset is prepared elsewhere, in the array_record format, and read here. The other formats are not
+supported: tfrecord needs TensorFlow, riegeli has no installable package, and tensorflow-datasets 4.9
+returns only part of the rows of parquet.
 
 Data: ``gs://tfds-data/datasets/wiki40b/de/1.3.0`` and the like, as tfrecord; or ``tfds build``.
 """
@@ -21,13 +21,13 @@ from lsar_jax.languages import language_code
 
 __all__ = ["DATA_DIR", "find", "import_tfds", "prepared", "prepared_languages", "rows", "splits"]
 
-# A dataset's own filter; documents of others are taken by their lines.
+# Filters of known datasets; documents of all others are split into lines.
 _FILTERS: dict[str, Filter] = {"wiki40b": wiki40b_pieces, "monolingual": not_blank}
 
 _INFO = "dataset_info.json"
-# Where TensorFlow Datasets keeps what it prepares, unless TFDS_DATA_DIR says otherwise.
+# The folder where TensorFlow Datasets keeps prepared datasets, unless TFDS_DATA_DIR is set.
 DATA_DIR = "~/tensorflow_datasets"
-# Rows that are read at once.
+# Rows to read at a time.
 _BLOCK = 256
 
 
@@ -43,19 +43,19 @@ def prepared(
     """Returns the first sentences of a prepared dataset of texts.
 
     Args:
-      folder_or_name: the folder of one version of a dataset, or the name of one under ``data_dir``,
+      folder_or_name: the folder of one version of a dataset, or its name under ``data_dir``,
         such as ``wiki40b/de`` or ``wikipedia/20230601.de/1.0.0``.
       split: a split, or a part of one, such as ``train[:10%]``.
-      count: sentences at most; None for all.
-      field: of the text; by default ``text``, or the only one that is text.
-      filter: from documents to sentences; by default ``wiki40b_pieces`` for Wiki-40B, the lines that
-        are not blank for ``builders.Monolingual``, and ``oscar_lines`` for all others.
-      data_dir: where prepared datasets are; by default ``TFDS_DATA_DIR``, or ``~/tensorflow_datasets``.
+      count: maximum number of sentences; None for all.
+      field: field of the text; by default ``text``, or the only text field.
+      filter: filter that turns documents into sentences; by default ``wiki40b_pieces`` for Wiki-40B,
+        ``not_blank`` for ``builders.Monolingual``, and ``oscar_lines`` for all others.
+      data_dir: folder of prepared datasets; by default ``TFDS_DATA_DIR``, or ``~/tensorflow_datasets``.
 
     Raises:
-      FileNotFoundError: no such folder, or files of it are missing.
-      ValueError: another format than array_record, an unknown split or field, no sentence, or a
-        count below 1.
+      FileNotFoundError: the folder or some of its files do not exist.
+      ValueError: the format is not array_record, the split or field is unknown, there is no sentence, or
+        ``count`` is below 1.
       ImportError: tensorflow-datasets is not installed.
     """
     check_count(count)
@@ -67,19 +67,19 @@ def prepared(
 
 
 def prepared_languages(template: str, data_dir: str | Path | None = None) -> dict[str, str]:
-    """Returns the datasets of each language, by its code.
+    """Returns the dataset of each language, keyed by language code.
 
     Args:
-      template: a folder or name with ``{}`` where the language stands, such as ``wiki40b/{}``.
+      template: a folder or name with ``{}`` in place of the language, such as ``wiki40b/{}``.
       data_dir: as for ``prepared``.
 
     Raises:
-      FileNotFoundError: there is none of any language.
-      ValueError: a template without ``{}``, or two datasets of one language.
+      FileNotFoundError: no language has such a dataset.
+      ValueError: ``template`` has no ``{}``, or two datasets are for the same language.
     """
     before, found, after = template.partition("{}")
     if not found:
-        raise ValueError(f"{template!r} has no {{}} where the language stands")
+        raise ValueError(f"{template!r} has no {{}} in place of the language")
     places = [Path(part).expanduser() for part in ("", data_dir or os.environ.get("TFDS_DATA_DIR") or DATA_DIR)]
     result: dict[str, str] = {}
     for place in places:
@@ -89,7 +89,7 @@ def prepared_languages(template: str, data_dir: str | Path | None = None) -> dic
             try:
                 code = language_code(name)
             except ValueError:
-                continue  # another folder
+                continue  # not a language
             if result.setdefault(code, whole) != whole:
                 raise ValueError(f"{result[code]} and {whole} are the same language, {code!r}")
         if result:
@@ -100,15 +100,15 @@ def prepared_languages(template: str, data_dir: str | Path | None = None) -> dic
 
 
 def rows(folder: str | Path, split: str = "train") -> Iterator[dict[str, Any]]:
-    """Yields the rows of a prepared dataset in their order, as plain Python: str, int, float, list.
+    """Yields the rows of a prepared dataset in order, as plain Python values: str, int, float, list.
 
     Args:
-      folder: of one version of a dataset, in the format array_record.
+      folder: folder of one version of a dataset, in the array_record format.
       split: a split, or a part of one.
 
     Raises:
-      FileNotFoundError: no such folder, or files of it are missing.
-      ValueError: another format, or an unknown split.
+      FileNotFoundError: the folder or some of its files do not exist.
+      ValueError: the format is not array_record, the split is unknown, or a file is damaged.
       ImportError: tensorflow-datasets is not installed.
     """
     folder = find(folder)
@@ -126,7 +126,7 @@ def rows(folder: str | Path, split: str = "train") -> Iterator[dict[str, Any]]:
         source = builder.as_data_source(split)
         for start in range(0, len(source), _BLOCK):
             for number, row in enumerate(source.__getitems__(range(start, min(start + _BLOCK, len(source)))), start):
-                # So a small file that was cut off is read.
+                # This is how rows of a small, truncated file are read.
                 if all(value is None for value in row.values()):
                     raise ValueError(f"row {number} is damaged")
                 yield _plain(row)
@@ -138,10 +138,10 @@ def splits(folder: str | Path) -> list[str]:
     """Returns the names of the splits of a prepared dataset.
 
     Args:
-      folder: of one version of a dataset.
+      folder: folder of one version of a dataset.
 
     Raises:
-      FileNotFoundError: no such folder, or it is of no dataset.
+      FileNotFoundError: the folder does not exist, or does not hold a prepared dataset.
     """
     return [str(split["name"]) for split in read_json(Path(folder) / _INFO, dict).get("splits", [])]
 
@@ -150,19 +150,19 @@ def find(folder_or_name: str | Path, data_dir: str | Path | None = None) -> Path
     """Returns the folder of one version of a prepared dataset.
 
     Args:
-      folder_or_name: that folder, the one above it where it is the only version, or its name under ``data_dir``.
-      data_dir: where prepared datasets are; by default ``TFDS_DATA_DIR``, or ``~/tensorflow_datasets``.
+      folder_or_name: that folder, its parent if it holds a single version, or the name of either under ``data_dir``.
+      data_dir: folder of prepared datasets; by default ``TFDS_DATA_DIR``, or ``~/tensorflow_datasets``.
 
     Raises:
-      FileNotFoundError: there is none, and what there is.
+      FileNotFoundError: there is no such dataset.
       ValueError: there are several versions or configurations.
     """
     if data_dir is None:
         data_dir = os.environ.get("TFDS_DATA_DIR") or DATA_DIR
-    # Once, where the path is absolute.
+    # Both are the same if the path is absolute.
     places = list(dict.fromkeys([Path(folder_or_name), Path(data_dir).expanduser() / folder_or_name]))
     for place in places:
-        # A dataset is a folder, a configuration of it one below, a version of either one below that.
+        # The layout is DATASET/VERSION or DATASET/CONFIGURATION/VERSION.
         inside = sorted({path.parent for below in ("", "*/", "*/*/") for path in place.glob(f"{below}{_INFO}")})
         if place in inside:
             return place
@@ -172,15 +172,15 @@ def find(folder_or_name: str | Path, data_dir: str | Path | None = None) -> Path
             named = ", ".join(str(path.relative_to(place)) for path in inside)
             raise ValueError(f"{place} holds several datasets or versions; name one of {named}")
     raise FileNotFoundError(
-        f"there is no prepared dataset at {' nor at '.join(map(str, places))}. Where it can be downloaded, run `tfds "
-        f"build NAME --file_format=array_record --data_dir=FOLDER`, copy FOLDER/NAME here and pass its path"
+        f"there is no prepared dataset at {' nor at '.join(map(str, places))}. On a machine that can download it, run "
+        f"`tfds build NAME --file_format=array_record --data_dir=FOLDER`, then copy FOLDER/NAME here and pass its path"
     )
 
 
 def import_tfds() -> Any:
     """Returns the module ``tensorflow_datasets``; raises ImportError with the command to install it."""
     return import_extra(
-        "tensorflow_datasets", "eval", "a prepared dataset (read without TensorFlow)", "tensorflow-datasets"
+        "tensorflow_datasets", "eval", "reading a prepared dataset (without TensorFlow)", "tensorflow-datasets"
     )
 
 
@@ -189,12 +189,12 @@ def _check_format(folder: Path) -> None:
     if form == "array_record":
         return
     reasons = {
-        "tfrecord": "need TensorFlow to be read",
-        "parquet": "tensorflow-datasets gives back only in part",
+        "tfrecord": "need TensorFlow",
+        "parquet": "tensorflow-datasets reads only in part",
     }
     raise ValueError(
-        f"{folder} holds files of the format {form}, which {reasons.get(form, 'are not read here')}; where TensorFlow "
-        f"is installed, run `tfds convert_format --dataset_version_dir={folder} --out_file_format=array_record "
+        f"{folder} holds {form} files, which {reasons.get(form, 'are not supported')}; on a machine with TensorFlow, "
+        f"run `tfds convert_format --dataset_version_dir={folder} --out_file_format=array_record "
         "--out_dir=NEW_FOLDER` and pass NEW_FOLDER"
     )
 
@@ -205,9 +205,9 @@ def _text_field(folder: Path, field: str | None) -> str:
     if field is None:
         if "text" in texts or len(texts) == 1:
             return "text" if "text" in texts else texts[0]
-        raise ValueError(f"{folder} has the fields of text {', '.join(texts) or 'none'}; say which field")
+        raise ValueError(f"{folder} has the text fields {', '.join(texts) or 'none'}; choose one with field=")
     if field not in texts:
-        raise ValueError(f"field {field!r} is not text of {folder}; it has {', '.join(texts) or 'none'}")
+        raise ValueError(f"field {field!r} is not a text field of {folder}; it has {', '.join(texts) or 'none'}")
     return field
 
 

@@ -1,4 +1,4 @@
-"""The Universal Declaration of Human Rights, which comes with the library in 40 languages."""
+"""The Universal Declaration of Human Rights, bundled with the library in 40 languages."""
 
 import json
 from collections.abc import Iterable
@@ -14,18 +14,18 @@ UDHR_PARTS = {"all": slice(None), "fit": slice(0, None, 2), "test": slice(1, Non
 def udhr(part: str = "all", languages: Iterable[str] | None = None) -> dict[str, list[str]]:
     """Returns the Universal Declaration of Human Rights in up to 40 languages.
 
-    The paragraphs of articles 1 to 30 are aligned: number i is the same in every language.
+    The paragraphs of articles 1 to 30 are aligned: paragraph i has the same content in every language.
 
     Args:
-      part: ``all`` 50 paragraphs, or the 25 at even positions (0, 2, ...) to ``fit`` on, or
-        the 25 at odd positions to ``test`` on.
-      languages: codes of the languages wanted; all 40 by default.
+      part: ``all`` for all 50 paragraphs, ``fit`` for the 25 at even positions (0, 2, ...), or ``test`` for the
+        25 at odd positions.
+      languages: codes of the languages to return; by default all 40.
 
     Returns:
-      From language code to paragraphs, in alphabetical order of the codes.
+      Mapping from language code to paragraphs, in alphabetical order of the codes.
 
     Raises:
-      ValueError: unknown part or language.
+      ValueError: the part or a language is unknown.
     """
     if part not in UDHR_PARTS:
         raise ValueError(f"part {part!r} is not one of {', '.join(UDHR_PARTS)}")

@@ -10,7 +10,7 @@ __all__ = ["ahead"]
 T = TypeVar("T")
 R = TypeVar("R")
 
-# Items that are worked on before the consumer asks for them.
+# Items that are processed before the consumer asks for them.
 _AHEAD = 3
 
 

@@ -1,8 +1,8 @@
-"""Embeddings of batches to one array in the order of the input.
+"""Collects the embeddings of batches in one array, in the order of the input.
 
-Batches come in any order and name the sentences they hold; how many there will be is not always
-known. A result in host memory is fetched some batches late, one on the devices is written to
-its place there.
+Batches arrive in any order and carry the positions of their sentences; the total is not always
+known. Embeddings for host memory are fetched a few batches late; embeddings that stay on the
+devices are written to their place there.
 """
 
 from collections import deque
@@ -25,11 +25,11 @@ from lsar_jax.tokens.buckets import Slot
 
 __all__ = ["Collector", "DeviceResult", "HostResult", "MomentsResult", "SharedResult", "collector"]
 
-# Results that are on their way to the host while the device works on.
+# Results in transfer to the host while the device keeps working.
 _IN_FLIGHT = 4
-# Of a result whose size is not known.
+# Initial rows of a result whose size is not known.
 _FIRST_ROWS = 2048
-# Rows from which a result on the device is as large as it must be and no larger.
+# A result on the device with more rows than this is allocated at its exact size.
 _LARGE = 1 << 17
 # Held while programs with collectives run.
 _COLLECTIVES = Lock()
@@ -37,24 +37,24 @@ _COLLECTIVES = Lock()
 
 @runtime_checkable
 class Collector(Protocol):
-    """Takes batches, and returns what it has of them."""
+    """Takes batches of embeddings, and returns what it collected."""
 
     def add(self, slot: Slot, value: PooledLayers) -> None:
         """Takes the embeddings of a batch."""
         ...
 
     def result(self, sentences: int) -> Any:
-        """Returns what came, of so many sentences."""
+        """Returns the result for the first ``sentences`` sentences, all of which were added."""
         ...
 
 
 class HostResult:
-    """Collects results in host memory, with a few in flight while the device works on.
+    """Collects results in host memory, with a few in flight while the device keeps working.
 
     Args:
-      layers: of a batch.
-      total: how many sentences will come, None if that is not known.
-      dim: of an embedding.
+      layers: number of layers in a batch.
+      total: number of sentences, or None if that is not known.
+      dim: width of an embedding.
     """
 
     def __init__(self, layers: int, total: int | None, dim: int) -> None:
@@ -69,7 +69,7 @@ class HostResult:
             self._collect()
 
     def result(self, sentences: int) -> Float[np.ndarray, "layer sentence dim"]:
-        """Returns the first ``sentences`` rows, all that came."""
+        """Returns the first ``sentences`` rows, all of which were added."""
         while self._waiting:
             self._collect()
         whole = self._result.shape[1] == sentences
@@ -89,16 +89,16 @@ class HostResult:
 class DeviceResult:
     """Collects results on the devices and puts each in its place.
 
-    On one device a result is placed as it comes. Over several, bringing rows together takes
-    collectives, and those of two threads in different orders would wait for each other for
-    ever: they all run at the end, one thread at a time. Several devices that share a CPU's few
-    threads can wait for ever even so; there ``collector`` goes through the host's memory,
-    which is theirs.
+    On one device a result is placed as it arrives. On several, bringing rows together takes
+    collectives, and two threads that launch them in different orders would deadlock, so they
+    all run at the end, one thread at a time. Several devices that share the few threads of a
+    CPU can deadlock even so; for those, ``collector`` goes through host memory, which is also
+    theirs.
 
     Args:
-      layers: of a batch.
-      total: how many sentences will come, None if that is not known.
-      dim: of an embedding.
+      layers: number of layers in a batch.
+      total: number of sentences, or None if that is not known.
+      dim: width of an embedding.
       mesh: the devices.
     """
 
@@ -116,7 +116,7 @@ class DeviceResult:
             self._waiting.append((slot, value))
 
     def result(self, sentences: int) -> Float[jax.Array, "layer sentence dim"]:
-        """Returns the first ``sentences`` rows, all that came."""
+        """Returns the first ``sentences`` rows, all of which were added."""
         if self._mesh.devices.size == 1:
             return self._cut(sentences)
         with _COLLECTIVES:
@@ -130,7 +130,7 @@ class DeviceResult:
             grown = self._rows(max(needed, 2 * rows))
             padded = jnp.pad(self._buffer, ((0, 0), (0, grown - rows), (0, 0)))
             self._buffer, rows = jax.device_put(padded, split(self._mesh, axis=1)), grown
-        # Filler rows go past the end, and are dropped.
+        # Filler rows are placed past the end, and dropped.
         places = np.full(slot.rows, rows, np.int32)
         places[: len(slot.sentences)] = slot.numbers
         self._buffer = _place(self._buffer, value, places)
@@ -139,20 +139,20 @@ class DeviceResult:
         return self._buffer if sentences == self._buffer.shape[1] else self._buffer[:, :sentences]
 
     def _rows(self, least: int) -> int:
-        # Few sizes, so that calls of all sizes share the program that places a batch; a large one
-        # is worth its own.
+        # Few sizes, so that calls of all sizes share the program that places a batch; a large
+        # result is worth its own program.
         rows = least if least > _LARGE else row_bucket(least, _LARGE)
         devices = self._mesh.devices.size
         return -(-rows // devices) * devices
 
 
 class SharedResult:
-    """Collects results in host memory, and gives them to the devices in the end.
+    """Collects results in host memory, and moves them to the devices at the end.
 
     Args:
-      layers: of a batch.
-      total: how many sentences will come, None if that is not known.
-      dim: of an embedding.
+      layers: number of layers in a batch.
+      total: number of sentences, or None if that is not known.
+      dim: width of an embedding.
       mesh: the devices.
     """
 
@@ -165,15 +165,15 @@ class SharedResult:
         self._host.add(slot, value)
 
     def result(self, sentences: int) -> Float[jax.Array, "layer sentence dim"]:
-        """Returns the first ``sentences`` rows, all that came."""
+        """Returns the first ``sentences`` rows, all of which were added."""
         return jax.device_put(self._host.result(sentences), _sharding(self._mesh, sentences))
 
 
 class MomentsResult:
-    """Sums results where they are, and keeps none.
+    """Sums results on the devices that computed them, and keeps none of them.
 
     Args:
-      layers: of a batch.
+      layers: number of layers in a batch.
       mesh: the devices.
       second_moment: whether to keep the scatter.
     """
@@ -191,7 +191,7 @@ class MomentsResult:
 
 
 def collector(output: str, layers: int, total: int | None, dim: int, mesh: Mesh) -> Collector:
-    """Returns what collects results for ``output``, ``numpy`` or ``jax``."""
+    """Returns the collector for ``output``, which is ``numpy`` or ``jax``."""
     if output == "numpy":
         return HostResult(layers, total, dim)
     shared = mesh.devices.size > 1 and mesh.devices.flat[0].platform == "cpu"

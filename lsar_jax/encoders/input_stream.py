@@ -1,4 +1,4 @@
-"""The input of an encoder: sentences and their languages, checked and read a chunk at a time."""
+"""The input of an encoder: sentences and their languages, checked and read in chunks."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,20 +13,20 @@ from lsar_jax.tokens.tokenizer import check_sentences
 
 __all__ = ["Chunk", "LanguageTables", "read_chunks"]
 
-# Sentences that are tokenized at a time.
+# Sentences that are tokenized together.
 _CHUNK = 2048
 
 Rows = tuple[int, ...]
 
 
 class Chunk(NamedTuple):
-    """Some sentences that stand together in the input.
+    """Consecutive sentences of the input.
 
     Attributes:
-      first: the first one's place in the input.
+      first: index of the first sentence in the input.
       texts: the sentences, with their prompt.
-      languages: a code each, for the tokenizer; None where no language is given.
-      rows: of each sentence, its row in each of the language tables.
+      languages: code of each sentence for the tokenizer, or None if no language is given.
+      rows: for each sentence, its row in each of the language tables.
     """
 
     first: int
@@ -40,10 +40,10 @@ class LanguageTables:
     """The parts of an encoder that depend on the language.
 
     Attributes:
-      encoder: its id, for messages.
-      tokenizer: whether it splits words by language.
-      embeddings: rows of the model's language embeddings by code, or None.
-      transform: each of its steps has a table, or one row for all; or None.
+      encoder: id of the encoder, for error messages.
+      tokenizer: whether the tokenizer splits words by language.
+      embeddings: row of the model's language embedding by code, or None if it has none.
+      transform: transform whose steps have a language table or one shared row, or None.
     """
 
     encoder: str
@@ -65,13 +65,15 @@ class LanguageTables:
         return [tuple(row) for row in zip(*columns, strict=True)] if columns else [()] * len(languages)
 
     def shared_rows(self, language: str | None) -> Rows:
-        """Returns the rows of all sentences, if they are of one language or of none that is known."""
+        """Returns the rows that all sentences share, which have one language or None."""
         return tuple(int(column) for column in self._columns(language))
 
     def auto_rows(self) -> Rows:
         """Returns placeholder rows for ``language="auto"``; raises ValueError if the language cannot be detected."""
         if self.transform is None or self.embeddings is not None:
-            raise ValueError(f"language is 'auto', which is for transforms; name the languages for {self.encoder}")
+            raise ValueError(
+                f"language is 'auto', which only transforms support; give the languages for {self.encoder}"
+            )
         if self.transform.languages is not None:
             self.transform.check_identifier()
         return (0,) * len(self.transform.steps)
@@ -79,7 +81,7 @@ class LanguageTables:
     def _columns(self, language: str | list[str] | None) -> list[Any]:
         ids = [] if self.transform is None else list(self.transform.language_ids(language))
         if isinstance(language, list):
-            # A shared step has one row whatever the language.
+            # A shared step has one row for every language.
             ids = [np.broadcast_to(which, len(language)) for which in ids]
         if self.embeddings is None:
             return [part.tolist() if isinstance(language, list) else part for part in ids]
@@ -95,17 +97,18 @@ class LanguageTables:
 def read_chunks(
     texts: Iterable[str], total: int | None, language: str | Iterable[str] | None, prompt: str, tables: LanguageTables
 ) -> Iterator[Chunk]:
-    """Yields the input in chunks, checked; wrong languages are reported before anything is read.
+    """Yields the checked input in chunks; a language for all sentences is checked before anything is read.
 
     Args:
       texts: the sentences.
-      total: their number if it is known.
+      total: number of sentences, or None if that is not known.
       language: a code, ``"auto"``, a code for each sentence, or None.
-      prompt: put before each sentence.
+      prompt: string put before each sentence.
       tables: the parts of the encoder that depend on the language.
 
     Raises:
-      ValueError: a sentence is not text, a language is missing or unknown, or their numbers differ.
+      ValueError: a sentence is not text, a language is missing or unknown, or the numbers of sentences and languages
+        differ.
     """
     if language is not None:
         tables.check_used()

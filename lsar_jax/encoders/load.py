@@ -1,4 +1,4 @@
-"""A name or a folder in, a ready ``SentenceEncoder`` out."""
+"""Loads a ``SentenceEncoder`` by the name or the folder of its checkpoint."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -40,42 +40,44 @@ def load_encoder(
 
     Args:
       name_or_path: ``bundled`` (multilingual-e5-small with 4-bit weights, from the ``demo``
-        extra), a preset (``mbert``, ``labse``, ...; all are in ``PRESETS``), a folder of
-        transformers, sentence-transformers or ``lsar-jax convert``, or a Hub id. A folder
-        of the working directory goes before a preset of its name.
-      revision: commit, tag or branch of a Hub id; by default a preset's, else the newest.
+        extra), a preset (``mbert``, ``labse``, ...; see ``PRESETS``), a folder written by
+        transformers, sentence-transformers or ``lsar-jax convert``, or a Hub id. A folder in
+        the working directory takes precedence over a preset of the same name.
+      revision: commit, tag or branch of a Hub id; by default the preset's, else the newest.
       layer: 0 is the embedding output, k the output of block k. Only blocks 1 to k are read
-        and computed, and layer k is what ``encode`` returns. By default all blocks are read,
-        and a preset's own layer is returned, else the last one.
+        and computed, and ``encode`` returns layer k. By default all blocks are read, and
+        ``encode`` returns the preset's layer if it has one, else the last layer.
       pooling: ``mean``, ``mean_no_special`` (without special tokens), ``cls``, ``max``, or
-        ``pooler`` (the last block's first token through the checkpoint's dense and tanh). By
-        default a preset's, else what the checkpoint says, with the Dense and Normalize that
-        follow it; these belong to the last block, and an earlier layer goes without them.
+        ``pooler`` (the last block's first token through the checkpoint's dense layer and tanh).
+        By default the preset's, else the checkpoint's, with the Dense and Normalize layers that
+        follow it; these belong to the last block and are not applied to an earlier layer.
       dtype: compute dtype, ``float32`` (default) or ``bfloat16``. LayerNorm, softmax, pooling
-        and all after it are float32 in either.
-      param_dtype: of the parameters, by default ``dtype``.
-      mesh: devices to encode on, as ``mesh.data_mesh`` makes it; by default all local ones.
+        and everything after it are float32 in either case.
+      param_dtype: dtype of the parameters, by default ``dtype``.
+      mesh: devices to encode on, made by ``mesh.data_mesh``; by default all local devices.
 
     Raises:
-      FileNotFoundError: no such folder, or a Hub id that cannot be downloaded.
-      ImportError: an encoder whose extra is not installed.
-      ValueError: an unknown architecture, layer, pooling or dtype, or weights that do not fit.
+      FileNotFoundError: the folder does not exist, or the Hub id cannot be downloaded.
+      ImportError: the encoder needs an extra that is not installed.
+      ValueError: the architecture, layer, pooling or dtype is unknown, or the weights do not fit.
     """
     computed = _dtype("dtype", dtype, "float32")
     stored = _dtype("param_dtype", param_dtype, computed.name)
     if mesh is not None and mesh.axis_names != ("data",):
-        raise ValueError(f"the mesh has axes {mesh.axis_names}, expected ('data',); lsar_jax.mesh.data_mesh makes one")
-    # Made anew: a mesh of jax.make_mesh has Explicit axes unless told otherwise.
+        raise ValueError(
+            f"the mesh has axes {mesh.axis_names}, expected ('data',); make it with lsar_jax.mesh.data_mesh"
+        )
+    # Rebuilt, because a mesh from jax.make_mesh has Explicit axes by default.
     mesh = data_mesh(None if mesh is None else list(mesh.devices.flat))
     checkpoint, preset = _open(str(name_or_path), revision)
     blocks = checkpoint.config.blocks
-    has = f"{checkpoint.id} has the embeddings, 0, and {blocks} blocks"
+    has = f"{checkpoint.id} has the embedding output, 0, and {blocks} blocks"
     kept = blocks if layer is None else whole_number("layer", layer, 0, blocks, has)
     returned = kept
     if preset and preset.layer is not None and layer is None:
         returned = whole_number("the preset's layer", preset.layer, 0, blocks, has)
     pool, name, after = _choose(checkpoint, pooling or (preset.pooling if preset else None), returned)
-    # Before the weights: what follows the blocks is small, and may be damaged too.
+    # Read before the weights: the layers after the blocks are small, and may be damaged too.
     projection = _projection(after(), checkpoint.config.widths[-1], checkpoint.id) if after else None
 
     def put(value: np.ndarray) -> jax.Array:
@@ -101,12 +103,12 @@ def load_encoder(
 def _open(name_or_path: str, revision: str | None) -> tuple[Checkpoint, Preset | None]:
     if name_or_path == "bundled":
         if revision is not None:
-            raise ValueError(f"revision {revision!r} is for Hub ids; the bundled encoder has one")
+            raise ValueError(f"revision {revision!r} is for Hub ids; the bundled encoder has only one")
         return open_bundled(), None
     preset = None if Path(name_or_path).is_dir() else PRESETS.get(name_or_path)
     if preset and not preset.id:
         raise FileNotFoundError(
-            f"{name_or_path} is not on the Hub: {preset.note}, as in `lsar-jax convert FILE FOLDER`, then load FOLDER"
+            f"{name_or_path} is not on the Hub: {preset.note} with `lsar-jax convert FILE FOLDER`, then load FOLDER"
         )
     hub_id = preset.id if preset else name_or_path
     folder, id, commit = locate(hub_id, revision or (preset.revision if preset else None))
@@ -116,18 +118,18 @@ def _open(name_or_path: str, revision: str | None) -> tuple[Checkpoint, Preset |
         if commit is None or ".safetensors" not in str(error):
             raise
         raise FileNotFoundError(
-            f"{error}; if the Hub has it as a pickle, run once: lsar-jax convert {id} NEW_FOLDER"
+            f"{error}; if the Hub has a pickled checkpoint, convert it once: lsar-jax convert {id} NEW_FOLDER"
         ) from error
     if preset and checkpoint.architecture.model_type != preset.architecture:
         kind = checkpoint.architecture.model_type
-        raise ValueError(f"{id} is of type {kind!r}, and {name_or_path} is known as {preset.architecture!r}")
+        raise ValueError(f"{id} is of type {kind!r}, but the preset {name_or_path} expects {preset.architecture!r}")
     return checkpoint, preset
 
 
 def _choose(
     checkpoint: Checkpoint, pooling: str | None, layer: int
 ) -> tuple[str, str, Callable[[], list[Dense | Normalize]] | None]:
-    """Returns the pooling, its name in the spec, and how to read what follows it, if anything does."""
+    """Returns the pooling, its name in the spec, and a function that reads the layers after it, if there are any."""
     own, blocks = checkpoint.pipeline, checkpoint.config.blocks
     last = layer == blocks
     if pooling in POOLINGS:
@@ -135,23 +137,25 @@ def _choose(
     if pooling == "pooler":
         if not last:
             raise ValueError(
-                f"the pooler belongs to the last block, {blocks}, and this is layer {layer}; "
-                f"say layer={blocks}, or pooling='cls'"
+                f"the pooler belongs to the last block, {blocks}, but this is layer {layer}; "
+                f"use layer={blocks} or pooling='cls'"
             )
         return "cls", "pooler", lambda: [read_pooler(checkpoint)]
     if pooling not in (None, own.name):
         known = dict.fromkeys((*POOLINGS, "pooler", own.name))
         raise ValueError(f"pooling {pooling!r} is not one of {', '.join(known)}")
     if own.problem:
-        raise ValueError(f"{own.problem}; choose pooling={', '.join(map(repr, POOLINGS))} to use the blocks")
+        raise ValueError(
+            f"{own.problem}; set pooling to one of {', '.join(map(repr, POOLINGS))} to use the blocks alone"
+        )
     if not own.after:
         return own.pooling, own.pooling, None
     if last:
         return own.pooling, own.name, own.layers
     if pooling is not None:
         raise ValueError(
-            f"{pooling!r} belongs to the last block, {blocks}, and this is layer {layer}; "
-            f"say layer={blocks}, or pooling={own.pooling!r}"
+            f"{pooling!r} belongs to the last block, {blocks}, but this is layer {layer}; "
+            f"use layer={blocks} or pooling={own.pooling!r}"
         )
     return own.pooling, own.pooling, None
 
@@ -161,13 +165,13 @@ def _projection(layers: list[Dense | Normalize], width: int, id: str) -> Project
         if isinstance(layer, Dense):
             outer, inner = layer.weight.shape
             if inner != width:
-                raise ValueError(f"a {layer.name} of {id} takes width {inner}, and what comes before it makes {width}")
+                raise ValueError(f"a {layer.name} layer of {id} takes width {inner}, but its input has width {width}")
             width = outer
     return Projection(layers)
 
 
 def _attention(device: jax.Device) -> str:
-    """CuDNN's flash attention is NVIDIA's, from the Ampere generation on."""
+    """Returns ``cudnn`` on an NVIDIA GPU that has its flash attention (Ampere and later), else ``xla``."""
     capability = str(getattr(device, "compute_capability", ""))
     return "cudnn" if device.platform == "gpu" and capability[:1].isdigit() and float(capability) >= 8 else "xla"
 

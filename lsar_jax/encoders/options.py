@@ -1,4 +1,4 @@
-"""The options of encoding, once for every method that takes them."""
+"""The options of encoding, shared by all methods that take them."""
 
 from collections.abc import Iterable
 from typing import Literal, TypedDict

@@ -1,31 +1,35 @@
-"""The program that runs on the devices: blocks, pooling of each layer as it comes, projection, transform."""
+"""The program that runs on the devices: blocks, pooling after each layer, projection and transform."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.sharding import Mesh
 
 from lsar_jax.arrays import unit_rows
 from lsar_jax.encoders.protocols import EncoderModel
+from lsar_jax.mesh import split
 from lsar_jax.models.pooling import pool
 from lsar_jax.models.projection import Projection
 from lsar_jax.shapes import LanguageIds, Lengths, PooledLayers, TokenIds
 from lsar_jax.tokens.tokenizer import Specials
 
-__all__ = ["Program", "forward"]
+__all__ = ["Program", "compiled", "forward"]
 
 
 @dataclass(frozen=True)
 class Program:
-    """What a compiled program is fixed to, besides the shapes of its arguments.
+    """What a compiled program is specialized to, besides the shapes of its arguments.
 
     Attributes:
       pooling: one of ``lsar_jax.models.pooling.POOLINGS``.
-      specials: special tokens around each sentence.
+      specials: number of special tokens around each sentence.
       layers: hidden-state layers to return.
       normalize: whether to scale each vector to length 1 at the end.
-      auto: whether the transform finds the language of each row itself.
+      auto: whether the transform detects the language of each row.
     """
 
     pooling: str
@@ -50,17 +54,17 @@ def forward(
       program: static under ``jit``.
       model: the blocks.
       projection: applied after the pooling, if any.
-      transform: an ``EmbeddingTransform`` applied after the projection, or None; not declared as one, since Python 3.11
-        checks a protocol by reading its properties, and a traced transform has no digests.
+      transform: an ``EmbeddingTransform`` applied after the projection, or None; annotated as ``Any`` because Python
+        3.11 checks a protocol by reading its properties, and a traced transform has no digests.
       ids: token ids.
-      lengths: tokens in each row.
-      language_ids: of each row, the row of the model's own language table, if it has one, and then of the table of
+      lengths: number of tokens in each row.
+      language_ids: for each row, its row in the model's own language table, if it has one, and then in the table of
         each step of the transform.
     """
     steps = 0 if transform is None else len(transform.steps)
     pooled: dict[int, jax.Array] = {}
     own = language_ids[: len(language_ids) - steps]
-    # By default a float32 product is one bfloat16 pass on TPU and TF32 on GPU.
+    # By default a float32 product runs as one bfloat16 pass on TPU and in TF32 on GPU.
     precision = "float32" if model.dtype == jnp.float32 else None
     with jax.default_matmul_precision(precision):
         for layer, hidden in enumerate(model.hidden_states(ids, lengths, *own)):
@@ -74,7 +78,13 @@ def forward(
     if transform is not None:
         rows: tuple[LanguageIds, ...] = language_ids[len(own) :]
         if program.auto and transform.languages is not None:
-            # With a transform, every layer asked for is the one that it was fitted on.
+            # With a transform, the only layer that can be requested is the one it was fitted on.
             rows = transform.auto_ids(result[0])
         result = jax.vmap(transform.apply, in_axes=(0, None))(result, rows)
     return unit_rows(result) if program.normalize else result
+
+
+@cache
+def compiled(mesh: Mesh) -> Callable[..., jax.Array]:
+    """Returns ``forward`` under ``jit``, with rows split over the mesh; encoders of one architecture share programs."""
+    return jax.jit(forward, static_argnums=0, out_shardings=split(mesh, axis=1))

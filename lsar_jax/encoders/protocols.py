@@ -1,4 +1,4 @@
-"""What the encoder needs of a model and of a transform, so that it depends on none of them."""
+"""What the encoder needs from a model and from a transform, so that it depends on no implementation."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, Protocol, runtime_checkable
@@ -15,10 +15,10 @@ __all__ = ["EmbeddingTransform", "EncoderModel"]
 
 @runtime_checkable
 class EncoderModel(Protocol):
-    """A Flax module that makes hidden states.
+    """A Flax module that computes hidden states.
 
     Attributes:
-      config: with ``widths``, the width of layer 0, 1, ..., and ``longest``, the most tokens of a sentence.
+      config: has ``widths``, the width of layer 0, 1, ..., and ``longest``, the maximum tokens per sentence.
       dtype: compute dtype.
     """
 
@@ -32,10 +32,10 @@ class EncoderModel(Protocol):
 
 @runtime_checkable
 class EmbeddingTransform(Protocol):
-    """A pytree that moves embeddings, such as ``lsar_jax.transforms.Transform``.
+    """A pytree that transforms embeddings, such as ``lsar_jax.transforms.Transform``.
 
     Attributes:
-      steps: applied first to last; each has a table of languages, or one row for all.
+      steps: applied in order; each has a table with one row per language, or one shared row.
     """
 
     steps: tuple[Any, ...]
@@ -52,7 +52,7 @@ class EmbeddingTransform(Protocol):
 
     @property
     def source(self) -> EncoderSpec | None:
-        """The embeddings that it was fitted on; None if that is not known."""
+        """The spec of the embeddings that it was fitted on; None if that is not known."""
         ...
 
     @property
@@ -62,16 +62,16 @@ class EmbeddingTransform(Protocol):
 
     @property
     def identifier(self) -> Any | None:
-        """Finds the language of an embedding; None if it has to be given."""
+        """Detects the language of an embedding; None if the language has to be given."""
         ...
 
     @property
     def digests(self) -> tuple[str, ...]:
-        """Of each step, a digest of its arrays."""
+        """A digest of the arrays of each step."""
         ...
 
     def fits_after(self, spec: EncoderSpec, applied: Any) -> bool:
-        """Whether it was fitted on the embeddings ``spec`` names, or on those after the transform ``applied``."""
+        """Whether it was fitted on the embeddings that ``spec`` names, or on those after the transform ``applied``."""
         ...
 
     def then(self, other: Any) -> Any:
@@ -79,21 +79,21 @@ class EmbeddingTransform(Protocol):
         ...
 
     def language_ids(self, language: str | Sequence[str] | None) -> tuple[np.ndarray, ...]:
-        """Returns the row of each step's table, ``[]`` or ``[n]``."""
+        """Returns the row of the language in each step's table, ``[]``, or of several, ``[n]``."""
         ...
 
     def auto_ids(self, x: Float[Array, "vector dim"]) -> tuple[LanguageIds, ...]:
-        """Returns what ``language_ids`` does for the languages that the identifier finds; pure."""
+        """Returns the rows, as ``language_ids`` does, of the languages that the identifier detects; pure."""
         ...
 
     def check_identifier(self) -> Any:
-        """Raises ValueError if the transform cannot find the language itself."""
+        """Raises ValueError if the transform cannot detect the language itself."""
         ...
 
     def apply(self, x: Float[jax.Array, "vector dim"], ids: tuple[LanguageIds, ...]) -> Float[jax.Array, "vector dim"]:
-        """Moves embeddings by the rows ``ids`` of the steps' tables; pure."""
+        """Transforms embeddings with the rows ``ids`` of the steps' tables; pure."""
         ...
 
     def as_affine(self, language: str | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """Returns A and b with ``y = x A^T + b``; raises ValueError if there is no such pair."""
+        """Returns A and b with ``y = x A^T + b``; raises ValueError if no such pair exists."""
         ...

@@ -1,1 +1,1 @@
-"""Flax modules: the blocks, the pooling of hidden states, and what follows it."""
+"""Flax modules: encoders, pooling of hidden states, and projection of pooled embeddings."""

@@ -1,12 +1,12 @@
 """LASER's sentence encoder: a stack of bidirectional LSTMs, in Flax NNX.
 
 Artetxe and Schwenk, "Massively Multilingual Sentence Embeddings for Zero-Shot Cross-Lingual
-Transfer and Beyond", TACL 2019 (section 3: five layers of 512 units a direction over BPE
-embeddings of width 320; the embedding is the max over the top layer's states). LASER2 (Heffernan
+Transfer and Beyond", TACL 2019 (section 3: five layers of 512 units per direction over BPE
+embeddings of width 320; the sentence embedding is the max over the top layer's states). LASER2 (Heffernan
 et al., "Bitext Mining Using Distilled Sentence Representations", Findings of EMNLP 2022) is the
 same network over SentencePiece.
 
-The LSTM is that of torch: gates in the order input, forget, cell, output, two biases.
+The LSTM is the same as torch's: gates in the order input, forget, cell, output, and two biases.
 """
 
 from collections.abc import Iterator
@@ -25,14 +25,14 @@ __all__ = ["Laser", "LaserConfig"]
 
 @dataclass(frozen=True)
 class LaserConfig:
-    """Sizes of one encoder.
+    """Sizes of a LASER encoder.
 
     Attributes:
       vocabulary: rows of the token embeddings.
-      embedding: width of one.
-      hidden: units of a direction; a state has twice as many.
-      blocks: bidirectional layers.
-      positions: the most tokens of a sentence, ``</s>`` included. The network has no limit.
+      embedding: width of a token embedding.
+      hidden: units per direction; a state has twice as many.
+      blocks: number of bidirectional layers.
+      positions: most tokens in a sentence, including ``</s>``; the network itself has no limit.
     """
 
     vocabulary: int
@@ -49,22 +49,22 @@ class LaserConfig:
 
     @property
     def longest(self) -> int:
-        """The most tokens of a sentence, ``</s>`` included."""
+        """The most tokens in a sentence, including ``</s>``."""
         return self.positions
 
     @property
     def widths(self) -> tuple[int, ...]:
-        """The width of layer 0, 1, ..."""
+        """The widths of layers 0, 1, ..."""
         return (self.embedding, *(2 * self.hidden for _ in range(self.blocks)))
 
 
 class Laser(nnx.Module):
-    """Token ids in, the states of every bidirectional layer out.
+    """A LASER encoder: maps token ids to the states of every bidirectional layer.
 
     Args:
-      config: sizes.
+      config: sizes of the encoder.
       dtype: compute dtype of the products; the cell is float32.
-      param_dtype: of the parameters, which are zero until they are filled.
+      param_dtype: dtype of the parameters, which are zero until they are filled from a checkpoint.
     """
 
     def __init__(self, config: LaserConfig, *, dtype: jnp.dtype, param_dtype: jnp.dtype) -> None:
@@ -82,11 +82,11 @@ class Laser(nnx.Module):
         )
 
     def hidden_states(self, ids: TokenIds, lengths: Lengths, languages: RowLanguages | None = None) -> Iterator[Hidden]:
-        """Yields layer 0 (the embeddings), then the states of layer 1, 2, ...
+        """Yields layer 0 (the embeddings), then the states of layers 1, 2, ...
 
         Args:
-          ids: token ids, ``[batch, length]``; what stands past a row's length is not read.
-          lengths: tokens in each row, ``</s>`` counted, ``[batch]``.
+          ids: token ids, ``[batch, length]``; those past the length of a row do not affect its tokens.
+          lengths: number of tokens in each row, including ``</s>``, ``[batch]``.
           languages: not used.
         """
         x = self.embeddings.embedding[...][ids].astype(self.dtype)
@@ -97,16 +97,16 @@ class Laser(nnx.Module):
 
 
 class BiLSTM(nnx.Module):
-    """One layer: an LSTM from the left and one from the right, side by side."""
+    """One bidirectional layer: the concatenated states of a forward and a backward LSTM."""
 
     def __init__(self, inner: int, hidden: int, *, dtype: jnp.dtype, param_dtype: jnp.dtype) -> None:
         self.forward = LSTM(inner, hidden, dtype=dtype, param_dtype=param_dtype)
         self.backward = LSTM(inner, hidden, dtype=dtype, param_dtype=param_dtype)
 
     def __call__(self, x: Hidden, lengths: Lengths) -> Float[jax.Array, "batch length state"]:
-        # Each row is turned around within its own length, so that padding is last for both.
+        # Each row is reversed within its own length, so that padding comes last in both directions.
         turned = _turn(x, lengths)
-        # One scan for both directions: half the steps, products of twice the rows.
+        # One scan for both directions takes half the steps, with products of twice the rows.
         inputs = jnp.stack([self.forward.inputs(x), self.backward.inputs(turned)])
         kernels = jnp.stack([self.forward.recurrent[...], self.backward.recurrent[...]]).astype(x.dtype)
         left, right = _scan(inputs, kernels)
@@ -114,7 +114,7 @@ class BiLSTM(nnx.Module):
 
 
 class LSTM(nnx.Module):
-    """The parameters of one direction, and what of it needs no recurrence."""
+    """The parameters of one direction, and the part of its computation that is not recurrent."""
 
     def __init__(self, inner: int, hidden: int, *, dtype: jnp.dtype, param_dtype: jnp.dtype) -> None:
         self.dtype = dtype
@@ -124,7 +124,7 @@ class LSTM(nnx.Module):
         self.recurrent_bias = nnx.Param(jnp.zeros(4 * hidden, param_dtype))
 
     def inputs(self, x: Hidden) -> Float[jax.Array, "batch length gates"]:
-        """Returns the gates' share of the input, float32: one product for all steps."""
+        """Returns the contribution of the input to the gates, in float32, with one product for all steps."""
         product = jnp.matmul(x, self.kernel[...].astype(self.dtype), preferred_element_type=jnp.float32)
         return product + self.bias[...].astype(jnp.float32) + self.recurrent_bias[...].astype(jnp.float32)
 
@@ -148,7 +148,7 @@ def _scan(
 
 
 def _turn(x: Float[jax.Array, "batch length dim"], lengths: Lengths) -> Float[jax.Array, "batch length dim"]:
-    """Reverses the first ``lengths`` positions of each row and leaves the rest where it is."""
+    """Reverses the first ``lengths`` positions of each row and leaves the rest in place."""
     column = jnp.arange(x.shape[1], dtype=lengths.dtype)[None, :]
     source = jnp.where(column < lengths[:, None], lengths[:, None] - 1 - column, column)
     return jnp.take_along_axis(x, source[:, :, None], axis=1)

@@ -1,8 +1,9 @@
-"""Hidden states to one embedding a sentence.
+"""Pooling of hidden states into one embedding per sentence.
 
-Padding never counts; special tokens do, as in the reference code of every paper that this
-library implements, but for ``mean_no_special``. Sums are float32 whatever the compute dtype is.
-What a checkpoint applies after one of these (its pooler, Dense layers) is in ``lsar_jax.head``.
+Padding is always ignored. Special tokens are included, as in the reference code of every paper that
+this library implements, except by ``mean_no_special``. Sums are float32 whatever the compute dtype is.
+The layers that a checkpoint applies after pooling (its pooler, Dense layers) are in
+``lsar_jax.models.projection``.
 """
 
 import jax.numpy as jnp
@@ -14,7 +15,7 @@ __all__ = ["POOLINGS", "cls_pool", "max_pool", "mean_no_special_pool", "mean_poo
 
 
 def token_mask(lengths: Lengths, length: int) -> Mask:
-    """Returns True where a token stands: ``[batch, length]`` from ``[batch]``."""
+    """Returns a mask ``[batch, length]`` that is True at tokens, from lengths ``[batch]``."""
     return jnp.arange(length, dtype=lengths.dtype)[None, :] < lengths[:, None]
 
 
@@ -24,13 +25,13 @@ def mean_pool(hidden: Hidden, lengths: Lengths) -> Pooled:
 
 
 def mean_no_special_pool(hidden: Hidden, lengths: Lengths, specials: Specials) -> Pooled:
-    """Returns the mean state of the text's own tokens; zero for a row without them.
+    """Returns the mean state of each row's tokens without special tokens; zero for a row without any.
 
     Args:
-      hidden: ``[batch, length, dim]``.
-      lengths: tokens in each row, special tokens counted, ``[batch]``.
-      specials: how many tokens at either end of a row are left out. One that the text
-        itself spells out in the middle counts as text.
+      hidden: hidden states, ``[batch, length, dim]``.
+      lengths: number of tokens in each row, including special tokens, ``[batch]``.
+      specials: numbers of tokens to leave out at the ends of a row. A special token that is spelled
+        out in the text itself counts as text.
     """
     length = hidden.shape[1]
     inside = token_mask(lengths - specials.after, length) & (jnp.arange(length) >= specials.before)[None, :]
@@ -43,7 +44,7 @@ def cls_pool(hidden: Hidden, lengths: Lengths) -> Pooled:
 
 
 def max_pool(hidden: Hidden, lengths: Lengths) -> Pooled:
-    """Returns the largest value of each dimension over a row's tokens; zero without tokens."""
+    """Returns the largest value of each dimension over a row's tokens; zero for a row without tokens."""
     mask = token_mask(lengths, hidden.shape[1])
     largest = jnp.where(mask[:, :, None], hidden.astype(jnp.float32), -jnp.inf).max(axis=1)
     return jnp.where(lengths[:, None] > 0, largest, 0.0)
@@ -53,13 +54,13 @@ POOLINGS = ("mean", "mean_no_special", "cls", "max")
 
 
 def pool(name: str, hidden: Hidden, lengths: Lengths, specials: Specials) -> Pooled:
-    """Returns ``[batch, dim]`` float32 by the pooling called ``name``, one of ``POOLINGS``."""
+    """Returns embeddings ``[batch, dim]`` in float32, pooled by ``name``, one of ``POOLINGS``."""
     if name == "mean_no_special":
         return mean_no_special_pool(hidden, lengths, specials)
     return {"mean": mean_pool, "cls": cls_pool, "max": max_pool}[name](hidden, lengths)
 
 
 def _mean(hidden: Hidden, mask: Mask, counts: Lengths) -> Pooled:
-    # where, not a product: what stands in padding may be infinite or NaN.
+    # where, not a product: padding may hold infinity or NaN.
     total = jnp.where(mask[:, :, None], hidden.astype(jnp.float32), 0.0).sum(axis=1)
     return total / jnp.maximum(counts, 1).astype(jnp.float32)[:, None]

@@ -1,7 +1,7 @@
-"""What a checkpoint applies to its pooled embedding: the pooler, Dense layers, Normalize.
+"""The layers that a checkpoint applies to its pooled embedding: a pooler, Dense, Normalize.
 
-BERT's pooler is a Dense with tanh on the first token's state (Devlin et al. 2019). LaBSE's
-embedding is that, then normalised (Feng et al., "Language-agnostic BERT Sentence Embedding",
+BERT's pooler is a Dense layer with tanh on the state of the first token (Devlin et al. 2019). LaBSE
+normalises the output of its pooler (Feng et al., "Language-agnostic BERT Sentence Embedding",
 ACL 2022). sentence-transformers lists such layers in ``modules.json``.
 """
 
@@ -18,7 +18,7 @@ from lsar_jax.arrays import unit_rows
 
 __all__ = ["DENSE_ACTIVATIONS", "TORCH_NAMES", "Dense", "Normalize", "Projection"]
 
-# By the names that sentence-transformers writes.
+# The class names that sentence-transformers writes.
 TORCH_NAMES = {
     "tanh": "torch.nn.modules.activation.Tanh",
     "identity": "torch.nn.modules.linear.Identity",
@@ -37,20 +37,20 @@ DENSE_ACTIVATIONS: dict[str, Callable[[jax.Array], jax.Array]] = {
 
 @dataclass(frozen=True)
 class Normalize:
-    """Division by the Euclidean length."""
+    """A layer that divides by the Euclidean length."""
 
     name = "normalize"
 
 
 @dataclass(frozen=True)
 class Dense:
-    """One layer, ``activation(x W^T + b)``.
+    """A dense layer, ``activation(x W^T + b)``.
 
     Attributes:
       weight: W, ``[out, in]`` float32.
       bias: b, ``[out]`` float32.
       activation: one of ``DENSE_ACTIVATIONS``.
-      name: in ``EncoderSpec.pooling``.
+      name: name of the layer in ``EncoderSpec.pooling``.
     """
 
     weight: np.ndarray
@@ -63,7 +63,7 @@ class Projection(nnx.Module):
     """Applies layers to pooled embeddings, in float32.
 
     Args:
-      layers: in their order.
+      layers: layers in the order in which they are applied.
     """
 
     def __init__(self, layers: Sequence[Dense | Normalize]) -> None:
@@ -74,7 +74,7 @@ class Projection(nnx.Module):
         self.kinds = tuple(layer.activation if isinstance(layer, Dense) else layer.name for layer in layers)
 
     def __call__(self, x: Float[jax.Array, "*row inner"]) -> Float[jax.Array, "*row outer"]:
-        """Returns the embedding, ``[..., outer]``, of a pooled one, ``[..., inner]``."""
+        """Maps pooled embeddings ``[..., inner]`` to the final embeddings ``[..., outer]``."""
         weights = zip(self.kernels, self.biases, strict=True)
         for kind in self.kinds:
             if kind == Normalize.name:
@@ -86,7 +86,7 @@ class Projection(nnx.Module):
         return x
 
     def layers(self) -> list[Dense | Normalize]:
-        """Returns the layers, with their weights on the host."""
+        """Returns the layers with their weights in host memory."""
         weights = zip(self.kernels, self.biases, strict=True)
         result: list[Dense | Normalize] = []
         for kind in self.kinds:

@@ -2,13 +2,13 @@
 
 Devlin et al., "BERT: Pre-training of Deep Bidirectional Transformers", NAACL 2019; Conneau et
 al., "Unsupervised Cross-lingual Representation Learning at Scale", ACL 2020 (XLM-R); Conneau and
-Lample, "Cross-lingual Language Model Pretraining", NeurIPS 2019 (XLM). All three are the block
-of Vaswani et al., "Attention Is All You Need", NIPS 2017 (section 3.1: the LayerNorm follows the
-residual sum) and differ in what is added up under the first block: XLM-R counts positions
-from its padding id, XLM adds a vector of the language where BERT adds one of the segment.
+Lample, "Cross-lingual Language Model Pretraining", NeurIPS 2019 (XLM). All three use the
+block of Vaswani et al., "Attention Is All You Need", NIPS 2017 (section 3.1: the LayerNorm follows
+the residual sum) and differ only in the input embeddings: XLM-R counts positions from its padding
+id, and XLM adds a language embedding where BERT adds a segment embedding.
 
 Sums, attention weights and LayerNorm are computed in float32 whatever the compute dtype is.
-The model holds no random state: it is a plain pytree that goes through ``jax.jit``.
+The model has no random state; it is a plain pytree that can be passed through ``jax.jit``.
 """
 
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ from lsar_jax.shapes import Hidden, Lengths, RowLanguages, TokenIds
 
 __all__ = ["ACTIVATIONS", "RNGS", "Transformer", "TransformerConfig", "sinusoids"]
 
-# The exact GELU is BERT's; the tanh form differs from it by up to 5e-4 and is another function.
+# BERT uses the exact GELU; the tanh approximation differs from it by up to 5e-4.
 ACTIVATIONS = {
     "gelu": lambda x: jax.nn.gelu(x, approximate=False),
     "gelu_new": lambda x: jax.nn.gelu(x, approximate=True),
@@ -34,17 +34,17 @@ ACTIVATIONS = {
 
 
 class _Unseeded:
-    """In the place of ``nnx.Rngs``, whose counter makes a trace of 24 blocks take a second."""
+    """Stands in for ``nnx.Rngs``, whose counter makes tracing 24 blocks take a second."""
 
     def params(self) -> jax.Array:
         return jax.random.key(0)
 
 
-# Every weight comes from a checkpoint.
+# No random initialisation: every weight comes from a checkpoint.
 _ZEROS = nnx.initializers.zeros_init()
 RNGS: Any = _Unseeded()
 
-# Past any published encoder; a config beyond them is damaged, and would be tried for hours.
+# Larger than any published encoder; a damaged config beyond these limits could run for hours before failing.
 _MOST = {
     "vocabulary": 1 << 24,
     "hidden": 1 << 16,
@@ -59,20 +59,20 @@ _MOST = {
 
 @dataclass(frozen=True)
 class TransformerConfig:
-    """Sizes of one encoder.
+    """Sizes of a transformer encoder.
 
     Attributes:
       vocabulary: rows of the word embeddings.
       hidden: width of a hidden state.
-      blocks: how many are built, which may be fewer than the checkpoint has.
-      heads: of attention, each ``hidden // heads`` wide.
+      blocks: number of blocks to build, which may be fewer than the checkpoint has.
+      heads: number of attention heads, each ``hidden // heads`` wide.
       intermediate: width of the feed-forward layer.
       positions: rows of the position embeddings.
       token_types: rows of the segment embeddings; 0 for none (XLM).
       languages: rows of the language embeddings; 0 for none (all but some XLM).
-      first_position: the row of the first token; XLM-R's is one past its padding id.
-      layer_norm_epsilon: added to the variance.
-      activation: of the feed-forward layer, one of ``ACTIVATIONS``.
+      first_position: position row of the first token; in XLM-R, one past its padding id.
+      layer_norm_epsilon: constant added to the variance in LayerNorm.
+      activation: activation of the feed-forward layer, one of ``ACTIVATIONS``.
     """
 
     vocabulary: int
@@ -93,7 +93,7 @@ class TransformerConfig:
             if not least <= getattr(self, name) <= most:
                 raise ValueError(f"{name} is {getattr(self, name)}; it must be from {least} to {most}")
         if not 0 <= self.first_position < self.positions:
-            raise ValueError(f"the first position is {self.first_position}, of {self.positions}")
+            raise ValueError(f"first_position is {self.first_position}; it must be from 0 to {self.positions - 1}")
         if self.hidden % self.heads:
             raise ValueError(f"hidden size {self.hidden} is not divisible by {self.heads} heads")
         if self.activation not in ACTIVATIONS:
@@ -101,25 +101,25 @@ class TransformerConfig:
 
     @property
     def longest(self) -> int:
-        """The most tokens of a sentence, special tokens included."""
+        """The most tokens in a sentence, including special tokens."""
         return self.positions - self.first_position
 
     @property
     def widths(self) -> tuple[int, ...]:
-        """The width of layer 0, 1, ..."""
+        """The widths of layers 0, 1, ..."""
         return (self.hidden,) * (self.blocks + 1)
 
 
 class Transformer(nnx.Module):
-    """Token ids in, the hidden states of every block out.
-
-    Args:
-      config: sizes.
-      dtype: compute dtype, float32 or bfloat16.
-      param_dtype: of the parameters, but for LayerNorm's, which are float32.
-      attention: ``xla``, or ``cudnn`` for its flash attention on a GPU (bfloat16).
+    """A transformer encoder: maps token ids to the hidden states of every block.
 
     Weights are zero until they are filled from a checkpoint.
+
+    Args:
+      config: sizes of the encoder.
+      dtype: compute dtype, float32 or bfloat16.
+      param_dtype: dtype of the parameters, except those of LayerNorm, which are float32.
+      attention: ``xla``, or ``cudnn`` for cuDNN's flash attention on a GPU (bfloat16).
     """
 
     def __init__(
@@ -138,16 +138,16 @@ class Transformer(nnx.Module):
         )
 
     def hidden_states(self, ids: TokenIds, lengths: Lengths, languages: RowLanguages | None = None) -> Iterator[Hidden]:
-        """Yields layer 0 (the embedding output), then the output of block 1, 2, ...
+        """Yields layer 0 (the embedding output), then the outputs of blocks 1, 2, ...
+
+        Callers should pool each layer as it is yielded, so that only one ``[batch, length, dim]``
+        state is alive at a time. Positions past ``lengths`` hold meaningless numbers.
 
         Args:
-          ids: token ids, ``[batch, length]``; what stands past a row's length is not read.
-          lengths: tokens in each row, special tokens counted, ``[batch]``.
-          languages: the row's language in the model's table, ``[batch]``; needed where
-            the config has ``languages``, unused elsewhere.
-
-        A caller pools each layer as it comes, so that no more than one ``[batch, length,
-        dim]`` state is alive. Rows past ``lengths`` hold numbers without meaning.
+          ids: token ids, ``[batch, length]``; those past the length of a row do not affect its tokens.
+          lengths: number of tokens in each row, including special tokens, ``[batch]``.
+          languages: language of each row as an index into the model's table, ``[batch]``; needed
+            only if the config has ``languages``.
         """
         x = self.embeddings(ids, languages)
         yield x
@@ -174,20 +174,20 @@ class TokenEmbeddings(nnx.Module):
     def __call__(self, ids: TokenIds, languages: RowLanguages | None) -> Hidden:
         # Rows are gathered before the cast: nnx.Embed would cast the whole table first.
         x = self.word.embedding[...][ids].astype(jnp.float32)
-        # Tokens stand at the left, so that the mask's running count is the column.
+        # Tokens are left-aligned, so the position of a token is its column.
         start = self.first_position
         x += self.position.embedding[...][start : start + ids.shape[1]].astype(jnp.float32)
         if self.token_type is not None:
             # Single sentences only: every token is of type 0.
             x += self.token_type.embedding[...][0].astype(jnp.float32)
         if self.language is not None:
-            assert languages is not None, "the model adds an embedding of the language"
+            assert languages is not None, "the model needs the language of each row"
             x += self.language.embedding[...][languages].astype(jnp.float32)[:, None, :]
         return self.norm(x).astype(self.dtype)
 
 
 class Block(nnx.Module):
-    """Self-attention and a feed-forward layer, each followed by residual sum and LayerNorm."""
+    """Self-attention and a feed-forward layer, each followed by a residual sum and LayerNorm."""
 
     def __init__(
         self,
@@ -219,10 +219,10 @@ class Block(nnx.Module):
 
     def attend(self, x: Hidden, lengths: Lengths) -> Hidden:
         split = (*x.shape[:2], self.heads, -1)
-        # A filler row attends to its first position: cuDNN makes NaN of no position at all.
+        # Filler rows attend to their first position: cuDNN yields NaN if there is none to attend to.
         lengths = jnp.maximum(lengths, 1)
         query, key, value = (f(x).reshape(split) for f in (self.query, self.key, self.value))
-        # In bfloat16 jax's own attention mixes dtypes, which strict promotion refuses.
+        # In bfloat16, jax's own attention mixes dtypes, which strict promotion does not allow.
         with jax.numpy_dtype_promotion("standard"):
             mixed = jax.nn.dot_product_attention(
                 query, key, value, key_value_seq_lengths=lengths, implementation=_implementation(self.attention, query)
@@ -230,8 +230,8 @@ class Block(nnx.Module):
         return self.attention_out(mixed.reshape(x.shape))
 
 
-# cuDNN's flash attention takes half precision and heads of a multiple of 8, to 128; below this width
-# the scores are a small part of a block and XLA's own fusion is as fast.
+# cuDNN's flash attention takes half precision and head widths that are multiples of 8, up to 128. For
+# sequences shorter than this, the scores are a small part of a block and XLA's own fusion is as fast.
 FLASH_FROM = 256
 
 
@@ -248,8 +248,8 @@ def _implementation(attention: str, query: jax.Array) -> Literal["xla", "cudnn"]
 
 
 def _layer_norm(config: TransformerConfig) -> nnx.LayerNorm:
-    # The fast variance E[x^2] - E[x]^2 loses digits where a mean is large, as outlier
-    # dimensions make it.
+    # The fast variance E[x^2] - E[x]^2 loses precision if the mean is large, as with outlier
+    # dimensions.
     return nnx.LayerNorm(config.hidden, epsilon=config.layer_norm_epsilon, use_fast_variance=False, rngs=RNGS)
 
 

@@ -1,4 +1,4 @@
-"""Moments: the streaming statistic that transforms are fitted from, and its file."""
+"""Moments: the streaming statistic that transforms are fitted from, and its file format."""
 
 from lsar_jax.moments.by_language import PooledMoments, moments_by_language, pool_moments, stack_means
 from lsar_jax.moments.moments import Moments

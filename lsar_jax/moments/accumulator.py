@@ -1,10 +1,10 @@
-"""Count, mean and scatter of a stream of vectors, summed where the vectors are.
+"""Count, mean and scatter of a stream of vectors, summed on the devices that hold them.
 
-Each device keeps the sums of the rows that it was given, so that nothing but one partial sum a
-device ever crosses between them. A block of rows is summed in float32 around values of its own and
-merged into what the device has by the pairwise rule (Chan, Golub and LeVeque 1979), the mean in
-two floats. After half a million rows a device's sums go to the host, which merges them in float64
-with integer counts: neither a large common offset nor 10^8 rows cost digits.
+Each device sums the rows that it was given, so only one partial sum per device is ever
+transferred. A block of rows is summed in float32 around a pivot from the block and merged into the
+device's running sums by the pairwise rule (Chan, Golub and LeVeque 1979), with the mean kept in two
+floats. After half a million rows a device's sums go to the host, which merges them in float64 with
+integer counts, so neither a large common offset nor 10^8 rows cost precision.
 """
 
 from collections.abc import Callable
@@ -22,21 +22,21 @@ __all__ = ["Accumulator", "Sums", "merge_sums"]
 
 # Rows that a device adds up before the host takes over; float32 counts them exactly.
 _WINDOW = 1 << 19
-# Under it squares are among float32's subnormal numbers, which lose digits and then vanish.
+# Below this variance, squares are subnormal in float32: they lose precision and then underflow.
 _LEAST_VARIANCE = 3e-37
 _DEVICE = PartitionSpec("data")
 _ROWS = PartitionSpec(None, "data")
 _PLACES = PartitionSpec("data")
-# In place of a row that is not finite, where there is none.
+# Stands for the first row that is not finite when all rows are finite.
 _NONE = int(np.iinfo(np.int32).max)
 
 
 @dataclass(frozen=True, eq=False)
 class Sums:
-    """What the host keeps of one layer.
+    """The sums of one layer, as the host keeps them.
 
     Attributes:
-      count: of vectors.
+      count: number of vectors.
       mean: ``[dim]`` float64.
       scatter: ``[dim, dim]`` float64, or None.
     """
@@ -47,7 +47,7 @@ class Sums:
 
 
 class _State(NamedTuple):
-    """Sums of one device; ``high + low`` is the mean, ``bad`` the place of the first row that is not finite."""
+    """Running sums of one device: ``high + low`` is the mean, ``bad`` the index of the first row that is not finite."""
 
     rows: Float[Array, " device"]
     high: Float[Array, "device layer dim"]
@@ -61,7 +61,7 @@ class Accumulator:
 
     Args:
       mesh: the devices.
-      layers: of each block.
+      layers: number of layers in each block.
       second_moment: whether to keep the scatter.
       precise: whether to sum in float64.
     """
@@ -73,14 +73,14 @@ class Accumulator:
         self._precise = precise
         self._sums: list[Sums] | None = None
         self._state: _State | None = None
-        self._rows = 0  # of this window
+        self._rows = 0  # in this window
 
     def add(self, x: Float[Array, "layer row dim"], numbers: Int[np.ndarray, " real"]) -> None:
-        """Adds the first rows of a block whose rows are split over the mesh.
+        """Adds the real rows of a block whose rows are split over the mesh.
 
         Args:
           x: the block; rows past ``numbers`` are filler.
-          numbers: the place in the input of each real row, for errors.
+          numbers: the index of each real row in the input, for error messages.
         """
         places = np.full(x.shape[1], -1, np.int32)
         places[: len(numbers)] = np.minimum(numbers, _NONE - 1)
@@ -97,7 +97,7 @@ class Accumulator:
         """Returns the sums of every layer.
 
         Raises:
-          ValueError: no rows, rows that are not finite, or sums that float32 cannot hold.
+          ValueError: there are no rows, a row is not finite, or float32 cannot hold the sums.
         """
         self._flush()
         if self._sums is None:
@@ -114,7 +114,7 @@ class Accumulator:
             raise ValueError("the embeddings are too large for float32 sums; use precise=True")
         if state.scatter is not None and not self._precise:
             variance = np.trace(state.scatter.sum(axis=0), axis1=1, axis2=2) / (state.rows.sum() * state.high.shape[-1])
-            # Constant rows leave nothing in the low part; squares that vanished do.
+            # Constant rows leave the low part at zero; underflowed squares do not.
             if ((variance < _LEAST_VARIANCE) & ((variance > 0) | state.low.any(axis=(0, 2)))).any():
                 raise ValueError("the embeddings vary too little for float32 squares; use precise=True")
         for device, count in enumerate(state.rows):
@@ -132,7 +132,7 @@ class Accumulator:
 
 
 def merge_sums(a: Sums, b: Sums) -> Sums:
-    """Returns the sums of both sets together, in float64."""
+    """Returns the combined sums of two sets, in float64."""
     count = a.count + b.count
     delta = b.mean - a.mean
     mean = a.mean + delta * (b.count / count)
@@ -143,14 +143,14 @@ def merge_sums(a: Sums, b: Sums) -> Sums:
 
 @cache
 def _first(mesh: Mesh, second_moment: bool, precise: bool) -> Callable[[Array, np.ndarray], _State]:
-    """Returns the program that sums a block, each device its own rows: it has no collectives."""
+    """Returns the program that sums the first block; each device sums its own rows, without collectives."""
     add = partial(_add_first, second_moment=second_moment, precise=precise)
     return jax.jit(jax.shard_map(add, mesh=mesh, in_specs=(_ROWS, _PLACES), out_specs=_DEVICE, check_vma=False))
 
 
 @cache
 def _next(mesh: Mesh) -> Callable[[_State, Array, np.ndarray], _State]:
-    """Returns the program that adds a block to what is there."""
+    """Returns the program that adds a block to the running sums."""
     specs = (_DEVICE, _ROWS, _PLACES)
     return jax.jit(jax.shard_map(_add, mesh=mesh, in_specs=specs, out_specs=_DEVICE, check_vma=False), donate_argnums=0)
 
@@ -177,7 +177,7 @@ def _add(state: _State, x: Float[Array, "layer row dim"], places: Int[Array, " r
     bad = jnp.min(jnp.where(there & ~finite, places, jnp.asarray(_NONE, jnp.int32)))
     old_count = state.rows[0]
     new_count = there.sum(dtype=jnp.int32).astype(x.dtype)
-    # Layer by layer: a product with a batch axis is a plain loop on a CPU.
+    # Layer by layer: on a CPU, a product with a batch axis runs as a plain loop.
     merged = [
         _merge_block(
             there,
@@ -212,9 +212,9 @@ def _merge_block(
     zero = jnp.zeros((), x.dtype)
     one = jnp.ones((), x.dtype)
     number = jnp.maximum(new_count, one)
-    # Around values of the data themselves, the middle of three rows: a mean that is computed here
-    # would be rounded where it is returned and not where it is subtracted (XLA contracts a product
-    # and a difference), and what is found around it would belong to another.
+    # The pivot is the elementwise median of three rows. A mean computed here would be rounded where
+    # it is returned but not where it is subtracted (XLA contracts a product and a difference), so
+    # that the scatter would belong to a different mean.
     last = jnp.maximum(new_count.astype(jnp.int32) - 1, 0)
     a, b, c = x[0], x[last // 2], x[last]
     pivot = jnp.maximum(jnp.minimum(a, b), jnp.minimum(jnp.maximum(a, b), c))
@@ -223,7 +223,7 @@ def _merge_block(
     share = new_count / jnp.maximum(old_count + new_count, one)
     delta = (pivot - high) + (rest - low)
     moved = low + delta * share
-    # The sum of two floats, and what rounding took from it (Knuth's two-sum).
+    # The sum of two floats and its rounding error (Knuth's two-sum).
     total = high + moved
     part = total - high
     lost = (high - (total - part)) + (moved - part)

@@ -1,4 +1,4 @@
-"""The moments of several languages: one each, or with their second moments pooled within the languages."""
+"""The moments of several languages, with a second moment per language or one pooled within the languages."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -15,13 +15,13 @@ __all__ = ["PooledMoments", "moments_by_language", "pool_moments", "stack_means"
 
 @dataclass(frozen=True, eq=False)
 class PooledMoments(Mapping[str, Moments]):
-    """Counts and means of languages, and one second moment within them: small for many languages.
+    """Counts and means per language, and one pooled within-language second moment: small for many languages.
 
-    A mapping from language to ``Moments`` without a second, in alphabetical order.
+    A mapping from language to ``Moments`` without a scatter, in alphabetical order.
 
     Attributes:
       by_language: count and mean of each language.
-      within: sum over languages of their scatter around their own mean, ``[dim, dim]`` float64.
+      within: sum of the languages' scatters, each around its own mean, ``[dim, dim]`` float64.
     """
 
     by_language: dict[str, Moments]
@@ -43,12 +43,12 @@ class PooledMoments(Mapping[str, Moments]):
 
     @property
     def count(self) -> int:
-        """The number of vectors of all languages."""
+        """The total number of vectors."""
         return sum(m.count for m in self.values())
 
     @property
     def means(self) -> Float[np.ndarray, "language dim"]:
-        """The means, a row a language, float64."""
+        """The means in float64, one row per language."""
         return stack_means(self)
 
     def total(self) -> Moments:
@@ -60,16 +60,16 @@ class PooledMoments(Mapping[str, Moments]):
 
 
 def pool_moments(x: Mapping[str, Embeddings | Moments], *, least: int = 1, precise: bool = False) -> PooledMoments:
-    """Returns the moments of languages with their second moments summed within the languages.
+    """Returns the moments of each language, with the second moments pooled within the languages.
 
     Args:
-      x: from language to embeddings ``[n, dim]`` or to moments that kept their second; what is
-        pooled already comes back as it is.
-      least: how many languages the method needs.
+      x: mapping from language to embeddings ``[n, dim]`` or to moments with second moments;
+        ``PooledMoments`` are returned unchanged.
+      least: the number of languages that the method needs.
       precise: whether to sum embeddings in float64.
 
     Raises:
-      ValueError: as ``moments_by_language``.
+      ValueError: as for ``moments_by_language``.
     """
     if isinstance(x, PooledMoments):
         if len(x) < least:
@@ -86,21 +86,21 @@ def moments_by_language(
     """Returns the moments of each language under its BCP 47 code, in alphabetical order.
 
     Args:
-      x: from language to embeddings ``[n, dim]`` or to moments.
-      least: how many languages the method needs.
+      x: mapping from language to embeddings ``[n, dim]`` or to moments.
+      least: the number of languages that the method needs.
       second_moment: whether the method needs second moments.
       precise: whether to sum in float64.
 
     Raises:
-      ValueError: too few languages, unknown codes, widths that differ, or bad arrays; the
-        language is named.
+      ValueError: there are too few languages, a code is unknown, widths differ, or an array is
+        invalid; the error names the language.
     """
     if not isinstance(x, Mapping):
         raise ValueError(f"expected a mapping from language to embeddings, not a {type(x).__name__}")
     if len(x) < least:
         raise ValueError(_too_few(x, least))
     if second_moment and isinstance(x, PooledMoments):
-        raise ValueError("a second moment of each language is needed, and these are pooled over the languages")
+        raise ValueError("a second moment of each language is needed, but these are pooled over the languages")
     result = {}
     for code, value in canonical_keys(x).items():
         try:
@@ -121,7 +121,7 @@ def moments_by_language(
 
 
 def stack_means(moments: Mapping[str, Moments]) -> Float[np.ndarray, "language dim"]:
-    """Returns the means, a row a language, in the order of ``moments``, float64."""
+    """Returns the means in float64, one row per language, in the order of ``moments``."""
     return np.stack([m.mean for m in moments.values()])
 
 

@@ -1,7 +1,7 @@
 """The streaming statistic that the moment-based methods are fitted from.
 
-Count, mean and, if asked for, the centred second moment of one language's embeddings. Moments merge, so that a
-corpus may be read in parts, by several devices or by several machines, and languages may be chosen afterwards.
+Count, mean and, optionally, the centred second moment of one language's embeddings. Moments can be merged, so a
+corpus can be read in parts, by several devices or machines, and the languages can be chosen afterwards.
 """
 
 from collections.abc import Iterable
@@ -19,7 +19,7 @@ from lsar_jax.shapes import Embeddings
 
 __all__ = ["NOT_KEPT", "Moments"]
 
-# Rows of a block on each device.
+# Rows per block on each device.
 _BLOCK = 8192
 NOT_KEPT = "the second moment was not kept; use Moments.from_embeddings(x, second_moment=True)"
 
@@ -51,7 +51,7 @@ class Moments:
           mesh: as in ``from_blocks``.
 
         Raises:
-          ValueError: not such an array, no rows, or a value that is not finite.
+          ValueError: ``x`` is not such an array, or a value is not finite.
         """
         check_floats("embeddings", x)
         return cls.from_blocks([x], second_moment=second_moment, precise=precise, mesh=mesh)
@@ -65,18 +65,18 @@ class Moments:
         precise: bool = False,
         mesh: Mesh | None = None,
     ) -> "Moments":
-        """Returns the moments of all rows of a stream of blocks, of which one is held at a time.
+        """Returns the moments of all rows of a stream of blocks, while holding one block at a time.
 
         Args:
-          blocks: arrays ``[n, dim]``, n 1 or more and not always the same, of any float dtype.
+          blocks: arrays ``[n, dim]`` of any float dtype; n is at least 1 and may vary.
           second_moment: whether to keep the scatter.
           precise: whether to sum blocks in float64 instead of float32.
-          mesh: devices that share each block's rows; by default those of the first block if it is a
-            jax array, else all local ones.
+          mesh: devices that share the rows of each block; by default those of the first block if it
+            is a jax array, else all local devices.
 
         Raises:
-          ValueError: no blocks, other shapes, widths that differ, or a value that is not
-            finite (which row is said).
+          ValueError: there are no blocks, shapes are wrong, widths differ, or a value is not finite
+            (the error names the row).
         """
         sums, dim, rows = None, 0, 0
         for x in blocks:
@@ -98,7 +98,7 @@ class Moments:
 
     @classmethod
     def of(cls, sums: Sums) -> "Moments":
-        """Returns what was summed."""
+        """Returns the moments that hold ``sums``."""
         return cls(sums.count, sums.mean, sums.scatter)
 
     @property
@@ -114,7 +114,7 @@ class Moments:
         """Returns the moments of both sets together.
 
         Raises:
-          ValueError: widths differ, or only one of the two kept its scatter.
+          ValueError: the widths differ, or only one of the two kept its scatter.
         """
         if self.dim != other.dim:
             raise ValueError(f"moments of width {self.dim} and {other.dim} cannot be merged")
@@ -123,7 +123,7 @@ class Moments:
         return Moments.of(merge_sums(self._sums(), other._sums()))
 
     def second_moment(self) -> Float[np.ndarray, "dim dim"]:
-        """Returns the mean of ``x x^T``, not centred, ``[dim, dim]`` float64.
+        """Returns the uncentred second moment, the mean of ``x x^T``, ``[dim, dim]`` float64.
 
         Raises:
           ValueError: the second moment was not kept.
@@ -136,7 +136,7 @@ class Moments:
         """Returns the sample covariance, divided by ``count - 1``, ``[dim, dim]`` float64.
 
         Raises:
-          ValueError: the second moment was not kept, or there is one vector.
+          ValueError: the second moment was not kept, or there is only one vector.
         """
         if self.scatter is None:
             raise ValueError(NOT_KEPT)
@@ -153,12 +153,12 @@ def _mesh(x: Embeddings) -> Mesh:
 
 
 def _place(x: Embeddings, mesh: Mesh, precise: bool) -> Float[jax.Array, "layer row dim"]:
-    """Returns the rows over the devices, padded to few sizes."""
+    """Returns the rows split over the devices, padded to one of a few sizes."""
     devices = mesh.devices.size
     rows = row_bucket(len(x), _BLOCK * devices)
     with jax.enable_x64(precise):
         if isinstance(x, np.ndarray) and x.dtype not in (np.float32, np.float16):
-            # In this machine's order of bytes too; bfloat16 as it is not numpy's own.
-            with np.errstate(over="ignore"):  # an infinity is found and said
+            # Also gives the native byte order; bfloat16 is included because it is not numpy's own.
+            with np.errstate(over="ignore"):  # the accumulator reports infinities
                 x = x.astype(np.float64 if precise else np.float32)
         return jax.device_put(pad_rows(x, -(-rows // devices) * devices)[None], split(mesh, axis=1))

@@ -1,7 +1,7 @@
-"""The moments of many languages as one safetensors file, of which any languages can be read.
+"""The moments of many languages in one safetensors file, from which any languages can be read.
 
-A corpus is read once; every method, rank and choice of languages is fitted from the file. Files of
-parts of a corpus are merged.
+A corpus is read once; every method, rank and choice of languages can be fitted from the file. The
+files of parts of a corpus can be merged.
 """
 
 import operator
@@ -22,11 +22,11 @@ FORMAT = "lsar_jax.moments.v1"
 
 
 def save_moments(path: str | Path, moments: Mapping[str, Moments], *, source: EncoderSpec | None = None) -> None:
-    """Writes moments and the name of the embeddings that they were summed over.
+    """Writes moments, and the spec of the embeddings that they were summed over.
 
     Args:
-      path: the file; an old one is replaced when the new one is whole.
-      moments: language to moments, or ``PooledMoments``.
+      path: the file; an existing one is replaced once the new one is complete.
+      moments: mapping from language to moments, or ``PooledMoments``.
       source: the encoder's spec.
 
     Raises:
@@ -50,17 +50,17 @@ def load_moments(
 
     Args:
       path: the file.
-      languages: the languages to read, by default all; arrays of others are not read.
+      languages: the languages to read, by default all; the arrays of the others are not read.
       means_only: whether to leave out second moments, which Centered, LSAR and outliers do not need. With
         ``means_only``, any subset of pooled languages can be read.
 
     Returns:
-      Language to moments, or ``PooledMoments`` if those were saved; and the source.
+      A mapping from language to moments, or ``PooledMoments`` if those were saved; and the encoder's spec.
 
     Raises:
-      FileNotFoundError: there is no such file.
-      ValueError: the file is of another kind, is damaged or lacks a language; or a subset is asked for of pooled
-        moments, whose second moment is that of all languages.
+      FileNotFoundError: the file does not exist.
+      ValueError: the file is of another kind, is damaged or lacks a language; or a subset of pooled moments is
+        requested together with their second moment, which covers all languages.
     """
     path = Path(path)
     if isinstance(languages, str):
@@ -75,15 +75,14 @@ def load_moments(
         known = {f"{code}.{part}" for code in counts for part in ("mean", "scatter")} | {"within"}
         if not sound or file.names - known or {f"{code}.mean" for code in counts} - file.names:
             raise ValueError(
-                f"the header of {path} lists {', '.join(counts)}, and the file holds {', '.join(sorted(file.names))}"
+                f"the header of {path} lists {', '.join(counts)}, but the file holds {', '.join(sorted(file.names))}"
             )
         chosen = list(counts)
         if languages is not None:
             chosen = sorted({check_known(code, counts, str(path)) for code in languages})
             if "within" in file.names and not means_only and chosen != list(counts):
                 raise ValueError(
-                    f"{path} has one second moment for {', '.join(counts)} together; read a part of them with "
-                    "means_only=True"
+                    f"{path} has one second moment for {', '.join(counts)} together; read a subset with means_only=True"
                 )
         result = {}
         for code in chosen:
@@ -104,18 +103,18 @@ def load_moments(
 
 
 def merge_moments(*parts: Mapping[str, Moments]) -> dict[str, Moments] | PooledMoments:
-    """Returns the moments of corpora together; a language may be in one or in several.
+    """Returns the combined moments of several corpora; a language may be in one or more of them.
 
     Args:
-      *parts: from language to moments, or all of them ``PooledMoments``.
+      *parts: mappings from language to moments; either all or none of them are ``PooledMoments``.
 
     Raises:
-      ValueError: widths that differ, some with a second moment and some without, or pooled ones
-        with others.
+      ValueError: widths differ, only some moments have a second moment, or only some parts are
+        pooled.
     """
     pooled = [isinstance(part, PooledMoments) for part in parts]
     if any(pooled) and not all(pooled):
-        raise ValueError("pooled moments merge with pooled ones only; pool the others by pool_moments")
+        raise ValueError("pooled moments can be merged only with pooled ones; pool the others with pool_moments")
     if any(pooled):
         return _merge_pooled([part for part in parts if isinstance(part, PooledMoments)])
     result: dict[str, Moments] = {}
@@ -137,7 +136,7 @@ def _merge_pooled(parts: list[PooledMoments]) -> PooledMoments:
         within += part.within
         for code, m in part.items():
             if code in result:
-                # Two parts of a language differ in their mean: that is variance within it.
+                # Two parts of a language differ in their means, which adds variance within the language.
                 old = result[code]
                 delta = m.mean - old.mean
                 within += np.outer(delta, delta) * (old.count * (m.count / (old.count + m.count)))
@@ -148,6 +147,8 @@ def _merge_pooled(parts: list[PooledMoments]) -> PooledMoments:
 
 def _check(part: np.ndarray, shape: tuple[int, ...], where: str) -> None:
     if part.shape != shape or part.dtype != np.float64:
-        raise ValueError(f"{where} has shape {list(part.shape)} of {part.dtype}, expected {list(shape)} of float64")
+        raise ValueError(
+            f"{where} has shape {list(part.shape)} and dtype {part.dtype}; expected {list(shape)} and float64"
+        )
     if not np.isfinite(part).all():
         raise ValueError(f"{where} holds NaN or infinity")

@@ -1,17 +1,17 @@
-"""Losses of two heads that part embeddings into meaning and language: DREAM, MEAT and ORACLE.
+"""Losses of two heads that split embeddings into meaning and language: DREAM, MEAT and ORACLE.
 
-A head is one affine map; m is the meaning and l the language that the two make of an embedding e, of a sentence s
-and of its translation t. With CEL+ = mean(1 - cos) and CEL- = mean(max(0, cos)):
+A head is one affine map; m is the meaning and l the language that the two heads extract from an embedding e, of a
+sentence s or of its translation t. With CEL+ = mean(1 - cos) and CEL- = mean(max(0, cos)):
 
-- DREAM (Tiyajamorn, Kajiwara, Arase and Onizuka, EMNLP 2021) reconstructs e by mean squares, tells the meaning of a
-  translation from another's, pulls the embeddings of a language together, and classifies them.
-- MEAT (Kuroda, Kajiwara, Arase and Ninomiya, COLING 2022) reconstructs by cosine, also across the two sides, and
-  hides the language of a meaning from a discriminator that is trained by turns with the heads; no gradient is reversed.
+- DREAM (Tiyajamorn, Kajiwara, Arase and Onizuka, EMNLP 2021) reconstructs e with the mean squared error, contrasts the
+  meaning of a translation with others, pulls the language embeddings of a language together, and classifies them.
+- MEAT (Kuroda, Kajiwara, Arase and Ninomiya, COLING 2022) reconstructs by cosine, also across the two sides, and hides
+  the language of a meaning from a discriminator that is trained in turns with the heads; no gradient is reversed.
 - ORACLE (Ki, Park and Kim, "Mitigating Semantic Leakage in Cross-lingual Embeddings via Orthogonality Constraint",
-  RepL4NLP 2024) clusters the language embeddings of a batch, and makes them orthogonal: to the meanings by its Eq. 6,
-  or those of the two sides to each other by its released code.
+  RepL4NLP 2024) clusters the language embeddings of a batch, and makes them orthogonal: to the meanings in its Eq. 6,
+  or those of the two sides to each other in its released code.
 
-All is pure, for ``jit``, ``vmap`` and ``grad``; gradients are finite at zero vectors.
+All functions are pure, for ``jit``, ``vmap`` and ``grad``; gradients are finite at zero vectors.
 """
 
 from dataclasses import dataclass
@@ -65,21 +65,21 @@ class Head(NamedTuple):
 
 
 class Heads(NamedTuple):
-    """The head of meaning and the head of language."""
+    """The meaning head and the language head."""
 
     meaning: Head
     language: Head
 
 
 class Parts(NamedTuple):
-    """What both heads make of embeddings."""
+    """The outputs of both heads for embeddings."""
 
     meaning: Float[Array, "vector dim"]
     language: Float[Array, "vector dim"]
 
 
 class Batch(NamedTuple):
-    """Embeddings of sentences and of their translations, row by row, and the number of each language from 0."""
+    """Embeddings of sentences and of their translations, row by row, and the index of each one's language, from 0."""
 
     source: Float[Array, "pair dim"]
     target: Float[Array, "pair dim"]
@@ -88,7 +88,7 @@ class Batch(NamedTuple):
 
 
 class Others(NamedTuple):
-    """What DREAM compares a batch with: meanings of any other pairs, languages of pairs of the same languages."""
+    """What DREAM compares a batch with: meanings of any other pairs, and languages of pairs in the same languages."""
 
     source_meaning: Float[Array, "anchor dim"]
     target_meaning: Float[Array, "anchor dim"]
@@ -98,17 +98,17 @@ class Others(NamedTuple):
 
 @dataclass(frozen=True)
 class Objective:
-    """Which losses are summed, all with weight 1.
+    """The losses that are summed, all with weight 1.
 
     Attributes:
       base: dream, meat, or none for ORACLE alone.
-      oracle: whether ORACLE's clustering and separation are added.
+      oracle: whether to add ORACLE's clustering and separation.
       separation: paper, meaning from language (Eq. 6); or code, the source's language from the target's.
-      clustering: which pairs of a batch are pulled together: off_diagonal, all but a sentence with itself, as
-        the paper has it; all, as its code; or same_language, those of one target language.
-      without: names of terms that are left out, for ablations.
-      halves: DREAM compares the first half of a batch with its second, as ORACLE's code does, and not each pair with
-        one of any and one of the same language.
+      clustering: the pairs of a batch to pull together: off_diagonal, all but a sentence with itself, as in the
+        paper; all, as in its code; or same_language, those with the same target language.
+      without: names of terms to leave out, for ablations.
+      halves: whether DREAM compares the first half of a batch with the second, as ORACLE's code does, instead of
+        comparing each pair with one of any language and one of the same languages.
 
     Raises:
       ValueError: an unknown term, no term left, or an option that this objective does not have.
@@ -130,15 +130,15 @@ class Objective:
             if value not in known:
                 raise ValueError(f"{name} is {value!r}; choose one of {', '.join(known)}")
         if not self.oracle and (self.separation, self.clustering) != ("paper", "off_diagonal"):
-            raise ValueError("separation and clustering are ORACLE's; add oracle, or leave them out")
+            raise ValueError("separation and clustering apply only to ORACLE; add oracle, or leave them out")
         if self.halves and self.base != "dream":
-            raise ValueError("halves is DREAM's; leave it out")
+            raise ValueError("halves applies only to DREAM; leave it out")
         every = (*_TERMS[self.base], *(_ORACLE if self.oracle else ()))
         for name in self.without:
             if name not in every:
                 raise ValueError(f"without is {name!r}; the terms are {', '.join(every) or 'none'}")
         if not self.terms:
-            raise ValueError("no term is left: choose a base, or oracle, and leave some of its terms")
+            raise ValueError("no term is left; choose a base or add oracle, and keep at least one of their terms")
 
     @property
     def terms(self) -> tuple[str, ...]:
@@ -148,12 +148,12 @@ class Objective:
 
     @property
     def adversarial(self) -> bool:
-        """Whether a discriminator is trained by turns."""
+        """Whether a discriminator is trained in turns with the heads."""
         return "adversarial" in self.terms
 
     @property
     def name(self) -> str:
-        """The objective as tables and files have it."""
+        """The name of the objective in tables and files."""
         parts: list[str] = [] if self.base == "none" else [self.base + (" (halves)" if self.halves else "")]
         if self.oracle:
             shown = self.separation if "separation" not in self.without else "no separation"
@@ -181,7 +181,7 @@ def apply_heads(heads: Heads, x: Float[Array, "vector dim"]) -> Parts:
 
 
 def cosine(x: Float[Array, "vector dim"], y: Float[Array, "vector dim"]) -> Float[Array, " vector"]:
-    """Returns the cosine of each row of x with the same row of y; 0 where either is zero."""
+    """Returns the cosine of each row of x with the same row of y; 0 if either is zero."""
     return (x * y).sum(axis=1) * jax.lax.rsqrt((_squares(x) + _EPS) * (_squares(y) + _EPS))
 
 
@@ -194,26 +194,26 @@ def clustering_loss(
 ) -> Float[Array, ""]:
     """Returns ORACLE's intra-class clustering, ``mean(2 - cos(s_i, s_j) - cos(t_i, t_j))`` over pairs i, j of a batch.
 
-    The mean of all cosines is the squared length of the mean unit vector, so that no matrix is built.
+    The mean of all cosines is the squared length of the mean unit vector, so no matrix is built.
 
     Args:
       source: language embeddings of the sentences.
-      target: those of their translations.
-      pairs: off_diagonal, ``i != j``; all; or same_language, ``i != j`` of one target language.
-      target_language: number of each translation's language, for same_language.
-      languages: how many languages there are, for same_language.
+      target: language embeddings of their translations.
+      pairs: off_diagonal, ``i != j``; all; or same_language, ``i != j`` with the same target language.
+      target_language: index of each translation's language, for same_language.
+      languages: number of languages, for same_language.
     """
     source, target = _unit(source), _unit(target)
     n = len(source)
     own = _squares(source).sum() + _squares(target).sum()
     if pairs == "same_language":
         if target_language is None or languages is None:
-            raise ValueError("pairs is 'same_language', and the languages are missing")
+            raise ValueError("pairs is 'same_language', which needs target_language and languages")
         member = jax.nn.one_hot(target_language, languages, dtype=source.dtype)
         counts = member.sum(axis=0)
         of_languages = _squares(_product(member.T, source)).sum() + _squares(_product(member.T, target)).sum()
         total = (counts * (counts - 1)).sum()
-        # A batch without two of one language has nothing to pull together.
+        # A batch without two translations in one language has nothing to pull together.
         return jnp.where(total > 0, 2 - (of_languages - own) / jnp.maximum(total, 1), 0)
     every = _squares(source.sum(axis=0, keepdims=True)).sum() + _squares(target.sum(axis=0, keepdims=True)).sum()
     if pairs == "all":
@@ -224,7 +224,7 @@ def clustering_loss(
 def separation_loss(source: Parts, target: Parts, separation: Separation = "paper") -> Float[Array, ""]:
     """Returns ORACLE's inter-class separation.
 
-    By the paper, Eq. 6, ``mean(max(0, cos(s_m, s_l)) + max(0, cos(t_m, t_l)))``; by its code
+    In the paper, Eq. 6, it is ``mean(max(0, cos(s_m, s_l)) + max(0, cos(t_m, t_l)))``; in its code,
     ``mean(max(0, cos(s_l, t_l)))``.
     """
     if separation == "code":
@@ -235,14 +235,14 @@ def separation_loss(source: Parts, target: Parts, separation: Separation = "pape
 def dream_terms(
     batch: Batch, source: Parts, target: Parts, others: Others, classifier: Head
 ) -> dict[str, Float[Array, ""]]:
-    """Returns DREAM's terms.
+    """Returns DREAM's terms by name.
 
     Args:
       batch: embeddings.
       source: parts of its sentences.
       target: parts of its translations.
-      others: of other pairs, row by row.
-      classifier: from language embeddings to the scores of languages.
+      others: parts of other pairs, row by row.
+      classifier: maps language embeddings to the scores of languages.
     """
     return {
         "meaning": _together(source.meaning, target.meaning)
@@ -257,16 +257,16 @@ def dream_terms(
 
 
 def meat_terms(batch: Batch, source: Parts, target: Parts, discriminator: Head) -> dict[str, Float[Array, ""]]:
-    """Returns MEAT's terms of the heads.
+    """Returns MEAT's terms for the heads, by name.
 
-    The gradient of ``adversarial`` is for the heads alone; at its least, ``2 log(languages)``, the discriminator is
-    left with nothing but a guess.
+    The gradient of ``adversarial`` goes only to the heads; at its minimum, ``2 log(languages)``, the discriminator can
+    only guess.
 
     Args:
       batch: embeddings.
       source: parts of its sentences.
       target: parts of its translations.
-      discriminator: from meanings to the scores of languages.
+      discriminator: maps meanings to the scores of languages.
     """
     fixed = jax.lax.stop_gradient(discriminator)
     return {
@@ -281,7 +281,7 @@ def meat_terms(batch: Batch, source: Parts, target: Parts, discriminator: Head) 
 
 
 def discriminator_loss(batch: Batch, source: Parts, target: Parts, discriminator: Head) -> Float[Array, ""]:
-    """Returns MEAT's loss of the discriminator, which the heads get no gradient of."""
+    """Returns MEAT's loss for the discriminator, which has no gradient for the heads."""
     meanings = jax.lax.stop_gradient((source.meaning, target.meaning))
     return _cross_entropy(apply_head(discriminator, meanings[0]), batch.source_language) + _cross_entropy(
         apply_head(discriminator, meanings[1]), batch.target_language
@@ -299,12 +299,12 @@ def objective_terms(
     """Returns every term of an objective by its name; their sum is the loss of the heads.
 
     Args:
-      objective: which terms.
-      heads: of meaning and language.
-      probe: DREAM's classifier or MEAT's discriminator, ``[languages, dim]``; its number of rows is that of languages.
+      objective: selects the terms.
+      heads: the heads of meaning and language.
+      probe: DREAM's classifier or MEAT's discriminator, ``[languages, dim]``; it has one row per language.
       batch: embeddings.
-      random: DREAM's other pairs of any language, as many as the batch has; with ``halves`` it needs none.
-      same: DREAM's other pairs of the same languages, as many.
+      random: DREAM's other pairs of any language, as many as the batch has; not needed with ``halves``.
+      same: DREAM's other pairs of the same languages, as many as the batch has; not needed with ``halves``.
     """
     return parts_terms(objective, *parts_of(heads, batch, random, same), probe, batch)
 
@@ -312,15 +312,15 @@ def objective_terms(
 def parts_of(
     heads: Heads, batch: Batch, random: Batch | None = None, same: Batch | None = None
 ) -> tuple[Parts, Parts, Others | None]:
-    """Returns the parts of both sides of a batch, and what DREAM needs of other pairs.
+    """Returns the parts of both sides of a batch, and what DREAM needs from other pairs.
 
     Args:
-      heads: of meaning and language.
+      heads: the heads of meaning and language.
       batch: embeddings.
       random: other pairs of any language.
       same: other pairs of the same languages.
     """
-    # A product each side: put together they would be moved between devices that share a batch.
+    # One product per side: concatenated sides would be moved between devices that share a batch.
     source, target = apply_heads(heads, batch.source), apply_heads(heads, batch.target)
     if random is None or same is None:
         return source, target, None
@@ -332,14 +332,14 @@ def parts_of(
 def parts_terms(
     objective: Objective, source: Parts, target: Parts, others: Others | None, probe: Head, batch: Batch
 ) -> dict[str, Float[Array, ""]]:
-    """Returns what ``objective_terms`` does, of parts that are there already.
+    """Returns the result of ``objective_terms`` for parts that are already computed.
 
     Args:
-      objective: which terms.
+      objective: selects the terms.
       source: parts of the sentences of the batch.
       target: parts of their translations.
-      others: what DREAM compares the batch with; with ``halves`` that is its second half.
-      probe: as of ``objective_terms``.
+      others: what DREAM compares the batch with; with ``halves``, its second half is used instead.
+      probe: as for ``objective_terms``.
       batch: embeddings.
     """
     terms: dict[str, Float[Array, ""]] = {}
@@ -349,7 +349,7 @@ def parts_terms(
             anchors //= 2
             others = Others(*(x[anchors : 2 * anchors] for pair in zip(source, target, strict=True) for x in pair))
         if others is None:
-            raise ValueError("DREAM compares with other pairs; random and same are missing")
+            raise ValueError("DREAM compares a batch with other pairs, but random and same are missing")
         first, second = (Parts(*(x[:anchors] for x in side)) for side in (source, target))
         terms |= dream_terms(Batch(*(x[:anchors] for x in batch)), first, second, others, probe)
     elif objective.base == "meat":

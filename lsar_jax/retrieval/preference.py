@@ -1,11 +1,11 @@
 """Whether retrieval from a pool of many languages prefers the language of the query.
 
 A query has one relevant candidate in each language, a translation or an answer. Without
-preference the best-ranked of them is in the query's own language for one query in L, they stand
-close together, and the first results hold languages as the pool does. The notion is that of
-Roy et al., "LAReQA: Language-agnostic Answer Retrieval from a Multilingual Pool", EMNLP 2020;
-the measures are this library's own. Values of each query are returned too, to be resampled
-for intervals.
+preference, the best-ranked of them is in the query's own language for one query in L, they rank
+close together, and the first results have the languages in the proportions of the pool. The notion
+is that of Roy et al., "LAReQA: Language-agnostic Answer Retrieval from a Multilingual Pool", EMNLP
+2020; the measures are this library's own. The values of each query are returned too, so that they
+can be resampled for confidence intervals.
 """
 
 from typing import NamedTuple
@@ -21,11 +21,12 @@ __all__ = ["Preference", "TopShare", "language_preference", "relevant_ranks", "t
 
 
 class Preference(NamedTuple):
-    """How retrieval treats languages, and the same of each query; NaN where it is undefined.
+    """How retrieval treats languages, on average and for each query; undefined values are NaN.
 
     Attributes:
       preference: share of queries whose best-ranked relevant candidate is in their language.
-      spread: mean of the ranks between the best and the worst relevant one, over the pool's size.
+      spread: mean difference in rank between the best and the worst relevant candidate, divided by
+        the size of the pool.
       preferred: ``[query]``, 1 or 0; NaN without a relevant candidate in the query's language
         or without one in another.
       spreads: ``[query]``; NaN with fewer than two relevant candidates.
@@ -38,11 +39,11 @@ class Preference(NamedTuple):
 
 
 class TopShare(NamedTuple):
-    """How much of the first results is in the query's language.
+    """The share of the first results that is in the query's language.
 
     Attributes:
-      share: of the first k results, mean over queries.
-      pool_share: of the pool, mean over queries: what ``share`` is without preference.
+      share: share of the first k results, averaged over queries.
+      pool_share: share of the pool, averaged over queries: the ``share`` without preference.
       shares: ``share`` of each query.
       pool_shares: ``pool_share`` of each query.
     """
@@ -63,26 +64,26 @@ def relevant_ranks(
     left_out: Int[AnyArray, " query"] | None = None,
     chunk: int = 256,
 ) -> Int[np.ndarray, "query language"]:
-    """Returns the rank by cosine of each query's relevant candidate in each language, 0 the best.
+    """Returns the rank by cosine of each query's relevant candidate in each language; 0 is the best.
 
-    Ties go to the lower index. One product of a chunk of queries and all candidates is held at
-    a time.
+    Ties go to the lower index. Only the product of one chunk of queries with all candidates is
+    held at a time.
 
     Args:
-      queries: embeddings that search.
-      candidates: those of the pool, of all languages.
-      query_group: of a query; its relevant candidates are those of the same group.
-      candidate_group: of a candidate, any numbers.
-      candidate_language: from 0; the largest says how many columns there are.
-      left_out: a candidate that the query does not see, such as itself; -1 for none.
-      chunk: queries of one product.
+      queries: embeddings of the queries.
+      candidates: embeddings of the pool, in all languages.
+      query_group: group of each query; its relevant candidates are those of the same group.
+      candidate_group: group of each candidate, any whole numbers.
+      candidate_language: language of each candidate, from 0; the largest sets the number of columns.
+      left_out: index of a candidate to hide from each query, such as the query itself; -1 for none.
+      chunk: number of queries per product.
 
     Returns:
-      int32, -1 where a group has no candidate in a language or it is left out.
+      int32; -1 if a group has no candidate in a language or it is left out.
 
     Raises:
-      ValueError: bad arrays, lengths that differ, numbers out of range, or two candidates of
-        one group in one language.
+      ValueError: an array is invalid, lengths differ, a number is out of range, or a group has two
+        candidates in one language.
     """
     n, pool = len(queries), len(candidates)
     places = _places(
@@ -99,13 +100,12 @@ def language_preference(
     """Returns how often the query's language wins, and how far apart the languages rank.
 
     Args:
-      ranks: of the relevant candidate in each language, 0 the best, -1 for none.
-      query_language: column of the query's language.
+      ranks: rank of the relevant candidate in each language; 0 is the best, -1 stands for none.
+      query_language: column of each query's language.
       pool: number of candidates that were ranked.
 
     Raises:
-      ValueError: numbers out of range, lengths that differ, or no query with two relevant
-        candidates.
+      ValueError: a number is out of range, lengths differ, or no query has two relevant candidates.
     """
     pool = whole_number("pool", pool, 1, 2**31 - 1, "int32")
     if np.ndim(ranks) != 2 or 0 in np.shape(ranks):
@@ -134,11 +134,11 @@ def top_k_share(
 
     Args:
       top_ids: the first k candidates of each query, as ``retrieval.nearest`` finds them.
-      candidate_language: from 0.
-      query_language: in the same numbers; the pool need not hold it.
+      candidate_language: language of each candidate, from 0.
+      query_language: language of each query, in the same numbering; the pool need not contain it.
 
     Raises:
-      ValueError: numbers out of range, or lengths that differ.
+      ValueError: a number is out of range, or lengths differ.
     """
     if np.ndim(top_ids) != 2 or 0 in np.shape(top_ids):
         raise ValueError(f"top_ids have shape {np.shape(top_ids)}; expected [query, k], at least one of each")
@@ -157,12 +157,12 @@ def _places(
     candidate_group: Int[np.ndarray, " candidate"],
     language: Int[np.ndarray, " candidate"],
 ) -> Int[np.ndarray, "query language"]:
-    """Returns which candidate is relevant to each query in each language, -1 for none."""
+    """Returns the index of each query's relevant candidate in each language, -1 for none."""
     groups, numbers = np.unique(np.concatenate([candidate_group, query_group]), return_inverse=True)
     of_candidate, of_query = np.split(numbers, [len(candidate_group)])
     table = np.full((len(groups), language.max() + 1), -1)
     table[of_candidate, language] = np.arange(len(language))
-    # Of two in one place the table holds one: the other does not find itself.
+    # If two candidates share a place, the table holds one of them; the other does not find itself.
     lost = table[of_candidate, language] != np.arange(len(language))
     if lost.any():
         first = int(np.argmax(lost))

@@ -1,7 +1,7 @@
-"""Where known candidates stand among all, without the matrix of all similarities.
+"""Ranks of known candidates among all candidates, without the matrix of all similarities.
 
-Average precision, preference and answers with one target left all follow from the ranks of the relevant
-candidates alone.
+Average precision, language preference and answer retrieval with one target left all follow from the ranks of the
+relevant candidates alone.
 """
 
 from functools import partial
@@ -28,24 +28,24 @@ def candidate_ranks(
     left_out: Int[AnyArray, " query"] | None = None,
     chunk: int = 256,
 ) -> Int[np.ndarray, "query relevant"]:
-    """Returns the rank among all candidates of each query's relevant ones, 0 the best.
+    """Returns the rank of each query's relevant candidates among all candidates; 0 is the best.
 
-    Ties go to the lower index. One product of a chunk of queries and all candidates is held at
-    a time.
+    Ties go to the lower index. Only the product of one chunk of queries with all candidates is
+    held at a time.
 
     Args:
-      queries: embeddings that search.
-      candidates: those of the pool.
-      relevant: which candidates to rank, by index; -1 for none.
+      queries: embeddings of the queries.
+      candidates: embeddings of the pool.
+      relevant: indices of the candidates to rank; -1 for none.
       metric: ``cosine`` or ``dot``.
-      left_out: a candidate that the query does not see, such as itself; -1 for none.
-      chunk: queries of one product.
+      left_out: index of a candidate to hide from each query, such as the query itself; -1 for none.
+      chunk: number of queries per product.
 
     Returns:
-      int32, -1 where there is none or it is left out.
+      int32; -1 if there is no candidate or it is left out.
 
     Raises:
-      ValueError: bad arrays, lengths that differ, or numbers out of range.
+      ValueError: an array is invalid, lengths differ, or a number is out of range.
     """
     chunk = whole_number("chunk", chunk, 1, 2**31 - 1, "int32")
     check_metric(metric)

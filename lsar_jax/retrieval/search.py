@@ -1,8 +1,8 @@
 """Exact nearest neighbours on the device, in bounded memory.
 
-Queries and candidates are taken in chunks and the best k so far are carried along: beyond the
-embeddings themselves no more than one product of two chunks is held, never the matrix of all
-similarities. Ties go to the lower index, whatever the chunks.
+Queries and candidates are processed in chunks, and the best k so far are carried along: besides the
+embeddings, only the product of two chunks is held, never the matrix of all similarities. Ties go
+to the lower index, whatever the chunk sizes.
 """
 
 from functools import partial
@@ -35,20 +35,20 @@ def nearest(
     """Finds the ``k`` most similar candidates of each query, best first.
 
     Args:
-      queries: ``[query, dim]``; jax arrays must be on the same devices as the candidates'.
+      queries: ``[query, dim]``; jax arrays must be on the same devices as the candidates.
       candidates: ``[candidate, dim]``.
-      k: neighbours, at most the number of candidates.
+      k: number of neighbours, at most the number of candidates.
       metric: ``cosine`` (a zero vector has similarity 0 to all) or ``dot``.
-      precision: of the products; ``bfloat16`` is faster on accelerators and may change the
+      precision: precision of the products; ``bfloat16`` is faster on accelerators and may change the
         order of near ties. Sums and scores are float32.
-      chunk: queries and candidates of one product.
+      chunk: number of queries and of candidates per product.
 
     Returns:
-      Scores, float32, and indices into ``candidates``, int32.
+      Scores in float32, and int32 indices into ``candidates``.
 
     Raises:
-      ValueError: shapes that do not fit, an unknown metric or precision, k out of range, or
-        values that are not finite.
+      ValueError: shapes do not fit, the metric or precision is unknown, ``k`` is out of range, or a
+        value is not finite.
     """
     _check(queries, candidates, metric, precision, chunk)
     k = whole_number("k", k, 1, len(candidates), "the candidates")
@@ -66,7 +66,7 @@ def nearest(
 
 
 def check_metric(metric: str) -> None:
-    """Raises ValueError for what is not a metric."""
+    """Raises ValueError if the metric is unknown."""
     if metric not in ("cosine", "dot"):
         raise ValueError(f"metric {metric!r} is not one of cosine, dot")
 
@@ -88,7 +88,7 @@ def _check(queries: AnyArray, candidates: AnyArray, metric: str, precision: str,
 def _prepare(
     x: Float[Array, "row dim"], unit: bool, dtype: jnp.dtype
 ) -> tuple[Float[Array, "row dim"], Bool[Array, ""]]:
-    """Returns the rows as they are multiplied, and whether all values are finite."""
+    """Returns the rows ready for the products, and whether all values are finite."""
     sound = jnp.isfinite(x).all()
     return (unit_rows(x) if unit else x).astype(dtype), sound
 
@@ -111,7 +111,7 @@ def _search(
             scores = jnp.matmul(query, chunk.T, precision=jax.lax.Precision.HIGHEST, preferred_element_type=jnp.float32)
             ids = number * columns + jnp.arange(columns, dtype=jnp.int32)
             top, where = _top(jnp.where(ids < real, scores, -jnp.inf), k)
-            # The best so far stand first, so that top_k, which is stable, keeps the lower index.
+            # The best so far come first, so that top_k, which is stable, keeps the lower index.
             pool = jnp.concatenate([best[0], top]), jnp.concatenate([best[1], ids[where]])
             top, where = _top(pool[0], k)
             return (top, pool[1][where]), None
@@ -123,7 +123,7 @@ def _search(
 
 
 def _top(scores: Float[Array, " column"], k: int) -> tuple[Float[Array, " k"], Int[Array, " k"]]:
-    if k == 1:  # a pass instead of a sort
+    if k == 1:  # one pass instead of a sort
         where = jnp.argmax(scores).astype(jnp.int32)[None]
         return scores[where], where
     top, where = jax.lax.top_k(scores, k)

@@ -1,1 +1,1 @@
-"""Text to token ids, and token ids to batches of a few shapes."""
+"""Tokenizers, and batching of token ids into a few fixed shapes."""

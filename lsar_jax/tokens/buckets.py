@@ -1,12 +1,12 @@
-"""Token ids to batches of a few fixed shapes.
+"""Batching of token ids into a few fixed shapes.
 
-XLA compiles one program a shape, so sentences are gathered by token length into a few widths,
+XLA compiles one program per shape, so sentences are grouped by token length into a few widths,
 and each width is run with two row counts: a full one for throughput and a small one for
-short calls and for what is left over. The width depends on the sentence alone, never on its
+short inputs and remainders. The width depends only on the sentence itself, never on its
 neighbours, and so does its vector.
 
 Sentences wait in the bucket of their width until it is full, so that a stream of any length is
-sorted by length while no more than one batch a width is held.
+sorted by length while holding at most one batch per width.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,8 +18,8 @@ from jaxtyping import Int
 
 __all__ = ["WIDTHS", "BatchSizes", "Buckets", "Sentence", "Slot", "TokenBatch", "token_batch"]
 
-# Steps of about a fifth: 10% of the positions of real paragraphs are padding; steps of a third make it 17%.
-# Long documents are few, and their steps wider.
+# With steps of about a fifth, 10% of the positions of real paragraphs are padding; with steps of a third, 17%.
+# Long documents are rare, so their steps are wider.
 _SENTENCES = (8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 192, 256, 384, 512)
 _DOCUMENTS = (768, 1024, 1536, 2048, 3072, 4096, 6144, 8192)
 WIDTHS = (*_SENTENCES, *_DOCUMENTS)
@@ -28,7 +28,7 @@ Ids = Int[np.ndarray, "_"]
 
 
 class TokenBatch(NamedTuple):
-    """Token ids ``[batch, length]`` and the tokens in each row ``[batch]``, int32."""
+    """Token ids ``[batch, length]`` and the number of tokens in each row ``[batch]``, both int32."""
 
     ids: Int[np.ndarray, "batch length"]
     lengths: Int[np.ndarray, " batch"]
@@ -46,13 +46,13 @@ def token_batch(ids: Sequence[Ids], rows: int, width: int, pad_id: int) -> Token
 
 @dataclass(frozen=True)
 class BatchSizes:
-    """How many rows a width is run with.
+    """The number of rows with which each width is run.
 
     Attributes:
-      full_tokens: tokens a device in a full batch. Too few starve an accelerator; on a CPU
-        more than fits its cache is slower.
-      small_tokens: tokens a device in a small batch; a row at the least.
-      devices: rows are a multiple of this.
+      full_tokens: tokens per device in a full batch. Too few leave an accelerator idle; on a CPU,
+        more than fit into its cache are slower.
+      small_tokens: tokens per device in a small batch, which has at least one row.
+      devices: number of devices; row counts are a multiple of it.
     """
 
     full_tokens: int
@@ -60,15 +60,15 @@ class BatchSizes:
     devices: int = 1
 
     def full(self, width: int) -> int:
-        """Returns the rows of a full batch."""
+        """Returns the number of rows in a full batch."""
         return max(1, self.full_tokens // width) * self.devices
 
     def small(self, width: int) -> int:
-        """Returns the rows of a small batch."""
+        """Returns the number of rows in a small batch."""
         return min(max(1, self.small_tokens // width) * self.devices, self.full(width))
 
     def shapes(self, max_length: int) -> list[tuple[int, int]]:
-        """Returns every (rows, width) that ``Buckets`` may make."""
+        """Returns every (rows, width) that ``Buckets`` can produce."""
         return sorted(
             {(rows, width) for width in _widths(max_length) for rows in (self.full(width), self.small(width))}
         )
@@ -78,9 +78,9 @@ class Sentence(NamedTuple):
     """A tokenized sentence on its way to the device.
 
     Attributes:
-      number: its place in the input.
-      ids: its token ids.
-      languages: its row in each table that depends on the language, of the model and of the transform's steps.
+      number: position of the sentence in the input.
+      ids: token ids of the sentence.
+      languages: row of its language in each language table, of the model and of the transform's steps.
     """
 
     number: int
@@ -89,12 +89,12 @@ class Sentence(NamedTuple):
 
 
 class Slot(NamedTuple):
-    """One device call.
+    """The batch of one device call.
 
     Attributes:
-      sentences: at most ``rows`` of them.
-      rows: number of rows of the call, filler rows included.
-      width: token positions of a row.
+      sentences: at most ``rows`` sentences.
+      rows: number of rows of the call, including filler rows.
+      width: number of token positions in a row.
     """
 
     sentences: list[Sentence]
@@ -103,7 +103,7 @@ class Slot(NamedTuple):
 
     @property
     def numbers(self) -> Int[np.ndarray, " n"]:
-        """The sentences' places in the input."""
+        """The positions of the sentences in the input."""
         return np.array([sentence.number for sentence in self.sentences], np.int64)
 
     def tokens(self, pad_id: int) -> TokenBatch:
@@ -111,7 +111,7 @@ class Slot(NamedTuple):
         return token_batch([sentence.ids for sentence in self.sentences], self.rows, self.width, pad_id)
 
     def languages(self, tables: int) -> tuple[Int[np.ndarray, " row"], ...]:
-        """Returns, for each of ``tables`` language tables, the row that every sentence takes; 0 for filler rows."""
+        """Returns, for each of ``tables`` language tables, the table row of every sentence; 0 for filler rows."""
         result = np.zeros((tables, self.rows), np.int32)
         if tables and self.sentences:
             result[:, : len(self.sentences)] = np.array([sentence.languages for sentence in self.sentences]).T
@@ -119,11 +119,11 @@ class Slot(NamedTuple):
 
 
 class Buckets:
-    """Holds sentences until there is a batch of their width; at most ``2 x widths`` shapes come out.
+    """Collects sentences into batches by width, with at most ``2 x widths`` different shapes.
 
     Args:
-      max_length: the widest batch.
-      sizes: rows per width.
+      max_length: width of the widest batch.
+      sizes: number of rows per width.
     """
 
     def __init__(self, max_length: int, sizes: BatchSizes) -> None:
@@ -132,7 +132,7 @@ class Buckets:
         self._waiting: list[list[Sentence]] = [[] for _ in self._widths]
 
     def add(self, sentences: Sequence[Sentence]) -> Iterator[Slot]:
-        """Takes sentences and yields the batches that are full.
+        """Adds sentences and yields the batches that become full.
 
         Raises:
           ValueError: a sentence is longer than ``max_length``.
@@ -140,7 +140,7 @@ class Buckets:
         buckets = np.searchsorted(self._widths, [len(sentence.ids) for sentence in sentences])
         for bucket, sentence in zip(buckets.tolist(), sentences, strict=True):
             if bucket == len(self._widths):
-                raise ValueError(f"a sentence has {len(sentence.ids)} tokens, batches take {self._widths[-1]}")
+                raise ValueError(f"a sentence has {len(sentence.ids)} tokens; batches take at most {self._widths[-1]}")
             waiting = self._waiting[bucket]
             waiting.append(sentence)
             width = int(self._widths[bucket])
@@ -149,12 +149,12 @@ class Buckets:
                 yield Slot(waiting, rows, width)
 
     def flush(self) -> Iterator[Slot]:
-        """Yields the sentences that are left, widest first."""
+        """Yields batches of the remaining sentences, widest first."""
         for bucket in reversed(range(len(self._widths))):
             width = int(self._widths[bucket])
             full, small = self._sizes.full(width), self._sizes.small(width)
             waiting, self._waiting[bucket] = self._waiting[bucket], []
-            # What is left goes through small calls while they compute at most half of a full one.
+            # Small batches are used if together they compute at most half as much as a full one.
             rows = small if -(-len(waiting) // small) * small <= full // 2 else full
             for start in range(0, len(waiting), rows):
                 yield Slot(waiting[start : start + rows], rows, width)

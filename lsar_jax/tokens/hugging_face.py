@@ -1,8 +1,8 @@
 """The tokenizer of a Hugging Face folder.
 
-``tokenizer.json`` is the tokenizer itself and is opened by the ``tokenizers`` library, which
-costs no import of transformers. A folder without one, as the first BERT checkpoints had only
-``vocab.txt``, is left to transformers, which builds it.
+``tokenizer.json`` is a complete tokenizer and is opened with the ``tokenizers`` library, without
+importing transformers. If a folder does not have it (the first BERT checkpoints had only
+``vocab.txt``), transformers builds the tokenizer.
 """
 
 from pathlib import Path
@@ -18,14 +18,14 @@ def fast_tokenizer(folder: Path, vocabulary: int, longest: int, pad_id: int | No
     """Opens the tokenizer of a folder.
 
     Args:
-      folder: with ``tokenizer.json``, or with what transformers makes one of.
+      folder: folder with ``tokenizer.json``, or with files from which transformers can build a tokenizer.
       vocabulary: rows of the embeddings.
-      longest: tokens that the model takes, special tokens included.
-      pad_id: in the model's config, for a tokenizer that names no padding token.
+      longest: most tokens that the model takes, including special tokens.
+      pad_id: padding id in the model's config, used if the tokenizer does not name a padding token.
 
     Raises:
       FileNotFoundError: there is no tokenizer.
-      ValueError: a damaged file, or more tokens than embeddings.
+      ValueError: a file is damaged, or there are more tokens than embeddings.
     """
     if (folder / "tokenizer.json").is_file():
         backend, padding, limit = _open(folder)
@@ -33,18 +33,18 @@ def fast_tokenizer(folder: Path, vocabulary: int, longest: int, pad_id: int | No
         backend, padding, limit = _build(folder)
     size = backend.get_vocab_size(with_added_tokens=True)
     if size > vocabulary:
-        raise ValueError(f"the tokenizer of {folder} has {size} entries, the model embeds {vocabulary}")
+        raise ValueError(f"the tokenizer of {folder} has {size} entries; the model has {vocabulary} embeddings")
     lower = False
     for path in sorted(folder.glob("sentence_*_config.json")):
         settings = read_json(path, dict)
-        # In the place of the tokenizer's own, as sentence-transformers has it.
+        # These override the tokenizer's own settings, as in sentence-transformers.
         limit = settings["max_seq_length"] if _is_length(settings.get("max_seq_length")) else limit
         lower = lower or settings.get("do_lower_case") is True
     padding = next((row for row in (padding, pad_id) if row is not None), 0)
     most = int(min(longest, limit)) if _is_length(limit) else longest
     tokenizer = FastTokenizer(backend, padding, most, lower)
     if most <= sum(tokenizer.specials):
-        raise ValueError(f"{folder} takes {most} tokens, and the special tokens alone are {sum(tokenizer.specials)}")
+        raise ValueError(f"{folder} takes {most} tokens, but the special tokens alone are {sum(tokenizer.specials)}")
     return tokenizer
 
 
@@ -54,7 +54,7 @@ def _open(folder: Path) -> tuple[Any, int | None, Any]:
     path = folder / "tokenizer.json"
     try:
         backend = Tokenizer.from_file(str(path))
-    except Exception as error:  # the library raises the bare class
+    except Exception as error:  # the library raises bare Exception
         raise ValueError(f"{path} is not a tokenizer: {error}") from error
     settings: dict[str, Any] = {}
     for name in ("special_tokens_map.json", "tokenizer_config.json"):
@@ -75,7 +75,7 @@ def _build(folder: Path) -> tuple[Any, int | None, Any]:
         raise FileNotFoundError(f"no tokenizer could be loaded from {folder}: {error}") from error
     backend = getattr(loaded, "backend_tokenizer", None)
     if backend is None:
-        raise ValueError(f"the tokenizer of {folder}, {type(loaded).__name__}, has no fast form")
+        raise ValueError(f"the tokenizer of {folder}, {type(loaded).__name__}, has no fast version")
     return backend, loaded.pad_token_id, loaded.model_max_length
 
 

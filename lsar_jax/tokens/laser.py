@@ -1,14 +1,14 @@
-"""LASER's text to token ids, without fairseq.
+"""LASER's tokenizers, without fairseq.
 
-LASER1 (93 languages): control characters to spaces, Moses punctuation normalisation and
-tokenisation in the sentence's language, words of Chinese by jieba and of Japanese by MeCab, Greek
-in Latin letters, lower case, then BPE. Followed is the preprocessing of LASER's
-``source/lib/text_processing.py`` with the Python tools of ``laserembeddings`` for its Perl ones.
+LASER1 (93 languages) replaces control characters with spaces, applies Moses punctuation normalisation
+and tokenisation in the sentence's language, splits Chinese into words with jieba and Japanese with
+MeCab, transliterates Greek to Latin letters, lower-cases, and applies BPE. This follows LASER's
+``source/lib/text_processing.py``, with the Python tools of ``laserembeddings`` in place of its Perl scripts.
 
-LASER2 (147 languages): control characters to spaces, Moses punctuation normalisation as its Perl
-script does it, lower case, then SentencePiece, as ``laser_encoders`` has it.
+LASER2 (147 languages) replaces control characters with spaces, applies Moses punctuation normalisation
+like the Perl script, lower-cases, and applies SentencePiece, like ``laser_encoders``.
 
-Both look pieces up in the dictionary that came with the weights and end with ``</s>``; there is
+Both look up the pieces in the dictionary that comes with the weights and append ``</s>``; there is
 no token at the beginning.
 """
 
@@ -26,11 +26,11 @@ from lsar_jax.tokens.tokenizer import SlowTokenizer
 
 __all__ = ["laser_tokenizer"]
 
-# Fixed by LASER, whatever the dictionary says.
+# Fixed by LASER, regardless of the dictionary.
 SPECIAL_IDS = {"<s>": 0, "<pad>": 1, "</s>": 2, "<unk>": 3}
-# Tatoeba's codes, which LASER splits as it does Mandarin.
+# Codes in Tatoeba that LASER tokenizes like Mandarin.
 _OF_CHINESE = {"yue": "zh", "wuu": "zh"}
-# The left and the low one.
+# The left and the low single quote.
 _SINGLE_QUOTES = ("\u2018", "\u201a")
 SENTENCEPIECE, CODES, VOCABULARY, DICTIONARY = "sentencepiece.model", "bpe.codes", "bpe.vocab", "dictionary.json"
 
@@ -39,15 +39,15 @@ def laser_tokenizer(folder: Path, vocabulary: int, longest: int) -> SlowTokenize
     """Opens the tokenizer of a folder that ``lsar-jax convert`` wrote.
 
     Args:
-      folder: with ``dictionary.json`` and either ``sentencepiece.model`` (LASER2) or
+      folder: folder with ``dictionary.json`` and either ``sentencepiece.model`` (LASER2) or
         ``bpe.codes`` and ``bpe.vocab`` (LASER1).
       vocabulary: rows of the embeddings.
-      longest: tokens at most.
+      longest: maximum number of tokens.
 
     Raises:
-      FileNotFoundError: a file is not there.
+      FileNotFoundError: a file does not exist.
       ImportError: the ``laser`` extra is not installed.
-      ValueError: a file that is damaged, or ids beyond the embeddings.
+      ValueError: a file is damaged, or an id is beyond the embeddings.
     """
     ids = _read_dictionary(folder / DICTIONARY, vocabulary)
     if (folder / SENTENCEPIECE).is_file():
@@ -68,7 +68,7 @@ def _read_dictionary(path: Path, vocabulary: int) -> dict[str, int]:
     ids = read_json(path, dict)
     wrong = [piece for piece, row in ids.items() if type(row) is not int or not 0 <= row < vocabulary]
     if wrong:
-        raise ValueError(f"{path}: {wrong[0]!r} has the id {ids[wrong[0]]!r}, the model embeds 0 to {vocabulary - 1}")
+        raise ValueError(f"{path}: {wrong[0]!r} has the id {ids[wrong[0]]!r}; the model embeds 0 to {vocabulary - 1}")
     return ids | SPECIAL_IDS
 
 
@@ -79,12 +79,12 @@ def _laser2(model: Path) -> Callable[[str, str | None], list[str]]:
     except (OSError, RuntimeError) as error:
         raise ValueError(f"{model} is not a SentencePiece model: {error}") from error
     normalizer = sacremoses.MosesPunctNormalizer("en", perl_parity=True)
-    # Moses 4.0 makes double quotes of these two, later versions single ones.
+    # Moses 4.0 turns these two into double quotes, later versions into single quotes.
     normalizer.substitutions = [(p, '"') if p in _SINGLE_QUOTES else (p, r) for p, r in normalizer.substitutions]
 
     def split(sentence: str, language: str | None) -> list[str]:
         text = normalizer.normalize(_printable(sentence)).lower()
-        # The pieces were written to a file and split at spaces.
+        # LASER writes the pieces to a file and splits it at spaces.
         return " ".join(processor.encode(text, out_type=str)).split()
 
     return split
@@ -103,7 +103,7 @@ def _laser1(codes: Path, vocabulary: Path) -> Callable[[str, str | None], list[s
 
 @cache
 def _words(language: str) -> Callable[[str], str]:
-    """Returns LASER1's tokenisation of a language: words with spaces between them."""
+    """Returns LASER1's word tokenizer for a language, which separates words by spaces."""
     sacremoses = _needed("sacremoses")
     normalizer, moses = sacremoses.MosesPunctNormalizer(language), sacremoses.MosesTokenizer(language)
     further: Callable[[str], str] = {"zh": _chinese, "ja": _japanese, "el": _greek}.get(language, lambda: str)()
@@ -135,8 +135,8 @@ def _greek() -> Callable[[str], str]:
 
 def _read_bpe(codes: Path, vocabulary: Path) -> Any:
     BPE = _needed("subword_nmt.apply_bpe", "subword-nmt").BPE
-    # fastBPE writes a pair and its count a line, subword-nmt reads the pair; its own
-    # check of the lines ends the process.
+    # Each line of fastBPE is a pair and its count, of which subword-nmt reads the pair. Lines are
+    # checked here, because subword-nmt exits the process on an invalid line.
     lines = _lines(codes)
     for number, line in enumerate(lines, 1):
         if not re.fullmatch(r"[^ ]+ [^ ]+( \d+)?", line) and not (number == 1 and line.startswith("#version:")):
@@ -163,7 +163,7 @@ def _lines(path: Path) -> list[str]:
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise ValueError(f"{path} is not UTF-8: {error}") from error
-    # Not splitlines: pieces may hold other line separators of Unicode.
+    # Not splitlines: pieces may contain other Unicode line separators.
     return text.rstrip("\n").split("\n")
 
 
@@ -172,4 +172,4 @@ def _printable(text: str) -> str:
 
 
 def _needed(module: str, package: str = "") -> Any:
-    return import_extra(module, "laser", "a tokenizer of LASER", package)
+    return import_extra(module, "laser", "LASER's tokenizer", package)

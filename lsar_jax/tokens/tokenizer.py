@@ -1,8 +1,8 @@
-"""Text to token ids.
+"""Tokenizers, which turn strings into token ids.
 
-A tokenizer takes strings and gives ids that are cut to a length; ``batching`` makes arrays of
-them. Most checkpoints carry a tokenizer of the ``tokenizers`` library, which works outside
-Python's lock; those of XLM and LASER are Python, a sentence at a time.
+A tokenizer truncates the ids to a maximum length; ``buckets`` arranges them in arrays. Most
+checkpoints have a tokenizer of the ``tokenizers`` library, which releases the GIL; those of XLM
+and LASER are written in Python and take one sentence at a time.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,7 +20,7 @@ Ids = Int[np.ndarray, "_"]
 
 
 class Specials(NamedTuple):
-    """How many special tokens a sentence begins and ends with."""
+    """The numbers of special tokens at the beginning and the end of a sentence."""
 
     before: int
     after: int
@@ -28,13 +28,13 @@ class Specials(NamedTuple):
 
 @runtime_checkable
 class Tokenizer(Protocol):
-    """What an encoder needs of a tokenizer.
+    """The interface that an encoder needs from a tokenizer.
 
     Attributes:
-      pad_id: the id that fills rows.
-      max_length: the most tokens that the model takes, special tokens included.
-      specials: tokens around each sentence.
-      uses_language: whether the language of a sentence changes its tokens.
+      pad_id: id used for padding.
+      max_length: most tokens that the model takes, including special tokens.
+      specials: numbers of special tokens around each sentence.
+      uses_language: whether the tokens of a sentence depend on its language.
     """
 
     @property
@@ -52,7 +52,7 @@ class Tokenizer(Protocol):
     def __call__(
         self, sentences: Sequence[str], max_length: int, languages: Sequence[str | None], /
     ) -> tuple[list[Ids], int]:
-        """Returns the ids of each sentence, and how many sentences were cut to ``max_length``."""
+        """Returns the ids of each sentence and the number of sentences truncated to ``max_length``."""
         ...
 
 
@@ -61,11 +61,11 @@ class FastTokenizer:
     """A tokenizer of the ``tokenizers`` library.
 
     Attributes:
-      backend: ``tokenizers.Tokenizer`` with the model's special tokens in its post-processor.
+      backend: a ``tokenizers.Tokenizer`` whose post-processor adds the model's special tokens.
       pad_id: as in ``Tokenizer``.
       max_length: as in ``Tokenizer``.
       lower: whether text is lower-cased before the backend sees it.
-      lock: held while the backend works.
+      lock: lock held while the backend is in use.
     """
 
     backend: Any
@@ -76,14 +76,14 @@ class FastTokenizer:
     lock: Any = field(default_factory=Lock, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        # A checkpoint's file may pad and cut to a length of its own.
+        # The tokenizer file of a checkpoint may set its own padding and truncation.
         with self.lock:
             self.backend.no_padding()
             self.backend.no_truncation()
 
     @property
     def specials(self) -> Specials:
-        """Tokens around each sentence, as the backend adds them."""
+        """The numbers of special tokens that the backend adds around each sentence."""
         with self.lock:
             self.backend.no_truncation()
             mask = self.backend.encode("a").special_tokens_mask
@@ -91,7 +91,7 @@ class FastTokenizer:
         return Specials(before, mask[::-1].index(0) if 0 in mask else 0)
 
     def save(self, path: Path) -> None:
-        """Writes ``tokenizer.json``, which says nothing of the length that was cut to last."""
+        """Writes ``tokenizer.json``, without the truncation length that was last set."""
         from tokenizers import Tokenizer, normalizers
 
         with self.lock:
@@ -105,9 +105,9 @@ class FastTokenizer:
     def __call__(
         self, sentences: Sequence[str], max_length: int, languages: Sequence[str | None] = ()
     ) -> tuple[list[Ids], int]:
-        """Tokenizes outside Python's lock, on all cores."""
+        """Tokenizes on all cores, with the GIL released."""
         texts = [sentence.lower() for sentence in sentences] if self.lower else list(sentences)
-        # The limit is a state of the backend, which encoders and threads share.
+        # The truncation length is state of the backend, which encoders and threads share.
         with self.lock:
             self.backend.enable_truncation(max_length)
             encodings = self.backend.encode_batch_fast(texts)
@@ -117,16 +117,16 @@ class FastTokenizer:
 
 @dataclass(frozen=True)
 class SlowTokenizer:
-    """A tokenizer in Python: a function from a sentence and its language to ids.
+    """A tokenizer written in Python: a function from a sentence and its language to ids.
 
     Attributes:
-      encode: the ids without special tokens.
-      before: ids put before them.
-      after: ids put after them.
+      encode: returns the ids of a sentence without special tokens.
+      before: special token ids prepended to each sentence.
+      after: special token ids appended to each sentence.
       pad_id: as in ``Tokenizer``.
       max_length: as in ``Tokenizer``.
       uses_language: as in ``Tokenizer``.
-      files: that it was read from.
+      files: files that the tokenizer was read from.
     """
 
     encode: Callable[[str, str | None], Sequence[int]]
@@ -139,13 +139,13 @@ class SlowTokenizer:
 
     @property
     def specials(self) -> Specials:
-        """Tokens around each sentence."""
+        """The numbers of special tokens around each sentence."""
         return Specials(len(self.before), len(self.after))
 
     def __call__(
         self, sentences: Sequence[str], max_length: int, languages: Sequence[str | None]
     ) -> tuple[list[Ids], int]:
-        """Tokenizes one by one, and cuts the text's own tokens only."""
+        """Tokenizes one sentence at a time; truncation keeps the special tokens."""
         room = max_length - len(self.before) - len(self.after)
         every, cut = [], 0
         for sentence, language in zip(sentences, languages, strict=True):
@@ -156,15 +156,15 @@ class SlowTokenizer:
 
 
 def check_sentences(sentences: Sequence[str], first: int = 0, what: str = "sentence") -> None:
-    """Raises ValueError for what is not text: another type, or a lone surrogate.
+    """Raises ValueError for an item that is not text: not a string, or a string with a lone surrogate.
 
-    Any other string is text: an empty one is its special tokens, control characters are
-    what the tokenizer makes of them, and a long one is cut and counted.
+    Any other string is accepted: an empty one becomes just its special tokens, control characters are
+    left to the tokenizer, and long ones are truncated and counted.
 
     Args:
-      sentences: a part of what is encoded.
-      first: the number of its first sentence, for the error.
-      what: they are, for the error.
+      sentences: part of the input to encode.
+      first: position of its first sentence in the input, used in error messages.
+      what: what an item is called in error messages.
     """
     for index, sentence in enumerate(sentences, first):
         if not isinstance(sentence, str):

@@ -1,9 +1,9 @@
-"""XLM's text to token ids, by the tokenizer that transformers has for it.
+"""XLM's tokenizer, as implemented in transformers.
 
-Moses normalisation and tokenisation in the sentence's language (English unless told otherwise),
-words of Chinese and Thai by their own tools, lower case without accents where the checkpoint
-says so, then BPE. It is Python and the slowest tokenizer of the papers' encoders; a thread
-runs it ahead of the device.
+It applies Moses normalisation and tokenisation in the sentence's language (English by default),
+splits Chinese and Thai into words with separate tools, lower-cases and removes accents if the
+checkpoint asks for it, and applies BPE. It is written in Python and the slowest tokenizer of the
+papers' encoders; a thread runs it ahead of the device.
 """
 
 from pathlib import Path
@@ -13,7 +13,7 @@ from lsar_jax.tokens.tokenizer import SlowTokenizer
 
 __all__ = ["xlm_tokenizer"]
 
-# The languages whose words XLM took from another tool, and where transformers takes them from.
+# Languages that XLM splits into words with another tool, and the package that transformers uses for it.
 _TOOLS = {"zh": "rjieba", "th": "pythainlp", "ja": "KyTea with Mykytea-python"}
 
 
@@ -21,14 +21,14 @@ def xlm_tokenizer(folder: Path, vocabulary: int, longest: int) -> SlowTokenizer:
     """Opens the tokenizer of an XLM folder: ``vocab.json`` and ``merges.txt``.
 
     Args:
-      folder: of the checkpoint.
+      folder: folder of the checkpoint.
       vocabulary: rows of the embeddings.
-      longest: tokens at most, special tokens included.
+      longest: maximum number of tokens, including special tokens.
 
     Raises:
-      FileNotFoundError: the tokenizer's files are not there.
+      FileNotFoundError: a file of the tokenizer does not exist.
       ImportError: the ``xlm`` extra is not installed.
-      ValueError: more tokens than embeddings.
+      ValueError: there are more tokens than embeddings.
     """
     from transformers import XLMTokenizer
 
@@ -39,10 +39,10 @@ def xlm_tokenizer(folder: Path, vocabulary: int, longest: int) -> SlowTokenizer:
         tokenizer = XLMTokenizer.from_pretrained(folder, local_files_only=True)
     except ImportError as error:
         raise missing_extra(["sacremoses"], "xlm", "XLM's tokenizer") from error
-    # Not get_vocab(): ids that transformers adds of its own never come out of a sentence.
+    # Not get_vocab(): a sentence never yields the ids that transformers itself adds.
     highest = max(tokenizer.encoder.values())
     if highest >= vocabulary:
-        raise ValueError(f"the tokenizer of {folder} has the id {highest}, the model embeds 0 to {vocabulary - 1}")
+        raise ValueError(f"the tokenizer of {folder} has the id {highest}; the model embeds 0 to {vocabulary - 1}")
 
     def encode(sentence: str, language: str | None) -> list[int]:
         try:
@@ -51,8 +51,8 @@ def xlm_tokenizer(folder: Path, vocabulary: int, longest: int) -> SlowTokenizer:
             if language not in _TOOLS:
                 raise
             raise ImportError(
-                f"XLM's words of {language!r} need {_TOOLS[language]}, which is not "
-                "installed; without language= the sentence is split as English"
+                f"XLM needs {_TOOLS[language]}, which is not installed, to split {language!r} into "
+                "words; without language= the sentence is split as English"
             ) from error
         return tokenizer.convert_tokens_to_ids(pieces)
 

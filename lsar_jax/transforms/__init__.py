@@ -1,4 +1,4 @@
-"""Transforms that make embeddings language-agnostic; one paper a file."""
+"""Transforms that make embeddings language-agnostic; one file per paper."""
 
 from lsar_jax.transforms.affine import Step
 from lsar_jax.transforms.base import Transform

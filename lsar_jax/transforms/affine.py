@@ -1,13 +1,13 @@
-"""One step of a transform: an affine map, chosen by nothing, by language, or by language and cluster.
+"""One step of a transform: an affine map that is shared, or chosen by language, or by language and cluster.
 
 Every method moves an embedding by
 
     z = scale * (x - shift)
     y = M (z - D B^T z) + offset
 
-and keeps only the parts that it needs, low rank as low rank: ``D B^T`` is never built. A part is
-one array for all embeddings, or a table with a row for each language (or cluster of a
-language's embeddings); the row of an embedding is its language's, or its nearest cluster's.
+and keeps only the parts that it needs, in low rank where possible: ``D B^T`` is never built. A part
+is one array for all embeddings, or a table with a row for each language (or each cluster of a
+language's embeddings); an embedding uses the row of its language, or of its nearest cluster.
 """
 
 from functools import partial
@@ -25,17 +25,17 @@ _product = partial(jnp.einsum, precision=jax.lax.Precision.HIGHEST)
 
 
 class Step(NamedTuple):
-    """The parts of ``y = M (z - D B^T z) + offset``, ``z = scale (x - shift)``; None is left out.
+    """The parts of ``y = M (z - D B^T z) + offset``, ``z = scale (x - shift)``; a part that is None is left out.
 
     Attributes:
       shift: ``[dim]``, or ``[row, dim]``.
-      scale: of each dimension, ``[dim]`` or ``[row, dim]``.
+      scale: factor of each dimension, ``[dim]`` or ``[row, dim]``.
       basis: B, ``[dim, rank]`` or ``[row, dim, rank]``.
-      dual: D, as ``basis``; by default B itself, whose columns are then orthonormal (or zero).
+      dual: D, shaped like ``basis``; by default B itself, whose columns are then orthonormal (or zero).
       matrix: M, ``[dim, dim]`` or ``[row, dim, dim]``.
       offset: ``[dim]``, or ``[row, dim]``.
-      clusters: ``[row]`` int32, the language of each row of the tables. With it an embedding
-        takes the row of its language whose ``shift`` is nearest (Euclidean).
+      clusters: ``[row]`` int32, the language of each row of the tables. If given, an embedding
+        uses the row of its language whose ``shift`` is nearest (Euclidean).
     """
 
     shift: Float[AnyArray, "*row dim"] | None = None
@@ -47,12 +47,12 @@ class Step(NamedTuple):
     clusters: Int[AnyArray, " row"] | None = None
 
 
-# Axes of each part that is one for all; a table has one more.
+# Number of axes of each shared part; a table has one more.
 AXES = {"shift": 1, "scale": 1, "basis": 2, "dual": 2, "matrix": 2, "offset": 1}
 
 
 def by_row(step: Step, name: str) -> bool:
-    """Whether a part is there and is a table."""
+    """Whether a part is present and is a table."""
     part = getattr(step, name)
     return part is not None and part.ndim > AXES[name]
 
@@ -60,13 +60,13 @@ def by_row(step: Step, name: str) -> bool:
 def affine(step: Step, x: Float[Array, "vector dim"], language: LanguageIds) -> Float[Array, "vector dim"]:
     """Applies one step; pure, for use under ``jit`` and ``vmap``.
 
-    With a language (or cluster) for each vector a low-rank table is gathered a vector, which takes
-    ``[vector, dim, rank]``, and a dense one is applied a row at a time.
+    With a language (or cluster) for each vector, a low-rank table is gathered for each vector, which
+    takes ``[vector, dim, rank]``, and a dense table is applied one row at a time.
 
     Args:
-      step: shared, by language, or by cluster.
+      step: the step, whose parts are shared, by language, or by cluster.
       x: embeddings.
-      language: index of the language, one for all vectors or one each; not read by a shared step.
+      language: index of the language, one for all vectors or one per vector; a shared step ignores it.
     """
     row = jnp.asarray(language) if step.clusters is None else _nearest(step, x, language)
 
@@ -94,19 +94,19 @@ def affine(step: Step, x: Float[Array, "vector dim"], language: LanguageIds) -> 
 
 
 def fix_signs(basis: Float[AnyArray, "dim rank"]) -> Float[Array, "dim rank"]:
-    """Returns the columns with their largest entry positive: one basis on every backend."""
+    """Returns the columns with their largest entries made positive, so that every backend has the same basis."""
     largest = jnp.argmax(jnp.abs(basis), axis=0, keepdims=True)
     basis = jnp.asarray(basis)
     return basis * jnp.where(jnp.take_along_axis(basis, largest, axis=0) < 0, -1.0, 1.0).astype(basis.dtype)
 
 
 def _nearest(step: Step, x: Float[Array, "vector dim"], language: LanguageIds) -> Int[Array, " vector"]:
-    """Returns the row of each vector: of its language's rows the one whose shift is nearest."""
+    """Returns the row of each vector: among the rows of its language, the one whose shift is nearest."""
     centroids, owner = jnp.asarray(step.shift), jnp.asarray(step.clusters)
-    # Around their middle: what all have in common would cost the differences their digits.
+    # Centred first: a common offset would cost the differences precision.
     middle = centroids.mean(axis=0)
     centroids, x = centroids - middle, x - middle
-    # In units of their spread: squares of large and of small numbers leave float32.
+    # Scaled by their spread: squares of large or small numbers leave the range of float32.
     unit = jnp.abs(centroids).max()
     unit = jnp.where(unit > 0, unit, jnp.ones((), unit.dtype))
     centroids, x = centroids / unit, x / unit
@@ -118,9 +118,9 @@ def _nearest(step: Step, x: Float[Array, "vector dim"], language: LanguageIds) -
 def _dense_by_row(
     matrix: Float[Array, "row dim dim"], x: Float[Array, "vector dim"], row: Int[Array, " vector"]
 ) -> Float[Array, "vector dim"]:
-    """Multiplies every vector by every matrix, one matrix at a time, and keeps its own.
+    """Multiplies every vector by every matrix, one matrix at a time, and keeps the product with its own.
 
-    A gathered matrix a vector would take ``[vector, dim, dim]``.
+    Gathering a matrix for each vector would take ``[vector, dim, dim]``.
     """
 
     def step(result: Array, numbered: tuple[Array, Array]) -> tuple[Array, None]:

@@ -1,7 +1,7 @@
-"""The one kind of fitted object: an affine map, chosen by nothing, by language, or by cluster.
+"""The fitted transform: affine maps that are shared, or chosen by language or by cluster.
 
-A ``Transform`` is a list of steps (``step.py``) with the name of the embeddings that they were
-fitted on; it can be applied, chained, given further languages, saved and exported.
+A ``Transform`` is a sequence of steps (``affine.py``) with the spec of the embeddings that they were
+fitted on; it can be applied, chained, extended by further languages, saved and exported.
 """
 
 from collections.abc import Iterable, Sequence
@@ -26,7 +26,7 @@ from lsar_jax.transforms.storage import load_parts, save_parts
 
 __all__ = ["Transform"]
 
-# Rows whose own bases are gathered at a time.
+# Rows whose bases are gathered together.
 _GATHERED = 1024
 
 
@@ -36,10 +36,10 @@ class Transform:
     """A fitted transform: ``y = transform(x)`` or ``transform(x, language)``.
 
     Attributes:
-      steps: applied first to last.
-      fits: how each step was made.
-      source: the encoder whose embeddings it was fitted on, None for bare arrays.
-      identifier: finds the language where it is ``"auto"``, or None.
+      steps: the steps, applied in order.
+      fits: how each step was fitted.
+      source: spec of the embeddings that it was fitted on, or None for bare arrays.
+      identifier: detects the language if that is ``"auto"``; or None.
     """
 
     steps: tuple[Step, ...]
@@ -54,12 +54,12 @@ class Transform:
 
     @property
     def name(self) -> str:
-        """The methods with their arguments, first to last."""
+        """The methods with their arguments, in order."""
         return " then ".join(map(str, self.fits))
 
     @property
     def digests(self) -> tuple[str, ...]:
-        """Of each step, a digest of its method and arrays: two fits on different text differ."""
+        """A digest of each step's method and arrays; fits on different text have different digests."""
         return tuple(digest(fit.method, *step) for step, fit in zip(self.steps, self.fits, strict=True))
 
     @property
@@ -73,20 +73,20 @@ class Transform:
 
         Args:
           x: embeddings, of any float dtype.
-          language: a code for all rows, or a code for each; ``"auto"`` lets the identifier find each
-            row's. Not needed by a shared transform.
+          language: one code for all rows, or one per row; ``"auto"`` lets the identifier detect the
+            language of each row. A shared transform needs none.
 
         Raises:
-          ValueError: another width, a language that is missing or unknown, ``"auto"`` without
-            an identifier, or a number of codes that is not the number of rows.
+          ValueError: the width differs, a language is missing or unknown, ``"auto"`` is given
+            without an identifier, or the number of codes is not the number of rows.
         """
         if np.ndim(x) != 2 or np.shape(x)[1] != self.dim:
-            raise ValueError(f"embeddings have shape {np.shape(x)}, the transform takes [n, {self.dim}]")
+            raise ValueError(f"embeddings have shape {np.shape(x)}; the transform takes [n, {self.dim}]")
         if language is not None and not isinstance(language, str):
             language = list(language)
             if len(language) != len(x):
                 raise ValueError(f"{len(language)} languages for {len(x)} embeddings")
-        # Padded to few sizes: languages of unequal size share a program.
+        # Padded to one of a few sizes, so that languages of unequal size share a program.
         padded = bucketed(x)
         if language == AUTO:
             ids = self._auto(padded)
@@ -99,21 +99,21 @@ class Transform:
         return _apply(self.steps, padded, ids)[: len(x)]
 
     def language_ids(self, language: str | Sequence[str] | None) -> tuple[np.ndarray, ...]:
-        """Returns the row of each step's tables: the part of a call that is done outside jit.
+        """Returns the row of each step's tables: the part of a call that runs outside jit.
 
         Args:
-          language: a code, or one a vector.
+          language: one code, or one per vector.
 
         Returns:
-          For each step int32, ``[]`` or ``[n]``; 0 for a shared step.
+          An int32 array for each step, ``[]`` or ``[n]``; 0 for a shared step.
 
         Raises:
-          ValueError: a step depends on the language and does not know it.
+          ValueError: a step depends on the language, and it is missing or unknown.
         """
         return tuple(_language_ids(fit, language) for fit in self.fits)
 
     def auto_ids(self, x: Float[Array, "vector dim"]) -> tuple[LanguageIds, ...]:
-        """Returns what ``language_ids`` does, for the languages that the identifier finds; pure.
+        """Returns the rows, as ``language_ids`` does, of the languages that the identifier detects; pure.
 
         Raises:
           ValueError: there is no identifier.
@@ -127,41 +127,41 @@ class Transform:
         """Returns the identifier; raises ValueError if there is none."""
         if self.identifier is None:
             raise ValueError(
-                f"language is 'auto', but {self.name} has no identifier; give it one by "
-                "with_identifier(fit_identifier(moments)), or name the languages"
+                f"language is 'auto', but {self.name} has no identifier; add one with "
+                "with_identifier(fit_identifier(moments)), or give the languages"
             )
         return self.identifier
 
     def with_identifier(self, identifier: LanguageIdentifier) -> "Transform":
-        """Returns the transform with ``language="auto"``.
+        """Returns the transform with an identifier, which enables ``language="auto"``.
 
         Args:
-          identifier: by ``fit_identifier``, on the embeddings that this transform takes.
+          identifier: from ``fit_identifier``, fitted on the embeddings that this transform takes.
 
         Raises:
-          ValueError: a shared transform, another width, other embeddings, or an identifier of
-            languages that a step does not know.
+          ValueError: the transform is shared, or the identifier was fitted on another width or on
+            other embeddings, or has languages that a step does not know.
         """
         if self.languages is None:
             raise ValueError(f"{self.name} is the same for all languages; it needs no identifier")
         if identifier.dim != self.dim:
-            raise ValueError(f"the identifier takes width {identifier.dim}, the transform {self.dim}")
+            raise ValueError(f"the identifier takes width {identifier.dim}, but the transform takes {self.dim}")
         if self.source and identifier.source and not self.source.same_space(identifier.source):
-            raise ValueError(f"the identifier was fitted on {identifier.source}, the transform on {self.source}")
+            raise ValueError(f"the identifier was fitted on {identifier.source}, but the transform on {self.source}")
         unknown = sorted(set(identifier.languages) - set(self.languages))
         if unknown:
-            raise ValueError(f"the identifier may find {', '.join(unknown)}, which {self.name} does not know")
+            raise ValueError(f"the identifier may detect {', '.join(unknown)}, which {self.name} does not know")
         return replace(self, identifier=identifier)
 
     def with_languages(self, other: "Transform") -> "Transform":
-        """Returns the transform with the languages of ``other`` besides its own, nothing fitted again.
+        """Returns the transform with the languages of ``other`` added; nothing is fitted again.
 
-        ``other`` is the same method with the same arguments, fitted on the new languages, say from
-        their moments. An identifier is left behind, because it does not know them.
+        ``other`` must be the same method with the same arguments, fitted on the new languages, for
+        example from their moments. The identifier is dropped, because it does not know them.
 
         Raises:
-          ValueError: a shared step, which depends on all languages; other methods, arguments or
-            embeddings; or a language that is known already.
+          ValueError: a step is shared, and so depends on all languages; the methods, arguments or
+            embeddings differ; or a language is already known.
         """
         if self.dim != other.dim:
             raise ValueError(f"widths differ: {self.dim} and {other.dim}")
@@ -173,49 +173,52 @@ class Transform:
     def then(self, other: "Transform") -> "Transform":
         """Returns the transform that applies this one first and ``other`` to its result.
 
-        ``other`` may have been fitted on the same embeddings or on what this one makes of them. The
-        identifier is this one's.
+        ``other`` may have been fitted on the same embeddings or on the output of this transform. The
+        chain has the identifier of this transform.
 
         Raises:
-          ValueError: another width, a fit on other embeddings, or an identifier of ``other`` (which would
-            not see what it was fitted on) or of languages that ``other`` does not know.
+          ValueError: the widths differ; ``other`` was fitted on other embeddings; only ``other`` has an
+            identifier, which would not see what it was fitted on; or the identifier of this transform
+            has languages that ``other`` does not know.
         """
         if other.dim != self.dim:
             raise ValueError(f"widths differ: {self.dim}, then {other.dim}")
         if self.source and other.source and not other.fits_after(self.source, self):
             raise ValueError(f"fitted on different embeddings: {self.source}, then {other.source}")
         if other.identifier is not None and self.identifier is None:
-            raise ValueError("chain first, then give the chain an identifier: it is asked before the first step")
+            raise ValueError(
+                "chain the transforms first, then add an identifier to the chain: it runs before the first step"
+            )
         chain = Transform(self.steps + other.steps, self.fits + other.fits, self.source or other.source)
         return chain if self.identifier is None else chain.with_identifier(self.identifier)
 
     def fits_after(self, spec: EncoderSpec, applied: "Transform | None") -> bool:
-        """Whether it was fitted on the embeddings ``spec`` names, or on those after ``applied``."""
+        """Whether it was fitted on the embeddings that ``spec`` names, or on the output of ``applied``."""
         if self.source is None or self.source.same_space(spec):
             return True
         return applied is not None and self.source.same_space(spec.after(applied.name, applied.digests))
 
     def apply(self, x: Float[Array, "vector dim"], ids: tuple[LanguageIds, ...]) -> Float[Array, "vector dim"]:
-        """Moves embeddings by the rows ``ids`` of the steps' tables; pure, for use under ``jit`` and ``vmap``."""
+        """Transforms embeddings with the rows ``ids`` of the steps' tables; pure, for ``jit`` and ``vmap``."""
         return _in_turn(self.steps, x, ids)
 
     def as_affine(self, language: str | None = None) -> tuple[Float[np.ndarray, "dim dim"], Float[np.ndarray, " dim"]]:
-        """Returns A and b, float64, with ``y = x A^T + b``: for numpy and vector databases.
+        """Returns A and b of ``y = x A^T + b`` in float64, for numpy and vector databases.
 
         Args:
-          language: one code; not needed by a shared transform.
+          language: one code; a shared transform needs none.
 
         Raises:
-          ValueError: a language is needed and missing, or unknown; or the map depends on the
-            nearest cluster, so that it is not affine.
+          ValueError: a language is missing or unknown, or the map depends on the nearest cluster
+            and is therefore not affine.
         """
         clustered = [str(fit) for step, fit in zip(self.steps, self.fits, strict=True) if step.clusters is not None]
         if clustered:
-            raise ValueError(f"{', '.join(clustered)} takes another map near each cluster; there is no one A and b")
+            raise ValueError(f"{', '.join(clustered)}: each cluster has its own map, so there is no single A and b")
         ids = self.language_ids(language)
         if any(which.ndim for which in ids):
-            raise ValueError("as_affine takes one language; the map of each row is another")
-        # The same code as __call__, on zero and the unit vectors: what is exported is what is applied.
+            raise ValueError("as_affine takes one language; give a single code")
+        # Runs the code of __call__ on zero and the unit vectors: what is exported is what is applied.
         with jax.enable_x64(True):
             exact = jax.tree.map(lambda part: jnp.asarray(part, jnp.float64), self.steps)
             probes = jnp.asarray(np.concatenate([np.zeros((1, self.dim)), np.eye(self.dim)]))
@@ -223,10 +226,10 @@ class Transform:
         return (moved[1:] - moved[0]).T, moved[0]
 
     def save(self, path: str | Path) -> None:
-        """Writes one safetensors file: the arrays, and how they were made in its metadata.
+        """Writes one safetensors file with the arrays and, in its metadata, how they were fitted.
 
         Raises:
-          FileNotFoundError: there is no folder for ``path``.
+          FileNotFoundError: the folder of ``path`` does not exist.
         """
         save_parts(Path(path), self.steps, self.fits, self.source, self.identifier)
 
@@ -235,8 +238,8 @@ class Transform:
         """Reads a file that ``save`` wrote.
 
         Raises:
-          FileNotFoundError: there is no such file.
-          ValueError: it is not such a file, or its parts do not fit together.
+          FileNotFoundError: the file does not exist.
+          ValueError: it is not the file of a transform, or its parts do not fit together.
         """
         steps, fits, source, identifier = load_parts(Path(path))
         transform = cls(steps, fits, source)
@@ -254,7 +257,7 @@ class Transform:
     def _apply_by_language(
         self, x: Float[np.ndarray, "vector dim"], ids: list[np.ndarray]
     ) -> Float[Array, "vector dim"]:
-        """Applies dense tables to the rows of one language after another: one matrix a row is too much."""
+        """Applies dense tables to one language after another: one matrix per row would take too much memory."""
         rows = np.stack([np.broadcast_to(which[: len(x)] if which.ndim else which, len(x)) for which in ids])
         choices, chosen = np.unique(rows, axis=1, return_inverse=True)
         result = np.empty(x.shape, np.float32)
@@ -273,7 +276,7 @@ def _in_turn(
     return x
 
 
-# Of the steps alone, not of how they were made: fits of other text, languages or layers share a program.
+# Takes the steps without their records, so that fits on other text, languages or layers share a program.
 @jax.jit
 def _apply(
     steps: tuple[Step, ...], x: Float[Array, "vector dim"], ids: tuple[LanguageIds, ...]
@@ -288,7 +291,7 @@ def _apply(
             own[index] = which
         return _in_turn(steps, row[0][None], tuple(own))[0]
 
-    # Each row gathers a basis of its own, so rows are taken some at a time.
+    # Each row gathers its own basis, so only some rows are processed at a time.
     return jax.lax.map(one, (x, [jnp.asarray(ids[index]) for index in several]), batch_size=_GATHERED)
 
 

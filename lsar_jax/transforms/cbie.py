@@ -2,14 +2,14 @@
 
 Rajaee and Pilehvar, "A Cluster-based Approach for Improving Isotropy in Contextual Embedding
 Space", ACL 2021; for languages Hämmerl et al., Findings of ACL 2023. A language's embeddings are
-clustered by k-means; from each the mean of its cluster and the projection onto the cluster's top
-principal components are taken,
+clustered by k-means; each embedding loses the mean of its cluster and its projection onto the
+cluster's top principal components,
 
     y = z - P_c P_c^T z,   z = x - mean_c.
 
-The published code clusters the very sentences that it evaluates and cannot be applied to others. Here a
-new embedding goes to the nearest centroid of its language. Lloyd's steps run until no sentence changes
-its cluster, so that the sentences fitted on are nearest to their own centroid too.
+The published code clusters the sentences that it evaluates and cannot be applied to others. Here a new
+embedding is assigned to the nearest centroid of its language. Lloyd's iterations run until no sentence
+changes its cluster, so the sentences that were fitted on are also nearest to their own centroid.
 """
 
 import zlib
@@ -33,7 +33,7 @@ from lsar_jax.transforms.fit_record import Fit
 
 __all__ = ["dominant_directions", "fit_cbie", "kmeans"]
 
-# Sentences of a cluster, by default, as in the paper.
+# Default number of sentences per cluster, as in the paper.
 _CLUSTER = 300
 _ITERATIONS = 300
 _MOST_ROWS = 1 << 30
@@ -45,16 +45,16 @@ _product = partial(jnp.matmul, precision=jax.lax.Precision.HIGHEST)
 def kmeans(
     x: Float[AnyArray, "row dim"], count: int | Int[Array, ""], clusters: int, key: Key[Array, ""]
 ) -> tuple[Float[Array, "cluster dim"], Int[Array, " row"]]:
-    """Returns the centroids that Lloyd's steps end at, and the cluster of each row.
+    """Returns the final centroids of Lloyd's iterations, and the cluster of each row.
 
-    Starts at ``clusters`` different rows drawn at random. A cluster that loses all its rows stays
-    where it was. Pure: passes under ``jit`` (``clusters`` static) and ``vmap``.
+    They start at ``clusters`` different rows drawn at random. A cluster that loses all its rows
+    keeps its centroid. Pure: works under ``jit`` (``clusters`` static) and ``vmap``.
 
     Args:
-      x: rows, of which those from ``count`` on are filler.
-      count: of real rows, at least ``clusters``.
-      clusters: k.
-      key: of the random start.
+      x: rows; those from index ``count`` on are filler.
+      count: number of real rows, at least ``clusters``.
+      clusters: number of clusters.
+      key: random key of the start.
     """
     x = jnp.asarray(x)
     there = jnp.arange(len(x)) < count
@@ -65,7 +65,7 @@ def kmeans(
         def nearest(row: Array) -> Array:
             return jnp.argmin((centroids**2).sum(axis=1) - 2 * _product(row, centroids.T)).astype(jnp.int32)
 
-        # Some rows at a time: all distances of a million sentences to their clusters take 13 GB.
+        # In blocks of rows: all distances of a million sentences to their clusters take 13 GB.
         return jax.lax.map(nearest, x, batch_size=_BLOCK)
 
     def step(state: tuple[Array, Array, Array, Array]) -> tuple[Array, Array, Array, Array]:
@@ -90,19 +90,19 @@ def kmeans(
 def dominant_directions(
     x: Float[AnyArray, "row dim"], there: Bool[AnyArray, " row"], components: int
 ) -> Float[Array, "dim components"]:
-    """Returns the top principal directions of centred rows as columns; zeros where there are no more.
+    """Returns the top principal directions of centred rows as columns, padded with zero columns.
 
-    Pure: passes under ``jit`` (``components`` static) and ``vmap``. Decomposes the smaller of the two
-    products of ``x`` with itself.
+    Pure: works under ``jit`` (``components`` static) and ``vmap``. Decomposes the smaller of
+    ``x x^T`` and ``x^T x``.
 
     Args:
-      x: rows around their mean.
+      x: centred rows.
       there: which rows are real.
-      components: at most ``dim``.
+      components: number of directions, at most ``dim``.
     """
     x = jnp.where(there[:, None], x, jnp.zeros((), x.dtype))
     rows, dim = x.shape
-    # To a largest entry of 1: squares of small numbers vanish in float32.
+    # Scaled to a largest entry of 1: squares of small numbers underflow in float32.
     largest = jnp.max(jnp.abs(x))
     x = x / jnp.where(largest > 0, largest, jnp.ones((), x.dtype))
     values, vectors = jnp.linalg.eigh(_product(x, x.T) if rows < dim else _product(x.T, x))
@@ -127,19 +127,19 @@ def fit_cbie(
     """Fits ``y = z - P_c P_c^T z``, ``z = x - mean_c``, for the clusters c of each language.
 
     Args:
-      x: from language to raw embeddings ``[n, dim]``; moments do not suffice.
-      clusters: of each language; by default one for 300 sentences, at least one.
-      components: directions removed per cluster; of a cluster with fewer than two sentences more
-        than that, as many as leave one direction.
-      seed: of the random starts; a language's does not depend on the others.
-      source: the encoder's spec, remembered and checked later.
+      x: mapping from language to raw embeddings ``[n, dim]``; moments do not suffice.
+      clusters: number of clusters per language; by default one per 300 sentences, at least one.
+      components: directions removed per cluster; a cluster with fewer than ``components + 2``
+        sentences loses only as many as leave one direction.
+      seed: seed of the random starts; the start of a language does not depend on the others.
+      source: spec of the encoder that made the embeddings; saved, and checked on use.
 
     Returns:
       A transform that needs the language of each vector and finds its cluster itself.
 
     Raises:
-      ValueError: moments, bad arrays or codes, fewer sentences than clusters or than the components
-        and two, or components out of range.
+      ValueError: moments are given, an array or code is invalid, a language has fewer sentences than
+        clusters or than ``components + 2``, or ``components`` is out of range.
     """
     if any(isinstance(value, Moments) for value in getattr(x, "values", tuple)()):
         raise ValueError("CBIE clusters the embeddings themselves; their moments do not suffice")
@@ -154,12 +154,12 @@ def fit_cbie(
     for code, m in moments.items():
         if m.count < components + 2:
             raise ValueError(
-                f"{code} has {m.count} sentences; to remove {components} components takes {components + 2} or more"
+                f"{code} has {m.count} sentences; removing {components} components takes at least {components + 2}"
             )
     for index, (code, rows) in enumerate(canonical_keys(x).items()):
         number = clusters or max(len(rows) // _CLUSTER, 1)
         key = jax.random.fold_in(jax.random.key(seed), zlib.crc32(code.encode()))
-        # Around the mean, in float64: what all have in common would cost distances their digits.
+        # Centred in float64: a common offset would cost the distances precision.
         centred = np.asarray(rows, np.float64) - moments[code].mean
         unit = np.abs(centred).max() or 1.0
         centroids, basis = _clusters((centred / unit).astype(np.float32), number, components, key)
@@ -178,14 +178,14 @@ def fit_cbie(
 def _clusters(
     x: Float[np.ndarray, "row dim"], number: int, components: int, key: Key[Array, ""]
 ) -> tuple[Float[np.ndarray, "cluster dim"], Float[np.ndarray, "cluster dim components"]]:
-    """Returns centroids and bases of one language."""
+    """Returns the centroids and bases of one language."""
     centroids, chosen = (
         np.asarray(part) for part in _kmeans(pad_rows(x, row_bucket(len(x), _MOST_ROWS)), len(x), number, key)
     )
     members = [np.flatnonzero(chosen[: len(x)] == cluster) for cluster in range(number)]
     sizes = np.array([row_bucket(len(rows), _MOST_ROWS) for rows in members])
     bases = np.zeros((number, x.shape[1], components), np.float32)
-    # Clusters of about one size share a program.
+    # Clusters of similar size share a program.
     for size in np.unique(sizes):
         for cluster in np.flatnonzero(sizes == size):
             rows = members[cluster]
@@ -194,7 +194,7 @@ def _clusters(
                 if len(rows)
                 else np.zeros((1, x.shape[1]), np.float32)
             )
-            # At least one direction is left of a small cluster, or all its sentences would coincide.
+            # A small cluster keeps at least one direction, or all its sentences would coincide.
             kept = max(min(components, len(rows) - 2), 0)
             bases[cluster, :, :kept] = _directions(off, np.arange(len(off)) < len(rows), components)[:, :kept]
     return centroids, bases

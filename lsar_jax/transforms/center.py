@@ -25,21 +25,21 @@ def fit_center(
     source: EncoderSpec | None = None,
     precise: bool = False,
 ) -> Transform:
-    """Fits ``y = x - mean of the language``, or minus the mean over languages.
+    """Fits ``y = x - mean``, with the mean of each language or the mean over languages.
 
     Args:
-      x: from language to raw embeddings ``[n, dim]`` or to their moments; one language is
+      x: mapping from language to raw embeddings ``[n, dim]`` or to their moments; one language is
         enough.
-      per_language: whether each language loses its own mean, or all lose the mean over languages,
-        each of which counts the same: the anisotropy and nothing of the language.
-      source: the encoder's spec, remembered and checked later.
-      precise: whether to sum embeddings in float64; moments come summed.
+      per_language: whether to subtract each language's own mean, or the unweighted mean over
+        languages, which removes anisotropy but nothing specific to a language.
+      source: spec of the encoder that made the embeddings; saved, and checked on use.
+      precise: whether to sum embeddings in float64; moments are already summed.
 
     Returns:
       A transform that needs the language of each vector if ``per_language``.
 
     Raises:
-      ValueError: bad arrays or language codes.
+      ValueError: an array or a language code is invalid.
     """
     moments = moments_by_language(x, least=1, precise=precise)
     means = stack_means(moments)

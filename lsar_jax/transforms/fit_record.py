@@ -1,4 +1,4 @@
-"""How a step of a transform was made: the record that is saved with it."""
+"""How a step of a transform was fitted: the record that is saved with it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,14 +10,14 @@ __all__ = ["Fit"]
 
 @dataclass(frozen=True)
 class Fit:
-    """How a step was made.
+    """How a step was fitted.
 
     Attributes:
       method: ``center``, ``lir``, ``lsar``, ``whitening``, ...
       dim: the width of the embeddings.
-      languages: codes that choose a row of the step's tables, in order; empty for a shared step.
+      languages: the language of each row of the step's tables, in order; empty for a shared step.
       fitted_on: languages whose text was used, with the number of sentences of each.
-      parameters: arguments of the method.
+      parameters: names and values of the method's arguments.
     """
 
     method: str

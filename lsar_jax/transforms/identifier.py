@@ -1,13 +1,14 @@
-"""Which language is this embedding in? Linear discriminant analysis on the moments.
+"""Identifies the language of an embedding, by linear discriminant analysis on the moments.
 
-The nearest language mean under the covariance that the languages share (Fisher 1936; Rao 1948):
-with means mu_l, their pooled within-language covariance S and equal priors,
+It is the language with the nearest mean under the covariance that the languages share (Fisher 1936;
+Rao 1948): with means mu_l, their pooled within-language covariance S and equal priors, the one with
+the largest
 
-    score_l(x) = mu_l^T S^-1 x - mu_l^T S^-1 mu_l / 2,
+    score_l(x) = mu_l^T S^-1 x - mu_l^T S^-1 mu_l / 2.
 
-the largest wins. With fewer sentences than dimensions S is singular; it is shrunk towards a multiple
-of the identity by the oracle approximating estimate (Chen, Wiesel, Eldar and Hero 2010), which
-needs no more than S and the number of sentences.
+With fewer sentences than dimensions S is singular; it is shrunk towards a multiple of the identity
+by the oracle approximating shrinkage estimate (Chen, Wiesel, Eldar and Hero 2010), which needs only
+S and the number of sentences.
 """
 
 from collections.abc import Mapping
@@ -33,14 +34,14 @@ __all__ = ["LanguageIdentifier", "discriminant", "fit_identifier", "oas_shrinkag
 )
 @dataclass(frozen=True, eq=False)
 class LanguageIdentifier:
-    """Names the language of each embedding: ``identifier(x)``.
+    """Identifies the language of each embedding: ``identifier(x)``.
 
     Attributes:
-      center: subtracted first, ``[dim]``.
+      center: vector that is subtracted first, ``[dim]``.
       weights: ``[language, dim]``.
       bias: ``[language]``.
       languages: codes of the rows.
-      source: the encoder whose raw embeddings it was fitted on, None for bare arrays.
+      source: spec of the raw embeddings that it was fitted on, or None for bare arrays.
     """
 
     center: Float[AnyArray, " dim"]
@@ -58,10 +59,10 @@ class LanguageIdentifier:
         """Returns the code of each row's language.
 
         Raises:
-          ValueError: another width.
+          ValueError: the width differs.
         """
         if np.ndim(x) != 2 or np.shape(x)[1] != self.dim:
-            raise ValueError(f"embeddings have shape {np.shape(x)}, the identifier takes [n, {self.dim}]")
+            raise ValueError(f"embeddings have shape {np.shape(x)}; the identifier takes [n, {self.dim}]")
         padded = bucketed(x)
         return [self.languages[index] for index in np.asarray(_ids(self, padded))[: len(x)]]
 
@@ -71,10 +72,10 @@ class LanguageIdentifier:
         return jnp.argmax(product(x - self.center, jnp.asarray(self.weights).T) + self.bias, axis=1)
 
     def accuracy(self, x: Mapping[str, Embeddings]) -> dict[str, float]:
-        """Returns the share of each language's rows that are told right, in percent.
+        """Returns the percentage of each language's rows that are identified correctly.
 
         Raises:
-          ValueError: a language that it was not fitted on, or no rows.
+          ValueError: it was not fitted on a language, or a language has no rows.
         """
         result = {}
         for code, rows in canonical_keys(x).items():
@@ -89,10 +90,10 @@ class LanguageIdentifier:
 
 
 def oas_shrinkage(covariance: Float[AnyArray, "dim dim"], samples: int | Float[AnyArray, ""]) -> Float[Array, ""]:
-    """Returns how far to shrink towards ``trace / dim`` times the identity, 0 to 1.
+    """Returns how far to shrink towards ``trace / dim`` times the identity, from 0 to 1.
 
     Chen, Wiesel, Eldar and Hero, "Shrinkage Algorithms for MMSE Covariance Estimation", 2010,
-    equation 23, without the terms that vanish with the width, as scikit-learn has it.
+    equation 23, without the terms that vanish with the width, as in scikit-learn.
     """
     dim = covariance.shape[0]
     square = jnp.mean(covariance**2)
@@ -106,14 +107,14 @@ def discriminant(
     covariance: Float[AnyArray, "dim dim"],
     shrinkage: float | Float[AnyArray, ""],
 ) -> tuple[Float[Array, "language dim"], Float[Array, " language"]]:
-    """Returns weights and bias of linear discriminant analysis with equal priors.
+    """Returns the weights and biases of linear discriminant analysis with equal priors.
 
-    Pure: passes under ``jit`` and ``vmap``, say over layers.
+    Pure: works under ``jit`` and ``vmap``, for example over layers.
 
     Args:
-      means: of the languages.
-      covariance: within them, pooled.
-      shrinkage: from 0, none, to 1, a multiple of the identity.
+      means: the means of the languages.
+      covariance: the pooled within-language covariance.
+      shrinkage: from 0 for none to 1 for a multiple of the identity.
     """
     covariance = jnp.asarray(covariance)
     level = jnp.trace(covariance) / covariance.shape[0]
@@ -125,24 +126,24 @@ def discriminant(
 def fit_identifier(
     x: Mapping[str, Embeddings | Moments], *, source: EncoderSpec | None = None, precise: bool = False
 ) -> LanguageIdentifier:
-    """Fits the identifier that ``Transform.with_identifier`` takes for ``language="auto"``.
+    """Fits the identifier that ``Transform.with_identifier`` takes to support ``language="auto"``.
 
     Args:
-      x: from language to raw embeddings ``[n, dim]``, to moments that kept their second, or
+      x: mapping from language to raw embeddings ``[n, dim]``, to moments with second moments, or
         ``PooledMoments``; at least two languages.
-      source: the encoder's spec, remembered and checked later.
-      precise: whether to sum embeddings and solve in float64; moments come summed.
+      source: spec of the encoder that made the embeddings; saved, and checked on use.
+      precise: whether to sum embeddings and solve in float64; moments are already summed.
 
     Raises:
-      ValueError: fewer than two languages, bad arrays or codes, moments without a second, or
-        embeddings that do not vary within any language.
+      ValueError: there are fewer than two languages, an array or code is invalid, moments have no
+        second moments, or the embeddings do not vary within any language.
     """
     pooled = pool_moments(x, least=2, precise=precise)
     samples = pooled.count - len(pooled)
     level = np.trace(pooled.within) / pooled.dim
     if samples < 1 or not level > 0:
         raise ValueError(f"the embeddings of {', '.join(pooled)} do not vary within a language; give more sentences")
-    # The scale does not matter to who is nearest, but squares of small embeddings vanish in float32.
+    # The scale does not change which mean is nearest, but squares of small embeddings underflow in float32.
     unit = np.sqrt(level / samples)
     center = pooled.means.mean(axis=0)
     with jax.enable_x64(precise):

@@ -1,14 +1,14 @@
-"""LEACE: the least change after which no linear classifier can tell the languages.
+"""LEACE: the least change after which no linear classifier can tell the languages apart.
 
 Belrose et al., "LEACE: Perfect linear concept erasure in closed form", NeurIPS 2023. With S the total
-covariance of the embeddings and U an orthonormal basis of the span of the differences of the
+covariance of the embeddings and U an orthonormal basis of the span of the differences between the
 language means,
 
     y = x - U (U^T S^-1 U)^-1 U^T S^-1 (x - mean).
 
-That is the paper's ``x - W^+ P W (x - mean)`` with ``W = S^-1/2``: its P projects onto W U. Written so,
-what is taken away lies in the span of the means whatever rounding does to S^-1, so that the means
-of the languages coincide afterwards. The span is LSAR's at full rank; LSAR projects orthogonally.
+That is the paper's ``x - W^+ P W (x - mean)`` with ``W = S^-1/2``: its P projects onto W U. In this form,
+the part that is removed lies in the span of the means whatever rounding does to S^-1, so the means of
+the languages coincide afterwards. The span is LSAR's at full rank; LSAR projects orthogonally.
 """
 
 from collections.abc import Mapping
@@ -35,14 +35,14 @@ _product = partial(jnp.matmul, precision=jax.lax.Precision.HIGHEST)
 def erasing_functionals(
     covariance: Float[AnyArray, "dim dim"], span: Float[AnyArray, "dim rank"], floor: float | Float[AnyArray, ""]
 ) -> Float[Array, "dim rank"]:
-    """Returns B with ``y = x - U B^T (x - mean)``, for U = ``span``.
+    """Returns B of ``y = x - U B^T (x - mean)``, for U = ``span``.
 
-    Pure: passes under ``jit`` and ``vmap``, say over layers.
+    Pure: works under ``jit`` and ``vmap``, for example over layers.
 
     Args:
-      covariance: S, of all embeddings.
-      span: orthonormal columns.
-      floor: share of the largest eigenvalue of S under which one counts as 0 (the
+      covariance: S, the covariance of all embeddings.
+      span: U, with orthonormal columns.
+      floor: share of the largest eigenvalue of S below which an eigenvalue counts as 0 (in the
         pseudo-inverse).
     """
     values, vectors = jnp.linalg.eigh(jnp.asarray(covariance))
@@ -58,17 +58,17 @@ def fit_leace(
     """Fits least-squares erasure of the language, one map for all languages.
 
     Args:
-      x: from language to raw embeddings ``[n, dim]``, to moments that kept their second, or
-        ``PooledMoments``; at least two languages, which count by their number of sentences.
-      source: the encoder's spec, remembered and checked later.
-      precise: whether to sum embeddings and decompose in float64; moments come summed.
+      x: mapping from language to raw embeddings ``[n, dim]``, to moments with second moments, or
+        ``PooledMoments``; at least two languages, weighted by their number of sentences.
+      source: spec of the encoder that made the embeddings; saved, and checked on use.
+      precise: whether to sum embeddings and decompose in float64; moments are already summed.
 
     Returns:
-      A transform that needs no language: it applies to unlabelled and unseen ones.
+      A transform that needs no language; it also applies to unlabelled text and unseen languages.
 
     Raises:
-      ValueError: fewer than two languages, bad arrays or codes, moments without a second, or
-        languages whose means do not differ.
+      ValueError: there are fewer than two languages, an array or code is invalid, moments have no
+        second moments, or the means of the languages do not differ.
     """
     pooled = pool_moments(x, least=2, precise=precise)
     total = pooled.total()
@@ -84,7 +84,7 @@ def fit_leace(
         if not rank:
             raise ValueError(f"the means of {', '.join(pooled)} do not differ; there is no language to erase")
         span = span[:, : min(rank, most)]
-        # Eigenvalues are right to a few eps of the largest.
+        # Eigenvalues are accurate to a few eps of the largest.
         floor = 16 * float(np.finfo(values.dtype).eps)
         functionals = _functionals(jnp.asarray(covariance / level, dtype), span, floor)
         if not bool(jnp.isfinite(functionals).all()):
@@ -92,8 +92,8 @@ def fit_leace(
                 "the covariance of the embeddings is singular where the languages differ; use precise=True"
             )
         span, functionals = np.asarray(span, np.float64), np.asarray(functionals, np.float64)
-    # The two conditions that make the means coincide, once more in float64, where they cost nothing: U
-    # spans their differences, and U^T B = I.
+    # Enforces the two conditions that make the means coincide again in float64, where it costs nothing:
+    # U spans their differences, and U^T B = I.
     span, _ = np.linalg.qr(centred.T @ (centred @ span))
     functionals = functionals @ np.linalg.inv(span.T @ functionals)
     mean, span, functionals = (jnp.asarray(part, jnp.float32) for part in (total.mean, span, functionals))

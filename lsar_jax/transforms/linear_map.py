@@ -1,6 +1,6 @@
-"""Linear mapping: rotate each language onto a target language by aligned pairs.
+"""Linear mapping: rotate each language onto a target language, fitted on aligned pairs.
 
-The orthogonal Procrustes problem (Schönemann 1966): with rows X of a language and Y of their
+The orthogonal Procrustes problem (Schönemann 1966): with rows X in a language and Y of their
 translations,
 
     W = argmin ||X W^T - Y||_F over orthogonal W = U V^T,   Y^T X = U S V^T
@@ -35,9 +35,9 @@ _BLOCK = 8192
 
 
 def procrustes(cross: Float[AnyArray, "dim dim"]) -> Float[Array, "dim dim"]:
-    """Returns the orthogonal W that maps x to y best, ``y = W x``, from the sum of ``y x^T``.
+    """Returns the orthogonal W that best maps x to y, ``y = W x``, from the sum of ``y x^T``.
 
-    Pure: passes under ``jit`` and ``vmap``.
+    Pure: works under ``jit`` and ``vmap``.
     """
     left, _, right = jnp.linalg.svd(jnp.asarray(cross), full_matrices=False)
     return _product(left, right)
@@ -53,27 +53,29 @@ def fit_linear_map(
 ) -> Transform:
     """Fits ``y = W_l x`` with orthogonal W_l, onto the target language's embeddings.
 
+    With fewer pairs than dimensions W_l is still orthogonal, but undetermined in the directions
+    that no pair covers.
+
     Args:
-      pairs: from language to its embeddings ``[n, dim]`` and those of their translations into
-        ``target``, row by row.
-      target: the language that the others are mapped to; it stays as it is.
-      center: whether both sides are centred first, ``y = W_l (x - mean_l) + mean of the target``.
+      pairs: mapping from language to its embeddings ``[n, dim]`` and those of their translations
+        into ``target``, row by row.
+      target: the language that the others are mapped to; it stays unchanged.
+      center: whether to centre both sides first, ``y = W_l (x - mean_l) + mean of the target``.
         The paper does not.
-      source: the encoder's spec, remembered and checked later.
+      source: spec of the encoder that made the embeddings; saved, and checked on use.
       precise: whether to sum and decompose in float64.
 
     Returns:
       A transform that needs the language of each vector.
 
     Raises:
-      ValueError: no pairs, sides of unequal number or width, bad arrays or codes. With fewer pairs
-        than dimensions W_l is not determined where there is no pair, and is still orthogonal.
+      ValueError: there are no pairs, sides differ in number or width, or an array or code is invalid.
     """
     target = language_code(target)
     sides = canonical_keys(check_pairs(pairs, target))
     if any(isinstance(side, Moments) for pair in sides.values() for side in pair):
         raise ValueError("the linear map needs the aligned embeddings themselves; moments of each side do not suffice")
-    # Their means, and all that is wrong with an array.
+    # Computes the means, and checks the arrays.
     own, other = (
         moments_by_language({code: pair[side] for code, pair in sides.items()}, least=1, precise=precise)
         for side in (0, 1)
@@ -87,7 +89,7 @@ def fit_linear_map(
     )
     for code, (x, y) in sides.items():
         if np.shape(x) != np.shape(y):
-            raise ValueError(f"{code}: embeddings of shape {np.shape(x)}, and {np.shape(y)} in {target}")
+            raise ValueError(f"{code}: embeddings of shape {np.shape(x)}, but {np.shape(y)} in {target}")
         row = codes.index(code)
         if center:
             shift[row], offset[row] = own[code].mean, other[code].mean
@@ -95,7 +97,7 @@ def fit_linear_map(
             cross = _cross(x, y, shift[row], offset[row], precise)
             scale = np.abs(cross).max()
             if not scale > 0:
-                raise ValueError(f"{code}: one side holds nothing but zeros; there is no rotation to find")
+                raise ValueError(f"{code}: one side holds only zeros; there is no rotation to find")
             matrix[row] = _procrustes(jnp.asarray(cross / scale, jnp.float64 if precise else jnp.float32))
     fit = replace(
         Fit.of("linear_map", own, by_language=True, target=target, **({"center": 1} if center else {})), languages=codes
@@ -110,7 +112,7 @@ def _cross(
 ) -> Float[np.ndarray, "dim dim"]:
     """Returns the sum of ``(y - y_mean) (x - x_mean)^T``, float64, a block of rows at a time."""
     dtype = jnp.float64 if precise else jnp.float32
-    # To entries of 1 before the cast: products of large and of small numbers leave float32.
+    # Scaled to entries of 1 before the cast: products of large or small numbers leave the range of float32.
     sides = ((x, x_mean), (y, y_mean))
     scales = [float(np.abs(np.asarray(side, np.float64) - mean).max()) or 1.0 for side, mean in sides]
     total = np.zeros((x.shape[1], x.shape[1]))

@@ -1,8 +1,8 @@
 """LIR: remove the principal directions of each language's own embeddings.
 
 Yang et al., "A Simple and Effective Method To Eliminate the Self Language Bias in
-Multilingual Representations", EMNLP 2021. As in the authors' code the embeddings are not
-centred first, so that the first direction is near to the language's mean. The directions are
+Multilingual Representations", EMNLP 2021. As in the authors' code, the embeddings are not
+centred first, so the first direction is close to the language's mean. The directions are
 the top eigenvectors of the uncentred second moment, which are the left singular vectors of
 the matrix of embeddings.
 """
@@ -32,7 +32,7 @@ def principal_directions(
 ) -> tuple[Float[Array, "dim components"], Float[Array, " dim"]]:
     """Returns the top eigenvectors of a symmetric matrix as columns, and all eigenvalues, largest first.
 
-    Pure: passes under ``jit`` (``components`` static) and ``vmap``.
+    Pure: works under ``jit`` (``components`` static) and ``vmap``.
     """
     values, vectors = jnp.linalg.eigh(second_moment)
     return fix_signs(vectors[:, ::-1][:, :components]), values[::-1]
@@ -41,16 +41,16 @@ def principal_directions(
 def principal_directions_of_few(
     second_moment: Float[AnyArray, "dim dim"], components: int, rank: int
 ) -> tuple[Float[Array, "dim components"], Float[Array, " rank"]]:
-    """Returns what ``principal_directions`` does of a matrix whose rank is ``rank`` at most.
+    """Returns the result of ``principal_directions`` for a matrix of rank at most ``rank``.
 
-    Its product with so many random vectors spans its range, so that the eigenvectors of a small
-    matrix are enough (Halko, Martinsson and Tropp 2011); n sentences of width d have rank n. Pure:
-    passes under ``jit`` (``components`` and ``rank`` static) and ``vmap``.
+    Its product with ``rank`` random vectors spans its range, so the eigenvectors of a small matrix
+    are enough (Halko, Martinsson and Tropp 2011); the matrix of n sentences has rank at most n.
+    Pure: works under ``jit`` (``components`` and ``rank`` static) and ``vmap``.
     """
     second_moment = jnp.asarray(second_moment)
     product = partial(jnp.matmul, precision=jax.lax.Precision.HIGHEST)
     probes = jax.random.normal(jax.random.key(0), (second_moment.shape[0], rank), second_moment.dtype)
-    # Twice: what rounding puts outside the range is multiplied away.
+    # Twice: the second product removes what rounding puts outside the range.
     for _ in range(2):
         probes, _ = jnp.linalg.qr(product(second_moment, probes))
     values, vectors = jnp.linalg.eigh(product(probes.T, product(second_moment, probes)))
@@ -67,18 +67,18 @@ def fit_lir(
     """Fits ``y = x - C C^T x`` with C the top directions of the sentence's language.
 
     Args:
-      x: from language to raw embeddings ``[n, dim]``, or to moments that kept their second;
+      x: mapping from language to raw embeddings ``[n, dim]``, or to moments with second moments;
         one language is enough.
       components: directions removed per language; the papers use 1 to 20.
-      source: the encoder's spec, remembered and checked later.
-      precise: whether to sum embeddings and decompose in float64; moments come summed.
+      source: spec of the encoder that made the embeddings; saved, and checked on use.
+      precise: whether to sum embeddings and decompose in float64; moments are already summed.
 
     Returns:
       A transform that needs the language of each vector.
 
     Raises:
-      ValueError: bad arrays or codes, moments without a second, or more components than
-        the embeddings of a language span.
+      ValueError: an array or code is invalid, moments have no second moments, or there are more
+        components than the embeddings of a language span.
     """
     moments = moments_by_language(x, least=1, second_moment=True, precise=precise)
     dim = next(iter(moments.values())).dim
@@ -89,25 +89,25 @@ def fit_lir(
         scaled = np.empty((len(moments), dim, dim), dtype)
         outer = np.empty((dim, dim))
         for row, m in zip(scaled, moments.values(), strict=True):
-            assert m.scatter is not None, "moments_by_language has seen to it"
+            assert m.scatter is not None, "moments_by_language checks this"
             trace = max(np.trace(m.scatter) / m.count + m.mean @ m.mean, np.finfo(np.float64).tiny)
-            # The uncentred second moment, to trace 1 before the cast: squares of small embeddings
-            # vanish in float32. In one buffer: fresh memory costs more than the arithmetic.
+            # The uncentred second moment, scaled to trace 1 before the cast: squares of small embeddings
+            # underflow in float32. One buffer is reused: fresh memory costs more than the arithmetic.
             np.multiply.outer(m.mean / np.sqrt(trace), m.mean / np.sqrt(trace), out=outer)
             outer += m.scatter * (1 / m.count / trace)
             row[:] = outer
-        # A little more than the sentences of the largest language, in few sizes.
+        # Slightly more than the sentences of the largest language, rounded up to one of a few sizes.
         rank = row_bucket(max(m.count for m in moments.values()) + 4, 1 << 30)
         basis, values = _directions(scaled, kept) if 3 * rank > dim else _directions_of_few(scaled, kept, rank)
         basis, values = basis.astype(jnp.float32), np.asarray(values)
     # Rounding leaves up to 3.5 eps of the largest eigenvalue, measured at widths 40 to 1,024; a bound
-    # that grows with the width would refuse real directions of anisotropic encoders. Of a trace
-    # of 1 the largest is at least 1 / dim; the floor below that is for embeddings that are all zero.
+    # that grows with the width would reject real directions of anisotropic encoders. With trace 1 the
+    # largest is at least 1 / dim; the 0.5 / dim below that is for embeddings that are all zero.
     floor = 16 * np.finfo(values.dtype).eps * np.maximum(values[:, :1], 0.5 / dim)
     significant = (values > floor).sum(axis=1)
     for code, number in zip(moments, significant, strict=True):
         if kept > number:
-            # Directions of vanishing eigenvalues are whatever rounding makes them.
+            # Directions with vanishing eigenvalues are determined by rounding alone.
             raise ValueError(f"components is {kept}, but the embeddings of {code} span {number} dimensions")
     fit = Fit.of("lir", moments, by_language=True, components=kept)
     return Transform((Step(basis=basis),), (fit,), source)

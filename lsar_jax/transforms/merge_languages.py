@@ -1,4 +1,4 @@
-"""The steps of two transforms of one method, fitted on different languages, as one."""
+"""Merges the steps of two transforms that were fitted by one method on different languages."""
 
 from dataclasses import replace
 
@@ -17,7 +17,7 @@ def merge_steps(first: Fitted, second: Fitted) -> Fitted:
     """Returns the steps with the languages of both; see ``Transform.with_languages``.
 
     Raises:
-      ValueError: the methods differ, a step is shared by all languages, or a language is in both with different arrays.
+      ValueError: the methods differ, a step is shared by all languages, or both have a language with different arrays.
     """
     for index, fit in enumerate(first[1]):
         if not fit.languages and not (
@@ -45,9 +45,9 @@ def _join(a: Step, fit_a: Fit, b: Step, fit_b: Fit) -> tuple[Step, Fit]:
     both = sorted(set(fit_a.languages) & set(fit_b.languages))
     known = [code for code in both if not _same_rows(a, b, fit_a, fit_b, code)]
     if known:
-        raise ValueError(f"{fit_a} knows {', '.join(known)} already")
+        raise ValueError(f"{fit_a} already knows {', '.join(known)}")
     languages = tuple(sorted({*fit_a.languages, *fit_b.languages}))
-    # The language of every row, first those of a; what both have alike is taken from a.
+    # The language of every row, first those of a; rows that both have are taken from a.
     owners = [languages.index(code) for code in _owners(a, fit_a)]
     fresh = [row for row, code in enumerate(_owners(b, fit_b)) if code not in both]
     owners += [languages.index(_owners(b, fit_b)[row]) for row in fresh]
@@ -64,7 +64,7 @@ def _join(a: Step, fit_a: Fit, b: Step, fit_b: Fit) -> tuple[Step, Fit]:
         elif np.array_equal(one, other):
             parts[name] = one
         else:
-            raise ValueError(f"the {name} that all languages share differs between the two {fit_a}")
+            raise ValueError(f"the {name} that all languages share differs between the two steps {fit_a}")
     if a.clusters is not None:
         parts["clusters"] = jnp.asarray(np.array(owners, np.int32)[order])
     fitted = dict(fit_a.fitted_on) | dict(fit_b.fitted_on)
@@ -79,7 +79,7 @@ def _owners(step: Step, fit: Fit) -> list[str]:
 
 
 def _same_rows(a: Step, b: Step, fit_a: Fit, fit_b: Fit, code: str) -> bool:
-    """Whether both do the same to a language, as to the target that aligned pairs leave alone."""
+    """Whether both treat a language alike, such as the target, which aligned pairs leave unchanged."""
     rows = [[row for row, owner in enumerate(_owners(*one)) if owner == code] for one in ((a, fit_a), (b, fit_b))]
     return all(
         np.array_equal(np.asarray(getattr(a, name))[rows[0]], np.asarray(getattr(b, name))[rows[1]])

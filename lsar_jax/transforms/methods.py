@@ -1,4 +1,4 @@
-"""The table of methods: what the command line, the evaluations and the benchmarks can fit, by name.
+"""The table of methods that the command line, the evaluations and the benchmarks can fit by name.
 
 A new method is one file beside this one and one line in ``METHODS``.
 """
@@ -33,7 +33,7 @@ class FitMethod:
     """A way to fit a transform from several languages' embeddings or moments.
 
     Attributes:
-      fit: takes a mapping from language, options, and ``source``; returns a ``Transform``.
+      fit: function of a mapping from language, ``source`` and options, which returns a ``Transform``.
       needs: what it is fitted from: ``means``; second moments, ``pooled`` over the languages or of each
         (``languages``); or the ``embeddings`` themselves.
       fixed: options that this entry sets.
@@ -53,7 +53,7 @@ class FitMethod:
 
     @property
     def options(self) -> dict[str, inspect.Parameter]:
-        """The options that can be chosen, by name."""
+        """The options that can be set, by name."""
         parameters = inspect.signature(self.fit).parameters
         return {name: one for name, one in parameters.items() if name not in (*_SHARED, *self.fixed)}
 
@@ -68,9 +68,9 @@ def fit_mean_then_lsar(
     """Fits the removal of the mean over languages, and then LSAR.
 
     Args:
-      x: language to raw embeddings ``[n, dim]`` or to their moments; at least two languages.
-      rank: dimensions removed; by default one less than there are languages.
-      source: the encoder's spec, remembered and checked later.
+      x: mapping from language to raw embeddings ``[n, dim]`` or to their moments; at least two languages.
+      rank: dimensions removed; by default one less than the number of languages.
+      source: spec of the encoder that made the embeddings; saved, and checked on use.
 
     Raises:
       ValueError: as for ``fit_center`` and ``fit_lsar``.

@@ -1,13 +1,13 @@
-"""Zero the outlier dimensions: the few with means so large that they rule every cosine.
+"""Zero the outlier dimensions: the few whose means are so large that they dominate every cosine.
 
 Hämmerl et al., "Exploring Anisotropy and Outliers in Multilingual Language Models for
 Cross-Lingual Semantic Sentence Similarity", Findings of ACL 2023. With v the mean over languages
-of their mean embeddings, dimension i is an outlier where
+of their mean embeddings, dimension i is an outlier if
 
     |v_i| > mean(v) + sigma std(v),
 
-the standard deviation with n - 1. Their second set is the union over languages of the ten
-dimensions with the largest mean of each. They leave English out of both.
+where the standard deviation divides by n - 1. Their second set is the union over languages of each
+language's ten dimensions with the largest means. They leave English out of both.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,9 +30,9 @@ __all__ = ["fit_outliers", "largest_dimensions", "outlier_dimensions", "zero_dim
 
 
 def largest_dimensions(means: Float[AnyArray, "language dim"], largest: int) -> Bool[Array, " dim"]:
-    """Returns which dimensions are among the ``largest`` of any language by size of the mean.
+    """Returns which dimensions are among the ``largest`` ones of any language by magnitude of the mean.
 
-    Pure: passes under ``jit`` (``largest`` static) and ``vmap``.
+    Pure: works under ``jit`` (``largest`` static) and ``vmap``.
     """
     _, chosen = jax.lax.top_k(jnp.abs(jnp.asarray(means)), largest)
     return jnp.zeros(means.shape[1], bool).at[chosen.ravel()].set(True)
@@ -42,21 +42,21 @@ def outlier_dimensions(mean: Float[AnyArray, "*layer dim"], sigma: float = 3.0) 
     """Returns which entries of a mean embedding are outliers: ``|v_i| > m + sigma s``.
 
     m and s are the mean and the sample standard deviation of v's entries. As in Haemmerl et al.'s
-    code ``|v_i|`` is compared, not ``|v_i - m|``.
+    code, ``|v_i|`` is compared, not ``|v_i - m|``.
 
     Args:
-      mean: v, one a layer or one; in the paper the unweighted mean of the languages' means.
+      mean: v, or one v per layer; in the paper it is the unweighted mean of the languages' means.
       sigma: 3 or 5 in the paper.
 
     Raises:
-      ValueError: fewer than two dimensions, or values that are not finite.
+      ValueError: there are fewer than two dimensions, or a value is not finite.
     """
     if np.ndim(mean) < 1 or np.shape(mean)[-1] < 2:
         raise ValueError(f"the mean has shape {np.shape(mean)}; expected [..., dim] with dim at least 2")
     v = jnp.asarray(mean, jnp.float32)
     if not isinstance(v, jax.core.Tracer) and not bool(jnp.isfinite(v).all()):
         raise ValueError("the mean holds NaN or infinity")
-    # To a largest entry of 1: squares of small numbers vanish in float32.
+    # Scaled to a largest entry of 1: squares of small numbers underflow in float32.
     largest = jnp.abs(v).max(axis=-1, keepdims=True)
     v = v / jnp.where(largest > 0, largest, 1.0)
     limit = v.mean(axis=-1, keepdims=True) + sigma * v.std(axis=-1, keepdims=True, ddof=1)
@@ -74,21 +74,21 @@ def fit_outliers(
     """Fits ``y = x`` with zeros in the outlier dimensions, the same for all languages.
 
     Args:
-      x: from language to raw embeddings ``[n, dim]`` or to their moments; each language counts
-        the same. Give the non-English ones to do as the paper did.
-      sigma: standard deviations over the mean at which a dimension is an outlier; the paper has
-        3 and 5.
-      largest: instead of ``sigma``, the number of dimensions that each language names by the
-        size of its mean; the union is zeroed. The paper has 10.
-      source: the encoder's spec, remembered and checked later.
-      precise: whether to sum embeddings in float64; moments come summed.
+      x: mapping from language to raw embeddings ``[n, dim]`` or to their moments; all languages have the
+        same weight. Leave out English to follow the paper.
+      sigma: standard deviations above the mean from which a dimension is an outlier; the paper
+        uses 3 and 5.
+      largest: instead of ``sigma``, the number of dimensions with the largest means to take from
+        each language; their union is zeroed. The paper uses 10.
+      source: spec of the encoder that made the embeddings; saved, and checked on use.
+      precise: whether to sum embeddings in float64; moments are already summed.
 
     Returns:
       A transform that needs no language. ``steps[0].scale`` is 0 in the outliers and 1 elsewhere;
       there may be none.
 
     Raises:
-      ValueError: bad arrays or codes, sigma that is not positive, ``largest`` out of range.
+      ValueError: an array or code is invalid, ``sigma`` is not positive, or ``largest`` is out of range.
     """
     moments = moments_by_language(x, least=1, precise=precise)
     means = stack_means(moments)
@@ -104,18 +104,20 @@ def fit_outliers(
 
 
 def zero_dimensions(dimensions: Sequence[int], dim: int, *, source: EncoderSpec | None = None) -> Transform:
-    """Returns ``y = x`` with zeros in the given dimensions, to see what one of them does.
+    """Returns ``y = x`` with zeros in the given dimensions, to study the effect of single dimensions.
 
     Args:
       dimensions: indices, 0 to ``dim - 1``.
       dim: the width of the embeddings.
-      source: the encoder's spec, remembered and checked later.
+      source: spec of the encoder that made the embeddings; saved, and checked on use.
 
     Raises:
-      ValueError: an index out of range.
+      ValueError: an index is out of range.
     """
     scale = np.ones(whole_number("dim", dim, 1, 1 << 20, "the width of the embeddings"), np.float32)
-    chosen = [whole_number("a dimension", index, 0, dim - 1, "of the embeddings") for index in dimensions]
+    chosen = [
+        whole_number("a dimension", index, 0, dim - 1, "the dimensions of the embeddings") for index in dimensions
+    ]
     scale[chosen] = 0
     fit = Fit("zeroed", dim, (), (), (("dimensions", " ".join(map(str, chosen))),))
     return Transform((Step(scale=jnp.asarray(scale)),), (fit,), source)

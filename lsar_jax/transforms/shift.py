@@ -1,12 +1,12 @@
-"""SHIFT: move each language by the mean difference of its translations.
+"""SHIFT: move each language by its mean difference from its translations.
 
 "SHIFT" (arXiv 2606.18801, 2026): with sentences of a language l aligned to translations in a source language,
 
     v_l = mean(x_l) - mean(x_source),   y = x - v_l
 
-for l's embeddings; the source language's stay as they are. Where all languages are aligned to
-the same sentences it is Centered but for one constant; with aligned pairs the content of both sides is
-the same, so that v_l holds the language alone.
+for the embeddings of l; those of the source language stay unchanged. If all languages are aligned to
+the same sentences, it is Centered up to one constant; with aligned pairs the content of both sides is
+the same, so that v_l holds only the language.
 """
 
 from collections.abc import Mapping
@@ -33,20 +33,20 @@ def fit_shift(
     source: EncoderSpec | None = None,
     precise: bool = False,
 ) -> Transform:
-    """Fits ``y = x - v_l``.
+    """Fits ``y = x - v_l``, with the mean difference v_l between a language and its translations.
 
     Args:
-      pairs: from language to its embeddings and those of their translations into ``target``, row by
-        row, or to the moments of both.
-      target: the language that stays; it is known to the transform too.
-      source: the encoder's spec, remembered and checked later.
-      precise: whether to sum embeddings in float64; moments come summed.
+      pairs: mapping from language to its embeddings and those of their translations into ``target``,
+        row by row, or to the moments of both.
+      target: the language that stays unchanged; the transform knows it too.
+      source: spec of the encoder that made the embeddings; saved, and checked on use.
+      precise: whether to sum embeddings in float64; moments are already summed.
 
     Returns:
       A transform that needs the language of each vector.
 
     Raises:
-      ValueError: no pairs, sides of unequal number or width, bad arrays or codes.
+      ValueError: there are no pairs, sides differ in number or width, or an array or code is invalid.
     """
     target = language_code(target)
     sides = canonical_keys(check_pairs(pairs, target))
@@ -57,7 +57,7 @@ def fit_shift(
         if (moments.count, moments.dim) != (other[code].count, other[code].dim):
             raise ValueError(
                 f"{code}: {moments.count} embeddings of width {moments.dim}, "
-                f"and {other[code].count} of width {other[code].dim} in {target}"
+                f"but {other[code].count} of width {other[code].dim} in {target}"
             )
         shifts[code] = moments.mean - other[code].mean
     codes = tuple(sorted(shifts))
@@ -70,10 +70,12 @@ def check_pairs(pairs: Mapping[str, tuple], target: str) -> Mapping[str, tuple]:
     """Returns ``pairs`` if it is a mapping from languages other than ``target`` to two sides.
 
     Raises:
-      ValueError: it is not.
+      ValueError: ``pairs`` is not such a mapping, or is empty.
     """
     if not isinstance(pairs, Mapping) or not pairs:
-        raise ValueError(f"expected a mapping from language to two aligned sides, not {type(pairs).__name__} of none")
+        raise ValueError(
+            f"expected a non-empty mapping from language to two aligned sides, got a {type(pairs).__name__}"
+        )
     for code, sides in pairs.items():
         if language_code(code) == target:
             raise ValueError(f"{code!r} is the target itself; give pairs of the other languages")

@@ -1,4 +1,4 @@
-"""The parts of a transform as one safetensors file: its arrays, and how they were made in the header."""
+"""The parts of a transform in one safetensors file: its arrays and, in the header, how they were fitted."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -97,7 +97,7 @@ def _fit_from_json(fit: dict[str, Any]) -> Fit:
 
 def _codes(languages: Any) -> tuple[str, ...]:
     if not isinstance(languages, list) or list(canonical_keys(dict.fromkeys(languages))) != languages:
-        raise ValueError(f"languages {languages!r} are not sorted codes, each once")
+        raise ValueError(f"languages {languages!r} are not sorted codes without duplicates")
     return tuple(languages)
 
 
@@ -111,7 +111,7 @@ def _check_step(step: Step, fit: Fit, path: Path) -> None:
         clusters = np.asarray(step.clusters)
         sound = clusters.ndim == 1 and clusters.dtype == np.int32 and by_row(step, "shift")
         if not sound or set(clusters.tolist()) != set(range(len(fit.languages))):
-            raise ValueError(f"{where}: the clusters do not belong to its {len(fit.languages)} languages")
+            raise ValueError(f"{where}: the clusters do not match its {len(fit.languages)} languages")
         rows = len(clusters)
     ranks = {part.shape[-1] for name, part in parts.items() if name in ("basis", "dual") and part.ndim}
     for name, part in parts.items():
@@ -119,7 +119,7 @@ def _check_step(step: Step, fit: Fit, path: Path) -> None:
         table = bool(rows) and part.ndim > AXES[name]
         _check_part(part, [rows, *trailing] if table else trailing, f"{where}: {name}")
     if rows and not any(by_row(step, name) for name in parts):
-        raise ValueError(f"{where} has {len(fit.languages)} languages and one map for all")
+        raise ValueError(f"{where} has {len(fit.languages)} languages but one map for all")
     if step.dual is not None and step.basis is None:
         raise ValueError(f"{where} has a dual without a basis")
 
@@ -129,7 +129,7 @@ def _check_part(part: Array | None, expected: list[int], where: str) -> Array:
     if part is None or shape != expected:
         raise ValueError(f"{where} has shape {shape}, expected {expected}")
     if part.dtype != jnp.float32:
-        raise ValueError(f"{where} is of {part.dtype}, expected float32")
+        raise ValueError(f"{where} has dtype {part.dtype}, expected float32")
     if not jnp.isfinite(part).all():
         raise ValueError(f"{where} holds NaN or infinity")
     return part

@@ -1,6 +1,6 @@
 """Trained heads as transforms: the meaning, or the language, of an embedding.
 
-A head is one affine map of all languages, trained by ``lsar_jax.objectives.disentangle``; its transform is applied,
+A head is one affine map for all languages, trained with ``lsar_jax.objectives.disentangle``; its transform is applied,
 saved and exported like any other.
 """
 
@@ -39,21 +39,21 @@ def head_transform(
     source: EncoderSpec | None = None,
     **parameters: int | float | str,
 ) -> Transform:
-    """Returns ``y = W x + b`` of a head as wide as the embeddings.
+    """Returns the transform ``y = W x + b`` of a head whose output is as wide as the embeddings.
 
     Args:
-      head: of one seed.
-      part: what it is of.
-      objective: what it was trained by.
-      fitted_on: languages of the text it was trained on, with the number of sentences of each.
-      source: the encoder's spec, remembered and checked later.
-      **parameters: of the training, such as its seed.
+      head: the head of one seed.
+      part: what the head extracts.
+      objective: name of the training objective.
+      fitted_on: number of training sentences by language.
+      source: spec of the encoder that made the embeddings; saved, and checked on use.
+      **parameters: parameters of the training, such as its seed.
 
     Raises:
       ValueError: the head is not square.
     """
     if head.matrix.ndim != 2 or head.matrix.shape[0] != head.matrix.shape[1]:
-        raise ValueError(f"the head's matrix has shape {head.matrix.shape}; expected [dim, dim], of one seed")
+        raise ValueError(f"the head's matrix has shape {head.matrix.shape}; expected [dim, dim], the head of one seed")
     fit = Fit(
         method=part,
         dim=head.matrix.shape[1],

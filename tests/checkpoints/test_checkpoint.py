@@ -109,7 +109,7 @@ def test_half_precision_weights_are_widened(folder, dtype):
         ({"hidden_act": "swish"}, "hidden_act 'swish' is not one of"),
         ({"hidden_size": "wide"}, "lacks whole numbers for hidden_size"),
         ({"num_attention_heads": 5}, "not divisible by 5 heads"),
-        ({"vocab_size": 20}, "the tokenizer of .* has 57 entries, the model embeds 20"),
+        ({"vocab_size": 20}, "the tokenizer of .* has 57 entries; the model has 20 embeddings"),
         ({"intermediate_size": 63}, "mis-shaped"),
         ({"layer_norm_eps": None}, "layer_norm_eps is None"),
     ],
@@ -194,7 +194,7 @@ def test_a_tokenizer_of_word_pieces(folder):
         ({"dtype": "float16"}, "dtype 'float16' is not one of"),
         ({"dtype": "fast"}, "dtype 'fast' is not one of float32, bfloat16"),
         ({"mesh": jax.make_mesh((1,), ("rows",))}, "the mesh has axes .'rows',., expected"),
-        ({"revision": "main"}, "revision 'main' is for Hub ids"),
+        ({"revision": "main"}, "revision 'main' applies to Hub ids only"),
     ],
 )
 def test_arguments_that_are_refused(tiny_folder, unchecked, arguments, message):
@@ -252,10 +252,10 @@ def test_weights_that_are_not_finite(folder):
 
 def test_a_pickle_in_disguise(folder):
     (folder / "model.safetensors").write_bytes(pickle.dumps({"weights": [1.0] * 100}))
-    with pytest.raises(ValueError, match="is not a safetensors file.*begins like a pickle"):
+    with pytest.raises(ValueError, match="is not a safetensors file.*begins like a torch pickle"):
         lj.load_encoder(folder)
     (folder / "model.safetensors").write_bytes(b"PK\x03\x04" + bytes(1000))
-    with pytest.raises(ValueError, match="is not a safetensors file.*begins like a pickle"):
+    with pytest.raises(ValueError, match="is not a safetensors file.*begins like a torch pickle"):
         lj.load_encoder(folder)
 
 
@@ -284,7 +284,7 @@ def test_a_file_that_is_not_safetensors(folder, damage):
 def test_weights_that_are_no_floats(folder):
     name = "encoder.layer.0.output.dense.bias"
     edit_tensors(folder, lambda tensors: tensors.update({name: tensors[name].astype(np.int64)}))
-    with pytest.raises(ValueError, match=f"not numbers of floating point: {name} is I64"):
+    with pytest.raises(ValueError, match=f"not floating-point: {name} is I64"):
         lj.load_encoder(folder)
 
 
@@ -345,5 +345,6 @@ def test_peak_memory_of_a_load(tmp_path):
 def test_numbers_that_the_dtype_cannot_hold(folder):
     name = "embeddings.LayerNorm.bias"
     edit_tensors(folder, lambda tensors: tensors.update({name: np.full(32, 1e300)}))
-    with pytest.raises(ValueError, match=f"{name} of checkpoint holds NaN or infinity, or more than float32 can hold"):
+    message = f"{name} of checkpoint holds NaN or infinity, or a value too large for float32"
+    with pytest.raises(ValueError, match=message):
         lj.load_encoder(folder)

@@ -117,7 +117,7 @@ def test_laser(laser, tmp_path):
 def test_laser_without_its_pieces(laser, tmp_path):
     codes = laser.parent / "93langs.fcodes"
     moved = codes.rename(tmp_path / "93langs.fcodes")
-    with pytest.raises(FileNotFoundError, match=r"no .fcodes .LASER1. beside laser1.pt; say where it is with --pieces"):
+    with pytest.raises(FileNotFoundError, match=r"no .fcodes .LASER1. beside laser1.pt; give its path with --pieces"):
         convert(str(laser), tmp_path / "new")
     with pytest.raises(FileNotFoundError, match="is neither a .spm nor a .fcodes with its .fvocab beside it"):
         convert(str(laser), tmp_path / "new", pieces=moved)
@@ -167,7 +167,7 @@ def test_errors_are_one_line(pickled, tmp_path, capsys):
     assert main(["convert", str(pickled), str(tmp_path / "new")]) == 1
     assert (
         capsys.readouterr().err.strip()
-        == f"error: {tmp_path / 'new'} already exists and is not overwritten; name another folder"
+        == f"error: {tmp_path / 'new'} already exists and will not be overwritten; choose another folder"
     )
     (pickled / "config.json").write_text('{"model_type": "gpt2"}')
     assert main(["convert", str(pickled), str(tmp_path / "other")]) == 1
@@ -178,7 +178,7 @@ def test_errors_are_one_line(pickled, tmp_path, capsys):
 
 def test_an_older_torch_is_refused(pickled, tmp_path, monkeypatch):
     monkeypatch.setattr(torch, "__version__", "2.9.1+cpu")
-    with pytest.raises(ImportError, match=r"torch 2.9.1\+cpu is installed; pickles are opened by 2.10 or newer only"):
+    with pytest.raises(ImportError, match=r"torch 2.9.1\+cpu is installed; opening a pickle requires 2.10 or newer"):
         convert(str(pickled), tmp_path / "new")
 
 

@@ -64,7 +64,7 @@ def test_a_shared_transform_becomes_a_dense(tmp_path, rng):
     again = lj.load_encoder(tmp_path / "lsar")
     assert again.spec.pooling == "mean+dense"
     np.testing.assert_allclose(again.encode(TEXTS), lsar.encode(TEXTS), atol=1e-5)
-    with pytest.raises(ValueError, match=r"center\(\) depends on the language or the nearest cluster, and no layer"):
+    with pytest.raises(ValueError, match=r"center\(\) depends on the language or the nearest cluster, which no layer"):
         encoder.with_transform(lj.transforms.fit_center(x)).to_sentence_transformers(tmp_path / "center")
 
 
@@ -94,7 +94,10 @@ def test_every_shared_transform_gives_our_vectors_in_sentence_transformers(tmp_p
         (lambda x: lj.transforms.fit_whitening(x, per_language=True), "depends on the language"),
         (lambda x: lj.transforms.fit_shift({"de": (x["de"], x["en"])}), "depends on the language"),
         (lambda x: lj.transforms.fit_linear_map({"de": (x["de"], x["en"])}), "depends on the language"),
-        (lambda x: lj.transforms.fit_cbie(x, 2, 3), "depends on the language or the nearest cluster, and no layer of"),
+        (
+            lambda x: lj.transforms.fit_cbie(x, 2, 3),
+            "depends on the language or the nearest cluster, which no layer of",
+        ),
     ],
 )
 def test_what_is_not_one_map_says_why(tmp_path, rng, fit, message):
@@ -116,8 +119,8 @@ def test_prompts_are_kept(tmp_path):
 @pytest.mark.parametrize(
     ("name", "arguments", "message"),
     [
-        ("laser2", {}, "neither transformers nor sentence-transformers has the architecture of laser2"),
-        ("xlm", {}, "xlm embeds the language, which sentence-transformers cannot give it"),
+        ("laser2", {}, "neither transformers nor sentence-transformers supports the architecture of laser2"),
+        ("xlm", {}, "xlm embeds the language, which sentence-transformers does not support"),
         ("bert", {"pooling": "mean_no_special"}, "has no pooling 'mean_no_special'; it has mean, cls, max"),
     ],
 )
@@ -129,7 +132,7 @@ def test_what_cannot_be_said(tmp_path, name, arguments, message):
 
 def test_nothing_is_written_over(tiny, tmp_path):
     (tmp_path / "kept").write_text("mine")
-    with pytest.raises(FileExistsError, match="already exists and is not overwritten"):
+    with pytest.raises(FileExistsError, match="already exists and will not be overwritten"):
         tiny.to_sentence_transformers(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["kept"]
 

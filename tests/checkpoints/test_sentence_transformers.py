@@ -72,10 +72,10 @@ def test_what_follows_belongs_to_the_last_block(folder):
     inner = lj.load_encoder(folder, layer=2)
     assert (inner.spec.pooling, inner.dim) == ("cls", 32)
     with pytest.raises(
-        ValueError, match=r"'cls\+dense\+normalize' belongs to the last block, 3, and this is layer 2; say layer=3"
+        ValueError, match=r"'cls\+dense\+normalize' belongs to the last block, 3, but this is layer 2; use layer=3"
     ):
         lj.load_encoder(folder, layer=2, pooling="cls+dense+normalize")
-    with pytest.raises(ValueError, match="the pooler belongs to the last block, 3, .* say layer=3"):
+    with pytest.raises(ValueError, match="the pooler belongs to the last block, 3, .* use layer=3"):
         lj.load_encoder(folder, layer=2, pooling="pooler")
     whole = lj.load_encoder(folder, pooling="cls+dense+normalize")
     with pytest.raises(
@@ -94,8 +94,11 @@ def test_the_pooler_of_an_architecture_without_one():
 @pytest.mark.parametrize(
     ("kinds", "message"),
     [
-        (["Transformer", "Pooling", "WordWeights"], "the module 'WordWeights' is not known; known are Transformer"),
-        (["Transformer", "LSTM", "Pooling"], "the module 'LSTM' is not known"),
+        (
+            ["Transformer", "Pooling", "WordWeights"],
+            "the module 'WordWeights' is not supported; supported modules are Transformer",
+        ),
+        (["Transformer", "LSTM", "Pooling"], "the module 'LSTM' is not supported"),
         (["Transformer", "Dense", "Pooling"], "Transformer -> Dense -> Pooling is not Transformer -> Pooling, then"),
         (["Pooling"], "Pooling is not Transformer -> Pooling"),
         (["Transformer"], "Transformer is not Transformer -> Pooling"),
@@ -115,16 +118,16 @@ def test_code_of_the_checkpoint_is_never_run(folder):
     modules[2]["type"] = "modeling_custom.Dense"
     (folder / "modules.json").write_text(json.dumps(modules))
     (folder / "modeling_custom.py").write_text("raise SystemExit('run')")
-    with pytest.raises(ValueError, match="the module 'modeling_custom.Dense' is not known"):
+    with pytest.raises(ValueError, match="the module 'modeling_custom.Dense' is not supported"):
         lj.load_encoder(folder)
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"pooling_mode": "lasttoken"}, "the pooling lasttoken is not known"),
-        ({"pooling_mode": ["mean", "cls"]}, "the pooling mean and cls is not known"),
-        ({"include_prompt": False}, "include_prompt is False; only true is known"),
+        ({"pooling_mode": "lasttoken"}, "the pooling lasttoken is not supported"),
+        ({"pooling_mode": ["mean", "cls"]}, "the pooling mean and cls is not supported"),
+        ({"include_prompt": False}, "include_prompt is False; only true is supported"),
     ],
 )
 def test_a_pooling_that_is_not_known(folder, changes, message):
@@ -142,7 +145,7 @@ def test_the_flags_of_older_versions(folder):
 
 def test_states_that_are_not_the_last_hidden_ones(folder):
     edit(folder / "sentence_bert_config.json", modality_config={"text": {"method_output_name": "pooler_output"}})
-    with pytest.raises(ValueError, match="it pools 'pooler_output'; only 'last_hidden_state' is known"):
+    with pytest.raises(ValueError, match="it pools 'pooler_output'; only 'last_hidden_state' is supported"):
         lj.load_encoder(folder)
 
 
@@ -151,13 +154,13 @@ def test_states_that_are_not_the_last_hidden_ones(folder):
     [
         (
             {"activation_function": "torch.nn.modules.activation.Mish"},
-            "'torch.nn.modules.activation.Mish' of the Dense",
+            "Dense activation 'torch.nn.modules.activation.Mish' is not one of",
         ),
-        ({"activation_function": "os.system"}, "the activation 'os.system' of the Dense is not one of"),
-        ({"use_residual": True}, "use_residual is True; only False is known"),
+        ({"activation_function": "os.system"}, "the Dense activation 'os.system' is not one of"),
+        ({"use_residual": True}, "use_residual is True; only False is supported"),
         ({"module_input_name": "token_embeddings"}, "module_input_name is 'token_embeddings'"),
-        ({"in_features": 31}, "the weights are .* the config says"),
-        ({"bias": False}, "the weights are .* the config says"),
+        ({"in_features": 31}, "the weights have shapes .* by the config they should be"),
+        ({"bias": False}, "the weights have shapes .* by the config they should be"),
     ],
 )
 def test_a_dense_that_is_not_understood(folder, changes, message):
@@ -251,7 +254,7 @@ def test_widths_that_do_not_follow_each_other(folder):
     path = folder / "2_Dense" / "model.safetensors"
     tensors = load_file(path)
     save_file(tensors | {"linear.weight": np.ascontiguousarray(tensors["linear.weight"][:, :16])}, path)
-    with pytest.raises(ValueError, match="a dense of labse takes width 16, and what comes before it makes 32"):
+    with pytest.raises(ValueError, match="a dense layer of labse takes width 16, but its input has width 32"):
         lj.load_encoder(folder)
 
 
@@ -276,7 +279,7 @@ def test_a_tokenizer_file_that_pads_and_cuts(folder):
 
 def test_a_limit_without_room_for_text(folder):
     edit(folder / "sentence_bert_config.json", max_seq_length=2)
-    with pytest.raises(ValueError, match="takes 2 tokens, and the special tokens alone are 2"):
+    with pytest.raises(ValueError, match="takes 2 tokens, but the special tokens alone are 2"):
         lj.load_encoder(folder)
 
 
@@ -291,8 +294,8 @@ def test_the_first_versions_had_a_config_of_their_own(folder):
 @pytest.mark.parametrize(
     ("part", "changes", "message"),
     [
-        ("1_Pooling", {"embedding_dimension": 99}, "the Pooling takes width 99, the blocks make 32"),
-        ("1_Pooling", {"pooling_mode": {}}, "the pooling .* is not known"),
+        ("1_Pooling", {"embedding_dimension": 99}, "the Pooling takes width 99, the blocks output 32"),
+        ("1_Pooling", {"pooling_mode": {}}, "the pooling .* is not supported"),
         ("3_Normalize", {"module_input_name": "token_embeddings"}, "module_input_name is 'token_embeddings'; only"),
         (".", {"model_type": ["bert"]}, "the checkpoint is of type .'bert'.; known types are"),
         (".", {"hidden_act": ["gelu"]}, "hidden_act .'gelu'. is not one of"),

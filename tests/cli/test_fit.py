@@ -100,9 +100,9 @@ def test_parts_of_different_encoders_are_not_mixed(vectors, tmp_path, capsys):
         lj.save_moments(tmp_path / name, moments, source=source)
     for options in (["a", "b"], ["a", "c"]):
         assert main(["fit", "lsar", str(tmp_path / "t"), "--moments", *(str(tmp_path / name) for name in options)]) == 1
-        assert "the parts are not embeddings of one encoder" in capsys.readouterr().err
+        assert "the parts are embeddings of different encoders" in capsys.readouterr().err
     assert main(["fit", "lsar", str(tmp_path / "t"), "--moments", str(tmp_path / "a"), *data]) == 1
-    assert "the parts are not embeddings of one encoder" in capsys.readouterr().err
+    assert "the parts are embeddings of different encoders" in capsys.readouterr().err
     assert main(["fit", "lsar", str(tmp_path / "t"), "--moments", str(tmp_path / "c"), *data]) == 0
 
 
@@ -124,7 +124,7 @@ def test_what_is_left_out_is_said(tmp_path, capsys):
     assert main(["fit", "lsar", str(tmp_path / "t"), *data, "--encoder", str(TINY), "--limit", "4"]) == 0
     printed = capsys.readouterr().out
     assert "lsar(rank=1) on 4 sentences: de 2, en 2" in printed
-    assert "4 blank lines were left out" in printed
+    assert "4 blank lines were skipped" in printed
 
 
 @pytest.mark.parametrize(
@@ -152,14 +152,14 @@ def test_what_is_left_out_is_said(tmp_path, capsys):
         (["lsar", "{out}", "--moments", "nowhere"], "there is no moments file at nowhere"),
         (
             ["lsar", "{out}", "--data", "de={de}", "en={text}", "--encoder", "bundled"],
-            "--data mixes text and vectors, and whose embeddings the vectors are is not known",
+            "--data mixes text and vectors, but the encoder of the vectors is not known",
         ),
         (["lir", "{out}", "--data", "de={de}", "--components", "0"], "components is 0"),
         (
             ["lir", "{out}", "--data", "de={de}", "--second", "none"],
             "lir needs second moments: languages",
         ),
-        (["lsar", "{folder}", "--data", "de={de}"], "is a folder; name a file to save in"),
+        (["lsar", "{folder}", "--data", "de={de}"], "is a folder; give the path of a file"),
         (["lsar", "{out}", "--data", "de={de}", "--languages", "sv"], "--languages sv: not in any --moments"),
     ],
 )

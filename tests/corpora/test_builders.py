@@ -129,7 +129,7 @@ def test_prepare_writes_all_or_nothing(tmp_path):
         prepare(Monolingual(tmp_path / "text"), tmp_path / "out")
     assert not any((tmp_path / "out").iterdir())
     prepare(Monolingual(tmp_path / "text", ["de"]), tmp_path / "out")
-    with pytest.raises(FileExistsError, match="monolingual already exists and is not overwritten"):
+    with pytest.raises(FileExistsError, match="monolingual already exists and will not be overwritten"):
         prepare(Monolingual(tmp_path / "text", ["de"]), tmp_path / "out")
 
 
@@ -155,7 +155,7 @@ def test_parallel_refuses(tmp_path):
     refused(Parallel(tmp_path / "none"), out, FileNotFoundError, "there is no folder .*none")
     refused(Parallel(tmp_path), out, FileNotFoundError, r"no bitext .*neither SOURCE-TARGET.tsv.*; it has none")
     path = write(tmp_path / "en-de.tsv", ["a\tb\tc", "a\tb"])
-    refused(Parallel(tmp_path), out, ValueError, "en-de.tsv, line 2 has 2 fields with tabs between them; expected 3")
+    refused(Parallel(tmp_path), out, ValueError, "en-de.tsv, line 2 has 2 tab-separated fields; expected 3")
     refused(Parallel(tmp_path, [("en", "fr")]), out, FileNotFoundError, "has no bitext en-fr: .*; it has en-de")
     path.write_text("")
     refused(Parallel(tmp_path), out, ValueError, "en-de.tsv is empty")
@@ -172,11 +172,11 @@ def test_parallel_refuses(tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"qas": squad()["data"][0]["paragraphs"][1]["qas"]}, "the id 'id1' is in article 1, paragraph 2 too"),
-        ({"sentence_breaks": [[0, 3]]}, r"paragraph 3: the answer of 'id2' at 14 is in none of the sentences"),
-        ({"sentence_breaks": None}, "paragraph 3 is not of XQuAD-R's form: TypeError"),
-        ({"qas": [{"id": "x", "question": "?", "answers": []}]}, "paragraph 3 is not of XQuAD-R's form: IndexError"),
-        ({"qas": [{"question": "?"}]}, "paragraph 3 is not of XQuAD-R's form: KeyError"),
+        ({"qas": squad()["data"][0]["paragraphs"][1]["qas"]}, "the id 'id1' is already in article 1, paragraph 2"),
+        ({"sentence_breaks": [[0, 3]]}, r"paragraph 3: the answer of 'id2' at 14 is not in any of the sentences"),
+        ({"sentence_breaks": None}, "paragraph 3 is not in XQuAD-R's format: TypeError"),
+        ({"qas": [{"id": "x", "question": "?", "answers": []}]}, "paragraph 3 is not in XQuAD-R's format: IndexError"),
+        ({"qas": [{"question": "?"}]}, "paragraph 3 is not in XQuAD-R's format: KeyError"),
     ],
 )
 def test_xquad_r_refuses_a_paragraph(change, message, tmp_path):
@@ -190,7 +190,7 @@ def test_xquad_r_refuses(tmp_path):
     for text, message in (
         ("{", "is not JSON"),
         ("[]", "holds a JSON list"),
-        ("{}", "is not of XQuAD-R's form: KeyError"),
+        ("{}", "is not in XQuAD-R's format: KeyError"),
     ):
         (tmp_path / "de.json").write_text(text)
         refused(XquadR(tmp_path), out, ValueError, f"de.json.* {message}")
@@ -200,13 +200,13 @@ def test_xquad_r_refuses(tmp_path):
     ("end", "line", "message"),
     [
         ("de", "no tab", "de-en.sample.de, line 301 has no tab between an id and a sentence"),
-        ("de", "de-000000004\tagain", "sample.de, line 301: the id 'de-000000004' is on line 5 too"),
+        ("de", "de-000000004\tagain", "sample.de, line 301: the id 'de-000000004' is already on line 5"),
         ("en", "\tsentence", "sample.en, line 201 has an empty id"),
-        ("en", "en-000000000\tagain", "sample.en, line 201: the id 'en-000000000' is on line 1 too"),
-        ("gold", "de-000000001", "sample.gold, line 41 has 1 fields .* expected 2"),
+        ("en", "en-000000000\tagain", "sample.en, line 201: the id 'en-000000000' is already on line 1"),
+        ("gold", "de-000000001", "sample.gold, line 41 has 1 tab-separated fields; expected 2"),
         ("gold", "de-1\ten-000000001", "gold, line 41: the id 'de-1' is not in .*sample.de"),
         ("gold", "de-000000002\tde-000000001", "gold, line 41: the id 'de-000000001' is not in .*sample.en"),
-        ("gold", "de-000000040\ten-000000080", "gold, line 41: the pair .* is on line 1 too"),
+        ("gold", "de-000000040\ten-000000080", "gold, line 41: the pair .* is already on line 1"),
     ],
 )
 def test_bucc_refuses_a_line(end, line, message, tmp_path):
@@ -226,4 +226,4 @@ def test_bucc_refuses(tmp_path):
     (tmp_path / "de-en.sample.gold").unlink()
     refused(Bucc(tmp_path), out, FileNotFoundError, "no text file at .*de-en.sample.gold")
     bucc(tmp_path / "de-en")
-    refused(Bucc(tmp_path), out, ValueError, "are the same language and split")
+    refused(Bucc(tmp_path), out, ValueError, "are for the same language and split")

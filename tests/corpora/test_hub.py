@@ -116,7 +116,7 @@ def test_what_is_kept_is_used_when_the_hub_is_away(offline, client, silent, wiki
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", offline)
     with caplog.at_level(logging.WARNING, logger="lsar_jax"):
         assert hub("wikimedia/wikipedia", "de", count=5) == sentences("de", 5)
-    assert ("using the files that are cached in" in caplog.text) is not offline
+    assert ("using the files cached in" in caplog.text) is not offline
 
 
 def test_offline_with_nothing_kept(client, monkeypatch):
@@ -153,28 +153,28 @@ def test_other_layouts(tmp_path):
 
 def test_refuses(wikipedia, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    known = r"known are de, en, no"
+    known = r"known languages are de, en, no"
     for arguments, error, message in [
         ({"language": "fr"}, ValueError, f"language 'fr' is not in .*wikipedia; {known}"),
         ({"language": "xyzzy"}, ValueError, "'xyzzy' is not a language code"),
         (
             {"config": "20200101.de"},
             ValueError,
-            "configuration '20200101.de' in .*, which has no file of parquet or JSON lines",
+            "configuration '20200101.de' of .*, which has no parquet or JSON lines files",
         ),
-        ({"split": "test"}, ValueError, "no split 'test' of configuration '20231101.de' in .* the splits train"),
+        ({"split": "test"}, ValueError, "no split 'test' in configuration '20231101.de' of .* the splits train"),
         ({"field": "body"}, ValueError, "field 'body' is not in 20231101.de/train-.*; it has title, text"),
-        ({"count": 0}, ValueError, "count is 0; take at least 1 sentence, or None for all"),
-        ({"revision": "main"}, ValueError, "revision 'main' is for ids of the Hub; .* is a folder"),
+        ({"count": 0}, ValueError, "count is 0; it must be at least 1, or None for all sentences"),
+        ({"revision": "main"}, ValueError, "revision 'main' applies to Hub ids only, and .* is a folder"),
         (
             {"id": "nowhere"},
             FileNotFoundError,
-            "no folder nowhere, and it is not an id of the Hub; known are wikimedia/",
+            "no folder nowhere, and it is not a Hub id; known datasets are wikimedia/",
         ),
         (
             {"id": "google/wiki40b"},
             ValueError,
-            "no revision of google/wiki40b is pinned here; say revision=, a commit of",
+            "no revision of google/wiki40b is pinned; pass revision= with a commit from",
         ),
     ]:
         with pytest.raises(error, match=message):
@@ -194,14 +194,14 @@ def test_refuses_files(wikipedia, tmp_path):
     with pytest.raises(ValueError, match="train-00000-of-00002.parquet of .* cannot be read as parquet"):
         hub(folder, "de")
     write(folder, "20231101.fr/train-00000-of-00001.parquet", [" \n", ""])
-    with pytest.raises(ValueError, match="split 'train' of .*wikipedia has no sentence that oscar_lines takes"):
+    with pytest.raises(ValueError, match="split 'train' of .*wikipedia has no sentence that oscar_lines keeps"):
         hub(folder, "fr")
     write(folder, "20231101.zh-min-nan/train-00000-of-00001.parquet", ["a"])
     write(folder, "20231101.nan/train-00000-of-00001.parquet", ["b"])
     assert hub(folder, "nan") == ["b"]
     write(folder, "20231101.nds-nl/train-00000-of-00001.parquet", ["a"])
     write(folder, "20231101.nds-de/train-00000-of-00001.parquet", ["b"])
-    with pytest.raises(ValueError, match="language 'nds' is nds-de and nds-nl in .*; say which"):
+    with pytest.raises(ValueError, match="language 'nds' matches nds-de and nds-nl in .*; name one of them"):
         hub(folder, "nds")
 
 

@@ -52,5 +52,5 @@ def test_take_reads_no_more_than_it_needs():
     documents = (read.append(n) or f"{n}\n{n}" for n in range(100))
     assert take(documents, oscar_lines, 3, "a place") == ["0", "0", "1"]
     assert read == [0, 1]
-    with pytest.raises(ValueError, match="a place has no sentence that wiki40b_pieces takes"):
+    with pytest.raises(ValueError, match="a place has no sentence that wiki40b_pieces keeps"):
         take(["short"], wiki40b_pieces, 3, "a place")

@@ -170,9 +170,9 @@ def test_which_column_is_english(config, row, tmp_path):
 
 def test_rows_that_are_no_sentences(tmp_path):
     for row, message in [
-        ({"sentence1": ["a", "b"], "sentence2": "e"}, r"row 2: sentence1 is \['a', 'b'\], which is no sentence"),
-        ({"translation": None}, "row 2 has the columns translation; two sentences are in"),
-        ({"sentence1": "a"}, "test of de-en of .*, row 2 has the columns sentence1; two"),
+        ({"sentence1": ["a", "b"], "sentence2": "e"}, r"row 2: sentence1 is \['a', 'b'\], which is not a sentence"),
+        ({"translation": None}, "row 2 has the columns translation; expected a pair: sentence1, sentence2;"),
+        ({"sentence1": "a"}, "test of de-en of .*, row 2 has the columns sentence1; expected a pair"),
     ]:
         lines(tmp_path, "de-en/test.jsonl", [{"sentence1": "o", "sentence2": "e"}, row])
         with pytest.raises(ValueError, match=message):
@@ -181,7 +181,7 @@ def test_rows_that_are_no_sentences(tmp_path):
     with pytest.raises(ValueError, match="test of de-en of .* has no rows"):
         named_pairs(named_tables(f"hub:{tmp_path}"), ())
     lines(tmp_path, "en-de/test.jsonl", [{"sentence1": "e", "sentence2": "o"}])
-    with pytest.raises(ValueError, match="de-en and en-de of .* are the same languages"):
+    with pytest.raises(ValueError, match="de-en and en-de of .* are the same pair of languages"):
         named_pairs(named_tables(f"hub:{tmp_path}"), ["de"])
 
 
@@ -206,12 +206,12 @@ def bitext_of_two(tmp_path):
 def test_names_that_are_wrong(tatoeba, capsys):
     command = ["tatoeba", *ENCODER, "--languages", "de"]
     for options, message in [
-        (["--data", "tfds:tatoeba/tatoeba_de"], "tfds:tatoeba/tatoeba_de has no {} where the language stands"),
+        (["--data", "tfds:tatoeba/tatoeba_de"], "tfds:tatoeba/tatoeba_de has no {} in place of the language"),
         (
             ["--data", str(tatoeba / "files"), "--split", "dev"],
-            "--split dev is of data with a name, hub:ID or tfds:NAME",
+            "--split dev applies only to hub:ID and tfds:NAME",
         ),
-        (["--data", "hub:some/set"], "no revision of some/set is pinned here; .*hub:some/set@REVISION"),
+        (["--data", "hub:some/set"], "no revision of some/set is pinned; .*hub:some/set@REVISION"),
     ]:
         assert main([*command, *options]) == 1
         assert re.search(message.replace("{}", r"\{\}"), capsys.readouterr().err)
@@ -220,16 +220,16 @@ def test_names_that_are_wrong(tatoeba, capsys):
 def test_pairs_that_are_wrong(tatoeba, tmp_path):
     hub = tatoeba / "hub"
     tables = named_tables(f"hub:{hub}")
-    with pytest.raises(ValueError, match="language 'it' is not in .*hub; known are deu, fra"):
+    with pytest.raises(ValueError, match="language 'it' is not in .*hub; known languages are deu, fra"):
         named_pairs(tables, ["de", "it"])
-    with pytest.raises(ValueError, match="no split 'dev' of configuration 'deu-eng' in .*, which has the splits test"):
+    with pytest.raises(ValueError, match="no split 'dev' in configuration 'deu-eng' of .*, which has the splits test"):
         named_pairs(tables, ["de"], "dev")
     lines(hub, "kzj-eng/test.jsonl", [])
     lines(hub, "dtp-eng/test.jsonl", [{"sentence1": "o"}])
     tables = named_tables(f"hub:{hub}")
-    with pytest.raises(ValueError, match="'dtp' and 'kzj' of .*hub are 'dtp'; name one of them"):
+    with pytest.raises(ValueError, match="'dtp' and 'kzj' of .*hub are both 'dtp'; name one of them"):
         named_pairs(tables, ())
-    with pytest.raises(ValueError, match="test of dtp-eng of .*, row 1 has the columns sentence1; two sentences are"):
+    with pytest.raises(ValueError, match="test of dtp-eng of .*, row 1 has the columns sentence1; expected a pair: "):
         named_pairs(tables, ["dtp"])
     lines(hub, "ita-eng/test.jsonl", [{"sentence1": "uno", "sentence2": "one"}, {"sentence1": " ", "sentence2": "two"}])
     with pytest.raises(ValueError, match="hub, it of it, line 2 is blank"):
@@ -237,10 +237,10 @@ def test_pairs_that_are_wrong(tatoeba, tmp_path):
     lines(hub, "ita-eng/train.jsonl", [])
     lines(hub, "spa-eng/train.jsonl", [])
     lines(hub, "spa-eng/dev.jsonl", [])
-    with pytest.raises(ValueError, match="spa-eng of .*hub has the splits dev, train; say --split"):
+    with pytest.raises(ValueError, match="spa-eng of .*hub has the splits dev, train; choose one with --split"):
         read_pairs(f"hub:{hub}", ["es"])
     lines(tmp_path / "other", "ko-ko/test.jsonl", [])
-    with pytest.raises(ValueError, match="other has no pairs of English; it has ko-ko"):
+    with pytest.raises(ValueError, match="other has no pairs with English; it has ko-ko"):
         named_pairs(named_tables(f"hub:{tmp_path / 'other'}"), ())
     with pytest.raises(FileNotFoundError, match="there is no prepared dataset nowhere/{}"):
         read_pairs("tfds:nowhere/{}", ["de"])
@@ -263,7 +263,7 @@ def test_json_lines_that_are_wrong(tmp_path):
     with pytest.raises(ValueError, match="fr-en/test.jsonl of .* cannot be read as JSON lines, line 2"):
         list(hub_files(tmp_path).rows("fr-en", "test"))
     path.write_text('{"a": 1}\n[1]\n')
-    with pytest.raises(ValueError, match="line 2: it is not an object"):
+    with pytest.raises(ValueError, match="line 2: the line is not a JSON object"):
         list(hub_files(tmp_path).rows("fr-en", "test"))
     with pytest.raises(ValueError, match="field 'b' is not in fr-en/test.jsonl of .*; it has a"):
         list(hub_files(tmp_path).rows("fr-en", "test", ["b"]))
@@ -300,13 +300,14 @@ def test_amazon_of_the_hub(tmp_path):
 
 
 def test_what_the_hub_lacks(tmp_path, monkeypatch):
-    with pytest.raises(ValueError, match="lacks the sentence breaks; copy xquad-r of"):
+    with pytest.raises(ValueError, match="lacks sentence breaks; copy xquad-r of"):
         question_languages("hub:google-research-datasets/xquad_r")
     with pytest.raises(ValueError, match="has no sample split to tune on; its gold pairs are a bitext"):
         read_split("hub:mteb/bucc-bitext-mining", "de", "sample")
     monkeypatch.setenv("TFDS_DATA_DIR", str(tmp_path))
     with pytest.raises(
-        FileNotFoundError, match="no prepared dataset at xquad_r nor at .*; lsar_jax.corpora.builders.prepare"
+        FileNotFoundError,
+        match="no prepared dataset at xquad_r nor at .*; write it with lsar_jax.corpora.builders.prepare",
     ):
         read_xquad("tfds:xquad_r")
 

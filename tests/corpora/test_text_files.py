@@ -25,7 +25,7 @@ def test_udhr_parts_interleave():
 def test_udhr_refuses():
     with pytest.raises(ValueError, match="part 'dev' is not one of all, fit, test"):
         corpora.udhr("dev")
-    with pytest.raises(ValueError, match="language 'la' is not in the UDHR; known are af, ar"):
+    with pytest.raises(ValueError, match="language 'la' is not in the UDHR; known languages are af, ar"):
         corpora.udhr(languages=["la"])
 
 
@@ -81,7 +81,7 @@ def test_text_folder_refuses(folder):
         corpora.text_folder(folder, [])
     with pytest.raises(ValueError, match="languages is 'de'; give a list of codes"):
         corpora.text_folder(folder, "de")
-    with pytest.raises(ValueError, match="count is 0; take at least 1"):
+    with pytest.raises(ValueError, match="count is 0; it must be at least 1"):
         corpora.text_folder(folder, count=0)
     (folder / "fr.txt").write_text(" \n\n")
     with pytest.raises(ValueError, match="fr.txt has no sentence"):
@@ -90,7 +90,7 @@ def test_text_folder_refuses(folder):
     with pytest.raises(ValueError, match="fr.txt is empty"):
         corpora.text_folder(folder, ["fr"])
     (folder / "README.txt").write_text("text")
-    with pytest.raises(ValueError, match="README.txt is not named by a language: 'README' .*; or say which languages"):
+    with pytest.raises(ValueError, match="README.txt is not named after a language: 'README' .*; or pass languages to"):
         corpora.text_folder(folder)
     (folder / "de.txt").write_text("text")
     with pytest.raises(ValueError, match=r"de.txt and .*deu.txt are the same language, 'de'"):

@@ -95,7 +95,7 @@ def test_refuses_names(folder, tmp_path, monkeypatch):
     monkeypatch.setenv("TFDS_DATA_DIR", str(folder))
     with pytest.raises(FileNotFoundError, match=r"no prepared dataset at wiki40b/fr nor at .*fr\. .*run `tfds build"):
         prepared("wiki40b/fr")
-    with pytest.raises(FileNotFoundError, match=f"no prepared dataset at {tmp_path}/none. Where"):
+    with pytest.raises(FileNotFoundError, match=f"no prepared dataset at {tmp_path}/none. On a machine"):
         prepared(tmp_path / "none")
     with pytest.raises(ValueError, match=r"wiki40b holds several .*; name one of de/1.0.0, zh-cn/1.0.0"):
         prepared("wiki40b")
@@ -106,15 +106,15 @@ def test_refuses_names(folder, tmp_path, monkeypatch):
 
 def test_refuses_fields(folder):
     path = folder / "wikipedia" / "20230601.de"
-    with pytest.raises(ValueError, match="field 'body' is not text of .*; it has text, title"):
+    with pytest.raises(ValueError, match="field 'body' is not a text field of .*; it has text, title"):
         prepared(path, field="body")
-    with pytest.raises(ValueError, match="has the fields of text a, b; say which field"):
+    with pytest.raises(ValueError, match="has the text fields a, b; choose one with field="):
         prepared(folder / "two" / "de")
-    with pytest.raises(ValueError, match="field 'c' is not text of .*; it has a, b"):
+    with pytest.raises(ValueError, match="field 'c' is not a text field of .*; it has a, b"):
         prepared(folder / "two" / "de", field="c")
-    with pytest.raises(ValueError, match="split 'train' of .* has no sentence that oscar_lines takes"):
+    with pytest.raises(ValueError, match="split 'train' of .* has no sentence that oscar_lines keeps"):
         prepared(folder / "two" / "de", field="b")
-    with pytest.raises(ValueError, match="count is 0; take at least 1"):
+    with pytest.raises(ValueError, match="count is 0; it must be at least 1"):
         prepared(path, count=0)
 
 
@@ -134,11 +134,11 @@ def broken(tmp_path):
 @pytest.mark.parametrize(
     ("form", "message"),
     [
-        ("tfrecord", "format tfrecord, which need TensorFlow to be read"),
+        ("tfrecord", "tfrecord files, which need TensorFlow"),
         # As it was before there were other formats.
-        (None, "format tfrecord, which need TensorFlow to be read"),
-        ("parquet", "format parquet, which tensorflow-datasets gives back only in part"),
-        ("riegeli", "format riegeli, which are not read here"),
+        (None, "tfrecord files, which need TensorFlow"),
+        ("parquet", "parquet files, which tensorflow-datasets reads only in part"),
+        ("riegeli", "riegeli files, which are not supported"),
     ],
 )
 def test_refuses_formats(form, message, broken):
@@ -190,5 +190,5 @@ def test_languages_of_a_template(tmp_path):
         prepared_languages("wiki/{}", data_dir=tmp_path)
     with pytest.raises(FileNotFoundError, match="there is no prepared dataset other/{} under"):
         prepared_languages("other/{}", data_dir=tmp_path)
-    with pytest.raises(ValueError, match="'wiki' has no {} where the language stands"):
+    with pytest.raises(ValueError, match="'wiki' has no {} in place of the language"):
         prepared_languages("wiki", data_dir=tmp_path)

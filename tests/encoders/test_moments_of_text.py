@@ -42,7 +42,7 @@ def test_moments_after_a_transform(tiny, corpus):
 def test_refusals(tiny, unchecked):
     with pytest.raises(ValueError, match="there are no embeddings"):
         tiny.moments([])
-    with pytest.raises(ValueError, match="sentences is one str; moments are those of several"):
+    with pytest.raises(ValueError, match="sentences is a single str; give a list or an iterator of str"):
         tiny.moments("a")
 
 
@@ -74,7 +74,7 @@ def test_auto_is_refused_where_it_means_nothing(tiny, corpus):
     with pytest.raises(ValueError, match="no transform, tokenizer or embedding of this encoder uses it"):
         tiny.encode(["a"], language="auto")
     x = {code: tiny.encode(part) for code, part in corpus.items()}
-    with pytest.raises(ValueError, match=r"language is 'auto', but center\(\) has no identifier; give it one by"):
+    with pytest.raises(ValueError, match=r"language is 'auto', but center\(\) has no identifier; add one with"):
         tiny.with_transform(fit_center(x)).encode(["a"], language="auto")
 
 

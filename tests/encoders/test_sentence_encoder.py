@@ -160,7 +160,7 @@ def test_report_counts_padding(tiny):
         (["fine", "lone \udc80 surrogate"], "sentence 1 has the lone surrogate U.DC80 at character 5"),
         (["fine", None], "sentence 1 is a NoneType, not a str"),
         ([b"bytes"], "sentence 0 is a bytes, not a str"),
-        (b"bytes", "sentences are a str or several, not a bytes"),
+        (b"bytes", "sentences must be a str or an iterable of str, not a bytes"),
         (None, "not a NoneType"),
     ],
 )
@@ -173,7 +173,7 @@ def test_what_is_not_text(tiny, unchecked, sentences, message):
     ("arguments", "message"),
     [
         ({"layers": (4,)}, "a layer is 4; it must be a whole number from 0 to 3"),
-        ({"layers": 2}, r"layers is 2; give one or more, as layers=\(3,\)"),
+        ({"layers": 2}, r"layers is 2; give one or more, such as layers=\(3,\)"),
         ({"layers": "12"}, "layers is '12'; give one or more"),
         ({"layers": ()}, "give one or more"),
         ({"max_length": 41}, "max_length is 41; it must be a whole number from 3 to 40"),
@@ -242,7 +242,7 @@ def test_transform_of_another_encoder_is_refused(tiny, tiny_folder, by_language)
     with pytest.raises(ValueError, match="2 languages for 1 sentences"):
         center.encode(["abc"], language=["de", "en"])
     narrow = lj.transforms.fit_lsar({code: x[:, :8] for code, x in by_language.items()})
-    with pytest.raises(ValueError, match="takes width 8, this encoder makes 32"):
+    with pytest.raises(ValueError, match="takes width 8, but this encoder returns width 32"):
         tiny.with_transform(narrow)
 
 

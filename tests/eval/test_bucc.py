@@ -110,7 +110,7 @@ def test_a_sentence_that_comes_twice_counts_for_nothing(tmp_path):
     ("name", "text", "message"),
     [
         ("de", "de-1 a\n", r"de-en.sample.de, line 1 has no tab between an id and a sentence"),
-        ("en", "en-1\tx\nen-1\ty\n", r"de-en.sample.en, line 2: the id 'en-1' is on line 1 too"),
+        ("en", "en-1\tx\nen-1\ty\n", r"de-en.sample.en, line 2: the id 'en-1' is already on line 1"),
         ("gold", "de-1\ten-1\nde-9\ten-1\n", r"de-en.sample.gold, line 2: the id 'de-9' is not in .*de-en.sample.de"),
         ("en", "", "de-en.sample.en is empty"),
     ],
@@ -130,7 +130,7 @@ def test_data_that_is_not_there(tmp_path, capsys):
     with pytest.raises(FileNotFoundError, match=r"has no files XX-en.SPLIT.*; get it from comparable"):
         read_split(tmp_path, "de", "sample")
     assert main(["make-bucc", "--data", str(tmp_path), "--to", str(tmp_path / "to")]) == 1
-    assert "has no en-xx.tsv of de, fr, ru, zh, but of none" in capsys.readouterr().err
+    assert "has no en-xx.tsv for de, fr, ru, zh; it has none" in capsys.readouterr().err
     assert main(["make-bucc", "--gold", "1", "--to", str(tmp_path / "to")]) == 1
     assert "--gold is 1.0; it must be between 0 and 1" in capsys.readouterr().err
 
@@ -168,7 +168,7 @@ def test_prepared_data_is_read_as_its_files(made, bitext, tmp_path):
 def test_too_few_pairs_for_a_split(bitext, tmp_path, capsys):
     (bitext / "en-de.tsv").write_text("d\ta b\tc d\n" * 3)
     assert main(["make-bucc", "--data", str(bitext), "--to", str(tmp_path / "to"), "--languages", "de"]) == 1
-    assert "1 distinct pairs of de leave a split without a gold pair" in capsys.readouterr().err
+    assert "has 1 distinct pairs for de, too few for a gold pair in each split" in capsys.readouterr().err
 
 
 def test_two_methods_are_compared_on_the_sentences(made, tmp_path, capsys):

@@ -46,7 +46,7 @@ def test_one_line_a_method_and_count(folders, capsys, caplog):
     assert {(r["layer"], r["n"], r["metric"]) for r in results} == {(2, 40, "en-xx mean over 2")}
     assert [r["parameters"] for r in results if r["transform"] == "lsar"] == [{"rank": 2}] * 3
     printed = capsys.readouterr().out
-    assert "no fit of language-whitening on 1 sentences" in printed
+    assert "cannot fit language-whitening on 1 sentences per language" in printed
     assert "no fit │" in printed
     assert "left out 2 rows of" in caplog.text
     for suffix in ("png", "pdf"):
@@ -92,16 +92,18 @@ def test_reads_bitext(folders):
     assert list(text) == ["de", "fr", "en"]
     assert text["fr"] == [line.strip() for line in UDHR["fr"][:30]]
     assert set(text["en"]) == {line.strip() for line in UDHR["en"][:30]}
-    with pytest.raises(FileNotFoundError, match=r"no en-xx.tsv of sw, but of de, fr: lines of domain"):
+    with pytest.raises(FileNotFoundError, match=r"no en-xx.tsv for sw; it has de, fr. Put tables of tab-separated"):
         read_texts(folders / "bitext", ("de", "swh"))
     with pytest.raises(FileNotFoundError, match=r"absent has no en-xx.tsv.*--bitext"):
         read_texts(folders / "absent")
     (folders / "bitext/en-de.tsv").write_text("a\tb\n")
-    with pytest.raises(ValueError, match=r"en-de.tsv, line 1 has 2 fields"):
+    with pytest.raises(ValueError, match=r"en-de.tsv, line 1 has 2 tab-separated fields"):
         read_texts(folders / "bitext")
 
 
 @pytest.mark.parametrize("option", ["counts", "most", "queries", "seeds"])
 def test_refuses_zero(option, capsys):
     assert main(["curve", f"--{option}", "0"]) == 1
-    assert f"--{option}" in capsys.readouterr().err
+    message = capsys.readouterr().err
+    assert f"--{option} is " in message
+    assert "it must be at least 1" in message

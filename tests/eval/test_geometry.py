@@ -86,7 +86,7 @@ def test_geometry_of_tatoeba(tmp_path):
 
 def test_geometry_refusals(tmp_path, capsys):
     for options, message in (
-        (["--languages", "en", "de"], "the geometry of languages needs at least three"),
+        (["--languages", "en", "de"], "the languages are de, en; geometry needs at least three"),
         (["--text", "tatoeba", "--data", str(tmp_path / "nowhere")], "copy data/tatoeba/v1"),
     ):
         assert main(["geometry", *ENCODER, *options, "--out", str(tmp_path)]) == 1
@@ -132,10 +132,10 @@ def test_xquad(tmp_path):
     assert read_xquad(tmp_path / "x", ("de",))["de"].answers[0] == 0
     paragraph["qas"][0]["answers"][0]["answer_start"] = 999
     path.write_text(json.dumps(data))
-    with pytest.raises(ValueError, match=r"de.json, article 1, paragraph 1: the answer of '0-0' at 999 is in none"):
+    with pytest.raises(ValueError, match=r"de.json, article 1, paragraph 1: the answer of '0-0' at 999 is not in any"):
         read_xquad(tmp_path / "x", ("de",))
     path.write_text("{}")
-    with pytest.raises(ValueError, match="de.json, the whole is not of XQuAD-R's form: KeyError"):
+    with pytest.raises(ValueError, match="de.json, the top level is not in XQuAD-R's format: KeyError"):
         read_xquad(tmp_path / "x", ("de",))
     with pytest.raises(FileNotFoundError, match="there is no folder .*nowhere; copy the folder xquad-r"):
         read_xquad(tmp_path / "nowhere")

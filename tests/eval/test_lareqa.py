@@ -131,10 +131,10 @@ def test_data_that_is_wrong(tmp_path):
     with pytest.raises(FileNotFoundError, match="has no file LANGUAGE.json; it has none; copy the folder xquad-r"):
         question_languages(tmp_path)
     (tmp_path / "de.json").write_text(json.dumps({"data": [{"paragraphs": [{}]}]}))
-    with pytest.raises(FileNotFoundError, match="has no file of fr; it has de"):
+    with pytest.raises(FileNotFoundError, match="has no file for fr; it has de"):
         question_languages(tmp_path, ["fr", "deu"])
     with pytest.raises(
-        ValueError, match=r"de.json, article 1, paragraph 1 is not of XQuAD-R's form: KeyError\('context'\)"
+        ValueError, match=r"de.json, article 1, paragraph 1 is not in XQuAD-R's format: KeyError\('context'\)"
     ):
         read_xquad(tmp_path, ["de"])
 

@@ -165,10 +165,13 @@ def test_what_is_missing_is_said(folder, tmp_path, capsys):
 
 def test_refusals(folder, tmp_path, capsys):
     assert main(["leakage", str(tmp_path), *data(folder), "--out", str(tmp_path / "out")]) == 1
-    assert f"{tmp_path} is no run of train.disentangle: there is no" in capsys.readouterr().err
+    assert (
+        f"{tmp_path} is not a run of train.disentangle: {tmp_path / 'config.json'} does not exist"
+        in capsys.readouterr().err
+    )
     (tmp_path / "config.json").write_text((folder / "meat" / "config.json").read_text())
     assert main(["leakage", str(tmp_path), *data(folder), "--out", str(tmp_path / "out")]) == 1
-    assert "has not ended" in capsys.readouterr().err
+    assert "has not finished" in capsys.readouterr().err
     (tmp_path / "trained.json").write_text((folder / "meat" / "trained.json").read_text())
     assert main(["leakage", str(tmp_path), *data(folder), "--out", str(tmp_path / "out")]) == 1
     assert "lacks " in capsys.readouterr().err
@@ -180,10 +183,10 @@ def test_refusals(folder, tmp_path, capsys):
             (tmp_path / f"seed-{seed}" / f"{part}.safetensors").touch()
     again = [str(folder / "meat"), str(folder / "meat")]
     assert main(["leakage", *again, *data(folder), "--out", str(tmp_path / "out")]) == 1
-    assert "meat are 'meat' of layer 2, and have seed 0; leave one out" in capsys.readouterr().err
+    assert "meat are both 'meat' at layer 2 and both have seed 0; omit one" in capsys.readouterr().err
     runs = [str(folder / "meat"), str(tmp_path)]
     assert main(["leakage", *runs, *data(folder), "--out", str(tmp_path / "out")]) == 1
-    assert f"{tmp_path}: split_seed is 1, and 0 in {folder / 'meat'}" in capsys.readouterr().err
+    assert f"{tmp_path} has split_seed 1, but {folder / 'meat'} has 0; omit one" in capsys.readouterr().err
     # Seeds of one objective are put together where they were trained alike.
     (tmp_path / "config.json").write_text(json.dumps(config | {"learning_rate": 0.5}))
     trained = json.loads((folder / "meat" / "trained.json").read_text())
@@ -192,7 +195,7 @@ def test_refusals(folder, tmp_path, capsys):
     for seed in (0, 1):
         (tmp_path / f"seed-{seed}").rename(tmp_path / f"seed-{2 + seed}")
     assert main(["leakage", *runs, *data(folder), "--out", str(tmp_path / "out")]) == 1
-    assert f"'meat' of layer 2, with learning_rate 0.5 and {config['learning_rate']}" in capsys.readouterr().err
+    assert f"'meat' at layer 2, but have learning_rate 0.5 and {config['learning_rate']}" in capsys.readouterr().err
 
 
 def test_languages_that_were_trained_on_are_told_apart(leakage):

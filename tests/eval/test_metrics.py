@@ -63,7 +63,7 @@ def test_metrics_refuse(unchecked):
         precision_of_ranks(ranks_of(np.eye(2), np.array([[0], [-1]])))
     with pytest.raises(ValueError, match=r"relevant has shape \(3, 1\); expected a row for each of 2 queries"):
         ranks_of(np.eye(2), np.zeros((3, 1), int))
-    with pytest.raises(ValueError, match="answers for"):
+    with pytest.raises(ValueError, match="they must agree and not be empty"):
         accuracy(np.array([1]), np.array([1, 2]))
 
 

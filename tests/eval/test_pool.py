@@ -71,13 +71,13 @@ def test_data_that_is_wrong(tmp_path, capsys):
     (tmp_path / "en.txt").write_text("a\n \n")
     with pytest.raises(ValueError, match="en.txt, line 2 is blank"):
         read_pool(tmp_path)
-    with pytest.raises(ValueError, match="has de; a pool needs two languages"):
+    with pytest.raises(ValueError, match="has de; a pool needs at least two languages"):
         read_pool(tmp_path, ("de",))
     with pytest.raises(FileNotFoundError, match="has no files fr.txt; it has de, en"):
         read_pool(tmp_path, ("de", "fr"))
     (tmp_path / "en.txt").write_text("a\nb\n")
     assert main(["pool", *ENCODER, "--data", str(tmp_path), "--out", str(tmp_path)]) == 1
-    assert "without --queries three languages are needed" in capsys.readouterr().err
+    assert "without --queries, at least three languages are needed" in capsys.readouterr().err
     asked = tmp_path / "asked"
     asked.mkdir()
     for code in ("de", "en"):
@@ -85,7 +85,7 @@ def test_data_that_is_wrong(tmp_path, capsys):
         (asked / f"{code}.txt").write_text("a\n")
     command = ["pool", *ENCODER, "--data", str(tmp_path), "--queries", str(asked), "--out", str(tmp_path)]
     assert main(command) == 1
-    assert "has 1 lines a language and" in capsys.readouterr().err
+    assert "has 1 lines per language but " in capsys.readouterr().err
 
 
 def test_the_pool_of_the_declaration_is_not_fitted_on(tmp_path):

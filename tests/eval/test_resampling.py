@@ -78,7 +78,7 @@ def test_refusals():
         paired_test(Queries(np.zeros(3)), Queries(np.zeros(2)))
     with pytest.raises(ValueError, match="are not of the same queries"):
         paired_test(Queries(np.zeros(2), np.array([0, 0])), Queries(np.zeros(2), np.array([0, 1])))
-    with pytest.raises(ValueError, match=r"\(1,\) strata for \(2,\) values"):
+    with pytest.raises(ValueError, match=r"strata has shape \(1,\); it must be that of values, \(2,\)"):
         Queries(np.zeros(2), np.zeros(1, int))
     with pytest.raises(ValueError, match="no query has a score"):
         Queries(np.full(2, np.nan))

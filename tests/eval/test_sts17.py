@@ -38,7 +38,7 @@ def test_sts17(tmp_path, capsys):
     ]
     assert main(["sts17", *ENCODER, *options, "--out", str(tmp_path / "out")]) == 0
     results = {(r["transform"], r["metric"]): r for r in read(tmp_path / "out")}
-    assert "track 6.tr-en: 5 pairs, of which the first 4 have a score" in capsys.readouterr().out
+    assert "track 6.tr-en: using the first 4 of 5 pairs; the others have no score" in capsys.readouterr().out
     encoder = lj.load_encoder(ENCODER[1], layer=2)
     sides = [encoder.encode([pair[side] for pair in PAIRS]).astype(float) for side in (0, 1)]
     cosine = [np.dot(a, b) / np.linalg.norm(a) / np.linalg.norm(b) for a, b in zip(*sides, strict=True)]
@@ -102,5 +102,6 @@ def test_one_language_is_too_few_for_lsar(tmp_path, capsys):
     command = ["sts17", *ENCODER, "--data", str(tmp_path / "data"), "--out", str(tmp_path / "out"), "--layers", "2"]
     assert main(command) == 1
     assert (
-        "lsar needs two languages to fit on, and there is one; leave it out of --transforms" in capsys.readouterr().err
+        "lsar needs at least two languages to fit on, but there is one; omit it from --transforms"
+        in capsys.readouterr().err
     )

@@ -38,7 +38,7 @@ def test_sweep(tmp_path, capsys):
         ("cbie", {"components": 12}),
     ]
     printed = capsys.readouterr().out
-    for words in ("peak memory", "one encode of the last layer", "encoding all 4 layers"):
+    for words in ("peak memory", "encoding the last layer alone", "encoding all 4 layers"):
         assert words in printed
     assert is_png(tmp_path / "sweep.png")
     assert (tmp_path / "sweep.pdf").read_bytes()[:5] == b"%PDF-"
@@ -86,8 +86,8 @@ def test_layers_share_their_programs(rng):
 
 def test_refusals(tmp_path, capsys):
     for options, message in (
-        (["--languages", "en"], "--languages en is one language; at least two are needed"),
-        (["--components", "26"], "--components 26: there are 1 to 25 to remove"),
+        (["--languages", "en"], "--languages is en; give at least two different languages"),
+        (["--components", "26"], "--components is 26; it must be 1 to 25"),
         (["--languages", "en", "xx"], "'xx'"),
     ):
         assert main(["sweep", *ENCODER, *options, "--out", str(tmp_path)]) == 1

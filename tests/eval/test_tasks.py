@@ -64,7 +64,7 @@ def test_udhr(tmp_path, capsys):
         "tokens/s",
         "padding waste",
         "cut to 24 tokens",
-        "latency of one warm sentence of 24 tokens",
+        "warm latency for one sentence of 24 tokens",
     ):
         assert word in printed
     encoder = lj.load_encoder(ENCODER[1])
@@ -188,9 +188,9 @@ def test_tatoeba_data_that_is_wrong(tmp_path):
     with pytest.raises(FileNotFoundError, match="copy data/tatoeba/v1 of"):
         read_pairs(tmp_path / "nowhere", ["de"])
     write_pairs(tmp_path / "data", "deu", "one\ntwo\n", "eins\n")
-    with pytest.raises(FileNotFoundError, match="has no files of fr; it has de"):
+    with pytest.raises(FileNotFoundError, match="has no files for fr; it has de"):
         read_pairs(tmp_path / "data", ["de", "fr"])
-    with pytest.raises(ValueError, match="2 English lines and 1 lines of de"):
+    with pytest.raises(ValueError, match="has 2 English lines but 1 lines in de"):
         read_pairs(tmp_path / "data", ["deu"])
     write_pairs(tmp_path / "data", "deu", "one\ntwo\n", "eins\n\n")
     with pytest.raises(ValueError, match="tatoeba.deu-eng.deu, line 2 is blank"):
@@ -209,7 +209,7 @@ def test_an_error_is_one_line(tmp_path, capsys):
     assert "rank is 40; the means of 40 languages have at most 39" in capsys.readouterr().err
     assert main(["udhr", *ENCODER, "--layers", "1", "1"]) == 1
     assert main(["udhr", *ENCODER, "--ranks", "2", "3", "2"]) == 1
-    assert "--ranks 2 3 2 repeats itself" in capsys.readouterr().err
+    assert "--ranks 2 3 2 contains a value twice; remove duplicates" in capsys.readouterr().err
 
 
 def test_algorithm1(capsys):

@@ -78,10 +78,10 @@ def test_what_is_held_out_does_not_depend_on_the_order(bitext):
 def test_bitext_refusals(bitext, tmp_path, capsys):
     for options, message in (
         (["--held-out", "40"], "bitext, de: 40 pairs cannot be held out of 40 distinct ones"),
-        (["--seen", "ru"], "--seen ru: there are pairs of de, fr, th"),
+        (["--seen", "ru"], "--seen has ru, but there are only pairs of de, fr, th"),
         (["--fit-on", "nowhere"], "--fit-on nowhere is not udhr, a folder, tfds:NAME/{} or hub:ID"),
         (["--fit-on", str(bitext)], "has no file LANGUAGE.txt"),
-        (["--languages", "ru"], "has no en-xx.tsv of ru, but of de, fr, th"),
+        (["--languages", "ru"], "has no en-xx.tsv for ru; it has de, fr, th"),
     ):
         command = ["bitext", *OPTIONS, "--data", str(bitext), "--held-out", "15"]
         assert main([*command, *options, "--out", str(tmp_path)]) == 1
@@ -121,18 +121,18 @@ def test_code_switch(tmp_path, capsys):
     assert main(["code-switch", *OPTIONS, *data, "--rate", "1", "--out", str(tmp_path / "out")]) == 0
     printed = capsys.readouterr().out
     # 16 sentences: the four with a have a translation of it, the four with e too, one has both.
-    assert "de: 7 of 16 sentences have 8 English words" in printed
+    assert "de: replaced 8 words in 7 of 16 sentences" in printed
     results = {r["metric"]: r for r in read(tmp_path / "out")}
     assert results["en-de accuracy"]["n"] == 7
-    for rate, message in (("0", "--rate is 0.0; it must be over 0 and at most 1"), ("1.5", "--rate is 1.5")):
+    for rate, message in (("0", "--rate is 0.0; it must be above 0 and at most 1"), ("1.5", "--rate is 1.5")):
         assert main(["code-switch", *OPTIONS, *data, "--rate", rate, "--out", str(tmp_path)]) == 1
         assert message in capsys.readouterr().err
     assert main(["code-switch", *OPTIONS, *data, "--languages", "fr", "--out", str(tmp_path)]) == 1
-    assert "there is no dictionary" in capsys.readouterr().err
+    assert "fr-en.txt does not exist; get it from" in capsys.readouterr().err
 
 
 def test_dictionaries_that_are_wrong(tmp_path):
-    with pytest.raises(FileNotFoundError, match="get it from github.com/facebookresearch/MUSE, or make it"):
+    with pytest.raises(FileNotFoundError, match="get it from github.com/facebookresearch/MUSE, or create it"):
         read_dictionary(tmp_path, "de")
     (tmp_path / "de-en.txt").write_text("hund dog\nkatze\n")
     with pytest.raises(ValueError, match="de-en.txt, line 2 is not a word and its translation: 'katze'"):
@@ -171,7 +171,7 @@ def test_make_dictionaries(tmp_path, capsys):
     assert read_dictionary(tmp_path / "to", "de") == {"hund": ["dog", "hound"], "bellen": ["bark", "bay"]}
     index = tmp_path / "freedict-deu-eng.index"
     index.write_text(index.read_text() + "zu\t////\tB\n")
-    with pytest.raises(ValueError, match="line 5: 'zu' lies outside of"):
+    with pytest.raises(ValueError, match="line 5: 'zu' points outside "):
         list(entries(index))
     assert main(["make-dictionaries", "--from", str(tmp_path / "to"), "--to", str(tmp_path)]) == 1
     assert "has no freedict-xxx-eng.index; apt install" in capsys.readouterr().err

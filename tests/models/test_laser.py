@@ -94,7 +94,7 @@ def test_encode(name):
     np.testing.assert_allclose(together, alone, rtol=1e-5, atol=1e-6)
     assert encoder.encode(TEXTS, layers=(1, 2, 3)).shape == (3, len(TEXTS), 32)
     assert encoder.encode(TEXTS, layers=(0,)).shape == (1, len(TEXTS), 12)
-    with pytest.raises(ValueError, match=r"layers \(0, 3\) are of widths \[12, 32\]; ask for each alone"):
+    with pytest.raises(ValueError, match=r"layers \(0, 3\) have widths \[12, 32\]; encode each alone"):
         encoder.encode(TEXTS, layers=(0, 3))
     assert lj.load_encoder(GOLDEN / name, layer=0).dim == 12
 
@@ -120,7 +120,7 @@ def test_files_that_are_missing(folder, name):
         ("bpe.codes", b"a b 3\na\n", "bpe.codes, line 2: 'a' is not a pair of pieces"),
         ("bpe.codes", b"\xff\xfe", "bpe.codes is not UTF-8"),
         ("bpe.vocab", b"piece\n", "bpe.vocab, line 1: 'piece' is not a piece and its count"),
-        ("dictionary.json", b'{"a": 100000}', "'a' has the id 100000, the model embeds 0 to"),
+        ("dictionary.json", b'{"a": 100000}', "'a' has the id 100000; the model embeds 0 to"),
         ("dictionary.json", b'{"a": "1"}', "'a' has the id '1'"),
     ],
 )
@@ -143,12 +143,14 @@ def test_without_the_extra_the_error_says_what_to_install(monkeypatch):
         raise ImportError(module)
 
     monkeypatch.setattr(extras.importlib, "import_module", missing)
-    with pytest.raises(ImportError, match=r"a tokenizer of LASER needs sentencepiece: pip install 'lsar_jax\[laser\]'"):
+    with pytest.raises(ImportError, match=r"LASER's tokenizer needs sentencepiece: pip install 'lsar_jax\[laser\]'"):
         lj.load_encoder(GOLDEN / "laser2")
 
 
 def test_a_preset_without_a_hub_id_says_how_to_get_it():
-    with pytest.raises(FileNotFoundError, match=r"laser2 is not on the Hub: convert laser2.pt beside laser2.spm"):
+    with pytest.raises(
+        FileNotFoundError, match=r"laser2 is not on the Hub: convert laser2.pt, with laser2.spm in its folder"
+    ):
         lj.load_encoder("laser2")
 
 

@@ -149,7 +149,7 @@ def test_a_row_without_tokens_is_finite(name):
         ({"blocks": -1}, "blocks is -1"),
         ({"blocks": 10**9}, "blocks is 1000000000; it must be from 0 to 256"),
         ({"hidden": 1 << 40}, "hidden is 1099511627776; it must be"),
-        ({"first_position": 40}, "the first position is 40, of 40"),
+        ({"first_position": 40}, "first_position is 40; it must be from 0 to 39"),
     ],
 )
 def test_config_refuses(change, message):

@@ -37,7 +37,7 @@ def test_a_stream_of_languages():
     ("language", "message"),
     [
         (None, "xlm embeds the language; give language=, one of de, en, zh"),
-        ("fr", "language 'fr' is not in xlm; known are de, en, zh"),
+        ("fr", "language 'fr' is not in xlm; known languages are de, en, zh"),
         (["de", "fr"], "language 'fr' is not in xlm"),
         (["de"], "1 languages for 2 sentences"),
         (["de"] * 3, "3 languages for 2 sentences"),
@@ -66,7 +66,7 @@ def test_without_language_embeddings_the_language_is_for_the_words_only():
     assert encoder.languages is None
     np.testing.assert_array_equal(encoder.encode("abc"), encoder.encode("abc", language="en"))
     # ja needs a tool that no registry has.
-    with pytest.raises(ImportError, match="XLM's words of 'ja' need KyTea with Mykytea-python, which is not installed"):
+    with pytest.raises(ImportError, match="XLM needs KyTea with Mykytea-python, which is not installed, to split 'ja'"):
         encoder.encode("abc", language="ja")
 
 
@@ -86,8 +86,8 @@ def test_sinusoids_that_the_checkpoint_does_not_carry(tmp_path):
     ("changes", "message"),
     [
         ({"causal": True}, "causal is True in config.json; only False is supported"),
-        ({"lang2id": {"de": 3}}, "lang2id does not map languages to the rows 0 to 2"),
-        ({"lang2id": None}, "lang2id does not map languages"),
+        ({"lang2id": {"de": 3}}, "lang2id must map languages to rows 0 to 2 of the language embeddings"),
+        ({"lang2id": None}, "lang2id must map languages to rows"),
         ({"n_langs": "three"}, "n_langs is 'three'"),
         (
             {"n_langs": 4, "lang2id": {"de": 3}},

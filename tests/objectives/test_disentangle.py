@@ -269,7 +269,7 @@ def test_refusals(unchecked):
         ({"clustering": "none"}, "clustering is 'none'; choose one of off_diagonal, all, same_language"),
         ({"without": ("meaning",)}, "without is 'meaning'; the terms are reconstruction, cross_reconstruction, l"),
         ({"base": "none", "oracle": False}, "no term is left"),
-        ({"oracle": False, "separation": "code"}, "separation and clustering are ORACLE's; add oracle"),
+        ({"oracle": False, "separation": "code"}, "separation and clustering apply only to ORACLE; add oracle"),
         ({"base": "none", "without": ("clustering", "separation")}, "no term is left"),
     ]:
         with pytest.raises(ValueError, match=message):
@@ -278,5 +278,5 @@ def test_refusals(unchecked):
     head = Head(jnp.eye(2), jnp.zeros(2))
     with pytest.raises(ValueError, match="random and same are missing"):
         objective_terms(Objective("dream", False), Heads(head, head), head, batch)
-    with pytest.raises(ValueError, match="pairs is 'same_language', and the languages are missing"):
+    with pytest.raises(ValueError, match="pairs is 'same_language', which needs target_language and languages"):
         clustering_loss(jnp.eye(2), jnp.eye(2), "same_language")

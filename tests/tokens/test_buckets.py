@@ -63,7 +63,7 @@ def test_widths_do_not_depend_on_neighbours(rng):
 
 
 def test_a_sentence_longer_than_the_widest_batch_is_refused():
-    with pytest.raises(ValueError, match="a sentence has 129 tokens, batches take 128"):
+    with pytest.raises(ValueError, match="a sentence has 129 tokens; batches take at most 128"):
         slots([5, 129], 128, BatchSizes(1024, 0))
 
 

@@ -99,7 +99,7 @@ def test_what_is_written(folder, meat, capsys):
     # Again it finds that there is nothing left to do.
     before = heads(meat)
     assert main(command(folder, meat, "--oracle", "--seeds", "2", "--epochs", "3")) == 0
-    assert "distinct sentences are in" in capsys.readouterr().out
+    assert "using the cached embeddings of" in capsys.readouterr().out
     assert heads(meat) == before
     assert log(meat) == lines
 
@@ -205,28 +205,28 @@ def test_a_loss_that_is_not_finite_is_named(folder, tmp_path, capsys):
 
 def test_refusals(folder, meat, tmp_path, capsys):
     for more, message in [
-        (["--seeds", "0"], "--seeds is 0; at least 1 is needed"),
-        (["--validation", "1"], "--validation is 1.0; it is a share between 0 and 1"),
-        (["--learning-rate", "0"], "--learning-rate is 0.0; it must be over 0"),
-        (["--batch", "18"], "--batch is 18; it must be at least 2 and a multiple of 4 devices"),
-        (["--batch", "512"], "there are 124 pairs to train on; --batch is 512"),
-        (["--languages", "de", "--validation", "0.02"], "there is 1 pair to validate on; at least 2 are needed"),
-        (["--seed", "-1"], "--seed is -1; seeds are from 0 to 4294967295"),
-        (["--halves"], "halves is DREAM's; leave it out"),
-        (["--objective", "dream", "--halves", "--languages", "de", "--validation", "0.03"], "needs at least 4 of each"),
-        (["--separation", "code"], "separation and clustering are ORACLE's; add oracle"),
+        (["--seeds", "0"], "--seeds is 0; it must be at least 1"),
+        (["--validation", "1"], "--validation is 1.0; it must be between 0 and 1"),
+        (["--learning-rate", "0"], "--learning-rate is 0.0; it must be above 0"),
+        (["--batch", "18"], "--batch is 18; it must be at least 2 and a multiple of the number of devices, 4"),
+        (["--batch", "512"], "--batch is 512; it must be at most the number of training pairs, 124"),
+        (["--languages", "de", "--validation", "0.02"], "the number of validation pairs is 1; raise --validation"),
+        (["--seed", "-1"], "--seed is -1; seeds must be 0 to 4294967295"),
+        (["--halves"], "halves applies only to DREAM; leave it out"),
+        (["--objective", "dream", "--halves", "--languages", "de", "--validation", "0.03"], "batches of at least 4"),
+        (["--separation", "code"], "separation and clustering apply only to ORACLE; add oracle"),
         (["--without", "meaning"], "without is 'meaning'; the terms are reconstruction"),
         (["--objective", "none"], "no term is left"),
         (["--held-out", "80"], "80 pairs cannot be held out of 80 distinct ones"),
-        (["--held-out", "78", "--batch", "2"], "2 pairs leave 0 to validate on with --validation 0.05"),
-        (["--languages", "it"], "has no en-xx.tsv of it"),
+        (["--held-out", "78", "--batch", "2"], "--validation 0.05 selects 0 of the 2 remaining pairs"),
+        (["--languages", "it"], "has no en-xx.tsv for it"),
         (["--layer", "9"], "layer"),
     ]:
         assert main(command(folder, tmp_path / "out", *more)) == 1
         assert message in capsys.readouterr().err
     assert main(command(folder, meat, "--oracle", "--seeds", "2", "--batch", "8")) == 1
     message = capsys.readouterr().err
-    assert f"{meat} is the folder of another run: batch was 16 and is 8. Choose another --out" in message
+    assert f"{meat} belongs to another run: batch was 16 and is 8; choose another --out" in message
 
 
 def test_other_text_is_another_run(folder, meat, tmp_path, capsys):
@@ -243,7 +243,7 @@ def test_a_log_that_is_cut_is_noticed(folder, meat, tmp_path, capsys):
     shutil.copytree(meat, tmp_path / "run")
     (tmp_path / "run" / "log.jsonl").unlink()
     assert main(command(folder, tmp_path / "run", "--oracle", "--seeds", "2", "--epochs", "4")) == 1
-    assert "log.jsonl has 0 lines, and the last checkpoint knows of 6; choose another" in capsys.readouterr().err
+    assert "log.jsonl has 0 lines, but the last checkpoint was saved after 6; choose another" in capsys.readouterr().err
 
 
 def test_the_best_epoch_is_written(folder, tmp_path):
@@ -302,7 +302,7 @@ def test_a_run_goes_on_in_one_process_only(folder, tmp_path, capsys):
 def test_epochs_that_were_taken_are_not_taken_back(folder, meat, tmp_path, capsys):
     shutil.copytree(meat, tmp_path / "run")
     assert main(command(folder, tmp_path / "run", "--oracle", "--seeds", "2", "--epochs", "2")) == 1
-    assert "run has had 3 epochs; --epochs is 2" in capsys.readouterr().err
+    assert "run was already trained for 3 epochs, but --epochs is 2; raise it" in capsys.readouterr().err
 
 
 def test_heads_of_a_run_whose_checkpoints_are_gone_count_for_nothing(folder, meat, tmp_path, capsys):
@@ -316,6 +316,6 @@ def test_heads_of_a_run_whose_checkpoints_are_gone_count_for_nothing(folder, mea
 
 
 def test_no_row_is_said(tmp_path):
-    with pytest.raises(ValueError, match="no row is left: name at least one of --layers and of --bases"):
+    with pytest.raises(ValueError, match="there is no row to train; give at least one of --layers and one of --bases"):
         Ablations(layers=(), out=tmp_path).run()
     assert {row.objective.base for row in Ablations(bases=("meat",), out=tmp_path).rows()} == {"meat"}

@@ -60,7 +60,7 @@ def test_mixed_batch_equals_a_call_for_each_language(transform, x, rng):
 def test_as_affine_is_the_same_map(transform, x):
     if transform.fits[0].method in CLUSTERED:
         with pytest.raises(
-            ValueError, match=r"cbie\(.*\) takes another map near each cluster; there is no one A and b"
+            ValueError, match=r"cbie\(.*\): each cluster has its own map, so there is no single A and b"
         ):
             transform.as_affine("de")
         return
@@ -93,7 +93,7 @@ def test_then_of_a_shared_and_a_language_step_asks_for_the_language(x):
     assert chain.languages == ("de", "en")
     with pytest.raises(ValueError, match=r"center\(\) depends on the language; give one of de, en"):
         chain(x["de"])
-    with pytest.raises(ValueError, match=r"language 'fr' is not in center\(\); known are de, en"):
+    with pytest.raises(ValueError, match=r"language 'fr' is not in center\(\); known languages are de, en"):
         chain(x["fr"], "fr")
 
 
@@ -136,10 +136,10 @@ def test_vmap_over_layers(x):
 @pytest.mark.parametrize(
     ("rows", "language", "message"),
     [
-        (np.zeros((3, 39), np.float32), "de", r"shape \(3, 39\), the transform takes \[n, 40\]"),
+        (np.zeros((3, 39), np.float32), "de", r"shape \(3, 39\); the transform takes \[n, 40\]"),
         (np.zeros(40, np.float32), "de", r"shape \(40,\)"),
         (np.zeros((3, 40), np.float32), None, "depends on the language; give one of de, en, fr"),
-        (np.zeros((3, 40), np.float32), "sv", r"language 'sv' is not in center\(\); known are de, en"),
+        (np.zeros((3, 40), np.float32), "sv", r"language 'sv' is not in center\(\); known languages are de, en"),
         (np.zeros((3, 40), np.float32), "klingon", "'klingon' is not a language code"),
         (np.zeros((3, 40), np.float32), ["de", "en"], "2 languages for 3 embeddings"),
     ],
@@ -218,7 +218,7 @@ def rewrite(path, change):
         (lambda t, p, m: p["fits"][0].update(languages=["de"]), r"expected \[1, 40\]"),
         (lambda t, p, m: t["0.shift"].fill(np.nan), "shift holds NaN or infinity"),
         (lambda t, p, m: p["fits"][0].update(languages="abcdef"), "the header of .* is damaged.*are not sorted codes"),
-        (lambda t, p, m: p["fits"][0].update(languages=["de"] * 6), "are not sorted codes, each once"),
+        (lambda t, p, m: p["fits"][0].update(languages=["de"] * 6), "are not sorted codes without duplicates"),
         (lambda t, p, m: t.update(x=t.pop("0.shift")), "tensors that belong to none"),
     ],
 )
@@ -253,7 +253,7 @@ def test_language_steps_take_further_languages(transform, x):
             first.with_languages(fit(new | {"de": x["de"], "zh": x["zh"]}))
         return
     if transform.fits[0].method not in ("shift", "linear_map"):  # which leave English as it is
-        with pytest.raises(ValueError, match=r"knows ja already"):
+        with pytest.raises(ValueError, match=r"already knows ja"):
             first.with_languages(fit(new | {"ja": x["ja"][:25]}))
         del new["en"]
     grown = first.with_languages(fit(new))
@@ -306,5 +306,5 @@ def test_an_identifier_stays_with_the_languages_of_a_chain(x):
     from lsar_jax.transforms import fit_identifier
 
     center = fit_center(x).with_identifier(fit_identifier(x))
-    with pytest.raises(ValueError, match="the identifier may find fr, ja, th, zh, which .* does not know"):
+    with pytest.raises(ValueError, match="the identifier may detect fr, ja, th, zh, which .* does not know"):
         center.then(fit_center({"de": x["de"], "en": x["en"]}))

@@ -123,7 +123,7 @@ def test_refusals(x, unchecked):
         fit_cbie(x, 31)
     with pytest.raises(ValueError, match="components is 41; it must be a whole number from 1 to 40"):
         fit_cbie(x, components=41)
-    with pytest.raises(ValueError, match="de has 30 sentences; to remove 29 components takes 31 or more"):
+    with pytest.raises(ValueError, match="de has 30 sentences; removing 29 components takes at least 31"):
         fit_cbie(x, components=29)
     with pytest.raises(ValueError, match="seed is -1"):
         fit_cbie(x, seed=-1)

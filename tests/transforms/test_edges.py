@@ -21,14 +21,14 @@ ONE_SENTENCE = {
     "lir": "components is 3; it must be a whole number from 1 to 1 .the sentences and dimensions of de",
     "whitening per language": "de: one embedding has no covariance; at least 2 are needed",
     "cbie": "clusters is 3; it must be a whole number from 1 to 1 .the sentences of de",
-    "linear map": "de: one side holds nothing but zeros; there is no rotation to find",
+    "linear map": "de: one side holds only zeros; there is no rotation to find",
 }
 ONE_LANGUAGE = {
     "lsar": "1 languages are given .*; at least 2 are needed",
     "leace": "1 languages are given .*; at least 2 are needed",
     "chain": "1 languages are given .*; at least 2 are needed",
-    "shift": "expected a mapping from language to two aligned sides",
-    "linear map": "expected a mapping from language to two aligned sides",
+    "shift": "expected a non-empty mapping from language to two aligned sides",
+    "linear map": "expected a non-empty mapping from language to two aligned sides",
 }
 
 

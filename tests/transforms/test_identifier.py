@@ -77,7 +77,7 @@ def test_auto_asks_before_the_first_step(x):
     rows, labels = together(x)
     chain = fit_center(x).with_identifier(fit_identifier(x)).then(fit_center(x))
     np.testing.assert_allclose(chain(rows, "auto"), chain(rows, labels), atol=1e-5)
-    with pytest.raises(ValueError, match="chain first, then give the chain an identifier"):
+    with pytest.raises(ValueError, match="chain the transforms first, then add an identifier to the chain"):
         fit_center(x).then(fit_center(x).with_identifier(fit_identifier(x)))
 
 
@@ -134,7 +134,7 @@ def test_refusals(x, unchecked):
     with pytest.raises(ValueError, match="1 languages are given"):
         fit_identifier(pool_moments({"de": x["de"]}))
     identifier = fit_identifier(x)
-    with pytest.raises(ValueError, match=r"shape \(2, 3\), the identifier takes \[n, 40\]"):
+    with pytest.raises(ValueError, match=r"shape \(2, 3\); the identifier takes \[n, 40\]"):
         identifier(np.zeros((2, 3), np.float32))
     with pytest.raises(ValueError, match="language 'sv' is not in the identifier"):
         identifier.accuracy({"sv": x["de"]})
@@ -142,9 +142,9 @@ def test_refusals(x, unchecked):
         identifier.accuracy({"de": x["de"][:0]})
     with pytest.raises(ValueError, match=r"lsar\(rank=5\) is the same for all languages; it needs no identifier"):
         fit_lsar(x).with_identifier(identifier)
-    with pytest.raises(ValueError, match=r"the identifier may find fr, ja, th, zh, which center\(\) does not know"):
+    with pytest.raises(ValueError, match=r"the identifier may detect fr, ja, th, zh, which center\(\) does not know"):
         fit_center({"de": x["de"], "en": x["en"]}).with_identifier(identifier)
-    with pytest.raises(ValueError, match="the identifier takes width 40, the transform 8"):
+    with pytest.raises(ValueError, match="the identifier takes width 40, but the transform takes 8"):
         fit_center({"de": x["de"][:, :8]}).with_identifier(identifier)
     spec = lj.EncoderSpec("a", "1", 8, "mean", "float32")
     other = lj.EncoderSpec("a", "2", 8, "mean", "float32")

@@ -186,7 +186,7 @@ def test_fit_remembers(x):
 @pytest.mark.parametrize("rank", [0, -1, 6, 40, 2.0, True, "2"])
 def test_lsar_refuses_a_rank_that_the_means_do_not_have(x, unchecked, rank):
     with pytest.raises(
-        ValueError, match=f"rank is {rank!r}; it must be a whole number from 1 to 5 .what the means of 6"
+        ValueError, match=f"rank is {rank!r}; it must be a whole number from 1 to 5 .the span of the means of 6"
     ):
         fit_lsar(x, rank)
 

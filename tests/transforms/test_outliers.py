@@ -75,7 +75,7 @@ def test_core_under_jit_and_vmap(rng):
 
 
 def test_refusals(x, unchecked):
-    with pytest.raises(ValueError, match="sigma is 0; it must be a number over 0"):
+    with pytest.raises(ValueError, match="sigma is 0; it must be a positive, finite number"):
         fit_outliers(x, 0)
     with pytest.raises(ValueError, match="largest is 41; it must be a whole number from 1 to 40"):
         fit_outliers(x, largest=41)

@@ -83,9 +83,9 @@ def test_the_linear_map_needs_the_pairs(x, unchecked):
 @pytest.mark.parametrize("fit", [fit_shift, fit_linear_map])
 def test_refusals(x, unchecked, fit):
     a, b = x["de"], x["fr"]
-    with pytest.raises(ValueError, match="expected a mapping from language to two aligned sides"):
+    with pytest.raises(ValueError, match="expected a non-empty mapping from language to two aligned sides"):
         fit({})
-    with pytest.raises(ValueError, match="expected a mapping"):
+    with pytest.raises(ValueError, match="expected a non-empty mapping"):
         fit([a, b])
     with pytest.raises(ValueError, match="'eng' is the target itself; give pairs of the other languages"):
         fit({"eng": (a, b)})

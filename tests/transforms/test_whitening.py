@@ -70,7 +70,7 @@ def test_moments_suffice_and_pooled_ones_for_a_shared_whitening(x):
     for given in (moments, pool_moments(moments)):
         np.testing.assert_array_equal(fit_whitening(given).steps[0].matrix, expected.steps[0].matrix)
         assert fit_whitening(given).fits == expected.fits
-    with pytest.raises(ValueError, match="a second moment of each language is needed, and these are pooled"):
+    with pytest.raises(ValueError, match="a second moment of each language is needed, but these are pooled"):
         fit_whitening(pool_moments(moments), per_language=True)
 
 
@@ -91,7 +91,7 @@ def test_core_under_jit_and_vmap(rng):
 
 def test_refusals(x, unchecked):
     for eps in (0, -1, np.nan, np.inf, "1", True):
-        with pytest.raises(ValueError, match="eps is .*; it must be a number over 0"):
+        with pytest.raises(ValueError, match="eps is .*; it must be a positive, finite number"):
             fit_whitening(x, eps)
     with pytest.raises(ValueError, match="de: one embedding has no covariance; at least 2 are needed"):
         fit_whitening({"de": x["de"][:1]}, per_language=True)

@@ -1,1 +1,1 @@
-"""``python -m train.disentangle``: heads of meaning and language, by DREAM, MEAT and ORACLE."""
+"""``python -m train.disentangle``: trains meaning and language heads with DREAM, MEAT and ORACLE."""

@@ -1,4 +1,4 @@
-"""``python -m train.disentangle``; see ``train.disentangle.command``."""
+"""Runs ``python -m train.disentangle``; see ``train.disentangle.command``."""
 
 import sys
 

@@ -1,15 +1,15 @@
-r"""Trains a head of meaning and a head of language on frozen embeddings of parallel text: DREAM, MEAT, ORACLE.
+r"""Trains a meaning head and a language head on frozen embeddings of parallel text, with DREAM, MEAT or ORACLE.
 
     python -m train.disentangle --objective meat --oracle --layer 8 \
         --learning-rate 1e-4 --patience 30 --out results/meat-oracle
     python -m eval leakage results/meat-oracle
 
-Embeddings are made once and kept. A run that was killed continues when the same command is given again. Of each
-language, ``--held-out`` pairs are left out of training: ``python -m eval bitext`` and ``leakage`` test on them. A part
-of the others chooses the best epoch.
+Embeddings are computed once and cached. To resume a killed run, repeat the same command. In each language,
+``--held-out`` pairs are excluded from training, for ``python -m eval bitext`` and ``leakage`` to test on. A share of
+the others is used for validation, which chooses the best epoch.
 
-Writes ``config.json``, ``log.jsonl``, ``checkpoints/``, ``curves.png``, ``trained.json``, which says how each seed
-ended, and two transforms for each seed, ``seed-0/meaning.safetensors`` and ``seed-0/language.safetensors``.
+Writes ``config.json``, ``log.jsonl``, ``checkpoints/``, ``curves.png``, ``trained.json`` with how each seed ended, and
+two transforms for each seed, ``seed-0/meaning.safetensors`` and ``seed-0/language.safetensors``.
 """
 
 import time
@@ -38,47 +38,49 @@ from train.text import TextOptions, TrainingPairs, text_hash
 
 __all__ = ["Disentangle", "HeadsOptions", "ObjectiveOptions"]
 
-# Options that may change when a run continues: where things are, and how often they are looked at.
+# Options that may change when a run resumes.
 _FREE = ("out", "cache", "checkpoint_seconds", "epochs")
 
 
 @dataclass(frozen=True)
 class ObjectiveOptions(Objective):
-    """The losses, as options.
+    """The losses, as command-line options.
 
     Attributes:
-      base: dream, meat, or none, for ORACLE alone.
-      oracle: add ORACLE's clustering and separation.
-      separation: ORACLE's: paper, meaning from language, Eq. 6; or code, the English language embedding from the other.
-      clustering: ORACLE's: off_diagonal, all pairs of a batch but those of a sentence with itself; all; or
-        same_language.
-      without: terms that are left out, for ablations.
-      halves: DREAM compares the halves of a batch, as ORACLE's code does, and not each pair with one of its language.
+      base: dream, meat, or none to use ORACLE alone.
+      oracle: add ORACLE's clustering and separation losses.
+      separation: what ORACLE separates; paper for meaning from language embeddings (Eq. 6), code for the English
+        language embedding from that of the translation.
+      clustering: pairs that ORACLE pulls together; off_diagonal for all pairs in a batch except a sentence with
+        itself, all for all pairs, or same_language for those with the same target language.
+      without: names of loss terms to omit, for ablations.
+      halves: let DREAM compare the two halves of a batch, as in ORACLE's code, instead of each pair with another in
+        the same language.
     """
 
     base: Annotated[Base, tyro.conf.arg(name="objective")] = "meat"
     oracle: bool = False
 
     def __post_init__(self) -> None:
-        """Checks nothing: what is wrong on a command line is reported by ``check``, as of all other options."""
+        """Skips the checks of ``Objective``; ``check`` does them along with those of all other options."""
 
     def check(self) -> None:
-        """Raises ValueError where ``Objective`` does."""
+        """Raises ValueError if ``Objective`` would."""
         super().__post_init__()
 
 
 @dataclass(frozen=True)
 class HeadsOptions:
-    """What one run and a table of runs have in common.
+    """Options shared by a single run and a table of runs.
 
     Attributes:
-      text: what to train on.
-      encoder: whose embeddings.
-      optimizer: of a step.
-      loop: how long.
-      seed: the first one; of weights, order and draws.
-      seeds: number of runs, side by side in one program.
-      cache: folder of embeddings.
+      text: the text to train on.
+      encoder: the encoder of the embeddings.
+      optimizer: the optimizer and batch size.
+      loop: how long to train.
+      seed: first random seed, for initial weights, the order of batches and sampling.
+      seeds: number of seeds, trained in parallel in one program.
+      cache: folder for cached embeddings.
     """
 
     text: tyro.conf.OmitArgPrefixes[TextOptions] = field(default_factory=TextOptions)
@@ -92,12 +94,12 @@ class HeadsOptions:
 
 @dataclass(frozen=True)
 class Disentangle(HeadsOptions):
-    """Trains heads of meaning and language.
+    """Trains a meaning head and a language head.
 
     Attributes:
       objective: the losses.
-      layer: hidden-state layer; by default the checkpoint's own output.
-      out: folder of this run.
+      layer: hidden-state layer to train on; by default the checkpoint's own output.
+      out: output folder of this run.
     """
 
     objective: tyro.conf.OmitArgPrefixes[ObjectiveOptions] = field(default_factory=ObjectiveOptions)
@@ -106,15 +108,15 @@ class Disentangle(HeadsOptions):
 
     @property
     def all_seeds(self) -> tuple[int, ...]:
-        """The seed of each run."""
+        """All seeds of the run."""
         return tuple(range(self.seed, self.seed + self.seeds))
 
     def run(self) -> list[Trained]:
-        """Encodes, trains, and writes the heads, the log and its figure.
+        """Encodes and trains; writes the heads, the log and its figure.
 
         Raises:
           FileNotFoundError: the data do not exist.
-          ValueError: options or data are wrong, the folder belongs to another run, or a loss is not finite.
+          ValueError: the options or data are invalid, the folder belongs to another run, or a loss is not finite.
         """
         self._check()
         run = self._pinned()
@@ -143,8 +145,8 @@ class Disentangle(HeadsOptions):
         on_device = jax.device_put(table, replicated(mesh))
         training, validation = PairTable.of(on_device, to_train), PairTable.of(on_device, to_validate)
         console.print(
-            f"{objective.name}: {len(training.source)} pairs of English and {', '.join(pairs)} to train on, "
-            f"{len(validation.source)} to validate on; the terms are {', '.join(objective.terms)}"
+            f"{objective.name}: {len(training.source)} training pairs and {len(validation.source)} validation pairs "
+            f"of English and {', '.join(pairs)}; loss terms: {', '.join(objective.terms)}"
         )
         heads = HeadTraining(objective, self.optimizer, self.all_seeds, training, validation, len(pairs) + 1, mesh)
         with console.status("") as status:
@@ -156,20 +158,20 @@ class Disentangle(HeadsOptions):
 
     def _check(self) -> None:
         if self.seeds < 1:
-            raise ValueError(f"--seeds is {self.seeds}; at least 1 is needed")
+            raise ValueError(f"--seeds is {self.seeds}; it must be at least 1")
         if not 0 <= self.seed <= 2**32 - self.seeds:
-            raise ValueError(f"--seed is {self.seed}; seeds are from 0 to {2**32 - 1}")
+            raise ValueError(f"--seed is {self.seed}; seeds must be 0 to {2**32 - 1}")
         self.loop.check()
         self.text.check()
         if not self.optimizer.learning_rate > 0:
-            raise ValueError(f"--learning-rate is {self.optimizer.learning_rate}; it must be over 0")
+            raise ValueError(f"--learning-rate is {self.optimizer.learning_rate}; it must be above 0")
         self.objective.check()
 
     def _pinned(self) -> Self:
         return replace(self, text=replace(self.text, data=pin(self.text.data)))
 
     def _config(self) -> dict[str, Any]:
-        """Returns the options that must be the same when the run continues, without their grouping."""
+        """Returns, as a flat mapping, the options that must not change when the run resumes."""
         flat: dict[str, Any] = {}
         for name, value in asdict(self).items():
             flat |= value if isinstance(value, dict) else {name: value}
@@ -177,10 +179,10 @@ class Disentangle(HeadsOptions):
         return {name: str(v) if isinstance(v, Path) else v for name, v in flat.items() if name not in _FREE}
 
     def _claim(self, spec: EncoderSpec, pairs: TrainingPairs) -> None:
-        """Writes the options of the run, or checks that the folder belongs to the same run.
+        """Records the options of the run, after checking that the folder does not belong to another run.
 
         Raises:
-          ValueError: it belongs to another run; the options that differ are named.
+          ValueError: the folder belongs to another run; the error names the options that differ.
         """
         wanted = self._config()
         wanted |= {"encoder_spec": spec.to_dict(), "pairs": {code: list(map(len, two)) for code, two in pairs.items()}}
@@ -193,11 +195,11 @@ class Disentangle(HeadsOptions):
             differ = [name for name in wanted if there.get(name) != wanted[name]]
             if differ and started:
                 told = "; ".join(f"{name} was {there.get(name)!r} and is {wanted[name]!r}" for name in differ)
-                raise ValueError(f"{self.out} is the folder of another run: {told}. Choose another --out")
+                raise ValueError(f"{self.out} belongs to another run: {told}; choose another --out")
         elif checkpoints.is_dir():
-            raise ValueError(f"{self.out} has checkpoints of an unknown run; choose another --out")
+            raise ValueError(f"{self.out} has checkpoints but no config.json; choose another --out")
         if not started:
-            # Heads that were written before belong to another run: without this file they count for nothing.
+            # Heads already in the folder belong to another run; without this file, they are ignored.
             (self.out / "trained.json").unlink(missing_ok=True)
         write_json(path, wanted)
 
@@ -234,7 +236,7 @@ class Disentangle(HeadsOptions):
             f"stopped by --{end['stopped_by']}"
             for end in ends
         ]
-        speed = f"; {trained.steps_per_second:.0f} steps/s with validation" if trained.steps_per_second else ""
+        speed = f"; {trained.steps_per_second:.0f} steps/s including validation" if trained.steps_per_second else ""
         console.print("\n".join(lines) + f"\n{progress.taken} steps{speed}; wrote {self.out}")
 
 

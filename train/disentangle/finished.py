@@ -1,4 +1,4 @@
-"""Finished runs of ``train.disentangle``, and whether they can be compared."""
+"""Reads finished runs of ``train.disentangle``, and checks that they can be compared."""
 
 import json
 from collections.abc import Sequence
@@ -14,21 +14,21 @@ __all__ = ["PARTS", "TrainedRun", "check_comparable", "check_text"]
 
 PARTS = ("meaning", "language")
 
-# Of runs whose seeds are put together.
+# Options that must agree between runs whose seeds are combined.
 _TRAINING = ("learning_rate", "batch", "patience")
 
-# Beside the encoder; the text is known by its hash, wherever it is.
+# Options that must agree between all runs, besides the encoder; the text is compared by its hash.
 _SAME = ("max_length", "held_out", "split_seed", "validation", "text")
 
 
 @dataclass(frozen=True)
 class TrainedRun:
-    """One run.
+    """A finished run.
 
     Attributes:
-      folder: of the run.
-      config: what it is of.
-      trained: how its seeds ended.
+      folder: folder of the run.
+      config: contents of ``config.json``, the options of the run.
+      trained: contents of ``trained.json``, how each seed ended.
     """
 
     folder: Path
@@ -37,92 +37,97 @@ class TrainedRun:
 
     @classmethod
     def load(cls, folder: Path) -> Self:
-        """Reads a run.
+        """Reads a run from its folder.
 
         Raises:
-          FileNotFoundError: it is none, or has not ended.
+          FileNotFoundError: the folder is not a run, or the run has not finished.
         """
         path = folder / "config.json"
         if not path.is_file():
-            raise FileNotFoundError(f"{folder} is no run of train.disentangle: there is no {path}")
+            raise FileNotFoundError(f"{folder} is not a run of train.disentangle: {path} does not exist")
         ended = folder / "trained.json"
         if not ended.is_file():
-            raise FileNotFoundError(f"{folder} has not ended, {ended} is missing: run the same command again to go on")
+            raise FileNotFoundError(
+                f"the run in {folder} has not finished: {ended} does not exist; repeat its command to resume it"
+            )
         run = cls(folder, *(json.loads(one.read_text(encoding="utf-8")) for one in (path, ended)))
         missing = [str(file) for file in run.files if not file.is_file()]
         if missing:
-            raise FileNotFoundError(f"{folder} lacks {', '.join(missing)}: run the same command again")
+            raise FileNotFoundError(f"{folder} lacks {', '.join(missing)}; repeat its command to write them again")
         return run
 
     @property
     def objective(self) -> str:
-        """Its name in tables."""
+        """The name of the objective in tables."""
         return self.trained["objective"]
 
     @property
     def layer(self) -> int:
-        """Hidden-state layer of its embeddings."""
+        """The hidden-state layer of its embeddings."""
         return self.config["encoder_spec"]["layer"]
 
     @property
     def seeds(self) -> list[int]:
-        """Its seeds."""
+        """The seeds of the run."""
         return [end["seed"] for end in self.trained["seeds"]]
 
     @property
     def files(self) -> list[Path]:
-        """The heads of meaning and language of each seed, one after the other."""
+        """The files of the heads: meaning and language, for one seed after another."""
         return [self.folder / f"seed-{seed}" / f"{part}.safetensors" for seed in self.seeds for part in PARTS]
 
     @property
     def training(self) -> list[str]:
-        """How it was trained, and of each seed the best epoch, and whether that many epochs ended it."""
+        """Table cells: optimizer and patience, number of epochs, best epoch of each seed (* if ended by --epochs)."""
         ends = [f"{end['best_epoch']}{'*' * (end['stopped_by'] == 'epochs')}" for end in self.trained["seeds"]]
         steps = f"{self.config['learning_rate']:g}, {self.config['batch']}, {self.config['patience']}"
         return [steps, f"{self.trained['epochs']}", " ".join(ends)]
 
     def heads(self, seed: int) -> list[Transform]:
-        """Returns the heads of meaning and language."""
+        """Returns the meaning head and the language head of a seed."""
         return [Transform.load(path) for path in self.files[2 * self.seeds.index(seed) :][:2]]
 
 
 def check_comparable(runs: Sequence[TrainedRun]) -> None:
-    """Checks that runs are of one encoder and one text, and those of one objective and layer other seeds of the same.
+    """Checks that runs share an encoder and a text, and that those of one objective and layer differ only in seeds.
 
-    Of other objectives the training may differ, since one learning rate does not fit them all; and where some seeds
-    had more epochs than others, what is printed says so.
+    Training options may differ between objectives, since one learning rate does not suit them all. The number of
+    epochs may differ too; it is printed.
 
     Raises:
-      ValueError: they are not; the option is named.
+      ValueError: the runs cannot be compared; the error names the option that differs.
     """
     first = runs[0]
     for index, run in enumerate(runs):
         mine, others = (one.config["encoder_spec"] | {"layer": None} for one in (run, first))
         if mine != others:
-            raise ValueError(f"{run.folder} is of embeddings by {mine}, and {first.folder} by {others}")
+            raise ValueError(
+                f"{run.folder} was trained on embeddings from {mine}, but {first.folder} from {others}; omit one"
+            )
         for option in _SAME:
             if run.config[option] != first.config[option]:
                 raise ValueError(
-                    f"{run.folder}: {option} is {run.config[option]!r}, and {first.config[option]!r} in {first.folder}"
+                    f"{run.folder} has {option} {run.config[option]!r}, "
+                    f"but {first.folder} has {first.config[option]!r}; omit one"
                 )
         for other in runs[:index]:
             if (other.objective, other.layer) != (run.objective, run.layer):
                 continue
-            both = f"{run.folder} and {other.folder} are {run.objective!r} of layer {run.layer}"
+            both = f"{run.folder} and {other.folder} are both {run.objective!r} at layer {run.layer}"
             if twice := set(other.seeds) & set(run.seeds):
-                raise ValueError(f"{both}, and have seed {min(twice)}; leave one out")
+                raise ValueError(f"{both} and both have seed {min(twice)}; omit one")
             for option in _TRAINING:
                 if run.config[option] != other.config[option]:
                     raise ValueError(
-                        f"{both}, with {option} {run.config[option]!r} and {other.config[option]!r}; leave one out"
+                        f"{both}, but have {option} {run.config[option]!r} and {other.config[option]!r}; omit one"
                     )
 
 
 def check_text(data: Data, run: TrainedRun) -> None:
-    """Checks that what is held out now is what the heads were not trained on; nothing if there is no such data.
+    """Checks that the pairs held out now were not trained on; does nothing if the data do not exist.
 
     Raises:
-      ValueError: the text has changed.
+      ValueError: the text has changed since training.
     """
     names = ("split", "held_out", "split_seed", "validation")
     options = TextOptions(data, tuple(sorted(run.config["pairs"])), **{name: run.config[name] for name in names})
@@ -132,6 +137,6 @@ def check_text(data: Data, run: TrainedRun) -> None:
         return
     if text_hash(pairs) != run.config["text"]:
         raise ValueError(
-            f"{data} is not the text that the heads were trained on: what is held out of it now may have been "
-            "trained on. Give the same with --bitext"
+            f"{data} is not the text that the heads were trained on, so the pairs held out from it may have been "
+            "trained on; set --bitext to the original text"
         )

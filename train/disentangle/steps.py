@@ -1,8 +1,8 @@
-"""The training of two heads as pure functions: many steps in one program, several seeds side by side.
+"""Training steps for the two heads, as pure functions: many steps per program, and several seeds in parallel.
 
-A step gathers a batch of pairs from embeddings that stay on the device, updates MEAT's discriminator, and then the
-heads, by Adam. All draws follow from the key of a seed and the number of an epoch and a step, so that steps may be
-run in any chunks, and a run goes on from where it was.
+A step gathers a batch of pairs from embeddings that stay on the device, then updates MEAT's discriminator and the heads
+with Adam. All randomness derives from a seed's key and the epoch and step numbers, so that steps can be run in chunks
+of any size and a run can be resumed exactly.
 """
 
 from collections.abc import Callable, Sequence
@@ -34,19 +34,19 @@ __all__ = ["PairTable", "State", "epoch_order", "init", "run", "validate"]
 
 T = TypeVar("T")
 
-_VALIDATION = 0x7A11D  # Apart from every epoch's number, which the key is folded with.
+_VALIDATION = 0x7A11D  # Folded into the keys for validation; differs from every epoch number folded in for training.
 
 
 class PairTable(NamedTuple):
-    """Translated pairs of English and other languages, as rows of a table of embeddings.
+    """Translation pairs of English and other languages, as rows of a table of embeddings.
 
     Attributes:
       table: embeddings of distinct sentences.
       source: row of each English sentence.
       target: row of its translation.
-      language: number of the translation's language, from 1; English is 0. In ascending order.
-      starts: of each language, the first pair.
-      sizes: of each language, how many pairs it has.
+      language: index of the translation's language, from 1, in ascending order; English is 0.
+      starts: index of each language's first pair.
+      sizes: number of pairs of each language.
     """
 
     table: Float[Array, "sentence dim"]
@@ -62,7 +62,7 @@ class PairTable(NamedTuple):
         table: Float[Array, "sentence dim"],
         sides: Sequence[tuple[Int[np.ndarray, " _"], Int[np.ndarray, " _"]]],
     ) -> "PairTable":
-        """Returns the pairs of languages 1, 2, ..., each its rows of English sentences and of their translations."""
+        """Builds the pairs of languages 1, 2, ..., each given by the rows of its English and translated sentences."""
         counts = np.array([0, *(len(source) for source, _ in sides)], np.int32)
         starts = np.cumsum([0, *counts[:-1]]).astype(np.int32)
         source, target = (np.concatenate([pair[side] for pair in sides]).astype(np.int32) for side in (0, 1))
@@ -70,7 +70,7 @@ class PairTable(NamedTuple):
         return cls(table, *map(jnp.asarray, (source, target, language, starts, counts)))
 
     def batch(self, rows: Int[Array, " row"], constraint: jax.sharding.Sharding | None) -> Batch:
-        """Returns the embeddings of some pairs, spread over the devices."""
+        """Returns the embeddings of some pairs, sharded over the devices."""
         taken = (self.source[rows], self.target[rows], jnp.zeros_like(rows), self.language[rows])
         if constraint is not None:
             taken = jax.lax.with_sharding_constraint(taken, constraint)
@@ -79,12 +79,12 @@ class PairTable(NamedTuple):
 
 
 class State(NamedTuple):
-    """What training changes; with several seeds every array has an axis of seeds before its own.
+    """The trained parameters and optimizer states; with several seeds, every array has a leading seed axis.
 
     Attributes:
-      heads: of meaning and language.
+      heads: the meaning head and the language head.
       probe: MEAT's discriminator, or DREAM's classifier.
-      heads_optimizer, probe_optimizer: of each.
+      heads_optimizer, probe_optimizer: their optimizer states.
     """
 
     heads: Heads
@@ -94,9 +94,9 @@ class State(NamedTuple):
 
 
 def init(seeds: Sequence[int], dim: int, languages: int, learning_rate: float) -> tuple[State, Key[Array, " seed"]]:
-    """Returns the state before the first step and the key of each seed.
+    """Returns the initial state, and the random key of each seed.
 
-    Weights and offsets are uniform within ``1 / sqrt(dim)``, as PyTorch's linear layers start.
+    Weights and offsets are uniform within ``1 / sqrt(dim)``, as in PyTorch's linear layers.
     """
     optimizer = optax.adam(learning_rate)
 
@@ -119,7 +119,7 @@ def init(seeds: Sequence[int], dim: int, languages: int, learning_rate: float) -
 def epoch_order(
     keys: Key[Array, " seed"], epoch: int | Int[Array, ""], pairs: int, size: int
 ) -> Int[Array, "seed step row"]:
-    """Returns the pairs of each batch of an epoch, all of them in a new order but for the last few."""
+    """Returns the pairs of each batch of an epoch, shuffled; an incomplete last batch is dropped."""
     steps = pairs // size
 
     def one(key: Key[Array, ""]) -> Int[Array, "step row"]:
@@ -143,19 +143,19 @@ def run(
     learning_rate: float,
     mesh: Mesh | None,
 ) -> tuple[State, dict[str, Float[Array, "seed step"]]]:
-    """Takes some steps of an epoch, and returns the terms of each.
+    """Takes some steps of an epoch; returns the new state and the loss terms of each step.
 
     Args:
-      state: before; it is given up.
-      pairs: to train on.
-      order: the batches, by ``epoch_order``.
-      keys: of the seeds.
-      epoch: its number.
-      first: number within the epoch of the first of these steps.
-      active: the seeds that go on; of the others nothing changes.
+      state: the state before the steps; its buffers are donated.
+      pairs: the training pairs.
+      order: the batches, from ``epoch_order``.
+      keys: the random key of each seed.
+      epoch: number of the epoch.
+      first: number of the first of these steps within the epoch.
+      active: which seeds are still training; the others do not change.
       objective: the losses.
-      learning_rate: of Adam.
-      mesh: devices that share each batch.
+      learning_rate: learning rate of Adam.
+      mesh: devices that each batch is sharded over.
     """
     optimizer = optax.adam(learning_rate)
     rows = None if mesh is None or mesh.size == 1 else split_over(mesh)
@@ -174,7 +174,7 @@ def run(
             batch, others = _batches(pairs, chosen, draw, objective, rows)
             heads, probe, of_heads, of_probe = state
             before: dict[str, Array] = {}
-            # Once for the discriminator and the heads.
+            # Computed once for both the discriminator and the heads.
             parts, back = jax.vjp(lambda heads: parts_of(heads, batch, *others), heads)
             if objective.adversarial:
                 value, grads = jax.value_and_grad(_discriminate)(probe, *parts[:2], batch)
@@ -205,15 +205,15 @@ def validate(
     size: int,
     mesh: Mesh | None,
 ) -> dict[str, Float[Array, " seed"]]:
-    """Returns the mean over batches of every term, on the same batches every time.
+    """Returns the mean of every loss term over the validation batches, which are the same every time.
 
     Args:
-      state: heads, and the probe as it stands.
-      pairs: to validate on; the last few that fill no batch are left out, but where they are all.
-      keys: of the seeds.
+      state: the current state.
+      pairs: the validation pairs; an incomplete last batch is dropped.
+      keys: the random key of each seed.
       objective: the losses.
-      size: pairs of a batch.
-      mesh: devices that share each batch, where it can be divided among them.
+      size: number of pairs per batch, at most the number of pairs.
+      mesh: devices that each batch is sharded over, if their number divides its size.
     """
     rows = None if mesh is None or size % mesh.size or mesh.size == 1 else split_over(mesh)
 
@@ -239,13 +239,13 @@ def _batches(
     objective: Objective,
     rows: jax.sharding.Sharding | None,
 ) -> tuple[Batch, tuple[Batch, ...]]:
-    """Gathers a batch and, for DREAM, other pairs of any language and of the same language."""
+    """Gathers a batch and, for DREAM, random other pairs in any language and in the same language."""
     batch = pairs.batch(chosen, rows)
     if objective.base != "dream" or objective.halves:
         return batch, ()
     any_key, own_key = jax.random.split(key)
     others = jax.random.randint(any_key, chosen.shape, 0, len(pairs.source))
-    # Rows of one language stand together: a place among them, of those that are another pair.
+    # The pairs of one language are contiguous: move to another pair by a random offset within that range.
     language = pairs.language[chosen]
     count, place = pairs.sizes[language], chosen - pairs.starts[language]
     ahead = jax.random.randint(own_key, chosen.shape, 1, jnp.maximum(count, 2))
@@ -254,7 +254,7 @@ def _batches(
 
 
 def _each(function: Callable[..., T], *arguments: Any) -> T:
-    """Returns what ``vmap`` does; a single seed is not made a batch of one, which costs a third on CPUs."""
+    """Like ``vmap`` over seeds, but calls the function directly for one seed: a batch of one costs a third on CPUs."""
     if jax.tree.leaves(arguments[0])[0].shape[0] > 1:
         return jax.vmap(function)(*arguments)
     alone = function(*jax.tree.map(lambda x: x[0], arguments))

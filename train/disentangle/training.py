@@ -1,4 +1,4 @@
-"""Heads of meaning and language as something to train: what the loop of ``train.loop`` asks for."""
+"""The two heads as a ``Trainee`` for the training loop in ``train.loop``."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,11 +16,11 @@ __all__ = ["HeadTraining", "Optimizer", "validation_batch"]
 
 @dataclass(frozen=True)
 class Optimizer:
-    """Adam, and the size of a step.
+    """Adam's learning rate and the batch size.
 
     Attributes:
-      learning_rate: of Adam.
-      batch: pairs of a step.
+      learning_rate: learning rate of Adam.
+      batch: number of pairs per step.
     """
 
     learning_rate: float = 1e-5
@@ -28,19 +28,19 @@ class Optimizer:
 
 
 class HeadTraining:
-    """Trains heads on pairs, several seeds side by side.
+    """Trains heads on pairs, for several seeds in parallel.
 
     Args:
       objective: the losses.
-      optimizer: how.
-      seeds: of initial weights, order and draws, one run each.
-      pairs: to train on, at least one batch.
-      validation: pairs of the same table, to choose the best epoch by.
-      languages: how many there are, English included.
-      mesh: devices that share each batch.
+      optimizer: learning rate and batch size.
+      seeds: random seeds for initial weights, the order of batches and sampling, one run each.
+      pairs: training pairs, at least one batch.
+      validation: validation pairs, rows of the same table.
+      languages: number of languages, including English.
+      mesh: devices that each batch is sharded over.
 
     Raises:
-      ValueError: as ``validation_batch``.
+      ValueError: under the same conditions as ``validation_batch``.
     """
 
     def __init__(
@@ -62,12 +62,12 @@ class HeadTraining:
         self._size = validation_batch(objective, optimizer.batch, len(pairs.source), len(validation.source), mesh)
         everywhere = replicated(mesh)
         table = jax.device_put(pairs.table, everywhere)
-        # Both are rows of one table, which is on the devices once.
+        # Both index the same table, which is placed on the devices once.
         rows = jax.device_put((pairs[1:], validation[1:]), everywhere)
         self._pairs, self._validation = PairTable(table, *rows[0]), PairTable(table, *rows[1])
 
     def start(self) -> dict[str, Any]:
-        """Returns the state before the first step: what training changes, and the keys of the seeds."""
+        """Returns the initial state: the training state, and the random keys of the seeds."""
         state, keys = init(self.seeds, self._pairs.table.shape[1], self._languages, self.learning_rate)
         state, keys = jax.device_put((state, jax.random.key_data(keys)), replicated(self._mesh))
         return {"training": state, "keys": keys}
@@ -83,7 +83,7 @@ class HeadTraining:
     def steps(
         self, state: dict[str, Any], order: Array, epoch: int, first: int, active: Bool[Array, " seed"]
     ) -> tuple[dict[str, Any], Mapping[str, Float[Array, "seed step"]]]:
-        """Takes the steps of some batches; returns the state and the terms of the loss at each step."""
+        """Takes one step per batch; returns the new state and the loss terms at each step."""
         keys = _keys(state)
         training, terms = run(
             state["training"],
@@ -100,7 +100,7 @@ class HeadTraining:
         return {"training": training, "keys": state["keys"]}, terms
 
     def validate(self, state: dict[str, Any]) -> Mapping[str, Float[Array, " seed"]]:
-        """Returns the mean of each term over the validation pairs."""
+        """Returns the mean of each loss term over the validation pairs."""
         return validate(
             state["training"],
             self._validation,
@@ -112,31 +112,34 @@ class HeadTraining:
 
 
 def validation_batch(objective: Objective, batch: int, pairs: int, validation: int, mesh: jax.sharding.Mesh) -> int:
-    """Returns the size of a batch to validate on.
+    """Returns the size of a validation batch.
 
     Args:
       objective: the losses.
-      batch: pairs of a step.
-      pairs: how many there are to train on.
-      validation: how many to validate on.
-      mesh: devices that share each batch.
+      batch: number of pairs per training step.
+      pairs: number of training pairs.
+      validation: number of validation pairs.
+      mesh: devices that each batch is sharded over.
 
     Raises:
-      ValueError: fewer pairs than a batch, a batch that the devices cannot share, or batches too small for the losses.
+      ValueError: there are fewer pairs than a batch, the devices do not divide the batch, or batches are too small
+        for the losses.
     """
     if batch < 2 or batch % mesh.size:
-        raise ValueError(f"--batch is {batch}; it must be at least 2 and a multiple of {mesh.size} devices")
+        raise ValueError(
+            f"--batch is {batch}; it must be at least 2 and a multiple of the number of devices, {mesh.size}"
+        )
     if pairs < batch:
-        raise ValueError(f"there are {pairs} pairs to train on; --batch is {batch}")
+        raise ValueError(f"--batch is {batch}; it must be at most the number of training pairs, {pairs}")
     if validation < 2:
-        raise ValueError(f"there is {validation} pair to validate on; at least 2 are needed")
-    # Equal batches that leave out as few as can be, whatever the devices.
+        raise ValueError(f"the number of validation pairs is {validation}; raise --validation to get at least 2")
+    # Equal batches that drop as few pairs as possible, independent of the devices.
     size = validation // -(-validation // batch)
     least = 4 if objective.halves else 2
     if min(size, batch) < least:
         raise ValueError(
-            f"{validation} pairs to validate on are batches of {size}, and --batch is {batch}; "
-            f"{objective.name} needs at least {least} of each"
+            f"{validation} validation pairs make batches of {size}, and --batch is {batch}; "
+            f"{objective.name} needs batches of at least {least}"
         )
     return size
 

@@ -1,4 +1,4 @@
-"""The architectures that can be loaded, one file each, and the table of them."""
+"""The supported architectures, one file each, and the table ``ARCHITECTURES`` of all of them."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -18,7 +18,7 @@ def architecture_of(config: Mapping[str, Any]) -> Architecture:
     """Returns the architecture of a ``config.json``.
 
     Raises:
-      ValueError: the architecture is not in the table.
+      ValueError: the architecture is not supported.
     """
     model_type = config.get("model_type", "xlm" if "emb_dim" in config else None)
     if not isinstance(model_type, str) or model_type not in ARCHITECTURES:

@@ -1,4 +1,4 @@
-"""What an architecture is, and the checks that all of them use to read ``config.json``.
+"""The description of an architecture, and helpers to read and check ``config.json``.
 
 An architecture turns ``config.json`` into the sizes of a Flax module, and maps each leaf of the module to a
 tensor of the checkpoint.
@@ -32,29 +32,29 @@ Config = TransformerConfig | LaserConfig
 
 
 def hugging_face_tokenizer(folder: Path, sizes: TransformerConfig, config: Mapping[str, Any]) -> Tokenizer:
-    """Opens ``tokenizer.json``, or what transformers makes a tokenizer from."""
+    """Opens ``tokenizer.json``, or the tokenizer that transformers builds from other files."""
     pad_id = config.get("pad_token_id")
     return fast_tokenizer(folder, sizes.vocabulary, sizes.longest, pad_id if isinstance(pad_id, int) else None)
 
 
 @dataclass(frozen=True)
 class Architecture:
-    """How to read the checkpoints of one architecture.
+    """Describes how to read the checkpoints of one architecture.
 
     Attributes:
-      model_type: its name in ``config.json``.
-      read_config: returns the sizes from a config; raises ValueError.
-      keys: leaf of the module to tensor of the checkpoint; ``{}`` stands for the number of a block.
-      unused: regular expression of the tensors that checkpoints carry and embeddings do not need.
+      model_type: name of the architecture in ``config.json``.
+      read_config: returns the sizes in a config; raises ValueError if they are invalid or not supported.
+      keys: mapping from leaf of the module to tensor of the checkpoint; ``{}`` stands for the number of a block.
+      unused: regular expression for tensors in checkpoints that embeddings do not need.
       tokenizer: opens the tokenizer in a folder, given sizes and config.
       build: makes the module from sizes, ``dtype``, ``param_dtype`` and ``attention``; its weights are zero.
-      languages: returns the rows of the language embeddings from a config; None if there are none.
-      computed: returns the tensors that a checkpoint leaves out because they follow from its config.
-      prefix: name of the model, in front of every tensor of a checkpoint that has a task's head.
+      languages: returns the row of each language in the language embeddings, given a config; None if there are none.
+      computed: returns the tensors that a checkpoint omits because they can be computed from its config.
+      prefix: model name that precedes every tensor name in checkpoints with a task head.
       pooler: prefix of the weight and bias of the pooler; empty if the architecture has none.
-      pooling: what embeds a sentence if the checkpoint does not say.
-      export: the reverse of ``read_config``, for a number of blocks and a padding id; None if transformers has no
-        class for it.
+      pooling: default pooling if the checkpoint does not define one.
+      export: the inverse of ``read_config``, given a number of blocks and a padding id; None if transformers does
+        not support the architecture.
     """
 
     model_type: str
@@ -71,26 +71,26 @@ class Architecture:
     export: Callable[[TransformerConfig, int, int], dict[str, Any]] | None = None
 
     def plain_name(self, key: str) -> str:
-        """Returns a tensor's name without the model's, and LayerNorm's weights by their usual names."""
+        """Returns the name of a tensor without the model prefix, and with the current names of LayerNorm's weights."""
         key = key.removeprefix(self.prefix)
         return key.replace("LayerNorm.gamma", "LayerNorm.weight").replace("LayerNorm.beta", "LayerNorm.bias")
 
     def is_unused(self, name: str) -> bool:
-        """Whether embeddings do without this tensor."""
+        """Whether embeddings do not need this tensor."""
         return re.fullmatch(self.unused, name) is not None
 
 
 def weight_and_bias(ours: str, theirs: str) -> dict[str, str]:
-    """Returns the two entries of a key table for a layer; a module whose name ends in ``norm`` is a LayerNorm."""
+    """Returns the two key table entries of a layer; a module whose name ends in ``norm`` is a LayerNorm."""
     weight = "scale" if ours.endswith("norm") else "kernel"
     return {f"{ours}.{weight}": f"{theirs}.weight", f"{ours}.bias": f"{theirs}.bias"}
 
 
 def whole_sizes(config: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, int]:
-    """Returns sizes by our names, from a config that has them by its own.
+    """Returns the sizes in a config, given a mapping ``names`` from our names to those in the config.
 
     Raises:
-      ValueError: some are missing or not whole numbers.
+      ValueError: a size is missing or not a whole number.
     """
 
     def whole(value: Any) -> bool:
@@ -103,17 +103,17 @@ def whole_sizes(config: Mapping[str, Any], names: Mapping[str, str]) -> dict[str
 
 
 def require(config: Mapping[str, Any], **values: Any) -> None:
-    """Raises ValueError if an option of the config is there and has another value."""
+    """Raises ValueError if the config sets one of the options to another value."""
     for name, value in values.items():
         if config.get(name, value) != value:
             raise ValueError(f"{name} is {config[name]!r} in config.json; only {value!r} is supported")
 
 
 def epsilon(config: Mapping[str, Any]) -> float:
-    """Returns the epsilon of LayerNorm, 1e-12 by default; raises ValueError if it is not a small positive number."""
+    """Returns the epsilon of LayerNorm, by default 1e-12; raises ValueError unless it is between 0 and 1."""
     value = config.get("layer_norm_eps", 1e-12)
     if not isinstance(value, float) or not 0 < value < 1:
-        raise ValueError(f"layer_norm_eps is {value!r} in config.json; it must be a small positive number")
+        raise ValueError(f"layer_norm_eps is {value!r} in config.json; it must be a float between 0 and 1")
     return value
 
 

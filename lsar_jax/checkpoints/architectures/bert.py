@@ -38,7 +38,7 @@ _BLOCK = {
 
 
 def read_sizes(config: Mapping[str, Any], first_position: int = 0) -> TransformerConfig:
-    """Returns the sizes of a BERT whose first token has the position ``first_position``."""
+    """Returns the sizes of a BERT model whose first token has position ``first_position``."""
     require(config, position_embedding_type="absolute", is_decoder=False, add_cross_attention=False)
     return TransformerConfig(
         **whole_sizes(config, _SIZES),
@@ -49,7 +49,7 @@ def read_sizes(config: Mapping[str, Any], first_position: int = 0) -> Transforme
 
 
 def export_config(sizes: TransformerConfig, blocks: int, pad_id: int) -> dict[str, Any]:
-    """Returns the config of the first ``blocks`` blocks, as transformers reads it."""
+    """Returns a config for transformers of the model with its first ``blocks`` blocks."""
     return {
         "architectures": ["BertModel"],
         "model_type": "bert",

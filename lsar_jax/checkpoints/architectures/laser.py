@@ -1,4 +1,4 @@
-"""LASER 1 and 2 in the form that ``lsar-jax convert`` writes."""
+"""LASER1 and LASER2, in the format that ``lsar-jax convert`` writes."""
 
 from collections.abc import Mapping
 from pathlib import Path

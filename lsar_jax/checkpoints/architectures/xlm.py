@@ -1,4 +1,4 @@
-"""XLM, whose models may embed the language (Conneau and Lample, NeurIPS 2019)."""
+"""XLM, some of whose models have language embeddings (Conneau and Lample, NeurIPS 2019)."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -25,7 +25,7 @@ _SIZES = {
 
 def _read_sizes(config: Mapping[str, Any]) -> TransformerConfig:
     require(config, causal=False, is_encoder=True, asm=False)
-    # n_words is what the first checkpoints call it.
+    # The first checkpoints call vocab_size n_words.
     config = {"vocab_size": config.get("n_words"), "max_position_embeddings": 512, **config}
     sizes = whole_sizes(config, _SIZES)
     gelu = config.get("gelu_activation", True)
@@ -43,9 +43,9 @@ def _languages(config: Mapping[str, Any]) -> dict[str, int] | None:
         return None
     rows, count = config.get("lang2id"), config["n_langs"]
     if not isinstance(rows, dict) or not all(isinstance(row, int) and 0 <= row < count for row in rows.values()):
-        raise ValueError(f"lang2id does not map languages to the rows 0 to {count - 1} of their embeddings")
-    # Some of XLM's Wikipedias are no languages (simple), and some are varieties of a language that
-    # has one of its own (als beside sq): they keep their names.
+        raise ValueError(f"lang2id must map languages to rows 0 to {count - 1} of the language embeddings")
+    # Some of XLM's Wikipedias are not languages (simple), and some are varieties of a language that
+    # has its own Wikipedia (als besides sq); they keep their names.
     codes = {name: code_or_none(name) or name for name in rows}
     taken = {code for name, code in codes.items() if code == name}
     return {code if code == name or code not in taken else name: rows[name] for name, code in codes.items()}
@@ -100,7 +100,7 @@ def _keys() -> dict[str, str]:
 def _embeds_languages(config: Mapping[str, Any]) -> bool:
     count = config.get("n_langs", 1)
     if not isinstance(count, int) or count < 1:
-        raise ValueError(f"n_langs is {count!r} in config.json; it must be a whole number from 1")
+        raise ValueError(f"n_langs is {count!r} in config.json; it must be a whole number of at least 1")
     return bool(config.get("use_lang_emb", True)) and count > 1
 
 

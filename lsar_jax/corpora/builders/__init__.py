@@ -1,10 +1,10 @@
-"""Our TensorFlow datasets: text and bitext of local files, LAReQA's questions, BUCC's mining task.
+"""TensorFlow datasets built from local files: text, bitext, LAReQA's questions and BUCC's mining task.
 
     folders = builders.prepare(builders.Monolingual("text"), "datasets")    # once
     sentences = builders.Monolingual.read(folders["de"])                    # or prepared(folders["de"])
 
-Each source reads files that are there, says what is wrong with them by file and line, and reads
-back what was prepared as plain Python, equal to the files.
+Each source reads existing files, reports errors by file and line, and reads prepared datasets back as
+plain Python values equal to the contents of the files.
 """
 
 from lsar_jax.corpora.builders.base import DatasetFiles, prepare

@@ -1,9 +1,9 @@
-"""A TensorFlow Datasets builder of any source of rows, in the format array_record, without TensorFlow.
+"""A TensorFlow Datasets builder for any source of rows, in the array_record format, without TensorFlow.
 
-What is in the files is known by a ``DatasetFiles``; TensorFlow Datasets is only told its fields, its splits
-and its rows, which are read from files that are there: nothing is downloaded. The rows keep
-their order, and what is read back equals the files. ``tfds.data_source`` and
-``tfds.builder_from_directory`` read a prepared folder too, and give bytes.
+A ``DatasetFiles`` knows the contents of the files and gives TensorFlow Datasets its fields, splits and
+rows. All rows come from existing files; nothing is downloaded. The rows keep their order, and the rows
+read back equal the files. ``tfds.data_source`` and ``tfds.builder_from_directory`` can also read a
+prepared folder, but return bytes.
 """
 
 import contextlib
@@ -29,11 +29,11 @@ Field = Literal["text", "texts", "ints"]
 
 
 class DatasetFiles(ABC):
-    """Files of a known form.
+    """A source of rows: files in a known format.
 
     Attributes:
-      name: of the dataset.
-      fields: of a row.
+      name: name of the dataset.
+      fields: fields of a row and their types.
     """
 
     name: ClassVar[str]
@@ -42,7 +42,7 @@ class DatasetFiles(ABC):
     @property
     @abstractmethod
     def configs(self) -> tuple[str, ...]:
-        """The languages or pairs that there are."""
+        """The available languages or pairs."""
 
     @abstractmethod
     def splits(self, config: str) -> tuple[str, ...]:
@@ -54,7 +54,7 @@ class DatasetFiles(ABC):
 
 
 class FolderDataset(DatasetFiles):
-    """A source that is made of a folder, and whose rows are also read back from a prepared one."""
+    """A source of rows from a folder, which can also read them back from a prepared dataset."""
 
     @abstractmethod
     def __init__(self, folder: str | Path) -> None: ...
@@ -62,40 +62,40 @@ class FolderDataset(DatasetFiles):
     @staticmethod
     @abstractmethod
     def gather(rows: Iterable[Row]) -> Any:
-        """Returns the rows as plain Python lists with names."""
+        """Returns the rows as plain Python lists, collected by field."""
 
     @classmethod
     def known(cls, folder: str | Path) -> tuple[str, ...]:
-        """Returns the languages or pairs of a folder of files, or of one that ``prepare`` wrote."""
+        """Returns the languages or pairs in a folder of files, or in one that ``prepare`` wrote."""
         written = sorted(path.parent.parent.name for path in Path(folder).glob(f"*/{VERSION}/dataset_info.json"))
         return tuple(written) or cls(folder).configs
 
     @classmethod
     def load(cls, folder: str | Path, config: str, split: str) -> Any:
-        """Returns what ``gather`` makes of a split, of a folder of files or of one that ``prepare`` wrote.
+        """Reads a split from a folder of files, or from one that ``prepare`` wrote, and returns it by ``gather``.
 
         Raises:
-          FileNotFoundError: no such folder, file, language or pair.
-          ValueError: a file is not of its form; the error names the file and the line.
+          FileNotFoundError: the folder, a file, the language or the pair does not exist.
+          ValueError: a file is malformed; the error names the file and the line.
         """
         written = Path(folder) / config / VERSION
         return cls.gather(rows(written, split) if written.is_dir() else cls(folder).rows(config, split))
 
 
 def prepare(dataset: DatasetFiles, out: str | Path) -> dict[str, Path]:
-    """Writes the rows of a source as a TensorFlow dataset: all of them, or nothing.
+    """Writes all rows of a source as a TensorFlow dataset; if this fails, nothing is written.
 
     Args:
       dataset: ``Monolingual``, ``Parallel``, ``XquadR`` or ``Bucc``.
-      out: a folder of datasets; this one becomes ``{out}/{dataset.name}/{language or pair}/1.0.0``.
+      out: a folder of datasets; this one is written to ``{out}/{dataset.name}/{language or pair}/1.0.0``.
 
     Returns:
-      The folder of each language or pair, for ``prepared`` or the ``read`` of the source's class.
+      The folder of each language or pair, to pass to ``prepared`` or to the ``read`` method of the source's class.
 
     Raises:
-      FileExistsError: the dataset is there already.
-      FileNotFoundError: a file of the source is not.
-      ValueError: a file is not of its form; the error names the file and the line.
+      FileExistsError: the dataset already exists.
+      FileNotFoundError: a file of the source does not exist.
+      ValueError: a file is malformed; the error names the file and the line.
       ImportError: tensorflow-datasets is not installed.
     """
     folder = Path(out) / dataset.name
@@ -109,35 +109,35 @@ def prepare(dataset: DatasetFiles, out: str | Path) -> dict[str, Path]:
 
 
 def fields_of(path: Path, count: int) -> Iterator[tuple[int, list[str]]]:
-    """Yields the number of each line of a file and its fields, which tabs are between.
+    """Yields (line number, tab-separated fields) for each line of a file.
 
     Raises:
       FileNotFoundError: there is no such file.
-      ValueError: a line has another number of fields, or is not UTF-8; or the file is empty.
+      ValueError: a line does not have ``count`` fields or is not UTF-8, or the file is empty.
     """
     for number, line in enumerate(stream_lines(path), start=1):
         fields = line.split("\t")
         if len(fields) != count:
-            raise ValueError(f"{path}, line {number} has {len(fields)} fields with tabs between them; expected {count}")
+            raise ValueError(f"{path}, line {number} has {len(fields)} tab-separated fields; expected {count}")
         yield number, fields
 
 
 def unique(seen: dict[str, int], id: str, path: Path, number: int, what: str = "id") -> None:
-    """Remembers the line of an id.
+    """Records the line number of an id in ``seen``.
 
     Raises:
-      ValueError: it is empty, or was on a line before.
+      ValueError: the id is empty, or was on an earlier line.
     """
     if not id:
         raise ValueError(f"{path}, line {number} has an empty {what}")
     if id in seen:
-        raise ValueError(f"{path}, line {number}: the {what} {id!r} is on line {seen[id]} too")
+        raise ValueError(f"{path}, line {number}: the {what} {id!r} is already on line {seen[id]}")
     seen[id] = number
 
 
 def _prepare(dataset: DatasetFiles, config: str, unfinished: Path, folder: Path) -> None:
     builder = _builder(dataset, config, unfinished)
-    # It says where it writes, and that is a folder which is about to be renamed.
+    # Silenced, because it prints a temporary path that is about to be renamed.
     with contextlib.redirect_stdout(io.StringIO()):
         builder.download_and_prepare(download_dir=str(unfinished / "downloads"))
     written = Path(builder.data_dir)
@@ -153,7 +153,7 @@ def _builder(dataset: DatasetFiles, config: str, data_dir: Path) -> Any:
         "ints": library.features.Sequence(np.int64),
     }
 
-    # There is a class for each source, and a registry of classes takes a name once.
+    # One class is made per source, and the registry of TensorFlow Datasets accepts a name only once.
     with library.core.registered.skip_registration():
 
         class Builder(library.core.GeneratorBasedBuilder):

@@ -1,10 +1,10 @@
-"""BUCC's mining task as a TensorFlow dataset: two lists of sentences, and which of them are translations.
+"""BUCC's mining task as a TensorFlow dataset: two lists of sentences and their gold translation pairs.
 
-Zweigenbaum et al., "Overview of the third BUCC shared task", BUCC 2018. Of each pair and split there
-are ``{xx}-en.{split}.{xx}`` and ``.en``, lines of ``id<TAB>sentence``, and ``.gold``, lines of
-``id<TAB>id``, xx's before English. A row is a line of one of the three files.
+Zweigenbaum et al., "Overview of the third BUCC shared task", BUCC 2018. Each pair and split has the
+files ``{xx}-en.{split}.{xx}`` and ``.en`` with lines of ``id<TAB>sentence``, and ``.gold`` with lines
+of ``id<TAB>id``, where the English id comes second. A row is a line of one of the three files.
 
-Data: comparable.limsi.fr/bucc2018, or XTREME's download; the files, or folders ``{xx}-en`` of them.
+Data: comparable.limsi.fr/bucc2018, or XTREME's download; either the files or folders ``{xx}-en`` of them.
 """
 
 import re
@@ -23,18 +23,18 @@ __all__ = ["SPLITS", "Bucc", "Comparable"]
 
 # XTREME tunes the threshold on the first and tests on the second.
 SPLITS = ("sample", "training")
-# The second column is XTREME's names.
+# Includes XTREME's names, dev and test.
 _NAMES = {"sample": "sample", "dev": "sample", "training": "training", "test": "training"}
 
 
 @dataclass(frozen=True)
 class Comparable:
-    """One pair and split.
+    """The sentences and gold pairs of one language pair and split.
 
     Attributes:
-      other: sentences that are not English, by their ids.
-      english: English sentences by their ids.
-      gold: ids of sentences that translate each other, English second.
+      other: non-English sentences by id.
+      english: English sentences by id.
+      gold: pairs of ids of sentences that are translations, with the English id second.
     """
 
     other: dict[str, str]
@@ -43,15 +43,15 @@ class Comparable:
 
 
 class Bucc(FolderDataset):
-    """The files of a folder, or of its folders ``{xx}-en``.
+    """BUCC's files in a folder or in its subfolders ``{xx}-en``.
 
     Args:
-      folder: of the files.
-      languages: codes of the languages wanted that are not English; by default all that there are.
+      folder: folder of the files.
+      languages: codes of the non-English languages to read; by default all available.
     """
 
     name: ClassVar = "bucc"
-    # The parts are source, target (English) and gold, whose text is an id.
+    # The parts are source, target (English) and gold; the text of a gold row is the English id.
     fields: ClassVar = {"part": "text", "id": "text", "text": "text"}
 
     def __init__(self, folder: str | Path, languages: Iterable[str] | None = None) -> None:
@@ -60,7 +60,7 @@ class Bucc(FolderDataset):
 
     @cached_property
     def files(self) -> dict[str, dict[str, tuple[Path, Path, Path]]]:
-        """The other language's, the English and the gold file of each split of each pair."""
+        """The non-English, English and gold files of each split of each pair."""
         if not self.folder.is_dir():
             raise FileNotFoundError(f"there is no folder {self.folder}")
         if isinstance(self.languages, str):
@@ -74,16 +74,16 @@ class Bucc(FolderDataset):
                 other, english, gold = (path.with_name(f"{stem}.{end}") for end in (match[1], "en", "gold"))
                 known = found.setdefault(code, {}).setdefault(split, (other, english, gold))
                 if match[2] == split and known[0].name.split(".")[1] != split:
-                    # Where both names are there the shared task's own counts.
+                    # If files exist under both names, those named by the shared task are used.
                     found[code][split] = (other, english, gold)
                 elif match[2] == split and known[0] != other:
-                    raise ValueError(f"{known[0]} and {other} are the same language and split")
+                    raise ValueError(f"{known[0]} and {other} are for the same language and split")
         wanted = sorted(found) if self.languages is None else [language_code(code) for code in self.languages]
         missing = [code for code in wanted if code not in found]
         if missing or not wanted:
             raise FileNotFoundError(
-                f"{self.folder} has no files {', '.join(missing) or 'XX'}-en.SPLIT.*, SPLIT sample or training; "
-                f"it has {', '.join(sorted(found)) or 'none'}"
+                f"{self.folder} has no files {', '.join(missing) or 'XX'}-en.SPLIT.*, where SPLIT is sample or "
+                f"training; it has {', '.join(sorted(found)) or 'none'}"
             )
         return {f"{code}-en": found[code] for code in wanted}
 
@@ -93,16 +93,16 @@ class Bucc(FolderDataset):
         return tuple(self.files)
 
     def splits(self, config: str) -> tuple[str, ...]:
-        """``sample`` and ``training``, those that there are."""
+        """The available splits among ``sample`` and ``training``."""
         return tuple(self.files[config])
 
     def rows(self, config: str, split: str) -> Iterator[Row]:
-        """Yields the lines of the other language's, the English and the gold file."""
+        """Yields the lines of the non-English, the English and the gold file."""
         paths = self.files[config][split]
         seen: list[dict[str, int]] = [{}, {}]
         for part, path, ids in zip(("source", "target"), paths[:2], seen, strict=True):
             for number, line in enumerate(stream_lines(path), start=1):
-                # A sentence may hold a tab.
+                # A sentence may contain a tab.
                 id, tab, text = line.partition("\t")
                 if not tab:
                     raise ValueError(f"{path}, line {number} has no tab between an id and a sentence")
@@ -118,7 +118,7 @@ class Bucc(FolderDataset):
 
     @staticmethod
     def read(folder: str | Path, split: str) -> Comparable:
-        """Returns the sentences and the gold pairs of a split of a pair's prepared folder."""
+        """Returns the sentences and gold pairs of a split in the prepared folder of a language pair."""
         return Bucc.gather(rows(folder, split))
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""A folder of text files, one a language and a sentence a line, as a TensorFlow dataset."""
+"""A TensorFlow dataset from a folder of text files, one per language, with one sentence per line."""
 
 from collections.abc import Iterable, Iterator
 from functools import cached_property
@@ -13,11 +13,11 @@ __all__ = ["Monolingual"]
 
 
 class Monolingual(FolderDataset):
-    """Files ``{language}.txt``, each by any code of its language; every line is a row, blank ones too.
+    """Files ``{language}.txt``, each named with any code of its language; every line is a row, even if blank.
 
     Args:
-      folder: of the files.
-      languages: codes of the languages wanted; by default all that there are.
+      folder: folder of the files.
+      languages: codes of the languages to read; by default all available.
     """
 
     name: ClassVar = "monolingual"
@@ -47,7 +47,7 @@ class Monolingual(FolderDataset):
 
     @staticmethod
     def read(folder: str | Path) -> list[str]:
-        """Returns the lines of a language's prepared folder, equal to ``corpora.lines`` of its file."""
+        """Returns the lines in the prepared folder of a language, equal to ``corpora.lines`` of its file."""
         return Monolingual.gather(rows(folder))
 
     @staticmethod

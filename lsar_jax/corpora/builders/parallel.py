@@ -1,8 +1,8 @@
 """Bitext as a TensorFlow dataset: tables of a domain and two sentences, or pairs of Moses files.
 
-A table is ``en-de.tsv``, lines of ``domain<TAB>English<TAB>German``. Moses files are two of
-one name, ``NAME.en-de.en`` and ``NAME.en-de.de``, of which line i translates line i, as
-OPUS gives them.
+A table such as ``en-de.tsv`` has lines of ``domain<TAB>English<TAB>German``. Moses files, the format
+of OPUS, come in pairs, such as ``NAME.en-de.en`` and ``NAME.en-de.de``, where line i of one translates
+line i of the other.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -22,12 +22,12 @@ __all__ = ["Bitext", "Parallel"]
 
 @dataclass(frozen=True)
 class Bitext:
-    """Bitext of two languages, of which row i is a pair.
+    """Bitext of two languages; item i of every list belongs to pair i.
 
     Attributes:
-      first: sentences of the language that the pair names first.
+      first: sentences of the language that is named first.
       second: their translations.
-      domain: where each is from; empty where the files do not say.
+      domain: domain of each pair; empty if the files do not give it.
     """
 
     first: list[str]
@@ -36,11 +36,11 @@ class Bitext:
 
 
 class Parallel(FolderDataset):
-    """The bitext of a folder, every line a row, blank ones too.
+    """The bitext in a folder; every line is a row, even if blank.
 
     Args:
-      folder: of tables or Moses files.
-      pairs: of codes of the languages wanted, such as ``[("en", "de")]``; by default all that there are.
+      folder: folder of tables or Moses files.
+      pairs: pairs of language codes to read, such as ``[("en", "de")]``; by default all available.
     """
 
     name: ClassVar = "parallel"
@@ -66,7 +66,7 @@ class Parallel(FolderDataset):
         missing = [pair for pair in wanted if pair not in found]
         if missing or not wanted:
             raise FileNotFoundError(
-                f"{self.folder} has no bitext {', '.join(missing)}: neither SOURCE-TARGET.tsv, nor "
+                f"{self.folder} has no bitext {', '.join(missing)}: neither SOURCE-TARGET.tsv nor "
                 "NAME.SOURCE-TARGET.SOURCE and NAME.SOURCE-TARGET.TARGET; "
                 f"it has {', '.join(sorted(found)) or 'none'}"
             )
@@ -82,7 +82,7 @@ class Parallel(FolderDataset):
         return ("train",)
 
     def rows(self, config: str, split: str) -> Iterator[Row]:
-        """Yields the pairs."""
+        """Yields the sentence pairs."""
         paths = self.files[config]
         if len(paths) == 1:
             for _, (domain, first, second) in fields_of(paths[0], 3):
@@ -98,18 +98,18 @@ class Parallel(FolderDataset):
 
     @staticmethod
     def read(folder: str | Path) -> Bitext:
-        """Returns the pairs of a prepared folder."""
+        """Returns the sentence pairs in a prepared folder."""
         return Parallel.gather(rows(folder))
 
     @staticmethod
     def gather(rows: Iterable[Row]) -> Bitext:
-        """Returns the pairs."""
+        """Returns the sentence pairs."""
         every = list(rows)
         return Bitext(*([row[field] for row in every] for field in Parallel.fields))
 
 
 def _pair_of(path: Path) -> tuple[str, tuple[Path, ...]] | None:
-    """The pair that a file is of, with its files; None if it is no bitext or the second of two files."""
+    """The language pair of a file and all its files; None if it is not bitext, or the second of two Moses files."""
     stem, dot, last = path.name.rpartition(".")
     first, dash, second = stem.rpartition(".")[2].partition("-")
     if not dash or (last != "tsv" and last != first):

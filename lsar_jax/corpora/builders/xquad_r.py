@@ -1,9 +1,9 @@
-"""LAReQA's XQuAD-R as a TensorFlow dataset: questions, candidate sentences, and which one answers.
+"""LAReQA's XQuAD-R as a TensorFlow dataset: questions, candidate sentences and the answer to each question.
 
-Roy et al., "LAReQA: Language-agnostic answer retrieval from a multilingual pool", EMNLP 2020. Each
-language's file is SQuAD's form with ``sentence_breaks``, the [start, end) of the sentences of each
-paragraph. A question is answered by the first sentence whose break reaches the first character of its
-answer, its end included, as in the code of LIR and LSAR. A row is a paragraph.
+Roy et al., "LAReQA: Language-agnostic answer retrieval from a multilingual pool", EMNLP 2020. The file
+of each language is in SQuAD's format plus ``sentence_breaks``, the [start, end) of the sentences in each
+paragraph. The answer to a question is the first sentence whose range, including its end, contains the
+first character of the answer, as in the code of LIR and LSAR. A row is a paragraph.
 
 Data: the folder ``xquad-r`` of github.com/google-research-datasets/lareqa (CC BY-SA 4.0).
 """
@@ -24,14 +24,14 @@ __all__ = ["Questions", "XquadR"]
 
 @dataclass(frozen=True)
 class Questions:
-    """One language.
+    """The questions and candidates of one language.
 
     Attributes:
-      questions: text of each.
-      ids: of the questions, the same in all languages.
+      questions: text of each question.
+      ids: ids of the questions, which are the same in all languages.
       candidates: sentences of all paragraphs.
-      contexts: the paragraph of each candidate.
-      answers: index into ``candidates`` of each question's answer.
+      contexts: paragraph of each candidate.
+      answers: index into ``candidates`` of the answer to each question.
     """
 
     questions: list[str]
@@ -42,11 +42,11 @@ class Questions:
 
 
 class XquadR(FolderDataset):
-    """Files ``{language}.json``, each by any code of its language.
+    """Files ``{language}.json``, each named with any code of its language.
 
     Args:
-      folder: of the files.
-      languages: codes of the languages wanted; by default all that there are.
+      folder: folder of the files.
+      languages: codes of the languages to read; by default all available.
     """
 
     name: ClassVar = "xquad_r"
@@ -80,7 +80,7 @@ class XquadR(FolderDataset):
         """Yields the paragraphs."""
         path = self.files[config]
         seen: dict[str, str] = {}
-        place = "the whole"
+        place = "the top level"
         try:
             for first, article in enumerate(read_json(path, dict)["data"], start=1):
                 for second, paragraph in enumerate(article["paragraphs"], start=1):
@@ -88,19 +88,19 @@ class XquadR(FolderDataset):
                     row = _row(paragraph)
                     for id in row["ids"]:
                         if id in seen:
-                            raise ValueError(f"the id {id!r} is in {seen[id]} too")
+                            raise ValueError(f"the id {id!r} is already in {seen[id]}")
                         seen[id] = place
                     yield row
             if not seen:
-                raise ValueError("there is no question")
+                raise ValueError("there are no questions")
         except (KeyError, TypeError, IndexError, AttributeError) as error:
-            raise ValueError(f"{path}, {place} is not of XQuAD-R's form: {error!r}") from error
+            raise ValueError(f"{path}, {place} is not in XQuAD-R's format: {error!r}") from error
         except ValueError as error:
             raise error if str(path) in str(error) else ValueError(f"{path}, {place}: {error}") from error
 
     @staticmethod
     def read(folder: str | Path) -> Questions:
-        """Returns the questions and candidates of a language's prepared folder."""
+        """Returns the questions and candidates in the prepared folder of a language."""
         return XquadR.gather(rows(folder, "test"))
 
     @staticmethod
@@ -123,7 +123,7 @@ def _row(paragraph: Any) -> Row:
         start = qa["answers"][0]["answer_start"]
         sentence = next((n for n, (low, high) in enumerate(breaks) if low <= start <= high), None)
         if sentence is None:
-            raise ValueError(f"the answer of {qa['id']!r} at {start} is in none of the sentences {breaks}")
+            raise ValueError(f"the answer of {qa['id']!r} at {start} is not in any of the sentences {breaks}")
         answers.append(sentence)
     return {
         "context": context,

