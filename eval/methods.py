@@ -11,12 +11,15 @@ from jaxtyping import Float
 from lsar_jax import EncoderSpec, Moments, Transform, pool_moments
 from lsar_jax.transforms.methods import METHODS
 
-__all__ = ["Method", "MethodName", "fit_methods", "label", "saved_method"]
+__all__ = ["ALL_METHODS", "Method", "MethodName", "fit_methods", "label", "saved_method"]
 
 if TYPE_CHECKING:
     MethodName = str
 else:  # a Literal of the known names, so that the command line lists and checks them
     MethodName = tyro.extras.literal_type_from_choices(["original", *METHODS])
+
+# Every method, and the embeddings as they are; without the mean alone, which says nothing of languages.
+ALL_METHODS = ("original", *(name for name in METHODS if name != "mean"))
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ def precision_of_ranks(ranks: Int[np.ndarray, "query relevant"]) -> Float[np.nda
     """Returns the average precision of each query, 0 to 1, from the ranks of its relevant candidates.
 
     Args:
-      ranks: ranks from 0 (best), -1 for a missing candidate, as returned by ``lsar_jax.ranks.candidate_ranks``.
+      ranks: ranks from 0 (best), -1 for a missing candidate, as returned by ``lsar_jax.retrieval.candidate_ranks``.
 
     Raises:
       ValueError: a query has no relevant candidate.

@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal
 
-from eval.methods import MethodName
+from eval.methods import ALL_METHODS, MethodName
 from eval.report.page import Report
 from eval.studies.curve import Curve
 from eval.task import Task
@@ -32,7 +32,6 @@ from train.console import console
 __all__ = ["Suite", "already_run"]
 
 _SMALL: tuple[MethodName, ...] = ("original", "center", "lir", "lsar")
-_FULL: tuple[MethodName, ...] = (*_SMALL, "mean+lsar", "outliers", "whitening", "language-whitening", "leace", "cbie")
 
 
 @dataclass(frozen=True)
@@ -93,7 +92,7 @@ class Suite:
             "encoder": self.encoder,
             "layers": self.layers,
             "max_length": self.max_length,
-            "transforms": _SMALL if self.profile == "small" else _FULL,
+            "transforms": _SMALL if self.profile == "small" else ALL_METHODS,
         }
         place = {name: {"data": self.data / name} for name in
                  ("tatoeba", "xquad-r", "mlqa-r", "sts17", "bucc2018", "bucc-made", "bitext", "amazon")}  # fmt: skip

@@ -24,6 +24,7 @@ from eval.results import Result, by_method, write_results
 from eval.speed.timing import print_latency
 from lsar_jax import EncoderSpec, SentenceEncoder, Transform
 from lsar_jax.corpora.tables import pin
+from lsar_jax.transforms.methods import METHODS
 from train.console import console, print_table
 from train.embeddings import encode_all, open_encoder
 
@@ -261,9 +262,10 @@ class Task(ABC):
                 raise ValueError(f"--{option} {' '.join(map(str, values))} contains a value twice; remove duplicates")
         if not self.layers or not self.transforms:
             raise ValueError("--layers and --transforms need at least one value each")
-        if {"lsar", "mean+lsar"} & set(self.transforms) and fitted < 2:
+        ranked = any(METHODS[name].varied == "rank" for name in self.transforms if name in METHODS)
+        if ranked and fitted < 2:
             raise ValueError("lsar needs at least two languages to fit on, but there is one; omit it from --transforms")
-        if {"lsar", "mean+lsar"} & set(self.transforms) and max(self.ranks, default=1) >= fitted:
+        if ranked and max(self.ranks, default=1) >= fitted:
             raise ValueError(f"rank is {max(self.ranks)}; the means of {fitted} languages have at most {fitted - 1}")
         saved = self._saved
         named = [(method.label, method.seed, method.source) for method in saved.values()]

@@ -1,4 +1,4 @@
-"""LASER's Tatoeba v1: sentence pairs of English and more than a hundred languages.
+"""LASER's Tatoeba v1: sentence pairs of English and other languages, the 36 of XTREME among them.
 
 Files: the folder ``data/tatoeba/v1`` of github.com/facebookresearch/LASER (CC BY 2.0 FR), with two files per language,
 ``tatoeba.deu-eng.deu`` and ``tatoeba.deu-eng.eng``; line i of one translates line i of the other.

@@ -21,7 +21,7 @@ from jaxtyping import Int
 from matplotlib.figure import Figure
 
 from eval.data.tatoeba import XTREME_36, read_pairs
-from eval.methods import Method, MethodName
+from eval.methods import ALL_METHODS, Method, MethodName
 from eval.metrics import accuracy
 from eval.results import Result, write_results
 from eval.task import Embedded, Score, Task, Texts
@@ -64,10 +64,7 @@ class Curve(Task):
 
     name = "curve"
 
-    transforms: tuple[MethodName, ...] = (
-        "original", "center", "lir", "lsar", "mean+lsar", "whitening", "language-whitening", "cbie", "leace",
-        "outliers",
-    )  # fmt: skip
+    transforms: tuple[MethodName, ...] = ALL_METHODS
     max_length: int = 64
     out: Path = Path("results/curve")
     data: Data = Path("data/tatoeba")

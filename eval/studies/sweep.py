@@ -24,6 +24,7 @@ from eval.results import Result, write_results
 from eval.task import Embedded, Score, Task, Texts
 from eval.tasks.udhr import pool_precision
 from lsar_jax import EncoderSpec, corpora
+from lsar_jax.transforms.methods import METHODS
 from train.console import console, print_table
 from train.embeddings import encode_all, open_encoder
 
@@ -72,7 +73,8 @@ class Sweep(Task):
 
     def methods(self, x: Embedded, spec: EncoderSpec) -> list[Method]:
         """Fits every method once, and truncates those that remove a subspace to each number of directions."""
-        counts = {"lsar": self._ranks, "mean+lsar": self._ranks, "lir": self._components}
+        varied = {"rank": self._ranks, "components": self._components}
+        counts = {name: varied[one.varied] for name, one in METHODS.items() if one.varied in varied}
         largest = replace(self, ranks=(max(self._ranks),), components=(max(self._components),))
         fitted = largest.fit({code: value for (group, code), value in x.items() if group == "fit"}, spec)
         return [one for m in fitted for one in (truncated(m, counts[m.name]) if m.name in counts else (m,))]

@@ -26,7 +26,7 @@ from threadpoolctl import threadpool_limits
 from eval.data.tatoeba import XTREME_36, read_pairs
 from eval.figures import geometry as draw
 from eval.figures.plots import scatter
-from eval.methods import Method, MethodName
+from eval.methods import ALL_METHODS, Method, MethodName
 from eval.metrics import language_nmi, language_probe
 from eval.results import Result, write_results
 from eval.task import Embedded, Encoded, Score, Task, Texts
@@ -74,9 +74,7 @@ class Geometry(Task):
 
     name = "geometry"
 
-    transforms: tuple[MethodName, ...] = (
-        "original", "center", "lir", "lsar", "mean+lsar", "outliers", "whitening", "language-whitening", "cbie", "leace"
-    )  # fmt: skip
+    transforms: tuple[MethodName, ...] = ALL_METHODS
     out: Path = Path("results/geometry")
     text: Literal["udhr", "tatoeba"] = "udhr"
     data: Data = Path("data/tatoeba")

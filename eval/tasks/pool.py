@@ -7,7 +7,8 @@ Data: the Universal Declaration of Human Rights in 40 languages, with half of it
 fit on; or a folder with one text file per language, line i parallel in every file. The lines of the pool are the
 queries, each excluded from its own results; or, with ``--queries``, the lines of a second folder, where line i is
 answered by line i of the pool. *Preference*, *spread* and *top 10* (to be compared with *own in pool*) are those of
-``lsar_jax.preference``. Preference needs a relevant answer in the query's own language, and therefore ``--queries``.
+``lsar_jax.retrieval.preference``. Preference needs a relevant answer in the query's own language, and therefore
+``--queries``.
 *NMI* is the normalised mutual information between k-means clusters of the pool and its languages, for each seed.
 """
 

@@ -1,6 +1,7 @@
 """Moments of text, and languages that the device finds."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -96,3 +97,19 @@ def test_sharded_embeddings_are_summed_where_they_are(rng):
 
     placed = jax.device_put(x, split(mesh))
     np.testing.assert_allclose(lj.Moments.from_embeddings(placed).mean, x.mean(axis=0), atol=1e-6)
+
+
+@pytest.mark.parametrize("devices", [1, 4])
+def test_a_row_that_is_not_finite_is_named_by_its_place_in_the_input(devices):
+    encoder = lj.load_encoder(TINY, mesh=data_mesh(jax.devices()[:devices]))
+    [broken] = set(encoder.tokenizer(["z"], 40, [None])[0][0].tolist()) - set(
+        encoder.tokenizer(["a"], 40, [None])[0][0].tolist()
+    )
+    embedding = encoder.model.embeddings.word.embedding
+    embedding[...] = embedding[...].at[broken].set(jnp.nan)
+    # The long sentences come first, and leave their bucket last.
+    sentences = ["a " * 30] * 3 + ["a " * 20 + "z"] + ["a"] * 200 + ["z"] + ["a"] * 50
+    with pytest.raises(ValueError, match="NaN or infinity, first in row 3$"):
+        encoder.moments(sentences)
+    with pytest.raises(ValueError, match="NaN or infinity, first in row 203$"):
+        encoder.moments(sentences[:3] + sentences[4:])
