@@ -247,7 +247,7 @@ HOLE = np.array([[1, 2], [np.nan, 1], [3, 4]], np.float32)
         (lambda: geo.expected_contributions(ONES[0]), r"the shape of x is \(2,\)"),
         (lambda: geo.expected_contributions([[1.0]]), "x must be a numpy or jax array of floats, not a builtins.list"),
         (lambda: geo.expected_anisotropy(np.ones((2, 2), int)), "not a numpy.ndarray of int64"),
-        (lambda: geo.anisotropy_by_language({"de": ONES}), r"1 languages are given \(de\)"),
+        (lambda: geo.anisotropy_by_language({"de": ONES}), r"1 language is given \(de\)"),
         (lambda: geo.anisotropy_by_language({"deu": ONES, "fr": HOLE}), "fr holds NaN"),
         (lambda: geo.anisotropy_by_language({"de": ONES, "fr": ONES[:1]}), r"the shape of fr is \(1, 2\)"),
         (lambda: geo.anisotropy_by_language({"de": ONES, "fr": ONES[:, :1]}), "differ in width: {'de': 2, 'fr': 1}"),

@@ -37,7 +37,7 @@ _COLLECTIVES = Lock()
 
 @runtime_checkable
 class Collector(Protocol):
-    """Takes batches of embeddings, and returns what it collected."""
+    """Takes batches of embeddings and returns what it has collected."""
 
     def add(self, slot: Slot, value: PooledLayers) -> None:
         """Takes the embeddings of a batch."""
@@ -92,8 +92,8 @@ class DeviceResult:
     On one device a result is placed as it arrives. On several, bringing rows together takes
     collectives, and two threads that launch them in different orders would deadlock, so they
     all run at the end, one thread at a time. Several devices that share the few threads of a
-    CPU can deadlock even so; for those, ``collector`` goes through host memory, which is also
-    theirs.
+    CPU can deadlock even so; for those, ``collector`` goes through host memory, which is the
+    memory of these devices too.
 
     Args:
       layers: number of layers in a batch.

@@ -57,7 +57,9 @@ class LanguageTables:
     def check_used(self) -> None:
         """Raises ValueError if nothing depends on the language."""
         if not self.tokenizer and self.embeddings is None and self.transform is None:
-            raise ValueError("language is given, but no transform, tokenizer or embedding of this encoder uses it")
+            raise ValueError(
+                "language is given, but no transform, tokenizer or embedding of this encoder uses it; leave it out"
+            )
 
     def rows(self, languages: Sequence[str]) -> list[Rows]:
         """Returns the rows of each sentence in the tables of the model and of the transform's steps."""
@@ -65,7 +67,7 @@ class LanguageTables:
         return [tuple(row) for row in zip(*columns, strict=True)] if columns else [()] * len(languages)
 
     def shared_rows(self, language: str | None) -> Rows:
-        """Returns the rows that all sentences share, which have one language or None."""
+        """Returns the rows that all sentences share if they have the same language, or if none is given."""
         return tuple(int(column) for column in self._columns(language))
 
     def auto_rows(self) -> Rows:
@@ -117,7 +119,10 @@ def read_chunks(
     if language is None or isinstance(language, str):
         return _read(iter(texts), None, language, tables.shared_rows(language), prompt, tables)
     if isinstance(language, Sequence | np.ndarray) and total is not None and len(language) != total:
-        raise ValueError(f"{len(language)} languages for {total} sentences")
+        raise ValueError(
+            f"the number of languages ({len(language)}) is not the number of sentences ({total}); "
+            "give one language per sentence"
+        )
     return _read(iter(texts), iter(language), None, (), prompt, tables)
 
 
@@ -138,12 +143,14 @@ def _read(
         if each is not None:
             several = list(islice(each, len(part)))
             if len(several) < len(part):
-                raise ValueError(f"{first + len(several)} languages for at least {first + len(part)} sentences")
+                raise ValueError(
+                    f"there are more sentences than languages ({first + len(several)}); give one language per sentence"
+                )
             codes, rows = [_word_language(one) for one in several], tables.rows(several)
         yield Chunk(first, [prompt + text for text in part] if prompt else part, codes, rows)
         first += len(part)
     if each is not None and list(islice(each, 1)):
-        raise ValueError(f"more than {first} languages for {first} sentences")
+        raise ValueError(f"there are more languages than sentences ({first}); give one language per sentence")
 
 
 def _word_language(code: str) -> str:

@@ -103,7 +103,7 @@ def load_encoder(
 def _open(name_or_path: str, revision: str | None) -> tuple[Checkpoint, Preset | None]:
     if name_or_path == "bundled":
         if revision is not None:
-            raise ValueError(f"revision {revision!r} is for Hub ids; the bundled encoder has only one")
+            raise ValueError(f"revision is {revision!r}, but the bundled encoder has only one revision; leave it out")
         return open_bundled(), None
     preset = None if Path(name_or_path).is_dir() else PRESETS.get(name_or_path)
     if preset and not preset.id:

@@ -110,7 +110,7 @@ class SentenceEncoder:
         """Returns the embeddings of ``sentences`` in their order, as float32.
 
         A sentence's vector does not depend on its neighbours: across batches and devices the relative difference is
-        at most 1e-5, and between batches with the same number of rows there is none.
+        at most 1e-5, and between batches with the same number of rows there is no difference.
 
         Args:
           sentences: any strings, from a list, an iterator or a generator; their text is not kept. One string gives
@@ -348,7 +348,7 @@ class SentenceEncoder:
         wanted = tuple(whole_number("a layer", layer, 0, len(widths) - 1, "the loaded layers") for layer in several)
         if set(wanted) != {self.spec.layer}:
             if self.transform is not None:
-                raise ValueError(f"the transform belongs to layer {self.spec.layer}, not to {wanted}")
+                raise ValueError(f"the transform belongs to layer {self.spec.layer}, not to {wanted}; leave out layers")
             if self.projection is not None:
                 raise ValueError(
                     f"the projection of {self.spec.pooling!r} belongs to layer {self.spec.layer}, not to "
@@ -378,7 +378,10 @@ class SentenceEncoder:
             check_sentences([prompt], what="prompt")
             tokens = len(self.tokenizer([prompt], limit, [None])[0][0])
             if tokens >= limit:
-                raise ValueError(f"the prompt {prompt!r:.60} leaves no room for text in {limit} tokens")
+                raise ValueError(
+                    f"the prompt {prompt!r:.60} leaves no room for text in {limit} tokens; "
+                    "shorten it or raise max_length"
+                )
         return prompt
 
     def _slots(

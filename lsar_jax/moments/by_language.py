@@ -126,4 +126,5 @@ def stack_means(moments: Mapping[str, Moments]) -> Float[np.ndarray, "language d
 
 
 def _too_few(x: Mapping[str, object], least: int) -> str:
-    return f"{len(x)} languages are given ({', '.join(x) or 'none'}); at least {least} are needed"
+    given = "1 language is given" if len(x) == 1 else f"{len(x)} languages are given"
+    return f"{given} ({', '.join(x) or 'none'}); at least {least} are needed"

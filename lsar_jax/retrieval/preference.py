@@ -1,11 +1,11 @@
 """Whether retrieval from a pool of many languages prefers the language of the query.
 
 A query has one relevant candidate in each language, a translation or an answer. Without
-preference, the best-ranked of them is in the query's own language for one query in L, they rank
-close together, and the first results have the languages in the proportions of the pool. The notion
-is that of Roy et al., "LAReQA: Language-agnostic Answer Retrieval from a Multilingual Pool", EMNLP
-2020; the measures are this library's own. The values of each query are returned too, so that they
-can be resampled for confidence intervals.
+preference, the best-ranked of them is in the query's own language for one query in L (of L
+languages), they rank close together, and the first results have the languages in the proportions
+of the pool. The notion is that of Roy et al., "LAReQA: Language-agnostic Answer Retrieval from a
+Multilingual Pool", EMNLP 2020; the measures are this library's own. The values of each query are
+returned too, so that they can be resampled for confidence intervals.
 """
 
 from typing import NamedTuple
@@ -79,7 +79,7 @@ def relevant_ranks(
       chunk: number of queries per product.
 
     Returns:
-      int32; -1 if a group has no candidate in a language or it is left out.
+      int32; -1 if a group has no candidate in a language, or if that candidate is left out.
 
     Raises:
       ValueError: an array is invalid, lengths differ, a number is out of range, or a group has two
@@ -109,7 +109,7 @@ def language_preference(
     """
     pool = whole_number("pool", pool, 1, 2**31 - 1, "int32")
     if np.ndim(ranks) != 2 or 0 in np.shape(ranks):
-        raise ValueError(f"ranks have shape {np.shape(ranks)}; expected [query, language], at least one of each")
+        raise ValueError(f"ranks have shape {np.shape(ranks)}; expected [query, language], with at least one of each")
     queries, languages = np.shape(ranks)
     table = whole_numbers("ranks", np.ravel(ranks), queries * languages, -1, pool - 1).reshape(queries, languages)
     own = np.take_along_axis(
@@ -141,7 +141,7 @@ def top_k_share(
       ValueError: a number is out of range, or lengths differ.
     """
     if np.ndim(top_ids) != 2 or 0 in np.shape(top_ids):
-        raise ValueError(f"top_ids have shape {np.shape(top_ids)}; expected [query, k], at least one of each")
+        raise ValueError(f"top_ids have shape {np.shape(top_ids)}; expected [query, k], with at least one of each")
     queries, k = np.shape(top_ids)
     pool = len(candidate_language)
     of_candidate = whole_numbers("candidate_language", candidate_language, pool, 0)
@@ -166,7 +166,9 @@ def _places(
     lost = table[of_candidate, language] != np.arange(len(language))
     if lost.any():
         first = int(np.argmax(lost))
-        raise ValueError(f"group {candidate_group[first]} has two candidates in language {language[first]}")
+        raise ValueError(
+            f"group {candidate_group[first]} has two candidates in language {language[first]}; give at most one"
+        )
     return table[of_query]
 
 

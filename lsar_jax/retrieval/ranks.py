@@ -42,7 +42,7 @@ def candidate_ranks(
       chunk: number of queries per product.
 
     Returns:
-      int32; -1 if there is no candidate or it is left out.
+      int32; -1 if there is no candidate, or if it is left out.
 
     Raises:
       ValueError: an array is invalid, lengths differ, or a number is out of range.

@@ -74,14 +74,19 @@ def check_metric(metric: str) -> None:
 def _check(queries: AnyArray, candidates: AnyArray, metric: str, precision: str, chunk: tuple[int, int]) -> None:
     shapes = np.shape(queries), np.shape(candidates)
     if [len(shape) for shape in shapes] != [2, 2] or shapes[0][1] != shapes[1][1]:
-        raise ValueError(f"queries {np.shape(queries)} and candidates {np.shape(candidates)} differ in width")
+        raise ValueError(
+            f"queries {np.shape(queries)} and candidates {np.shape(candidates)} differ in width; "
+            "expected [query, dim] and [candidate, dim]"
+        )
     if 0 in (len(queries), len(candidates)):
-        raise ValueError(f"there are {len(queries)} queries and {len(candidates)} candidates")
+        raise ValueError(
+            f"there are {len(queries)} queries and {len(candidates)} candidates; give at least one of each"
+        )
     check_metric(metric)
     if precision not in ("float32", "bfloat16"):
         raise ValueError(f"precision {precision!r} is not one of float32, bfloat16")
     if min(chunk) < 1:
-        raise ValueError(f"chunk {chunk} must be at least (1, 1)")
+        raise ValueError(f"chunk is {chunk}; it must be at least (1, 1)")
 
 
 @partial(jax.jit, static_argnames=("unit", "dtype"))

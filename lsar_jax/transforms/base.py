@@ -39,7 +39,7 @@ class Transform:
       steps: the steps, applied in order.
       fits: how each step was fitted.
       source: spec of the embeddings that it was fitted on, or None for bare arrays.
-      identifier: detects the language if that is ``"auto"``; or None.
+      identifier: detects the language for ``language="auto"``, or None.
     """
 
     steps: tuple[Step, ...]
@@ -85,7 +85,10 @@ class Transform:
         if language is not None and not isinstance(language, str):
             language = list(language)
             if len(language) != len(x):
-                raise ValueError(f"{len(language)} languages for {len(x)} embeddings")
+                raise ValueError(
+                    f"the number of languages ({len(language)}) is not the number of embeddings ({len(x)}); "
+                    "give one code for all rows, or one per row"
+                )
         # Padded to one of a few sizes, so that languages of unequal size share a program.
         padded = bucketed(x)
         if language == AUTO:
@@ -164,10 +167,10 @@ class Transform:
             embeddings differ; or a language is already known.
         """
         if self.dim != other.dim:
-            raise ValueError(f"widths differ: {self.dim} and {other.dim}")
+            raise ValueError(f"the transforms' widths differ: {self.dim} and {other.dim}")
         steps, fits = merge_steps((self.steps, self.fits), (other.steps, other.fits))
         if self.source and other.source and not self.source.same_space(other.source):
-            raise ValueError(f"fitted on different embeddings: {self.source} and {other.source}")
+            raise ValueError(f"the transforms were fitted on different embeddings: {self.source} and {other.source}")
         return Transform(steps, fits, self.source or other.source)
 
     def then(self, other: "Transform") -> "Transform":
@@ -182,9 +185,9 @@ class Transform:
             has languages that ``other`` does not know.
         """
         if other.dim != self.dim:
-            raise ValueError(f"widths differ: {self.dim}, then {other.dim}")
+            raise ValueError(f"the transforms' widths differ: {self.dim}, then {other.dim}")
         if self.source and other.source and not other.fits_after(self.source, self):
-            raise ValueError(f"fitted on different embeddings: {self.source}, then {other.source}")
+            raise ValueError(f"the transforms were fitted on different embeddings: {self.source}, then {other.source}")
         if other.identifier is not None and self.identifier is None:
             raise ValueError(
                 "chain the transforms first, then add an identifier to the chain: it runs before the first step"

@@ -142,7 +142,7 @@ def fit_cbie(
         clusters or than ``components + 2``, or ``components`` is out of range.
     """
     if any(isinstance(value, Moments) for value in getattr(x, "values", tuple)()):
-        raise ValueError("CBIE clusters the embeddings themselves; their moments do not suffice")
+        raise ValueError("CBIE clusters the embeddings themselves; their moments do not suffice, so give arrays")
     moments = moments_by_language(x, least=1)
     dim = next(iter(moments.values())).dim
     components = whole_number("components", components, 1, dim, "the dimensions")

@@ -74,7 +74,7 @@ def fit_linear_map(
     target = language_code(target)
     sides = canonical_keys(check_pairs(pairs, target))
     if any(isinstance(side, Moments) for pair in sides.values() for side in pair):
-        raise ValueError("the linear map needs the aligned embeddings themselves; moments of each side do not suffice")
+        raise ValueError("the linear map needs the aligned embeddings themselves; give arrays, not moments")
     # Computes the means, and checks the arrays.
     own, other = (
         moments_by_language({code: pair[side] for code, pair in sides.items()}, least=1, precise=precise)
@@ -89,7 +89,10 @@ def fit_linear_map(
     )
     for code, (x, y) in sides.items():
         if np.shape(x) != np.shape(y):
-            raise ValueError(f"{code}: embeddings of shape {np.shape(x)}, but {np.shape(y)} in {target}")
+            raise ValueError(
+                f"{code}: the embeddings have shape {np.shape(x)}, but their translations in {target} have shape "
+                f"{np.shape(y)}; give aligned rows"
+            )
         row = codes.index(code)
         if center:
             shift[row], offset[row] = own[code].mean, other[code].mean

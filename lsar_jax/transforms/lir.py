@@ -108,7 +108,10 @@ def fit_lir(
     for code, number in zip(moments, significant, strict=True):
         if kept > number:
             # Directions with vanishing eigenvalues are determined by rounding alone.
-            raise ValueError(f"components is {kept}, but the embeddings of {code} span {number} dimensions")
+            raise ValueError(
+                f"components is {kept}, but the embeddings of {code} span {number} dimensions; "
+                "components cannot exceed that"
+            )
     fit = Fit.of("lir", moments, by_language=True, components=kept)
     return Transform((Step(basis=basis),), (fit,), source)
 

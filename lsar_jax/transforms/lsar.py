@@ -65,7 +65,7 @@ def fit_lsar(
 
     Raises:
       ValueError: there are fewer than two languages, an array or code is invalid, or ``rank``
-        exceeds that of the means.
+        exceeds the rank of the means.
     """
     moments = moments_by_language(x, least=2, precise=precise)
     means = stack_means(moments)
@@ -81,7 +81,10 @@ def fit_lsar(
     significant = int((values > values[0] * max(means.shape) * np.finfo(values.dtype).eps).sum())
     if kept > significant:
         # Directions with vanishing singular values are determined by rounding alone.
-        raise ValueError(f"rank is {kept}, but the means of {', '.join(moments)} span {significant} dimensions")
+        raise ValueError(
+            f"rank is {kept}, but the means of {', '.join(moments)} span {significant} dimensions; "
+            "rank cannot exceed that"
+        )
     fit = Fit.of("lsar", moments, by_language=False, rank=kept)
     return Transform((Step(basis=basis),), (fit,), source)
 

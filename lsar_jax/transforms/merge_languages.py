@@ -45,7 +45,7 @@ def _join(a: Step, fit_a: Fit, b: Step, fit_b: Fit) -> tuple[Step, Fit]:
     both = sorted(set(fit_a.languages) & set(fit_b.languages))
     known = [code for code in both if not _same_rows(a, b, fit_a, fit_b, code)]
     if known:
-        raise ValueError(f"{fit_a} already knows {', '.join(known)}")
+        raise ValueError(f"{fit_a} already knows {', '.join(known)}; fit the other transform without them")
     languages = tuple(sorted({*fit_a.languages, *fit_b.languages}))
     # The language of every row, first those of a; rows that both have are taken from a.
     owners = [languages.index(code) for code in _owners(a, fit_a)]
@@ -56,7 +56,7 @@ def _join(a: Step, fit_a: Fit, b: Step, fit_b: Fit) -> tuple[Step, Fit]:
     for name in AXES:
         one, other = getattr(a, name), getattr(b, name)
         if (one is None) != (other is None) or by_row(a, name) != by_row(b, name):
-            raise ValueError(f"the steps of {fit_a} differ in their parts")
+            raise ValueError(f"the two steps {fit_a} cannot be merged, because they do not have the same parts")
         if one is None:
             continue
         if by_row(a, name):
@@ -64,7 +64,7 @@ def _join(a: Step, fit_a: Fit, b: Step, fit_b: Fit) -> tuple[Step, Fit]:
         elif np.array_equal(one, other):
             parts[name] = one
         else:
-            raise ValueError(f"the {name} that all languages share differs between the two steps {fit_a}")
+            raise ValueError(f"the two steps {fit_a} cannot be merged, because their shared {name} differs")
     if a.clusters is not None:
         parts["clusters"] = jnp.asarray(np.array(owners, np.int32)[order])
     fitted = dict(fit_a.fitted_on) | dict(fit_b.fitted_on)

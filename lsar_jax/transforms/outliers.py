@@ -85,7 +85,7 @@ def fit_outliers(
 
     Returns:
       A transform that needs no language. ``steps[0].scale`` is 0 in the outliers and 1 elsewhere;
-      there may be none.
+      there may be no outliers.
 
     Raises:
       ValueError: an array or code is invalid, ``sigma`` is not positive, or ``largest`` is out of range.

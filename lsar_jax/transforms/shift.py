@@ -5,7 +5,7 @@
     v_l = mean(x_l) - mean(x_source),   y = x - v_l
 
 for the embeddings of l; those of the source language stay unchanged. If all languages are aligned to
-the same sentences, it is Centered up to one constant; with aligned pairs the content of both sides is
+the same sentences, it equals Centered up to a constant; with aligned pairs the content of both sides is
 the same, so that v_l holds only the language.
 """
 
@@ -56,8 +56,8 @@ def fit_shift(
     for code, moments in own.items():
         if (moments.count, moments.dim) != (other[code].count, other[code].dim):
             raise ValueError(
-                f"{code}: {moments.count} embeddings of width {moments.dim}, "
-                f"but {other[code].count} of width {other[code].dim} in {target}"
+                f"{code}: there are {moments.count} embeddings of width {moments.dim}, "
+                f"but {other[code].count} of width {other[code].dim} in {target}; give aligned rows"
             )
         shifts[code] = moments.mean - other[code].mean
     codes = tuple(sorted(shifts))

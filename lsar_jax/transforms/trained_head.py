@@ -53,7 +53,9 @@ def head_transform(
       ValueError: the head is not square.
     """
     if head.matrix.ndim != 2 or head.matrix.shape[0] != head.matrix.shape[1]:
-        raise ValueError(f"the head's matrix has shape {head.matrix.shape}; expected [dim, dim], the head of one seed")
+        raise ValueError(
+            f"the head's matrix has shape {head.matrix.shape}, but must be [dim, dim]; give the head of one seed"
+        )
     fit = Fit(
         method=part,
         dim=head.matrix.shape[1],

@@ -53,8 +53,8 @@ def fit_whitening(
     Args:
       x: mapping from language to raw embeddings ``[n, dim]`` or to moments with second moments
         (``PooledMoments`` suffice for a shared whitening).
-      eps: added to the eigenvalues. It bounds the amplification of directions without variance,
-        of which there are many with fewer sentences than dimensions.
+      eps: added to the eigenvalues. It bounds the amplification of directions without variance;
+        there are many of them if there are fewer sentences than dimensions.
       absolute: whether ``eps`` is absolute, as in the papers (1e-5), or a share of the mean
         eigenvalue, so that the scale of the embeddings does not matter.
       per_language: whether each language has its own mean and covariance, or all share those of
@@ -119,8 +119,8 @@ def whiten_samples(x: Float[np.ndarray, "sentence dim"], eps: float = 1e-5) -> F
     """Whitens over sentences in float64, as the published code of Hämmerl et al. 2023 does.
 
     The eigenvectors are those of the covariance between the sentences, so that a vector depends on
-    all others in ``x``, and a set of at most ``dim`` sentences comes out with all of them equally
-    far from each other. It cannot be applied to new text; use ``fit_whitening`` for that. With more
+    all others in ``x``, and in a set of at most ``dim`` sentences all end up equally far from
+    each other. It cannot be applied to new text; use ``fit_whitening`` for that. With more
     sentences than dimensions, the published code's general eigendecomposition returns eigenvectors
     for the eigenvalue 0 that are not orthogonal; here they are.
 

@@ -134,7 +134,7 @@ def test_what_is_left_out_is_said(tmp_path, capsys):
         (["lsar", "{out}", "--data", "de"], "--data 'de' is not LANGUAGE=FILE"),
         (["lsar", "{out}", "--data", "de=nowhere.npy"], "there is no file nowhere.npy"),
         (["lsar", "{out}", "--data", "klingon={de}"], "'klingon' is not a language code"),
-        (["lsar", "{out}", "--data", "de={de}"], "1 languages are given"),
+        (["lsar", "{out}", "--data", "de={de}"], "1 language is given"),
         (["lsar", "{out}", "--data", "de={de}", "en={ints}"], "ints.npy holds int64 of shape"),
         (["lsar", "{out}", "--data", "de={de}", "en={broken}"], "broken.npy is not a .npy file of floats"),
         (

@@ -302,7 +302,7 @@ def test_amazon_of_the_hub(tmp_path):
 def test_what_the_hub_lacks(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match="lacks sentence breaks; copy xquad-r of"):
         question_languages("hub:google-research-datasets/xquad_r")
-    with pytest.raises(ValueError, match="has no sample split to tune on; its gold pairs are a bitext"):
+    with pytest.raises(ValueError, match="has no sample split to tune on; use its gold pairs as a bitext"):
         read_split("hub:mteb/bucc-bitext-mining", "de", "sample")
     monkeypatch.setenv("TFDS_DATA_DIR", str(tmp_path))
     with pytest.raises(

@@ -39,10 +39,10 @@ def test_a_stream_of_languages():
         (None, "xlm embeds the language; give language=, one of de, en, zh"),
         ("fr", "language 'fr' is not in xlm; known languages are de, en, zh"),
         (["de", "fr"], "language 'fr' is not in xlm"),
-        (["de"], "1 languages for 2 sentences"),
-        (["de"] * 3, "3 languages for 2 sentences"),
-        (iter(["de"]), "1 languages for at least 2 sentences"),
-        (iter(["de"] * 3), "more than 2 languages for 2 sentences"),
+        (["de"], r"languages \(1\) is not the number of sentences \(2\)"),
+        (["de"] * 3, r"languages \(3\) is not the number of sentences \(2\)"),
+        (iter(["de"]), r"more sentences than languages \(1\)"),
+        (iter(["de"] * 3), r"more languages than sentences \(2\)"),
     ],
 )
 def test_languages_that_are_refused(unchecked, language, message):

@@ -144,7 +144,7 @@ def test_pooled_moments(rng):
     np.testing.assert_allclose(pooled.total().scatter, scatter, rtol=1e-4, atol=1e-2)
     np.testing.assert_allclose(pooled.means[0], reference(x["deu"])[0], atol=1e-5)
     assert pool_moments(pooled) is pooled
-    with pytest.raises(ValueError, match="1 languages are given"):
+    with pytest.raises(ValueError, match="1 language is given"):
         pool_moments({"de": x["deu"]}, least=2)
 
 
@@ -196,7 +196,7 @@ def test_what_cannot_be_merged(rng):
 def test_by_language(rng, unchecked):
     x = {"zho": correlated(rng, 5), "deu": Moments.from_embeddings(correlated(rng, 6))}
     assert {code: m.count for code, m in moments_by_language(x, least=2).items()} == {"de": 6, "zh": 5}
-    with pytest.raises(ValueError, match=r"1 languages are given \(zho\); at least 2 are needed"):
+    with pytest.raises(ValueError, match=r"1 language is given \(zho\); at least 2 are needed"):
         moments_by_language({"zho": x["zho"]}, least=2)
     with pytest.raises(ValueError, match="de: the second moment was not kept"):
         moments_by_language(x, least=2, second_moment=True)

@@ -24,9 +24,9 @@ ONE_SENTENCE = {
     "linear map": "de: one side holds only zeros; there is no rotation to find",
 }
 ONE_LANGUAGE = {
-    "lsar": "1 languages are given .*; at least 2 are needed",
-    "leace": "1 languages are given .*; at least 2 are needed",
-    "chain": "1 languages are given .*; at least 2 are needed",
+    "lsar": "1 language is given .*; at least 2 are needed",
+    "leace": "1 language is given .*; at least 2 are needed",
+    "chain": "1 language is given .*; at least 2 are needed",
     "shift": "expected a non-empty mapping from language to two aligned sides",
     "linear map": "expected a non-empty mapping from language to two aligned sides",
 }

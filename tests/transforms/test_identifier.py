@@ -129,9 +129,9 @@ def test_refusals(x, unchecked):
     one = {code: rows[:1] for code, rows in x.items()}
     with pytest.raises(ValueError, match="do not vary within a language; give more sentences"):
         fit_identifier(one)
-    with pytest.raises(ValueError, match="1 languages are given"):
+    with pytest.raises(ValueError, match="1 language is given"):
         fit_identifier({"de": x["de"]})
-    with pytest.raises(ValueError, match="1 languages are given"):
+    with pytest.raises(ValueError, match="1 language is given"):
         fit_identifier(pool_moments({"de": x["de"]}))
     identifier = fit_identifier(x)
     with pytest.raises(ValueError, match=r"shape \(2, 3\); the identifier takes \[n, 40\]"):

@@ -107,7 +107,7 @@ def test_core_under_jit_and_vmap(rng):
 
 
 def test_refusals(x):
-    with pytest.raises(ValueError, match="1 languages are given"):
+    with pytest.raises(ValueError, match="1 language is given"):
         fit_leace({"de": x["de"]})
     with pytest.raises(ValueError, match="the means of de, en do not differ; there is no language to erase"):
         fit_leace({"de": x["de"], "en": x["de"]})

@@ -200,7 +200,7 @@ def test_lsar_refuses_languages_that_are_the_same(x):
 
 
 def test_refusals(x):
-    with pytest.raises(ValueError, match="1 languages are given"):
+    with pytest.raises(ValueError, match="1 language is given"):
         fit_lsar({"de": x["de"]})
     with pytest.raises(ValueError, match="0 languages are given"):
         fit_center({})
