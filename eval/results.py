@@ -48,7 +48,7 @@ class Result:
         correlations and other scores are not scaled.
       n: number of queries, vectors or languages measured.
       seed: random seed; None if nothing is random.
-      seconds: time spent on scoring.
+      seconds: time that the task spent on scoring this method at this layer, over all of its languages.
       low: lower end of the 95% interval over resampled queries, if queries are scored individually.
       high: upper end of the same interval.
       options: options of this task only, such as its data, k and margin.

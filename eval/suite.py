@@ -27,6 +27,7 @@ from eval.tasks.sts17 import Sts17
 from eval.tasks.tatoeba import Tatoeba
 from eval.tasks.udhr import Udhr
 from lsar_jax import __version__, load_encoder
+from lsar_jax.files import new_file
 from train.console import console
 
 __all__ = ["Suite", "already_run"]
@@ -128,7 +129,8 @@ def already_run(task: Task) -> bool:
 
 
 def _record(task: Task) -> None:
-    (task.out / "run.json").write_text(_options(task), encoding="utf-8")
+    with new_file(task.out / "run.json") as partial:
+        partial.write_text(_options(task), encoding="utf-8")
 
 
 def _options(task: Task) -> str:

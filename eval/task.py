@@ -227,8 +227,9 @@ class Task(ABC):
     # The steps of the loop.
 
     def pinned(self) -> Self:
-        """Returns the task with every Hub dataset pinned to its current commit."""
-        names = [field.name for field in fields(self) if field.init and field.name not in ("out", "encoder")]
+        """Returns the task with every Hub dataset that it reads pinned to its current commit."""
+        unread = {"out", "encoder"} if self.fits else {"out", "encoder", "fit_on"}
+        names = [field.name for field in fields(self) if field.init and field.name not in unread]
         values = {name: getattr(self, name) for name in names}
         pinned: dict[str, Any] = {name: pin(v) for name, v in values.items() if isinstance(v, Path | str)}
         return replace(self, **pinned)

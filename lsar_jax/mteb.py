@@ -169,10 +169,11 @@ def _meta(encoder: SentenceEncoder, prompts: Mapping[str, str], given: bool, lan
     spec = encoder.spec
     named = "_".join(filter(None, (spec.id, f"layer{spec.layer}", spec.pooling, spec.transform)))
     weights = jax.tree.leaves((nnx.state(encoder.model, nnx.Param), encoder.projection))
-    # The checkpoint's revision covers its own prompts; whatever it does not cover is listed here.
+    # The checkpoint's revision covers its named prompts; whatever it does not cover is listed here.
     apart = {
         "dtype": None if spec.dtype == "float32" else spec.dtype,
         "language": language,
+        "prompt": encoder.prompt or None,
         "prompts": dict(sorted(prompts.items())) if given else None,
         "transform": _transform_digest(encoder),
     }

@@ -86,6 +86,7 @@ class SentenceEncoder:
         self.languages = languages
         self.architecture = architecture
         self.transform: EmbeddingTransform | None = None
+        self._warned: set[str] = set()
         self._on_device: EmbeddingTransform | None = None
         self._specials = tokenizer.specials
         self._forward = compiled(mesh)
@@ -200,7 +201,8 @@ class SentenceEncoder:
 
         Args:
           auto: whether to compile for ``language="auto"``, which has its own programs.
-          **options: as for ``encode``; only ``layers``, ``normalize``, ``max_length`` and ``token_budget`` matter.
+          **options: as for ``encode``; only ``layers``, ``normalize``, ``max_length``, ``token_budget`` and
+            ``language="auto"`` matter.
 
         Returns:
           The number of programs: at most two per width.
@@ -208,6 +210,7 @@ class SentenceEncoder:
         check_names("warm_up", options, EncodeOptions)
         limit = self._check_length(options.get("max_length"))
         layers = self._check_layers(options.get("layers"))
+        auto = auto or options.get("language") == AUTO
         program = Program(self.pooling, self._specials, layers, options.get("normalize", False), auto)
         shapes = self._batch_sizes(options.get("token_budget")).shapes(limit)
 
@@ -230,13 +233,17 @@ class SentenceEncoder:
         if not transform.fits_after(self.spec.raw(), self.transform):
             source = transform.source
             hint = ""
-            if source is not None and source.transform and not source.digests:
+            if source is not None and not source.prompt and self.prompt:
+                # Either fitted without a prompt, or written before specs had prompts.
+                hint = "; its file records no prompt; fit it again with this prompt, or use encoder.with_prompt('')"
+            elif source is not None and source.transform and not source.digests:
                 # Written before specs had digests.
                 hint = f"; its file does not record which fit of {source.transform} came before it; fit it again"
             raise ValueError(f"the transform was fitted on {source}, but this encoder is {self.spec}{hint}")
         if transform.dim != self.dim:
             raise ValueError(f"the transform takes width {transform.dim}, but this encoder returns width {self.dim}")
         result = copy.copy(self)
+        result._warned = set()
         result.transform = transform if self.transform is None else self.transform.then(transform)
         result.spec = self.spec.raw().after(result.transform.name, result.transform.digests)
         result._on_device = jax.device_put(result.transform, replicated(self.mesh))
@@ -313,7 +320,9 @@ class SentenceEncoder:
         language = options.get("language")
         limit = self._check_length(options.get("max_length"))
         prompt = self._check_prompt(options.get("prompt"), limit)
-        if self.transform is not None and self.transform.source is not None and prompt != self.prompt:
+        fitted = self.transform is not None and self.transform.source is not None
+        if fitted and prompt != self.prompt and prompt not in self._warned:
+            self._warned.add(prompt)
             _log.warning("the transform was fitted with the prompt %r, but %r is used", self.prompt, prompt)
         auto = isinstance(language, str) and language == AUTO
         layers = self._check_layers(options.get("layers"))

@@ -59,8 +59,8 @@ class Transform:
 
     @property
     def digests(self) -> tuple[str, ...]:
-        """A digest of each step's method and arrays; fits on different text have different digests."""
-        return tuple(digest(fit.method, *step) for step, fit in zip(self.steps, self.fits, strict=True))
+        """A digest of each step's method, languages and arrays; fits on different text have different digests."""
+        return tuple(digest(fit.method, *fit.languages, *step) for step, fit in zip(self.steps, self.fits, strict=True))
 
     @property
     def languages(self) -> tuple[str, ...] | None:
