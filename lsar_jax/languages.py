@@ -13,7 +13,7 @@ from typing import TypeVar
 
 import langcodes
 
-__all__ = ["AUTO", "canonical_keys", "check_known", "code_or_none", "language_code", "own_name"]
+__all__ = ["AUTO", "canonical_keys", "code_or_none", "language_code", "own_name"]
 
 T = TypeVar("T")
 
@@ -73,18 +73,13 @@ def canonical_keys(by_language: Mapping[str, T]) -> dict[str, T]:
     return {code: by_language[seen[code]] for code in sorted(seen)}
 
 
-def check_known(code: str, known: Iterable[str], where: str) -> str:
-    """Returns the BCP 47 form of ``code``; raises ValueError if it is not among the BCP 47 codes ``known``."""
-    return own_name(code, known, where)
-
-
 def own_name(language: str, names: Iterable[str], where: str) -> str:
-    """Returns the name that a dataset uses for a language.
+    """Returns the name that a dataset, a transform or a model uses for a language.
 
     Args:
       language: any code of the language; an exact match in ``names`` takes precedence.
-      names: names of the languages of the dataset; names that are not language codes are ignored.
-      where: the dataset, used in error messages.
+      names: its names of languages; names that are not language codes are ignored.
+      where: what uses the names, for error messages.
 
     Raises:
       ValueError: no name, or more than one, matches the language.

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from lsar_jax.encoders.protocols import EmbeddingTransform
-from lsar_jax.languages import AUTO, check_known, language_code
+from lsar_jax.languages import AUTO, language_code, own_name
 from lsar_jax.tokens.tokenizer import check_sentences
 
 __all__ = ["Chunk", "LanguageTables", "read_chunks"]
@@ -91,7 +91,7 @@ class LanguageTables:
         if language is None:
             raise ValueError(f"{self.encoder} embeds the language; give language=, one of {', '.join(known)}")
         codes = [language] if isinstance(language, str) else language
-        row = {code: known[check_known(code, known, self.encoder)] for code in set(codes)}
+        row = {code: known[own_name(code, known, self.encoder)] for code in set(codes)}
         own = np.array(row[language] if isinstance(language, str) else [row[code] for code in language], np.int32)
         return [part.tolist() if isinstance(language, list) else part for part in (own, *ids)]
 

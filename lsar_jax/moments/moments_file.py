@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from lsar_jax.files import open_arrays, save_arrays
-from lsar_jax.languages import canonical_keys, check_known
+from lsar_jax.languages import canonical_keys, own_name
 from lsar_jax.moments.by_language import PooledMoments, moments_by_language
 from lsar_jax.moments.moments import Moments
 from lsar_jax.spec import EncoderSpec
@@ -79,7 +79,7 @@ def load_moments(
             )
         chosen = list(counts)
         if languages is not None:
-            chosen = sorted({check_known(code, counts, str(path)) for code in languages})
+            chosen = sorted({own_name(code, counts, str(path)) for code in languages})
             if "within" in file.names and not means_only and chosen != list(counts):
                 raise ValueError(
                     f"{path} has one second moment for {', '.join(counts)} together; read a subset with means_only=True"

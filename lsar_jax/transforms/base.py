@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from lsar_jax.arrays import bucketed, digest
-from lsar_jax.languages import AUTO, check_known
+from lsar_jax.languages import AUTO, own_name
 from lsar_jax.shapes import Embeddings, LanguageIds
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms.affine import Step, affine, by_row
@@ -308,5 +308,5 @@ def _language_ids(fit: Fit, language: str | Sequence[str] | None) -> np.ndarray:
         raise ValueError(f"{fit} depends on the language; give one of {', '.join(fit.languages)}")
     row = {code: index for index, code in enumerate(fit.languages)}
     codes = [language] if isinstance(language, str) else list(language)
-    rows = {code: row[check_known(code, fit.languages, str(fit))] for code in set(codes)}
+    rows = {code: row[own_name(code, fit.languages, str(fit))] for code in set(codes)}
     return np.array(rows[language] if isinstance(language, str) else [rows[code] for code in codes], np.int32)

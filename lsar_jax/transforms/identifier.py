@@ -20,7 +20,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from lsar_jax.arrays import bucketed
-from lsar_jax.languages import canonical_keys, check_known
+from lsar_jax.languages import canonical_keys, own_name
 from lsar_jax.moments import Moments, pool_moments
 from lsar_jax.shapes import AnyArray, Embeddings
 from lsar_jax.spec import EncoderSpec
@@ -78,7 +78,7 @@ class LanguageIdentifier:
         """
         result = {}
         for code, rows in canonical_keys(x).items():
-            check_known(code, self.languages, "the identifier")
+            own_name(code, self.languages, "the identifier")
             if not len(rows):
                 raise ValueError(f"{code}: there are no embeddings")
             result[code] = 100 * float(np.mean([found == code for found in self(rows)]))
