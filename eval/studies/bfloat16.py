@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from eval.metrics import paired_cosine
 from eval.results import Result
 from eval.tasks.tatoeba import Tatoeba
 from eval.tasks.udhr import Udhr
@@ -79,7 +80,7 @@ def centred_cosines(
 ) -> Float[np.ndarray, " vector"]:
     """Returns the cosine of each pair of rows in float64, after centring each side by its own mean."""
     x, y = (side - side.mean(axis=0) for side in (x.astype(np.float64), y.astype(np.float64)))
-    return (x * y).sum(axis=1) / (np.linalg.norm(x, axis=1) * np.linalg.norm(y, axis=1))
+    return paired_cosine(x, y)
 
 
 def _key(result: Result) -> str:
