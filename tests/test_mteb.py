@@ -312,6 +312,7 @@ def test_metadata_says_what_is_known(tiny, agnostic):
     assert meta.license is meta.training_datasets is meta.languages is meta.adapted_from is None
     assert meta.use_instructions is False
     assert meta.experiment_kwargs is None
+    assert MtebEncoder(tiny.with_prompt("query: ")).mteb_model_meta.experiment_kwargs == {"prompt": "query: "}
     agnostic = MtebEncoder(agnostic, prompts={"query": "q: "}).mteb_model_meta
     assert agnostic.name == "lsar_jax/bert_layer3_mean_lsar(rank=2)"
     assert agnostic.use_instructions is True
