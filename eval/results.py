@@ -14,7 +14,7 @@ import numpy as np
 
 from eval.methods import label
 from eval.resampling import Queries, interval
-from lsar_jax.files import new_file
+from lsar_jax.files import new_file, write_text
 
 __all__ = ["Result", "by_method", "read_results", "write_results"]
 
@@ -126,8 +126,7 @@ def write_results(results: Sequence[Result], path: Path) -> None:
     if scores:
         with new_file(kept) as partial:
             np.savez_compressed(partial, **scores)  # type: ignore[arg-type]
-    with new_file(path) as partial:
-        partial.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
+    write_text(path, "".join(line + "\n" for line in lines))
 
 
 def read_results(path: Path) -> list[Result]:

@@ -27,7 +27,7 @@ from eval.tasks.sts17 import Sts17
 from eval.tasks.tatoeba import Tatoeba
 from eval.tasks.udhr import Udhr
 from lsar_jax import __version__, load_encoder
-from lsar_jax.files import new_file
+from lsar_jax.files import write_text
 from train.console import console
 
 __all__ = ["Suite", "already_run"]
@@ -129,8 +129,7 @@ def already_run(task: Task) -> bool:
 
 
 def _record(task: Task) -> None:
-    with new_file(task.out / "run.json") as partial:
-        partial.write_text(_options(task), encoding="utf-8")
+    write_text(task.out / "run.json", _options(task))
 
 
 def _options(task: Task) -> str:

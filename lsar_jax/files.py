@@ -24,6 +24,7 @@ __all__ = [
     "save_arrays",
     "sha256",
     "write_json",
+    "write_text",
 ]
 
 
@@ -47,8 +48,13 @@ def read_json(path: Path, kind: type) -> Any:
 
 def write_json(path: Path, value: Any) -> None:
     """Writes ``value`` as indented JSON; an old file is replaced only once the new one is complete."""
+    write_text(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+
+
+def write_text(path: Path, text: str) -> None:
+    """Writes ``text`` as UTF-8; an old file is replaced only once the new one is complete."""
     with new_file(path) as partial:
-        partial.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        partial.write_text(text, encoding="utf-8")
 
 
 def inside(folder: Path, part: str, named_in: Path) -> Path:

@@ -16,8 +16,8 @@ import sys
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
+from lsar_jax.cli.run import run
 from lsar_jax.objectives.disentangle import Base, Objective
-from train.command import command
 from train.console import console
 from train.disentangle.command import Disentangle, HeadsOptions, ObjectiveOptions
 from train.loop import Trained
@@ -85,7 +85,7 @@ class Ablations(HeadsOptions):
 
 def main(arguments: list[str] | None = None) -> int:
     """Trains all rows of the table."""
-    return command(Ablations, "python -m train.ablations", __doc__, arguments)
+    return run(Ablations, "python -m train.ablations", arguments, __doc__)
 
 
 if __name__ == "__main__":

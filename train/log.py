@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from lsar_jax.files import new_file
+from lsar_jax.files import write_text
 from train.patience import Progress
 
 __all__ = ["Log"]
@@ -30,8 +30,7 @@ class Log:
                 f"{path} has {len(kept)} lines, but the last checkpoint was saved after {lines}; choose another --out"
             )
         path.parent.mkdir(parents=True, exist_ok=True)
-        with new_file(path) as partial:
-            partial.write_text("".join(kept), encoding="utf-8")
+        write_text(path, "".join(kept))
         self.lines = len(kept)
         self._file = path.open("a", encoding="utf-8")
 

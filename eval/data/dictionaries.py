@@ -19,6 +19,7 @@ from typing import Annotated
 import tyro
 
 from lsar_jax import corpora
+from lsar_jax.files import write_text
 from lsar_jax.languages import language_code
 from train.console import console
 
@@ -58,7 +59,7 @@ class MakeDictionaries:
             code = language_code(index.stem.split("-")[1])
             lines = [f"{word}\t{translation}\n" for word, translation in dict.fromkeys(entries(index))]
             words = len({line.partition("\t")[0] for line in lines})
-            (self.to / f"{code}-en.txt").write_text("".join(lines), encoding="utf-8")
+            write_text(self.to / f"{code}-en.txt", "".join(lines))
             console.print(f"{code}-en.txt: {words} words, {len(lines)} translations")
 
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from lsar_jax.corpora.parallel_text import distinct, read_bitext
 from lsar_jax.corpora.tables import Data
+from lsar_jax.files import write_text
 from train.console import console
 
 __all__ = ["MakeBucc"]
@@ -72,7 +73,7 @@ class MakeBucc:
             shuffled = [sentences[i] for i in rng.permutation(len(sentences))]
             names[side] = {i: f"{side}-{number:09d}" for number, (i, _) in enumerate(shuffled, 1)}
             lines = [f"{names[side][i]}\t{text}\n" for i, text in shuffled]
-            (self.to / f"{code}-en.{split}.{side}").write_text("".join(lines), encoding="utf-8")
+            write_text(self.to / f"{code}-en.{split}.{side}", "".join(lines))
         gold = [f"{names[code][i]}\t{names['en'][i]}\n" for i in range(whole)]
-        (self.to / f"{code}-en.{split}.gold").write_text("".join(gold), encoding="utf-8")
+        write_text(self.to / f"{code}-en.{split}.gold", "".join(gold))
         return len(other), len(english), whole

@@ -4,11 +4,13 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import jax.numpy as jnp
 import matplotlib
 import numpy as np
 from jaxtyping import Float
 from matplotlib.figure import Figure
 
+from lsar_jax.arrays import unit_rows
 from train.curves import save_figure
 
 __all__ = ["bars", "heat_maps", "scatter", "sweep_figure"]
@@ -34,7 +36,7 @@ def scatter(panels: Mapping[str, Float[np.ndarray, "vector dim"]], languages: Se
     figure = Figure(figsize=(5.2 * len(panels) + 1, 5))
     axes = figure.subplots(1, len(panels), squeeze=False)
     for axis, (title, x) in zip(axes[0], panels.items(), strict=True):
-        unit = x / np.linalg.norm(x, axis=1, keepdims=True)
+        unit = np.asarray(unit_rows(jnp.asarray(x)))
         centred = unit - unit.mean(axis=0)
         _, values, rows = np.linalg.svd(centred, full_matrices=False)
         plane = centred @ rows[:2].T

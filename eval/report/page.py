@@ -21,6 +21,7 @@ from eval.methods import label
 from eval.report.published import published
 from eval.resampling import paired_test
 from eval.results import Result, read_results
+from lsar_jax.files import write_text
 from train.console import console
 
 __all__ = ["Cell", "Report", "Table", "tables"]
@@ -69,7 +70,7 @@ class Report:
             parts.append((name, tables(results, self.metrics), figures))
         for suffix, render in ((".md", _markdown), (".html", _html)):
             page = self.folder / f"report{suffix}"
-            page.write_text(render(parts, self.folder), encoding="utf-8")
+            write_text(page, render(parts, self.folder))
             console.print(f"wrote {page}")
 
     def _sections(self, paths: Sequence[Path]) -> dict[str, list[Path]]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
+import jax.numpy as jnp
 import numpy as np
 
 from eval.data.xquad import XQUAD_R, Questions, read_xquad
@@ -20,6 +21,7 @@ from eval.resampling import Queries, interval
 from eval.results import Result
 from eval.task import Embedded, FittedTask, Key, Score, Texts
 from lsar_jax import EncoderSpec
+from lsar_jax.arrays import unit_rows
 from lsar_jax.corpora.tables import Data
 from lsar_jax.retrieval import candidate_ranks
 from lsar_jax.retrieval.preference import language_preference
@@ -113,7 +115,7 @@ class AnswerPreference(FittedTask):
         candidates = np.concatenate([x["c", code] for code in XQUAD_R])
         questions = np.stack([x["q", code][0] for code in XQUAD_R])
         right = np.stack([x["c", code][self.questions[code].answers[0]] for code in XQUAD_R])
-        parts = [part / np.linalg.norm(part, axis=1, keepdims=True) for part in (candidates, questions, right)]
+        parts = [np.asarray(unit_rows(jnp.asarray(part))) for part in (candidates, questions, right)]
         mean = parts[0].mean(axis=0)
         axes = np.linalg.svd(parts[0] - mean, full_matrices=False)[2][:2].T
         candidates, questions, right = ((part - mean) @ axes for part in parts)

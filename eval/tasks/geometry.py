@@ -27,13 +27,14 @@ from eval.data.tatoeba import XTREME_36, read_pairs
 from eval.figures import geometry as draw
 from eval.figures.plots import scatter
 from eval.methods import ALL_METHODS, Method, MethodName
-from eval.metrics import language_nmi, language_probe
+from eval.metrics import language_nmi, language_probe, paired_cosine
 from eval.results import Result, write_results
 from eval.task import Embedded, Encoded, Score, Task, Texts
 from eval.tasks.answer_preference import AnswerPreference
 from eval.tasks.typology import syntactic_distances, typology_correlation
 from lsar_jax import EncoderSpec, SentenceEncoder, corpora
 from lsar_jax.corpora.tables import Data
+from lsar_jax.files import write_text
 from lsar_jax.geometry import (
     anisotropy_by_language,
     expected_contributions,
@@ -252,12 +253,11 @@ class Geometry(Task):
             left = {code: method(mean[None], code)[0] for code, mean in means.items()}
             gone = {code: means[code] - left[code] for code in means}
             for what, vectors in (("removed", gone), ("left", left)):
-                english = vectors["en"]
-                cosine = {
-                    code: float(v @ english / np.linalg.norm(v) / np.linalg.norm(english))
-                    for code, v in vectors.items()
-                    if code != "en"
-                }
+                others = {code: v for code, v in vectors.items() if code != "en"}
+                english = np.broadcast_to(vectors["en"], (len(others), vectors["en"].size))
+                cosine = dict(
+                    zip(others, paired_cosine(np.stack(list(others.values())), english).tolist(), strict=True)
+                )
                 r, n = typology_correlation(cosine, distances)
                 yield method, Score(f"syntax, {what} ({measure})", r, list(test), n)
                 console.print(
@@ -283,17 +283,18 @@ class Geometry(Task):
         means = of_language.mean(axis=1)
         out = np.asarray(outlier_dimensions(means))
         draw.layer_means(means, out, layers, f"Mean embedding of each layer ({self.encoder})", self.out / "means.png")
-        with (self.out / "dimensions.jsonl").open("w", encoding="utf-8") as file:
-            for layer, x, own in zip(layers, parts, of_language, strict=True):
-                for code, mean, flags in zip(x, own, np.asarray(outlier_dimensions(own)), strict=True):
-                    shares = np.asarray(expected_contributions(x[code]))
-                    entry = {
-                        "layer": layer,
-                        "language": code,
-                        "outliers": {int(d): round(float(mean[d]), 4) for d in np.flatnonzero(flags)},
-                        "contributions": {int(d): round(float(shares[d]), 4) for d in np.argsort(-shares)[:10]},
-                    }
-                    file.write(json.dumps(entry) + "\n")
+        lines = []
+        for layer, x, own in zip(layers, parts, of_language, strict=True):
+            for code, mean, flags in zip(x, own, np.asarray(outlier_dimensions(own)), strict=True):
+                shares = np.asarray(expected_contributions(x[code]))
+                entry = {
+                    "layer": layer,
+                    "language": code,
+                    "outliers": {int(d): round(float(mean[d]), 4) for d in np.flatnonzero(flags)},
+                    "contributions": {int(d): round(float(shares[d]), 4) for d in np.argsort(-shares)[:10]},
+                }
+                lines.append(json.dumps(entry) + "\n")
+        write_text(self.out / "dimensions.jsonl", "".join(lines))
         rows: list[list[str | float]] = [
             [f"{layer}", f"{c.within:.2f}", f"{c.across:.2f}", f"{c.overall:.2f}", f"{score:.3f}", _named(mean, flags)]
             for layer, c, score, mean, flags in zip(layers, cosines, scores, means, out, strict=True)

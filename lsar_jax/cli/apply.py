@@ -10,7 +10,7 @@ from lsar_jax.cli.inputs import open_vectors
 from lsar_jax.files import new_file
 from lsar_jax.transforms import Transform
 
-__all__ = ["COMMAND", "Apply"]
+__all__ = ["Apply"]
 
 _BLOCK = 65536
 
@@ -52,6 +52,3 @@ class Apply:
                     raise ValueError(f"{self.vectors} holds NaN or infinity, first in row {start + int(bad.argmax())}")
                 file.write(np.asarray(fitted(block, self.language), "<f4").tobytes())
         print(f"wrote {x.shape[0]} vectors of width {x.shape[1]}, transformed by {fitted.name}, to {self.out}")
-
-
-COMMAND = Apply

@@ -7,7 +7,7 @@ import tyro
 
 from lsar_jax.checkpoints.convert import convert
 
-__all__ = ["COMMAND", "Convert"]
+__all__ = ["Convert"]
 
 
 @dataclass(frozen=True)
@@ -31,6 +31,3 @@ class Convert:
     def run(self) -> None:
         """Converts the checkpoint, and prints the digest of the weights."""
         convert(self.checkpoint, self.dest, revision=self.revision, pieces=self.pieces)
-
-
-COMMAND = Convert

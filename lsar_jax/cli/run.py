@@ -1,0 +1,85 @@
+"""Runs a command from the command line: finds it by name, parses its options, and reports user errors on one line."""
+
+import importlib
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import tyro
+
+__all__ = ["Command", "run", "run_named"]
+
+
+class Command(NamedTuple):
+    """Where a command is, and what it does.
+
+    Attributes:
+      module: dotted name of its module, which is imported only if the command is requested.
+      kind: name of its class in the module: a dataclass of options with a ``run`` method, or a union of these.
+      what: its line in the list of commands.
+    """
+
+    module: str
+    kind: str
+    what: str
+
+
+def run(kind: Any, prog: str, arguments: Sequence[str] | None = None, description: str | None = None) -> int:
+    """Parses the options of a command and runs it; a user error is printed as one line, without a traceback.
+
+    Args:
+      kind: a dataclass of options with a ``run`` method, or a union of these.
+      prog: name of the program in ``--help``.
+      arguments: command-line arguments; by default those of this process.
+      description: text shown by ``--help``; by default the docstring of ``kind``.
+
+    Returns:
+      The exit status: 0, or 1 after a user error.
+    """
+    try:
+        tyro.cli(kind, prog=prog, description=description, args=arguments).run()
+    except (ValueError, OSError, ImportError) as error:
+        return _fail(str(error), 1)
+    return 0
+
+
+def run_named(
+    commands: Mapping[str, Command],
+    prog: str,
+    arguments: Sequence[str] | None = None,
+    *,
+    noun: str = "command",
+    about: str = "",
+) -> int:
+    """Runs the command that the first argument names; without arguments, or for ``--help``, lists the commands.
+
+    Args:
+      commands: the commands by name.
+      prog: name of the program.
+      arguments: command-line arguments; by default those of this process.
+      noun: what a command is called in the usage and in errors.
+      about: text between the usage and the list.
+
+    Returns:
+      The exit status: 0, 1 after a user error, or 2 if no known command is named.
+    """
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    if not given or given[0] in ("-h", "--help"):
+        width = max(map(len, commands))
+        lines = [f"  {name:{width}}  {command.what}" for name, command in commands.items()]
+        print("\n".join([f"usage: {prog} {noun.upper()} [OPTIONS]", "", *([about, ""] if about else []), *lines]))
+        return 0 if given else 2
+    name, *rest = given
+    if name not in commands:
+        return _fail(f"unknown {noun} {name!r}; choose one of {', '.join(commands)}", 2)
+    module, kind, _ = commands[name]
+    try:
+        found = getattr(importlib.import_module(module), kind)
+    except ImportError as error:
+        return _fail(str(error), 1)
+    return run(found, f"{prog} {name}", rest)
+
+
+def _fail(message: str, status: int) -> int:
+    print(f"error: {message}", file=sys.stderr)
+    return status
