@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 else:  # a Literal of the known names, so that the command line lists and checks them
     MethodName = tyro.extras.literal_type_from_choices(["original", *METHODS])
 
-# Every method, and the embeddings as they are; without the mean alone, which says nothing of languages.
+# The original embeddings and every method except ``mean``, which alone removes nothing that differs between languages.
 ALL_METHODS = ("original", *(name for name in METHODS if name != "mean"))
 
 
@@ -48,7 +48,7 @@ class Method:
 
     @property
     def source(self) -> EncoderSpec | None:
-        """The embeddings that the transform was fitted on."""
+        """The spec of the embeddings that the transform was fitted on; None if there is none."""
         return None if self.transform is None else self.transform.source
 
     def __call__(
@@ -80,7 +80,7 @@ def fit_methods(
       ranks: ranks of LSAR, one fit each; if empty, one less than the number of languages.
       components: components of LIR, one fit each.
       seeds: seeds of CBIE, one fit each.
-      source: the encoder of the embeddings.
+      source: spec of the encoder that made the embeddings.
     """
     needs = {METHODS[name].needs for name in names if name != "original"}
     second = bool(needs & {"pooled", "languages"})

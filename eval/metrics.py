@@ -33,7 +33,7 @@ def precision_of_ranks(ranks: Int[np.ndarray, "query relevant"]) -> Float[np.nda
 
 
 def one_target_precision(ranks: Int[np.ndarray, "query relevant"]) -> Float[np.ndarray, "query relevant"]:
-    """Returns the reciprocal rank of each relevant candidate with the query's other relevant ones removed.
+    """Returns the reciprocal rank of each relevant candidate after removing the query's other relevant candidates.
 
     Args:
       ranks: ranks in the whole pool from 0 (best), -1 for a missing candidate; distinct within a query.
@@ -67,8 +67,9 @@ def language_nmi(
 ) -> Float[np.ndarray, " seed"]:
     """Returns the normalised mutual information of k-means clusters and languages, 0 to 1, for each seed.
 
-    The setup follows Xie et al. 2022 as far as they describe it: as many clusters as languages, embeddings that
-    are not normalised; k-means++ with 10 starts and 300 steps, arithmetic averaging.
+    The setup follows Xie et al. 2022 as far as they describe it: there are as many clusters as languages, and
+    embeddings are not normalised. k-means++ has 10 starts of up to 300 steps, and the mutual information is divided by
+    the arithmetic mean of the two entropies.
 
     Args:
       x: embeddings.
@@ -79,7 +80,7 @@ def language_nmi(
     from sklearn.metrics import normalized_mutual_info_score
 
     if len(languages) != len(x):
-        raise ValueError(f"{len(languages)} languages for {len(x)} embeddings")
+        raise ValueError(f"got {len(languages)} languages for {len(x)} embeddings; they must be equal in number")
     clusters = len(set(languages))
     centred = x - x.mean(axis=0)
     found = [KMeans(clusters, n_init=10, max_iter=300, random_state=seed).fit_predict(centred) for seed in seeds]
@@ -91,21 +92,21 @@ def language_probe(
 ) -> float:
     """Returns the accuracy of a linear language classifier, in percent.
 
-    Least squares with a ridge of 1e-3 of the variance, cross-validated on five stratified folds. Chance is the
-    share of the largest language.
+    The classifier is fitted by least squares with a ridge of 1e-3 of the variance, and cross-validated on five
+    stratified folds. The accuracy expected by chance is the share of the largest language.
 
     Args:
       x: embeddings.
       languages: language code of each row; at least five rows per language.
-      groups: group of each row. A group stays in one fold; put translations of a sentence in one group, or
-        a probe trained on one of them recognises the others by their meaning.
+      groups: group of each row. A group stays in one fold; put translations of a sentence in one group, because a
+        probe that is trained on one of them can recognise the others by their meaning.
       seed: seed of the folds.
     """
     from sklearn.linear_model import RidgeClassifier
     from sklearn.model_selection import StratifiedGroupKFold, cross_val_score
 
     if len(languages) != len(x):
-        raise ValueError(f"{len(languages)} languages for {len(x)} embeddings")
+        raise ValueError(f"got {len(languages)} languages for {len(x)} embeddings; they must be equal in number")
     rare = min(set(languages), key=list(languages).count)
     if list(languages).count(rare) < 5:
         raise ValueError(f"five folds need five embeddings of each language; {rare} has {list(languages).count(rare)}")

@@ -1,9 +1,10 @@
 """Uncertainty of a mean over queries: bootstrap intervals, and a paired test of two methods.
 
-Queries are resampled with replacement (Efron 1979; percentile intervals): within each stratum if the score is
-a mean of stratum means, such as languages, and in whole clusters, such as the translations of a question. Two
-methods are compared on the same queries by exchanging their scores at random (Fisher's randomisation test,
-which Smucker, Allan and Carterette, CIKM 2007, recommend for retrieval; for ratios such as F1, Yeh, COLING 2000).
+Queries are resampled with replacement (Efron 1979; percentile intervals). If the score is a mean of stratum means, for
+example over languages, queries are resampled within each stratum. If they form clusters, such as the translations of a
+question, whole clusters are resampled. Two methods are compared on the same queries by exchanging their scores at
+random (Fisher's randomisation test, which Smucker, Allan and Carterette, CIKM 2007, recommend for retrieval, and Yeh,
+COLING 2000, for ratios such as F1).
 """
 
 from collections.abc import Sequence
@@ -71,7 +72,7 @@ class Queries:
         return result
 
     def same(self, other: "Queries") -> bool:
-        """Returns whether both score the same queries."""
+        """Returns whether ``other`` has scores of the same queries."""
         mine, theirs = ((q.values, q.strata, q.clusters) for q in (self, other))
         if self.varying and other.varying:
             present = (set() if q.strata is None else set(q.strata.tolist()) for q in (self, other))
@@ -129,12 +130,12 @@ def resampled_correlations(
     resamples: int = 1000,
     seed: int = 0,
 ) -> Float[np.ndarray, " resample"]:
-    """Returns the correlation of each resample of the pairs; its quantiles give an interval.
+    """Returns the correlation in each resample of the pairs; the quantiles of the correlations give an interval.
 
     Args:
       first: one value per pair.
       second: the other value of each pair.
-      ranked: whether to compute Spearman's correlation, with ranks taken anew in each resample, and not Pearson's.
+      ranked: whether to compute Spearman's correlation, with new ranks in each resample, instead of Pearson's.
       resamples: number of resamples.
       seed: seed of the resampling.
     """
@@ -169,7 +170,7 @@ def paired_test(first: Queries, second: Queries, *, resamples: int = 10_000, see
     means = np.zeros(resamples)
     for a, b in pairs:
         totals, numbers = b.total - a.total, b.number - a.number
-        # Exchanging equal scores changes nothing.
+        # Exchanging equal scores changes nothing, so only the others are drawn.
         apart = (totals != 0) | (numbers != 0)
         for start, stop in _blocks(int(apart.sum()), resamples):
             moved = rng.integers(2, size=(stop - start, int(apart.sum())), dtype=np.int8)
@@ -209,7 +210,7 @@ def paired_interval(
 
 
 def _paired(first: Queries, second: Queries) -> list[tuple[_Part, _Part]]:
-    """Returns the strata of both, aligned to the same clusters in the same order."""
+    """Returns the strata of both methods, each pair with the same clusters in the same order."""
     if not first.same(second):
         raise ValueError(f"{len(first.values)} and {len(second.values)} scores are not of the same queries")
     if not first.varying:

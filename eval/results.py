@@ -1,4 +1,4 @@
-"""Results as JSON lines, each with everything needed to reproduce it, and tables of them."""
+"""Reads and writes results as JSON lines, each with everything needed to reproduce it, and tabulates them."""
 
 import json
 import os
@@ -38,12 +38,12 @@ class Result:
     Attributes:
       task: name of the evaluation.
       languages: codes of the languages that the value covers.
-      encoder, revision, layer, pooling, dtype: the embeddings.
+      encoder, revision, layer, pooling, dtype: how the embeddings were computed, as in ``EncoderSpec``.
       max_length: maximum number of tokens per sentence.
       transform: name of the method; ``original`` for none.
       parameters: arguments of the method.
       fitted_on: the text that the method was fitted on.
-      fitted_languages: number of vectors fitted on in each language.
+      fitted_languages: number of vectors of each language that the method was fitted on.
       metric: name of the metric. Accuracies and mean average precision are in percent; cosines, shares,
         correlations and other scores are not scaled.
       n: number of queries, vectors or languages measured.
@@ -51,10 +51,10 @@ class Result:
       seconds: time that the task spent on scoring this method at this layer, over all of its languages.
       low: lower end of the 95% interval over resampled queries, if queries are scored individually.
       high: upper end of the same interval.
-      options: options of this task only, such as its data, k and margin.
+      options: options that are specific to the task, such as its data, k and margin.
       queries: scores of individual queries, stored beside the JSON lines.
       versions: versions of the packages used.
-      device: the device that it ran on.
+      device: the devices that the task ran on.
     """
 
     task: str

@@ -2,8 +2,8 @@
 
     python -m eval all --profile small
 
-Each task writes to a folder of its own. A task is skipped if that folder already has its results from the same options
-and version. Tasks without data are listed at the end, with where to get the data.
+Each task writes to its own folder, and is skipped if that folder already has results from the same options and version.
+Tasks without data are listed at the end, together with where to get their data.
 """
 
 import json

@@ -30,13 +30,14 @@ from train.embeddings import encode_all, open_encoder
 
 __all__ = ["Embedded", "Encoded", "FittedTask", "Key", "Score", "Task", "Texts"]
 
-# (group, language) of some texts; the group ``en`` holds the English translations of that language's sentences.
+# (group, language), which identifies a set of texts. Group ``en`` has the English translations of that language's
+# sentences.
 Key = tuple[str, str]
 Texts = Mapping[Key, Sequence[str]]
 # Embeddings at all layers, and at one layer.
 Encoded = Mapping[Key, Float[np.ndarray, "layer _ dim"]]
 Embedded = Mapping[Key, Float[np.ndarray, "_ dim"]]
-# A layer's index among those of the task, its spec, and the methods fitted on it.
+# The index of a layer in the task's ``layers``, its spec, and the methods fitted on it.
 Fitted = tuple[int, EncoderSpec, list[Method]]
 
 _FIT = "fit"
@@ -55,7 +56,7 @@ class Score:
       low: lower end of the 95% interval, if the task computes the interval itself.
       high: upper end of the same interval.
       seed: seed of the measurement; None for the seed of the method.
-      fitted_on: the text that the method was fitted on, if it differs from the task's.
+      fitted_on: the text that the method was fitted on; None for the one that the task names.
     """
 
     metric: str
@@ -80,14 +81,15 @@ class Task(ABC):
 
     Attributes:
       encoder: bundled, a preset, a folder, or a Hub id.
-      revision: revision of a Hub id.
-      pooling: mean, mean_no_special, cls, max or pooler; by default the checkpoint's own.
+      revision: commit, tag or branch of a Hub id.
+      pooling: mean, mean_no_special, cls, max or pooler; by default, the checkpoint's own.
       layers: hidden-state layers to test; 0 is the embedding output.
       transforms: methods to compare.
-      ranks: ranks of LSAR, one row each; by default one less than the number of languages fitted on.
-      components: numbers of components of LIR, one row each.
-      fit_seeds: seeds of CBIE's clustering, one result each; tables show the mean.
-      saved: files of saved transforms of this encoder to include in the comparison, each at its own layer.
+      ranks: ranks of LSAR, each in a row of its own; by default, one less than the number of languages it is fitted on.
+      components: numbers of components that LIR removes, each in a row of its own.
+      fit_seeds: seeds of CBIE's clustering; each gives its own result, and tables show their mean.
+      saved: files of transforms that were fitted on this encoder, to add to the comparison; each is tested at the layer
+        that it was fitted on.
       dtype: float32 or bfloat16, for parameters and matrix products.
       max_length: maximum number of tokens per sentence.
       out: folder for the JSON lines and figures.
@@ -133,11 +135,11 @@ class Task(ABC):
         """Returns the scores of embeddings that a method has transformed."""
 
     def shown(self, results: Sequence[Result]) -> list[str]:
-        """Returns the metrics of the printed table, by default all; the first is drawn as bars."""
+        """Returns the metrics to print in the table, by default all; the first is also drawn as a bar chart."""
         return list(dict.fromkeys(result.metric for result in results))
 
     def draw(self, results: Sequence[Result]) -> None:
-        """Draws figures besides the bar chart that every task has; by default none."""
+        """Draws figures in addition to the bar chart that every task has; by default, there are none."""
         return None
 
     # What a task may override.
@@ -163,7 +165,7 @@ class Task(ABC):
         return ()
 
     def layer_scores(self, x: Embedded, methods: Sequence[Method], spec: EncoderSpec) -> Iterable[tuple[Method, Score]]:
-        """Returns scores that concern a whole layer, added after those of its methods; by default none."""
+        """Returns scores that belong to a layer as a whole, to add after those of its methods; by default none."""
         return ()
 
     # The loop.
@@ -236,7 +238,7 @@ class Task(ABC):
 
     @property
     def options(self) -> dict[str, Any]:
-        """The options that only this task has, as values for JSON."""
+        """The options that are specific to this task, as JSON values."""
         shared = {field.name for field in fields(Task)}
         own = {f.name: getattr(self, f.name) for f in fields(self) if f.init and f.name not in shared}
         plain = {name: str(value) if isinstance(value, Path) else value for name, value in own.items()}
@@ -267,7 +269,10 @@ class Task(ABC):
         if ranked and fitted < 2:
             raise ValueError("lsar needs at least two languages to fit on, but there is one; omit it from --transforms")
         if ranked and max(self.ranks, default=1) >= fitted:
-            raise ValueError(f"rank is {max(self.ranks)}; the means of {fitted} languages have at most {fitted - 1}")
+            raise ValueError(
+                f"--ranks has {max(self.ranks)}, but the means of {fitted} languages span at most {fitted - 1} "
+                "dimensions; lower the rank"
+            )
         saved = self._saved
         named = [(method.label, method.seed, method.source) for method in saved.values()]
         for path, one in zip(saved, named, strict=True):
@@ -282,7 +287,10 @@ class Task(ABC):
         for path, method in saved.items():
             source = method.source
             if source and not any(source.same_space(spec) for spec in specs):
-                raise ValueError(f"{path} was fitted on {source}, but this task uses {', '.join(map(str, specs))}")
+                raise ValueError(
+                    f"{path} was fitted on {source}, but this task uses {', '.join(map(str, specs))}; omit the file, "
+                    "or choose the encoder and layer that it was fitted on"
+                )
         return encoder
 
     @cached_property
@@ -303,7 +311,7 @@ class Task(ABC):
         spec: EncoderSpec,
         names: Sequence[MethodName] | None = None,
     ) -> list[Method]:
-        """Fits the methods of ``transforms`` and adds the saved ones; given ``names``, only fits those."""
+        """Fits the methods in ``transforms`` and adds the saved ones; with ``names``, fits only the methods named."""
         every = self.transforms if names is None else names
         made = fit_methods(x, every, ranks=self.ranks, components=self.components, seeds=self.fit_seeds, source=spec)
         return made if names is not None else made + self.saved_methods(spec)
@@ -375,10 +383,10 @@ class FittedTask(Task):
     """A task whose transforms are fitted on text chosen by the user.
 
     Attributes:
-      fit_on: text to fit transforms on; udhr for all paragraphs of the Universal Declaration of Human Rights, a folder
-        with one text file per language, such as de.txt, one sentence per line, tfds:wiki40b/{} or tfds:/a/folder/{}
-        for prepared datasets, where {} stands for the language, or hub:wikimedia/wikipedia or another Hub id,
-        optionally followed by @ and a revision.
+      fit_on: text to fit transforms on: udhr, which is all paragraphs of the Universal Declaration of Human Rights; a
+        folder with one text file per language, such as de.txt, and one sentence per line; tfds:wiki40b/{} or
+        tfds:/a/folder/{} for prepared datasets, where {} stands for the language; or hub: and the id of a dataset on
+        the Hub, such as hub:wikimedia/wikipedia, optionally followed by @ and a revision.
       fit_count: maximum number of sentences per language.
     """
 
@@ -407,7 +415,7 @@ class FittedTask(Task):
         return found
 
     def some_fit_texts(self, languages: Sequence[str]) -> dict[str, list[str]]:
-        """Returns the text to fit on, for those of the languages that have any."""
+        """Returns the text to fit on, in those of the given languages that have text."""
         return fit_texts(self.fit_on, languages, self.fit_count)
 
     def fitted_languages(self, fit: Mapping[str, Sequence[str]]) -> int:

@@ -10,11 +10,11 @@ from collections.abc import Mapping
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from lsar_jax.shapes import AnyArray, Embeddings
 
-__all__ = ["bucketed", "check_floats", "digest", "pad_rows", "padded_rows", "row_bucket", "unit_rows"]
+__all__ = ["all_finite", "bucketed", "check_floats", "digest", "pad_rows", "padded_rows", "row_bucket", "unit_rows"]
 
 _MOST_ROWS = 16384
 
@@ -46,6 +46,12 @@ def unit_rows(x: Float[Array, "*row dim"]) -> Float[Array, "*row dim"]:
     x = x / jnp.where(largest > 0, largest, 1.0)
     norm = jnp.linalg.norm(x, axis=-1, keepdims=True)
     return x / jnp.where(norm > 0, norm, 1.0)
+
+
+@jax.jit
+def all_finite(x: Array) -> Bool[Array, ""]:
+    """Returns whether ``x`` has neither NaN nor infinity."""
+    return jnp.isfinite(x).all()
 
 
 def check_floats(name: str, x: object, least: int = 1) -> None:
@@ -92,7 +98,7 @@ def padded_rows(
     if unit:
         padded = {name: unit_rows(rows) for name, rows in padded.items()}
     for name, rows in padded.items():
-        if not isinstance(rows, jax.core.Tracer) and not bool(jnp.isfinite(rows).all()):
+        if not isinstance(rows, jax.core.Tracer) and not all_finite(rows):
             bad = ~np.isfinite(np.asarray(rows)).all(axis=1)[: len(arrays[name])]
             raise ValueError(
                 f"{name} holds NaN or infinity in {bad.sum()} of {len(bad)} rows; the first is row {bad.argmax()}"

@@ -1,6 +1,6 @@
 """The geometry of sentence embeddings: anisotropy, outlier dimensions, isotropy and neighbours.
 
-Anisotropy is the mean cosine of random pairs, and a dimension's contribution is its term of that
+Anisotropy is the mean cosine of random pairs, and a dimension's contribution is its term in that
 cosine (Timkey and van Schijndel, "All Bark and No Bite", EMNLP 2021; Haemmerl et al., "Exploring
 Anisotropy and Outliers in Multilingual Language Models", Findings of ACL 2023). The papers draw
 10,000 pairs. The exact mean over all pairs costs less: cosines are bilinear in unit vectors, so
@@ -9,7 +9,7 @@ Uniformity of Embedding Space Utilization", Findings of ACL 2022. A zero vector 
 others.
 
 Contributions, outliers and the score of a covariance work under ``jit`` and ``vmap``, for example
-over layers; values are checked only outside them, because they are not known while tracing.
+over layers; outside them, values are checked too, which is not possible while tracing.
 """
 
 from collections.abc import Mapping, Sequence
@@ -85,7 +85,7 @@ def random_pairs(
 def pair_contributions(
     x: Embeddings, y: Float[AnyArray, "other dim"], pairs: Int[AnyArray, "pair 2"]
 ) -> Float[Array, " dim"]:
-    """Returns each dimension's mean term of the cosines of ``x[i]`` and ``y[j]``, ``[dim]``.
+    """Returns each dimension's mean contribution to the cosines of ``x[i]`` and ``y[j]``, ``[dim]``.
 
     Args:
       x: ``[n, dim]``.
@@ -108,11 +108,11 @@ def pair_contributions(
 
 
 def expected_contributions(x: Embeddings, y: Float[AnyArray, "other dim"] | None = None) -> Float[Array, " dim"]:
-    """Returns the exact value that ``pair_contributions`` estimates, over all pairs, ``[dim]``.
+    """Returns the exact values that ``pair_contributions`` estimates, the means over all pairs, ``[dim]``.
 
     Args:
       x: ``[n, dim]``.
-      y: ``[m, dim]``, for pairs of a row of ``x`` and a row of ``y``; without it, pairs of two
+      y: ``[m, dim]``, for pairs of a row of ``x`` and a row of ``y``; without it, pairs consist of two
         different rows of ``x``.
 
     Raises:
@@ -183,7 +183,7 @@ def isoscore_from_covariance(covariance: Float[AnyArray, "dim dim"]) -> Float[Ar
     the Frobenius norm needs a PCA.
 
     Raises:
-      ValueError: it is not a square matrix of at least two dimensions.
+      ValueError: ``covariance`` is not a square matrix of at least two dimensions.
     """
     shape = np.shape(covariance)
     if len(shape) != 2 or shape[0] != shape[1] or shape[0] < 2:

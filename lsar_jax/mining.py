@@ -1,11 +1,12 @@
 """Finds parallel sentences in two monolingual collections, by the margin of a pair over its neighbourhoods.
 
 Artetxe and Schwenk, "Margin-based parallel corpus mining with multilingual sentence embeddings", ACL 2019. A
-pair's cosine is compared with the mean cosine of both sentences to their k nearest in the other
+pair's cosine is compared with the mean cosine of both sentences to their k nearest neighbours in the other
 language, so that sentences that are close to everything do not win. As in ``retrieval.nearest``, the matrix of
-all pairs is never held.
+all pairs is never in memory.
 """
 
+from functools import partial
 from typing import Literal, NamedTuple
 
 import jax
@@ -38,13 +39,13 @@ class Pairs(NamedTuple):
 
 
 class Threshold(NamedTuple):
-    """The score from which pairs are kept, and the quality of those pairs in percent.
+    """The lowest score of pairs that are kept, and the quality of the kept pairs in percent.
 
     Attributes:
       value: pairs with at least this score are kept.
       precision: share of the kept pairs that are gold pairs.
       recall: share of the gold pairs that are kept.
-      f1: harmonic mean of the two.
+      f1: harmonic mean of precision and recall.
     """
 
     value: float
@@ -56,12 +57,13 @@ class Threshold(NamedTuple):
 def margin_score(
     cosine: Float[AnyArray, "*pair"], neighbourhood: Float[AnyArray, "*pair"], margin: Margin = "ratio"
 ) -> Float[Array, "*pair"]:
-    """Returns the score of pairs: cosine divided by or minus the neighbourhoods' mean, or the cosine itself.
+    """Returns the score of each pair.
 
     Args:
       cosine: cosine of each pair.
-      neighbourhood: mean over both sentences of the mean cosine to their k nearest.
-      margin: ``ratio`` (0 if the neighbourhood is not positive), ``distance`` or ``absolute``.
+      neighbourhood: mean over both sentences of the mean cosine to their k nearest neighbours.
+      margin: ``ratio`` for the cosine divided by the neighbourhood (0 if the neighbourhood is not positive),
+        ``distance`` for the cosine minus the neighbourhood, or ``absolute`` for the cosine itself.
     """
     cosine, neighbourhood = jnp.asarray(cosine), jnp.asarray(neighbourhood)
     if margin == "ratio":
@@ -88,12 +90,12 @@ def mine(
     Args:
       source: embeddings of one collection; identical sentences should occur only once.
       target: embeddings of the other collection.
-      k: number of nearest neighbours in each direction, at most the rows of the smaller collection.
+      k: number of nearest neighbours in each direction, at most the number of rows of the smaller collection.
       margin: how a pair is scored; see ``margin_score``.
-      retrieval: ``max`` takes the best of the k neighbours of each source and each target, and
-        accepts these pairs from the best on if neither row is taken yet; ``intersection`` keeps the
-        pairs that are the best of both rows; ``forward`` and ``backward`` keep the best pair of each
-        source or of each target, so that a row of the other side may occur more than once.
+      retrieval: ``max`` takes the best of the k neighbours of each source and of each target, and accepts
+        these pairs in order of their score, unless one of the two rows is already in an accepted pair;
+        ``intersection`` keeps the pairs that are the best of both rows; ``forward`` and ``backward`` keep
+        the best pair of each source or of each target, so a row of the other side may occur repeatedly.
       precision: precision of the products, as for ``retrieval.nearest``.
 
     Returns:
@@ -123,7 +125,7 @@ def mine(
 
 
 def best_threshold(score: Float[np.ndarray, " pair"], right: Bool[np.ndarray, " pair"], gold: int) -> Threshold:
-    """Returns the threshold with the best F1, midway between two scores; of equally good ones, the highest.
+    """Returns the threshold with the best F1, midway between two scores; if several are equally good, the highest.
 
     Args:
       score: scores of candidate pairs, in any order.
@@ -147,7 +149,7 @@ def best_threshold(score: Float[np.ndarray, " pair"], right: Bool[np.ndarray, " 
     f1 = 2 * found / (kept + gold)
     best = int(np.argmax(f1))
     end = ends[best]
-    # After the last score there is no next one to be midway to.
+    # The lowest score has no next one, so it is itself the threshold.
     value = score[end] if end == len(score) - 1 else (float(score[end]) + float(score[end + 1])) / 2
     return Threshold(
         float(value), 100 * float(found[best] / kept[best]), 100 * float(found[best] / gold), 100 * float(f1[best])
@@ -158,11 +160,18 @@ def _best(
     cosine: Float[Array, "row k"], ids: Int[Array, "row k"], other: Float[Array, "column k"], margin: Margin
 ) -> tuple[Int[np.ndarray, " row"], Float[np.ndarray, " row"]]:
     """Returns the neighbour of each row with the largest margin, and that margin."""
+    return jax.device_get(_best_on_device(cosine, ids, other, margin))
+
+
+@partial(jax.jit, static_argnames="margin")
+def _best_on_device(
+    cosine: Float[Array, "row k"], ids: Int[Array, "row k"], other: Float[Array, "column k"], margin: Margin
+) -> tuple[Int[Array, " row"], Float[Array, " row"]]:
     neighbourhood = (cosine.mean(axis=1)[:, None] + other.mean(axis=1)[ids]) / 2
     score = margin_score(cosine, neighbourhood, margin)
     where = jnp.argmax(score, axis=1)[:, None]
     best, value = (jnp.take_along_axis(part, where, axis=1)[:, 0] for part in (ids, score))
-    return jax.device_get((best, value))
+    return best, value
 
 
 def _sorted(
@@ -174,7 +183,7 @@ def _sorted(
 
 
 def _one_to_one(pairs: Pairs) -> Pairs:
-    """Keeps pairs from the best on, if neither of their rows was kept before."""
+    """Keeps each pair, from the best on, unless one of its rows is in a pair that was kept before."""
     sources: set[int] = set()
     targets: set[int] = set()
     kept = []

@@ -1,12 +1,13 @@
-"""Makes an encoder a model for MTEB, the benchmark of text embeddings.
+"""Turns an encoder into a model for MTEB, the benchmark of text embeddings.
 
 Muennighoff, Tazi, Magne and Reimers, "MTEB: Massive Text Embedding Benchmark", EACL 2023. The protocol is that of
-the package ``mteb`` from 2.0 on, which passes one column of a task in batches. They are encoded as one stream:
-the encoder makes its own batches, so mteb's ``batch_size`` has no effect.
+the package ``mteb`` from 2.0 on, which passes the texts of one column of a task in batches. They are encoded as one
+stream: the encoder makes its own batches, so mteb's ``batch_size`` has no effect.
 
-A shared transform needs only the encoder. Anything that depends on the language gets it from the transform's
-identifier or from the task, as far as mteb knows it: a subset in one language determines it, and so does a column
-of a task of parallel texts (Flores, NTREX, IN22); a subset of pairs, such as ``de-en``, does not.
+A shared transform does not need to know the language. A transform, tokenizer or embedding that depends on the language
+gets it from the transform's identifier or from the task, as far as mteb knows it. A subset in one language determines
+the language, and so does a column of a task of parallel texts (Flores, NTREX, IN22); a subset of pairs, such as
+``de-en``, does not.
 """
 
 from collections.abc import Iterable, Mapping
@@ -32,9 +33,9 @@ class MtebEncoder:
       encoder: the encoder, with or without a transform.
       prompts: strings to put before a sentence, by mteb's names.
       language: one code for all text, ``"auto"``, or None.
-      mteb_model_meta: mteb's ``ModelMeta``. Its name has layer, pooling and transform; its
-        ``experiment_kwargs`` have everything else that distinguishes two results, so that mteb's cache
-        does not confuse transforms fitted on different text. Unknown fields are None.
+      mteb_model_meta: mteb's ``ModelMeta``. Its name contains the layer, pooling and transform; its
+        ``experiment_kwargs`` contain everything else that distinguishes two results, so that mteb's cache
+        does not confuse transforms that were fitted on different text. Unknown fields are None.
     """
 
     def __init__(
@@ -45,11 +46,11 @@ class MtebEncoder:
         Args:
           encoder: the encoder, with its transform, if any.
           prompts: prompts by the name of a task, its type or the side (``query``, ``document``), or by
-            name or type with a side, such as ``Retrieval-query``; the most specific one is used, or the
-            checkpoint's default if none matches. By default the checkpoint's own, with its ``passage``
-            as ``document``.
-          language: language of all text, a code or ``"auto"``. By default, if something depends on it,
-            the transform's identifier detects it or mteb provides it.
+            name or type with a side, such as ``Retrieval-query``; by default, the checkpoint's own. The
+            most specific prompt is used, or the checkpoint's default if none matches. A prompt named
+            ``passage`` also serves as ``document``, unless there is one.
+          language: language of all text, a code or ``"auto"``. By default, if something depends on the
+            language, the transform's identifier detects it or mteb provides it.
 
         Raises:
           ImportError: mteb is not installed.
@@ -136,7 +137,7 @@ class MtebEncoder:
         depends = self.encoder.languages is not None or (transform is not None and transform.languages is not None)
         if not depends and not self.encoder.tokenizer.uses_language:
             return None
-        # The same for all tasks, even if mteb knows the language, so that a table of results has one method.
+        # Used for all tasks, even if mteb knows the language, so that all results in a table are of one method.
         if transform is not None and transform.identifier is not None and self.encoder.languages is None:
             return AUTO
         found = _subset_languages(task.hf_subsets_to_langscripts, subset)
@@ -149,14 +150,14 @@ class MtebEncoder:
                 f"a sentence ({', '.join(found)}); use a shared transform, one with an identifier, tasks in one "
                 "language or with parallel columns, or MtebEncoder(..., language=...)"
             )
-        # A tokenizer works without it too, though less well.
+        # A tokenizer also works without the language, though less well.
         return None
 
 
 def _subset_languages(languages: Mapping[str, list[str]], subset: str) -> list[str]:
     """Returns the languages that a sentence of ``subset`` may have."""
     every = sorted({code for codes in languages.values() for code in codes})
-    # For a task of parallel texts, mteb encodes each column once, and passes its name as the subset.
+    # For a task of parallel texts, mteb encodes each column once, and passes the column's name as the subset.
     column = subset.replace("_", "-")
     if subset not in languages and column in every:
         return [column]

@@ -51,10 +51,13 @@ def add(checkout, path, table, before, line, imports=""):
     (checkout / table).write_text(text.replace("\n__all__", f"\n{imports}\n\n__all__", 1), encoding="utf-8")
 
 
-def run(checkout, *arguments):
-    done = subprocess.run(
-        [sys.executable, "-m", *map(str, arguments)], cwd=checkout, capture_output=True, text=True, check=False
+def run(checkout, *commands):
+    """Runs commands, each the name of a package and its arguments, in one process; returns what they print."""
+    code = "".join(
+        f"from {package}.__main__ import main\nassert main({list(map(str, arguments))}) == 0\n"
+        for package, *arguments in commands
     )
+    done = subprocess.run([sys.executable, "-c", code], cwd=checkout, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -80,40 +83,27 @@ def test_a_transform(checkout, rng):
         x = rng.normal(scale=0.01, size=(50, 16)) + 10 * np.array(place) @ plane + offset
         np.save(checkout / f"{code}.npy", x)
     data = [f"{code}={code}.npy" for code in ("de", "en", "th")]
+    fit = ["lsar_jax", "fit", "principal-components", "pc.safetensors", "--components", 2, "--data", *data]
+    task = ["eval", "udhr", "--encoder", TINY, "--max-length", 24, "--layers", 2, "--languages", "de", "en", "th"]
     said = run(
-        checkout, "lsar_jax", "fit", "principal-components", "pc.safetensors", "--components", 2, "--data", *data
+        checkout,
+        fit,
+        ["lsar_jax", "apply", "pc.safetensors", "th.npy", "moved.npy"],
+        [*task, "--ranks", 1, "--transforms", "original", "principal-components", "--out", "out"],
     )
     assert "principal-components(components=2) on 150 sentences" in said
-    run(checkout, "lsar_jax", "apply", "pc.safetensors", "th.npy", "moved.npy")
     moved = np.load(checkout / "moved.npy")
     assert np.abs(moved @ plane.T).max() < 0.1
     assert np.abs(moved).max() < 0.1
     assert np.abs(moved).max() > 0
-    out = [
-        "--encoder",
-        TINY,
-        "--max-length",
-        40,
-        "--layers",
-        2,
-        "--languages",
-        "de",
-        "en",
-        "th",
-        "--ranks",
-        1,
-        "--out",
-        "out",
-    ]
-    run(checkout, "eval", "udhr", *out, "--transforms", "original", "principal-components")
     assert {r["transform"] for r in results(checkout / "out")} == {"original", "principal-components"}
 
 
 def test_a_task(checkout):
     table = "eval/__main__.py"
-    add(checkout, "eval/tasks/translation_cosine.py", table, '    "all": (', lines_for(table))
-    out = ["--encoder", TINY, "--max-length", 40, "--layers", 2, "--languages", "de", "en", "th", "--out", "out"]
-    said = run(checkout, "eval", "translation-cosine", *out, "--transforms", "original", "center")
+    add(checkout, "eval/tasks/translation_cosine.py", table, '    "all": Command(', lines_for(table))
+    out = ["--encoder", TINY, "--max-length", 24, "--layers", 2, "--languages", "de", "en", "th", "--out", "out"]
+    said = run(checkout, ["eval", "translation-cosine", *out, "--transforms", "original", "center"])
     assert "Cosine of translations, in percent" in said
     original, centred = (r["value"] for r in results(checkout / "out"))
     assert -100 <= centred < original <= 100
@@ -137,7 +127,6 @@ def test_an_architecture(checkout):
     expected = torch_states(folder, sizes) if torch_is_there() else None
     if expected is None:
         write_random(folder, sizes)
-    run(checkout, "lsar_jax", "--help")
     code = (
         "import sys, numpy as np, lsar_jax as lj\n"
         "e = lj.load_encoder('tiny')\n"

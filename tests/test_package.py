@@ -64,13 +64,13 @@ def blocks(page):
 
 @pytest.mark.parametrize("code", [b for page in PAGES for b in blocks(page) if "intfloat/" not in b])
 def test_examples_of_the_pages_run(code, tmp_path, monkeypatch):
-    # The examples as they are printed, on the first paragraphs of the declaration in ten languages.
+    # The examples as they are printed, on the shortest paragraphs of the declaration in six languages.
     whole = lj.corpora.udhr
-    ten = ("ar", "de", "en", "fi", "fr", "ja", "ru", "sw", "th", "zh")
+    six = ("ar", "de", "en", "sw", "th", "zh")
     monkeypatch.setattr(
         lj.corpora,
         "udhr",
-        lambda part, languages=ten: {code: text[:6] for code, text in whole(part, languages).items()},
+        lambda part, languages=six: {code: sorted(text, key=len)[:4] for code, text in whole(part, languages).items()},
     )
     monkeypatch.chdir(tmp_path)
     exec(compile(code, "a page", "exec"), {})

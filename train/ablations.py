@@ -6,9 +6,10 @@ r"""Trains every objective in the paper's table and its ablations, with several 
         --learning-rate 1e-4 --patience 100 --out results/oracle
     python -m eval leakage results/oracle/layer-8/* results/oracle/layer-12/* --out results/leakage
 
-The rows are DREAM, MEAT and none, each alone, with ORACLE, and with ORACLE minus one of its terms; objectives with
-ORACLE's separation are trained with both of its variants. The last three rows are ORACLE's released configurations,
-with the separation, clustering and DREAM of its code. Rows that have already been trained are not trained again.
+The base of a row is DREAM, MEAT or none. Each base is trained with ORACLE, and with ORACLE minus one of its terms;
+DREAM and MEAT are also trained alone. Objectives with ORACLE's separation are trained with both of its variants. The
+last three rows are ORACLE's released configurations, which use the separation, the clustering and the DREAM of its
+code. Rows that have already been trained are not trained again.
 """
 
 import re
@@ -43,12 +44,14 @@ def objectives() -> list[Objective]:
 
 @dataclass(frozen=True)
 class Ablations(HeadsOptions):
-    """Every row of the table, each in its own folder below ``out/layer-N``; other options are those of a single run.
+    """Trains every row of the table, each in its own folder below ``out/layer-N``.
+
+    The other options are those of a single run.
 
     Attributes:
       seeds: number of seeds, trained in parallel in one program.
       layers: hidden-state layers to train on.
-      bases: train only the rows with these bases, since one learning rate does not suit all.
+      bases: train only the rows with these bases; one learning rate does not suit them all.
       out: folder for all runs.
     """
 

@@ -11,7 +11,7 @@ __all__ = ["draw_curves", "save_figure"]
 
 
 def draw_curves(log: Path, title: str, folder: Path) -> None:
-    """Draws the mean over seeds, with a band from the lowest to the highest seed, to ``curves.png``.
+    """Draws ``curves.png``: each loss term as its mean over seeds, with a band from the lowest to the highest seed.
 
     Args:
       log: JSON lines written by ``train.loop``.
@@ -24,7 +24,7 @@ def draw_curves(log: Path, title: str, folder: Path) -> None:
     colours = dict(zip(every, matplotlib.color_sequences["tab10"], strict=False))
     for axis, event in zip(figure.subplots(1, 2), ("train", "validation"), strict=True):
         several = [line for line in lines if line["event"] == event]
-        # All epochs have the same length: the highest step number.
+        # All epochs have the same number of steps, which is the highest step number.
         length = max((line["step"] for line in lines), default=1)
         steps = [line["epoch"] * length + line["step"] for line in several]
         names = list(several[0]["terms"]) if several else []

@@ -1,4 +1,4 @@
-"""Encodes all texts in one call, printing the speed; embeddings of parallel text are cached on disk."""
+"""Encodes all texts in one call and prints the speed; caches embeddings of parallel text on disk."""
 
 import hashlib
 import json
@@ -15,23 +15,23 @@ from lsar_jax import EncodeReport, SentenceEncoder, load_encoder
 from lsar_jax.files import new_file
 from train.console import console
 
-__all__ = ["Embedded", "EncoderOptions", "embed_pairs", "encode_all", "open_encoder"]
+__all__ = ["EncoderChoice", "PairEmbeddings", "embed_pairs", "encode_all", "open_encoder"]
 
 K = TypeVar("K")
 
 # Language -> rows of the English sentences, and rows of their translations.
-Rows = dict[str, tuple[Int[np.ndarray, " _"], Int[np.ndarray, " _"]]]
-Embedded = tuple[Float[np.ndarray, "sentence dim"], Rows]
+PairRows = dict[str, tuple[Int[np.ndarray, " _"], Int[np.ndarray, " _"]]]
+PairEmbeddings = tuple[Float[np.ndarray, "sentence dim"], PairRows]
 
 
 @dataclass(frozen=True)
-class EncoderOptions:
-    """The encoder whose embeddings are trained on.
+class EncoderChoice:
+    """The encoder whose embeddings the heads are trained on.
 
     Attributes:
       encoder: bundled, a preset, a folder, or a Hub id.
-      revision: revision of a Hub id.
-      pooling: mean, mean_no_special, cls, max or pooler; by default the checkpoint's own.
+      revision: commit, tag or branch of a Hub id.
+      pooling: mean, mean_no_special, cls, max or pooler; by default, the checkpoint's own.
       dtype: dtype of the encoder, float32 or bfloat16.
       max_length: maximum number of tokens per sentence.
     """
@@ -43,14 +43,14 @@ class EncoderOptions:
     max_length: int = 128
 
     def open(self, layer: int | None) -> SentenceEncoder:
-        """Loads the blocks up to ``layer``, or all."""
+        """Loads the encoder with its blocks up to ``layer``, or with all blocks."""
         return open_encoder(self.encoder, None if layer is None else (layer,), self.revision, self.pooling, self.dtype)
 
 
 def open_encoder(
     name: str, layers: Sequence[int] | None, revision: str | None, pooling: str | None, dtype: str = "float32"
 ) -> SentenceEncoder:
-    """Loads the blocks up to the highest of ``layers``, or all."""
+    """Loads an encoder with its blocks up to the highest of ``layers``, or with all blocks."""
     started = time.perf_counter()
     encoder = load_encoder(name, layer=max(layers) if layers else None, revision=revision, pooling=pooling, dtype=dtype)
     devices = encoder.mesh.devices
@@ -97,7 +97,7 @@ def encode_all(
 
 def embed_pairs(
     encoder: SentenceEncoder, pairs: Mapping[str, Sequence[tuple[str, str]]], max_length: int, cache: Path
-) -> Embedded:
+) -> PairEmbeddings:
     """Returns the embeddings of distinct sentences, and their rows for each language's pairs.
 
     Args:
@@ -109,7 +109,7 @@ def embed_pairs(
     # If the encoder uses the language, the same text has different embeddings in different languages.
     own = encoder.uses_language
     row: dict[tuple[str, str], int] = {}
-    rows: Rows = {}
+    rows: PairRows = {}
     for code, several in pairs.items():
         sides = [
             np.array([row.setdefault((language if own else "", text), len(row)) for text in texts], np.int32)

@@ -37,7 +37,7 @@ class Log:
     def write(
         self, event: str, progress: Progress, terms: Mapping[str, Sequence[float]], steps_per_second: float | None
     ) -> None:
-        """Writes each seed's loss terms, and their sum without the discriminator's, which does not train the heads."""
+        """Writes each seed's loss terms and their sum; the sum omits the discriminator's, which trains no head."""
         loss = np.sum([values for name, values in terms.items() if name != "discriminator"], axis=0).tolist()
         line = {"event": event, "epoch": progress.epoch, "step": progress.step, "loss": loss, "terms": dict(terms)}
         if steps_per_second is not None:

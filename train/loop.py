@@ -108,8 +108,8 @@ def train(
       show: called with a line of progress after every program call and every epoch.
 
     Raises:
-      ValueError: the run already has more epochs than ``options`` allows, or a loss is not finite; the latter error
-        names the term, seed, epoch and step.
+      ValueError: the run already has more epochs than ``options`` allows, or a loss is not finite; in the second case,
+        the error names the term, seed, epoch and step.
     """
     state = trainee.start()
     best, progress = jax.tree.map(jnp.copy, trainee.kept(state)), Progress.start(len(trainee.seeds))

@@ -11,7 +11,7 @@ __all__ = ["Progress"]
 
 @dataclass
 class Progress:
-    """The position of a run; lists have one entry per seed.
+    """The position of a run; each list has one entry per seed.
 
     Attributes:
       epoch: current epoch, from 0.
@@ -20,7 +20,7 @@ class Progress:
       lines: number of lines in the log.
       best: lowest validation loss.
       best_epoch: epoch of the lowest validation loss.
-      waited: number of epochs since then.
+      waited: number of epochs since the lowest validation loss.
       active: whether the seed is still training.
     """
 

@@ -20,10 +20,10 @@ class TextOptions:
     """Which parallel text to train on, and how much of it to hold out.
 
     Attributes:
-      data: parallel text with English: a folder of en-xx.tsv or Moses files, or one written by
-        lsar_jax.corpora.builders.prepare; or hub:ID or tfds:NAME.
-      languages: language codes; by default all available.
-      split: split of a named dataset, hub:ID or tfds:NAME; by default its only one, or test.
+      data: parallel text of English and other languages: a folder of en-xx.tsv or Moses files, a folder that
+        lsar_jax.corpora.builders.prepare wrote, hub:ID or tfds:NAME.
+      languages: language codes; by default, all available.
+      split: split of a named dataset, hub:ID or tfds:NAME; by default, its only split, or else test.
       held_out: number of pairs per language to hold out for testing.
       split_seed: seed that chooses the held-out pairs.
       validation: share of the remaining pairs used for validation, which chooses the best epoch.
@@ -46,8 +46,8 @@ class TextOptions:
     def pairs(self) -> TrainingPairs:
         """Returns the training and validation pairs of each language.
 
-        A pair is dropped if either side is held out in any language, and it is not trained on if its English side is
-        used for validation in any language. Texts that differ only in case, digits and punctuation count as equal.
+        A pair is dropped if either side is held out in any language, and is not trained on if its English side is used
+        for validation in any language. Texts that differ only in case, digits or punctuation count as equal.
 
         Raises:
           FileNotFoundError: the data do not exist.

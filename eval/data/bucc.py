@@ -1,9 +1,10 @@
 """The BUCC mining task: two collections of sentences, and the pairs that are translations.
 
-Files: those of the shared task, ``de-en.sample.de``, ``.en`` and ``.gold`` and ``de-en.training.*``, in one folder or
-in one folder per pair (``de-en/``); lines are ``id<tab>sentence`` and ``id<tab>id``. XTREME's names, ``dev`` and
-``test``, also work. The licences of the corpus forbid including a copy here: download it from
-comparable.limsi.fr/bucc2018, or create files of the same form with ``make-bucc``.
+The files are those of the shared task: ``de-en.sample.de``, ``de-en.sample.en``, ``de-en.sample.gold`` and the same for
+``de-en.training``, in one folder or in one folder per pair (``de-en/``). Lines are ``id<tab>sentence``, or
+``id<tab>id`` in the gold files. XTREME's names of the splits, ``dev`` and ``test``, also work. The licences of the
+corpus forbid including a copy here: download it from comparable.limsi.fr/bucc2018, or create files in the same format
+with ``make-bucc``.
 """
 
 from collections import Counter
@@ -16,12 +17,14 @@ from lsar_jax.corpora.tables import Data, folder_of
 
 __all__ = ["Collection", "MiningSplit", "read_split"]
 
-_NOT_ON_HUB = "BUCC on the Hub has no sample split to tune on; use its gold pairs as a bitext with eval bitext --data"
-_SOURCE = "get it from comparable.limsi.fr/bucc2018, or create files of its form with python -m eval make-bucc"
+_NOT_ON_HUB = (
+    "BUCC on the Hub has no sample split to tune on; use its gold pairs as a bitext with python -m eval bitext --data"
+)
+_SOURCE = "get it from comparable.limsi.fr/bucc2018, or create files in its format with python -m eval make-bucc"
 
 
 class Collection(NamedTuple):
-    """One collection: its distinct sentences, and their ids; None for a sentence that occurs more than once."""
+    """The distinct sentences of a collection, and their ids; the id of a sentence that occurs repeatedly is None."""
 
     sentences: list[str]
     ids: list[str | None]
@@ -39,7 +42,7 @@ def read_split(data: Data, code: str, split: str) -> MiningSplit:
     """Reads one split of a language paired with English, from BUCC's files or a prepared dataset.
 
     Args:
-      data: a folder with the files, with one folder per pair, or written by ``prepare``; or ``tfds:NAME``.
+      data: a folder of the files, a folder with one folder per pair, a folder that ``prepare`` wrote, or ``tfds:NAME``.
       code: code of the language.
       split: ``sample`` or ``training``.
 

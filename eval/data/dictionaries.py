@@ -4,9 +4,9 @@
     python -m eval make-dictionaries --from /usr/share/dictd --to data/dictionaries
 
 The format is MUSE's: ``de-en.txt`` with a word and one translation per line, as published by Conneau et al., "Word
-translation without parallel data", ICLR 2018 (github.com/facebookresearch/MUSE). If those are not available,
-``make-dictionaries`` converts FreeDict's dictionaries from the Debian packages ``dict-freedict-deu-eng`` and so on
-(GPL or other free licences).
+translation without parallel data", ICLR 2018 (github.com/facebookresearch/MUSE). If MUSE's dictionaries are not
+available, ``make-dictionaries`` converts FreeDict's, from the Debian packages ``dict-freedict-deu-eng`` and so on (GPL
+or other free licences).
 """
 
 import gzip
@@ -40,7 +40,7 @@ class MakeDictionaries:
 
     Attributes:
       source: folder with freedict-deu-eng.index, freedict-deu-eng.dict.dz and so on.
-      to: folder to write de-en.txt and so on to.
+      to: folder to which de-en.txt and so on are written.
     """
 
     source: Annotated[Path, tyro.conf.arg(name="from")] = Path("/usr/share/dictd")
@@ -75,7 +75,7 @@ def read_dictionary(folder: Path, code: str) -> dict[str, list[str]]:
         raise FileNotFoundError(f"dictionary {path} does not exist; {_SOURCE}")
     words: dict[str, list[str]] = {}
     for number, line in enumerate(corpora.lines(path), 1):
-        # MUSE separates by a space or a tab; a translation of several words must follow a tab.
+        # MUSE separates the two by a space or a tab; a translation of several words must follow a tab.
         parts = line.split("\t") if "\t" in line else line.split()
         if len(parts) != 2 or not all(part.strip() for part in parts):
             raise ValueError(f"{path}, line {number} is not a word and its translation: {line!r:.60}")
@@ -88,8 +88,8 @@ def read_dictionary(folder: Path, code: str) -> dict[str, list[str]]:
 def entries(index: Path) -> Iterator[tuple[str, str]]:
     """Yields (word, translation) pairs from a FreeDict dictionary in dictd's format.
 
-    Only single words with single-word translations are used. Translations are on the lines below the headword that
-    are not indented, separated by commas or semicolons.
+    Only single words with single-word translations are used. Translations are separated by commas or semicolons, and
+    are on those lines below the headword that are not indented.
 
     Raises:
       ValueError: an index entry points outside the dictionary.

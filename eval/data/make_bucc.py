@@ -1,9 +1,9 @@
-"""Creates files in BUCC's format from any parallel text: some pairs are kept, of the others only one side.
+"""Creates files in BUCC's format from any parallel text: both sides of some pairs, and one side of all others.
 
     python -m eval make-bucc --data data/bitext --to data/bucc-made
 
 Each split hides its gold pairs among distractors: sentences whose translation is absent. No sentence occurs twice or
-in both splits, nor do two sentences differ only in case, spaces or digits.
+in both splits, and no two sentences differ only in case, digits or punctuation.
 """
 
 from dataclasses import dataclass
@@ -24,11 +24,11 @@ class MakeBucc:
     """Creates BUCC-style files from parallel text.
 
     Attributes:
-      data: folder of en-xx.tsv files with the fields domain, English, other.
+      data: folder of en-xx.tsv files with the fields domain, English, xx.
       to: folder to create.
       languages: language codes.
-      gold: share of the pairs that are kept as gold pairs.
-      sample: share of the pairs in the sample split; the others go to the training split.
+      gold: share of the pairs to keep as gold pairs.
+      sample: share of the pairs to put into the sample split; the others go into the training split.
       seed: seed of the shuffle.
     """
 
@@ -48,11 +48,12 @@ class MakeBucc:
         for code, pairs in texts.items():
             if min(self.sample, 1 - self.sample) * self.gold * len(pairs) < 1 or len(pairs) < 10:
                 raise ValueError(
-                    f"{self.data} has {len(pairs)} distinct pairs for {code}, too few for a gold pair in each split"
+                    f"{self.data} has {len(pairs)} distinct pairs for {code}, too few for a gold pair in each split; "
+                    "provide more, or omit the language"
                 )
         self.to.mkdir(parents=True, exist_ok=True)
         for code, pairs in texts.items():
-            # Seeded by language, so that its files do not depend on the other languages.
+            # Seeded by the language, so that its files do not depend on the other languages.
             rng = np.random.default_rng([self.seed, *code.encode()])
             order = rng.permutation(len(pairs))
             cut = int(self.sample * len(pairs))

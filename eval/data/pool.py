@@ -1,4 +1,4 @@
-"""A pool of aligned text: one file per language, line i parallel in all files; or half of the UDHR."""
+"""A pool of aligned text: half of the UDHR, or one file per language with the same content in line i of all files."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ def read_pool(data: str | Path, languages: tuple[str, ...] = ()) -> dict[str, li
 
     Args:
       data: ``udhr`` for the half that is not used for fitting, or a folder of {language}.txt files.
-      languages: language codes; by default all available.
+      languages: language codes; by default, all available.
 
     Raises:
       FileNotFoundError: the folder or the file of a language does not exist.

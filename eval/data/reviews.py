@@ -1,9 +1,9 @@
 """Amazon reviews with sentiment labels, from files or a named dataset.
 
-Files: ``en_train.tsv``, ``de_test.tsv`` and so on from the zip ``cross-lingual-sentiment`` of AutoGluon's multimodal
-benchmark (automl-mm-bench), one label and text per line. The underlying corpus, Prettenhofer and Stein 2010, has
-German, French and Japanese (``jp_test.tsv`` is also read as Japanese). ``hub:mteb/AmazonReviewsClassification`` is a
-different corpus (Keung et al. 2020), labelled with one to five stars.
+The files are ``en_train.tsv``, ``de_test.tsv`` and so on from the zip ``cross-lingual-sentiment`` of AutoGluon's
+multimodal benchmark (automl-mm-bench), with one label and one text per line. The underlying corpus, Prettenhofer and
+Stein 2010, has German, French and Japanese (``jp_test.tsv`` is also read as Japanese).
+``hub:mteb/AmazonReviewsClassification`` is a different corpus (Keung et al. 2020), labelled with one to five stars.
 """
 
 from pathlib import Path

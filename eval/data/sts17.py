@@ -1,9 +1,9 @@
 """STS17: sentence pairs with human similarity scores from 0 to 5.
 
-Files: ``STS.input.track*.txt`` (two tab-separated sentences) and ``STS.gs.track*.txt``, as in
-github.com/eduardofv/sts_eval. There, track 6 has 500 pairs but scores for the first 250 only; the others are dropped,
-with a printed note. The columns are not always in the order of the file name: tracks 2, 4b and 6 have English first.
-Tracks of other languages (``STS.input.track7.en-de.txt``) are read in the order of their name.
+The files are ``STS.input.track*.txt`` (two tab-separated sentences per line) and ``STS.gs.track*.txt`` (scores), as in
+github.com/eduardofv/sts_eval. There, track 6 has 500 pairs but scores only for the first 250; the others are dropped,
+and a note is printed. The columns are not always in the order of the file name: tracks 2, 4b and 6 have English first.
+The columns of other tracks (such as ``STS.input.track7.en-de.txt``) are read in the order of the name.
 ``hub:mteb/sts17-crosslingual-sts`` names the tracks by their languages, lacks track 4b, and adds four more.
 """
 
@@ -46,8 +46,8 @@ def read_tracks(data: Data, names: tuple[str, ...] = (), split: str = "") -> dic
 
     Args:
       data: folder of the files, or ``hub:ID``.
-      names: names of the tracks; by default all available.
-      split: split of a named dataset; by default its only one, or ``test``.
+      names: names of the tracks; by default, all available.
+      split: split of a named dataset; by default, its only split, or else ``test``.
 
     Raises:
       FileNotFoundError: the data, a track or a file of scores does not exist.
@@ -104,9 +104,13 @@ def _files(folder: Path, names: tuple[str, ...]) -> dict[str, Track]:
         pairs = _pairs(folder / f"STS.input.track{name}.txt")
         gold = _scores(folder / f"STS.gs.track{name}.txt")
         if len(gold) > len(pairs):
-            raise ValueError(f"{folder}, track {name}: {len(pairs)} pairs and {len(gold)} scores")
+            raise ValueError(
+                f"{folder}, track {name}: {len(pairs)} pairs and {len(gold)} scores; each pair must have one score"
+            )
         if len(gold) < len(pairs) and name != _HALF:
-            raise ValueError(f"{folder}, track {name}: {len(pairs)} pairs and {len(gold)} scores")
+            raise ValueError(
+                f"{folder}, track {name}: {len(pairs)} pairs and {len(gold)} scores; each pair must have one score"
+            )
         if len(gold) < len(pairs):
             console.print(f"track {name}: using the first {len(gold)} of {len(pairs)} pairs; the others have no score")
         first, second = language_code(there[name][2]), language_code(there[name][3])

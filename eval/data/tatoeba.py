@@ -1,6 +1,6 @@
-"""LASER's Tatoeba v1: sentence pairs of English and other languages, the 36 of XTREME among them.
+"""LASER's Tatoeba v1: sentence pairs of English and other languages, among them the 36 of XTREME.
 
-Files: the folder ``data/tatoeba/v1`` of github.com/facebookresearch/LASER (CC BY 2.0 FR), with two files per language,
+The files are those in ``data/tatoeba/v1`` of github.com/facebookresearch/LASER (CC BY 2.0 FR). Each language has two,
 ``tatoeba.deu-eng.deu`` and ``tatoeba.deu-eng.eng``; line i of one translates line i of the other.
 ``hub:mteb/tatoeba-bitext-mining`` and ``tfds:tatoeba/tatoeba_{}`` are derived from them.
 """
@@ -22,7 +22,7 @@ XTREME_36 = (
 )
 # fmt: on
 
-# The languages of ORACLE's table of 14.
+# The languages of ORACLE's table with 14 languages.
 ORACLE_14 = ("ar", "bg", "de", "el", "es", "fr", "hi", "ru", "sw", "th", "tr", "ur", "vi", "zh")
 
 
@@ -32,7 +32,7 @@ def read_pairs(data: Data, languages: Sequence[str], split: str = "") -> dict[st
     Args:
       data: folder of the files, ``hub:ID`` or ``tfds:NAME``.
       languages: language codes.
-      split: split of a named dataset; by default its only one, or ``test``.
+      split: split of a named dataset; by default, its only split, or else ``test``.
 
     Raises:
       FileNotFoundError: the data do not exist, or the folder lacks a language.

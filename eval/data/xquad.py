@@ -12,10 +12,13 @@ from lsar_jax.languages import language_code
 
 __all__ = ["XQUAD_R", "Questions", "question_languages", "read_xquad"]
 
-_NOT_ON_HUB = "XQuAD-R on the Hub lacks sentence breaks; copy xquad-r of google-research-datasets/lareqa"
+_NOT_ON_HUB = (
+    "XQuAD-R on the Hub lacks sentence breaks; copy xquad-r of github.com/google-research-datasets/lareqa, and give "
+    "the folder"
+)
 _SOURCE = (
-    "copy the folder xquad-r of github.com/google-research-datasets/lareqa there, or for MLQA-R mlqa-r of its commit "
-    "354d67d1cd066854cdfbf5ad0e6105528976141d"
+    "copy the folder xquad-r of github.com/google-research-datasets/lareqa there (for MLQA-R, the folder mlqa-r at "
+    "commit 354d67d1cd066854cdfbf5ad0e6105528976141d)"
 )
 XQUAD_R = ("ar", "de", "el", "en", "es", "hi", "ru", "th", "tr", "vi", "zh")
 
@@ -25,11 +28,11 @@ def question_languages(data: Data, languages: Sequence[str] = ()) -> list[str]:
 
     Args:
       data: a folder of files, or one written by ``lsar_jax.corpora.builders.prepare``, or its ``tfds:NAME``.
-      languages: language codes; by default all available.
+      languages: language codes; by default, all available.
 
     Raises:
       FileNotFoundError: the folder or the file of a language does not exist.
-      ValueError: ``data`` is on the Hub.
+      ValueError: ``data`` names a dataset on the Hub.
     """
     folder = folder_of(data, _NOT_ON_HUB)
     if not folder.is_dir():

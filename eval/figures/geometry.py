@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -45,13 +46,7 @@ def contributions(shares: Float[np.ndarray, "language dim"], codes: Sequence[str
     """
     top = np.argsort(-shares.mean(axis=0))[:12]
     figure = Figure(figsize=(0.55 * len(top) + 2.2, 0.17 * len(codes) + 1.4), layout="constrained")
-    axis = figure.subplots()
-    image = axis.imshow(shares[:, top], aspect="auto", cmap="magma_r", vmin=0)
-    axis.set_xticks(range(len(top)), [f"{dimension}" for dimension in top], fontsize=8)
-    axis.set_yticks(range(len(codes)), codes, fontsize=7)
-    axis.set_xlabel("dimension")
-    axis.set_title(title, fontsize=10)
-    figure.colorbar(image, label="contribution to the mean cosine")
+    _heat_map(figure, shares, top, codes, title, "contribution to the mean cosine", cmap="magma_r", vmin=0)
     save_figure(figure, path)
 
 
@@ -67,16 +62,11 @@ def outliers(
     dims = np.flatnonzero(out.any(axis=0)) if out.any() else np.argsort(-np.abs(means).mean(axis=0))[:6]
     dims = dims[np.argsort(-out[:, dims].sum(axis=0), kind="stable")][:40]
     figure = Figure(figsize=(0.28 * max(len(dims), 6) + 2.2, 0.17 * len(codes) + 1.6), layout="constrained")
-    axis = figure.subplots()
     size = np.abs(means[:, dims]).max(initial=1e-30)
-    image = axis.imshow(means[:, dims], aspect="auto", cmap="RdBu_r", vmin=-size, vmax=size)
+    axis = _heat_map(figure, means, dims, codes, title, "mean", cmap="RdBu_r", vmin=-size, vmax=size)
+    axis.tick_params(axis="x", rotation=90)
     rows, columns = np.nonzero(out[:, dims])
     axis.scatter(columns, rows, s=6, color="k", linewidths=0)
-    axis.set_xticks(range(len(dims)), [f"{dimension}" for dimension in dims], rotation=90, fontsize=7)
-    axis.set_yticks(range(len(codes)), codes, fontsize=7)
-    axis.set_xlabel("dimension")
-    axis.set_title(title, fontsize=10)
-    figure.colorbar(image, label="mean")
     save_figure(figure, path)
 
 
@@ -228,3 +218,23 @@ def _colours(count: int) -> list[Colour]:
 
 def _bare(axis: Axes) -> None:
     axis.spines[["top", "right"]].set_visible(False)
+
+
+def _heat_map(
+    figure: Figure,
+    values: Float[np.ndarray, "language dim"],
+    dimensions: Int[np.ndarray, " shown"],
+    codes: Sequence[str],
+    title: str,
+    label: str,
+    **colours: Any,
+) -> Axes:
+    """Draws the columns of ``values`` for some dimensions, with one row per language and a colour bar."""
+    axis = figure.subplots()
+    image = axis.imshow(values[:, dimensions], aspect="auto", **colours)
+    axis.set_xticks(range(len(dimensions)), [f"{dimension}" for dimension in dimensions], fontsize=7)
+    axis.set_yticks(range(len(codes)), codes, fontsize=7)
+    axis.set_xlabel("dimension")
+    axis.set_title(title, fontsize=10)
+    figure.colorbar(image, label=label)
+    return axis

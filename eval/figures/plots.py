@@ -16,7 +16,7 @@ from train.curves import save_figure
 __all__ = ["bars", "heat_maps", "scatter", "sweep_figure"]
 
 
-# Languages of distant scripts and families; more colours than these would be hard to tell apart.
+# Languages with different scripts, from different families; more colours would be hard to tell apart.
 COLOURED = ("en", "ru", "zh", "ar", "hi", "th", "sw", "fi", "ta", "ka")
 
 

@@ -1,4 +1,4 @@
-"""Tests whether one method is better than another on the same queries, or only by chance.
+"""Tests whether one method is better than another on the same queries by more than chance.
 
     python -m eval compare results/tatoeba --first original --second lsar
 
@@ -48,8 +48,8 @@ class Compare:
 
     Attributes:
       folder: folder with results.jsonl and queries.npz.
-      first: a method, by its name or its label, such as lsar or "lsar rank=10".
-      second: the method to compare with the first.
+      first: name or label of a method, such as lsar or "lsar rank=10".
+      second: name or label of the method to compare with the first.
     """
 
     folder: Annotated[Path, tyro.conf.Positional]
@@ -84,7 +84,8 @@ def differences(results: Sequence[Result], first: str, second: str) -> list[Diff
     found = []
     for a in scored:
         for b in scored:
-            # Equal seeds are compared; if only one method has seeds, each is compared with the other method.
+            # Results with the same seed are compared. If only one method has seeds, its result for each seed is
+            # compared with the other method.
             if not (_is(a, first) and _is(b, second)) or (None not in (a.seed, b.seed) and a.seed != b.seed):
                 continue
             if (a.layer, a.metric) != (b.layer, b.metric):

@@ -48,8 +48,8 @@ class Report:
     """Writes Markdown and HTML pages of all results under a folder.
 
     Attributes:
-      folder: folder with results.jsonl files, in it or below; the pages are written here.
-      metrics: prefixes of the metrics to show; by default means, and metrics that are not for a single language.
+      folder: folder with results.jsonl files, directly or in subfolders; the pages are written to this folder.
+      metrics: prefixes of the metrics to show; by default, metrics over several languages and those that papers report.
     """
 
     folder: Annotated[Path, tyro.conf.Positional] = Path("results")
@@ -96,7 +96,11 @@ def tables(results: Sequence[Result], metrics: Sequence[str] = ()) -> list[Table
 
 
 def _headline(metric: str, results: Sequence[Result]) -> bool:
-    """Returns whether to show a metric by default: it covers several languages or is published, or no metric does."""
+    """Returns whether to show a metric by default.
+
+    A metric is shown if it covers more than two languages or a paper reports it; if no metric covers more than two
+    languages, all are shown.
+    """
     of_metric = [r for r in results if r.metric == metric]
     return any(len(r.languages) > 2 or published(r.task, metric, len(r.languages)) for r in of_metric) or all(
         len(r.languages) <= 2 for r in results
@@ -224,8 +228,8 @@ _HIGHER_IS_BETTER = (
 )  # fmt: skip
 _LEGEND = (
     "Values are in percent unless noted otherwise. Bold: the best of our values in a column. Small: the 95% interval "
-    "over resampled queries, or the sample standard deviation over seeds. *: differs from the original, paired "
-    "randomisation test, p < 0.05. The papers' numbers are for their own encoders, layers and fitting text."
+    "over resampled queries, or the sample standard deviation over seeds. *: differs significantly from the original "
+    "(paired randomisation test, p < 0.05). The papers' numbers are for their own encoders, layers and fitting text."
 )
 _PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>Results</title><style>

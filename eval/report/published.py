@@ -1,7 +1,8 @@
 """Published numbers, to show beside ours.
 
-For Tatoeba, the mean over XTREME's 36 languages with English queries; for LAReQA, the mean average precision on
-XQuAD-R; for clustering, the mutual information. Encoders, fitting text and layers are those of the papers.
+The numbers for Tatoeba are means over XTREME's 36 languages with English queries; those for LAReQA are mean average
+precision on XQuAD-R; those for clustering are mutual information. Encoders, fitting text and layers are those of the
+papers.
 """
 
 import re
@@ -19,7 +20,7 @@ class Published(NamedTuple):
     Attributes:
       task: name of the task in our results.
       metric: regular expression for the metric's name in our results.
-      languages: numbers of languages for which our data are the same as the paper's.
+      languages: a result of ours that covers one of these numbers of languages is on the same data as the paper's.
       encoder: the paper's name for the encoder.
       method: label of the method in our results.
       value: the value, in percent or as printed in the paper.
@@ -88,7 +89,7 @@ PUBLISHED = (
 
 
 def published(task: str, metric: str, languages: int) -> list[Published]:
-    """Returns the papers' numbers for a metric on the same data, given how many languages ours covers."""
+    """Returns the papers' numbers for a metric on the same data, given the number of languages that ours covers."""
     return [
         one for one in PUBLISHED if one.task == task and re.fullmatch(one.metric, metric) and languages in one.languages
     ]

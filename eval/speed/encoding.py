@@ -4,8 +4,9 @@
     python -m eval bench
 
 The bundled encoder is exported to a sentence-transformers folder, so that both libraries compute the same embeddings
-of the same paragraphs; their largest difference is printed. The rate of this machine's matrix products and the number
-of operations that the model needs are printed too; together they bound the time that any library would take.
+of the same paragraphs; the largest difference between the two is printed. The rate of this machine's matrix products
+and the number of operations that the model needs are printed too; together they give a lower bound on the time that any
+library would take.
 """
 
 import tempfile
@@ -70,7 +71,10 @@ class Bench:
 
 
 def flops(encoder: SentenceEncoder, tokens: int) -> float:
-    """Returns the operations for ``tokens`` in the kernels of the blocks, without attention scores (2 per product)."""
+    """Returns the number of floating-point operations that the kernels of the blocks need for ``tokens`` tokens.
+
+    A multiplication and its addition count as two operations; attention scores are not counted.
+    """
     kernels = [leaf.size for path, leaf in jax.tree.leaves_with_path(encoder.model) if "kernel" in str(path)]
     return 2.0 * sum(kernels) * tokens
 

@@ -4,11 +4,13 @@
 
 The data are 37 languages with 10,000 random embeddings each, of width 768: language means in a subspace, a decaying
 spectrum around them, a shared offset, and two outlier dimensions. Fitting from embeddings means computing moments and
-fitting from them; the two are timed separately. numpy computes in float32, the dtype of the embeddings, with ``mean``,
-matrix products, ``eigh``, ``svd`` and ``solve``; its answers are compared with ours. scikit-learn's PCA is timed for
-the whitenings. Two lower bounds are shown too: operations divided by the rate of a large product (2 n d^2 for a second
-moment, of which numpy computes half, as it is symmetric; 9 d^3 for all eigenvectors), and bytes, each read once,
-divided by the speed of numpy's copy.
+then fitting from them; the two steps are timed separately. numpy computes in float32, the dtype of the embeddings, with
+``mean``, matrix products, ``eigh``, ``svd`` and ``solve``; its answers are compared with ours. scikit-learn's PCA is
+timed for the whitenings.
+
+Two lower bounds on the time are shown too: the number of operations divided by the rate of a large matrix product
+(2 n d^2 operations for a second moment, of which numpy computes only half, because it is symmetric; 9 d^3 for all
+eigenvectors), and the bytes of the embeddings, each read once, divided by the speed of numpy's copy.
 """
 
 import resource
@@ -40,7 +42,7 @@ _EPS = 1e-3  # whitening's eps, as a fraction of the mean eigenvalue
 
 
 class Timing(NamedTuple):
-    """Times of a method in seconds, from embeddings and then from moments; difference of numpy's answer from ours."""
+    """Times of a method in seconds, from embeddings and from moments, and how much numpy's answer differs from ours."""
 
     method: str
     whole: float
@@ -187,7 +189,7 @@ def _zca(covariance: Covariance) -> Covariance:
 
 
 def _zca_of(values: Float[np.ndarray, "*language dim"], rows: Covariance) -> Covariance:
-    """Returns the ZCA whitening for given eigenvalues and eigenvectors, as rows."""
+    """Returns the ZCA whitening for the given eigenvalues and for the eigenvectors in ``rows``."""
     values = np.maximum(values, 0) + _EPS * values.mean(axis=-1, keepdims=True)
     return np.swapaxes(rows, -1, -2) @ (rows / np.sqrt(values)[..., None])
 
@@ -257,14 +259,17 @@ _PEERS = {
 
 
 def _ours(name: str) -> tuple[Callable[..., Any], bool]:
-    """Returns our fit, and whether it needs second moments; the identifier is not among the transforms."""
+    """Returns our fit, and whether it needs second moments; the identifier is not in ``METHODS``."""
     if name == "identifier":
         return transforms.fit_identifier, True
     return METHODS[name], METHODS[name].needs != "means"
 
 
 def _answer(fitted: Any) -> Answer:
-    """Returns our fit in the form of numpy's: one array, or two whose product is compared, as signs are arbitrary."""
+    """Returns our fit in the form of numpy's: one array, or two of which the product is compared.
+
+    The signs of the two arrays are arbitrary, but those of the product are not.
+    """
     if isinstance(fitted, transforms.LanguageIdentifier):
         return (np.column_stack([fitted.weights, fitted.bias]),)
     shift, scale, matrix, basis, dual = (

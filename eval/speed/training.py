@@ -5,10 +5,10 @@
 
 The objective is MEAT with ORACLE as in its released code, on random embeddings, with the same initial weights and
 batches. The PyTorch version is straightforward: a loop, losses from ``torch.nn.functional``, the cosines of all pairs
-as a matrix, and two optimizers. The final losses of both are printed first. Two bounds are shown too: the matrix
-products of the heads, forward and backward (``2 x 2 x 2n x d x 2d`` operations; the embeddings need no gradient),
-at the measured rate of that product; and the bytes of the batch, read once, and of Adam's reads and writes, at the
-speed of numpy's copy.
+as a matrix, and two optimizers. The final losses of both are printed first. Two upper bounds on the speed are shown
+too: one from the matrix products of the heads, forward and backward (``2 x 2 x 2n x d x 2d`` operations; the embeddings
+need no gradient), at the measured rate of that product; the other from the bytes of the batch, read once, and of Adam's
+reads and writes, at the speed of numpy's copy.
 """
 
 import time
@@ -38,8 +38,8 @@ class HeadsBench:
       batch: number of pairs per step.
       pairs: number of pairs in the data.
       steps: number of steps per timed run.
-      repeats: number of timed runs of each version, in turns; the fastest counts.
-      seeds: number of seeds to train in parallel in a second timing of lsar_jax.
+      repeats: number of timed runs of each version, which take turns; the fastest counts.
+      seeds: number of seeds that lsar_jax trains in parallel in a second measurement.
     """
 
     dim: int = 384
@@ -53,7 +53,8 @@ class HeadsBench:
         """Times both versions and prints the table."""
         if self.steps * self.batch > self.pairs:
             raise ValueError(
-                f"--steps {self.steps} with --batch {self.batch} exceed one epoch of {self.pairs} pairs; raise --pairs"
+                f"--steps {self.steps} with --batch {self.batch} need more than one epoch of {self.pairs} pairs; raise "
+                "--pairs"
             )
         from train.disentangle.steps import PairTable, epoch_order, init, run
 

@@ -3,11 +3,11 @@
     python -m eval algorithm1
 
 ``lsar_jax`` computes the subspace with one SVD of the centred means; Algorithm 1 of Xie et al. 2022 uses a
-pseudo-inverse of M', whose rank is r + 1. In exact arithmetic, both give the same space. If r + 1 < L, however, M' has
-vanishing singular values. When rounding lifts them above the pseudo-inverse's cutoff (1e-15 of the largest by default
-in numpy), as it always does in float32, they are inverted, mu becomes almost zero, and the "subspace" includes the
-direction of the overall mean. That direction is anisotropy: removing it helps retrieval, but it is not part of the
-method. The table shows both, to help interpret published numbers.
+pseudo-inverse of M', whose rank is r + 1. In exact arithmetic, both give the same subspace. If r + 1 < L, however, some
+singular values of M' are zero. When rounding lifts them above the pseudo-inverse's cutoff (by default 1e-15 of the
+largest one in numpy), as it always does in float32, they are inverted, mu becomes almost zero, and the subspace
+includes the direction of the overall mean. That direction makes the embeddings anisotropic: removing it helps
+retrieval, but is not part of the method. The table shows both variants, to help interpret published numbers.
 """
 
 from dataclasses import dataclass, replace

@@ -30,7 +30,7 @@ class Precision:
 
     Attributes:
       encoder: bundled, a preset, a folder, or a Hub id.
-      pooling: mean, mean_no_special, cls, max or pooler; by default the checkpoint's own.
+      pooling: mean, mean_no_special, cls, max or pooler; by default, the checkpoint's own.
       layers: layers to test retrieval on; vectors are compared at every layer up to the highest of them.
       max_length: maximum number of tokens per sentence.
       data: folder of Tatoeba's files; if it does not exist, only the UDHR is tested.

@@ -2,8 +2,8 @@
 
     python -m eval engine
 
-The weights are the same, but the engine computes with quantised activations and has its own tokenizer. It adds the
-prompt ``passage: `` and normalises, and so does this comparison.
+The two have the same weights, but the engine computes with quantised activations and has its own tokenizer. The engine
+adds the prompt ``passage: `` and normalises; for the comparison, the encoder does the same.
 """
 
 import time
@@ -19,10 +19,10 @@ __all__ = ["Engine"]
 
 @dataclass(frozen=True)
 class Engine:
-    """Compares embeddings of the UDHR in 40 languages.
+    """Compares the two embeddings of each paragraph of the UDHR.
 
     Attributes:
-      languages: language codes; by default all 40.
+      languages: language codes; by default, all 40.
     """
 
     languages: tuple[str, ...] = ()

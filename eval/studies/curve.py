@@ -3,9 +3,10 @@
     python -m eval curve --data data/tatoeba --bitext data/bitext
 
 Each method is fitted on the first 25, 100, 400 and all sentences per language of a shuffled bitext, English included,
-and scored by its accuracy on Tatoeba, from English to each language that both datasets have. The fitting text is thus
-of a different kind than the test text. Every sentence is encoded once. The last column of each table is the
-recommended number. More is not always better: whitening is worse when there are about as many sentences as dimensions.
+and scored by its accuracy on Tatoeba, from English to each language that both datasets have. The fitting text therefore
+differs in kind from the test text. Every sentence is encoded once. The last column of each table says how many
+sentences are enough. More sentences are not always better: whitening gets worse when there are about as many sentences
+as dimensions.
 """
 
 import zlib
@@ -55,11 +56,11 @@ class Curve(Task):
     Attributes:
       data: folder of tatoeba.xxx-eng.xxx files.
       bitext: folder of en-xx.tsv files.
-      languages: language codes; by default all in both folders.
-      counts: numbers of sentences per language to fit on; the size of the smallest language is added.
-      most: maximum number of sentences per language.
-      queries: maximum number of pairs per language, the first ones of Tatoeba.
-      seeds: number of shuffles; tables show their mean.
+      languages: language codes; by default, all in both folders.
+      counts: numbers of sentences per language to fit on; the number of sentences of the smallest language is added.
+      most: maximum number of sentences per language to fit on.
+      queries: maximum number of Tatoeba pairs per language; the first ones are used.
+      seeds: number of shuffles; tables show the mean over them.
     """
 
     name = "curve"
@@ -100,7 +101,7 @@ class Curve(Task):
                 raise ValueError(f"--{option} is {getattr(self, option)}; it must be at least 1")
         text = read_texts(self.bitext, self.languages)
         if empty := [code for code, lines in text.items() if not lines]:
-            raise ValueError(f"{self.bitext} has no sentences in {empty[0]}")
+            raise ValueError(f"{self.bitext} has no sentences in {empty[0]}; choose other languages with --languages")
         return text
 
     @cached_property
@@ -110,7 +111,7 @@ class Curve(Task):
 
     @property
     def all_counts(self) -> list[int]:
-        """The numbers of sentences per language; the largest uses all available."""
+        """The numbers of sentences per language; the largest is what every language has, or ``most`` if less."""
         most = min(self.most, *map(len, self.text.values()))
         return sorted({count for count in self.counts if count < most} | {most})
 
@@ -191,7 +192,7 @@ class Curve(Task):
 def enough(scores: Mapping[int, float], original: float) -> int | None:
     """Returns the smallest count that scores within 0.5 of the method's best and not below the original.
 
-    None if there is no such count.
+    Returns None if there is no such count.
     """
     least = max(max(scores.values()) - _NEAR, original)
     return min((count for count, score in scores.items() if score >= least), default=None)
@@ -200,7 +201,8 @@ def enough(scores: Mapping[int, float], original: float) -> int | None:
 def read_texts(folder: Path, languages: tuple[str, ...] = ()) -> dict[str, list[str]]:
     """Reads the sentences of each language, followed by all distinct English sentences.
 
-    The files are ``en-xx.tsv`` with the tab-separated fields domain, English, xx; by default for Tatoeba's languages.
+    The files are named ``en-xx.tsv`` and have the tab-separated fields domain, English, xx. By default, those of
+    XTREME's 36 Tatoeba languages are read.
 
     Raises:
       FileNotFoundError: the file of a language does not exist.
@@ -213,7 +215,7 @@ def read_texts(folder: Path, languages: tuple[str, ...] = ()) -> dict[str, list[
 
 
 def curve_figure(panels: Mapping[str, Values], title: str, path: Path) -> None:
-    """Draws one line per method against the sentences per language, the original dashed; one panel per layer."""
+    """Draws accuracy against sentences per language, with a panel per layer and a line per method (original dashed)."""
     figure = Figure(figsize=(4.6 * len(panels) + 1.8, 4.4), layout="constrained")
     axes = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
     labels = list(dict.fromkeys(label for panel in panels.values() for label in panel))

@@ -3,8 +3,8 @@
     python -m eval sweep
 
 All layers are pooled in one forward pass. At each layer, all methods are fitted from the same moments of one half of
-the Universal Declaration of Human Rights. Methods with a rank are fitted once, since the directions for a rank are the
-first columns of those for a larger one. CBIE, which needs the embeddings, is optional. Scores are those of ``python -m
+the Universal Declaration of Human Rights. A method with a rank is fitted once, at the largest rank, because its first
+directions are those for a smaller rank. CBIE, which needs the embeddings, is optional. Scores are those of ``python -m
 eval udhr`` on the other half. With ``--baseline``, the last layer is also encoded alone, to compare the time of the
 whole sweep with that of encoding once.
 """
@@ -36,9 +36,9 @@ class Sweep(Task):
     """Every layer, method and rank on the UDHR task, encoded once.
 
     Attributes:
-      layers: hidden-state layers to test; by default all.
-      languages: language codes; by default all 40.
-      baseline: also time encoding the last layer alone.
+      layers: hidden-state layers to test; by default, all.
+      languages: language codes; by default, all 40.
+      baseline: also measure the time to encode the last layer alone.
     """
 
     name = "sweep"
@@ -72,7 +72,7 @@ class Sweep(Task):
         return {("test", code): text[corpora.UDHR_PARTS["test"]] for code, text in self._texts.items()}
 
     def methods(self, x: Embedded, spec: EncoderSpec) -> list[Method]:
-        """Fits every method once, and truncates those that remove a subspace to each number of directions."""
+        """Fits every method once, and cuts those that remove a subspace to each number of directions."""
         varied = {"rank": self._ranks, "components": self._components}
         counts = {name: varied[one.varied] for name, one in METHODS.items() if one.varied in varied}
         largest = replace(self, ranks=(max(self._ranks),), components=(max(self._components),))

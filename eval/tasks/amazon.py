@@ -3,10 +3,10 @@
     python -m eval amazon --data data/amazon
     python -m eval amazon --data hub:mteb/AmazonReviewsClassification
 
-The protocol is that of Xie et al. 2022: transformed embeddings are standardised by the mean and deviation of the
-English training set; a logistic regression is trained on English, with its penalty chosen by five-fold
+The protocol is that of Xie et al. 2022: transformed embeddings are standardised by the mean and standard deviation of
+the English training set; a logistic regression is trained on English, with its penalty chosen by five-fold
 cross-validation; accuracy is measured on the test set of each language. With ``--standardize language``, each test set
-is standardised by its own statistics; centering then differs from the original only through the penalty.
+is standardised by its own statistics; centering can then change the result only through the choice of the penalty.
 
 ``eval.data.reviews`` documents the files and where to get them. Results on ``hub:mteb/AmazonReviewsClassification``
 are not comparable with the paper's: it is another corpus, labelled with one to five stars, with 200,000 English
@@ -36,14 +36,14 @@ __all__ = ["Amazon", "classify"]
 
 @dataclass(frozen=True)
 class Amazon(FittedTask):
-    """Sentiment of reviews: trained on English, accuracy on every language.
+    """Classification of reviews by sentiment: trained on English, tested on every language.
 
     Attributes:
-      data: folder of en_train.tsv and {language}_test.tsv, with a label, a tab and a text per line; or hub:ID, or
+      data: folder of en_train.tsv and {language}_test.tsv files, with a label, a tab and a text per line; or hub:ID; or
         tfds:NAME with {} for the language.
       languages: language codes of the test sets.
-      standardize: statistics to standardise by; english for those of the English training set, as in the papers'
-        code, language for each test set's own.
+      standardize: statistics to standardise test sets by: english for those of the English training set, as in the
+        papers' code; language for each test set's own.
       seed: seed of the training shuffle and of the classifier.
     """
 
@@ -65,7 +65,10 @@ class Amazon(FittedTask):
         """The English training set."""
         train = read_reviews(self.data, "en", "train")
         if len(set(train[1])) < 2:
-            raise ValueError(f"{self.data}, training set of en: all labels are {train[1][0]!r}; there must be two")
+            raise ValueError(
+                f"{self.data}, training set of en: all labels are {train[1][0]!r}; there must be at least two "
+                "different labels"
+            )
         return train
 
     @cached_property
@@ -128,7 +131,7 @@ def classify(
       train: embeddings of the English training reviews.
       labels: label of each training review; at least two classes.
       tests: embeddings of each language's test set.
-      own: whether each test set is standardised by its own mean and deviation.
+      own: whether to standardise each test set by its own mean and standard deviation.
       seed: seed of the training shuffle and of the classifier.
     """
     from sklearn.linear_model import LogisticRegressionCV

@@ -1,9 +1,9 @@
 """Language preference among XQuAD-R's answers in one pool, and a plot of one question.
 
 The pool holds the candidate sentences of eleven languages; each question has one relevant sentence in every language.
-*Preference* is the share of questions whose best-ranked answer is in their own language (chance is one in eleven).
-*Spread* is the difference in rank between the best and the worst answer, relative to the pool. Both are measured by
-``python -m eval geometry --xquad``.
+*Preference* is the share of questions whose best-ranked answer is in their own language (one in eleven by chance).
+*Spread* is the difference in rank between the best and the worst answer, divided by the size of the pool. Both are
+measured by ``python -m eval geometry --xquad``.
 """
 
 from collections.abc import Iterator, Sequence
@@ -29,13 +29,13 @@ from train.console import print_table
 
 __all__ = ["AnswerPreference"]
 
-# Number of questions used per language; the candidate sentences up to their last answer form the pool.
+# Number of questions used per language; the candidate sentences up to the last answer to them form the pool.
 _QUESTIONS = 100
 
 
 @dataclass(frozen=True)
 class AnswerPreference(FittedTask):
-    """Language preference of methods fitted on the UDHR in XQuAD-R's eleven languages.
+    """Language preference on XQuAD-R, with methods fitted on the UDHR in the same eleven languages.
 
     Attributes:
       data: folder of XQuAD-R.
@@ -57,7 +57,7 @@ class AnswerPreference(FittedTask):
 
     @cached_property
     def questions(self) -> dict[str, Questions]:
-        """The questions of each language; the first ones are checked to be parallel."""
+        """The questions of each language, after checking that the first ones are the same in all languages."""
         data = read_xquad(self.data)
         first = data[XQUAD_R[0]].ids[: self._count(data)]
         for code, one in data.items():

@@ -4,8 +4,8 @@
     python -m eval bitext --data data/bitext --fit-on train
     python -m eval bitext --data hub:mteb/bucc-bitext-mining
 
-The held-out pairs are drawn from the distinct pairs with a seed; training leaves out the same pairs. Transforms are
-fitted on the Universal Declaration of Human Rights, on a folder of text, or on the remaining pairs.
+A seed chooses the held-out pairs from the distinct pairs; training with the same options leaves out the same pairs.
+Transforms are fitted on the Universal Declaration of Human Rights, on a folder of text, or on the remaining pairs.
 """
 
 from collections.abc import Sequence
@@ -25,13 +25,13 @@ class Bitext(TranslationTask):
     """Retrieval of translations on held-out pairs of any parallel text.
 
     Attributes:
-      data: folder of en-xx.tsv files with the fields domain, English, xx; or a folder of Moses files, or a prepared
-        dataset; or hub:ID, or tfds:NAME with {} for the language.
-      languages: language codes; by default all in the data.
+      data: folder of en-xx.tsv files with the fields domain, English, xx; a folder of Moses files; a prepared dataset;
+        hub:ID; or tfds:NAME with {} for the language.
+      languages: language codes; by default, all in the data.
       held_out: number of held-out pairs per language.
-      split_seed: seed that chooses these pairs.
-      fit_on: text to fit transforms on; udhr, train for the pairs that are not held out, a folder with one text file
-        per language, tfds:NAME/{} or hub:ID.
+      split_seed: seed that chooses the held-out pairs.
+      fit_on: text to fit transforms on: udhr; train, for the pairs that are not held out; a folder with one text file
+        per language; tfds:NAME/{}; or hub:ID.
     """
 
     name = "bitext"

@@ -35,7 +35,14 @@ __all__ = ["Bucc"]
 
 
 class _Found(NamedTuple):
-    """Mined pairs with their scores, gold pairs (-1 for none) and source sentences; the source of each gold pair."""
+    """The pairs mined from one split, and its gold pairs.
+
+    Attributes:
+      score: score of each mined pair.
+      which: index of the gold pair that each mined pair equals; -1 if it equals none.
+      source: index of the source sentence of each mined pair.
+      gold_source: index of the source sentence of each gold pair.
+    """
 
     score: Float[np.ndarray, " pair"]
     which: Int[np.ndarray, " pair"]
@@ -48,12 +55,12 @@ class Bucc(FittedTask):
     """Bitext mining with distractors: threshold from the sample split, F1 on the training split.
 
     Attributes:
-      data: folder of de-en.sample.de and so on, or tfds:NAME for a dataset that lsar_jax.corpora.builders.prepare
-        built from it.
-      languages: language codes; by default those of the shared task.
-      k: number of nearest neighbours in the margin.
-      margin: scoring function; ratio, distance or absolute.
-      retrieval: how pairs are selected; max, intersection, forward or backward.
+      data: folder of the files de-en.sample.de and so on, or tfds:NAME for a dataset that
+        lsar_jax.corpora.builders.prepare built from them.
+      languages: language codes; by default, those of the shared task.
+      k: number of nearest neighbours that a pair's margin is computed from.
+      margin: how a pair is scored: ratio, distance or absolute.
+      retrieval: how pairs are selected: max, intersection, forward or backward.
     """
 
     name = "bucc"
@@ -100,7 +107,7 @@ class Bucc(FittedTask):
             tuned = best_threshold(sample.score, sample.which >= 0, len(sample.gold_source))
             gold = len(training.gold_source)
             for metric, several in _at(training, tuned.value).items():
-                # Precision is 0 if no pair was mined.
+                # Precision counts as 0 if no pair reaches the threshold.
                 value = 0.0 if several is None else several.mean
                 yield Score(f"{metric} {code}", value, [code, "en"], gold, several)
             for metric, value in {"threshold": tuned.value, "F1 on the sample": tuned.f1}.items():
@@ -127,7 +134,7 @@ class Bucc(FittedTask):
         self, other: Float[np.ndarray, "_ dim"], english: Float[np.ndarray, "_ dim"], split: MiningSplit
     ) -> _Found:
         pairs = mine(other, english, k=self.k, margin=self.margin, retrieval=self.retrieval)
-        # Duplicate sentences have no id here, but may be in gold pairs.
+        # Duplicate sentences have no id in the collections, but may occur in gold pairs.
         names = dict.fromkeys([*split.other.ids, *(first for first, _ in sorted(split.gold))])
         number = {name: i for i, name in enumerate(names)}
         gold = {pair: i for i, pair in enumerate(sorted(split.gold))}

@@ -2,10 +2,10 @@
 
     python -m eval code-switch --data data/tatoeba --dictionaries data/dictionaries
 
-After the appendix of ORACLE: words of a language's sentences are replaced by English translations from a bilingual
-dictionary, and retrieval is tested in both directions. The paper does not say how many words are replaced. Here, each
-word in the dictionary is replaced with probability 0.3 by one of its translations, chosen uniformly, and sentences
-without a replacement are dropped.
+As in the appendix of the ORACLE paper, words of a language's sentences are replaced by English translations from a
+bilingual dictionary, and retrieval is tested in both directions. The paper does not say how many words are replaced.
+Here, each word that the dictionary has is replaced with probability 0.3 by one of its translations, chosen uniformly,
+and sentences without a replacement are dropped.
 """
 
 import re
@@ -30,9 +30,9 @@ class CodeSwitch(TranslationTask):
     """Retrieval of translations on Tatoeba with English words in the other language's sentences.
 
     Attributes:
-      data: folder of tatoeba.xxx-eng.xxx files; or hub:ID, or tfds:NAME with {} for the language.
-      dictionaries: folder of de-en.txt and so on, with a word and a translation per line.
-      languages: language codes; by default the paper's languages that have a dictionary, except Romanian, which
+      data: folder of tatoeba.xxx-eng.xxx files; hub:ID; or tfds:NAME with {} for the language.
+      dictionaries: folder of the dictionaries de-en.txt and so on, with a word and its translation per line.
+      languages: language codes; by default, the paper's languages that have a dictionary, except Romanian, which
         is not among Tatoeba's 36.
       rate: probability of replacing a word that has a translation.
       switch_seed: seed of the replacements.
@@ -60,11 +60,11 @@ class CodeSwitch(TranslationTask):
         codes = [language_code(code) for code in self.languages] or [
             code for code in paper if code in XTREME_36 and (self.dictionaries / f"{code}-en.txt").is_file()
         ]
-        # If there are none, the error for the first language says where to get them.
+        # Without any dictionaries, try the first language: its error says where to get them.
         dictionaries = {code: read_dictionary(self.dictionaries, code) for code in codes or paper[:1]}
         result = {}
         for code, (english, other) in read_pairs(self.data, codes, self.split).items():
-            # Seeded by language, so that its sentences do not depend on the other languages.
+            # Seeded by the language, so that its sentences do not depend on the other languages.
             rng = np.random.default_rng([self.switch_seed, *code.encode()])
             switched = [switch(text, dictionaries[code], self.rate, rng) for text in other]
             kept = [i for i, (_, count) in enumerate(switched) if count]
@@ -79,13 +79,13 @@ class CodeSwitch(TranslationTask):
 def switch(
     sentence: str, dictionary: Mapping[str, Sequence[str]], rate: float, rng: np.random.Generator
 ) -> tuple[str, int]:
-    """Replaces some words of a sentence by translations; returns it with the number of replacements.
+    """Replaces some words of a sentence by translations; returns the new sentence and the number of replacements.
 
     Args:
       sentence: any text; words are runs of letters, including apostrophes inside them.
       dictionary: lower-case word -> translations.
-      rate: probability of replacing a word in the dictionary.
-      rng: source of randomness; drawn from once per dictionary word, and once more per replacement.
+      rate: probability of replacing a word that is in the dictionary.
+      rng: source of randomness, with one draw per word in the dictionary, and one more per replacement.
     """
     count = 0
 

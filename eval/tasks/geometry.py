@@ -4,12 +4,17 @@
     python -m eval geometry --text tatoeba                    # fitted on the evaluated sentences
     python -m eval geometry --xquad data/xquad-r              # adds language preference, questions and answers
 
-On the UDHR, methods are fitted on one half of the paragraphs and measured on the other. The measures are: the exact
-mean cosine of two sentences within a language, across languages and overall, and that of 10,000 random pairs within
-each language; IsoScore; NMI between k-means clusters and languages, and the accuracy of a linear probe; the share of
-the ten nearest neighbours in the query's language, beside that language's share of the pool; and the correlation of
-the removed and the remaining part with URIEL's syntax. ``dimensions.jsonl`` lists the outliers and the largest
-contributions for each language and layer.
+On the UDHR, methods are fitted on one half of the paragraphs and measured on the other. The measures are:
+
+- the exact mean cosine of two sentences within a language, across languages and overall, and the mean cosine of 10,000
+  random pairs within each language;
+- IsoScore;
+- NMI between k-means clusters and languages, and the accuracy of a linear language probe;
+- the share of the ten nearest neighbours that are in the query's language, beside that language's share of the pool;
+- the correlation between URIEL's syntactic similarity to English and the cosine with English's mean, for the part of
+  the language means that LSAR removes and for the part that it leaves.
+
+``dimensions.jsonl`` lists the outliers and the largest contributions for each language and layer.
 """
 
 import json
@@ -52,7 +57,7 @@ from train.embeddings import encode_all
 
 __all__ = ["Geometry", "tsne"]
 
-# The group of texts to measure.
+# The group of the texts to measure.
 _MEASURED = "measured"
 
 # Language -> embeddings.
@@ -61,15 +66,16 @@ ByLanguage = Mapping[str, Float[np.ndarray, "_ dim"]]
 
 @dataclass(frozen=True)
 class Geometry(Task):
-    """Measures and figures of the space before and after each method.
+    """Measures and figures of the embedding space before and after each method.
 
     Attributes:
       layers: layers at which methods are compared; figures show the first.
       text: the text to measure, udhr or tatoeba.
       data: folder of tatoeba.xxx-eng.xxx files.
-      languages: language codes; by default all in the text.
+      languages: language codes; by default, all in the text.
       xquad: folder of XQuAD-R, for language preference and the figure of questions and answers.
-      uriel: lang2vec's distances2.zip; by default, distances are cosines of the features in its wheel.
+      uriel: path of lang2vec's distances2.zip; by default, cosine distances are computed from the features in
+        lang2vec's wheel.
       seeds: seeds of k-means.
     """
 
@@ -222,13 +228,13 @@ class Geometry(Task):
 
     @cached_property
     def _syntax(self) -> tuple[dict[str, float], str] | None:
-        """Syntactic distances to English and the name of their measure; if unavailable, None, and prints why."""
+        """The syntactic distances from English and the name of the measure; None if unavailable, and prints why."""
         languages = self._texts
         why = None
         if self.text == "tatoeba":
             why = "the language means would coincide, because LSAR is fitted on the measured sentences"
         elif "lsar" not in self.transforms:
-            why = "it concerns what LSAR removes, but lsar is not among --transforms"
+            why = "it compares the parts that LSAR removes and leaves, but lsar is not among --transforms"
         elif "en" not in languages or len(languages) < 4:
             why = "it needs English and at least three other languages"
         else:

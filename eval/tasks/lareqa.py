@@ -7,14 +7,14 @@ Xie et al. 2022. The pool holds every candidate sentence of every language; each
 and the score is mean average precision over the whole pool. With one target left, all answers to a question in
 language q are removed except the one in language a; the mean of 1 / rank for each q and a is drawn as a heat map,
 whose diagonal shows how strongly each language is preferred. *Preference* is the share of questions whose best-ranked
-answer is in their own language, *top 10* the share of the first ten results in the question's language, and *own in
-pool* its expected value without any preference.
+answer is in their own language. *Top 10* is the share of the first ten results that are in the question's language, and
+*own in pool* is the value of *top 10* that is expected without any preference.
 
 Questions and candidates are encoded alike, without the candidate's paragraph; the papers' own encoders have separate
 heads for the two, and also read the paragraph.
 
-Data: the folder ``xquad-r`` of github.com/google-research-datasets/lareqa, or ``mlqa-r`` of its commit
-354d67d1cd066854cdfbf5ad0e6105528976141d (CC BY-SA 4.0).
+Data: the folder ``xquad-r`` of github.com/google-research-datasets/lareqa, or the folder ``mlqa-r`` of that repository
+at commit 354d67d1cd066854cdfbf5ad0e6105528976141d (CC BY-SA 4.0).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -47,14 +47,14 @@ _FIRST = 10
 
 @dataclass(frozen=True)
 class Lareqa(FittedTask):
-    """Answer retrieval from a multilingual pool: mean average precision, and one target at a time.
+    """Answer retrieval from a multilingual pool: mean average precision, with all targets and with one at a time.
 
     Attributes:
       data: folder of {language}.json files, or tfds:NAME for a dataset that lsar_jax.corpora.builders.prepare built
-        from it.
-      languages: language codes; by default all in the folder.
-      metrics: similarities to rank by; cosine, or dot for the product without normalisation, as in the papers. Names
-        of scores by dot end in dot.
+        from them.
+      languages: language codes; by default, all in the folder.
+      metrics: similarities to rank by: cosine, or dot for the inner product without normalisation, as in the papers.
+        The names of scores under dot end in dot.
     """
 
     name = "lareqa"

@@ -4,12 +4,13 @@ r"""Does meaning leak into language embeddings? Compares trained meaning and lan
         --learning-rate 1e-4 --patience 30 --out results/meat-oracle
     python -m eval leakage results/meat-oracle --out results/leakage
 
-After Ki, Park and Kim 2024: a translation should be found by its meaning (higher is better) and not by its language
-embedding (lower is better). The same applies to held-out pairs of the training text, to code-switched sentences, and
-to the correlation with human similarity scores. Tatoeba is LASER's, in both directions; the languages that the heads
-were trained on also have a column of their own. STS17 is Spearman's correlation, averaged over all tracks. Several
-seeds of a run are reported as mean and sample standard deviation. How each run was trained is printed too, with its
-best epochs: they show whether training was cut short while still improving, or never improved on the first epoch.
+The evaluation follows Ki, Park and Kim 2024: a translation should be found by its meaning embedding (higher is better)
+and not by its language embedding (lower is better). Retrieval is tested in both directions on LASER's Tatoeba, on
+held-out pairs of the training text, and on code-switched sentences. On STS17, the score is Spearman's correlation with
+human similarity scores, averaged over all tracks. The Tatoeba languages that the heads were trained on also have a
+column of their own. Several seeds of a run are reported as mean and sample standard deviation. The last table shows how
+each run was trained and which epochs were best; the best epochs show whether training was cut short while the heads
+were still improving, or never improved on the first epoch.
 """
 
 from collections.abc import Collection, Sequence
@@ -32,9 +33,9 @@ from lsar_jax.corpora.tables import Data
 from train.console import console, print_table
 from train.disentangle.finished import PARTS, TrainedRun, check_comparable, check_text
 
-__all__ = ["Leakage", "Score", "summary"]
+__all__ = ["Leakage", "summary"]
 
-# Column for the languages of Tatoeba that were trained on.
+# Column for the Tatoeba languages that the heads were trained on.
 _TRAINED = "Tatoeba (trained)"
 
 # Column -> its task, and the prefixes of the metrics that it averages.
@@ -46,8 +47,8 @@ COLUMNS = {
 }
 
 
-class Score(dict[str, list[float]]):
-    """Column -> one value per seed."""
+# Column -> one value per seed.
+SeedValues = dict[str, list[float]]
 
 
 @dataclass(frozen=True)
@@ -57,12 +58,12 @@ class Leakage:
     Attributes:
       runs: output folders of train.disentangle, all from one encoder; runs of one objective with different seeds are
         combined.
-      tatoeba: Tatoeba as a folder, hub:ID or tfds:NAME.
-      bitext: location of the runs' parallel text, if it has moved.
-      sts17: STS17 as a folder or hub:ID.
-      dictionaries: folder of de-en.txt and so on.
+      tatoeba: the data of Tatoeba: a folder, hub:ID or tfds:NAME.
+      bitext: the parallel text that the heads were trained on, if it has moved since.
+      sts17: the data of STS17: a folder or hub:ID.
+      dictionaries: folder of the dictionaries de-en.txt and so on.
       languages: languages of Tatoeba to test.
-      pairs: number of pairs, all in one language, in the two-dimensional plot.
+      pairs: number of sentence pairs, all of one language and English, in the two-dimensional plot.
       out: folder for the JSON lines and figures.
     """
 
@@ -76,7 +77,7 @@ class Leakage:
     out: Path = Path("results/leakage")
 
     def run(self) -> list[Result]:
-        """Encodes and scores; prints a table per layer, and writes ``results.jsonl`` and the figures.
+        """Encodes the texts, scores them, prints the tables, and writes ``results.jsonl`` and the figures.
 
         Raises:
           FileNotFoundError: a folder is not a finished run.
@@ -121,13 +122,13 @@ class Leakage:
                 if isinstance(pinned, Tatoeba):
                     tatoeba = pinned
         if not results:
-            raise ValueError("no task was run, because the data of all tasks are missing")
+            raise ValueError("no task was run, because the data of all tasks are missing; see the lines above")
         write_results(results, self.out / "results.jsonl")
         scores = summary(results, trained)
         for layer in layers:
             _print(scores, layer)
         print_table(
-            "Training; the best epoch of each seed, from 0, marked * if the run was ended by --epochs",
+            "Training, with the best epoch of each seed (counted from 0; * if --epochs ended the run)",
             ["layer, objective", "rate, batch, patience", "epochs", "best"],
             [[f"{run.layer}, {run.objective}", *run.training] for run in runs],
         )
@@ -163,8 +164,8 @@ class Leakage:
             draw.planes(panels, title, self.out / f"embeddings-{layer}.png")
 
 
-def summary(results: Sequence[Result], trained: Collection[str] = ()) -> dict[tuple[int, str, str], Score]:
-    """Returns (layer, objective, part) -> column -> one value per seed; ``original`` counts as meaning.
+def summary(results: Sequence[Result], trained: Collection[str] = ()) -> dict[tuple[int, str, str], SeedValues]:
+    """Returns one value per seed, as (layer, objective, part) -> column -> values; ``original`` counts as meaning.
 
     Args:
       results: results of all tasks.
@@ -184,7 +185,7 @@ def summary(results: Sequence[Result], trained: Collection[str] = ()) -> dict[tu
         seeds = grouped.setdefault((r.layer, objective, part), {}).setdefault(column, {})
         seeds.setdefault(-1 if r.seed is None else r.seed, []).append(r.value)
     return {
-        key: Score({name: [float(np.mean(values)) for values in seeds.values()] for name, seeds in columns.items()})
+        key: {name: [float(np.mean(values)) for values in seeds.values()] for name, seeds in columns.items()}
         for key, columns in grouped.items()
     }
 
@@ -195,8 +196,8 @@ def _counts(results: Sequence[Result], task: str) -> set[str]:
     return {one[3] for one in words if len(one) == 4}
 
 
-def _print(scores: dict[tuple[int, str, str], Score], layer: int) -> None:
-    """Prints both parts of two columns at a time, which fits on a terminal."""
+def _print(scores: dict[tuple[int, str, str], SeedValues], layer: int) -> None:
+    """Prints a layer's scores in tables of two columns each, with both parts, so that they fit on a terminal."""
     objectives = dict.fromkeys(name for at, name, _ in scores if at == layer)
     there = {column for (at, *_), score in scores.items() if at == layer for column in score}
     shown = [column for column in ("Tatoeba", _TRAINED, *list(COLUMNS)[1:]) if column in there]
@@ -206,7 +207,7 @@ def _print(scores: dict[tuple[int, str, str], Score], layer: int) -> None:
             row: list[str | float] = [objective]
             for column in columns:
                 for part in PARTS:
-                    values = scores.get((layer, objective, part), Score()).get(column, [])
+                    values = scores.get((layer, objective, part), {}).get(column, [])
                     spread = f" ± {np.std(values, ddof=1):.1f}" if len(values) > 1 else ""
                     row.append(f"{np.mean(values):.1f}{spread}" if values else "")
             rows.append(row)

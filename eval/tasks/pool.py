@@ -3,13 +3,15 @@
     python -m eval pool
     python -m eval pool --data pool --queries questions
 
-Data: the Universal Declaration of Human Rights in 40 languages, with half of its paragraphs as the pool and half to
-fit on; or a folder with one text file per language, line i parallel in every file. The lines of the pool are the
-queries, each excluded from its own results; or, with ``--queries``, the lines of a second folder, where line i is
-answered by line i of the pool. *Preference*, *spread* and *top 10* (to be compared with *own in pool*) are those of
+By default, the pool is one half of the paragraphs of the Universal Declaration of Human Rights in 40 languages, and
+transforms are fitted on the other half. A pool can also be a folder with one text file per language, where line i has
+the same content in every file. The lines of the pool are also the queries, and each is excluded from its own results.
+With ``--queries``, the queries are the lines of a second folder instead, and line i of the pool answers query i.
+
+*Preference*, *spread* and *top 10* (to be compared with *own in pool*) are defined in
 ``lsar_jax.retrieval.preference``. Preference needs a relevant answer in the query's own language, and therefore
-``--queries``.
-*NMI* is the normalised mutual information between k-means clusters of the pool and its languages, for each seed.
+``--queries``. *NMI* is the normalised mutual information between k-means clusters of the pool and its languages, for
+each seed.
 """
 
 from collections.abc import Iterator, Sequence
@@ -36,9 +38,9 @@ class Pool(FittedTask):
     """Language preference in any multilingual pool, and how closely clusters follow languages.
 
     Attributes:
-      data: udhr, or a folder of {language}.txt files, line i parallel in all of them.
-      queries: folder of queries in the same languages; line i is answered by line i of the pool.
-      languages: language codes; by default all available.
+      data: udhr, or a folder of {language}.txt files, where line i has the same content in all files.
+      queries: folder of queries in the same languages; line i of the pool answers line i of the queries.
+      languages: language codes; by default, all available.
       seeds: seeds of k-means.
     """
 
@@ -77,7 +79,7 @@ class Pool(FittedTask):
         pool = read_pool(self.data, self.languages)
         if self.queries is None and len(pool) < 3:
             raise ValueError(
-                f"{self.data} has {', '.join(pool)}; without --queries, at least three languages are needed"
+                f"{self.data} has only {', '.join(pool)}; without --queries, at least three languages are needed"
             )
         return pool
 
@@ -90,7 +92,8 @@ class Pool(FittedTask):
         lengths = [len(next(iter(side.values()))) for side in (asked, self.pool)]
         if lengths[0] != lengths[1]:
             raise ValueError(
-                f"{self.queries} has {lengths[0]} lines per language but {self.data} has {lengths[1]}; they must agree"
+                f"{self.queries} has {lengths[0]} lines per language but {self.data} has {lengths[1]}; give one query "
+                "for each line of the pool"
             )
         return asked
 
@@ -112,7 +115,7 @@ class Pool(FittedTask):
         queries = candidates if own else np.concatenate([x["asked", code] for code in codes])
         lines = len(candidates) // len(codes)
         language = np.repeat(np.arange(len(codes)), lines)
-        # Line i of every language is relevant; a query from the pool is excluded from its own results.
+        # Line i of every language is relevant to query i. A query from the pool is excluded from its own results.
         line = np.tile(np.arange(lines), len(codes))
         right = line[:, None] + lines * np.arange(len(codes))
         itself = np.arange(len(candidates)) if own else None
@@ -121,7 +124,7 @@ class Pool(FittedTask):
         k = min(10, len(candidates) - own)
         ids = np.asarray(nearest(queries, candidates, k + own)[1])
         if itself is not None:
-            # Drop the query itself; if copies of it displaced it from the results, drop the last one.
+            # Drop the query itself; if copies of it have pushed it out of the results, drop the last result.
             seen = ids != itself[:, None]
             seen[seen.all(axis=1), -1] = False
             ids = ids[seen].reshape(len(queries), k)

@@ -3,9 +3,10 @@
     python -m eval sts17 --data data/sts17
     python -m eval sts17 --data hub:mteb/sts17-crosslingual-sts
 
-Cer et al., "SemEval-2017 Task 1: Semantic Textual Similarity", 2017: sentence pairs that people rated from 0 to 5. The
-score is the correlation of cosine and gold score: Pearson's as in the task and in Hämmerl et al. 2023, Spearman's as in
-sentence-transformers and ORACLE. Means are over the monolingual tracks, the cross-lingual tracks, and all.
+The data are the sentence pairs of Cer et al., "SemEval-2017 Task 1: Semantic Textual Similarity", 2017, which people
+rated from 0 to 5. The score is the correlation between the cosine and this gold score: Pearson's, as in the shared task
+and in Hämmerl et al. 2023, and Spearman's, as in sentence-transformers and ORACLE. Means are taken over the monolingual
+tracks, over the cross-lingual tracks, and over all tracks.
 
 ``eval.data.sts17`` documents the files and where to get them.
 """
@@ -33,12 +34,12 @@ __all__ = ["Sts17"]
 
 @dataclass(frozen=True)
 class Sts17(FittedTask):
-    """Semantic textual similarity: correlation of cosine and gold score, per track and on average.
+    """Semantic textual similarity: correlation between cosine and gold score, per track and on average.
 
     Attributes:
-      data: folder of STS.input.track*.txt and STS.gs.track*.txt; or hub:ID.
-      tracks: tracks to test, such as 1.ar-ar, or ar-ar for a Hub dataset; by default all available.
-      split: split of a named dataset; by default its only one, or test.
+      data: folder of STS.input.track*.txt and STS.gs.track*.txt files, or hub:ID.
+      tracks: tracks to test, such as 1.ar-ar, or ar-ar for a Hub dataset; by default, all available.
+      split: split of a named dataset; by default, its only split, or else test.
     """
 
     name = "sts17"
@@ -79,7 +80,7 @@ class Sts17(FittedTask):
             cosines[name] = paired_cosine(*(x[f"{name} {column}", code] for column, code in enumerate(track.languages)))
             if np.ptp(cosines[name]) == 0:
                 console.print(
-                    f"track {name}: after {method.label}, all cosines are {cosines[name][0]:.3f}; its score is 0"
+                    f"track {name}: after {method.label}, all cosines are {cosines[name][0]:.3f}, so the score is 0"
                 )
         # Each track by itself, and the means over all, the monolingual and the cross-lingual tracks.
         groups = {name: [name] for name in tracks} | {

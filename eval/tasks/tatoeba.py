@@ -5,13 +5,13 @@
     python -m eval tatoeba --fit-on evaluated --transforms original center lsar whitening cbie
 
 The protocol is that of XTREME (Hu et al., ICML 2020) and Xie et al. 2022: 36 languages of LASER's Tatoeba v1, up to
-1,000 pairs each, accuracy of the nearest neighbour by cosine, mean over languages. The papers report English queries,
-``en-xx``. Transforms are fitted
+1,000 pairs each, and the accuracy of the nearest neighbour by cosine, averaged over languages. The papers report
+English queries, ``en-xx``. Transforms are fitted
 
 - on the Universal Declaration of Human Rights (all 50 paragraphs in English and in each tested language that has it)
   or on a folder of text; methods are compared over those languages;
 - or, with ``--fit-on evaluated``, on the evaluated sentences: whitening and CBIE on each file separately, as in
-  Hämmerl et al. 2023, but with 1e-8 added to the eigenvalues (the paper has 1e-5); the other methods on all languages
+  Hämmerl et al. 2023, but with 1e-8 added to the eigenvalues (the paper adds 1e-5); the other methods on all languages
   together, with the 36 English sides pooled as one language (Xie et al. fit on other text, 10,000 lines of OSCAR per
   language).
 
@@ -51,10 +51,10 @@ class Tatoeba(TranslationTask):
     """Retrieval of translations on LASER's Tatoeba v1.
 
     Attributes:
-      data: folder of tatoeba.xxx-eng.xxx files; or hub:ID, or tfds:NAME with {} for the language.
-      languages: language codes; by default the 36 of XTREME.
-      fit_on: text to fit transforms on; udhr for the Universal Declaration of Human Rights, evaluated for the
-        evaluated sentences, a folder with one text file per language, tfds:NAME/{} or hub:ID.
+      data: folder of tatoeba.xxx-eng.xxx files; hub:ID; or tfds:NAME with {} for the language.
+      languages: language codes; by default, the 36 of XTREME.
+      fit_on: text to fit transforms on: udhr, for the Universal Declaration of Human Rights; evaluated, for the
+        evaluated sentences; a folder with one text file per language; tfds:NAME/{}; or hub:ID.
     """
 
     name = "tatoeba"

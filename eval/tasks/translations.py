@@ -1,8 +1,9 @@
 """Tasks on translated pairs: find each sentence's translation among the other language's sentences.
 
-The score is the accuracy of the nearest neighbour by cosine, in both directions, with means over languages. A method is
-tested on the languages that it was fitted on. The original, and transforms that are the same for all languages, are
-tested on all languages, and those that the method never saw are reported separately.
+The score is the accuracy of the nearest neighbour by cosine, in both directions, with means over languages. A method
+that depends on the language is tested on the languages that it was fitted on. The original embeddings, and transforms
+that are the same for all languages, are tested on all languages; those that were not fitted on are also reported
+separately.
 """
 
 from abc import abstractmethod
@@ -35,8 +36,8 @@ class TranslationTask(FittedTask):
 
     Attributes:
       data: pairs of sentences.
-      seen: languages that transforms may be fitted on; by default all with text.
-      split: split of a named dataset, hub:ID or tfds:NAME; by default its only one, or test.
+      seen: languages that transforms may be fitted on; by default, all for which there is text to fit on.
+      split: split of a named dataset, hub:ID or tfds:NAME; by default, its only split, or else test.
     """
 
     data: Data = ""
@@ -92,12 +93,12 @@ class TranslationTask(FittedTask):
         wanted = [language_code(code) for code in self.seen] or list(self.pairs)
         unknown = [code for code in wanted if code not in self.pairs]
         if unknown:
-            raise ValueError(f"--seen has {', '.join(unknown)}, but there are only pairs of {', '.join(self.pairs)}")
+            raise ValueError(f"--seen has {', '.join(unknown)}, but there are pairs only for {', '.join(self.pairs)}")
         found = self.some_fit_texts([*wanted, "en"])
         if len(found) < 2 or "en" not in found:
             raise ValueError(
-                f"--fit-on {self.fit_on} has text in {', '.join(found) or 'none'} of the languages; it must have "
-                "English and at least one other"
+                f"--fit-on {self.fit_on} has text in {', '.join(found) or 'none'} of the languages; it must have text "
+                "in English and in at least one other"
             )
         return found
 
@@ -110,8 +111,8 @@ class TranslationTask(FittedTask):
     def scores(self, x: Embedded, method: Method, spec: EncoderSpec) -> Iterator[Score]:
         """Yields the accuracy of each language and direction, and the means.
 
-        Means are over the seen languages; over all tested and over the unseen languages, if there are any; and over
-        each of ``groups`` whose languages were all tested.
+        Means are taken over the seen languages, over all tested languages, over the unseen languages if there are any,
+        and over each of the ``groups`` whose languages were all tested.
         """
         tested = [code for side, code in x if side == "xx"]
         seen = self.fitted_codes

@@ -1,13 +1,13 @@
 """Does the similarity of language means follow syntax? Syntactic distances from URIEL, and the correlation with them.
 
-Xie et al. 2022 correlate, over languages, the cosine between a language's mean embedding and English's with the
-syntactic similarity of the two languages in URIEL (Littell et al., EACL 2017), 1 - distance. There are two measures of
-distance; they disagree, and are reported under separate names:
+Xie et al. 2022 compare each language with English in two ways, and correlate the two over languages: the cosine between
+the mean embeddings of the two languages, and their syntactic similarity in URIEL (Littell et al., EACL 2017), which is
+1 - distance. There are two measures of distance, which disagree and are reported under separate names:
 
-- *precomputed*: the distances that lang2vec's ``distance`` reads, from ``distances2.zip`` and
-  ``distances_languages.txt`` in ``lang2vec/data`` of github.com/antonisa/lang2vec; they are not on PyPI.
-- *cosine*: the cosine distance of the 103 syntactic features in the wheel ``lang2vec==1.1.2``, with gaps filled from
-  nearest neighbours. English to French is 0.188 here, but 0.4569 in lang2vec's documentation.
+- *precomputed*: the distances that lang2vec's ``distance`` function reads from ``distances2.zip`` and
+  ``distances_languages.txt``. These files are in ``lang2vec/data`` of github.com/antonisa/lang2vec, but not on PyPI.
+- *cosine*: the cosine distance between the two languages' 103 syntactic features in the wheel ``lang2vec==1.1.2``, with
+  gaps filled from nearest neighbours. From English to French it is 0.188; lang2vec's documentation gives 0.4569.
 """
 
 import io
@@ -35,8 +35,9 @@ _FEATURES_SHA256 = "sha256:0e8af1bdb29e1bd71343d495d4fd4e1cd523e934e6d5fa42b7226
 _MATRIX = "syntactic_upper_round2_sparse.npz"
 _LANGUAGES = "distances_languages.txt"
 
-# After LSAR at rank L - 1, the means of its own text have cosines within 4e-7 of 1 in float32, even if 1/300 of
-# their length remains; on other text the cosines spread by 3e-3 (UDHR, bundled encoder, layer 8).
+# After LSAR at rank L - 1, the language means of the text that it was fitted on have cosines within 4e-7 of 1 in
+# float32, even if 1/300 of their length remains. On other text the cosines spread by 3e-3 (UDHR, bundled encoder,
+# layer 8).
 _LEAST_SPREAD = 1e-5
 
 
@@ -114,9 +115,9 @@ def typology_correlation(
             raise ValueError(f"{name} of {codes[int(np.argmin(np.isfinite(values)))]} is not finite")
     if np.ptp(like) < _LEAST_SPREAD:
         raise ValueError(
-            f"the similarities of {len(codes)} languages are within {np.ptp(like):.1e}, which is rounding error (limit "
-            f"{_LEAST_SPREAD}): LSAR at rank L - 1 makes the means of the text it was fitted on equal; "
-            "use the means of other text, or a lower rank"
+            f"the similarities of {len(codes)} languages differ by only {np.ptp(like):.1e}, which is within rounding "
+            f"error (limit {_LEAST_SPREAD}): LSAR at rank L - 1 makes the means of the text that it was fitted on "
+            "equal; use the means of other text, or a lower rank"
         )
     if np.ptp(near) < _LEAST_SPREAD:
         raise ValueError(f"the distances of {', '.join(codes)} are all {1 - near[0]:.6g}; they must vary")
@@ -141,7 +142,7 @@ def _features() -> tuple[list[str], Float[np.ndarray, "language feature"]]:
 
 
 def _matrix_row(path: Path, index: int, languages: int) -> Float[np.ndarray, " language"]:
-    """Reads row ``index`` of the symmetric matrix, whose upper triangle is in the file."""
+    """Reads row ``index`` of a symmetric matrix from a file that contains only its upper triangle."""
     try:
         with zipfile.ZipFile(path) as archive:
             if _MATRIX not in archive.namelist():
@@ -164,7 +165,7 @@ def _positions(codes: Sequence[str], names: list[str]) -> dict[str, int]:
     found = {code: [name for name in tried[code] if name in names] for code in codes}
     missing = [f"{code} ({', '.join(tried[code]) or 'no ISO 639-3 code'})" for code in codes if not found[code]]
     if missing:
-        raise ValueError(f"URIEL's list of {len(names)} languages lacks {', '.join(missing)}; omit these")
+        raise ValueError(f"URIEL's list of {len(names)} languages lacks {', '.join(missing)}; omit these languages")
     twice = [found[code][0] for code in codes if names.count(found[code][0]) > 1]
     if twice:
         raise ValueError(f"the list of {len(names)} languages has {', '.join(twice)} more than once")

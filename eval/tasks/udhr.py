@@ -2,10 +2,10 @@
 
     make demo        # python -m eval udhr: bundled encoder, layers 8 and 12
 
-Transforms are fitted on the paragraphs at even positions and tested on those at odd positions. The pool holds all test
-paragraphs in all languages. Each is a query against the others, with the same paragraph in the other languages as
-relevant; the score is mean average precision over the full ranking by cosine. Retrieval into English is measured too:
-each language's test paragraphs against the English ones.
+Transforms are fitted on the paragraphs at even positions and tested on those at odd positions. The pool consists of the
+test paragraphs in all languages. Each of them is a query against the others, and the same paragraph in the other
+languages is relevant; the score is mean average precision over the full ranking by cosine. Retrieval into English is
+measured too: each language's test paragraphs search the English ones.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -32,7 +32,7 @@ class Udhr(Task):
     """Retrieval among the paragraphs of the Universal Declaration of Human Rights in 40 languages.
 
     Attributes:
-      languages: language codes; by default all 40.
+      languages: language codes; by default, all 40.
     """
 
     name = "udhr"
@@ -74,7 +74,7 @@ class Udhr(Task):
             self._panels[f"layer {spec.layer}, {method.label}"] = np.concatenate(list(test.values()))
 
     def draw(self, results: Sequence[Result]) -> None:
-        """Draws the paragraphs by language at the first layer, for the first and the last method."""
+        """Draws the paragraphs at the first layer, coloured by language, for the first and the last method."""
         panels = list(self._panels)
         chosen = {name: self._panels[name] for name in dict.fromkeys((panels[0], panels[-1]))}
         codes = [code for code, paragraphs in self._part("test").items() for _ in paragraphs]
@@ -85,10 +85,12 @@ class Udhr(Task):
 
 
 def pool_precision(x: Mapping[str, Float[np.ndarray, "paragraph dim"]]) -> Queries:
-    """Returns the average precision of each text against all others, in percent; translations form a cluster.
+    """Returns the average precision of each text as a query for its translations among all other texts, in percent.
+
+    Translations of a text form a cluster.
 
     Args:
-      x: language -> embeddings; row i is parallel in all languages.
+      x: language -> embeddings; row i has the same content in all languages.
     """
     pool, paragraphs = np.concatenate(list(x.values())), len(next(iter(x.values())))
     paragraph = np.tile(np.arange(paragraphs), len(x))

@@ -112,8 +112,8 @@ def parse(
 
     Args:
       data: contents of the whole file, ``[bytes]`` uint8.
-      read: returns the bytes at a given start and of a given size, by default from ``data``. If
-        ``data`` is a mapped file, every page read from it stays in memory.
+      read: returns the bytes from a given start, of a given size; by default, they are read from ``data``.
+        If ``data`` is a mapped file, every page that is read from it stays in memory.
 
     Raises:
       ValueError: the magic is wrong, or a size or offset points outside the file.
@@ -130,7 +130,7 @@ def parse(
     )
     pieces = _read_pieces(reader)
     if len(pieces.vocabulary) > vocabulary:
-        raise ValueError(f"{len(pieces.vocabulary)} pieces for {vocabulary} embeddings")
+        raise ValueError(f"the file has {len(pieces.vocabulary)} pieces, but only {vocabulary} embeddings")
     _, map_bytes = reader.one("<i4"), reader.one("<u4")
     reader.take("u1", map_bytes)
     read = read or (lambda start, size: data[start : start + size])
@@ -222,7 +222,7 @@ def _read_file(path: Path, start: int, size: int) -> np.ndarray:
 
 
 def _shapes(config: TransformerConfig) -> dict[str, tuple[int, ...]]:
-    """Returns the shapes of matrices, [out, in] row by row; the file stores only their number of values."""
+    """Returns the shapes ``[out, in]`` of the matrices; the file stores only how many values each has."""
     hidden, wide = config.hidden, config.intermediate
     shapes: dict[str, tuple[int, ...]] = {
         "emb.word": (config.vocabulary, hidden),

@@ -61,7 +61,9 @@ def read_folder(folder: Path, *, id: str, revision: str | None = None) -> Checkp
         raise ValueError(f"{path}: {error}") from error
     pipeline = read_pipeline(folder, architecture.pooling)
     if pipeline.width not in (None, sizes.widths[-1]):
-        raise ValueError(f"{folder}: the Pooling takes width {pipeline.width}, the blocks output {sizes.widths[-1]}")
+        raise ValueError(
+            f"{folder}: the Pooling takes width {pipeline.width}, but the blocks output width {sizes.widths[-1]}"
+        )
     tensors, weights = _open(pipeline.transformer, folder, architecture)
     for name, table in architecture.computed(config, sizes).items():
         tensors.setdefault(name, Tensor(table.shape, partial(_rows_of, table)))
@@ -79,7 +81,7 @@ def read_folder(folder: Path, *, id: str, revision: str | None = None) -> Checkp
 
 
 def _keys(architecture: Architecture, sizes: Config) -> dict[str, str]:
-    """The architecture's keys without the embeddings that this checkpoint does not have."""
+    """Returns the architecture's keys, without those of embeddings that this checkpoint does not have."""
     optional = {"embeddings.token_type.embedding": "token_types", "embeddings.language.embedding": "languages"}
     return {
         leaf: key for leaf, key in architecture.keys.items() if leaf not in optional or getattr(sizes, optional[leaf])
@@ -101,7 +103,7 @@ def _open(folder: Path, root: Path, architecture: Architecture) -> tuple[dict[st
 
 
 def _other_files(folder: Path) -> list[Path]:
-    """The files besides the weights on which embeddings depend: configs, tokenizer, Dense layers."""
+    """Returns the files, other than the weights, that embeddings depend on: configs, tokenizer, Dense layers."""
     names = (*CONFIG_FILES, *TOKENIZER_FILES)
     patterns = [*names, *(f"*/{name}" for name in names), "*/model.safetensors"]
     return sorted({path for pattern in patterns for path in folder.glob(pattern)})

@@ -35,7 +35,7 @@ def convert(checkpoint: str, dest: Path, *, revision: str | None = None, pieces:
       dest: the folder to write, which must not exist yet.
       revision: commit, tag or branch of a Hub id.
       pieces: for LASER, the ``.spm`` file of LASER2, or the ``.fcodes`` file of LASER1 with its ``.fvocab``
-        in the same folder; by default the one in the folder of the ``.pt`` file.
+        file in the same folder; by default, the one in the folder of the ``.pt`` file.
 
     Raises:
       FileExistsError: ``dest`` already exists.
@@ -60,7 +60,7 @@ def convert(checkpoint: str, dest: Path, *, revision: str | None = None, pieces:
         print(f"wrote {weights}: {sha256([weights])}")
     if preset and (preset.layer is not None or preset.pooling is not None):
         chosen = f"layer={preset.layer}, pooling={preset.pooling!r}"
-        print(f"a folder returns its last layer with its own pooling; the preset uses {chosen} ({preset.chosen_by})")
+        print(f"to load the folder with the settings of the preset, pass {chosen} ({preset.chosen_by})")
 
 
 def _convert_folder(folder: Path, dest: Path) -> None:
@@ -146,7 +146,7 @@ def _load_folder(folder: Path) -> dict[str, Any]:
 
 
 def _plain(tensors: Mapping[str, Any], architecture: Architecture) -> dict[str, Any]:
-    """The weights that embeddings need, including the pooler; heads that share a weight are left out."""
+    """Returns the weights that embeddings need, and the pooler's; this leaves out heads that share a weight."""
     named = {architecture.plain_name(key): tensor for key, tensor in tensors.items()}
     return {
         name: tensor
@@ -171,9 +171,9 @@ def _load(path: Path) -> Any:
         raise FileNotFoundError(f"there is no {path}")
     try:
         with warnings.catch_warnings():
-            # Warnings about the pickle protocol; pickles that cannot be read still raise an error.
+            # Silences warnings about the pickle protocol; pickles that cannot be read still raise an error.
             warnings.simplefilter("ignore", UserWarning)
-            # Without mmap: LASER's files are in torch's legacy format, which does not support it.
+            # mmap is not used: LASER's files are in torch's legacy format, which does not support it.
             return torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # a damaged pickle can raise anything
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__

@@ -52,7 +52,7 @@ def export(
 
     Raises:
       FileExistsError: ``folder`` already exists.
-      ValueError: the architecture or pooling is not available in the two libraries.
+      ValueError: transformers does not support the architecture, or sentence-transformers the pooling.
     """
     sizes = model.config
     if architecture is None or architecture.export is None or not isinstance(sizes, TransformerConfig):

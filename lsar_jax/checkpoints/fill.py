@@ -23,7 +23,7 @@ __all__ = ["TRANSPOSED", "fill", "read_pooler"]
 
 # Leaves that torch stores as [out, in].
 TRANSPOSED = (".kernel", ".recurrent")
-# Most lines in an error message; a config for another model would otherwise list every tensor of both.
+# Maximum number of mismatches to list; the config of another model would otherwise list every tensor of both.
 _MOST_PROBLEMS = 20
 
 
@@ -58,7 +58,7 @@ def fill(
     graph, state = nnx.split(nnx.eval_shape(build))
     leaves = [(path, ".".join(map(str, path)), leaf) for path, leaf in nnx.to_flat_state(state)]
     _check(checkpoint, {name: tuple(leaf.shape) for _, name, leaf in leaves})
-    # Largest first: if a device needs a copy, it is made while little else is in memory.
+    # Largest first: if a weight must be copied to its device, this happens while little else is in memory.
     filled = {}
     for path, name, leaf in sorted(leaves, key=lambda entry: -entry[2].size):
         filled[path] = leaf.replace(put(_read(checkpoint, name, leaf.dtype)))

@@ -39,7 +39,9 @@ def locate(name_or_path: str, revision: str | None, *, pickles: bool = False) ->
     folder = Path(name_or_path)
     if folder.is_dir():
         if revision is not None:
-            raise ValueError(f"revision {revision!r} applies to Hub ids only, and {name_or_path} is a folder")
+            raise ValueError(
+                f"revision {revision!r} applies to Hub ids only, and {name_or_path} is a folder; leave the revision out"
+            )
         return folder, folder.resolve().name, None
     if not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", name_or_path):
         raise FileNotFoundError(f"there is no folder {name_or_path}, and it is not a Hub id")

@@ -21,7 +21,7 @@ class Preset:
     Attributes:
       id: id on the Hub; empty if the encoder is not on the Hub.
       revision: commit on the Hub; None for the newest.
-      architecture: ``model_type`` in its config.
+      architecture: ``model_type`` in the encoder's config.
       layer: layer that ``encode`` returns; None for the last.
       pooling: pooling of the hidden states; None for the one in the checkpoint's ``modules.json``.
       chosen_by: source of this layer and pooling.

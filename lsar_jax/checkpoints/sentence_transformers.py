@@ -21,7 +21,7 @@ _KNOWN = ("Transformer", "Pooling", "Dense", "Normalize")
 _PACKAGE = "sentence_transformers."
 # The input and output of Dense and Normalize, which version 6 writes in their configs.
 _NAMES = {"module_input_name": "sentence_embedding", "module_output_name": "sentence_embedding"}
-# Our names, and the flags of older versions; version 6 writes the mode by the same names as ours.
+# Our names of the poolings, and the flags that older versions write; version 6 writes the same names as ours.
 MODES = {"mean": "mean_tokens", "cls": "cls_token", "max": "max_tokens"}
 _POOLINGS = {name: ours for ours, flag in MODES.items() for name in (ours, flag)}
 # torch has moved these classes between modules; the class names are stable.
@@ -35,10 +35,10 @@ class Pipeline:
     Attributes:
       transformer: folder of the transformer and the tokenizer.
       pooling: one of ``lsar_jax.models.pooling.POOLINGS``.
-      after: layers after the pooling: the folder of a Dense, or None for a Normalize.
-      prompts: prompts by name, which are prepended to a sentence.
+      after: layers after the pooling, each as the folder of a Dense layer or as None for a Normalize layer.
+      prompts: prompts by name; a prompt is put before each sentence.
       prompt: the default prompt.
-      width: input width in the config of the Pooling; None if it is not given.
+      width: input width in the config of the Pooling module; None if it is not given.
       problem: description of the first unsupported part; empty if everything is supported.
     """
 
@@ -144,7 +144,7 @@ def _pooling(path: Path) -> tuple[str | None, int | None, str]:
 
 
 def _normalize(folder: Path) -> str:
-    """Returns the problem of a Normalize, or an empty string; older versions wrote no config for it."""
+    """Returns why a Normalize layer is not supported, or an empty string; older versions wrote no config for it."""
     path = folder / "config.json"
     config = read_json(path, dict) if path.is_file() else {}
     for option, value in _NAMES.items():
@@ -154,7 +154,7 @@ def _normalize(folder: Path) -> str:
 
 
 def _output(folder: Path) -> str:
-    """Returns an empty string, or the problem if version 6 of sentence-transformers pools unsupported states."""
+    """Returns why the states to pool are not supported, or an empty string; version 6 can name other states."""
     for path in sorted(folder.glob("sentence_*_config.json")):
         settings = read_json(path, dict)
         state: Any = settings

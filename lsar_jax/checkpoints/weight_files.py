@@ -1,8 +1,8 @@
-"""Tensors of a checkpoint, whose names and shapes are known and whose rows are read on demand.
+"""Tensors of a checkpoint: their names and shapes are known, and their rows are read on demand.
 
-Only safetensors files are opened, which hold numbers and no code. A file is reopened for every few
-megabytes: the library maps it into memory, and the pages already read would otherwise stay resident
-until the end of the load, as a second copy of the weights.
+Only safetensors files are opened, which contain numbers and no code. A file is reopened for every few
+megabytes: the safetensors library maps it into memory, and the pages already read would otherwise stay
+resident until the end of the load, as a second copy of the weights.
 """
 
 from collections.abc import Callable
@@ -36,7 +36,7 @@ class Tensor(NamedTuple):
 
     @property
     def is_float(self) -> bool:
-        """Whether it holds floating-point numbers."""
+        """Whether the tensor contains floating-point numbers."""
         return self.kind in _FLOATS
 
 

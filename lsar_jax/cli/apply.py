@@ -17,13 +17,13 @@ _BLOCK = 65536
 
 @dataclass(frozen=True)
 class Apply:
-    """Applies a transform to a .npy file of vectors and writes another.
+    """Applies a transform to a .npy file of vectors, and writes the results to another .npy file.
 
     Attributes:
       transform: the file that lsar-jax fit or Transform.save wrote.
       vectors: a .npy file of floats, one row per sentence.
       out: the .npy file to write, in float32.
-      language: a language code, or auto; a shared transform needs none.
+      language: language code of all vectors, or auto to detect the language of each; a shared transform needs none.
     """
 
     transform: tyro.conf.Positional[Path]

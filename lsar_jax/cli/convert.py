@@ -20,7 +20,7 @@ class Convert:
       dest: a folder that does not exist yet.
       revision: commit, tag or branch of a Hub id.
       pieces: for LASER, the .spm file of LASER2, or the .fcodes file of LASER1 with its .fvocab file beside it; by
-        default the one beside the .pt file.
+        default, the one beside the .pt file.
     """
 
     checkpoint: tyro.conf.Positional[str]

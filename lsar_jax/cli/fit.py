@@ -1,8 +1,9 @@
 """``lsar-jax fit METHOD``: fits a transform on files, in bounded memory.
 
-Text is read line by line, encoded, and summed on the device that encoded it; only a batch and the moments are held.
-Vectors of another encoder come as ``.npy`` files, which are memory-mapped and read in blocks. Each method of
-``lsar_jax.transforms.methods`` has a subcommand with the options of its fit function.
+Text is read line by line and encoded, and its embeddings are summed on the device that computed them; only a batch and
+the moments are in memory at a time. Vectors from another encoder are read from ``.npy`` files, which are memory-mapped
+and read in blocks. Each method in ``lsar_jax.transforms.methods`` has a subcommand with the options of its fit
+function.
 """
 
 from collections.abc import Mapping, Sequence
@@ -37,20 +38,21 @@ class FitCommand:
 
     Attributes:
       out: the file to write the transform to.
-      data: one or more LANGUAGE=FILE; a text file with one sentence per line (blank lines are skipped), or a .npy file
-        of float vectors with one row per sentence. A language may have several files.
-      moments: moments that earlier runs saved, for example of parts of a corpus; instead of data, or in addition.
-      languages: languages to take from the saved moments; by default all.
-      encoder: encoder of text: bundled, a preset, a folder or a Hub id. Leave it out for vectors.
+      data: one or more LANGUAGE=FILE, where FILE is a text file with one sentence per line (blank lines are skipped) or
+        a .npy file of float vectors with one row per sentence. A language may have several files.
+      moments: files of moments that earlier runs saved, for example for parts of a corpus; used instead of --data, or
+        in addition to it.
+      languages: languages to take from the saved moments; by default, all.
+      encoder: encoder of the text: bundled, a preset, a folder or a Hub id. Omit it for vectors.
       revision: commit, tag or branch of a Hub id.
-      layer: hidden-state layer; by default the checkpoint's.
-      pooling: pooling of the tokens; by default the checkpoint's.
-      max_length: maximum tokens per sentence.
-      limit: maximum sentences per file; by default all, or 10,000 for CBIE.
+      layer: hidden-state layer; by default, the checkpoint's.
+      pooling: pooling of the tokens; by default, the checkpoint's.
+      max_length: maximum number of tokens per sentence.
+      limit: maximum number of sentences per file; by default, all, or 10,000 for CBIE.
       identifier: let the transform detect the language itself (language="auto").
       save: a file to save the moments to.
-      second: second moments to keep: none, pooled over languages, or one for each of the languages; by default what
-        the method needs and what the saved moments have.
+      second: second moments to keep: none; pooled, for one over all languages; or languages, for one of each language.
+        By default, those that all saved moments have, or else those that the method needs.
     """
 
     name: ClassVar[str] = ""
@@ -87,8 +89,8 @@ class FitCommand:
         saved = [_saved(path, self.languages, needed) for path in self.moments]
         absent = sorted({*map(language_code, self.languages)} - {code for part, _ in saved for code in part})
         if absent:
-            where = ", ".join(map(str, self.moments)) or "any --moments"
-            raise ValueError(f"--languages {' '.join(absent)}: not in {where}")
+            where = ", ".join(map(str, self.moments)) or "--moments"
+            raise ValueError(f"there are no moments of {', '.join(absent)} in {where}; omit them from --languages")
         kept = _kind(saved, self.second, needed, self.name)
 
         opened = None
@@ -119,12 +121,14 @@ class FitCommand:
             check_parent(path)
         kinds = {is_vectors(path) for paths in files.values() for path in paths}
         if len(kinds) > 1:
-            raise ValueError("--data mixes text and vectors, but the encoder of the vectors is not known")
+            raise ValueError(
+                "--data mixes text and vectors, but the encoder of the vectors is not known; fit on one kind only"
+            )
         text = kinds == {False}
         if text and self.encoder is None:
             raise ValueError("text needs an encoder; give --encoder bundled, a preset, a folder or a Hub id")
         if self.encoder is not None and not text:
-            raise ValueError(f"--encoder {self.encoder} is given, but there is no text to encode")
+            raise ValueError(f"--encoder {self.encoder} is given, but there is no text to encode; omit it")
         if self.limit is not None:
             whole_number("limit", self.limit, 1, 1 << 62, "sentences")
         if self.method.needs == "embeddings" and (self.moments or self.save is not None or self.identifier):
@@ -172,13 +176,13 @@ def _files(data: tuple[str, ...]) -> dict[str, list[Path]]:
 def _saved(
     path: Path, languages: tuple[str, ...], needed: Second
 ) -> tuple[dict[str, Moments] | PooledMoments, EncoderSpec | None]:
-    """Returns the moments of those requested languages that a file has."""
+    """Returns a file's moments of the requested languages, as far as it has them, and the spec of its encoder."""
     whole, source = load_moments(path)
     if not languages:
         return whole, source
     chosen = [code for code in map(language_code, languages) if code in whole]
     if not chosen:
-        raise ValueError(f"{path} has none of {', '.join(languages)}; it has {', '.join(whole)}")
+        raise ValueError(f"{path} has none of the languages {', '.join(languages)}; it has {', '.join(whole)}")
     # A subset of pooled moments has means, but no second moment.
     return load_moments(path, chosen, means_only=needed == "none" and isinstance(whole, PooledMoments))
 
@@ -199,19 +203,23 @@ def _kind(
     have = min((kind(part) for part, _ in saved), key=_KINDS.index, default=second or needed)
     kept = second or have
     if _KINDS.index(kept) > _KINDS.index(have):
-        raise ValueError(f"--second is {kept}, but the saved moments only have second moments: {have}")
+        raise ValueError(f"--second is {kept}, but the saved moments support only --second {have}")
     if _KINDS.index(kept) < _KINDS.index(needed):
-        raise ValueError(f"{method} needs second moments: {needed}; these have: {kept}")
+        raise ValueError(
+            f"{method} needs --second {needed}, but these moments are --second {kept}; fit on moments summed with "
+            f"--second {needed}"
+        )
     return kept
 
 
 def _source(sources: Sequence[EncoderSpec | None]) -> EncoderSpec | None:
-    """Returns the encoder that all parts share, or None if it is not known for any of them."""
+    """Returns the spec of the encoder that made all parts, or None if it is not known for any of them."""
     first = sources[0]
     for other in sources[1:]:
         if (first is None) != (other is None) or (first and other and not first.same_space(other)):
             raise ValueError(
-                f"the parts are embeddings of different encoders: {first or 'unknown'} and {other or 'unknown'}"
+                f"the parts are embeddings of different encoders: {first or 'unknown'} and {other or 'unknown'}; fit "
+                "on the embeddings of one encoder"
             )
     return first
 

@@ -1,4 +1,4 @@
-"""Reads files of sentences or vectors as moments, while holding at most one block, or as embeddings."""
+"""Reads files of sentences or vectors: as moments, with at most one block in memory, or as embeddings."""
 
 from collections.abc import Callable, Iterator
 from itertools import islice
@@ -14,7 +14,7 @@ from lsar_jax.moments import Moments
 __all__ = ["Reader", "is_vectors", "open_vectors"]
 
 _BLOCK = 65536
-# Default limit of sentences per file when the embeddings themselves are held.
+# Default limit of sentences per file if the embeddings themselves are kept in memory.
 _HELD = 10_000
 
 
@@ -23,8 +23,8 @@ class Reader:
 
     Args:
       encoder: encoder of text; None if all files are vectors.
-      max_length: maximum tokens per sentence.
-      limit: maximum lines or rows per file.
+      max_length: maximum number of tokens per sentence.
+      limit: maximum number of lines or rows per file.
     """
 
     def __init__(self, encoder: SentenceEncoder | None, max_length: int | None, limit: int | None) -> None:
@@ -49,7 +49,7 @@ class Reader:
         )
 
     def embeddings(self, code: str, paths: list[Path]) -> np.ndarray:
-        """Returns the embeddings of a language's files, up to the limit of each."""
+        """Returns the embeddings of a language's files, up to ``limit`` from each file."""
         limit, parts = self.limit or _HELD, []
         for path in paths:
             if is_vectors(path):
@@ -101,7 +101,7 @@ def open_vectors(path: Path) -> np.ndarray:
 
 
 def is_vectors(path: Path) -> bool:
-    """Whether a file holds vectors, judging by its suffix."""
+    """Returns whether a file contains vectors, judging by its suffix."""
     return path.suffix.lower() == ".npy"
 
 

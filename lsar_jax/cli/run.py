@@ -15,7 +15,7 @@ class Command(NamedTuple):
 
     Attributes:
       module: dotted name of its module, which is imported only if the command is requested.
-      kind: name of its class in the module: a dataclass of options with a ``run`` method, or a union of these.
+      kind: name of its class in the module: a dataclass of options with a ``run`` method, or a union of such classes.
       what: its line in the list of commands.
     """
 
@@ -28,7 +28,7 @@ def run(kind: Any, prog: str, arguments: Sequence[str] | None = None, descriptio
     """Parses the options of a command and runs it; a user error is printed as one line, without a traceback.
 
     Args:
-      kind: a dataclass of options with a ``run`` method, or a union of these.
+      kind: a dataclass of options with a ``run`` method, or a union of such classes.
       prog: name of the program in ``--help``.
       arguments: command-line arguments; by default those of this process.
       description: text shown by ``--help``; by default the docstring of ``kind``.

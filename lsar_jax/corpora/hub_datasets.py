@@ -1,7 +1,7 @@
 """Files and rows of datasets on the Hugging Face Hub, in parquet or JSON lines.
 
 Only the data that is needed is fetched: byte ranges of parquet files, and JSON lines files from their beginning
-up to the last row wanted. If the Hub cannot be reached, cached files are used. A local folder can be read
+up to the last row that is read. If the Hub cannot be reached, cached files are used. A local folder can be read
 instead if it has the layout of the Hub: one folder of files per configuration.
 """
 
@@ -67,9 +67,9 @@ class HubFiles:
         """Yields the rows of a split in order.
 
         Args:
-          config: name of a folder of files.
-          split: name of the split, with which its file names begin.
-          columns: columns to read; by default all.
+          config: name of the configuration, which is the name of its folder.
+          split: name of the split, with which the names of its files begin.
+          columns: columns to read; by default, all.
 
         Raises:
           FileNotFoundError: a file is missing or cannot be fetched.
@@ -150,12 +150,12 @@ class HubFiles:
 def hub_files(id: str | Path, revision: str | None = None, include: str = "*") -> HubFiles:
     """Returns the files of a dataset on the Hub or in a folder.
 
-    If the Hub does not answer, this gives up after ten seconds; if it stops answering later, after the six
-    attempts of its client.
+    If the Hub does not answer, the function gives up after ten seconds. If the Hub stops answering later, reading
+    fails after the six attempts that the Hub's client makes.
 
     Args:
       id: id of a dataset on the Hub, or a folder of its files with the same layout.
-      revision: commit, tag or branch of a dataset on the Hub; by default the one in ``PINNED``.
+      revision: commit, tag or branch of a dataset on the Hub; by default, the one in ``PINNED``.
       include: pattern of the files to download elsewhere, used in error messages.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Sentences from datasets on the Hugging Face Hub, fetching only the data that is needed.
+"""Sentences from datasets on the Hugging Face Hub; only the data that is needed is fetched.
 
 Data: wikimedia/wikipedia (20231101.{language}), google/wiki40b ({language}).
 """
@@ -48,11 +48,11 @@ def hub(
     Args:
       id: id of a dataset on the Hub, or a folder of its files with the same layout.
       language: any code of the language; a name that the dataset itself uses takes precedence.
-      revision: commit, tag or branch of a dataset on the Hub; by default the one in ``hub_datasets.PINNED``.
-      config: name of the folder of files; by default the one of the language.
+      revision: commit, tag or branch of a dataset on the Hub; by default, the one in ``hub_datasets.PINNED``.
+      config: name of the folder of files; by default, the folder of the language.
       split: split of the dataset.
-      field: column of the text.
-      filter: filter that turns documents into sentences; by default the one in ``HUB_SETS``, or ``oscar_lines``.
+      field: name of the column with the text.
+      filter: filter that turns documents into sentences; by default, the one in ``HUB_SETS``, or ``oscar_lines``.
       count: maximum number of sentences; None for all.
 
     Raises:
@@ -63,7 +63,7 @@ def hub(
     """
     check_count(count)
     folder = Path(id)
-    # A folder is recognized as a dataset by its name.
+    # A folder is recognised as a copy of a known dataset by its name.
     names = [name for name in HUB_SETS if name == str(id) or (folder.is_dir() and name.endswith(f"/{folder.name}"))]
     known = HUB_SETS[names[0]] if names else HubSet()
     wanted = config or known.config.format(code_or_none(language) or language)
@@ -74,7 +74,7 @@ def hub(
 
 
 def _config(files: HubFiles, template: str, language: str) -> str:
-    """The configuration of a language."""
+    """Returns the configuration of a language."""
     before, after = template.split("{}")
     there = {
         folder[len(before) : len(folder) - len(after)]: folder

@@ -26,10 +26,10 @@ def read_bitext(
 
     Args:
       data: a folder of tables or Moses files, a folder that ``prepare`` wrote, ``hub:ID`` or ``tfds:NAME``.
-      languages: codes of the languages to read; by default all available.
+      languages: codes of the languages to read; by default, all available.
       option: command-line option that names the folder, used in error messages.
-      known: if not empty, the languages to which the default is limited.
-      split: split of a ``hub:`` or ``tfds:`` dataset; by default its only split or ``test``.
+      known: if not empty, only these languages are read by default.
+      split: split of a ``hub:`` or ``tfds:`` dataset; by default, its only split, or else ``test``.
 
     Raises:
       FileNotFoundError: a language has no file.
@@ -76,7 +76,10 @@ def _files(
 
 
 def distinct(pairs: Sequence[Pair]) -> list[Pair]:
-    """Returns the pairs neither side of which occurred before, ignoring case, digits and punctuation."""
+    """Returns the pairs without those that repeat a side of an earlier one, ignoring case, digits and punctuation.
+
+    Pairs with a side that has no letters are also left out.
+    """
     seen: tuple[set[str], set[str]] = set(), set()
     kept = []
     for pair in pairs:
@@ -90,7 +93,7 @@ def distinct(pairs: Sequence[Pair]) -> list[Pair]:
 
 
 def text_key(text: str) -> str:
-    """Returns a key that is equal for texts that differ only in case, digits and punctuation."""
+    """Returns a key that is the same for texts that differ only in case, digits or punctuation."""
     return re.sub(r"[\d\W_]+", " ", text.casefold()).strip()
 
 
@@ -105,6 +108,8 @@ def held_out(pairs: Sequence[Pair], count: int, seed: int = 0) -> tuple[list[Pai
     """
     kept = distinct(pairs)
     if not 0 < count < len(kept):
-        raise ValueError(f"{count} pairs cannot be held out of {len(kept)} distinct ones")
+        raise ValueError(
+            f"{count} pairs cannot be held out of {len(kept)} distinct ones; hold out at least one, but not all"
+        )
     order = sorted(kept, key=lambda pair: hashlib.sha256(f"{seed}\t{pair[0]}".encode()).digest())
     return order[count:], order[:count]

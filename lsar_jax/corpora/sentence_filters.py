@@ -1,9 +1,9 @@
 """Filters that turn documents into sentences as the papers do for OSCAR and Wiki-40B.
 
 Both follow the published code of LSAR (Xie et al., EMNLP 2022), ``download_oscar.py`` and
-``download_wiki.py``, the latter after LIR (Yang et al., EMNLP 2021), with two differences: they yield
-exactly the number of sentences asked for, whereas that code finishes the last document; and they leave
-out blank lines. Sentences keep the order of the documents.
+``download_wiki.py`` (which is based on that of LIR, Yang et al., EMNLP 2021), with two differences. They
+yield exactly the requested number of sentences, whereas the published code finishes the last document;
+and they leave out blank lines. Sentences keep the order of the documents.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -45,7 +45,7 @@ def wiki40b_pieces(documents: Iterable[str], count: int | None = COUNT) -> Itera
 
 
 def not_blank(documents: Iterable[str], count: int | None = COUNT) -> Iterator[str]:
-    """Yields the first non-blank texts unchanged; for data that is already split into sentences."""
+    """Yields the first non-blank texts unchanged. Use it for data that is already split into sentences."""
     return islice((text for text in documents if text.strip()), count)
 
 

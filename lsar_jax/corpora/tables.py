@@ -1,9 +1,9 @@
-"""Datasets given by name instead of a folder: prepared TensorFlow datasets and datasets on the Hugging Face Hub.
+"""Datasets given by name instead of by folder: prepared TensorFlow datasets and datasets on the Hugging Face Hub.
 
-``tfds:tatoeba/tatoeba_{}`` stands for one prepared dataset per language, with the language in place of ``{}``;
-``tfds:xquad_r`` is a dataset that ``lsar_jax.corpora.builders.prepare`` wrote; ``hub:mteb/tatoeba-bitext-mining``
-is a dataset on the Hub, optionally followed by ``@`` and a revision; ``hub:`` also accepts a folder that has the
-layout of the Hub.
+- ``tfds:tatoeba/tatoeba_{}`` stands for one prepared dataset per language, with the language in place of ``{}``.
+- ``tfds:xquad_r`` is a dataset that ``lsar_jax.corpora.builders.prepare`` wrote.
+- ``hub:mteb/tatoeba-bitext-mining`` is a dataset on the Hub, optionally followed by ``@`` and a revision. ``hub:`` also
+  accepts a folder that has the layout of the Hub.
 """
 
 import os
@@ -31,7 +31,8 @@ __all__ = [
 # A folder, tfds:NAME or hub:ID.
 Data = str | Path
 
-# Columns of a sentence pair. Except in the last, they follow the order in the configuration's name, by default xx-en.
+# Names of the two columns of a sentence pair. Those in the last entry say which column is English. In the others, the
+# columns are in the order of the languages in the configuration's name, which is xx-en if it names only one language.
 _COLUMNS = (
     ("sentence1", "sentence2"), ("source_sentence", "target_sentence"), ("source", "target"), ("english", "non_english")
 )  # fmt: skip
@@ -148,14 +149,14 @@ def pin(data: Data) -> Data:
 def check_split(data: Data, split: str) -> None:
     """Raises ValueError if a split is given for a folder, which has no splits."""
     if split and not _parts(data)[0]:
-        raise ValueError(f"--split {split} applies only to hub:ID and tfds:NAME; {data} is a folder")
+        raise ValueError(f"--split {split} applies only to hub:ID and tfds:NAME, but {data} is a folder; omit --split")
 
 
 def one_split(tables: Tables, config: str, split: str) -> str:
-    """Returns ``split``, or if it is empty the only split or ``test``.
+    """Returns ``split``; if it is empty, the only split of the configuration, or else ``test``.
 
     Raises:
-      ValueError: no split is given, and there is neither a single split nor ``test``.
+      ValueError: no split is given, and the configuration has several splits without a ``test``.
     """
     there = tables.splits(config)
     if split or len(there) == 1 or "test" in there:
@@ -169,8 +170,8 @@ def named_pairs(tables: Tables, languages: Sequence[str], split: str = "") -> di
     Args:
       tables: tables whose configurations are named after one language, or after English and another, such as
         ``deu-eng``.
-      languages: codes of the languages to read; by default all available.
-      split: split to read; by default the only one or ``test``.
+      languages: codes of the languages to read; by default, all available.
+      split: split to read; by default, the only split, or else ``test``.
 
     Raises:
       FileNotFoundError: a file is missing.
@@ -222,7 +223,7 @@ def _parts(data: Data) -> tuple[str, str]:
 
 
 def _other(config: str) -> list[tuple[str, bool]]:
-    """The language paired with English in a configuration, and whether English comes first; [] if there is none."""
+    """Returns the language paired with English in a configuration and whether English is first; [] if there is none."""
     parts = config.split("-") if "-" in config else [config, "en"]
     codes = [code_or_none(part) for part in parts]
     if len(codes) != 2 or None in codes or codes.count("en") != 1:
@@ -232,7 +233,7 @@ def _other(config: str) -> list[tuple[str, bool]]:
 
 
 def _sentences(row: dict[str, Any], code: str, english_first: bool, where: str) -> tuple[str, str]:
-    """The English sentence of a row and its translation."""
+    """Returns the English sentence of a row and its translation."""
     inside = row.get("translation", row)
     row = inside if isinstance(inside, dict) else row
     texts = {column: code_or_none(column) for column, value in row.items() if _is_text(value)}

@@ -24,7 +24,7 @@ def lines(path: str | Path) -> list[str]:
 
 
 def stream_lines(path: str | Path) -> Iterator[str]:
-    r"""Yields the lines that ``lines`` returns, holding one line at a time in memory.
+    r"""Yields the lines that ``lines`` returns, with only one line at a time in memory.
 
     Raises:
       FileNotFoundError: there is no such file.
@@ -32,7 +32,7 @@ def stream_lines(path: str | Path) -> Iterator[str]:
     """
     path = Path(path)
     if not path.is_file():
-        raise FileNotFoundError(f"no text file at {path}")
+        raise FileNotFoundError(f"there is no text file at {path}")
     with path.open("rb") as file:
         number = 0
         for number, raw in enumerate(file, start=1):
@@ -54,7 +54,7 @@ def text_folder(
 
     Args:
       folder: folder of UTF-8 text files, each named with any code of its language.
-      languages: codes of the languages to read; by default all available.
+      languages: codes of the languages to read; by default, all available.
       count: maximum number of sentences per language; None for all.
 
     Returns:
@@ -76,7 +76,7 @@ def language_files(folder: str | Path, suffix: str, languages: Iterable[str] | N
     Args:
       folder: folder of files, each named with any code of its language.
       suffix: suffix of the file names, including its dot.
-      languages: codes of the languages to read; by default all available.
+      languages: codes of the languages to read; by default, all available.
 
     Raises:
       FileNotFoundError: the folder does not exist, or a language has no file.
@@ -94,7 +94,9 @@ def language_files(folder: str | Path, suffix: str, languages: Iterable[str] | N
             found.setdefault(language_code(path.name.removesuffix(suffix)), []).append(path)
         except ValueError as error:
             if languages is None:
-                raise ValueError(f"{path} is not named after a language: {error}; or pass languages to read") from error
+                raise ValueError(
+                    f"{path} is not named after a language: {error}; rename it, or choose the languages to read"
+                ) from error
     wanted = sorted(found) if languages is None else sorted({language_code(code) for code in languages})
     missing = [code for code in wanted if code not in found]
     if missing or not wanted:
@@ -102,5 +104,7 @@ def language_files(folder: str | Path, suffix: str, languages: Iterable[str] | N
         raise FileNotFoundError(f"{folder} has no {lacks}; it has {', '.join(sorted(found)) or 'none'}")
     for code in wanted:
         if len(found[code]) > 1:
-            raise ValueError(f"{' and '.join(map(str, found[code]))} are the same language, {code!r}")
+            raise ValueError(
+                f"{' and '.join(map(str, found[code]))} are for the same language, {code!r}; keep only one of them"
+            )
     return {code: found[code][0] for code in wanted}

@@ -5,7 +5,7 @@ so a dataset is prepared elsewhere, in the array_record format, and read here. T
 supported: tfrecord needs TensorFlow, riegeli has no installable package, and tensorflow-datasets 4.9
 returns only part of the rows of parquet.
 
-Data: ``gs://tfds-data/datasets/wiki40b/de/1.3.0`` and the like, as tfrecord; or ``tfds build``.
+Data: ``gs://tfds-data/datasets/wiki40b/de/1.3.0`` and the like, which are tfrecord; or the output of ``tfds build``.
 """
 
 import os
@@ -47,10 +47,10 @@ def prepared(
         such as ``wiki40b/de`` or ``wikipedia/20230601.de/1.0.0``.
       split: a split, or a part of one, such as ``train[:10%]``.
       count: maximum number of sentences; None for all.
-      field: field of the text; by default ``text``, or the only text field.
-      filter: filter that turns documents into sentences; by default ``wiki40b_pieces`` for Wiki-40B,
+      field: name of the field with the text; by default, ``text`` or the only text field.
+      filter: filter that turns documents into sentences; by default, ``wiki40b_pieces`` for Wiki-40B,
         ``not_blank`` for ``builders.Monolingual``, and ``oscar_lines`` for all others.
-      data_dir: folder of prepared datasets; by default ``TFDS_DATA_DIR``, or ``~/tensorflow_datasets``.
+      data_dir: folder of prepared datasets; by default, ``TFDS_DATA_DIR`` or ``~/tensorflow_datasets``.
 
     Raises:
       FileNotFoundError: the folder or some of its files do not exist.
@@ -91,7 +91,7 @@ def prepared_languages(template: str, data_dir: str | Path | None = None) -> dic
             except ValueError:
                 continue  # not a language
             if result.setdefault(code, whole) != whole:
-                raise ValueError(f"{result[code]} and {whole} are the same language, {code!r}")
+                raise ValueError(f"{result[code]} and {whole} are for the same language, {code!r}; remove one of them")
         if result:
             return result
     raise FileNotFoundError(
@@ -126,7 +126,7 @@ def rows(folder: str | Path, split: str = "train") -> Iterator[dict[str, Any]]:
         source = builder.as_data_source(split)
         for start in range(0, len(source), _BLOCK):
             for number, row in enumerate(source.__getitems__(range(start, min(start + _BLOCK, len(source)))), start):
-                # This is how rows of a small, truncated file are read.
+                # The rows of a small file that was truncated are read without an error, but have no values.
                 if all(value is None for value in row.values()):
                     raise ValueError(f"row {number} is damaged")
                 yield _plain(row)

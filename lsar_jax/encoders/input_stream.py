@@ -16,7 +16,7 @@ __all__ = ["Chunk", "LanguageTables", "read_chunks"]
 # Sentences that are tokenized together.
 _CHUNK = 2048
 
-Rows = tuple[int, ...]
+LanguageRows = tuple[int, ...]
 
 
 class Chunk(NamedTuple):
@@ -32,7 +32,7 @@ class Chunk(NamedTuple):
     first: int
     texts: list[str]
     languages: list[str | None]
-    rows: list[Rows]
+    rows: list[LanguageRows]
 
 
 @dataclass(frozen=True)
@@ -61,16 +61,16 @@ class LanguageTables:
                 "language is given, but no transform, tokenizer or embedding of this encoder uses it; leave it out"
             )
 
-    def rows(self, languages: Sequence[str]) -> list[Rows]:
+    def rows(self, languages: Sequence[str]) -> list[LanguageRows]:
         """Returns the rows of each sentence in the tables of the model and of the transform's steps."""
         columns = self._columns(list(languages))
         return [tuple(row) for row in zip(*columns, strict=True)] if columns else [()] * len(languages)
 
-    def shared_rows(self, language: str | None) -> Rows:
+    def shared_rows(self, language: str | None) -> LanguageRows:
         """Returns the rows that all sentences share if they have the same language, or if none is given."""
         return tuple(int(column) for column in self._columns(language))
 
-    def auto_rows(self) -> Rows:
+    def auto_rows(self) -> LanguageRows:
         """Returns placeholder rows for ``language="auto"``; raises ValueError if the language cannot be detected."""
         if self.transform is None or self.embeddings is not None:
             raise ValueError(
@@ -130,7 +130,7 @@ def _read(
     texts: Iterator[str],
     each: Iterator[str] | None,
     given: str | None,
-    shared: Rows,
+    shared: LanguageRows,
     prompt: str,
     tables: LanguageTables,
 ) -> Iterator[Chunk]:

@@ -181,7 +181,7 @@ class SentenceEncoder:
         Raises:
           TypeError: an option is unknown.
           ValueError: as for ``encode``; also if there are no sentences, or if an embedding is not finite (the error
-            names the first such sentence by its index in the input).
+            names one such sentence by its index in the input).
         """
         check_names("moments", options, StreamOptions)
         if isinstance(sentences, str):

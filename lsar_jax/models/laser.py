@@ -32,7 +32,7 @@ class LaserConfig:
       embedding: width of a token embedding.
       hidden: units per direction; a state has twice as many.
       blocks: number of bidirectional layers.
-      positions: most tokens in a sentence, including ``</s>``; the network itself has no limit.
+      positions: maximum number of tokens in a sentence, including ``</s>``; the network itself has no limit.
     """
 
     vocabulary: int
@@ -49,7 +49,7 @@ class LaserConfig:
 
     @property
     def longest(self) -> int:
-        """The most tokens in a sentence, including ``</s>``."""
+        """The maximum number of tokens in a sentence, including ``</s>``."""
         return self.positions
 
     @property

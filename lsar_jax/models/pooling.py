@@ -1,7 +1,7 @@
 """Pooling of hidden states into one embedding per sentence.
 
 Padding is always ignored. Special tokens are included, as in the reference code of every paper that
-this library implements, except by ``mean_no_special``. Sums are float32 whatever the compute dtype is.
+this library implements, except by ``mean_no_special``. Sums are in float32, whatever the compute dtype is.
 The layers that a checkpoint applies after pooling (its pooler, Dense layers) are in
 ``lsar_jax.models.projection``.
 """

@@ -37,7 +37,7 @@ DENSE_ACTIVATIONS: dict[str, Callable[[jax.Array], jax.Array]] = {
 
 @dataclass(frozen=True)
 class Normalize:
-    """A layer that divides by the Euclidean length."""
+    """A layer that divides each embedding by its Euclidean length."""
 
     name = "normalize"
 

@@ -69,7 +69,7 @@ class TransformerConfig:
       intermediate: width of the feed-forward layer.
       positions: rows of the position embeddings.
       token_types: rows of the segment embeddings; 0 for none (XLM).
-      languages: rows of the language embeddings; 0 for none (all but some XLM).
+      languages: rows of the language embeddings; 0 for none (all models but some of XLM's).
       first_position: position row of the first token; in XLM-R, one past its padding id.
       layer_norm_epsilon: constant added to the variance in LayerNorm.
       activation: activation of the feed-forward layer, one of ``ACTIVATIONS``.
@@ -101,7 +101,7 @@ class TransformerConfig:
 
     @property
     def longest(self) -> int:
-        """The most tokens in a sentence, including special tokens."""
+        """The maximum number of tokens in a sentence, including special tokens."""
         return self.positions - self.first_position
 
     @property
@@ -219,7 +219,7 @@ class Block(nnx.Module):
 
     def attend(self, x: Hidden, lengths: Lengths) -> Hidden:
         split = (*x.shape[:2], self.heads, -1)
-        # Filler rows attend to their first position: cuDNN yields NaN if there is none to attend to.
+        # Filler rows attend to their first position, because cuDNN yields NaN if there is no position to attend to.
         lengths = jnp.maximum(lengths, 1)
         query, key, value = (f(x).reshape(split) for f in (self.query, self.key, self.value))
         # In bfloat16, jax's own attention mixes dtypes, which strict promotion does not allow.
@@ -232,12 +232,12 @@ class Block(nnx.Module):
 
 @jax.jit
 def _run_block(block: Block, x: Hidden, lengths: Lengths) -> Hidden:
-    # Blocks of the same sizes are traced once. XLA inlines the call, so that the program is the same.
+    # Blocks of the same sizes are traced only once. XLA inlines the call, so the compiled program does not change.
     return block(x, lengths)
 
 
-# cuDNN's flash attention takes half precision and head widths that are multiples of 8, up to 128. For
-# sequences shorter than this, the scores are a small part of a block and XLA's own fusion is as fast.
+# cuDNN's flash attention takes half precision and head widths that are multiples of 8, up to 128. In shorter
+# sequences than this, the scores are a small part of the work of a block, and XLA's own fusion is as fast.
 FLASH_FROM = 256
 
 

@@ -1,10 +1,10 @@
 """Count, mean and scatter of a stream of vectors, summed on the devices that hold them.
 
-Each device sums the rows that it was given, so only one partial sum per device is ever
-transferred. A block of rows is summed in float32 around a pivot from the block and merged into the
-device's running sums by the pairwise rule (Chan, Golub and LeVeque 1979), with the mean kept in two
-floats. After half a million rows a device's sums go to the host, which merges them in float64 with
-integer counts, so neither a large common offset nor 10^8 rows cost precision.
+Each device sums its own rows, so only one partial sum per device is ever transferred. A block of rows
+is summed in float32 around a pivot from the block and merged into the device's running sums by the
+pairwise rule (Chan, Golub and LeVeque 1979), with the mean kept in two floats. After every half a
+million rows, the devices' sums go to the host, which merges them in float64 with integer counts.
+Therefore neither a large common offset nor 10^8 rows cost precision.
 """
 
 from collections.abc import Callable
@@ -20,14 +20,14 @@ from jaxtyping import Array, Bool, Float, Int
 
 __all__ = ["Accumulator", "Sums", "merge_sums"]
 
-# Rows that a device adds up before the host takes over; float32 counts them exactly.
+# Rows to sum on the devices before the host takes over; float32 counts them exactly.
 _WINDOW = 1 << 19
 # Below this variance, squares are subnormal in float32: they lose precision and then underflow.
 _LEAST_VARIANCE = 3e-37
 _DEVICE = PartitionSpec("data")
 _ROWS = PartitionSpec(None, "data")
 _PLACES = PartitionSpec("data")
-# Stands for the first row that is not finite when all rows are finite.
+# Stands for the index of the first row that is not finite, if all rows are finite.
 _NONE = int(np.iinfo(np.int32).max)
 
 
@@ -37,8 +37,8 @@ class Sums:
 
     Attributes:
       count: number of vectors.
-      mean: ``[dim]`` float64.
-      scatter: ``[dim, dim]`` float64, or None.
+      mean: mean of the vectors, ``[dim]`` float64.
+      scatter: sum of ``(x - mean)(x - mean)^T``, ``[dim, dim]`` float64, or None.
     """
 
     count: int
@@ -114,7 +114,7 @@ class Accumulator:
             raise ValueError("the embeddings are too large for float32 sums; use precise=True")
         if state.scatter is not None and not self._precise:
             variance = np.trace(state.scatter.sum(axis=0), axis1=1, axis2=2) / (state.rows.sum() * state.high.shape[-1])
-            # Constant rows leave the low part at zero; underflowed squares do not.
+            # For constant rows, the low part of the mean is zero; if squares have underflowed, it is not.
             if ((variance < _LEAST_VARIANCE) & ((variance > 0) | state.low.any(axis=(0, 2)))).any():
                 raise ValueError("the embeddings vary too little for float32 squares; use precise=True")
         for device, count in enumerate(state.rows):
@@ -132,7 +132,7 @@ class Accumulator:
 
 
 def merge_sums(a: Sums, b: Sums) -> Sums:
-    """Returns the combined sums of two sets, in float64."""
+    """Returns the sums of two sets of vectors together, in float64."""
     count = a.count + b.count
     delta = b.mean - a.mean
     mean = a.mean + delta * (b.count / count)

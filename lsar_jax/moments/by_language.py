@@ -1,4 +1,4 @@
-"""The moments of several languages, with a second moment per language or one pooled within the languages."""
+"""The moments of several languages, with a second moment for each language or one pooled over all of them."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -15,9 +15,10 @@ __all__ = ["PooledMoments", "moments_by_language", "pool_moments", "stack_means"
 
 @dataclass(frozen=True, eq=False)
 class PooledMoments(Mapping[str, Moments]):
-    """Counts and means per language, and one pooled within-language second moment: small for many languages.
+    """The count and mean of each language, and one within-language second moment pooled over the languages.
 
-    A mapping from language to ``Moments`` without a scatter, in alphabetical order.
+    For many languages, this is much smaller than a second moment for each. It is a mapping from language to
+    ``Moments`` without a scatter, in alphabetical order.
 
     Attributes:
       by_language: count and mean of each language.
@@ -60,7 +61,7 @@ class PooledMoments(Mapping[str, Moments]):
 
 
 def pool_moments(x: Mapping[str, Embeddings | Moments], *, least: int = 1, precise: bool = False) -> PooledMoments:
-    """Returns the moments of each language, with the second moments pooled within the languages.
+    """Returns the moments of each language, with the within-language second moments pooled.
 
     Args:
       x: mapping from language to embeddings ``[n, dim]`` or to moments with second moments;
@@ -100,7 +101,10 @@ def moments_by_language(
     if len(x) < least:
         raise ValueError(_too_few(x, least))
     if second_moment and isinstance(x, PooledMoments):
-        raise ValueError("a second moment of each language is needed, but these are pooled over the languages")
+        raise ValueError(
+            "a second moment of each language is needed, but these are pooled over the languages; use moments that are "
+            "not pooled"
+        )
     result = {}
     for code, value in canonical_keys(x).items():
         try:

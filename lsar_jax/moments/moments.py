@@ -1,7 +1,7 @@
 """The streaming statistic that the moment-based methods are fitted from.
 
-Count, mean and, optionally, the centred second moment of one language's embeddings. Moments can be merged, so a
-corpus can be read in parts, by several devices or machines, and the languages can be chosen afterwards.
+Moments are the count, the mean and, optionally, the centred second moment of one language's embeddings. They can be
+merged, so a corpus can be read in parts, by several devices or machines, and languages can be chosen afterwards.
 """
 
 from collections.abc import Iterable
@@ -30,8 +30,8 @@ class Moments:
 
     Attributes:
       count: number of vectors.
-      mean: ``[dim]`` float64.
-      scatter: sum of ``(x - mean)(x - mean)^T``, ``[dim, dim]`` float64, or None if not kept.
+      mean: mean of the vectors, ``[dim]`` float64.
+      scatter: sum of ``(x - mean)(x - mean)^T``, ``[dim, dim]`` float64, or None if it was not kept.
     """
 
     count: int
@@ -65,14 +65,14 @@ class Moments:
         precise: bool = False,
         mesh: Mesh | None = None,
     ) -> "Moments":
-        """Returns the moments of all rows of a stream of blocks, while holding one block at a time.
+        """Returns the moments of all rows of a stream of blocks, with only one block in memory at a time.
 
         Args:
           blocks: arrays ``[n, dim]`` of any float dtype; n is at least 1 and may vary.
           second_moment: whether to keep the scatter.
           precise: whether to sum blocks in float64 instead of float32.
-          mesh: devices that share the rows of each block; by default those of the first block if it
-            is a jax array, else all local devices.
+          mesh: devices that share the rows of each block; by default, those of the first block if it
+            is a jax array, or else all local devices.
 
         Raises:
           ValueError: there are no blocks, shapes are wrong, widths differ, or a value is not finite
@@ -98,7 +98,7 @@ class Moments:
 
     @classmethod
     def of(cls, sums: Sums) -> "Moments":
-        """Returns the moments that hold ``sums``."""
+        """Returns the moments with the values of ``sums``."""
         return cls(sums.count, sums.mean, sums.scatter)
 
     @property
@@ -107,11 +107,11 @@ class Moments:
         return len(self.mean)
 
     def update(self, x: Embeddings, *, precise: bool = False) -> "Moments":
-        """Returns the moments of these vectors and the rows of ``x`` together."""
+        """Returns the moments of the vectors summed so far and the rows of ``x`` together."""
         return self.merge(Moments.from_embeddings(x, second_moment=self.scatter is not None, precise=precise))
 
     def merge(self, other: "Moments") -> "Moments":
-        """Returns the moments of both sets together.
+        """Returns the moments of both sets of vectors together.
 
         Raises:
           ValueError: the widths differ, or only one of the two kept its scatter.

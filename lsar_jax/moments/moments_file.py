@@ -1,7 +1,7 @@
-"""The moments of many languages in one safetensors file, from which any languages can be read.
+"""The moments of many languages in one safetensors file, from which any of the languages can be read.
 
-A corpus is read once; every method, rank and choice of languages can be fitted from the file. The
-files of parts of a corpus can be merged.
+A corpus has to be read only once: from the file, any method can be fitted, at any rank and on any choice
+of languages. If a corpus is read in parts, the files of the parts can be merged.
 """
 
 import operator
@@ -50,7 +50,7 @@ def load_moments(
 
     Args:
       path: the file.
-      languages: the languages to read, by default all; the arrays of the others are not read.
+      languages: codes of the languages to read; by default, all. The arrays of other languages are not read.
       means_only: whether to leave out second moments, which Centered, LSAR and outliers do not need. With
         ``means_only``, any subset of pooled languages can be read.
 

@@ -1,15 +1,17 @@
 """Losses of two heads that split embeddings into meaning and language: DREAM, MEAT and ORACLE.
 
-A head is one affine map; m is the meaning and l the language that the two heads extract from an embedding e, of a
-sentence s or of its translation t. With CEL+ = mean(1 - cos) and CEL- = mean(max(0, cos)):
+A head is an affine map. From an embedding e of a sentence s or of its translation t, one head extracts the meaning m
+and the other the language l. Embeddings are pulled together by CEL+ = mean(1 - cos), and pushed apart by
+CEL- = mean(max(0, cos)).
 
 - DREAM (Tiyajamorn, Kajiwara, Arase and Onizuka, EMNLP 2021) reconstructs e with the mean squared error, contrasts the
   meaning of a translation with others, pulls the language embeddings of a language together, and classifies them.
-- MEAT (Kuroda, Kajiwara, Arase and Ninomiya, COLING 2022) reconstructs by cosine, also across the two sides, and hides
-  the language of a meaning from a discriminator that is trained in turns with the heads; no gradient is reversed.
+- MEAT (Kuroda, Kajiwara, Arase and Ninomiya, COLING 2022) reconstructs e by cosine, also across the two sides, and
+  hides the language of a meaning embedding from a discriminator. The discriminator and the heads are trained in turns;
+  no gradient is reversed.
 - ORACLE (Ki, Park and Kim, "Mitigating Semantic Leakage in Cross-lingual Embeddings via Orthogonality Constraint",
-  RepL4NLP 2024) clusters the language embeddings of a batch, and makes them orthogonal: to the meanings in its Eq. 6,
-  or those of the two sides to each other in its released code.
+  RepL4NLP 2024) clusters the language embeddings of a batch. It makes them orthogonal to the meaning embeddings
+  (Eq. 6), or, in its released code, those of the two sides orthogonal to each other.
 
 All functions are pure, for ``jit``, ``vmap`` and ``grad``; gradients are finite at zero vectors.
 """
@@ -53,7 +55,7 @@ _product = partial(jnp.matmul, precision=jax.lax.Precision.HIGHEST)
 
 
 class Head(NamedTuple):
-    """``y = x W^T + b``.
+    """An affine map, ``y = x W^T + b``.
 
     Attributes:
       matrix: W, ``[out, in]``.
@@ -103,15 +105,16 @@ class Objective:
     Attributes:
       base: dream, meat, or none for ORACLE alone.
       oracle: whether to add ORACLE's clustering and separation.
-      separation: paper, meaning from language (Eq. 6); or code, the source's language from the target's.
-      clustering: the pairs of a batch to pull together: off_diagonal, all but a sentence with itself, as in the
-        paper; all, as in its code; or same_language, those with the same target language.
+      separation: what ORACLE separates: with paper, meaning embeddings from language embeddings (Eq. 6); with code, the
+        language embedding of a sentence from that of its translation.
+      clustering: pairs of sentences in a batch to pull together: off_diagonal, all except a sentence with itself, as in
+        the paper; all, as in its code; or same_language, those with the same target language.
       without: names of terms to leave out, for ablations.
       halves: whether DREAM compares the first half of a batch with the second, as ORACLE's code does, instead of
         comparing each pair with one of any language and one of the same languages.
 
     Raises:
-      ValueError: an unknown term, no term left, or an option that this objective does not have.
+      ValueError: a term is unknown, no term is left, or an option does not apply to this objective.
     """
 
     base: Base = "meat"
@@ -320,7 +323,7 @@ def parts_of(
       random: other pairs of any language.
       same: other pairs of the same languages.
     """
-    # One product per side: concatenated sides would be moved between devices that share a batch.
+    # One product per side: if the sides were concatenated, rows would move between the devices that share a batch.
     source, target = apply_heads(heads, batch.source), apply_heads(heads, batch.target)
     if random is None or same is None:
         return source, target, None
@@ -338,7 +341,7 @@ def parts_terms(
       objective: selects the terms.
       source: parts of the sentences of the batch.
       target: parts of their translations.
-      others: what DREAM compares the batch with; with ``halves``, its second half is used instead.
+      others: what DREAM compares the batch with; with ``halves``, the second half of the batch is used instead.
       probe: as for ``objective_terms``.
       batch: embeddings.
     """
@@ -372,12 +375,12 @@ def _unit(x: Float[Array, "vector dim"]) -> Float[Array, "vector dim"]:
 
 
 def _together(x: Float[Array, "vector dim"], y: Float[Array, "vector dim"]) -> Float[Array, ""]:
-    """CEL+."""
+    """Returns CEL+, ``mean(1 - cos)``."""
     return (1 - cosine(x, y)).mean()
 
 
 def _apart(x: Float[Array, "vector dim"], y: Float[Array, "vector dim"]) -> Float[Array, ""]:
-    """CEL-."""
+    """Returns CEL-, ``mean(max(0, cos))``."""
     return jax.nn.relu(cosine(x, y)).mean()
 
 

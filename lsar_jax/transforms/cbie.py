@@ -196,7 +196,8 @@ def _clusters(
             )
             # A small cluster keeps at least one direction, or all its sentences would coincide.
             kept = max(min(components, len(rows) - 2), 0)
-            bases[cluster, :, :kept] = _directions(off, np.arange(len(off)) < len(rows), components)[:, :kept]
+            directions = np.asarray(_directions(off, np.arange(len(off)) < len(rows), components))
+            bases[cluster, :, :kept] = directions[:, :kept]
     return centroids, bases
 
 

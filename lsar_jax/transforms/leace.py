@@ -19,6 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from lsar_jax.arrays import all_finite
 from lsar_jax.moments import Moments, pool_moments
 from lsar_jax.shapes import AnyArray, Embeddings
 from lsar_jax.spec import EncoderSpec
@@ -87,7 +88,7 @@ def fit_leace(
         # Eigenvalues are accurate to a few eps of the largest.
         floor = 16 * float(np.finfo(values.dtype).eps)
         functionals = _functionals(jnp.asarray(covariance / level, dtype), span, floor)
-        if not bool(jnp.isfinite(functionals).all()):
+        if not all_finite(functionals):
             raise ValueError(
                 "the covariance of the embeddings is singular where the languages differ; use precise=True"
             )

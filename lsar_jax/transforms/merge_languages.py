@@ -10,10 +10,10 @@ from lsar_jax.transforms.fit_record import Fit
 
 __all__ = ["merge_steps"]
 
-Fitted = tuple[tuple[Step, ...], tuple[Fit, ...]]
+StepsAndFits = tuple[tuple[Step, ...], tuple[Fit, ...]]
 
 
-def merge_steps(first: Fitted, second: Fitted) -> Fitted:
+def merge_steps(first: StepsAndFits, second: StepsAndFits) -> StepsAndFits:
     """Returns the steps with the languages of both; see ``Transform.with_languages``.
 
     Raises:
@@ -60,7 +60,7 @@ def _join(a: Step, fit_a: Fit, b: Step, fit_b: Fit) -> tuple[Step, Fit]:
         if one is None:
             continue
         if by_row(a, name):
-            parts[name] = jnp.concatenate([jnp.asarray(one), jnp.asarray(other)[np.array(fresh, int)]])[order]
+            parts[name] = jnp.asarray(np.concatenate([np.asarray(one), np.asarray(other)[np.array(fresh, int)]])[order])
         elif np.array_equal(one, other):
             parts[name] = one
         else:

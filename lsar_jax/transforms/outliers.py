@@ -18,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
+from lsar_jax.arrays import all_finite
 from lsar_jax.checks import positive_number, whole_number
 from lsar_jax.moments import Moments, moments_by_language, stack_means
 from lsar_jax.shapes import AnyArray, Embeddings
@@ -54,8 +55,13 @@ def outlier_dimensions(mean: Float[AnyArray, "*layer dim"], sigma: float = 3.0) 
     if np.ndim(mean) < 1 or np.shape(mean)[-1] < 2:
         raise ValueError(f"the mean has shape {np.shape(mean)}; expected [..., dim] with dim at least 2")
     v = jnp.asarray(mean, jnp.float32)
-    if not isinstance(v, jax.core.Tracer) and not bool(jnp.isfinite(v).all()):
+    if not isinstance(v, jax.core.Tracer) and not all_finite(v):
         raise ValueError("the mean holds NaN or infinity")
+    return _beyond(v, sigma)
+
+
+@jax.jit
+def _beyond(v: Float[Array, "*layer dim"], sigma: float | Float[Array, ""]) -> Bool[Array, "*layer dim"]:
     # Scaled to a largest entry of 1: squares of small numbers underflow in float32.
     largest = jnp.abs(v).max(axis=-1, keepdims=True)
     v = v / jnp.where(largest > 0, largest, 1.0)

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from lsar_jax.arrays import all_finite
 from lsar_jax.files import open_arrays, save_arrays
 from lsar_jax.languages import canonical_keys
 from lsar_jax.spec import EncoderSpec
@@ -130,6 +131,6 @@ def _check_part(part: Array | None, expected: list[int], where: str) -> Array:
         raise ValueError(f"{where} has shape {shape}, expected {expected}")
     if part.dtype != jnp.float32:
         raise ValueError(f"{where} has dtype {part.dtype}, expected float32")
-    if not jnp.isfinite(part).all():
+    if not all_finite(part):
         raise ValueError(f"{where} holds NaN or infinity")
     return part

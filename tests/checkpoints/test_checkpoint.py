@@ -308,8 +308,8 @@ def test_absurd_sizes_and_contradictions_end_before_memory_is_taken(folder, chan
 
 
 def test_a_long_list_of_problems_is_cut(folder):
-    edit_config(folder, num_hidden_layers=200)
-    with pytest.raises(ValueError, match="and 3132 more"):
+    edit_config(folder, num_hidden_layers=50)
+    with pytest.raises(ValueError, match="and 732 more"):
         lj.load_encoder(folder)
 
 

@@ -294,7 +294,7 @@ def test_the_first_versions_had_a_config_of_their_own(folder):
 @pytest.mark.parametrize(
     ("part", "changes", "message"),
     [
-        ("1_Pooling", {"embedding_dimension": 99}, "the Pooling takes width 99, the blocks output 32"),
+        ("1_Pooling", {"embedding_dimension": 99}, "the Pooling takes width 99, but the blocks output width 32"),
         ("1_Pooling", {"pooling_mode": {}}, "the pooling .* is not supported"),
         ("3_Normalize", {"module_input_name": "token_embeddings"}, "module_input_name is 'token_embeddings'; only"),
         (".", {"model_type": ["bert"]}, "the checkpoint is of type .'bert'.; known types are"),

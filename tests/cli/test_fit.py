@@ -157,10 +157,10 @@ def test_what_is_left_out_is_said(tmp_path, capsys):
         (["lir", "{out}", "--data", "de={de}", "--components", "0"], "components is 0"),
         (
             ["lir", "{out}", "--data", "de={de}", "--second", "none"],
-            "lir needs second moments: languages",
+            "lir needs --second languages, but these moments are --second none",
         ),
         (["lsar", "{folder}", "--data", "de={de}"], "is a folder; give the path of a file"),
-        (["lsar", "{out}", "--data", "de={de}", "--languages", "sv"], "--languages sv: not in any --moments"),
+        (["lsar", "{out}", "--data", "de={de}", "--languages", "sv"], "there are no moments of sv in --moments; omit"),
     ],
 )
 def test_refusals(vectors, tmp_path, capsys, arguments, message):

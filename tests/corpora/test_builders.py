@@ -166,7 +166,7 @@ def test_parallel_refuses(tmp_path):
         write(tmp_path / "x.de-fr.fr", lines)
         refused(moses, out, ValueError, f"{message}; line i must translate line i")
     write(tmp_path / "deu-fra.tsv", ["a\tb\tc"])
-    refused(Parallel(tmp_path), out, ValueError, "deu-fra.tsv and .*x.de-fr.de are the same pair, 'de-fr'")
+    refused(Parallel(tmp_path), out, ValueError, "deu-fra.tsv and .*x.de-fr.de are for the same pair, 'de-fr'")
 
 
 @pytest.mark.parametrize(

@@ -90,9 +90,9 @@ def test_text_folder_refuses(folder):
     with pytest.raises(ValueError, match="fr.txt is empty"):
         corpora.text_folder(folder, ["fr"])
     (folder / "README.txt").write_text("text")
-    with pytest.raises(ValueError, match="README.txt is not named after a language: 'README' .*; or pass languages to"):
+    with pytest.raises(ValueError, match="README.txt is not named after a language: 'README' .*; rename it, or choose"):
         corpora.text_folder(folder)
     (folder / "de.txt").write_text("text")
-    with pytest.raises(ValueError, match=r"de.txt and .*deu.txt are the same language, 'de'"):
+    with pytest.raises(ValueError, match=r"de.txt and .*deu.txt are for the same language, 'de'; keep only one"):
         corpora.text_folder(folder, ["de"])
     assert list(corpora.text_folder(folder, ["en"])) == ["en"]

@@ -186,7 +186,7 @@ def test_languages_of_a_template(tmp_path):
     (tmp_path / "wiki" / "20230601.de").mkdir()
     assert prepared_languages("wiki/20230601.{}", data_dir=tmp_path) == {"de": str(tmp_path / "wiki" / "20230601.de")}
     (tmp_path / "wiki" / "deu").mkdir()
-    with pytest.raises(ValueError, match="are the same language, 'de'"):
+    with pytest.raises(ValueError, match="are for the same language, 'de'; remove one"):
         prepared_languages("wiki/{}", data_dir=tmp_path)
     with pytest.raises(FileNotFoundError, match="there is no prepared dataset other/{} under"):
         prepared_languages("other/{}", data_dir=tmp_path)

@@ -16,13 +16,13 @@ from tests.encoders.test_sentence_encoder import texts
 def corpus():
     rng = np.random.default_rng(0)
     alphabets = {"de": "abc", "en": "def", "fr": "ghi"}
-    return {code: ["".join(rng.choice(list(letters), 20)) for _ in range(60)] for code, letters in alphabets.items()}
+    return {code: ["".join(rng.choice(list(letters), 20)) for _ in range(30)] for code, letters in alphabets.items()}
 
 
 @pytest.mark.parametrize("devices", [1, 4])
 def test_moments_of_a_stream_are_those_of_its_embeddings(tiny, devices):
     encoder = tiny if devices == 1 else lj.load_encoder(str(TINY))
-    sentences = texts(np.random.default_rng(0), 150)
+    sentences = texts(np.random.default_rng(0), 150, 14)
     x = tiny.encode(sentences, layers=(0, 2, 3)).astype(np.float64)
     got = encoder.moments((text for text in sentences), layers=(0, 2, 3), second_moment=True)
     for rows, moments in zip(x, got, strict=True):
@@ -84,9 +84,9 @@ def test_warm_up_compiles_auto(tiny, corpus):
 
     x = {code: tiny.encode(part) for code, part in corpus.items()}
     moved = tiny.with_transform(fit_center(x).with_identifier(fit_identifier(x)))
-    moved.warm_up(auto=True)
+    moved.warm_up(auto=True, max_length=24)
     with count_compilations() as compiled:
-        moved.encode(corpus["de"], language="auto")
+        moved.encode(corpus["de"], language="auto", max_length=24)
     assert compiled == []
 
 

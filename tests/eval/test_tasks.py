@@ -206,7 +206,7 @@ def test_an_error_is_one_line(tmp_path, capsys):
     assert main(["udhr", *ENCODER, "--layers", "7"]) == 1
     assert "layer is 7; it must be" in capsys.readouterr().err
     assert main(["udhr", *ENCODER, "--layers", "1", "--ranks", "40", "--max-length", "8", "--out", str(tmp_path)]) == 1
-    assert "rank is 40; the means of 40 languages have at most 39" in capsys.readouterr().err
+    assert "--ranks has 40, but the means of 40 languages span at most 39 dimensions" in capsys.readouterr().err
     assert main(["udhr", *ENCODER, "--layers", "1", "1"]) == 1
     assert main(["udhr", *ENCODER, "--ranks", "2", "3", "2"]) == 1
     assert "--ranks 2 3 2 contains a value twice; remove duplicates" in capsys.readouterr().err

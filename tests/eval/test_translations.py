@@ -78,7 +78,7 @@ def test_what_is_held_out_does_not_depend_on_the_order(bitext):
 def test_bitext_refusals(bitext, tmp_path, capsys):
     for options, message in (
         (["--held-out", "40"], "bitext, de: 40 pairs cannot be held out of 40 distinct ones"),
-        (["--seen", "ru"], "--seen has ru, but there are only pairs of de, fr, th"),
+        (["--seen", "ru"], "--seen has ru, but there are pairs only for de, fr, th"),
         (["--fit-on", "nowhere"], "--fit-on nowhere is not udhr, a folder, tfds:NAME/{} or hub:ID"),
         (["--fit-on", str(bitext)], "has no file LANGUAGE.txt"),
         (["--languages", "ru"], "has no en-xx.tsv for ru; it has de, fr, th"),

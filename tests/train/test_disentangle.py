@@ -20,7 +20,7 @@ from lsar_jax.corpora.parallel_text import held_out, read_bitext
 from train.ablations import Ablations, objectives
 from train.disentangle.__main__ import main
 from train.disentangle.training import Optimizer
-from train.embeddings import EncoderOptions
+from train.embeddings import EncoderChoice
 from train.loop import LoopOptions
 from train.patience import Progress
 from train.text import TextOptions
@@ -127,7 +127,7 @@ def test_none_that_is_held_out_is_trained_on(folder, tmp_path):
 def test_a_run_that_is_killed_goes_on_to_the_same_numbers(folder, tmp_path, more):
     at = np.random.default_rng().uniform(0.1, 0.9)  # anywhere
     print(f"killed after {at} of the log")
-    more = [*more, "--oracle", "--epochs", "12", "--steps-per-call", "2"]
+    more = [*more, "--oracle", "--epochs", "6", "--steps-per-call", "2"]
     whole = tmp_path / "whole"
     assert main(command(folder, whole, *more)) == 0
     expected = log(whole)
@@ -226,7 +226,7 @@ def test_refusals(folder, meat, tmp_path, capsys):
         assert message in capsys.readouterr().err
     assert main(command(folder, meat, "--oracle", "--seeds", "2", "--batch", "8")) == 1
     message = capsys.readouterr().err
-    assert f"{meat} belongs to another run: batch was 16 and is 8; choose another --out" in message
+    assert f"{meat} belongs to another run: batch was 16 and is now 8; choose another --out" in message
 
 
 def test_other_text_is_another_run(folder, meat, tmp_path, capsys):
@@ -277,7 +277,7 @@ def test_rows_of_the_table(folder, tmp_path):
     rows = Ablations(
         layers=(2,),
         text=TextOptions(folder / "bitext", held_out=15),
-        encoder=EncoderOptions(ENCODER, max_length=24),
+        encoder=EncoderChoice(ENCODER, max_length=24),
         optimizer=Optimizer(batch=16),
         loop=LoopOptions(epochs=1),
         cache=folder / "cache",

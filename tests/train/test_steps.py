@@ -1,5 +1,7 @@
 """Steps of training: against optax by hand, in any chunks, on any devices, with any seeds beside them."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -82,36 +84,41 @@ def test_steps_are_optaxs(pairs, objective):
     state, keys = init((0,), D, 4, 1e-2)
     heads, probe = jax.tree.map(lambda x: x[0], (state.heads, state.probe))
     optimizer = optax.adam(1e-2)
+    update = jax.jit(optimizer.update)
     of_heads, of_probe = optimizer.init(heads), optimizer.init(probe)
+
+    @jax.jit
+    @jax.value_and_grad
+    def of_discriminator(probe, heads, batch):
+        return discriminator_loss(batch, apply_heads(heads, batch.source), apply_heads(heads, batch.target), probe)
+
+    @jax.jit
+    @partial(jax.value_and_grad, argnums=(0, 1))
+    def of_both(heads, probe, batch, others):
+        return sum(objective_terms(objective, heads, probe, batch, *others).values())
+
     for number, rows in enumerate(np.asarray(epoch_order(keys, 3, 41, SIZE))[0]):
         sides = pairs.table[pairs.source[rows]], pairs.table[pairs.target[rows]]
         batch = Batch(*sides, jnp.zeros(SIZE, jnp.int32), pairs.language[rows])
         if objective.adversarial:
-            value, grads = jax.value_and_grad(
-                lambda probe, heads=heads, batch=batch: discriminator_loss(
-                    batch, apply_heads(heads, batch.source), apply_heads(heads, batch.target), probe
-                )
-            )(probe)
+            value, grads = of_discriminator(probe, heads, batch)
             assert terms["discriminator"][0, number] == pytest.approx(float(value), rel=1e-4)
             with jax.numpy_dtype_promotion("standard"):
-                updates, of_probe = optimizer.update(grads, of_probe)
+                updates, of_probe = update(grads, of_probe)
             probe = optax.apply_updates(probe, updates)
 
         draw = jax.random.fold_in(jax.random.fold_in(keys[0], 3), number)
         _, others = _batches(pairs, jnp.asarray(rows), draw, objective, None)
 
-        def loss(heads, probe, batch=batch, others=others):
-            return sum(objective_terms(objective, heads, probe, batch, *others).values())
-
-        value, (grads, of_classifier) = jax.value_and_grad(loss, argnums=(0, 1))(heads, probe)
+        value, (grads, of_classifier) = of_both(heads, probe, batch, others)
         summed = sum(terms[name][0, number] for name in objective.terms)
         assert summed == pytest.approx(float(value), rel=1e-4)
         with jax.numpy_dtype_promotion("standard"):
-            updates, of_heads = optimizer.update(grads, of_heads)
+            updates, of_heads = update(grads, of_heads)
         heads = optax.apply_updates(heads, updates)
         if objective.base == "dream":
             with jax.numpy_dtype_promotion("standard"):
-                updates, of_probe = optimizer.update(of_classifier, of_probe)
+                updates, of_probe = update(of_classifier, of_probe)
             probe = optax.apply_updates(probe, updates)
     assert_close(jax.tree.map(lambda x: x[0], (after.heads, after.probe)), (heads, probe), 1e-4)
 

@@ -17,8 +17,8 @@ def together(x):
 @pytest.fixture(scope="module")
 def real(bundled):
     """Real text in few languages: fewer dimensions than sentences."""
-    texts = corpora.udhr("all", ["ar", "de", "en", "fi", "hi", "ja", "ru", "sw", "th", "zh"])
-    return {code: bundled.encode(sentences, max_length=64) for code, sentences in texts.items()}
+    texts = corpora.udhr("all", ["ar", "de", "en", "fi", "hi", "ja", "sw", "th"])
+    return {code: bundled.encode(sentences, max_length=16) for code, sentences in texts.items()}
 
 
 @pytest.mark.parametrize("precise", [False, True])

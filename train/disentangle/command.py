@@ -4,12 +4,12 @@ r"""Trains a meaning head and a language head on frozen embeddings of parallel t
         --learning-rate 1e-4 --patience 30 --out results/meat-oracle
     python -m eval leakage results/meat-oracle
 
-Embeddings are computed once and cached. To resume a killed run, repeat the same command. In each language,
-``--held-out`` pairs are excluded from training, for ``python -m eval bitext`` and ``leakage`` to test on. A share of
-the others is used for validation, which chooses the best epoch.
+Embeddings are computed once and cached. To resume a killed run, repeat the same command. The pairs of each language
+that are held out (``--held-out``) are excluded from training, so that ``python -m eval bitext`` and ``python -m eval
+leakage`` can test on them. A share of the other pairs is used for validation, which chooses the best epoch.
 
-Writes ``config.json``, ``log.jsonl``, ``checkpoints/``, ``curves.png``, ``trained.json`` with how each seed ended, and
-two transforms for each seed, ``seed-0/meaning.safetensors`` and ``seed-0/language.safetensors``.
+The command writes ``config.json``, ``log.jsonl``, ``checkpoints/``, ``curves.png``, ``trained.json``, which says how
+each seed ended, and two transforms for each seed, ``seed-0/meaning.safetensors`` and ``seed-0/language.safetensors``.
 """
 
 import time
@@ -32,7 +32,7 @@ from train.console import console
 from train.curves import draw_curves
 from train.disentangle.steps import PairTable
 from train.disentangle.training import HeadTraining, Optimizer, validation_batch
-from train.embeddings import EncoderOptions, embed_pairs
+from train.embeddings import EncoderChoice, embed_pairs
 from train.loop import LoopOptions, Trained, train
 from train.text import TextOptions, TrainingPairs, text_hash
 
@@ -49,10 +49,10 @@ class ObjectiveOptions(Objective):
     Attributes:
       base: dream, meat, or none to use ORACLE alone.
       oracle: add ORACLE's clustering and separation losses.
-      separation: what ORACLE separates; paper for meaning from language embeddings (Eq. 6), code for the English
-        language embedding from that of the translation.
-      clustering: pairs that ORACLE pulls together; off_diagonal for all pairs in a batch except a sentence with
-        itself, all for all pairs, or same_language for those with the same target language.
+      separation: what ORACLE separates: with paper, meaning embeddings from language embeddings (Eq. 6); with code, the
+        language embedding of an English sentence from that of its translation.
+      clustering: pairs of sentences in a batch that ORACLE pulls together: off_diagonal for all pairs except a sentence
+        with itself, all for all pairs, or same_language for pairs with the same target language.
       without: names of loss terms to omit, for ablations.
       halves: let DREAM compare the two halves of a batch, as in ORACLE's code, instead of each pair with another in
         the same language.
@@ -62,7 +62,7 @@ class ObjectiveOptions(Objective):
     oracle: bool = False
 
     def __post_init__(self) -> None:
-        """Skips the checks of ``Objective``; ``check`` does them along with those of all other options."""
+        """Skips the checks of ``Objective``; ``check`` makes them, together with the checks of all other options."""
 
     def check(self) -> None:
         """Raises ValueError if ``Objective`` would."""
@@ -78,13 +78,13 @@ class HeadsOptions:
       encoder: the encoder of the embeddings.
       optimizer: the optimizer and batch size.
       loop: how long to train.
-      seed: first random seed, for initial weights, the order of batches and sampling.
+      seed: first random seed; a seed determines the initial weights, the order of batches and the sampling.
       seeds: number of seeds, trained in parallel in one program.
       cache: folder for cached embeddings.
     """
 
     text: tyro.conf.OmitArgPrefixes[TextOptions] = field(default_factory=TextOptions)
-    encoder: tyro.conf.OmitArgPrefixes[EncoderOptions] = field(default_factory=EncoderOptions)
+    encoder: tyro.conf.OmitArgPrefixes[EncoderChoice] = field(default_factory=EncoderChoice)
     optimizer: tyro.conf.OmitArgPrefixes[Optimizer] = field(default_factory=Optimizer)
     loop: tyro.conf.OmitArgPrefixes[LoopOptions] = field(default_factory=LoopOptions)
     seed: int = 0
@@ -98,7 +98,7 @@ class Disentangle(HeadsOptions):
 
     Attributes:
       objective: the losses.
-      layer: hidden-state layer to train on; by default the checkpoint's own output.
+      layer: hidden-state layer to train on; by default, the layer that the checkpoint outputs.
       out: output folder of this run.
     """
 
@@ -112,7 +112,7 @@ class Disentangle(HeadsOptions):
         return tuple(range(self.seed, self.seed + self.seeds))
 
     def run(self) -> list[Trained]:
-        """Encodes and trains; writes the heads, the log and its figure.
+        """Encodes the text, trains the heads, and writes the heads, the log and its figure.
 
         Raises:
           FileNotFoundError: the data do not exist.
@@ -194,7 +194,7 @@ class Disentangle(HeadsOptions):
             there = read_json(path, dict)
             differ = [name for name in wanted if there.get(name) != wanted[name]]
             if differ and started:
-                told = "; ".join(f"{name} was {there.get(name)!r} and is {wanted[name]!r}" for name in differ)
+                told = "; ".join(f"{name} was {there.get(name)!r} and is now {wanted[name]!r}" for name in differ)
                 raise ValueError(f"{self.out} belongs to another run: {told}; choose another --out")
         elif checkpoints.is_dir():
             raise ValueError(f"{self.out} has checkpoints but no config.json; choose another --out")

@@ -2,11 +2,11 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
-from lsar_jax import Transform
+from lsar_jax import EncoderSpec, Transform
 from lsar_jax.corpora.tables import Data
 from train.text import TextOptions, text_hash
 
@@ -27,8 +27,8 @@ class TrainedRun:
 
     Attributes:
       folder: folder of the run.
-      config: contents of ``config.json``, the options of the run.
-      trained: contents of ``trained.json``, how each seed ended.
+      config: contents of ``config.json``, which has the options of the run.
+      trained: contents of ``trained.json``, which says how each seed ended.
     """
 
     folder: Path
@@ -63,7 +63,7 @@ class TrainedRun:
 
     @property
     def layer(self) -> int:
-        """The hidden-state layer of its embeddings."""
+        """The hidden-state layer whose embeddings the heads were trained on."""
         return self.config["encoder_spec"]["layer"]
 
     @property
@@ -89,17 +89,18 @@ class TrainedRun:
 
 
 def check_comparable(runs: Sequence[TrainedRun]) -> None:
-    """Checks that runs share an encoder and a text, and that those of one objective and layer differ only in seeds.
+    """Checks that runs have the same encoder and text, and differ only in seeds if objective and layer are the same.
 
     Training options may differ between objectives, since one learning rate does not suit them all. The number of
-    epochs may differ too; it is printed.
+    epochs may differ too, and is printed.
 
     Raises:
       ValueError: the runs cannot be compared; the error names the option that differs.
     """
     first = runs[0]
     for index, run in enumerate(runs):
-        mine, others = (one.config["encoder_spec"] | {"layer": None} for one in (run, first))
+        # Runs of older versions lack the newer fields.
+        mine, others = (replace(EncoderSpec.from_dict(one.config["encoder_spec"]), layer=0) for one in (run, first))
         if mine != others:
             raise ValueError(
                 f"{run.folder} was trained on embeddings from {mine}, but {first.folder} from {others}; omit one"
@@ -124,7 +125,7 @@ def check_comparable(runs: Sequence[TrainedRun]) -> None:
 
 
 def check_text(data: Data, run: TrainedRun) -> None:
-    """Checks that the pairs held out now were not trained on; does nothing if the data do not exist.
+    """Checks that the pairs that are held out now were not trained on; does nothing if the data do not exist.
 
     Raises:
       ValueError: the text has changed since training.

@@ -96,7 +96,8 @@ class State(NamedTuple):
 def init(seeds: Sequence[int], dim: int, languages: int, learning_rate: float) -> tuple[State, Key[Array, " seed"]]:
     """Returns the initial state, and the random key of each seed.
 
-    Weights and offsets are uniform within ``1 / sqrt(dim)``, as in PyTorch's linear layers.
+    Weights and offsets are drawn uniformly between ``-1 / sqrt(dim)`` and ``1 / sqrt(dim)``, as in PyTorch's linear
+    layers.
     """
     optimizer = optax.adam(learning_rate)
 
@@ -213,7 +214,7 @@ def validate(
       keys: the random key of each seed.
       objective: the losses.
       size: number of pairs per batch, at most the number of pairs.
-      mesh: devices that each batch is sharded over, if their number divides its size.
+      mesh: devices that each batch is sharded over, if their number divides the size of a batch.
     """
     rows = None if mesh is None or size % mesh.size or mesh.size == 1 else split_over(mesh)
 
@@ -239,7 +240,7 @@ def _batches(
     objective: Objective,
     rows: jax.sharding.Sharding | None,
 ) -> tuple[Batch, tuple[Batch, ...]]:
-    """Gathers a batch and, for DREAM, random other pairs in any language and in the same language."""
+    """Gathers a batch and, for DREAM, random other pairs: one set in any language, one in the same languages."""
     batch = pairs.batch(chosen, rows)
     if objective.base != "dream" or objective.halves:
         return batch, ()

@@ -33,14 +33,14 @@ class HeadTraining:
     Args:
       objective: the losses.
       optimizer: learning rate and batch size.
-      seeds: random seeds for initial weights, the order of batches and sampling, one run each.
+      seeds: random seeds, one run each; a seed determines the initial weights, the order of batches and the sampling.
       pairs: training pairs, at least one batch.
-      validation: validation pairs, rows of the same table.
+      validation: validation pairs, as rows of the same table.
       languages: number of languages, including English.
       mesh: devices that each batch is sharded over.
 
     Raises:
-      ValueError: under the same conditions as ``validation_batch``.
+      ValueError: as for ``validation_batch``.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class HeadTraining:
         self._size = validation_batch(objective, optimizer.batch, len(pairs.source), len(validation.source), mesh)
         everywhere = replicated(mesh)
         table = jax.device_put(pairs.table, everywhere)
-        # Both index the same table, which is placed on the devices once.
+        # Both sets of pairs index the same table, which is placed on the devices once.
         rows = jax.device_put((pairs[1:], validation[1:]), everywhere)
         self._pairs, self._validation = PairTable(table, *rows[0]), PairTable(table, *rows[1])
 
@@ -122,8 +122,8 @@ def validation_batch(objective: Objective, batch: int, pairs: int, validation: i
       mesh: devices that each batch is sharded over.
 
     Raises:
-      ValueError: there are fewer pairs than a batch, the devices do not divide the batch, or batches are too small
-        for the losses.
+      ValueError: there are fewer training pairs than a batch has, a batch cannot be divided equally among the devices,
+        or batches are too small for the losses.
     """
     if batch < 2 or batch % mesh.size:
         raise ValueError(
@@ -133,13 +133,13 @@ def validation_batch(objective: Objective, batch: int, pairs: int, validation: i
         raise ValueError(f"--batch is {batch}; it must be at most the number of training pairs, {pairs}")
     if validation < 2:
         raise ValueError(f"the number of validation pairs is {validation}; raise --validation to get at least 2")
-    # Equal batches that drop as few pairs as possible, independent of the devices.
+    # Batches have equal sizes and leave out as few pairs as possible, whatever the number of devices.
     size = validation // -(-validation // batch)
     least = 4 if objective.halves else 2
     if min(size, batch) < least:
         raise ValueError(
-            f"{validation} validation pairs make batches of {size}, and --batch is {batch}; "
-            f"{objective.name} needs batches of at least {least}"
+            f"{objective.name} needs batches of at least {least} pairs, but {validation} validation pairs make batches "
+            f"of {size}, and --batch is {batch}; raise --validation or --batch"
         )
     return size
 

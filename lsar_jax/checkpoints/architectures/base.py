@@ -76,12 +76,12 @@ class Architecture:
         return key.replace("LayerNorm.gamma", "LayerNorm.weight").replace("LayerNorm.beta", "LayerNorm.bias")
 
     def is_unused(self, name: str) -> bool:
-        """Whether embeddings do not need this tensor."""
+        """Returns whether a tensor is one that embeddings do not need."""
         return re.fullmatch(self.unused, name) is not None
 
 
 def weight_and_bias(ours: str, theirs: str) -> dict[str, str]:
-    """Returns the two key table entries of a layer; a module whose name ends in ``norm`` is a LayerNorm."""
+    """Returns the two entries of a layer in ``keys``; a layer whose name ends in ``norm`` is a LayerNorm."""
     weight = "scale" if ours.endswith("norm") else "kernel"
     return {f"{ours}.{weight}": f"{theirs}.weight", f"{ours}.bias": f"{theirs}.bias"}
 

@@ -49,7 +49,7 @@ def read_sizes(config: Mapping[str, Any], first_position: int = 0) -> Transforme
 
 
 def export_config(sizes: TransformerConfig, blocks: int, pad_id: int) -> dict[str, Any]:
-    """Returns a config for transformers of the model with its first ``blocks`` blocks."""
+    """Returns the config with which transformers loads the model's first ``blocks`` blocks."""
     return {
         "architectures": ["BertModel"],
         "model_type": "bert",

@@ -1,9 +1,9 @@
 """A TensorFlow Datasets builder for any source of rows, in the array_record format, without TensorFlow.
 
 A ``DatasetFiles`` knows the contents of the files and gives TensorFlow Datasets its fields, splits and
-rows. All rows come from existing files; nothing is downloaded. The rows keep their order, and the rows
-read back equal the files. ``tfds.data_source`` and ``tfds.builder_from_directory`` can also read a
-prepared folder, but return bytes.
+rows. All rows come from existing files; nothing is downloaded. Reading a prepared dataset back gives the
+rows of the files in the same order. ``tfds.data_source`` and ``tfds.builder_from_directory`` can also
+read a prepared folder, but return bytes.
 """
 
 import contextlib
@@ -72,7 +72,7 @@ class FolderDataset(DatasetFiles):
 
     @classmethod
     def load(cls, folder: str | Path, config: str, split: str) -> Any:
-        """Reads a split from a folder of files, or from one that ``prepare`` wrote, and returns it by ``gather``.
+        """Reads a split from a folder of files, or from one that ``prepare`` wrote; ``gather`` makes the result.
 
         Raises:
           FileNotFoundError: the folder, a file, the language or the pair does not exist.
@@ -87,7 +87,7 @@ def prepare(dataset: DatasetFiles, out: str | Path) -> dict[str, Path]:
 
     Args:
       dataset: ``Monolingual``, ``Parallel``, ``XquadR`` or ``Bucc``.
-      out: a folder of datasets; this one is written to ``{out}/{dataset.name}/{language or pair}/1.0.0``.
+      out: a folder of datasets; the new one is written to ``{out}/{dataset.name}/{language or pair}/1.0.0``.
 
     Returns:
       The folder of each language or pair, to pass to ``prepared`` or to the ``read`` method of the source's class.
@@ -126,7 +126,7 @@ def unique(seen: dict[str, int], id: str, path: Path, number: int, what: str = "
     """Records the line number of an id in ``seen``.
 
     Raises:
-      ValueError: the id is empty, or was on an earlier line.
+      ValueError: the id is empty, or an earlier line has the same id.
     """
     if not id:
         raise ValueError(f"{path}, line {number} has an empty {what}")
@@ -137,7 +137,7 @@ def unique(seen: dict[str, int], id: str, path: Path, number: int, what: str = "
 
 def _prepare(dataset: DatasetFiles, config: str, unfinished: Path, folder: Path) -> None:
     builder = _builder(dataset, config, unfinished)
-    # Silenced, because it prints a temporary path that is about to be renamed.
+    # The output is silenced, because it contains a temporary path that is about to be renamed.
     with contextlib.redirect_stdout(io.StringIO()):
         builder.download_and_prepare(download_dir=str(unfinished / "downloads"))
     written = Path(builder.data_dir)
@@ -153,7 +153,7 @@ def _builder(dataset: DatasetFiles, config: str, data_dir: Path) -> Any:
         "ints": library.features.Sequence(np.int64),
     }
 
-    # One class is made per source, and the registry of TensorFlow Datasets accepts a name only once.
+    # Every source needs a class of its own, but the registry of TensorFlow Datasets accepts a name only once.
     with library.core.registered.skip_registration():
 
         class Builder(library.core.GeneratorBasedBuilder):

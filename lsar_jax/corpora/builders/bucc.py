@@ -4,7 +4,8 @@ Zweigenbaum et al., "Overview of the third BUCC shared task", BUCC 2018. Each pa
 files ``{xx}-en.{split}.{xx}`` and ``.en`` with lines of ``id<TAB>sentence``, and ``.gold`` with lines
 of ``id<TAB>id``, where the English id comes second. A row is a line of one of the three files.
 
-Data: comparable.limsi.fr/bucc2018, or XTREME's download; either the files or folders ``{xx}-en`` of them.
+Data: comparable.limsi.fr/bucc2018, or XTREME's download; the files may be in one folder, or in one folder
+``{xx}-en`` per pair.
 """
 
 import re
@@ -47,7 +48,7 @@ class Bucc(FolderDataset):
 
     Args:
       folder: folder of the files.
-      languages: codes of the non-English languages to read; by default all available.
+      languages: codes of the non-English languages to read; by default, all available.
     """
 
     name: ClassVar = "bucc"
@@ -77,7 +78,7 @@ class Bucc(FolderDataset):
                     # If files exist under both names, those named by the shared task are used.
                     found[code][split] = (other, english, gold)
                 elif match[2] == split and known[0] != other:
-                    raise ValueError(f"{known[0]} and {other} are for the same language and split")
+                    raise ValueError(f"{known[0]} and {other} are for the same language and split; remove one of them")
         wanted = sorted(found) if self.languages is None else [language_code(code) for code in self.languages]
         missing = [code for code in wanted if code not in found]
         if missing or not wanted:

@@ -17,7 +17,7 @@ class Monolingual(FolderDataset):
 
     Args:
       folder: folder of the files.
-      languages: codes of the languages to read; by default all available.
+      languages: codes of the languages to read; by default, all available.
     """
 
     name: ClassVar = "monolingual"

@@ -40,7 +40,7 @@ class Parallel(FolderDataset):
 
     Args:
       folder: folder of tables or Moses files.
-      pairs: pairs of language codes to read, such as ``[("en", "de")]``; by default all available.
+      pairs: pairs of language codes to read, such as ``[("en", "de")]``; by default, all available.
     """
 
     name: ClassVar = "parallel"
@@ -60,7 +60,7 @@ class Parallel(FolderDataset):
             if entry := _pair_of(path):
                 pair, paths = entry
                 if pair in found:
-                    raise ValueError(f"{found[pair][0]} and {path} are the same pair, {pair!r}")
+                    raise ValueError(f"{found[pair][0]} and {path} are for the same pair, {pair!r}; remove one of them")
                 found[pair] = paths
         wanted = sorted(found) if self.pairs is None else [_name(*pair) for pair in self.pairs]
         missing = [pair for pair in wanted if pair not in found]
@@ -109,7 +109,10 @@ class Parallel(FolderDataset):
 
 
 def _pair_of(path: Path) -> tuple[str, tuple[Path, ...]] | None:
-    """The language pair of a file and all its files; None if it is not bitext, or the second of two Moses files."""
+    """Returns the language pair of a file, and all files of that pair.
+
+    Returns None if the file is not bitext, or is the second of two Moses files.
+    """
     stem, dot, last = path.name.rpartition(".")
     first, dash, second = stem.rpartition(".")[2].partition("-")
     if not dash or (last != "tsv" and last != first):

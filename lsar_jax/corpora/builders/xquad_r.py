@@ -46,7 +46,7 @@ class XquadR(FolderDataset):
 
     Args:
       folder: folder of the files.
-      languages: codes of the languages to read; by default all available.
+      languages: codes of the languages to read; by default, all available.
     """
 
     name: ClassVar = "xquad_r"
