@@ -192,18 +192,20 @@ class Task(ABC):
         second = next(parts, None)
         if second is None:
             encoded = self.encode(encoder, {**fitting, **first})
-            return self.scored(self.fitted(encoded, encoder.spec), [encoded])
+            # One layer after another: the transforms of a layer are not needed once it is scored.
+            return [one for layer in self.fitted(encoded, encoder.spec) for one in self.scored([layer], [encoded])]
         encoded = self.encode(encoder, fitting) if fitting else {}
         every = (
             encode_all(encoder, part, self.layers, self.max_length, _languages(part))[0]
             for part in chain((first, second), parts)
         )
-        return self.scored(self.fitted(encoded, encoder.spec), every)
+        return self.scored(list(self.fitted(encoded, encoder.spec)), every)
 
-    def fitted(self, encoded: Encoded, spec: EncoderSpec) -> list[Fitted]:
-        """Fits every method on every layer; returns the index of each layer, its spec, and its methods."""
-        specs = [replace(spec, layer=layer) for layer in self.layers]
-        return [(index, one, self.methods(_layer(encoded, index), one)) for index, one in enumerate(specs)]
+    def fitted(self, encoded: Encoded, spec: EncoderSpec) -> Iterator[Fitted]:
+        """Fits every method on one layer after another; yields the index of the layer, its spec, and its methods."""
+        for index, layer in enumerate(self.layers):
+            own = replace(spec, layer=layer)
+            yield index, own, self.methods(_layer(encoded, index), own)
 
     def scored(self, fitted: Sequence[Fitted], parts: Iterable[Encoded]) -> list[Result]:
         """Transforms the embeddings of each part with every method, and scores them."""

@@ -7,7 +7,7 @@ from lsar_jax.cli.run import Command, run_named
 __all__ = ["main"]
 
 COMMANDS = {
-    "fit": Command("lsar_jax.cli.fit", "Fit", "fit a transform on text or vectors"),
+    "fit": Command("lsar_jax.cli.fit", "FitCommands", "fit a transform on text or vectors"),
     "apply": Command("lsar_jax.cli.apply", "Apply", "apply a transform to a file of vectors"),
     "convert": Command("lsar_jax.cli.convert", "Convert", "convert a pickled checkpoint to a safetensors folder"),
 }

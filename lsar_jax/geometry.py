@@ -217,6 +217,10 @@ def mean_distance_by_rank(
     return (2 - 2 * jnp.minimum(scores, 1.0)).mean(axis=0)
 
 
+# Cosines that are held at a time.
+_SCORES = 1 << 23
+
+
 @partial(jax.jit, static_argnames="k")
 def _top_cosines(
     queries: Float[Array, "query dim"], candidates: Float[Array, "candidate dim"], real: int | Int[Array, ""], k: int
@@ -228,7 +232,7 @@ def _top_cosines(
         scores = jnp.matmul(query, candidates.T, precision=jax.lax.Precision.HIGHEST)
         return jax.lax.top_k(jnp.where(there, scores, -jnp.inf), k)[0]
 
-    return jax.lax.map(top, queries, batch_size=256)
+    return jax.lax.map(top, queries, batch_size=max(1, min(256, _SCORES // len(candidates))))
 
 
 @jax.jit

@@ -77,7 +77,7 @@ def own_name(language: str, names: Iterable[str], where: str) -> str:
     """Returns the name that a dataset, a transform or a model uses for a language.
 
     Args:
-      language: any code of the language; an exact match in ``names`` takes precedence.
+      language: any code of the language; an exact match in ``names``, and then its BCP 47 code, takes precedence.
       names: its names of languages; names that are not language codes are ignored.
       where: what uses the names, for error messages.
 
@@ -88,6 +88,8 @@ def own_name(language: str, names: Iterable[str], where: str) -> str:
     if language in names:
         return language
     code = language_code(language)
+    if code in names:
+        return code
     same = [name for name in names if code_or_none(name) == code]
     if len(same) == 1:
         return same[0]

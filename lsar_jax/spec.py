@@ -18,8 +18,8 @@ class EncoderSpec:
       pooling: ``mean``, ``mean_no_special``, ``cls``, ``max`` or ``pooler``, followed by the layers that the
         checkpoint applies after it, as in ``cls+dense+normalize``.
       dtype: compute dtype of the blocks, and the dtype of the parameters if it differs.
-      prompt: string prepended to each sentence.
       transform: human-readable names of the methods applied after the pooling; empty for raw embeddings.
+      prompt: string prepended to each sentence.
       digests: digest of the arrays of each applied step; it differs between fits of one method on different text.
     """
 
@@ -28,8 +28,8 @@ class EncoderSpec:
     layer: int
     pooling: str
     dtype: str
-    prompt: str = ""
     transform: str = ""
+    prompt: str = ""
     digests: tuple[str, ...] = ()
 
     @classmethod
@@ -48,6 +48,12 @@ class EncoderSpec:
     def same_space(self, other: "EncoderSpec") -> bool:
         """Whether vectors of both can be mixed: all fields but the id and the compute dtype are equal."""
         return self._space() == other._space()
+
+    def hint(self) -> str:
+        """Returns what to add to an error if a file written before specs had digests cannot be checked, else ''."""
+        if not self.transform or self.digests:
+            return ""
+        return f"; its file does not record which fit of {self.transform} came before it; fit it again"
 
     def raw(self) -> "EncoderSpec":
         """Returns the spec of the same embeddings before any transform."""

@@ -57,7 +57,8 @@ def run(checkout, *commands):
         f"from {package}.__main__ import main\nassert main({list(map(str, arguments))}) == 0\n"
         for package, *arguments in commands
     )
-    done = subprocess.run([sys.executable, "-c", code], cwd=checkout, capture_output=True, text=True, check=False)
+    how = ["-m", *map(str, commands[0])] if len(commands) == 1 else ["-c", code]
+    done = subprocess.run([sys.executable, *how], cwd=checkout, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -129,6 +130,8 @@ def test_an_architecture(checkout):
         write_random(folder, sizes)
     code = (
         "import sys, numpy as np, lsar_jax as lj\n"
+        "from lsar_jax.__main__ import main\n"
+        "assert main(['--help']) == 0\n"
         "e = lj.load_encoder('tiny')\n"
         "states = list(e.model.hidden_states(np.array([[2, 5, 9, 3]], np.int32), np.array([4], np.int32)))\n"
         "np.save('states.npy', np.stack([np.asarray(s) for s in states]))\n"
@@ -136,7 +139,7 @@ def test_an_architecture(checkout):
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=checkout, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.strip() == "(2, 32)"
+    assert done.stdout.splitlines()[-1] == "(2, 32)"
     states = np.load(checkout / "states.npy")
     assert states.shape == (3, 1, 4, 32)
     assert np.isfinite(states).all()

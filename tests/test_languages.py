@@ -2,7 +2,7 @@
 
 import pytest
 
-from lsar_jax.languages import canonical_keys, language_code
+from lsar_jax.languages import canonical_keys, language_code, own_name
 
 
 @pytest.mark.parametrize(
@@ -31,3 +31,14 @@ def test_keys_are_sorted_and_unique():
     assert list(canonical_keys({"zho": 1, "deu": 2, "en": 3})) == ["de", "en", "zh"]
     with pytest.raises(ValueError, match="'pt-BR' and 'por' are the same language, 'pt'"):
         canonical_keys({"pt-BR": 1, "por": 2})
+
+
+def test_a_name_of_ones_own():
+    # XLM has a row for als, which is Albanian (sq) to langcodes, beside that of sq.
+    names = ["als", "sq", "zh_classical", "zh"]
+    codes = {"als": "als", "sq": "sq", "sqi": "sq", "alb": "sq", "cmn": "zh", "zh_classical": "zh_classical"}
+    assert {code: own_name(code, names, "XLM") for code in codes} == codes
+    with pytest.raises(ValueError, match="language 'sqi' matches als and alb in XLM; name one of them"):
+        own_name("sqi", ["als", "alb"], "XLM")
+    with pytest.raises(ValueError, match="language 'de' is not in XLM; known languages are als, sq"):
+        own_name("de", ["als", "sq"], "XLM")

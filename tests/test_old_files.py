@@ -39,6 +39,8 @@ def test_a_fit_on_transformed_embeddings_must_be_made_again(tiny):
     after = lj.Transform.load(OLD / "after.safetensors")
     with pytest.raises(ValueError, match="does not record which fit .* came before it; fit it again"):
         tiny.with_transform(lsar).with_transform(after)
+    with pytest.raises(ValueError, match="does not record which fit .* came before it; fit it again"):
+        lsar.then(after)
     # Two fits of one method on different text are two spaces.
     x = {code: tiny.encode(text) for code, text in lj.corpora.udhr("test", ["de", "en", "th"]).items()}
     other = tiny.with_transform(lj.transforms.fit_lsar(x, source=tiny.spec))

@@ -15,9 +15,9 @@ from lsar_jax.corpora.builders import Bucc as BuccFiles
 from lsar_jax.corpora.builders import Comparable
 from lsar_jax.corpora.tables import Data, folder_of
 
-__all__ = ["Collection", "MiningSplit", "read_split"]
+__all__ = ["NOT_ON_HUB", "Collection", "MiningSplit", "read_split"]
 
-_NOT_ON_HUB = (
+NOT_ON_HUB = (
     "BUCC on the Hub has no sample split to tune on; use its gold pairs as a bitext with python -m eval bitext --data"
 )
 _SOURCE = "get it from comparable.limsi.fr/bucc2018, or create files in its format with python -m eval make-bucc"
@@ -51,7 +51,7 @@ def read_split(data: Data, code: str, split: str) -> MiningSplit:
       ValueError: a line is not an id and a sentence, an id occurs twice, or a gold id is unknown. Errors name
         the file and line.
     """
-    folder = folder_of(data, _NOT_ON_HUB)
+    folder = folder_of(data, NOT_ON_HUB)
     try:
         known = BuccFiles.known(folder)
         if f"{code}-en" not in known:

@@ -10,9 +10,9 @@ from lsar_jax.corpora.builders.xquad_r import Questions
 from lsar_jax.corpora.tables import Data, folder_of
 from lsar_jax.languages import language_code
 
-__all__ = ["XQUAD_R", "Questions", "question_languages", "read_xquad"]
+__all__ = ["NOT_ON_HUB", "XQUAD_R", "Questions", "question_languages", "read_xquad"]
 
-_NOT_ON_HUB = (
+NOT_ON_HUB = (
     "XQuAD-R on the Hub lacks sentence breaks; copy xquad-r of github.com/google-research-datasets/lareqa, and give "
     "the folder"
 )
@@ -34,7 +34,7 @@ def question_languages(data: Data, languages: Sequence[str] = ()) -> list[str]:
       FileNotFoundError: the folder or the file of a language does not exist.
       ValueError: ``data`` names a dataset on the Hub.
     """
-    folder = folder_of(data, _NOT_ON_HUB)
+    folder = folder_of(data, NOT_ON_HUB)
     if not folder.is_dir():
         raise FileNotFoundError(f"there is no folder {folder}; {_SOURCE}, or set --data")
     try:
@@ -58,5 +58,5 @@ def read_xquad(data: Data, languages: Sequence[str] = XQUAD_R) -> dict[str, Ques
       FileNotFoundError: the folder or a file does not exist.
       ValueError: a file has the wrong format, or an answer lies in no sentence.
     """
-    folder = folder_of(data, _NOT_ON_HUB)
+    folder = folder_of(data, NOT_ON_HUB)
     return {code: XquadR.load(folder, code, "test") for code in question_languages(folder, languages)}

@@ -110,7 +110,7 @@ class Sweep(Task):
         rng = np.random.default_rng(0)
         random = {key: rng.normal(size=(1, len(text), encoder.dim)).astype(np.float32) for key, text in every.items()}
         one = replace(task, layers=layers[-1:])
-        one.scored(one.fitted(random, encoder.spec), [random])
+        one.scored(list(one.fitted(random, encoder.spec)), [random])
         alone = 0.0
         if self.baseline:
             flat = [text for several in every.values() for text in several]
@@ -120,7 +120,7 @@ class Sweep(Task):
             alone = encoder.encode_with_report(flat, max_length=self.max_length, language=language)[1].seconds
         encoded, report = encode_all(encoder, every, layers, self.max_length, own)
         started = time.perf_counter()
-        results = task.scored(task.fitted(encoded, encoder.spec), [encoded])
+        results = task.scored(list(task.fitted(encoded, encoder.spec)), [encoded])
         fitted = time.perf_counter()
         write_results(results, self.out / "results.jsonl")
         sweep_figure(_grid(results), layers, f"{self.title} ({self.encoder})", self.out / "sweep.png")

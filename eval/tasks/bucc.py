@@ -15,19 +15,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from jaxtyping import Float, Int
 
-from eval.data.bucc import MiningSplit, read_split
+from eval.data.bucc import NOT_ON_HUB, MiningSplit, read_split
 from eval.methods import Method
 from eval.resampling import Queries, strata_of
 from eval.results import Result
 from eval.task import Embedded, FittedTask, Score, Texts
 from lsar_jax import EncoderSpec
 from lsar_jax.corpora.builders.bucc import SPLITS
-from lsar_jax.corpora.tables import Data
+from lsar_jax.corpora.tables import Data, folder_of
 from lsar_jax.languages import language_code
 from lsar_jax.mining import Margin, Retrieval, best_threshold, mine
 
@@ -85,6 +85,11 @@ class Bucc(FittedTask):
     def codes(self) -> list[str]:
         """Returns the languages to fit on."""
         return [*self._tested, "en"]
+
+    def pinned(self) -> Self:
+        """Returns the task with its Hub datasets pinned; the Hub is not asked for data that it cannot have."""
+        folder_of(self.data, NOT_ON_HUB)
+        return super().pinned()
 
     def texts(self) -> Texts:
         """Returns the texts of the first language; ``parts`` yields those of every language."""

@@ -21,11 +21,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 from jaxtyping import Float, Int
 
-from eval.data.xquad import Questions, read_xquad
+from eval.data.xquad import NOT_ON_HUB, Questions, read_xquad
 from eval.figures.plots import heat_maps
 from eval.methods import Method
 from eval.metrics import one_target_precision, precision_of_ranks
@@ -33,7 +34,7 @@ from eval.resampling import Queries
 from eval.results import Result
 from eval.task import Embedded, FittedTask, Key, Score, Texts
 from lsar_jax import EncoderSpec
-from lsar_jax.corpora.tables import Data
+from lsar_jax.corpora.tables import Data, folder_of
 from lsar_jax.retrieval import candidate_ranks, nearest
 from lsar_jax.retrieval.preference import language_preference, top_k_share
 from lsar_jax.retrieval.search import Metric
@@ -86,6 +87,11 @@ class Lareqa(FittedTask):
     def codes(self) -> list[str]:
         """Returns the languages to fit on."""
         return list(self.questions)
+
+    def pinned(self) -> Self:
+        """Returns the task with its Hub datasets pinned; the Hub is not asked for data that it cannot have."""
+        folder_of(self.data, NOT_ON_HUB)
+        return super().pinned()
 
     def texts(self) -> Texts:
         """Returns questions as group ``q`` and candidate sentences as group ``c``."""

@@ -24,7 +24,7 @@ from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms import Transform, fit_identifier
 from lsar_jax.transforms.methods import METHODS, FitMethod
 
-__all__ = ["Fit", "FitCommand"]
+__all__ = ["FitCommand", "FitCommands"]
 
 Second = Literal["none", "pooled", "languages"]
 
@@ -140,7 +140,7 @@ class FitCommand:
 def _command(name: str, method: FitMethod) -> type[FitCommand]:
     """Returns the command of a method: the common options, and the documented options of its fit function."""
     documented = docstring_parser.parse(method.fit.__doc__ or "")
-    described = {one.arg_name: one.description or "" for one in documented.params}
+    described = {one.arg_name: (one.description or "").replace("``", "") for one in documented.params}
     own = [
         (
             option.name,
@@ -150,13 +150,15 @@ def _command(name: str, method: FitMethod) -> type[FitCommand]:
         for option in method.options.values()
     ]
     common = (FitCommand.__doc__ or "").partition("\n")[2]
-    namespace = {"name": name, "method": method, "__doc__": f"{documented.short_description}\n{common}"}
+    fixed = "".join(f" ({option}={value})" for option, value in method.fixed.items())
+    summary = (documented.short_description or "").replace("``", "").removesuffix(".")
+    namespace = {"name": name, "method": method, "__doc__": f"{summary}{fixed}.\n{common}"}
     title = "".join(part.title() for part in name.replace("+", "-").split("-"))
     return make_dataclass(f"Fit{title}", own, bases=(FitCommand,), namespace=namespace, frozen=True)
 
 
 # One subcommand per method.
-Fit: Any = Union[  # noqa: UP007 - made from the table
+FitCommands: Any = Union[  # noqa: UP007 - made from the table
     tuple(Annotated[_command(name, method), tyro.conf.subcommand(name)] for name, method in METHODS.items())
 ]
 

@@ -86,7 +86,7 @@ def load_encoder(
     attention = _attention(mesh.devices.flat[0])
     model = fill(checkpoint, blocks=kept, dtype=computed, param_dtype=stored, attention=attention, put=put)
     precision = computed.name if stored == computed else f"{computed.name} with {stored.name} parameters"
-    spec = EncoderSpec(checkpoint.id, checkpoint.revision, returned, name, precision, checkpoint.pipeline.prompt)
+    spec = EncoderSpec(checkpoint.id, checkpoint.revision, returned, name, precision, prompt=checkpoint.pipeline.prompt)
     return SentenceEncoder(
         model,
         checkpoint.tokenizer,

@@ -236,9 +236,8 @@ class SentenceEncoder:
             if source is not None and not source.prompt and self.prompt:
                 # Either fitted without a prompt, or written before specs had prompts.
                 hint = "; its file records no prompt; fit it again with this prompt, or use encoder.with_prompt('')"
-            elif source is not None and source.transform and not source.digests:
-                # Written before specs had digests.
-                hint = f"; its file does not record which fit of {source.transform} came before it; fit it again"
+            elif source is not None:
+                hint = source.hint()
             raise ValueError(f"the transform was fitted on {source}, but this encoder is {self.spec}{hint}")
         if transform.dim != self.dim:
             raise ValueError(f"the transform takes width {transform.dim}, but this encoder returns width {self.dim}")

@@ -187,7 +187,10 @@ class Transform:
         if other.dim != self.dim:
             raise ValueError(f"the transforms' widths differ: {self.dim}, then {other.dim}")
         if self.source and other.source and not other.fits_after(self.source, self):
-            raise ValueError(f"the transforms were fitted on different embeddings: {self.source}, then {other.source}")
+            raise ValueError(
+                f"the transforms were fitted on different embeddings: {self.source}, then {other.source}"
+                f"{other.source.hint()}"
+            )
         if other.identifier is not None and self.identifier is None:
             raise ValueError(
                 "chain the transforms first, then add an identifier to the chain: it runs before the first step"
@@ -284,18 +287,20 @@ def _in_turn(
 def _apply(
     steps: tuple[Step, ...], x: Float[Array, "vector dim"], ids: tuple[LanguageIds, ...]
 ) -> Float[Array, "vector dim"]:
-    several = [index for index, which in enumerate(ids) if jnp.ndim(which)]
-    if not several and all(step.clusters is None for step in steps):
-        return _in_turn(steps, x, ids)
+    for step, which in zip(steps, ids, strict=True):
+        # A dense table is applied one matrix at a time, and needs all rows.
+        shared = jnp.ndim(which) == 0 and step.clusters is None
+        x = affine(step, x, which) if shared or by_row(step, "matrix") else _by_rows(step, x, which)
+    return x
 
-    def one(row: tuple[Array, list[Array]]) -> Array:
-        own = list(ids)
-        for index, which in zip(several, row[1], strict=True):
-            own[index] = which
-        return _in_turn(steps, row[0][None], tuple(own))[0]
 
-    # Each row gathers its own basis, so only some rows are processed at a time.
-    return jax.lax.map(one, (x, [jnp.asarray(ids[index]) for index in several]), batch_size=_GATHERED)
+def _by_rows(step: Step, x: Float[Array, "vector dim"], which: LanguageIds) -> Float[Array, "vector dim"]:
+    """Applies a step some rows at a time, because each row gathers its own basis."""
+
+    def one(row: tuple[Array, Array]) -> Array:
+        return affine(step, row[0][None], row[1])[0]
+
+    return jax.lax.map(one, (x, jnp.broadcast_to(jnp.asarray(which), len(x))), batch_size=_GATHERED)
 
 
 _auto_ids = jax.jit(Transform.auto_ids)

@@ -180,3 +180,15 @@ def test_two_methods_are_compared_on_the_sentences(made, tmp_path, capsys):
     for metric in ("F1 de", "F1 mean", "precision fr", "recall mean"):
         row = next(line for line in shown.splitlines() if f"layer 2: {metric} " in line)
         assert f"{values['center', metric] - values['original', metric]:+.2f}" in row
+
+
+@pytest.mark.parametrize(
+    ("task", "data", "message"),
+    [
+        ("bucc", "hub:mteb/bucc-bitext-mining", "BUCC on the Hub has no sample split to tune on"),
+        ("lareqa", "hub:google/xquad", "XQuAD-R on the Hub lacks sentence breaks"),
+    ],
+)
+def test_what_the_hub_cannot_have_is_said_before_it_is_asked(task, data, message, tmp_path, capsys):
+    assert main([task, *ENCODER, "--data", data, "--out", str(tmp_path)]) == 1
+    assert message in capsys.readouterr().err

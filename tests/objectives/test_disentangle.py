@@ -174,7 +174,7 @@ def test_gradients_are_finite_at_zero(base, separation):
     def loss(heads, probe, batch):
         return sum(objective_terms(objective, heads, probe, batch, zero, zero).values())
 
-    value, grads = jax.value_and_grad(loss, argnums=(0, 1))(heads, probe, zero)
+    value, grads = jax.jit(jax.value_and_grad(loss, argnums=(0, 1)))(heads, probe, zero)
     assert np.isfinite(value)
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(grads))
 

@@ -171,8 +171,9 @@ def test_dreams_partners(pairs):
         table=jnp.tile(jnp.arange(82, dtype=jnp.float32)[:, None], (1, D)), source=rows, target=rows + 41
     )
     anywhere = set()
+    draw = jax.jit(_batches, static_argnums=(3, 4))
     for number in range(50):
-        batch, (others, same) = _batches(marked, rows, jax.random.key(number), OBJECTIVES[1], None)
+        batch, (others, same) = draw(marked, rows, jax.random.key(number), OBJECTIVES[1], None)
         np.testing.assert_array_equal(same.target_language, batch.target_language)
         np.testing.assert_array_equal(same.source[:, 0] + 41, same.target[:, 0])
         assert (same.source[:, 0] != batch.source[:, 0]).all()
