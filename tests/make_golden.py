@@ -1,4 +1,4 @@
-"""Makes ``golden/``: tiny checkpoints of every family, and what the reference programs make of them.
+"""Makes ``golden/``: tiny checkpoints of every architecture, and what the reference programs make of them.
 
     pip install torch sentence-transformers sacremoses sentencepiece subword-nmt
     pip install --no-deps laserembeddings laser_encoders

@@ -1,4 +1,4 @@
-"""Our hidden states beside torch's, for every family: the tests' functions, and a table.
+"""Our hidden states beside torch's, for every architecture: the tests' functions, and a table.
 
     python -m tests.parity
 
@@ -18,7 +18,7 @@ from lsar_jax.models.pooling import cls_pool, max_pool
 from lsar_jax.models.projection import Projection
 
 GOLDEN = Path(__file__).parent / "golden"
-FAMILIES = ("bert", "xlm-roberta", "xlm", "xlm-sinusoidal", "laser1", "laser2")
+ARCHITECTURES = ("bert", "xlm-roberta", "xlm", "xlm-sinusoidal", "laser1", "laser2")
 LENGTHS = [12, 7, 1, 9]
 TEXTS = [
     "the cat is here",
@@ -167,10 +167,10 @@ if importlib.util.find_spec("torch"):
 
 
 def main():
-    print("| family | blocks | width | one block | all blocks | pooled | against |")
+    print("| architecture | blocks | width | one block | all blocks | pooled | against |")
     print("| --- | --- | --- | --- | --- | --- | --- |")
     rng = np.random.default_rng(0)
-    for name in FAMILIES:
+    for name in ARCHITECTURES:
         model = load(name)
         cases = {"golden": golden(name)}
         if importlib.util.find_spec("torch"):

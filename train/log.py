@@ -1,7 +1,7 @@
 """The log of a run as JSON lines, truncated to the last checkpoint when the run resumes."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -18,12 +18,13 @@ class Log:
     Args:
       path: the log file; lines after the first ``lines`` are dropped.
       lines: number of lines written when the last checkpoint was saved.
+      apart: names of terms that are written but do not count in the loss.
 
     Raises:
       ValueError: the file has fewer lines than that.
     """
 
-    def __init__(self, path: Path, lines: int) -> None:
+    def __init__(self, path: Path, lines: int, apart: Collection[str] = ()) -> None:
         kept = path.read_text(encoding="utf-8").splitlines(keepends=True)[:lines] if path.is_file() else []
         if len(kept) < lines:
             raise ValueError(
@@ -32,13 +33,14 @@ class Log:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_text(path, "".join(kept))
         self.lines = len(kept)
+        self._apart = apart
         self._file = path.open("a", encoding="utf-8")
 
     def write(
         self, event: str, progress: Progress, terms: Mapping[str, Sequence[float]], steps_per_second: float | None
     ) -> None:
-        """Writes each seed's loss terms and their sum; the sum omits the discriminator's, which trains no head."""
-        loss = np.sum([values for name, values in terms.items() if name != "discriminator"], axis=0).tolist()
+        """Writes each seed's loss terms, and the sum of those that count in the loss."""
+        loss = np.sum([values for name, values in terms.items() if name not in self._apart], axis=0).tolist()
         line = {"event": event, "epoch": progress.epoch, "step": progress.step, "loss": loss, "terms": dict(terms)}
         if steps_per_second is not None:
             line["steps_per_second"] = round(steps_per_second, 1)

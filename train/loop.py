@@ -6,7 +6,7 @@ loop trains any ``Trainee``, and knows nothing about its losses.
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -53,6 +53,7 @@ class Trainee(Protocol):
     Attributes:
       seeds: random seeds, one run each; every array of the state has a leading seed axis.
       learning_rate: learning rate, quoted in the error for a loss that is not finite.
+      apart: names of terms that are logged but do not count in the loss, such as a discriminator's own.
     """
 
     @property
@@ -62,6 +63,10 @@ class Trainee(Protocol):
     @property
     def learning_rate(self) -> float:
         """The learning rate, quoted in errors."""
+
+    @property
+    def apart(self) -> Collection[str]:
+        """Names of terms that are logged but do not count in the loss."""
 
     def start(self) -> Any:
         """Returns the initial state, including random keys: a tree of arrays on their devices."""
@@ -124,7 +129,7 @@ def train(
                     "raise it"
                 )
             show(f"resuming at epoch {progress.epoch}, step {progress.step}")
-        log = Log(folder / "log.jsonl", progress.lines)
+        log = Log(folder / "log.jsonl", progress.lines, trainee.apart)
         stack.callback(log.close)
         started, before, saved = time.perf_counter(), progress.taken, time.perf_counter()
         validated = ""

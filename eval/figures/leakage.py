@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from train.curves import save_figure
 
-__all__ = ["bases", "leakage", "planes", "similarity"]
+__all__ = ["bases", "leakage", "pair_planes", "similarity"]
 
 # (layer, objective, part) -> column -> one value per seed.
 Scores = Mapping[tuple[int, str, str], Mapping[str, Sequence[float]]]
@@ -60,7 +60,7 @@ def bases(scores: Scores, layers: Sequence[int], path: Path) -> None:
     _bars(scores, layers, "Tatoeba", "accuracy, %", "Tatoeba: with and without a base objective", path)
 
 
-def planes(
+def pair_planes(
     panels: Mapping[str, Mapping[str, Float[np.ndarray, "vector dim"]]], title: str, path: Path, seed: int = 0
 ) -> None:
     """Draws a joint t-SNE (perplexity 10, cosine) of both sides' meaning and language embeddings, as in Figure 5.

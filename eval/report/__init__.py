@@ -1,1 +1,1 @@
-"""What is made of results: a page of tables, paired tests, the papers' numbers."""
+"""Reports on results: a page of tables and figures, paired tests, and the papers' numbers."""

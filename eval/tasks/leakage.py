@@ -161,7 +161,7 @@ class Leakage:
                         for part, head in zip(PARTS, run.heads(run.seeds[0]), strict=True)
                     }
             title = f"{len(english)} pairs of English and {code}, layer {layer}"
-            draw.planes(panels, title, self.out / f"embeddings-{layer}.png")
+            draw.pair_planes(panels, title, self.out / f"embeddings-{layer}.png")
 
 
 def summary(results: Sequence[Result], trained: Collection[str] = ()) -> dict[tuple[int, str, str], SeedValues]:

@@ -130,14 +130,16 @@ class Pool(FittedTask):
             ids = ids[seen].reshape(len(queries), k)
         top = top_k_share(ids, language, language)
 
-        per_query = {"mAP": precision_of_ranks(ranks), "spread": found.spreads, f"top {k}": top.shares}
-        for metric, values in (per_query | ({} if own else {"preference": found.preferred})).items():
-            if metric == "preference":
-                yield Score("own in pool", 100 * (lines - own) / (len(candidates) - own), codes, len(candidates))
+        def of_queries(metric: str, values: np.ndarray) -> Score:
             scored = Queries(100.0 * values, clusters=line)
-            yield Score.of(metric, codes, scored, int(np.isfinite(values).sum()))
-        if own:
-            yield Score("own in pool", 100 * (lines - own) / (len(candidates) - own), codes, len(candidates))
+            return Score.of(metric, codes, scored, int(np.isfinite(values).sum()))
+
+        yield of_queries("mAP", precision_of_ranks(ranks))
+        yield of_queries("spread", found.spreads)
+        yield of_queries(f"top {k}", top.shares)
+        yield Score("own in pool", 100 * (lines - own) / (len(candidates) - own), codes, len(candidates))
+        if not own:
+            yield of_queries("preference", found.preferred)
         names = [codes[i] for i in language]
         for seed, value in zip(self.seeds, language_nmi(candidates, names, self.seeds), strict=True):
             yield Score("NMI", 100 * float(value), codes, len(candidates), seed=seed)

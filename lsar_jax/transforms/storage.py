@@ -22,7 +22,7 @@ FORMAT = "lsar_jax.transform.v1"
 
 _IDENTIFIER = ("center", "weights", "bias")
 
-Parts = tuple[tuple[Step, ...], tuple[Fit, ...], EncoderSpec | None, LanguageIdentifier | None]
+TransformParts = tuple[tuple[Step, ...], tuple[Fit, ...], EncoderSpec | None, LanguageIdentifier | None]
 
 
 def save_parts(
@@ -47,7 +47,7 @@ def save_parts(
     save_arrays(path, arrays, format=FORMAT, header=header)
 
 
-def load_parts(path: Path) -> Parts:
+def load_parts(path: Path) -> TransformParts:
     """Reads the file; see ``Transform.load``."""
     with open_arrays(path, format=FORMAT, what="transform") as file:
         tensors = {name: jnp.asarray(file.read(name)) for name in file.names}

@@ -1,4 +1,4 @@
-"""Parity of every family's hidden states with torch, and proof that the parity tests can fail."""
+"""Parity of every architecture's hidden states with torch, and proof that the parity tests can fail."""
 
 from dataclasses import replace
 
@@ -12,10 +12,10 @@ from tests import parity
 from tests.optional import need
 
 BLOCK, MODEL = 1e-5, 1e-4
-TRANSFORMERS = [name for name in parity.FAMILIES if not name.startswith("laser")]
+TRANSFORMERS = [name for name in parity.ARCHITECTURES if not name.startswith("laser")]
 
 
-@pytest.mark.parametrize("name", parity.FAMILIES)
+@pytest.mark.parametrize("name", parity.ARCHITECTURES)
 def test_states_equal_torch_golden(name):
     model, case = parity.load(name), parity.golden(name)
     assert parity.block_errors(model, case).max() <= BLOCK
@@ -26,7 +26,7 @@ def test_states_equal_torch_golden(name):
     assert parity.pooled_error(name, case) <= MODEL
 
 
-@pytest.mark.parametrize("name", parity.FAMILIES)
+@pytest.mark.parametrize("name", parity.ARCHITECTURES)
 def test_states_equal_live_torch(name, rng):
     need("torch")
     lengths = np.array([40, 1, 2, 39, 17, 5, 23, 40, 8], np.int32)
@@ -36,7 +36,7 @@ def test_states_equal_live_torch(name, rng):
     assert parity.pooled_error(name, case) <= MODEL
 
 
-@pytest.mark.parametrize("name", parity.FAMILIES)
+@pytest.mark.parametrize("name", parity.ARCHITECTURES)
 def test_bfloat16_is_near(name):
     model = parity.load(name, "bfloat16")
     assert parity.errors(model, parity.golden(name)).max() <= 0.05
@@ -122,7 +122,7 @@ def test_parity_fails_for_a_planted_mistake(name, mistake):
     assert parity.errors(model, case, lengths).max() > max(10 * BLOCK, MODEL)
 
 
-@pytest.mark.parametrize("name", parity.FAMILIES)
+@pytest.mark.parametrize("name", parity.ARCHITECTURES)
 def test_what_stands_in_padding_is_not_read(name):
     model, case = parity.load(name), parity.golden(name)
     ids, lengths = case["ids"], case["lengths"]
@@ -133,7 +133,7 @@ def test_what_stands_in_padding_is_not_read(name):
         np.testing.assert_array_equal(np.asarray(one)[real], np.asarray(two)[real])
 
 
-@pytest.mark.parametrize("name", parity.FAMILIES)
+@pytest.mark.parametrize("name", parity.ARCHITECTURES)
 def test_a_row_without_tokens_is_finite(name):
     case = parity.golden(name)
     states = parity.all_states(parity.load(name), case["ids"], np.zeros_like(case["lengths"]), case.get("languages"))

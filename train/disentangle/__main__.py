@@ -3,14 +3,14 @@
 import sys
 
 from lsar_jax.cli.run import run
-from train.disentangle import command as heads
+from train.disentangle import command
 
 __all__ = ["main"]
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Trains one objective."""
-    return run(heads.Disentangle, "python -m train.disentangle", arguments, heads.__doc__)
+    return run(command.Disentangle, "python -m train.disentangle", arguments, command.__doc__)
 
 
 if __name__ == "__main__":

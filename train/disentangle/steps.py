@@ -255,7 +255,10 @@ def _batches(
 
 
 def _each(function: Callable[..., T], *arguments: Any) -> T:
-    """Like ``vmap`` over seeds, but calls the function directly for one seed: a batch of one costs a third on CPUs."""
+    """Like ``vmap`` over seeds, but calls the function directly for one seed.
+
+    On CPUs a batch of one takes a third longer.
+    """
     if jax.tree.leaves(arguments[0])[0].shape[0] > 1:
         return jax.vmap(function)(*arguments)
     alone = function(*jax.tree.map(lambda x: x[0], arguments))

@@ -55,6 +55,8 @@ class HeadTraining:
     ) -> None:
         self.seeds = seeds
         self.learning_rate = optimizer.learning_rate
+        # It trains the discriminator, not the heads.
+        self.apart = ("discriminator",)
         self._objective = objective
         self._batch = optimizer.batch
         self._languages = languages

@@ -10,7 +10,17 @@ plain Python values equal to the contents of the files.
 from lsar_jax.corpora.builders.base import DatasetFiles, prepare
 from lsar_jax.corpora.builders.bucc import Bucc, Comparable
 from lsar_jax.corpora.builders.monolingual import Monolingual
-from lsar_jax.corpora.builders.parallel import Bitext, Parallel
+from lsar_jax.corpora.builders.parallel import Parallel, ParallelText
 from lsar_jax.corpora.builders.xquad_r import Questions, XquadR
 
-__all__ = ["Bitext", "Bucc", "Comparable", "DatasetFiles", "Monolingual", "Parallel", "Questions", "XquadR", "prepare"]
+__all__ = [
+    "Bucc",
+    "Comparable",
+    "DatasetFiles",
+    "Monolingual",
+    "Parallel",
+    "ParallelText",
+    "Questions",
+    "XquadR",
+    "prepare",
+]

@@ -17,11 +17,11 @@ from lsar_jax.corpora.text_files import stream_lines
 from lsar_jax.corpora.tfds import rows
 from lsar_jax.languages import language_code
 
-__all__ = ["Bitext", "Parallel"]
+__all__ = ["Parallel", "ParallelText"]
 
 
 @dataclass(frozen=True)
-class Bitext:
+class ParallelText:
     """Bitext of two languages; item i of every list belongs to pair i.
 
     Attributes:
@@ -97,15 +97,15 @@ class Parallel(FolderDataset):
             yield {"source": first, "target": second, "domain": ""}
 
     @staticmethod
-    def read(folder: str | Path) -> Bitext:
+    def read(folder: str | Path) -> ParallelText:
         """Returns the sentence pairs in a prepared folder."""
         return Parallel.gather(rows(folder))
 
     @staticmethod
-    def gather(rows: Iterable[Row]) -> Bitext:
+    def gather(rows: Iterable[Row]) -> ParallelText:
         """Returns the sentence pairs."""
         every = list(rows)
-        return Bitext(*([row[field] for row in every] for field in Parallel.fields))
+        return ParallelText(*([row[field] for row in every] for field in Parallel.fields))
 
 
 def _pair_of(path: Path) -> tuple[str, tuple[Path, ...]] | None:
