@@ -17,8 +17,8 @@ os.environ |= {
     "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
 }
 if not OPTIMIZE and version("jaxlib").startswith("0.10."):
-    # The older emitters of loops compile a program of the encoder in 40% of the time. Other versions of XLA may not have
-    # them, and would end the process at a flag that they do not know.
+    # The older emitters of loops compile a program of the encoder in 40% of the time. Other versions of XLA may not
+    # have them, and would end the process at a flag that they do not know.
     fast = "--xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
     os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {fast}".strip()
 
