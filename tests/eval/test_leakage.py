@@ -226,7 +226,7 @@ def test_other_seeds_of_an_objective_are_put_together(folder, leakage, tmp_path,
         ends = {"objective": name, "seeds": trained["seeds"][seed : seed + 1]}
         (run / "trained.json").write_text(json.dumps(trained | ends))
     drawn = {}
-    monkeypatch.setattr(figures, "planes", lambda panels, *_: drawn.update(planes=list(panels)))
+    monkeypatch.setattr(figures, "pair_planes", lambda panels, *_: drawn.update(planes=list(panels)))
     monkeypatch.setattr(figures, "bases", lambda scores, *_: drawn.update(bases={name for _, name, _ in scores}))
     assert main(["leakage", *map(str, runs), *data(folder), "--out", str(tmp_path / "out")]) == 0
     # Ablations are in the table, and not in what shows the bases.
