@@ -32,7 +32,7 @@ from eval.data.tatoeba import XTREME_36, read_pairs
 from eval.figures import geometry as draw
 from eval.figures.plots import scatter
 from eval.methods import ALL_METHODS, Method, MethodName
-from eval.metrics import language_nmi, language_probe, paired_cosine
+from eval.metrics import language_nmi, language_probe
 from eval.results import Result, write_results
 from eval.task import Embedded, Encoded, Score, Task, Texts
 from eval.tasks.answer_preference import AnswerPreference
@@ -259,11 +259,12 @@ class Geometry(Task):
             left = {code: method(mean[None], code)[0] for code, mean in means.items()}
             gone = {code: means[code] - left[code] for code in means}
             for what, vectors in (("removed", gone), ("left", left)):
-                others = {code: v for code, v in vectors.items() if code != "en"}
-                english = np.broadcast_to(vectors["en"], (len(others), vectors["en"].size))
-                cosine = dict(
-                    zip(others, paired_cosine(np.stack(list(others.values())), english).tolist(), strict=True)
-                )
+                english = vectors["en"]
+                cosine = {
+                    code: float(v @ english / np.linalg.norm(v) / np.linalg.norm(english))
+                    for code, v in vectors.items()
+                    if code != "en"
+                }
                 r, n = typology_correlation(cosine, distances)
                 yield method, Score(f"syntax, {what} ({measure})", r, list(test), n)
                 console.print(
