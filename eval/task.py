@@ -19,8 +19,8 @@ from jaxtyping import Float
 from eval.data.fit_text import fit_texts
 from eval.figures.plots import bars
 from eval.methods import Method, MethodName, fit_methods, saved_method
-from eval.resampling import Queries
 from eval.results import Result, by_method, write_results
+from eval.score import Score
 from eval.speed.timing import print_latency
 from lsar_jax import EncoderSpec, SentenceEncoder, Transform
 from lsar_jax.corpora.tables import pin
@@ -28,7 +28,7 @@ from lsar_jax.transforms.methods import METHODS
 from train.console import console, print_table
 from train.embeddings import encode_all, open_encoder
 
-__all__ = ["Embedded", "Encoded", "FittedTask", "Key", "Score", "Task", "Texts"]
+__all__ = ["Embedded", "Encoded", "FittedTask", "Key", "Task", "Texts"]
 
 # (group, language), which identifies a set of texts. Group ``en`` has the English translations of that language's
 # sentences.
@@ -41,38 +41,6 @@ Embedded = Mapping[Key, Float[np.ndarray, "_ dim"]]
 Fitted = tuple[int, EncoderSpec, list[Method]]
 
 _FIT = "fit"
-
-
-@dataclass(frozen=True)
-class Score:
-    """One value measured by a task.
-
-    Attributes:
-      metric: name of the metric.
-      value: the measured value.
-      languages: codes of the languages that the value covers.
-      n: number of queries, vectors or languages measured.
-      queries: scores of individual queries, for the interval and the paired test.
-      low: lower end of the 95% interval, if the task computes the interval itself.
-      high: upper end of the same interval.
-      seed: seed of the measurement; None for the seed of the method.
-      fitted_on: the text that the method was fitted on; None for the one that the task names.
-    """
-
-    metric: str
-    value: float
-    languages: Sequence[str]
-    n: int
-    queries: Queries | None = None
-    low: float | None = None
-    high: float | None = None
-    seed: int | None = None
-    fitted_on: str | None = None
-
-    @classmethod
-    def of(cls, metric: str, languages: Sequence[str], queries: Queries, n: int | None = None) -> "Score":
-        """Returns the score whose value is the mean over the queries."""
-        return cls(metric, queries.mean, languages, len(queries.values) if n is None else n, queries)
 
 
 @dataclass(frozen=True)

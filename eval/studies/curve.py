@@ -25,7 +25,8 @@ from eval.data.tatoeba import XTREME_36, read_pairs
 from eval.methods import ALL_METHODS, Method, MethodName
 from eval.metrics import accuracy
 from eval.results import Result, write_results
-from eval.task import Embedded, Score, Task, Texts
+from eval.score import Score
+from eval.task import Embedded, Task, Texts
 from lsar_jax import EncoderSpec
 from lsar_jax.corpora.parallel_text import read_bitext
 from lsar_jax.corpora.tables import Data

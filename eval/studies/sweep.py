@@ -21,7 +21,8 @@ import numpy as np
 from eval.figures.plots import sweep_figure
 from eval.methods import Method, MethodName
 from eval.results import Result, write_results
-from eval.task import Embedded, Score, Task, Texts
+from eval.score import Score
+from eval.task import Embedded, Task, Texts
 from eval.tasks.udhr import pool_precision
 from lsar_jax import EncoderSpec, corpora
 from lsar_jax.transforms.methods import METHODS

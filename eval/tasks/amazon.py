@@ -26,7 +26,8 @@ from eval.data.reviews import Reviews, read_reviews
 from eval.methods import Method
 from eval.resampling import Queries
 from eval.results import Result
-from eval.task import Embedded, FittedTask, Score, Texts
+from eval.score import Score
+from eval.task import Embedded, FittedTask, Texts
 from lsar_jax import EncoderSpec
 from lsar_jax.corpora.tables import Data
 from lsar_jax.languages import language_code

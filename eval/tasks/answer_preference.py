@@ -19,7 +19,8 @@ from eval.figures import geometry as draw
 from eval.methods import Method
 from eval.resampling import Queries, interval
 from eval.results import Result
-from eval.task import Embedded, FittedTask, Key, Score, Texts
+from eval.score import Score
+from eval.task import Embedded, FittedTask, Key, Texts
 from lsar_jax import EncoderSpec
 from lsar_jax.arrays import unit_rows
 from lsar_jax.corpora.tables import Data

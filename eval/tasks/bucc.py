@@ -24,7 +24,8 @@ from eval.data.bucc import NOT_ON_HUB, MiningSplit, read_split
 from eval.methods import Method
 from eval.resampling import Queries, strata_of
 from eval.results import Result
-from eval.task import Embedded, FittedTask, Score, Texts
+from eval.score import Score
+from eval.task import Embedded, FittedTask, Texts
 from lsar_jax import EncoderSpec
 from lsar_jax.corpora.builders.bucc import SPLITS
 from lsar_jax.corpora.tables import Data, folder_of

@@ -34,7 +34,8 @@ from eval.figures.plots import scatter
 from eval.methods import ALL_METHODS, Method, MethodName
 from eval.metrics import language_nmi, language_probe
 from eval.results import Result, write_results
-from eval.task import Embedded, Encoded, Score, Task, Texts
+from eval.score import Score
+from eval.task import Embedded, Encoded, Task, Texts
 from eval.tasks.answer_preference import AnswerPreference
 from eval.tasks.typology import syntactic_distances, typology_correlation
 from lsar_jax import EncoderSpec, SentenceEncoder, corpora

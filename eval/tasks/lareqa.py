@@ -32,7 +32,8 @@ from eval.methods import Method
 from eval.metrics import one_target_precision, precision_of_ranks
 from eval.resampling import Queries
 from eval.results import Result
-from eval.task import Embedded, FittedTask, Key, Score, Texts
+from eval.score import Score
+from eval.task import Embedded, FittedTask, Key, Texts
 from lsar_jax import EncoderSpec
 from lsar_jax.corpora.tables import Data, folder_of
 from lsar_jax.retrieval import candidate_ranks, nearest

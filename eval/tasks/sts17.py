@@ -24,7 +24,8 @@ from eval.methods import Method
 from eval.metrics import paired_cosine
 from eval.resampling import resampled_correlations
 from eval.results import Result
-from eval.task import Embedded, FittedTask, Score, Texts
+from eval.score import Score
+from eval.task import Embedded, FittedTask, Texts
 from lsar_jax import EncoderSpec
 from lsar_jax.corpora.tables import Data, check_split
 from train.console import console

@@ -16,7 +16,8 @@ import numpy as np
 from eval.methods import Method
 from eval.resampling import Queries
 from eval.results import Result
-from eval.task import Embedded, FittedTask, Score, Texts
+from eval.score import Score
+from eval.task import Embedded, FittedTask, Texts
 from lsar_jax import EncoderSpec
 from lsar_jax.corpora.tables import Data, check_split
 from lsar_jax.languages import language_code

@@ -20,7 +20,8 @@ from eval.methods import Method
 from eval.metrics import precision_of_ranks
 from eval.resampling import Queries
 from eval.results import Result
-from eval.task import Embedded, Score, Task, Texts
+from eval.score import Score
+from eval.task import Embedded, Task, Texts
 from lsar_jax import EncoderSpec, corpora
 from lsar_jax.retrieval import candidate_ranks, nearest
 
