@@ -16,7 +16,6 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from jaxtyping import Float
 
-from eval.data.fit_text import fit_texts
 from eval.figures.plots import bars
 from eval.methods import Method, MethodName, fit_methods, saved_method
 from eval.results import Result, by_method, write_results
@@ -28,7 +27,7 @@ from lsar_jax.transforms.methods import METHODS
 from train.console import console, print_table
 from train.embeddings import encode_all, open_encoder
 
-__all__ = ["Embedded", "Encoded", "FittedTask", "Key", "Task", "Texts"]
+__all__ = ["Embedded", "Encoded", "Key", "Task", "Texts"]
 
 # (group, language), which identifies a set of texts. Group ``en`` has the English translations of that language's
 # sentences.
@@ -346,51 +345,6 @@ class Task(ABC):
             path=self.out / "methods.png",
         )
         console.print(f"wrote results and figures to {self.out}")
-
-
-@dataclass(frozen=True)
-class FittedTask(Task):
-    """A task whose transforms are fitted on text chosen by the user.
-
-    Attributes:
-      fit_on: text to fit transforms on: udhr, which is all paragraphs of the Universal Declaration of Human Rights; a
-        folder with one text file per language, such as de.txt, and one sentence per line; tfds:wiki40b/{} or
-        tfds:/a/folder/{} for prepared datasets, where {} stands for the language; or hub: and the id of a dataset on
-        the Hub, such as hub:wikimedia/wikipedia, optionally followed by @ and a revision.
-      fit_count: maximum number of sentences per language.
-    """
-
-    fit_on: str = "udhr"
-    fit_count: int = 10_000
-
-    @abstractmethod
-    def codes(self) -> Sequence[str]:
-        """Returns the codes of the languages to fit on."""
-
-    @property
-    def fitted_on(self) -> str:
-        """The name, in results, of the text that transforms are fitted on."""
-        return "udhr all" if self.fit_on == "udhr" else f"{self.fit_on}, up to {self.fit_count} a language"
-
-    def fit_texts(self) -> Mapping[str, Sequence[str]]:
-        """Returns the text to fit on.
-
-        Raises:
-          ValueError: a language has no text.
-        """
-        found = self.some_fit_texts(self.codes())
-        missing = [code for code in self.codes() if code not in found]
-        if missing:
-            raise ValueError(f"--fit-on {self.fit_on} has no text in {', '.join(missing)}; omit these languages")
-        return found
-
-    def some_fit_texts(self, languages: Sequence[str]) -> dict[str, list[str]]:
-        """Returns the text to fit on, in those of the given languages that have text."""
-        return fit_texts(self.fit_on, languages, self.fit_count)
-
-    def fitted_languages(self, fit: Mapping[str, Sequence[str]]) -> int:
-        """Returns the number of languages to fit on."""
-        return len(set(self.codes()))
 
 
 def _layer(encoded: Encoded, index: int) -> Embedded:

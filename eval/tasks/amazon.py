@@ -23,11 +23,12 @@ import numpy as np
 from jaxtyping import Float
 
 from eval.data.reviews import Reviews, read_reviews
+from eval.fitted_task import FittedTask
 from eval.methods import Method
 from eval.resampling import Queries
 from eval.results import Result
 from eval.score import Score
-from eval.task import Embedded, FittedTask, Texts
+from eval.task import Embedded, Texts
 from lsar_jax import EncoderSpec
 from lsar_jax.corpora.tables import Data
 from lsar_jax.languages import language_code

@@ -16,11 +16,12 @@ import numpy as np
 
 from eval.data.xquad import XQUAD_R, Questions, read_xquad
 from eval.figures import geometry as draw
+from eval.fitted_task import FittedTask
 from eval.methods import Method
 from eval.resampling import Queries, interval
 from eval.results import Result
 from eval.score import Score
-from eval.task import Embedded, FittedTask, Key, Texts
+from eval.task import Embedded, Key, Texts
 from lsar_jax import EncoderSpec
 from lsar_jax.arrays import unit_rows
 from lsar_jax.corpora.tables import Data

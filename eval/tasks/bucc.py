@@ -21,11 +21,12 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from eval.data.bucc import NOT_ON_HUB, MiningSplit, read_split
+from eval.fitted_task import FittedTask
 from eval.methods import Method
 from eval.resampling import Queries, strata_of
 from eval.results import Result
 from eval.score import Score
-from eval.task import Embedded, FittedTask, Texts
+from eval.task import Embedded, Texts
 from lsar_jax import EncoderSpec
 from lsar_jax.corpora.builders.bucc import SPLITS
 from lsar_jax.corpora.tables import Data, folder_of

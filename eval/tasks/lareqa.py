@@ -28,12 +28,13 @@ from jaxtyping import Float, Int
 
 from eval.data.xquad import NOT_ON_HUB, Questions, read_xquad
 from eval.figures.plots import heat_maps
+from eval.fitted_task import FittedTask
 from eval.methods import Method
 from eval.metrics import one_target_precision, precision_of_ranks
 from eval.resampling import Queries
 from eval.results import Result
 from eval.score import Score
-from eval.task import Embedded, FittedTask, Key, Texts
+from eval.task import Embedded, Key, Texts
 from lsar_jax import EncoderSpec
 from lsar_jax.corpora.tables import Data, folder_of
 from lsar_jax.retrieval import candidate_ranks, nearest

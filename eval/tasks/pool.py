@@ -22,11 +22,12 @@ from pathlib import Path
 import numpy as np
 
 from eval.data.pool import read_pool
+from eval.fitted_task import FittedTask
 from eval.methods import Method
 from eval.metrics import language_nmi, precision_of_ranks
 from eval.resampling import Queries
 from eval.score import Score
-from eval.task import Embedded, FittedTask, Texts
+from eval.task import Embedded, Texts
 from lsar_jax import EncoderSpec, corpora
 from lsar_jax.retrieval import candidate_ranks, nearest
 from lsar_jax.retrieval.preference import language_preference, top_k_share

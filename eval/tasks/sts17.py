@@ -20,12 +20,13 @@ import numpy as np
 from scipy.stats import pearsonr, spearmanr
 
 from eval.data.sts17 import Track, read_tracks
+from eval.fitted_task import FittedTask
 from eval.methods import Method
 from eval.metrics import paired_cosine
 from eval.resampling import resampled_correlations
 from eval.results import Result
 from eval.score import Score
-from eval.task import Embedded, FittedTask, Texts
+from eval.task import Embedded, Texts
 from lsar_jax import EncoderSpec
 from lsar_jax.corpora.tables import Data, check_split
 from train.console import console

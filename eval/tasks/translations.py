@@ -13,11 +13,12 @@ from functools import cached_property
 
 import numpy as np
 
+from eval.fitted_task import FittedTask
 from eval.methods import Method
 from eval.resampling import Queries
 from eval.results import Result
 from eval.score import Score
-from eval.task import Embedded, FittedTask, Texts
+from eval.task import Embedded, Texts
 from lsar_jax import EncoderSpec
 from lsar_jax.corpora.tables import Data, check_split
 from lsar_jax.languages import language_code

@@ -1,17 +1,20 @@
-"""The input of an encoder: sentences and their languages, checked and read in chunks."""
+"""The input of an encoder: sentences and their languages, checked, tokenized ahead of the device, and in batches."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from lsar_jax.encoders.background import ahead
+from lsar_jax.encoders.encode_report import Counts
 from lsar_jax.encoders.protocols import EmbeddingTransform
 from lsar_jax.languages import AUTO, language_code, own_name
-from lsar_jax.tokens.tokenizer import check_sentences
+from lsar_jax.tokens.buckets import Buckets, Sentence, Slot
+from lsar_jax.tokens.tokenizer import Tokenizer, check_sentences
 
-__all__ = ["Chunk", "LanguageTables", "read_chunks"]
+__all__ = ["Chunk", "LanguageTables", "read_chunks", "read_slots"]
 
 # Sentences that are tokenized together.
 _CHUNK = 2048
@@ -124,6 +127,31 @@ def read_chunks(
             "give one language per sentence"
         )
     return _read(iter(texts), iter(language), None, (), prompt, tables)
+
+
+def read_slots(
+    chunks: Iterator[Chunk], tokenizer: Tokenizer, buckets: Buckets, limit: int, counts: Counts
+) -> Generator[Slot, None, None]:
+    """Yields the batches of device calls, while a thread tokenizes the next chunks.
+
+    Args:
+      chunks: the input.
+      tokenizer: the tokenizer of the encoder.
+      buckets: where sentences wait until a batch is full.
+      limit: maximum number of tokens per sentence.
+      counts: sentences, tokens and truncated sentences are added to it.
+    """
+
+    def tokenize(chunk: Chunk) -> tuple[Chunk, list[np.ndarray], int]:
+        return chunk, *tokenizer(chunk.texts, limit, chunk.languages)
+
+    for chunk, ids, truncated in ahead(tokenize, chunks):
+        counts.sentences += len(ids)
+        counts.tokens += sum(map(len, ids))
+        counts.truncated += truncated
+        numbers = range(chunk.first, chunk.first + len(ids))
+        yield from buckets.add([Sentence(*row) for row in zip(numbers, ids, chunk.rows, strict=True)])
+    yield from buckets.flush()
 
 
 def _read(

@@ -1,9 +1,12 @@
-"""The options of encoding, shared by all methods that take them."""
+"""The options of encoding, shared by all methods that take them, and the checks of their values."""
 
 from collections.abc import Iterable
 from typing import Literal, TypedDict
 
-__all__ = ["EncodeOptions", "StreamOptions", "check_names"]
+from lsar_jax.checks import whole_number
+from lsar_jax.tokens.tokenizer import Tokenizer, check_sentences
+
+__all__ = ["EncodeOptions", "StreamOptions", "check_length", "check_names", "check_prompt"]
 
 
 class StreamOptions(TypedDict, total=False):
@@ -30,3 +33,29 @@ def check_names(method: str, options: StreamOptions, known: type) -> None:
     for name in options:
         if name not in names:
             raise TypeError(f"{method}() got an unexpected option {name!r}; its options are {', '.join(names)}")
+
+
+def check_length(max_length: int | None, tokenizer: Tokenizer) -> int:
+    """Returns the maximum number of tokens per sentence; by default the checkpoint's.
+
+    Raises:
+      ValueError: it is not a whole number, leaves no room for text, or exceeds the checkpoint's maximum.
+    """
+    if max_length is None:
+        return tokenizer.max_length
+    # The special tokens and one token of text.
+    least = sum(tokenizer.specials) + 1
+    return whole_number("max_length", max_length, least, tokenizer.max_length, "the range of this checkpoint")
+
+
+def check_prompt(prompt: str, tokenizer: Tokenizer, limit: int) -> str:
+    """Returns ``prompt``; raises ValueError if it is not text, or leaves no room for text in ``limit`` tokens."""
+    if not isinstance(prompt, str):
+        raise ValueError(f"prompt is {prompt!r}; it must be a str")
+    if prompt:
+        check_sentences([prompt], what="prompt")
+        if len(tokenizer([prompt], limit, [None])[0][0]) >= limit:
+            raise ValueError(
+                f"the prompt {prompt!r:.60} leaves no room for text in {limit} tokens; shorten it or raise max_length"
+            )
+    return prompt

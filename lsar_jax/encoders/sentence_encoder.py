@@ -12,7 +12,7 @@ import copy
 import logging
 import os
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
@@ -26,11 +26,10 @@ from jax.sharding import Mesh
 from lsar_jax.checkpoints.architectures import Architecture
 from lsar_jax.checkpoints.export import export
 from lsar_jax.checks import whole_number
-from lsar_jax.encoders.background import ahead
 from lsar_jax.encoders.collectors import Collector, MomentsResult, collector
 from lsar_jax.encoders.encode_report import Counts, EncodeReport
-from lsar_jax.encoders.input_stream import Chunk, LanguageTables, read_chunks
-from lsar_jax.encoders.options import EncodeOptions, StreamOptions, check_names
+from lsar_jax.encoders.input_stream import LanguageTables, read_chunks, read_slots
+from lsar_jax.encoders.options import EncodeOptions, StreamOptions, check_length, check_names, check_prompt
 from lsar_jax.encoders.program import Program, compiled
 from lsar_jax.encoders.progress import progress
 from lsar_jax.encoders.protocols import EmbeddingTransform, EncoderModel
@@ -39,8 +38,8 @@ from lsar_jax.mesh import replicated, split
 from lsar_jax.models.projection import Dense, Normalize, Projection
 from lsar_jax.moments import Moments
 from lsar_jax.spec import EncoderSpec
-from lsar_jax.tokens.buckets import BatchSizes, Buckets, Sentence, Slot
-from lsar_jax.tokens.tokenizer import Tokenizer, check_sentences
+from lsar_jax.tokens.buckets import BatchSizes, Buckets, Slot
+from lsar_jax.tokens.tokenizer import Tokenizer
 
 __all__ = ["SentenceEncoder"]
 
@@ -208,7 +207,7 @@ class SentenceEncoder:
           The number of programs: at most two per width.
         """
         check_names("warm_up", options, EncodeOptions)
-        limit = self._check_length(options.get("max_length"))
+        limit = check_length(options.get("max_length"), self.tokenizer)
         layers = self._check_layers(options.get("layers"))
         auto = auto or options.get("language") == AUTO
         program = Program(self.pooling, self._specials, layers, options.get("normalize", False), auto)
@@ -261,7 +260,7 @@ class SentenceEncoder:
                 "the encoder already has a transform; set the prompt first, then add a transform fitted with it"
             )
         result = copy.copy(self)
-        result.spec = replace(self.spec, prompt=self._check_prompt(prompt, self.tokenizer.max_length))
+        result.spec = replace(self.spec, prompt=check_prompt(prompt, self.tokenizer, self.tokenizer.max_length))
         return result
 
     def to_sentence_transformers(self, folder: str | Path) -> None:
@@ -317,8 +316,9 @@ class SentenceEncoder:
             texts = texts.ravel()
         total = len(texts) if isinstance(texts, Sequence | np.ndarray) else None
         language = options.get("language")
-        limit = self._check_length(options.get("max_length"))
-        prompt = self._check_prompt(options.get("prompt"), limit)
+        limit = check_length(options.get("max_length"), self.tokenizer)
+        given = options.get("prompt")
+        prompt = check_prompt(self.prompt if given is None else given, self.tokenizer, limit)
         fitted = self.transform is not None and self.transform.source is not None
         if fitted and prompt != self.prompt and prompt not in self._warned:
             self._warned.add(prompt)
@@ -333,7 +333,7 @@ class SentenceEncoder:
         gather = make(layers, total)
         # Closed as soon as something fails, so that the tokenizer's thread ends.
         with (
-            closing(self._slots(chunks, buckets, limit, counts)) as slots,
+            closing(read_slots(chunks, self.tokenizer, buckets, limit, counts)) as slots,
             progress(options.get("show_progress", False), total) as advance,
         ):
             for slot in slots:
@@ -368,45 +368,6 @@ class SentenceEncoder:
 
     def _width(self, layers: tuple[int, ...]) -> int:
         return self.dim if layers[0] == self.spec.layer else self.model.config.widths[layers[0]]
-
-    def _check_length(self, max_length: int | None) -> int:
-        longest = self.tokenizer.max_length
-        if max_length is None:
-            return longest
-        # The special tokens and one token of text.
-        least = sum(self._specials) + 1
-        return whole_number("max_length", max_length, least, longest, "the range of this checkpoint")
-
-    def _check_prompt(self, prompt: str | None, limit: int) -> str:
-        if prompt is None:
-            prompt = self.prompt
-        if not isinstance(prompt, str):
-            raise ValueError(f"prompt is {prompt!r}; it must be a str")
-        if prompt:
-            check_sentences([prompt], what="prompt")
-            tokens = len(self.tokenizer([prompt], limit, [None])[0][0])
-            if tokens >= limit:
-                raise ValueError(
-                    f"the prompt {prompt!r:.60} leaves no room for text in {limit} tokens; "
-                    "shorten it or raise max_length"
-                )
-        return prompt
-
-    def _slots(
-        self, chunks: Iterator[Chunk], buckets: Buckets, limit: int, counts: Counts
-    ) -> Generator[Slot, None, None]:
-        """Yields the batches of device calls, while a thread tokenizes the next chunks."""
-
-        def tokenize(chunk: Chunk) -> tuple[Chunk, list[np.ndarray], int]:
-            return chunk, *self.tokenizer(chunk.texts, limit, chunk.languages)
-
-        for chunk, ids, truncated in ahead(tokenize, chunks):
-            counts.sentences += len(ids)
-            counts.tokens += sum(map(len, ids))
-            counts.truncated += truncated
-            numbers = range(chunk.first, chunk.first + len(ids))
-            yield from buckets.add([Sentence(*row) for row in zip(numbers, ids, chunk.rows, strict=True)])
-        yield from buckets.flush()
 
     def _run(self, slot: Slot, program: Program) -> jax.Array:
         batch = slot.tokens(self.tokenizer.pad_id)

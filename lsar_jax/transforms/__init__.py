@@ -1,10 +1,8 @@
 """Transforms that make embeddings language-agnostic; one file per paper."""
 
-from lsar_jax.transforms.affine import Step
-from lsar_jax.transforms.base import Transform
+from lsar_jax.transforms.base import Fit, Step, Transform
 from lsar_jax.transforms.cbie import dominant_directions, fit_cbie, kmeans
 from lsar_jax.transforms.center import fit_center
-from lsar_jax.transforms.fit_record import Fit
 from lsar_jax.transforms.identifier import LanguageIdentifier, fit_identifier
 from lsar_jax.transforms.leace import erasing_functionals, fit_leace
 from lsar_jax.transforms.linear_map import fit_linear_map, procrustes

@@ -11,9 +11,7 @@ import jax.numpy as jnp
 from lsar_jax.moments import Moments, moments_by_language, stack_means
 from lsar_jax.shapes import Embeddings
 from lsar_jax.spec import EncoderSpec
-from lsar_jax.transforms.affine import Step
-from lsar_jax.transforms.base import Transform
-from lsar_jax.transforms.fit_record import Fit
+from lsar_jax.transforms.base import Fit, Step, Transform
 
 __all__ = ["fit_center"]
 

@@ -23,9 +23,7 @@ from lsar_jax.arrays import all_finite
 from lsar_jax.moments import Moments, pool_moments
 from lsar_jax.shapes import AnyArray, Embeddings
 from lsar_jax.spec import EncoderSpec
-from lsar_jax.transforms.affine import Step
-from lsar_jax.transforms.base import Transform
-from lsar_jax.transforms.fit_record import Fit
+from lsar_jax.transforms.base import Fit, Step, Transform
 from lsar_jax.transforms.lsar import language_subspace
 
 __all__ = ["erasing_functionals", "fit_leace"]

@@ -20,9 +20,7 @@ from lsar_jax.checks import whole_number
 from lsar_jax.moments import Moments, moments_by_language
 from lsar_jax.shapes import AnyArray, Embeddings
 from lsar_jax.spec import EncoderSpec
-from lsar_jax.transforms.affine import Step, fix_signs
-from lsar_jax.transforms.base import Transform
-from lsar_jax.transforms.fit_record import Fit
+from lsar_jax.transforms.base import Fit, Step, Transform, fix_signs
 
 __all__ = ["fit_lir", "principal_directions", "principal_directions_of_few"]
 

@@ -10,9 +10,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 import jax.numpy as jnp
 
 from lsar_jax.spec import EncoderSpec
-from lsar_jax.transforms.affine import Step
-from lsar_jax.transforms.base import Transform
-from lsar_jax.transforms.fit_record import Fit
+from lsar_jax.transforms.base import Fit, Step, Transform
 
 __all__ = ["head_transform"]
 

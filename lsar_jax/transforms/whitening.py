@@ -21,9 +21,7 @@ from lsar_jax.checks import positive_number
 from lsar_jax.moments import Moments, moments_by_language, pool_moments
 from lsar_jax.shapes import AnyArray, Embeddings
 from lsar_jax.spec import EncoderSpec
-from lsar_jax.transforms.affine import Step
-from lsar_jax.transforms.base import Transform
-from lsar_jax.transforms.fit_record import Fit
+from lsar_jax.transforms.base import Fit, Step, Transform
 
 __all__ = ["fit_whitening", "whiten_samples", "zca"]
 

@@ -17,7 +17,7 @@ from lsar_jax.transforms import (
     fit_shift,
     fit_whitening,
 )
-from lsar_jax.transforms.affine import Step, affine
+from lsar_jax.transforms.base.affine import Step, affine
 from tests.compilations import count_compilations
 
 

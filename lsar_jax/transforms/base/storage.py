@@ -12,8 +12,8 @@ from lsar_jax.arrays import all_finite
 from lsar_jax.files import open_arrays, save_arrays
 from lsar_jax.languages import canonical_keys
 from lsar_jax.spec import EncoderSpec
-from lsar_jax.transforms.affine import AXES, Step, by_row
-from lsar_jax.transforms.fit_record import Fit
+from lsar_jax.transforms.base.affine import AXES, Step, by_row
+from lsar_jax.transforms.base.fit_record import Fit
 from lsar_jax.transforms.identifier import LanguageIdentifier
 
 __all__ = ["load_parts", "save_parts"]

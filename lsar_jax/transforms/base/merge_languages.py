@@ -5,8 +5,8 @@ from dataclasses import replace
 import jax.numpy as jnp
 import numpy as np
 
-from lsar_jax.transforms.affine import AXES, Step, by_row
-from lsar_jax.transforms.fit_record import Fit
+from lsar_jax.transforms.base.affine import AXES, Step, by_row
+from lsar_jax.transforms.base.fit_record import Fit
 
 __all__ = ["merge_steps"]
 

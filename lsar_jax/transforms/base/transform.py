@@ -18,11 +18,11 @@ from lsar_jax.arrays import bucketed, digest
 from lsar_jax.languages import AUTO, own_name
 from lsar_jax.shapes import Embeddings, LanguageIds
 from lsar_jax.spec import EncoderSpec
-from lsar_jax.transforms.affine import Step, affine, by_row
-from lsar_jax.transforms.fit_record import Fit
+from lsar_jax.transforms.base.affine import Step, affine, by_row
+from lsar_jax.transforms.base.fit_record import Fit
+from lsar_jax.transforms.base.merge_languages import merge_steps
+from lsar_jax.transforms.base.storage import load_parts, save_parts
 from lsar_jax.transforms.identifier import LanguageIdentifier
-from lsar_jax.transforms.merge_languages import merge_steps
-from lsar_jax.transforms.storage import load_parts, save_parts
 
 __all__ = ["Transform"]
 

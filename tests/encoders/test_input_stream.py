@@ -1,0 +1,83 @@
+"""Text as a stream: it is tokenized ahead of the device, and let go once it is encoded."""
+
+import threading
+
+import numpy as np
+import pytest
+
+
+def test_a_stream_equals_a_list(tiny, rng):
+    many = ["".join(rng.choice(list("abcdefghij "), size)) for size in rng.integers(0, 14, 4200)]
+    expected = tiny.encode(many)
+    np.testing.assert_array_equal(tiny.encode(text for text in many), expected)
+    np.testing.assert_array_equal(np.asarray(tiny.encode(iter(many), output="jax")), expected)
+    _, report = tiny.encode_with_report(text for text in many)
+    assert (report.sentences, report.tokens) == (4200, tiny.encode_with_report(many)[1].tokens)
+    assert tiny.encode(x for x in ()).shape == (0, 32)
+
+
+def test_a_stream_is_not_held(tiny):
+    """Sentences that were encoded are let go while the stream still runs."""
+
+    class Text(str):
+        alive = 0
+
+        def __init__(self, _):
+            Text.alive += 1
+
+        def __del__(self):
+            Text.alive -= 1
+
+    most = 0
+
+    def stream():
+        nonlocal most
+        for i in range(40_000):
+            most = max(most, Text.alive)
+            yield Text("abc" if i % 2 else "abcdefgh")
+
+    assert tiny.encode(stream()).shape == (40_000, 32)
+    assert Text.alive == 0
+    assert most < 20_000
+
+
+def test_the_tokenizer_runs_ahead(tiny, monkeypatch):
+    """Later chunks are tokenized, in another thread, before the first is encoded."""
+    threads, events = set(), []
+    tokenizer, run = tiny.tokenizer, tiny._run
+    tokenize = type(tokenizer).__call__
+
+    def tokenizing(self, *args):
+        threads.add(threading.current_thread())
+        result = tokenize(self, *args)
+        events.append("tokens")
+        return result
+
+    def running(*args):
+        events.append("device")
+        return run(*args)
+
+    monkeypatch.setattr(type(tokenizer), "__call__", tokenizing)
+    monkeypatch.setattr(tiny, "_run", running)
+    tiny.encode(["abc"] * 20_000)
+    assert threading.main_thread() not in threads
+    assert events.count("tokens") == 10
+    assert 1 <= events.index("device") < 10
+
+
+def test_an_error_in_the_stream_reaches_the_caller(tiny, unchecked):
+    def broken():
+        yield from ["abc"] * 3000
+        raise RuntimeError("the file ended early")
+
+    with pytest.raises(RuntimeError, match="the file ended early"):
+        tiny.encode(broken())
+    with pytest.raises(ValueError, match="sentence 2999 is a int"):
+        tiny.encode(["abc"] * 2999 + [5])
+
+
+def test_nothing_runs_on_after_an_error(tiny):
+    before = threading.active_count()
+    with pytest.raises(ValueError, match="sentence 9000 is a NoneType"):
+        tiny.encode(["abc"] * 9000 + [None])
+    assert threading.active_count() == before
