@@ -17,6 +17,7 @@ from functools import cached_property
 from pathlib import Path
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from eval.figures.plots import sweep_figure
 from eval.methods import Method, MethodName
@@ -121,7 +122,9 @@ class Sweep(Task):
             alone = encoder.encode_with_report(flat, max_length=self.max_length, language=language)[1].seconds
         encoded, report = encode_all(encoder, every, layers, self.max_length, own)
         started = time.perf_counter()
-        results = task.scored(list(task.fitted(encoded, encoder.spec)), [encoded])
+        # Otherwise numpy's threads, which wait for work without sleeping, take the cores from XLA's.
+        with threadpool_limits(1, "blas"):
+            results = task.scored(list(task.fitted(encoded, encoder.spec)), [encoded])
         fitted = time.perf_counter()
         write_results(results, self.out / "results.jsonl")
         sweep_figure(_grid(results), layers, f"{self.title} ({self.encoder})", self.out / "sweep.png")
