@@ -7,12 +7,12 @@ import pytest
 
 
 def test_a_stream_equals_a_list(tiny, rng):
-    many = ["".join(rng.choice(list("abcdefghij "), size)) for size in rng.integers(0, 14, 4200)]
+    many = ["".join(rng.choice(list("abcdefghij "), size)) for size in rng.integers(0, 14, 2100)]
     expected = tiny.encode(many)
     np.testing.assert_array_equal(tiny.encode(text for text in many), expected)
     np.testing.assert_array_equal(np.asarray(tiny.encode(iter(many), output="jax")), expected)
     _, report = tiny.encode_with_report(text for text in many)
-    assert (report.sentences, report.tokens) == (4200, tiny.encode_with_report(many)[1].tokens)
+    assert (report.sentences, report.tokens) == (2100, tiny.encode_with_report(many)[1].tokens)
     assert tiny.encode(x for x in ()).shape == (0, 32)
 
 
@@ -32,13 +32,14 @@ def test_a_stream_is_not_held(tiny):
 
     def stream():
         nonlocal most
-        for i in range(40_000):
+        for i in range(20_000):
             most = max(most, Text.alive)
             yield Text("abc" if i % 2 else "abcdefgh")
 
-    assert tiny.encode(stream()).shape == (40_000, 32)
+    assert tiny.encode(stream()).shape == (20_000, 32)
     assert Text.alive == 0
-    assert most < 20_000
+    # Five chunks of 2,048: three ahead, one with the encoder and one being read.
+    assert most <= 10_240
 
 
 def test_the_tokenizer_runs_ahead(tiny, monkeypatch):
