@@ -6,6 +6,7 @@ and read in blocks. Each method in ``lsar_jax.transforms.methods`` has a subcomm
 function.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, make_dataclass
 from pathlib import Path
@@ -33,26 +34,19 @@ _KINDS: tuple[Second, ...] = ("none", "pooled", "languages")
 
 
 @dataclass(frozen=True)
-class FitCommand:
+class FitCommand(ABC):
     """Fits a transform on text or vectors and writes it to one file.
 
     Attributes:
       out: the file to write the transform to.
       data: one or more LANGUAGE=FILE, where FILE is a text file with one sentence per line (blank lines are skipped) or
         a .npy file of float vectors with one row per sentence. A language may have several files.
-      moments: files of moments that earlier runs saved, for example for parts of a corpus; used instead of --data, or
-        in addition to it.
-      languages: languages to take from the saved moments; by default, all.
       encoder: encoder of the text: bundled, a preset, a folder or a Hub id. Omit it for vectors.
       revision: commit, tag or branch of a Hub id.
       layer: hidden-state layer; by default, the checkpoint's.
       pooling: pooling of the tokens; by default, the checkpoint's.
       max_length: maximum number of tokens per sentence.
       limit: maximum number of sentences per file; by default, all, or 10,000 for CBIE.
-      identifier: let the transform detect the language itself (language="auto").
-      save: a file to save the moments to.
-      second: second moments to keep: none; pooled, for one over all languages; or languages, for one of each language.
-        By default, those that all saved moments have, or else those that the method needs.
     """
 
     name: ClassVar[str] = ""
@@ -60,17 +54,12 @@ class FitCommand:
 
     out: tyro.conf.Positional[Path]
     data: tuple[str, ...] = ()
-    moments: tuple[Path, ...] = ()
-    languages: tuple[str, ...] = ()
     encoder: str | None = None
     revision: str | None = None
     layer: int | None = None
     pooling: str | None = None
     max_length: int | None = None
     limit: int | None = None
-    identifier: bool = False
-    save: Path | None = None
-    second: Second | None = None
 
     def run(self) -> None:
         """Fits and saves the transform, and prints a summary.
@@ -81,44 +70,17 @@ class FitCommand:
         """
         files = _files(self.data)
         self._check(files)
-        options = {name: getattr(self, name) for name in self.method.options}
-        needs = self.method.needs_with(options)
-        needed: Second = "pooled" if needs == "pooled" or self.identifier else "none"
-        if needs == "languages":
-            needed = needs
-        saved = [_saved(path, self.languages, needed) for path in self.moments]
-        absent = sorted({*map(language_code, self.languages)} - {code for part, _ in saved for code in part})
-        if absent:
-            where = ", ".join(map(str, self.moments)) or "--moments"
-            raise ValueError(f"there are no moments of {', '.join(absent)} in {where}; omit them from --languages")
-        kept = _kind(saved, self.second, needed, self.name)
-
-        opened = None
-        if self.encoder:
-            opened = load_encoder(self.encoder, revision=self.revision, layer=self.layer, pooling=self.pooling)
-        source = _source([*([opened.spec if opened else None] if files else []), *(origin for _, origin in saved)])
-        reader = Reader(opened, self.max_length, self.limit)
-        if needs == "embeddings":
-            x: Mapping[str, Any] = {code: reader.embeddings(code, paths) for code, paths in files.items()}
-        else:
-            parts = [_reduced(part, kept) for part, _ in saved]
-            for code, paths in files.items():
-                parts += [_reduced({code: reader.moments(path, code, kept != "none")}, kept) for path in paths]
-            x = merge_moments(*parts)
-            if self.save is not None:
-                save_moments(self.save, x, source=source)
-        fitted = self.method(x, source=source, **options)
-        if self.identifier:
-            fitted = fitted.with_identifier(fit_identifier(x, source=source))
+        fitted, blank = self._fit(files, {name: getattr(self, name) for name in self.method.options})
         fitted.save(self.out)
-        _report(fitted, self.out, reader.blank)
+        _report(fitted, self.out, blank)
+
+    @abstractmethod
+    def _fit(self, files: Mapping[str, list[Path]], options: Mapping[str, Any]) -> tuple[Transform, int]:
+        """Returns the fitted transform and the number of blank lines that were skipped."""
 
     def _check(self, files: Mapping[str, list[Path]]) -> None:
         """Raises ValueError if options do not go together, before anything is read."""
-        if not files and not self.moments:
-            raise ValueError("there is nothing to fit on; give --data LANGUAGE=FILE ... or --moments FILE ...")
-        for path in filter(None, (self.out, self.save)):
-            check_parent(path)
+        check_parent(self.out)
         kinds = {is_vectors(path) for paths in files.values() for path in paths}
         if len(kinds) > 1:
             raise ValueError(
@@ -131,10 +93,81 @@ class FitCommand:
             raise ValueError(f"--encoder {self.encoder} is given, but there is no text to encode; omit it")
         if self.limit is not None:
             whole_number("limit", self.limit, 1, 1 << 62, "sentences")
-        if self.method.needs == "embeddings" and (self.moments or self.save is not None or self.identifier):
-            raise ValueError(
-                f"{self.name} is fitted on the embeddings themselves; leave out --moments, --save and --identifier"
-            )
+
+    def _open(self) -> tuple[Reader, EncoderSpec | None]:
+        """Returns the reader of the files, and the spec of its encoder."""
+        opened = None
+        if self.encoder:
+            opened = load_encoder(self.encoder, revision=self.revision, layer=self.layer, pooling=self.pooling)
+        return Reader(opened, self.max_length, self.limit), opened.spec if opened else None
+
+
+@dataclass(frozen=True)
+class FitEmbeddings(FitCommand):
+    """A fit on the embeddings themselves."""
+
+    def _check(self, files: Mapping[str, list[Path]]) -> None:
+        if not files:
+            raise ValueError("there is nothing to fit on; give --data LANGUAGE=FILE ...")
+        super()._check(files)
+
+    def _fit(self, files: Mapping[str, list[Path]], options: Mapping[str, Any]) -> tuple[Transform, int]:
+        reader, source = self._open()
+        x = {code: reader.embeddings(code, paths) for code, paths in files.items()}
+        return self.method(x, source=source, **options), reader.blank
+
+
+@dataclass(frozen=True)
+class FitMoments(FitCommand):
+    """A fit on moments, which can be saved, and from which the language can be detected.
+
+    Attributes:
+      moments: files of moments that earlier runs saved, for example for parts of a corpus; used instead of --data, or
+        in addition to it.
+      languages: languages to take from the saved moments; by default, all.
+      identifier: let the transform detect the language itself (language="auto").
+      save: a file to save the moments to.
+      second: second moments to keep: none; pooled, for one over all languages; or languages, for one of each language.
+        By default, those that all saved moments have, or else those that the method needs.
+    """
+
+    moments: tuple[Path, ...] = ()
+    languages: tuple[str, ...] = ()
+    identifier: bool = False
+    save: Path | None = None
+    second: Second | None = None
+
+    def _check(self, files: Mapping[str, list[Path]]) -> None:
+        if not files and not self.moments:
+            raise ValueError("there is nothing to fit on; give --data LANGUAGE=FILE ... or --moments FILE ...")
+        super()._check(files)
+        if self.save is not None:
+            check_parent(self.save)
+
+    def _fit(self, files: Mapping[str, list[Path]], options: Mapping[str, Any]) -> tuple[Transform, int]:
+        needs = self.method.needs_with(options)
+        needed: Second = "pooled" if needs == "pooled" or self.identifier else "none"
+        if needs == "languages":
+            needed = needs
+        saved = [_saved(path, self.languages, needed) for path in self.moments]
+        absent = sorted({*map(language_code, self.languages)} - {code for part, _ in saved for code in part})
+        if absent:
+            where = ", ".join(map(str, self.moments)) or "--moments"
+            raise ValueError(f"there are no moments of {', '.join(absent)} in {where}; omit them from --languages")
+        kept = _kind(saved, self.second, needed, self.name)
+
+        reader, spec = self._open()
+        source = _source([*([spec] if files else []), *(origin for _, origin in saved)])
+        parts = [_reduced(part, kept) for part, _ in saved]
+        for code, paths in files.items():
+            parts += [_reduced({code: reader.moments(path, code, kept != "none")}, kept) for path in paths]
+        x = merge_moments(*parts)
+        if self.save is not None:
+            save_moments(self.save, x, source=source)
+        fitted = self.method(x, source=source, **options)
+        if self.identifier:
+            fitted = fitted.with_identifier(fit_identifier(x, source=source))
+        return fitted, reader.blank
 
 
 def _command(name: str, method: FitMethod) -> type[FitCommand]:
@@ -149,12 +182,14 @@ def _command(name: str, method: FitMethod) -> type[FitCommand]:
         )
         for option in method.options.values()
     ]
-    common = (FitCommand.__doc__ or "").partition("\n")[2]
+    base = FitEmbeddings if method.needs == "embeddings" else FitMoments
+    common = (FitCommand.__doc__ or "").partition("\n")[2].rstrip()
+    common += (base.__doc__ or "").partition("Attributes:")[2]
     fixed = "".join(f" ({option}={value})" for option, value in method.fixed.items())
     summary = (documented.short_description or "").replace("``", "").removesuffix(".")
     namespace = {"name": name, "method": method, "__doc__": f"{summary}{fixed}.\n{common}"}
     title = "".join(part.title() for part in name.replace("+", "-").split("-"))
-    return make_dataclass(f"Fit{title}", own, bases=(FitCommand,), namespace=namespace, frozen=True)
+    return make_dataclass(f"Fit{title}", own, bases=(base,), namespace=namespace, frozen=True)
 
 
 # One subcommand per method.

@@ -145,10 +145,7 @@ def test_what_is_left_out_is_said(tmp_path, capsys):
         (["lsar", "{out}", "--data", "de={de}", "--encoder", "bundled"], "there is no text to encode"),
         (["lsar", "{out}", "--data", "de={de}", "--limit", "0"], "limit is 0"),
         (["lsar", "nowhere/t", "--data", "de={de}"], "there is no folder nowhere"),
-        (
-            ["cbie", "{out}", "--data", "de={de}", "--identifier"],
-            "cbie is fitted on the embeddings themselves; leave out --moments, --save and --identifier",
-        ),
+        (["cbie", "{out}"], "there is nothing to fit on; give --data LANGUAGE=FILE ...\n"),
         (["lsar", "{out}", "--moments", "nowhere"], "there is no moments file at nowhere"),
         (
             ["lsar", "{out}", "--data", "de={de}", "en={text}", "--encoder", "bundled"],
@@ -177,7 +174,10 @@ def test_refusals(vectors, tmp_path, capsys, arguments, message):
     assert not (tmp_path / "t").exists()
 
 
-@pytest.mark.parametrize(("method", "option"), [("center", ["--rank", "7"]), ("lir", ["--per-language"])])
+@pytest.mark.parametrize(
+    ("method", "option"),
+    [("center", ["--rank", "7"]), ("lir", ["--per-language"]), ("cbie", ["--moments", "m"]), ("cbie", ["--save", "m"])],
+)
 def test_options_of_another_method_are_refused(vectors, tmp_path, capsys, method, option):
     with pytest.raises(SystemExit) as refused:
         main(["fit", method, str(tmp_path / "t"), "--data", f"de={tmp_path / 'de.npy'}", *option])
