@@ -122,7 +122,7 @@ class Sweep(Task):
             alone = encoder.encode_with_report(flat, max_length=self.max_length, language=language)[1].seconds
         encoded, report = encode_all(encoder, every, layers, self.max_length, own)
         started = time.perf_counter()
-        # Otherwise numpy's threads, which wait for work without sleeping, take the cores from XLA's.
+        # One thread: those of BLAS (numpy's and scipy's) wait without sleeping and take the cores from XLA's.
         with threadpool_limits(1, "blas"):
             results = task.scored(list(task.fitted(encoded, encoder.spec)), [encoded])
         fitted = time.perf_counter()

@@ -104,7 +104,7 @@ class FitCommand(ABC):
 
 @dataclass(frozen=True)
 class FitEmbeddings(FitCommand):
-    """A fit on the embeddings themselves."""
+    """Fits a transform on the embeddings themselves; there are no moments to read, to save or to identify from."""
 
     def _check(self, files: Mapping[str, list[Path]]) -> None:
         if not files:
@@ -119,7 +119,7 @@ class FitEmbeddings(FitCommand):
 
 @dataclass(frozen=True)
 class FitMoments(FitCommand):
-    """A fit on moments, which can be saved, and from which the language can be detected.
+    """Fits a transform on moments, which can also be saved and have an identifier fitted on them.
 
     Attributes:
       moments: files of moments that earlier runs saved, for example for parts of a corpus; used instead of --data, or
@@ -171,7 +171,7 @@ class FitMoments(FitCommand):
 
 
 def _command(name: str, method: FitMethod) -> type[FitCommand]:
-    """Returns the command of a method: the common options, and the documented options of its fit function."""
+    """Returns the command of a method: with the options of all methods, of its kind of fit, and of its fit function."""
     documented = docstring_parser.parse(method.fit.__doc__ or "")
     described = {one.arg_name: (one.description or "").replace("``", "") for one in documented.params}
     own = [
@@ -185,9 +185,10 @@ def _command(name: str, method: FitMethod) -> type[FitCommand]:
     base = FitEmbeddings if method.needs == "embeddings" else FitMoments
     common = (FitCommand.__doc__ or "").partition("\n")[2].rstrip()
     common += (base.__doc__ or "").partition("Attributes:")[2]
+    note = "" if base is FitMoments else " It is fitted on the embeddings, not on moments."
     fixed = "".join(f" ({option}={value})" for option, value in method.fixed.items())
     summary = (documented.short_description or "").replace("``", "").removesuffix(".")
-    namespace = {"name": name, "method": method, "__doc__": f"{summary}{fixed}.\n{common}"}
+    namespace = {"name": name, "method": method, "__doc__": f"{summary}{fixed}.{note}\n{common}"}
     title = "".join(part.title() for part in name.replace("+", "-").split("-"))
     return make_dataclass(f"Fit{title}", own, bases=(base,), namespace=namespace, frozen=True)
 

@@ -1,4 +1,4 @@
-"""The input of an encoder: sentences and their languages, checked, tokenized ahead of the device, and in batches."""
+"""The input of an encoder: sentences and their languages, checked, tokenized ahead of the device, and batched."""
 
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

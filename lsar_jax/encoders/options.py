@@ -1,4 +1,4 @@
-"""The options of encoding, shared by all methods that take them, and the checks of their values."""
+"""The options of encoding, shared by all methods that take them, and checks of those that depend on the tokenizer."""
 
 from collections.abc import Iterable
 from typing import Literal, TypedDict

@@ -174,9 +174,13 @@ def test_refusals(vectors, tmp_path, capsys, arguments, message):
     assert not (tmp_path / "t").exists()
 
 
+# CBIE is fitted on the embeddings themselves.
+REFUSED = (["--moments", "m"], ["--save", "m"], ["--languages", "de"], ["--second", "none"], ["--identifier"])
+
+
 @pytest.mark.parametrize(
     ("method", "option"),
-    [("center", ["--rank", "7"]), ("lir", ["--per-language"]), ("cbie", ["--moments", "m"]), ("cbie", ["--save", "m"])],
+    [("center", ["--rank", "7"]), ("lir", ["--per-language"]), *(("cbie", o) for o in REFUSED)],
 )
 def test_options_of_another_method_are_refused(vectors, tmp_path, capsys, method, option):
     with pytest.raises(SystemExit) as refused:

@@ -5,9 +5,12 @@ import threading
 import numpy as np
 import pytest
 
+from tests.encoders.test_sentence_encoder import texts
+
 
 def test_a_stream_equals_a_list(tiny, rng):
-    many = ["".join(rng.choice(list("abcdefghij "), size)) for size in rng.integers(0, 14, 2100)]
+    # More than one chunk of 2,048.
+    many = texts(rng, 2100, 14)
     expected = tiny.encode(many)
     np.testing.assert_array_equal(tiny.encode(text for text in many), expected)
     np.testing.assert_array_equal(np.asarray(tiny.encode(iter(many), output="jax")), expected)

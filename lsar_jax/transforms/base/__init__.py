@@ -1,4 +1,7 @@
-"""What every method makes a transform of: affine steps, how each was fitted, and the file that keeps both."""
+"""The ``Transform`` that every method returns: its affine steps, the record of how each was fitted, and its file.
+
+The identifier of languages that a transform may hold is a method of its own, in ``lsar_jax/transforms/identifier.py``.
+"""
 
 from lsar_jax.transforms.base.affine import Step, fix_signs
 from lsar_jax.transforms.base.fit_record import Fit
