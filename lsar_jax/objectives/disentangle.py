@@ -24,6 +24,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from lsar_jax.objectives.cosine import cosine, squares, unit
+
 __all__ = [
     "Batch",
     "Head",
@@ -47,9 +49,6 @@ __all__ = [
 Base = Literal["dream", "meat", "none"]
 Separation = Literal["paper", "code"]
 ClusterPairs = Literal["off_diagonal", "all", "same_language"]
-
-# Added to squared norms, as PyTorch's CosineEmbeddingLoss does.
-_EPS = 1e-12
 
 _product = partial(jnp.matmul, precision=jax.lax.Precision.HIGHEST)
 
@@ -183,11 +182,6 @@ def apply_heads(heads: Heads, x: Float[Array, "vector dim"]) -> Parts:
     return Parts(apply_head(heads.meaning, x), apply_head(heads.language, x))
 
 
-def cosine(x: Float[Array, "vector dim"], y: Float[Array, "vector dim"]) -> Float[Array, " vector"]:
-    """Returns the cosine of each row of x with the same row of y; 0 if either is zero."""
-    return (x * y).sum(axis=1) * jax.lax.rsqrt((_squares(x) + _EPS) * (_squares(y) + _EPS))
-
-
 def clustering_loss(
     source: Float[Array, "pair dim"],
     target: Float[Array, "pair dim"],
@@ -206,19 +200,19 @@ def clustering_loss(
       target_language: index of each translation's language, for same_language.
       languages: number of languages, for same_language.
     """
-    source, target = _unit(source), _unit(target)
+    source, target = unit(source), unit(target)
     n = len(source)
-    own = _squares(source).sum() + _squares(target).sum()
+    own = squares(source).sum() + squares(target).sum()
     if pairs == "same_language":
         if target_language is None or languages is None:
             raise ValueError("pairs is 'same_language', which needs target_language and languages")
         member = jax.nn.one_hot(target_language, languages, dtype=source.dtype)
         counts = member.sum(axis=0)
-        of_languages = _squares(_product(member.T, source)).sum() + _squares(_product(member.T, target)).sum()
+        of_languages = squares(_product(member.T, source)).sum() + squares(_product(member.T, target)).sum()
         total = (counts * (counts - 1)).sum()
         # A batch without two translations in one language has nothing to pull together.
         return jnp.where(total > 0, 2 - (of_languages - own) / jnp.maximum(total, 1), 0)
-    every = _squares(source.sum(axis=0, keepdims=True)).sum() + _squares(target.sum(axis=0, keepdims=True)).sum()
+    every = squares(source.sum(axis=0, keepdims=True)).sum() + squares(target.sum(axis=0, keepdims=True)).sum()
     if pairs == "all":
         return 2 - every / n**2
     return 2 - (every - own) / max(n * (n - 1), 1)
@@ -251,7 +245,7 @@ def dream_terms(
         "meaning": _together(source.meaning, target.meaning)
         + _apart(source.meaning, others.source_meaning)
         + _apart(target.meaning, others.target_meaning),
-        "reconstruction": _mean_squares(source, batch.source) + _mean_squares(target, batch.target),
+        "reconstruction": _meansquares(source, batch.source) + _meansquares(target, batch.target),
         "language": _together(source.language, others.source_language)
         + _together(target.language, others.target_language),
         "identification": _cross_entropy(apply_head(classifier, source.language), batch.source_language)
@@ -366,14 +360,6 @@ def parts_terms(
     return {name: terms[name] for name in objective.terms}
 
 
-def _squares(x: Float[Array, "vector dim"]) -> Float[Array, " vector"]:
-    return (x * x).sum(axis=1)
-
-
-def _unit(x: Float[Array, "vector dim"]) -> Float[Array, "vector dim"]:
-    return x * jax.lax.rsqrt(_squares(x) + _EPS)[:, None]
-
-
 def _together(x: Float[Array, "vector dim"], y: Float[Array, "vector dim"]) -> Float[Array, ""]:
     """Returns CEL+, ``mean(1 - cos)``."""
     return (1 - cosine(x, y)).mean()
@@ -384,7 +370,7 @@ def _apart(x: Float[Array, "vector dim"], y: Float[Array, "vector dim"]) -> Floa
     return jax.nn.relu(cosine(x, y)).mean()
 
 
-def _mean_squares(parts: Parts, x: Float[Array, "vector dim"]) -> Float[Array, ""]:
+def _meansquares(parts: Parts, x: Float[Array, "vector dim"]) -> Float[Array, ""]:
     return ((parts.meaning + parts.language - x) ** 2).mean()
 
 

@@ -1,0 +1,204 @@
+"""Losses that align an encoder on word-aligned bitext: linear mapping, L2, and weak and strong contrastive.
+
+Wu and Dredze, "Do Explicit Alignments Robustly Improve Multilingual Encoders?", EMNLP 2020. Row i of ``source`` is the
+hidden state of an English word, and row i of ``target`` that of the word it is aligned with; a batch mixes languages,
+and n is the number of its links, not of its sentences.
+
+- L2 (Eq. 3): the mean squared distance of linked states.
+- Linear mapping (section 2.1): a matrix per layer and language takes the target to the source, and is drawn towards
+  the orthogonal matrices before each step (Conneau et al., "Word Translation Without Parallel Data", ICLR 2018).
+- Weak (Eq. 7): the linked state is told from all states on the other side. Equation 7 lacks the minus sign.
+- Strong (Eq. 8): the linked state is told from all other states of both sides.
+- Two regularizers keep the encoder close to its start: of parameters (Eq. 5) and of hidden states (Eq. 4).
+
+The contrastive losses compare projections (Chen et al., "A Simple Framework for Contrastive Learning of Visual
+Representations", ICML 2020); the projector is trained with the encoder and then discarded. On pooled embeddings of
+sentences and their translations, the same losses adapt an encoder to parallel text.
+
+All functions are pure, for ``jit``, ``vmap`` and ``grad``. Under ``jit`` over a mesh, the negatives are the states of
+all devices. Gradients are finite at zero states and at zero drift.
+"""
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from lsar_jax.objectives.cosine import unit
+
+__all__ = [
+    "Projector",
+    "hidden_drift",
+    "init_projector",
+    "l2_loss",
+    "linear_map_loss",
+    "orthogonalize",
+    "parameter_drift",
+    "project",
+    "strong_contrastive_loss",
+    "weak_contrastive_loss",
+]
+
+Linked = Float[Array, "link dim"]
+Valid = Bool[Array, " link"]
+
+# The score of what is not to be found; its exponential is 0.
+_EXCLUDED = -1e6
+
+_product = partial(jnp.matmul, precision=jax.lax.Precision.HIGHEST)
+
+
+class Projector(NamedTuple):
+    """Two linear maps without bias and a ReLU between them, shared by both sides.
+
+    Attributes:
+      inner: ``[dim, dim]``.
+      outer: ``[out, dim]``.
+    """
+
+    inner: Float[Array, "dim dim"]
+    outer: Float[Array, "out dim"]
+
+
+def init_projector(key: Array, dim: int, out: int = 128) -> Projector:
+    """Returns a random projector, uniform in ``+-1 / sqrt(dim)`` as PyTorch initializes a linear layer.
+
+    Args:
+      key: a random key.
+      dim: width of the hidden states.
+      out: width of the projection.
+    """
+    bound = dim**-0.5
+    inner, outer = jax.random.split(key)
+    return Projector(
+        jax.random.uniform(inner, (dim, dim), minval=-bound, maxval=bound),
+        jax.random.uniform(outer, (out, dim), minval=-bound, maxval=bound),
+    )
+
+
+def project(projector: Projector, x: Float[Array, "vector dim"]) -> Float[Array, "vector out"]:
+    """Returns ``relu(x inner^T) outer^T``."""
+    return _product(jax.nn.relu(_product(x, projector.inner.T)), projector.outer.T)
+
+
+def l2_loss(source: Linked, target: Linked, valid: Valid | None = None) -> Float[Array, ""]:
+    """Returns the mean of ``||s_i - t_i||^2`` over links (Eq. 3).
+
+    Args:
+      source: states of the source words.
+      target: states of the words they are aligned with.
+      valid: whether a row is a link rather than padding; by default, all are.
+    """
+    return _mean(jnp.square(source - target).sum(axis=1), _valid(source, valid))
+
+
+def weak_contrastive_loss(
+    source: Linked, target: Linked, valid: Valid | None = None, temperature: float = 0.1
+) -> Float[Array, ""]:
+    """Returns the cross-entropy of finding t_i among all t, and s_i among all s, by cosine (Eq. 7, negated).
+
+    It is the mean of both directions and of all links.
+
+    Args:
+      source: projected states of the source words, or embeddings of sentences.
+      target: projected states of the words they are aligned with, or embeddings of translations.
+      valid: whether a row is a link rather than padding; by default, all are.
+      temperature: T, which divides the cosines.
+    """
+    valid = _valid(source, valid)
+    scores = _product(unit(source), unit(target).T) / temperature
+    own = jnp.diagonal(scores)
+    forward = jax.nn.logsumexp(jnp.where(valid[None, :], scores, _EXCLUDED), axis=1) - own
+    backward = jax.nn.logsumexp(jnp.where(valid[:, None], scores, _EXCLUDED), axis=0) - own
+    return _mean((forward + backward) / 2, valid)
+
+
+def strong_contrastive_loss(
+    source: Linked, target: Linked, valid: Valid | None = None, temperature: float = 0.1
+) -> Float[Array, ""]:
+    """Returns the cross-entropy of finding the linked state among the other ``2 n - 1`` of both sides (Eq. 8).
+
+    Args:
+      source: projected states of the source words, or embeddings of sentences.
+      target: projected states of the words they are aligned with, or embeddings of translations.
+      valid: whether a row is a link rather than padding; by default, all are.
+      temperature: T, which divides the cosines.
+    """
+    valid = _valid(source, valid)
+    every = unit(jnp.concatenate([source, target]))
+    scores = _product(every, every.T) / temperature
+    n = len(source)
+    own = jnp.diagonal(scores, offset=n)
+    both = jnp.concatenate([valid, valid])
+    counted = both[None, :] & ~jnp.eye(2 * n, dtype=bool)
+    losses = jax.nn.logsumexp(jnp.where(counted, scores, _EXCLUDED), axis=1) - jnp.concatenate([own, own])
+    return _mean(losses, both)
+
+
+def linear_map_loss(
+    maps: Float[Array, "layer dim dim"],
+    source: Float[Array, "layer link dim"],
+    target: Float[Array, "layer link dim"],
+    valid: Valid | None = None,
+) -> Float[Array, " layer"]:
+    """Returns, for each layer, the mean of ``||s_i - W t_i||^2`` over the links of one language.
+
+    Args:
+      maps: W of each layer.
+      source: states of the English words.
+      target: states of the words they are aligned with.
+      valid: whether a row is a link rather than padding; by default, all are.
+    """
+    moved = jnp.einsum("lnd,led->lne", target, maps, precision=jax.lax.Precision.HIGHEST)
+    return jax.vmap(l2_loss, in_axes=(0, 0, None))(source, moved, _valid(source[0], valid))
+
+
+def orthogonalize(maps: Float[Array, "*maps dim dim"], beta: float = 0.01) -> Float[Array, "*maps dim dim"]:
+    """Returns ``(1 + beta) W - beta W W^T W``, which draws W towards the nearest orthogonal matrix."""
+    return (1 + beta) * maps - beta * _product(_product(maps, jnp.swapaxes(maps, -1, -2)), maps)
+
+
+def parameter_drift(parameters: Any, start: Any, *, squared: bool = False) -> Float[Array, ""]:
+    """Returns the L2 norm of what training changed in all parameters; the gradient at the start is zero.
+
+    The authors' code uses the norm, whose gradient has length 1 however small the change is; Eq. 5 prints its square.
+
+    Args:
+      parameters: a tree of arrays.
+      start: a tree of the same shape, the parameters before training.
+      squared: whether to return the square, as in Eq. 5.
+    """
+    changes = jax.tree.map(lambda new, old: jnp.square(_wide(new) - _wide(old)).sum(), parameters, start)
+    total = jax.tree.reduce(jnp.add, changes, jnp.zeros((), jnp.float32))
+    # The root has an infinite slope at 0, and infinity times zero would be NaN.
+    return total if squared else jnp.where(total > 0, jnp.sqrt(jnp.where(total > 0, total, 1)), 0)
+
+
+def hidden_drift(
+    states: Float[Array, "batch length dim"], start: Float[Array, "batch length dim"], lengths: Int[Array, " batch"]
+) -> Float[Array, ""]:
+    """Returns the squared change of the hidden states, summed over dimensions, per token (Eq. 4).
+
+    Args:
+      states: hidden states of the source sentences.
+      start: those of the encoder before training.
+      lengths: number of tokens in each row.
+    """
+    real = jnp.arange(states.shape[1])[None, :] < lengths[:, None]
+    change = jnp.where(real[:, :, None], _wide(states) - _wide(start), 0)
+    return jnp.square(change).sum() / jnp.maximum(lengths.sum(), 1).astype(jnp.float32)
+
+
+def _valid(x: Linked, valid: Valid | None) -> Valid:
+    return jnp.ones(len(x), bool) if valid is None else valid
+
+
+def _mean(values: Float[Array, " row"], valid: Bool[Array, " row"]) -> Float[Array, ""]:
+    """Returns the mean over valid rows; 0 if there are none."""
+    return jnp.where(valid, values, 0).sum() / jnp.maximum(valid.sum(), 1).astype(values.dtype)
+
+
+def _wide(x: Array) -> Array:
+    return x.astype(jnp.float32)

@@ -1,0 +1,24 @@
+"""Cosines with gradients that are finite at zero vectors."""
+
+import jax
+from jaxtyping import Array, Float
+
+__all__ = ["cosine", "squares", "unit"]
+
+# Added to squared norms, as PyTorch's CosineEmbeddingLoss does.
+_EPS = 1e-12
+
+
+def cosine(x: Float[Array, "vector dim"], y: Float[Array, "vector dim"]) -> Float[Array, " vector"]:
+    """Returns the cosine of each row of x with the same row of y; 0 if either is zero."""
+    return (x * y).sum(axis=1) * jax.lax.rsqrt((squares(x) + _EPS) * (squares(y) + _EPS))
+
+
+def squares(x: Float[Array, "vector dim"]) -> Float[Array, " vector"]:
+    """Returns the squared length of each row."""
+    return (x * x).sum(axis=1)
+
+
+def unit(x: Float[Array, "vector dim"]) -> Float[Array, "vector dim"]:
+    """Divides each row by its length; a zero row stays zero."""
+    return x * jax.lax.rsqrt(squares(x) + _EPS)[:, None]

@@ -1,0 +1,210 @@
+"""The alignment losses: against float64 twins with all terms written out, by hand, and against torch's gradients."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from lsar_jax.objectives.align import (
+    Projector,
+    hidden_drift,
+    init_projector,
+    l2_loss,
+    linear_map_loss,
+    orthogonalize,
+    parameter_drift,
+    project,
+    strong_contrastive_loss,
+    weak_contrastive_loss,
+)
+from tests.optional import need
+
+N, D = 7, 5
+
+
+@pytest.fixture
+def sides(rng):
+    return tuple(jnp.asarray(rng.standard_normal((N, D)), jnp.float32) for _ in range(2))
+
+
+def cosines(x, y):
+    x, y = (np.asarray(side, np.float64) for side in (x, y))
+    return np.array([[a @ b / np.sqrt(a @ a * (b @ b)) for b in y] for a in x])
+
+
+def entropy(scores, right):
+    """The cross-entropy of choosing ``right`` among ``scores``."""
+    return np.log(sum(np.exp(score) for score in scores)) - scores[right]
+
+
+def weak(s, t, temperature):
+    scores = cosines(s, t) / temperature
+    rows = [entropy(scores[i], i) for i in range(len(scores))]
+    columns = [entropy(scores[:, i], i) for i in range(len(scores))]
+    return (np.mean(rows) + np.mean(columns)) / 2
+
+
+def strong(s, t, temperature):
+    both, n = np.concatenate([s, t]), len(s)
+    scores = cosines(both, both) / temperature
+    losses = []
+    for i in range(2 * n):
+        others = [j for j in range(2 * n) if j != i]
+        losses.append(entropy(scores[i, others], others.index((i + n) % (2 * n))))
+    return np.mean(losses)
+
+
+def l2(s, t, temperature):
+    s, t = (np.asarray(side, np.float64) for side in (s, t))
+    return np.mean([np.sum((a - b) ** 2) for a, b in zip(s, t, strict=True)])
+
+
+def our_l2(s, t, valid=None, temperature=0.1):
+    return l2_loss(s, t, valid)
+
+
+LOSSES = {
+    "l2": (our_l2, l2),
+    "weak": (weak_contrastive_loss, weak),
+    "strong": (strong_contrastive_loss, strong),
+}
+
+
+@pytest.mark.parametrize("temperature", [0.05, 0.1, 1.0])
+@pytest.mark.parametrize("name", LOSSES)
+def test_equals_its_twin(sides, name, temperature):
+    ours, twin = LOSSES[name]
+    got = jax.jit(partial(ours, temperature=temperature))(*sides)
+    np.testing.assert_allclose(got, twin(*sides, temperature), rtol=2e-6)
+
+
+def test_by_hand():
+    # s1 = t1 and s2 = t2, at right angles: each choice is e against 1 at T = 1.
+    x = jnp.eye(2)
+    np.testing.assert_allclose(weak_contrastive_loss(x, x, None, 1.0), np.log(1 + np.exp(-1)), rtol=1e-6)
+    # One right choice with cosine 1, and two wrong ones with cosine 0.
+    np.testing.assert_allclose(strong_contrastive_loss(x, x, None, 1.0), np.log(1 + 2 * np.exp(-1)), rtol=1e-6)
+    # Sides exchanged: the right choice has cosine 0.
+    np.testing.assert_allclose(weak_contrastive_loss(x, x[::-1], None, 1.0), np.log(1 + np.e), rtol=1e-6)
+    np.testing.assert_allclose(l2_loss(x, 3 * x[::-1]), 10)
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_padding_changes_neither_loss_nor_gradient(sides, rng, name):
+    loss = LOSSES[name][0]
+    padded = tuple(jnp.concatenate([side, 100 * jnp.ones((3, D))])[::-1] for side in sides)
+    valid = jnp.arange(N + 3) >= 3
+    value, gradient = jax.value_and_grad(loss, argnums=(0, 1))(*padded, valid)
+    expected, wanted = jax.value_and_grad(loss, argnums=(0, 1))(*sides)
+    np.testing.assert_allclose(value, expected, rtol=1e-6)
+    for got, right in zip(gradient, wanted, strict=True):
+        np.testing.assert_allclose(got[3:][::-1], right, atol=1e-6)
+        assert not got[:3].any()
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_gradients_are_finite_at_zero_and_without_links(name):
+    zeros = jnp.zeros((3, D))
+    for valid in (None, jnp.zeros(3, bool)):
+        value, gradient = jax.value_and_grad(LOSSES[name][0])(zeros, zeros, valid)
+        assert np.isfinite(value)
+        assert np.isfinite(gradient).all()
+    assert value == 0
+
+
+def test_devices_share_their_negatives(sides):
+    mesh = jax.make_mesh((4,), ("data",), axis_types=(jax.sharding.AxisType.Auto,))
+    rows = jax.NamedSharding(mesh, jax.P("data"))
+    source, target = (jax.device_put(jnp.concatenate([side, side[:1]]), rows) for side in sides)
+    valid = jax.device_put(jnp.arange(N + 1) < N, rows)
+    for name, (ours, twin) in LOSSES.items():
+        np.testing.assert_allclose(jax.jit(ours)(source, target, valid), twin(*sides, 0.1), rtol=2e-6, err_msg=name)
+
+
+def test_the_linear_map_is_scored_layer_by_layer(rng):
+    maps, source, target = (
+        jnp.asarray(rng.standard_normal(shape), jnp.float32) for shape in ((3, D, D), (3, N, D), (3, N, D))
+    )
+    valid = jnp.arange(N) < N - 2
+    expected = [np.mean([np.sum((source[k, i] - maps[k] @ target[k, i]) ** 2) for i in range(N - 2)]) for k in range(3)]
+    np.testing.assert_allclose(linear_map_loss(maps, source, target, valid), expected, rtol=1e-5)
+
+
+def test_orthogonalize_comes_to_the_nearest_orthogonal_matrix(rng):
+    maps = jnp.asarray(np.eye(4) + 0.1 * rng.standard_normal((2, 4, 4)), jnp.float32)
+    w = np.asarray(maps[0], np.float64)
+    np.testing.assert_allclose(orthogonalize(maps)[0], 1.01 * w - 0.01 * w @ w.T @ w, rtol=1e-5, atol=1e-6)
+    moved = maps
+    for _ in range(1000):
+        moved = orthogonalize(moved, 0.05)
+    for start, end in zip(maps, moved, strict=True):
+        u, _, vt = np.linalg.svd(start)
+        np.testing.assert_allclose(end, u @ vt, atol=1e-5)
+
+
+def test_drift_of_parameters(rng):
+    start = {"a": jnp.asarray(rng.standard_normal((3, 4)), jnp.bfloat16), "b": [jnp.ones(5)]}
+    assert parameter_drift(start, start) == 0
+    for squared in (False, True):
+        gradient = jax.grad(lambda p, squared=squared: parameter_drift(p, start, squared=squared))(start)
+        assert all(not np.asarray(part, np.float32).any() for part in jax.tree.leaves(gradient))
+    moved = {"a": start["a"], "b": [start["b"][0].at[0].add(3.0).at[1].add(4.0)]}
+    np.testing.assert_allclose(parameter_drift(moved, start), 5)
+    np.testing.assert_allclose(parameter_drift(moved, start, squared=True), 25)
+    # The norm pulls with length 1 however small the drift is.
+    near = {"a": start["a"], "b": [start["b"][0].at[0].add(1e-3)]}
+    gradient = jax.grad(lambda p: parameter_drift(p, start))(near)
+    np.testing.assert_allclose(gradient["b"][0], [1, 0, 0, 0, 0], atol=1e-3)
+
+
+def test_drift_of_states_counts_tokens_only():
+    start = jnp.zeros((2, 3, 2))
+    states = jnp.ones((2, 3, 2)).at[1, 2].set(jnp.nan)
+    # 3 tokens and 2 tokens, each changed by 1 in two dimensions.
+    np.testing.assert_allclose(hidden_drift(states, start, jnp.array([3, 2])), 2)
+
+
+def test_the_projector():
+    first, again, other = (init_projector(jax.random.key(seed), 16, 4) for seed in (0, 0, 1))
+    np.testing.assert_array_equal(first.inner, again.inner)
+    assert not np.array_equal(first.inner, other.inner)
+    assert np.abs(np.concatenate([part.ravel() for part in first])).max() <= 0.25
+    assert np.std(first.inner) == pytest.approx(0.25 / np.sqrt(3), rel=0.1)
+    x = jnp.array([[1.0, -2.0]])
+    given = Projector(jnp.array([[1.0, 0.0], [0.0, 1.0]]), jnp.array([[3.0, 5.0]]))
+    np.testing.assert_allclose(project(given, x), [[3.0]])
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_gradients_equal_torch(sides, name):
+    torch = need("torch")
+    projector = init_projector(jax.random.key(0), D, 3)
+
+    def ours(projector, source, target):
+        both = (source, target) if name == "l2" else (project(projector, source), project(projector, target))
+        return LOSSES[name][0](*both)
+
+    value, gradients = jax.value_and_grad(ours, argnums=(0, 1, 2))(projector, *sides)
+    parts = (np.asarray(part, np.float64) for part in (*projector, *sides))
+    inner, outer, s, t = (torch.tensor(part, requires_grad=True) for part in parts)
+    if name == "l2":
+        loss = ((s - t) ** 2).sum(1).mean() + 0 * (inner.sum() + outer.sum())
+    else:
+        f = lambda x: torch.relu(x @ inner.T) @ outer.T  # noqa: E731
+        unit = torch.nn.functional.normalize
+        a, b = unit(f(s), dim=1), unit(f(t), dim=1)
+        entropy, index = torch.nn.functional.cross_entropy, torch.arange(N)
+        if name == "weak":
+            scores = a @ b.T / 0.1
+            loss = (entropy(scores, index) + entropy(scores.T, index)) / 2
+        else:
+            both = torch.cat([a, b])
+            scores = both @ both.T / 0.1 - 1e6 * torch.eye(2 * N, dtype=torch.float64)
+            loss = entropy(scores, torch.cat([index + N, index]))
+    loss.backward()
+    np.testing.assert_allclose(value, loss.item(), rtol=2e-6)
+    for got, right in zip(jax.tree.leaves(gradients), (inner, outer, s, t), strict=True):
+        largest = right.grad.abs().max().item()
+        np.testing.assert_allclose(got, right.grad.numpy(), rtol=1e-5, atol=1e-6 * largest)
