@@ -1,0 +1,101 @@
+"""Links of words: against the published pseudo-code on whole grids, and by hand."""
+
+import numpy as np
+import pytest
+
+from train.word_pairs.links import different_words, format_links, grow_diag_final_and, one_to_one, parse_links
+
+
+def grow_by_the_grid(forward, backward, rows, columns):
+    """Koehn's pseudo-code as printed, over every cell."""
+    alignment, union = forward & backward, forward | backward
+    aligned_row = lambda e: any(i == e for i, _ in alignment)  # noqa: E731
+    aligned_column = lambda f: any(j == f for _, j in alignment)  # noqa: E731
+    neighbours = [(-1, 0), (0, -1), (1, 0), (0, 1), (-1, -1), (-1, 1), (1, -1), (1, 1)]
+    while True:
+        new = False
+        for e in range(rows):
+            for f in range(columns):
+                if (e, f) in alignment:
+                    for a, b in neighbours:
+                        near = (e + a, f + b)
+                        free = not aligned_row(near[0]) or not aligned_column(near[1])
+                        if free and near in union and near not in alignment:
+                            alignment = alignment | {near}
+                            new = True
+        if not new:
+            break
+    for direction in (forward, backward):
+        for e in range(rows):
+            for f in range(columns):
+                if not aligned_row(e) and not aligned_column(f) and (e, f) in direction:
+                    alignment = alignment | {(e, f)}
+    return alignment
+
+
+def test_grows_as_the_pseudo_code_does(rng):
+    grown = 0
+    for _ in range(400):
+        rows, columns = rng.integers(1, 8, 2)
+        forward, backward = (
+            frozenset(map(tuple, np.argwhere(rng.random((rows, columns)) < rng.choice([0.1, 0.25, 0.5])).tolist()))
+            for _ in range(2)
+        )
+        expected = grow_by_the_grid(forward, backward, rows, columns)
+        assert grow_diag_final_and(forward, backward) == expected
+        grown += forward & backward < expected < forward | backward
+    assert grown > 100
+
+
+def test_grows_by_hand():
+    # Both say 0-0. 1-1 is its neighbour; 3-3 stands alone and has two free words; 0-3 has none any more.
+    forward, backward = {(0, 0), (1, 1), (3, 3)}, {(0, 0), (0, 3)}
+    assert grow_diag_final_and(forward, backward) == {(0, 0), (1, 1), (3, 3)}
+    # 0-1 is a neighbour with one free word: "or" while growing, "and" at the end.
+    assert grow_diag_final_and({(0, 0), (0, 1)}, {(0, 0)}) == {(0, 0), (0, 1)}
+    assert grow_diag_final_and({(0, 0), (0, 2)}, {(0, 0)}) == {(0, 0)}
+    assert grow_diag_final_and((), ()) == set()
+
+
+def test_equal_words_go_before_one_to_one():
+    source, target = ["GIMP", "opens", "it"], ["GIMP", "öffnet", "es"]
+    links = {(0, 0), (0, 1), (1, 1), (2, 2)}
+    # Without 0-0, GIMP has one link left, but öffnet has two.
+    assert different_words(links, source, target) == {(0, 1), (1, 1), (2, 2)}
+    assert one_to_one(different_words(links, source, target)) == {(2, 2)}
+    # The other order would have kept the same here, but not there.
+    links = {(0, 0), (0, 1)}
+    assert one_to_one(different_words(links, source, target)) == {(0, 1)}
+    assert different_words(one_to_one(links), source, target) == set()
+    assert different_words({(0, 0)}, ["gimp"], ["GIMP"]) == {(0, 0)}
+
+
+def test_the_filters_change_nothing_the_second_time(rng):
+    words = list("abcd")
+    for _ in range(100):
+        source, target = (list(rng.choice(words, 5)) for _ in range(2))
+        links = frozenset(map(tuple, rng.integers(0, 5, (6, 2)).tolist()))
+        once = one_to_one(different_words(links, source, target))
+        assert one_to_one(different_words(once, source, target)) == once
+
+
+def test_pharaoh():
+    links = parse_links(" 2-0 0-1  2-0\n", 3, 2)
+    assert links == {(2, 0), (0, 1)}
+    assert format_links(links) == "0-1 2-0"
+    assert parse_links("", 3, 2) == set()
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("0-0 1", "'1' is not a link such as 0-2"),
+        ("0?0", "'0[?]0' is not a link"),
+        ("-1-0", "'-1-0' is not a link"),
+        ("0-0 3-1", "'3-1' links words that do not exist; the sentences have 3 and 2 words"),
+        ("0-2", "'0-2' links words that do not exist"),
+    ],
+)
+def test_a_wrong_link_is_named(line, message):
+    with pytest.raises(ValueError, match=message):
+        parse_links(line, 3, 2)

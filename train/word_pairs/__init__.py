@@ -1,0 +1,1 @@
+"""``python -m train.word_pairs``: aligned words of parallel text."""

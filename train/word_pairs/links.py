@@ -1,0 +1,93 @@
+"""Links between the words of a sentence and of its translation: symmetrized, and reduced to those worth training on.
+
+Wu and Dredze (EMNLP 2020) align in both directions, combine the directions by grow-diag-final-and (Koehn, Och and
+Marcu, "Statistical Phrase-Based Translation", NAACL 2003), and then keep one-to-one links between different words.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+__all__ = ["Links", "different_words", "format_links", "grow_diag_final_and", "one_to_one", "parse_links"]
+
+# Pairs of a source word's index and a target word's index.
+Links = frozenset[tuple[int, int]]
+
+# In the order in which Koehn's description visits them.
+_NEIGHBOURS = ((-1, 0), (0, -1), (1, 0), (0, 1), (-1, -1), (-1, 1), (1, -1), (1, 1))
+
+
+def grow_diag_final_and(forward: Iterable[tuple[int, int]], backward: Iterable[tuple[int, int]]) -> Links:
+    """Returns the links that both directions agree on, and those of one direction that the others make likely.
+
+    From the intersection, links of the union are added that are neighbours of a link and have a word without one
+    (grow-diag), and then links whose words both have none (final-and), of the forward direction first.
+
+    Args:
+      forward: links of the source words to the target words.
+      backward: links of the other direction, also with the source index first.
+    """
+    forward, backward = frozenset(forward), frozenset(backward)
+    links = set(forward & backward)
+    sources, targets = {i for i, _ in links}, {j for _, j in links}
+
+    def add(link: tuple[int, int]) -> None:
+        links.add(link)
+        sources.add(link[0])
+        targets.add(link[1])
+
+    # Every link that is added is in the union, so that this order visits it as a walk over the whole grid would.
+    union = sorted(forward | backward)
+    before = -1
+    while before < len(links):
+        before = len(links)
+        for i, j in union:
+            if (i, j) in links:
+                for down, right in _NEIGHBOURS:
+                    near = (i + down, j + right)
+                    if (near[0] not in sources or near[1] not in targets) and (near in forward or near in backward):
+                        add(near)
+    for direction in (forward, backward):
+        for link in sorted(direction):
+            if link[0] not in sources and link[1] not in targets:
+                add(link)
+    return frozenset(links)
+
+
+def different_words(links: Iterable[tuple[int, int]], source: Sequence[str], target: Sequence[str]) -> Links:
+    """Returns the links between words that are not the same string; case counts."""
+    return frozenset((i, j) for i, j in links if source[i] != target[j])
+
+
+def one_to_one(links: Iterable[tuple[int, int]]) -> Links:
+    """Returns the links whose words both have no other link."""
+    links = frozenset(links)
+    sources, targets = Counter(i for i, _ in links), Counter(j for _, j in links)
+    return frozenset((i, j) for i, j in links if sources[i] == 1 and targets[j] == 1)
+
+
+def parse_links(line: str, source: int, target: int) -> Links:
+    """Returns the links of a line in Pharaoh format, such as ``0-0 1-2``.
+
+    Args:
+      line: the line; empty for no link.
+      source: number of words of the source sentence.
+      target: number of words of the target sentence.
+
+    Raises:
+      ValueError: an item is not two indices joined by a hyphen, or an index has no word.
+    """
+    links = set()
+    for item in line.split():
+        first, hyphen, second = item.partition("-")
+        if not (hyphen and first.isdecimal() and second.isdecimal()):
+            raise ValueError(f"{item!r} is not a link such as 0-2: a source index, a hyphen and a target index")
+        i, j = int(first), int(second)
+        if i >= source or j >= target:
+            raise ValueError(f"{item!r} links words that do not exist; the sentences have {source} and {target} words")
+        links.add((i, j))
+    return frozenset(links)
+
+
+def format_links(links: Iterable[tuple[int, int]]) -> str:
+    """Returns the links in Pharaoh format, in order."""
+    return " ".join(f"{i}-{j}" for i, j in sorted(links))
