@@ -1,4 +1,4 @@
-"""Parallel text from ``en-xx.tsv`` tables (domain, English, xx), Moses files or prepared datasets."""
+"""Parallel text from ``en-xx.tsv`` tables (English, xx, perhaps a domain), Moses files or prepared datasets."""
 
 import hashlib
 import logging

@@ -60,6 +60,22 @@ def test_parallel_tables(tmp_path):
     assert prepared(folders["en-de"], field="source", count=2) == ["source 0", "source 1"]
 
 
+def test_tables_of_several_sources(tmp_path):
+    write(tmp_path / "en-de.news.tsv", ["a\tb", "c\td"])
+    write(tmp_path / "en-de.talks.tsv", ["x\te\tf"])
+    write(tmp_path / "en-fr.tsv", ["g\th"])
+    write(tmp_path / "TED-2020.en-it.tsv", ["x\ti\tj"])
+    folders = prepare(Parallel(tmp_path), tmp_path / "out")
+    read = Parallel.read(folders["en-de"])
+    assert list(zip(read.domain, read.first, read.second, strict=True)) == [
+        ("news", "a", "b"), ("news", "c", "d"), ("x", "e", "f")
+    ]  # fmt: skip
+    assert Parallel.read(folders["en-fr"]).domain == [""]
+    assert Parallel.read(folders["en-it"]).first == ["i"]
+    write(tmp_path / "en-de.tsv", ["a\tb"])
+    refused(Parallel(tmp_path), tmp_path / "more", ValueError, "en-de.* are for the same pair, 'en-de'")
+
+
 def test_moses_files(tmp_path):
     write(tmp_path / "GNOME.de-en.de", LINES)
     write(tmp_path / "GNOME.de-en.en", LINES[::-1])
@@ -156,6 +172,8 @@ def test_parallel_refuses(tmp_path):
     refused(Parallel(tmp_path), out, FileNotFoundError, r"no bitext .*neither SOURCE-TARGET.tsv.*; it has none")
     path = write(tmp_path / "en-de.tsv", ["a\tb\tc", "a\tb"])
     refused(Parallel(tmp_path), out, ValueError, "en-de.tsv, line 2 has 2 tab-separated fields; expected 3")
+    write(path, ["a\tb", "a\tb\tc"])
+    refused(Parallel(tmp_path), out, ValueError, "en-de.tsv, line 2 has 3 tab-separated fields; expected 2")
     refused(Parallel(tmp_path, [("en", "fr")]), out, FileNotFoundError, "has no bitext en-fr: .*; it has en-de")
     path.write_text("")
     refused(Parallel(tmp_path), out, ValueError, "en-de.tsv is empty")

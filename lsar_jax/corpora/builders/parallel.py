@@ -1,8 +1,9 @@
-"""Bitext as a TensorFlow dataset: tables of a domain and two sentences, or pairs of Moses files.
+"""Bitext as a TensorFlow dataset: tables of two sentences and perhaps a domain, or pairs of Moses files.
 
-A table such as ``en-de.tsv`` has lines of ``domain<TAB>English<TAB>German``. Moses files, the format
-of OPUS, come in pairs, such as ``NAME.en-de.en`` and ``NAME.en-de.de``, where line i of one translates
-line i of the other.
+A table such as ``en-de.tsv`` has lines of ``domain<TAB>English<TAB>German`` or of ``English<TAB>German``. Tables whose
+names add where they come from, such as ``en-de.tatoeba.tsv`` and ``en-de.news.tsv``, are read one after another; their
+name is the domain of lines that give none. Moses files, the format of OPUS, come in pairs, such as ``NAME.en-de.en``
+and ``NAME.en-de.de``, where line i of one translates line i of the other.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -27,7 +28,7 @@ class ParallelText:
     Attributes:
       first: sentences of the language that is named first.
       second: their translations.
-      domain: domain of each pair; empty if the files do not give it.
+      domain: domain of each pair; empty if neither the files nor their names give it.
     """
 
     first: list[str]
@@ -52,22 +53,22 @@ class Parallel(FolderDataset):
 
     @cached_property
     def files(self) -> dict[str, tuple[Path, ...]]:
-        """The table or the two Moses files of each pair."""
+        """The tables or the two Moses files of each pair."""
         if not self.folder.is_dir():
             raise FileNotFoundError(f"there is no folder {self.folder}")
         found: dict[str, tuple[Path, ...]] = {}
         for path in sorted(self.folder.iterdir()):
             if entry := _pair_of(path):
-                pair, paths = entry
-                if pair in found:
+                pair, paths, source = entry
+                if pair in found and not (source and all(map(self._source, found[pair]))):
                     raise ValueError(f"{found[pair][0]} and {path} are for the same pair, {pair!r}; remove one of them")
-                found[pair] = paths
+                found[pair] = found.get(pair, ()) + paths
         wanted = sorted(found) if self.pairs is None else [_name(*pair) for pair in self.pairs]
         missing = [pair for pair in wanted if pair not in found]
         if missing or not wanted:
             raise FileNotFoundError(
                 f"{self.folder} has no bitext {', '.join(missing)}: neither SOURCE-TARGET.tsv nor "
-                "NAME.SOURCE-TARGET.SOURCE and NAME.SOURCE-TARGET.TARGET; "
+                "SOURCE-TARGET.NAME.tsv nor NAME.SOURCE-TARGET.SOURCE and NAME.SOURCE-TARGET.TARGET; "
                 f"it has {', '.join(sorted(found)) or 'none'}"
             )
         return {pair: found[pair] for pair in wanted}
@@ -84,9 +85,11 @@ class Parallel(FolderDataset):
     def rows(self, config: str, split: str) -> Iterator[Row]:
         """Yields the sentence pairs."""
         paths = self.files[config]
-        if len(paths) == 1:
-            for _, (domain, first, second) in fields_of(paths[0], 3):
-                yield {"source": first, "target": second, "domain": domain}
+        if paths[0].suffix == ".tsv":
+            for path in paths:
+                columns = 2 if next(stream_lines(path)).count("\t") == 1 else 3
+                for _, (*domain, first, second) in fields_of(path, columns):
+                    yield {"source": first, "target": second, "domain": domain[0] if domain else self._source(path)}
             return
         sides = [stream_lines(path) for path in paths]
         for number, (first, second) in enumerate(zip_longest(*sides), start=1):
@@ -95,6 +98,12 @@ class Parallel(FolderDataset):
                 more = number + sum(1 for _ in sides[paths.index(long)])
                 raise ValueError(f"{short} has {number - 1} lines and {long} has {more}; line i must translate line i")
             yield {"source": first, "target": second, "domain": ""}
+
+    @staticmethod
+    def _source(path: Path) -> str:
+        """Returns the name that a table such as ``en-de.news.tsv`` adds to its pair; empty for other files."""
+        entry = _pair_of(path)
+        return entry[2] if entry else ""
 
     @staticmethod
     def read(folder: str | Path) -> ParallelText:
@@ -108,20 +117,23 @@ class Parallel(FolderDataset):
         return ParallelText(*([row[field] for row in every] for field in Parallel.fields))
 
 
-def _pair_of(path: Path) -> tuple[str, tuple[Path, ...]] | None:
-    """Returns the language pair of a file, and all files of that pair.
+def _pair_of(path: Path) -> tuple[str, tuple[Path, ...], str] | None:
+    """Returns the language pair of a file, the files that belong together, and the name that a table adds to its pair.
 
     Returns None if the file is not bitext, or is the second of two Moses files.
     """
     stem, dot, last = path.name.rpartition(".")
-    first, dash, second = stem.rpartition(".")[2].partition("-")
-    if not dash or (last != "tsv" and last != first):
-        return None
-    try:
-        pair = _name(first, second)
-    except ValueError:
-        return None
-    return pair, (path,) if last == "tsv" else (path, path.with_name(f"{stem}{dot}{second}"))
+    before, _, after = stem.rpartition(".")
+    for codes, source in ((after, ""), (before, after)):
+        first, dash, second = codes.partition("-")
+        if not dash or (last != "tsv" and (last != first or source)):
+            continue
+        try:
+            pair = _name(first, second)
+        except ValueError:
+            continue
+        return pair, (path,) if last == "tsv" else (path, path.with_name(f"{stem}{dot}{second}")), source
+    return None
 
 
 def _name(first: str, second: str) -> str:
