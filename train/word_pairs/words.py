@@ -1,0 +1,61 @@
+"""Splits sentences into words, as their written form has them: nothing is normalized or lower-cased.
+
+Moses' tokenizer, in sacremoses, splits languages with spaces; Chinese, Japanese and Thai have tools of their own.
+"""
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from lsar_jax.extras import import_extra
+from lsar_jax.languages import language_code
+
+__all__ = ["word_splitter"]
+
+Split = Callable[[str], list[str]]
+
+# What separates the words of an aligned file.
+SEPARATOR = "|||"
+
+
+def word_splitter(language: str) -> Split:
+    """Returns a function that splits a sentence of a language into words.
+
+    Raises:
+      ImportError: the ``align`` extra is not installed.
+      ValueError: the language is not a code.
+    """
+    code = language_code(language).partition("-")[0]
+    split = _SPLITTERS[code]() if code in _SPLITTERS else _moses(code)
+    # The separator of files of word pairs cannot be a word.
+    return lambda sentence: [word for word in " ".join(split(sentence)).split() if word != SEPARATOR]
+
+
+@cache
+def _moses(code: str) -> Split:
+    moses = _tool("sacremoses").MosesTokenizer(code)
+    return lambda sentence: moses.tokenize(sentence, escape=False)
+
+
+@cache
+def _chinese() -> Split:
+    return _tool("rjieba").cut
+
+
+@cache
+def _japanese() -> Split:
+    mecab, ipadic = _tool("MeCab", "mecab-python3"), _tool("ipadic")
+    tagger = mecab.Tagger(f"{ipadic.MECAB_ARGS} -Owakati")
+    return lambda sentence: tagger.parse(sentence).split()
+
+
+@cache
+def _thai() -> Split:
+    return _tool("pythainlp.tokenize", "pythainlp").word_tokenize
+
+
+def _tool(module: str, package: str = "") -> Any:
+    return import_extra(module, "align", "splitting text into words", package)
+
+
+_SPLITTERS: dict[str, Callable[[], Split]] = {"zh": _chinese, "ja": _japanese, "th": _thai}
