@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lsar_jax.corpora.parallel_text import Pair, held_out, read_bitext, text_key
+from lsar_jax.corpora.parallel_text import Pair, distinct, held_out, read_bitext, shuffled, text_key
 from lsar_jax.corpora.tables import Data, check_split
+from lsar_jax.languages import canonical_keys, language_code
 
 __all__ = ["TextOptions", "TrainingPairs", "text_hash"]
 
@@ -43,27 +44,42 @@ class TextOptions:
         if not 0 < self.validation < 1:
             raise ValueError(f"--validation is {self.validation}; it must be between 0 and 1")
 
-    def pairs(self) -> TrainingPairs:
+    def pairs(self, *more: Data) -> TrainingPairs:
         """Returns the training and validation pairs of each language.
 
         A pair is dropped if either side is held out in any language, and is not trained on if its English side is used
         for validation in any language. Texts that differ only in case, digits or punctuation count as equal.
 
+        Args:
+          *more: further parallel text. Pairs are held out of each text by itself, so that they are the same ones
+            whatever other text there is.
+
         Raises:
-          FileNotFoundError: the data do not exist.
+          FileNotFoundError: the data do not exist, or have no text in one of ``languages``.
           ValueError: a language has too few pairs.
         """
         check_split(self.data, self.split)
-        splits = {}
-        for code, pairs in sorted(read_bitext(self.data, self.languages, "--data", split=self.split).items()):
-            try:
-                splits[code] = held_out(pairs, self.held_out, self.split_seed)
-            except ValueError as error:
-                raise ValueError(f"{self.data}, {code}: {error}") from error
-        tested = {text_key(text) for _, pairs in splits.values() for pair in pairs for text in pair}
+        kept: dict[str, list[Pair]] = {}
+        tested: set[str] = set()
+        for data, split in ((self.data, self.split), *((one, "") for one in more)):
+            found = read_bitext(data, () if more else self.languages, "--data", split=split)
+            wanted = canonical_keys(dict.fromkeys(self.languages or found))
+            for code in (code for code in found if code in wanted):
+                try:
+                    others, test = held_out(found[code], self.held_out, self.split_seed)
+                except ValueError as error:
+                    raise ValueError(f"{data}, {code}: {error}") from error
+                kept.setdefault(code, []).extend(others)
+                tested |= {text_key(text) for pair in test for text in pair}
+        if absent := sorted({language_code(code) for code in self.languages} - set(kept)):
+            raise FileNotFoundError(f"{', '.join(map(str, (self.data, *more)))} have no text in {', '.join(absent)}")
         rest = {
-            code: [pair for pair in pairs if not any(text_key(text) in tested for text in pair)]
-            for code, (pairs, _) in splits.items()
+            code: [
+                pair
+                for pair in shuffled(distinct(kept[code]), self.split_seed)
+                if not any(text_key(text) in tested for text in pair)
+            ]
+            for code in sorted(kept)
         }
         counts = {code: round(self.validation * len(pairs)) for code, pairs in rest.items()}
         for code, count in counts.items():

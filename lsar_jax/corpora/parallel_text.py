@@ -10,7 +10,7 @@ from lsar_jax.corpora.builders import Parallel
 from lsar_jax.corpora.tables import Data, folder_of, named_pairs, named_tables
 from lsar_jax.languages import language_code
 
-__all__ = ["Pair", "distinct", "held_out", "read_bitext", "text_key"]
+__all__ = ["Pair", "distinct", "held_out", "read_bitext", "shuffled", "text_key"]
 
 Pair = tuple[str, str]
 
@@ -111,5 +111,10 @@ def held_out(pairs: Sequence[Pair], count: int, seed: int = 0) -> tuple[list[Pai
         raise ValueError(
             f"{count} pairs cannot be held out of {len(kept)} distinct ones; hold out at least one, but not all"
         )
-    order = sorted(kept, key=lambda pair: hashlib.sha256(f"{seed}\t{pair[0]}".encode()).digest())
+    order = shuffled(kept, seed)
     return order[count:], order[:count]
+
+
+def shuffled(pairs: Sequence[Pair], seed: int = 0) -> list[Pair]:
+    """Returns the pairs in an order that depends only on the seed and their English sentences."""
+    return sorted(pairs, key=lambda pair: hashlib.sha256(f"{seed}\t{pair[0]}".encode()).digest())

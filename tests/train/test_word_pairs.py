@@ -1,0 +1,160 @@
+"""Word pairs: split, aligned, filtered, written and read; the aligner is eflomal itself."""
+
+import json
+import re
+
+import pytest
+
+from tests.optional import need
+from train.text import TextOptions
+from train.word_pairs.__main__ import main
+from train.word_pairs.aligner import align_words
+from train.word_pairs.files import AlignedPair, Kept, keep, read_aligned, write_aligned
+from train.word_pairs.words import word_splitter
+
+
+@pytest.mark.parametrize(
+    ("language", "sentence", "words"),
+    [
+        ("en", "It's 3.5% & there, e.g. ||| here.", "It 's 3.5 % & there , e.g. | | | here ."),
+        ("fr", "L'homme n'est pas là.", "L' homme n' est pas là ."),
+        ("deu", "Größe, z.B.\u20283,5 km!", "Größe , z.B. 3,5 km !"),
+        ("zh-Hant", "我愿意接受你的报价。", "我 愿意 接受 你 的 报价 。"),
+        ("ja", "まだ家にいますか。", "まだ 家 に い ます か 。"),
+        ("th", "คุณยังอยู่ที่บ้านไหม", "คุณ ยังอยู่ ที่ บ้าน ไหม"),
+        ("en", " ", ""),
+    ],
+)
+def test_words_are_split_as_they_are_written(language, sentence, words):
+    assert word_splitter(language)(sentence) == words.split()
+
+
+def dictionary(rng, count):
+    """Sentences of words such as wabc and, in reverse order, of their translations, vabc."""
+    words = ["".join(rng.choice(list("abcdefgh"), 4)) for _ in range(60)]
+    rows = [rng.choice(words, rng.integers(3, 9), replace=False) for _ in range(count)]
+    return [[f"w{word}" for word in row] for row in rows], [[f"v{word}" for word in row[::-1]] for row in rows]
+
+
+def test_a_planted_dictionary_is_found(rng):
+    need("eflomal")
+    source, target = dictionary(rng, 600)
+    links = align_words(source, target)
+    planted = [{(i, len(words) - 1 - i) for i in range(len(words))} for words in source]
+    right = sum(len(found & true) for found, true in zip(links, planted, strict=True))
+    assert right / sum(map(len, planted)) > 0.95
+    assert right / sum(map(len, links)) > 0.95
+
+
+def test_what_cannot_be_aligned():
+    assert align_words([], []) == []
+    with pytest.raises(ValueError, match="there are 1 source sentences and 2 target sentences"):
+        align_words([["a"]], [["b"], ["c"]])
+    with pytest.raises(ValueError, match="a side of sentence pair 1 has no words; leave the pair out"):
+        align_words([["a"], ["b"]], [["c"], []])
+
+
+PAIRS = [
+    AlignedPair(("the", "GIMP", "saves"), ("das", "GIMP", "speichert"), frozenset({(0, 0), (1, 1), (2, 2), (0, 1)})),
+    AlignedPair(("OK",), ("OK",), frozenset({(0, 0)})),
+    AlignedPair(("no", "link"), ("ohne",), frozenset()),
+]
+
+
+def test_what_is_kept_and_counted():
+    kept, counts = keep(PAIRS)
+    assert kept == [PAIRS[0]._replace(links={(2, 2)})]
+    # the-das and the-GIMP share a word.
+    assert counts == Kept(aligned=5, different=3, one_to_one=1, pairs=3, linked=1)
+    assert keep(kept) == (kept, Kept(1, 1, 1, 1, 1))
+
+
+def test_files_of_any_aligner_are_filtered_when_read(tmp_path):
+    write_aligned(tmp_path, "de", "train", PAIRS)
+    assert (tmp_path / "en-de.train.words").read_text().splitlines()[0] == "the GIMP saves ||| das GIMP speichert"
+    assert (tmp_path / "en-de.train.links").read_text() == "0-0 0-1 1-1 2-2\n0-0\n\n"
+    assert read_aligned(tmp_path, "train") == {"de": keep(PAIRS)}
+    assert list(read_aligned(tmp_path, "train", ["ger"])) == ["de"]
+
+
+@pytest.mark.parametrize(
+    ("words", "links", "error", "message"),
+    [
+        ("a ||| b\nc ||| d", "0-0", ValueError, "links has 1 lines, but .*words has more"),
+        ("a ||| b", "0-0\n0-0", ValueError, "words has 1 lines, but .*links has more"),
+        ("a ||| b\na b", "0-0\n0-0", ValueError, "words, line 2 is not 'source words ||| target words'"),
+        ("a ||| b ||| c", "0-0", ValueError, "line 1 is not"),
+        ("a |||  ", "0-0", ValueError, "line 1 is not"),
+        ("a ||| b", "0-1", ValueError, "links, line 1: '0-1' links words that do not exist"),
+        ("a ||| b", None, FileNotFoundError, "there is no text file at .*en-de.train.links"),
+    ],
+)
+def test_broken_files_are_named(tmp_path, words, links, error, message):
+    (tmp_path / "en-de.train.words").write_text(words)
+    if links is not None:
+        (tmp_path / "en-de.train.links").write_text(links)
+    with pytest.raises(error, match=message.replace("|", "[|]")):
+        read_aligned(tmp_path, "train")
+
+
+def test_files_that_are_missing(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"there is no folder .*python -m train.word_pairs --out"):
+        read_aligned(tmp_path / "none", "train")
+    with pytest.raises(FileNotFoundError, match=r"has no en-xx.train.words; make it"):
+        read_aligned(tmp_path, "train")
+    write_aligned(tmp_path, "de", "train", PAIRS)
+    with pytest.raises(FileNotFoundError, match=r"has no en-xx.train.words for fr; it has de"):
+        read_aligned(tmp_path, "train", ["fr", "de"])
+
+
+@pytest.fixture
+def texts(rng, tmp_path):
+    """Two folders of parallel text, of German and of German and French."""
+    for number, (folder, codes) in enumerate((("a", ["de"]), ("b", ["de", "fr"]))):
+        (tmp_path / folder).mkdir()
+        for code in codes:
+            rows = zip(*dictionary(rng, 150), strict=True)
+            mark = code + "qr"[number]
+            # Words in a are names, which are not translated.
+            sides = [(" ".join(s), " ".join(t).replace("va", "wa")) for s, t in rows]
+            lines = [f"{source}\tx{mark} {target}\n" for source, target in sides]
+            (tmp_path / folder / f"en-{code}.tsv").write_text("".join(lines))
+    return tmp_path
+
+
+def test_several_texts_are_split_together(texts):
+    options = TextOptions(texts / "a", held_out=20, validation=0.2)
+    alone, both = options.pairs(), options.pairs(texts / "b")
+    assert (list(alone), list(both)) == (["de"], ["de", "fr"])
+    train, validation = both["de"]
+    # Both texts are in both parts, and what is held out of one by itself is held out here too.
+    for part in (train, validation):
+        assert {re.match("xde(.)", target)[1] for _, target in part} == {"q", "r"}
+    of_first = [pair for pair in (*train, *validation) if pair[1].startswith("xdeq")]
+    assert set(of_first) <= {pair for part in alone["de"] for pair in part}
+    assert not {s for s, _ in train} & {s for part in both.values() for s, _ in part[1]}
+    assert list(TextOptions(texts / "a", ("fr",), held_out=20).pairs(texts / "b")) == ["fr"]
+    with pytest.raises(FileNotFoundError, match="a, .*b have no text in it"):
+        TextOptions(texts / "a", ("fr", "it"), held_out=20).pairs(texts / "b")
+
+
+def test_the_command(texts, capsys):
+    need("eflomal")
+    out = texts / "out"
+    command = ["--data", str(texts / "a"), "--more", str(texts / "b"), "--held-out", "20", "--out", str(out)]
+    assert main(command) == 0
+    shown = capsys.readouterr().out
+    told = json.loads((out / "word-pairs.json").read_text())
+    for code in ("de", "fr"):
+        for part in ("train", "validation"):
+            pairs, counts = read_aligned(out, part)[code]
+            wanted = told["counts"][code][part]
+            # Everything left stays, and names are gone.
+            assert counts == (wanted["one_to_one"],) * 3 + (wanted["linked"],) * 2
+            assert wanted["aligned"] > wanted["different"] >= wanted["one_to_one"] > 0
+            found = [(pair.source[i], pair.target[j]) for pair in pairs for i, j in pair.links]
+            assert sum(source[1:] == target[1:] for source, target in found) > 0.8 * len(found)
+        total = sum(told["counts"][code][part]["one_to_one"] for part in ("train", "validation"))
+        assert f"{total:,}" in shown
+    assert main(command) == 1
+    assert "already exists" in capsys.readouterr().err

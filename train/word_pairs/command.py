@@ -1,0 +1,112 @@
+r"""Aligns the words of parallel text, for ``python -m train.align``.
+
+    python -m train.word_pairs --data data/sentences --more data/bitext --out results/word-pairs
+
+Sentences are split into words by Moses' rules (Chinese, Japanese and Thai by tools of their own), and aligned by
+eflomal in both directions, which are combined by grow-diag-final-and. Links between equal words are dropped, and of
+the others one-to-one links are kept, as in Wu and Dredze (EMNLP 2020). Training and validation pairs are aligned
+together.
+
+The pairs of each language that are held out (``--held-out``) are excluded, as in ``python -m train.disentangle``, so
+that ``python -m eval bitext`` can test on them. The command writes the files that ``train/word_pairs/files.py``
+describes, and ``word-pairs.json`` with the counts. To use another aligner, write such files, and omit this command.
+"""
+
+import time
+from dataclasses import dataclass, field, replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import tyro
+
+from lsar_jax import __version__
+from lsar_jax.corpora.tables import Data, pin
+from lsar_jax.files import check_absent, new_folder, write_json
+from train.console import console, print_table
+from train.text import TextOptions, text_hash
+from train.word_pairs.aligner import align_words
+from train.word_pairs.files import PARTS, AlignedPair, Kept, keep, write_aligned
+from train.word_pairs.words import word_splitter
+
+__all__ = ["WordPairs"]
+
+
+@dataclass(frozen=True)
+class WordPairs:
+    """Aligns the words of parallel text.
+
+    Attributes:
+      text: the text to align.
+      more: further parallel text, given as in --data.
+      out: folder to write; it must not exist.
+    """
+
+    text: tyro.conf.OmitArgPrefixes[TextOptions] = field(
+        default_factory=lambda: TextOptions(data=Path("data/sentences"))
+    )
+    more: tuple[Data, ...] = ()
+    out: Path = Path("results/word-pairs")
+
+    def run(self) -> dict[str, dict[str, Kept]]:
+        """Writes the aligned pairs and prints how many links each step kept.
+
+        Returns:
+          The counts by language and part.
+
+        Raises:
+          FileExistsError: the output folder exists.
+          FileNotFoundError: the data do not exist.
+          ImportError: the ``align`` extra is not installed.
+          ValueError: the options or data are invalid, or no links are left in a part of a language.
+        """
+        check_absent(self.out)
+        self.text.check()
+        text = replace(self.text, data=pin(self.text.data))
+        more = tuple(map(pin, self.more))
+        pairs = text.pairs(*more)
+        counts: dict[str, dict[str, Kept]] = {}
+        with new_folder(self.out) as folder:
+            for code, parts in pairs.items():
+                started = time.perf_counter()
+                aligned = _aligned(code, parts)
+                counts[code] = {}
+                for part, several in zip(PARTS, aligned, strict=True):
+                    kept, counts[code][part] = keep(several)
+                    if not kept:
+                        raise ValueError(f"no links are left in the {part} pairs of {code}; omit {code}, or add text")
+                    write_aligned(folder, code, part, kept)
+                console.print(f"{code}: {sum(map(len, parts))} pairs in {time.perf_counter() - started:.1f} s")
+            options: dict[str, Any] = {"data": str(text.data), "more": list(map(str, more)), "split": text.split}
+            options |= {"held_out": text.held_out, "split_seed": text.split_seed, "validation": text.validation}
+            versions = {name: version(name) for name in ("eflomal", "sacremoses")} | {"lsar_jax": __version__}
+            told = {code: {part: one._asdict() for part, one in both.items()} for code, both in counts.items()}
+            write_json(
+                folder / "word-pairs.json",
+                {"counts": told, "options": options, "text": text_hash(pairs), "versions": versions},
+            )
+        print_counts(counts)
+        console.print(f"wrote {self.out}")
+        return counts
+
+
+def print_counts(counts: dict[str, dict[str, Kept]]) -> None:
+    """Prints how many links each step kept, with training and validation pairs together."""
+    rows: list[list[str | float]] = []
+    for code, parts in counts.items():
+        total = Kept(*map(sum, zip(*parts.values(), strict=True)))
+        shown = (total.pairs, total.linked, total.aligned, total.different, total.one_to_one)
+        rows.append([code, *(f"{number:,}" for number in shown), total.one_to_one / max(total.linked, 1)])
+    columns = ["language", "pairs", "with links", "links", "of different words", "one to one", "a pair"]
+    print_table("Links between words", columns, rows)
+
+
+def _aligned(code: str, parts: tuple[list[tuple[str, str]], list[tuple[str, str]]]) -> list[list[AlignedPair]]:
+    """Returns the aligned training and validation pairs of a language, without pairs that have a side without words."""
+    english, other = word_splitter("en"), word_splitter(code)
+    split = [[(tuple(english(s)), tuple(other(t))) for s, t in pairs] for pairs in parts]
+    split = [[pair for pair in pairs if all(pair)] for pairs in split]
+    every = [pair for pairs in split for pair in pairs]
+    links = align_words([s for s, _ in every], [t for _, t in every])
+    aligned = [AlignedPair(*pair, found) for pair, found in zip(every, links, strict=True)]
+    return [aligned[: len(split[0])], aligned[len(split[0]) :]]

@@ -1,0 +1,124 @@
+"""Aligned sentences in two text files: their words, and their links in Pharaoh format.
+
+``en-de.train.words`` has lines such as ``the cat sleeps ||| die Katze schläft``, the input of fast_align and eflomal;
+``en-de.train.links`` has lines such as ``0-0 1-1 2-2``, their output. The files of the validation pairs have
+``validation`` in place of ``train``. Files of any aligner can be read, because links are filtered when they are read.
+"""
+
+from collections.abc import Iterable, Sequence
+from itertools import zip_longest
+from pathlib import Path
+from typing import NamedTuple
+
+from lsar_jax.corpora.text_files import stream_lines
+from lsar_jax.files import write_text
+from lsar_jax.languages import language_code
+from train.word_pairs.links import Links, different_words, format_links, one_to_one, parse_links
+from train.word_pairs.words import SEPARATOR
+
+__all__ = ["PARTS", "AlignedPair", "Kept", "keep", "read_aligned", "write_aligned"]
+
+PARTS = ("train", "validation")
+
+
+class AlignedPair(NamedTuple):
+    """The words of a sentence and of its translation, and the links between them.
+
+    Attributes:
+      source: words of the English sentence.
+      target: words of its translation.
+      links: pairs of a source index and a target index.
+    """
+
+    source: tuple[str, ...]
+    target: tuple[str, ...]
+    links: Links
+
+
+class Kept(NamedTuple):
+    """How many links each step kept, and how many sentence pairs have any.
+
+    Attributes:
+      aligned: links of the aligner.
+      different: of these, links between words that are not the same string.
+      one_to_one: of these, links whose words have no other link.
+      pairs: sentence pairs that were aligned.
+      linked: of these, pairs with at least one link left.
+    """
+
+    aligned: int
+    different: int
+    one_to_one: int
+    pairs: int
+    linked: int
+
+
+def keep(aligned: Iterable[AlignedPair]) -> tuple[list[AlignedPair], Kept]:
+    """Returns the pairs with their one-to-one links between different words, without pairs that have none, and counts.
+
+    Equal words are dropped first, because that decides which links are one to one. Applied twice, it changes nothing.
+    """
+    kept, counts = [], [0] * 5
+    for pair in aligned:
+        different = different_words(pair.links, pair.source, pair.target)
+        links = one_to_one(different)
+        if links:
+            kept.append(pair._replace(links=links))
+        step = (len(pair.links), len(different), len(links), 1, bool(links))
+        counts = [total + one for total, one in zip(counts, step, strict=True)]
+    return kept, Kept(*counts)
+
+
+def write_aligned(folder: Path, code: str, part: str, pairs: Sequence[AlignedPair]) -> None:
+    """Writes the words and the links of a language's pairs.
+
+    Args:
+      folder: an existing folder.
+      code: the language of the translations.
+      part: one of ``PARTS``.
+      pairs: the pairs.
+    """
+    words = (f"{' '.join(pair.source)} {SEPARATOR} {' '.join(pair.target)}\n" for pair in pairs)
+    write_text(folder / f"en-{code}.{part}.words", "".join(words))
+    write_text(folder / f"en-{code}.{part}.links", "".join(f"{format_links(pair.links)}\n" for pair in pairs))
+
+
+def read_aligned(folder: Path, part: str, languages: Sequence[str] = ()) -> dict[str, tuple[list[AlignedPair], Kept]]:
+    """Returns the filtered pairs of each language, and how many links each step kept.
+
+    Args:
+      folder: folder of the files.
+      part: one of ``PARTS``.
+      languages: languages to read; by default, all.
+
+    Raises:
+      FileNotFoundError: the folder, a language or a file does not exist.
+      ValueError: a line cannot be read, or the two files differ in length; the error names the file and the line.
+    """
+    if not folder.is_dir():
+        raise FileNotFoundError(f"there is no folder {folder}; make it with python -m train.word_pairs --out {folder}")
+    ending = f".{part}.words"
+    known = {path.name.removesuffix(ending).partition("-")[2]: path for path in sorted(folder.glob(f"en-*{ending}"))}
+    wanted = [language_code(code) for code in languages] or list(known)
+    if absent := [code for code in wanted if code not in known]:
+        raise FileNotFoundError(
+            f"{folder} has no en-xx{ending} for {', '.join(absent)}; it has {', '.join(known) or 'none'}"
+        )
+    if not wanted:
+        raise FileNotFoundError(f"{folder} has no en-xx{ending}; make it with python -m train.word_pairs")
+    return {code: keep(_read(known[code], known[code].with_suffix(".links"))) for code in wanted}
+
+
+def _read(words: Path, links: Path) -> Iterable[AlignedPair]:
+    for number, (sentences, line) in enumerate(zip_longest(stream_lines(words), stream_lines(links)), start=1):
+        if sentences is None or line is None:
+            short, long = (words, links) if sentences is None else (links, words)
+            raise ValueError(f"{short} has {number - 1} lines, but {long} has more; line i belongs to line i")
+        source, separator, target = sentences.partition(f" {SEPARATOR} ")
+        sides = (tuple(source.split()), tuple(target.split()))
+        if not separator or SEPARATOR in sides[1] or not all(sides):
+            raise ValueError(f"{words}, line {number} is not 'source words {SEPARATOR} target words'")
+        try:
+            yield AlignedPair(*sides, parse_links(line, *map(len, sides)))
+        except ValueError as error:
+            raise ValueError(f"{links}, line {number}: {error}") from error
