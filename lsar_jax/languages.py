@@ -13,7 +13,7 @@ from typing import TypeVar
 
 import langcodes
 
-__all__ = ["AUTO", "canonical_keys", "code_or_none", "language_code", "own_name"]
+__all__ = ["AUTO", "canonical_keys", "check_known", "code_or_none", "language_code", "own_name"]
 
 T = TypeVar("T")
 
@@ -96,6 +96,10 @@ def own_name(language: str, names: Iterable[str], where: str) -> str:
     if same:
         raise ValueError(f"language {language!r} matches {' and '.join(same)} in {where}; name one of them")
     raise ValueError(f"language {language!r} is not in {where}; known languages are {', '.join(names) or 'none'}")
+
+
+# The name of an earlier version.
+check_known = own_name
 
 
 def code_or_none(name: str) -> str | None:

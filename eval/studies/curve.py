@@ -207,7 +207,7 @@ def read_texts(folder: Path, languages: tuple[str, ...] = ()) -> dict[str, list[
 
     Raises:
       FileNotFoundError: the file of a language does not exist.
-      ValueError: a line does not have three fields.
+      ValueError: a line has too few or too many fields.
     """
     pairs = read_bitext(folder, languages, "--bitext", XTREME_36)
     text = {code: [other for _, other in several] for code, several in pairs.items()}

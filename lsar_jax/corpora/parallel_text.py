@@ -33,7 +33,7 @@ def read_bitext(
 
     Raises:
       FileNotFoundError: a language has no file.
-      ValueError: a line does not have three fields, or files differ in length; errors name the file and line.
+      ValueError: a line has too few or too many fields, or files differ in length; errors name the file and line.
     """
     tables = named_tables(data)
     if tables is None:

@@ -87,7 +87,9 @@ class Parallel(FolderDataset):
         paths = self.files[config]
         if paths[0].suffix == ".tsv":
             for path in paths:
-                columns = 2 if next(stream_lines(path)).count("\t") == 1 else 3
+                columns = next(stream_lines(path)).count("\t") + 1
+                if columns not in (2, 3):
+                    raise ValueError(f"{path}, line 1 has {columns} tab-separated fields; expected 2 or 3")
                 for _, (*domain, first, second) in fields_of(path, columns):
                     yield {"source": first, "target": second, "domain": domain[0] if domain else self._source(path)}
             return
