@@ -8,21 +8,24 @@ the residual sum) and differ only in the input embeddings: XLM-R counts position
 id, and XLM adds a language embedding where BERT adds a segment embedding.
 
 Sums, attention weights and LayerNorm are computed in float32 whatever the compute dtype is.
-The model has no random state; it is a plain pytree that can be passed through ``jax.jit``.
+The model has no random state; it is a plain pytree that can be passed through ``jax.jit``. Training passes the
+``Dropout`` of each step.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from flax import nnx
+from jaxtyping import Array, Float
 
 from lsar_jax.shapes import Hidden, Lengths, RowLanguages, TokenIds
 
-__all__ = ["ACTIVATIONS", "RNGS", "Transformer", "TransformerConfig", "sinusoids"]
+__all__ = ["ACTIVATIONS", "RNGS", "Dropout", "Transformer", "TransformerConfig", "sinusoids"]
 
 # BERT uses the exact GELU; the tanh approximation differs from it by up to 5e-4.
 ACTIVATIONS = {
@@ -31,6 +34,10 @@ ACTIVATIONS = {
     "gelu_pytorch_tanh": lambda x: jax.nn.gelu(x, approximate=True),
     "relu": jax.nn.relu,
 }
+
+
+# Queries, keys or values.
+Heads = Float[Array, "batch length head part"]
 
 
 class _Unseeded:
@@ -110,6 +117,22 @@ class TransformerConfig:
         return (self.hidden,) * (self.blocks + 1)
 
 
+@partial(jax.tree_util.register_dataclass, data_fields=["key"], meta_fields=["hidden", "attention"])
+@dataclass(frozen=True)
+class Dropout:
+    """What a training pass zeroes at random, as BERT does (Srivastava et al., JMLR 2014).
+
+    Attributes:
+      key: a random key; the same key gives the same masks.
+      hidden: share of the entries of the embeddings and of what each sublayer adds, before its residual sum.
+      attention: share of the attention weights. Any other value than 0 rules out cuDNN's attention.
+    """
+
+    key: Any
+    hidden: float = 0.1
+    attention: float = 0.1
+
+
 class Transformer(nnx.Module):
     """A transformer encoder: maps token ids to the hidden states of every block.
 
@@ -137,7 +160,15 @@ class Transformer(nnx.Module):
             [Block(config, dtype=dtype, param_dtype=param_dtype, attention=attention) for _ in range(config.blocks)]
         )
 
-    def hidden_states(self, ids: TokenIds, lengths: Lengths, languages: RowLanguages | None = None) -> Iterator[Hidden]:
+    def hidden_states(
+        self,
+        ids: TokenIds,
+        lengths: Lengths,
+        languages: RowLanguages | None = None,
+        *,
+        dropout: Dropout | None = None,
+        remat: bool = False,
+    ) -> Iterator[Hidden]:
         """Yields layer 0 (the embedding output), then the outputs of blocks 1, 2, ...
 
         Callers should pool each layer as it is yielded, so that only one ``[batch, length, dim]``
@@ -148,11 +179,16 @@ class Transformer(nnx.Module):
           lengths: number of tokens in each row, including special tokens, ``[batch]``.
           languages: language of each row as an index into the model's table, ``[batch]``; needed
             only if the config has ``languages``.
+          dropout: what to zero at random, in training; by default nothing.
+          remat: whether to compute the blocks again for the gradient rather than keep what is inside them, which
+            takes less memory and a third more work.
         """
-        x = self.embeddings(ids, languages)
+        own, *dropouts = _split(dropout, len(self.blocks) + 1)
+        x = _drop(self.embeddings(ids, languages), own)
         yield x
-        for block in self.blocks:
-            x = _run_block(block, x, lengths)
+        run = jax.checkpoint(_run_block) if remat else _run_block
+        for block, one in zip(self.blocks, dropouts, strict=True):
+            x = run(block, x, lengths, one)
             yield x
 
 
@@ -213,15 +249,19 @@ class Block(nnx.Module):
         self.feed_out = linear(config.intermediate, hidden)
         self.norm = _layer_norm(config)
 
-    def __call__(self, x: Hidden, lengths: Lengths) -> Hidden:
-        x = _add_and_norm(self.attention_norm, x, self.attend(x, lengths))
-        return _add_and_norm(self.norm, x, self.feed_out(ACTIVATIONS[self.activation](self.feed_in(x))))
+    def __call__(self, x: Hidden, lengths: Lengths, dropout: Dropout | None = None) -> Hidden:
+        weights, attended, fed = _split(dropout, 3)
+        x = _add_and_norm(self.attention_norm, x, _drop(self.attend(x, lengths, weights), attended))
+        change = self.feed_out(ACTIVATIONS[self.activation](self.feed_in(x)))
+        return _add_and_norm(self.norm, x, _drop(change, fed))
 
-    def attend(self, x: Hidden, lengths: Lengths) -> Hidden:
+    def attend(self, x: Hidden, lengths: Lengths, dropout: Dropout | None = None) -> Hidden:
         split = (*x.shape[:2], self.heads, -1)
         # Filler rows attend to their first position, because cuDNN yields NaN if there is no position to attend to.
         lengths = jnp.maximum(lengths, 1)
         query, key, value = (f(x).reshape(split) for f in (self.query, self.key, self.value))
+        if dropout is not None and dropout.attention:
+            return self.attention_out(_attention(query, key, value, lengths, dropout).reshape(x.shape))
         # In bfloat16, jax's own attention mixes dtypes, which strict promotion does not allow.
         with jax.numpy_dtype_promotion("standard"):
             mixed = jax.nn.dot_product_attention(
@@ -231,9 +271,36 @@ class Block(nnx.Module):
 
 
 @jax.jit
-def _run_block(block: Block, x: Hidden, lengths: Lengths) -> Hidden:
+def _run_block(block: Block, x: Hidden, lengths: Lengths, dropout: Dropout | None = None) -> Hidden:
     # Blocks of the same sizes are traced only once. XLA inlines the call, so the compiled program does not change.
-    return block(x, lengths)
+    return block(x, lengths, dropout)
+
+
+def _split(dropout: Dropout | None, count: int) -> list[Dropout | None]:
+    """Returns independent dropouts of the same shares."""
+    if dropout is None:
+        return [None] * count
+    return [replace(dropout, key=key) for key in jax.random.split(dropout.key, count)]
+
+
+def _drop(x: Hidden, dropout: Dropout | None) -> Hidden:
+    return x if dropout is None else _zeroed(x, dropout.hidden, dropout.key)
+
+
+def _zeroed(x: Array, share: float, key: Array) -> Array:
+    """Zeroes a random share of the entries, and scales the others so that the mean stays the same."""
+    if not share:
+        return x
+    return jnp.where(jax.random.bernoulli(key, 1 - share, x.shape), x / (1 - share), 0).astype(x.dtype)
+
+
+def _attention(query: Heads, key: Heads, value: Heads, lengths: Lengths, dropout: Dropout) -> Heads:
+    """Returns what each position attends to, with dropout of the weights, which jax's own attention does not offer."""
+    scores = jnp.einsum("bqhd,bkhd->bhqk", query, key, preferred_element_type=jnp.float32)
+    real = jnp.arange(key.shape[1]) < lengths[:, None]
+    scores = jnp.where(real[:, None, None, :], scores * query.shape[-1] ** -0.5, -jnp.inf)
+    weights = _zeroed(jax.nn.softmax(scores), dropout.attention, dropout.key).astype(value.dtype)
+    return jnp.einsum("bhqk,bkhd->bqhd", weights, value)
 
 
 # cuDNN's flash attention takes half precision and head widths that are multiples of 8, up to 128. In shorter

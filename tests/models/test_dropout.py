@@ -1,0 +1,130 @@
+"""Training passes of the transformer: dropout, recomputation and gradients."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from flax import nnx
+
+from lsar_jax.models.transformer import Dropout, _attention
+from tests import parity
+from tests.optional import need
+
+KEY = jax.random.key(0)
+
+
+@pytest.fixture(scope="module")
+def case():
+    case = parity.golden("bert")
+    return parity.load("bert"), case["ids"], case["lengths"]
+
+
+@jax.jit
+def states(model, ids, lengths, dropout):
+    return list(model.hidden_states(ids, lengths, dropout=dropout))
+
+
+def test_shares_of_zero_change_nothing(case):
+    for one, two in zip(states(*case, None), states(*case, Dropout(KEY, 0.0, 0.0)), strict=True):
+        np.testing.assert_array_equal(one, two)
+
+
+def test_the_attention_is_jax_s_own(rng):
+    query, key, value = (jnp.asarray(rng.standard_normal((2, 6, 4, 8)), jnp.float32) for _ in range(3))
+    lengths = jnp.array([6, 3])
+    expected = jax.nn.dot_product_attention(query, key, value, key_value_seq_lengths=lengths)
+    got = _attention(query, key, value, lengths, Dropout(KEY, 0.0, 0.0))
+    np.testing.assert_allclose(got, expected, atol=1e-6)
+
+
+def test_a_share_of_the_embeddings_is_zeroed_and_the_rest_scaled(case):
+    plain = np.asarray(states(*case, None)[0])
+    dropped = np.asarray(states(*case, Dropout(KEY, 0.25, 0.0))[0])
+    zeroed = dropped == 0
+    assert zeroed.mean() == pytest.approx(0.25, abs=0.02)
+    np.testing.assert_allclose(dropped[~zeroed], plain[~zeroed] / 0.75, rtol=1e-6)
+
+
+def test_the_mean_of_many_masks_is_the_pass_without():
+    x = jnp.ones((3, 4, 5, 6))
+    lengths = jnp.full(3, 4)
+    keys = jax.random.split(KEY, 3000)
+    # Values of 1: the sum of the dropped weights.
+    mean = jax.vmap(lambda key: _attention(x, x, x, lengths, Dropout(key, 0.1, 0.3)))(keys).mean(axis=0)
+    np.testing.assert_allclose(mean, 1, atol=0.03)
+
+
+def test_the_key_decides(case):
+    first, again, other = (states(*case, Dropout(jax.random.key(seed)))[-1] for seed in (0, 0, 1))
+    np.testing.assert_array_equal(first, again)
+    assert np.abs(np.asarray(first) - np.asarray(other)).max() > 0.1
+
+
+def test_every_place_has_a_mask_of_its_own(case):
+    """What dropout changes in the second block is not what it changes in the first."""
+    model, _, lengths = case
+    x = jnp.asarray(parity.golden("bert")["hidden"][1])
+    changes = []
+    for shares in ((0.5, 0.0), (0.0, 0.5)):
+        for key in jax.random.split(KEY, 2):
+            changed = model.blocks[0](x, lengths, Dropout(key, *shares))
+            changes.append(np.asarray(changed - model.blocks[0](x, lengths)))
+    for index, one in enumerate(changes):
+        assert np.abs(one).max() > 0.01
+        assert all(np.abs(one - other).max() > 0.01 for other in changes[:index])
+
+
+def loss(parameters, graph, ids, lengths, dropout, remat, weights):
+    model = nnx.merge(graph, parameters)
+    last = list(model.hidden_states(ids, lengths, dropout=dropout, remat=remat))[-1]
+    real = jnp.arange(ids.shape[1]) < lengths[:, None]
+    return jnp.where(real[:, :, None], last * weights, 0).sum()
+
+
+gradients = jax.jit(jax.grad(loss), static_argnums=(1, 5))
+
+
+def test_recomputed_blocks_have_the_same_masks(case, rng):
+    model, ids, lengths = case
+    graph, parameters = nnx.split(model, nnx.Param)
+    weights = rng.standard_normal((*ids.shape, 32)).astype(np.float32)
+    kept, again = (gradients(parameters, graph, ids, lengths, Dropout(KEY), remat, weights) for remat in (False, True))
+    # Some gradients, such as those of the keys' biases, are zero but for rounding.
+    largest = max(np.abs(leaf).max() for leaf in jax.tree.leaves(kept))
+    for one, two in zip(jax.tree.leaves(kept), jax.tree.leaves(again), strict=True):
+        np.testing.assert_allclose(one, two, rtol=1e-5, atol=1e-6 * largest)
+
+
+def test_recomputing_keeps_less(case):
+    model, ids, lengths = case
+    graph, parameters = nnx.split(model, nnx.Param)
+    weights = np.ones((*ids.shape, 32), np.float32)
+    kept = []
+    for remat in (False, True):
+        _, pull = jax.vjp(lambda p, remat=remat: loss(p, graph, ids, lengths, Dropout(KEY), remat, weights), parameters)
+        kept.append(sum(leaf.nbytes for leaf in jax.tree.leaves(pull) if leaf.shape[:2] == ids.shape))
+    # The states that enter the blocks stay, and what is inside them goes.
+    assert kept[1] < 0.3 * kept[0]
+
+
+def test_gradients_equal_torch(case, rng):
+    torch = need("torch")
+    model, ids, lengths = case
+    graph, parameters = nnx.split(model, nnx.Param)
+    weights = rng.standard_normal((*ids.shape, 32)).astype(np.float32)
+    ours = nnx.merge(graph, gradients(parameters, graph, ids, lengths, None, False, weights))
+    theirs = parity.torch_model("bert")
+    mask = np.arange(ids.shape[1]) < lengths[:, None]
+    padded = torch.tensor(np.where(mask, ids, 0), dtype=torch.long)
+    last = theirs(padded, attention_mask=torch.tensor(mask, dtype=torch.long)).last_hidden_state
+    (last * torch.tensor(weights * mask[:, :, None])).sum().backward()
+    named = dict(theirs.named_parameters())
+    for got, name in (
+        (ours.embeddings.word.embedding[...], "embeddings.word_embeddings.weight"),
+        (ours.blocks[0].query.kernel[...].T, "encoder.layer.0.attention.self.query.weight"),
+        (ours.blocks[1].value.bias[...], "encoder.layer.1.attention.self.value.bias"),
+        (ours.blocks[1].feed_in.kernel[...].T, "encoder.layer.1.intermediate.dense.weight"),
+        (ours.blocks[2].norm.scale[...], "encoder.layer.2.output.LayerNorm.weight"),
+    ):
+        right = named[name].grad.numpy()
+        np.testing.assert_allclose(got, right, atol=1e-4 * np.abs(right).max(), err_msg=name)
