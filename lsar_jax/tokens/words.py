@@ -1,0 +1,93 @@
+"""Turns words into token ids, and says where each word starts: for aligned words, tags and parses.
+
+Each word is tokenized by itself, as in Wu and Dredze (EMNLP 2020), and its first token stands for it. SentencePiece
+puts a prefix before each word, which is a token by itself if the vocabulary has no piece that begins with both. It is
+kept where words are separated by spaces, because running text has it too, but it does not stand for the word.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Int
+
+from lsar_jax.tokens.tokenizer import Tokenizer, check_sentences
+
+__all__ = ["WordTokens", "tokenize_words"]
+
+# The piece that SentencePiece puts before a word.
+_PREFIX = "\u2581"
+
+
+class WordTokens(NamedTuple):
+    """The tokens of a sentence of words.
+
+    Attributes:
+      ids: token ids, with special tokens, ``[token]`` int32.
+      starts: position of the first token of each word, ``[word]`` int32; -1 for a word without tokens, and for words
+        that were cut off.
+    """
+
+    ids: Int[np.ndarray, " token"]
+    starts: Int[np.ndarray, " word"]
+
+
+def tokenize_words(
+    tokenizer: Tokenizer,
+    sentences: Sequence[Sequence[str]],
+    max_length: int,
+    language: str | None = None,
+    *,
+    spaced: bool = True,
+) -> list[WordTokens]:
+    """Tokenizes sentences word by word; a word that does not fit as a whole is cut off, with all after it.
+
+    Args:
+      tokenizer: a tokenizer.
+      sentences: words of each sentence.
+      max_length: most tokens of a sentence, including special tokens.
+      language: the language of all sentences, if the tokenizer depends on it.
+      spaced: whether the language separates words by spaces. If not, as in Chinese, Japanese and Thai, prefixes that
+        are tokens by themselves are left out.
+
+    Raises:
+      ValueError: a word is not text, or ``max_length`` leaves no room for text.
+    """
+    before, after = tokenizer.specials
+    if max_length <= before + after:
+        raise ValueError(f"max_length is {max_length}; it must be more than the {before + after} special tokens")
+    words = list(dict.fromkeys(word for sentence in sentences for word in sentence))
+    check_sentences(words, what="word")
+    every = tokenizer(["a", *words], tokenizer.max_length, [language] * (len(words) + 1))[0]
+    first, last = every[0][:before], every[0][len(every[0]) - after :]
+    backend = getattr(tokenizer, "backend", None)
+    prefix = None if backend is None else backend.token_to_id(_PREFIX)
+    pieces: dict[str, tuple[Int[np.ndarray, "_"], int] | None] = {}
+    for word, ids in zip(words, every[1:], strict=True):
+        own = ids[before : len(ids) - after]
+        skipped = int(len(own) > 1 and own[0] == prefix)
+        # The tokenizer cuts a word that is longer than the model takes; such a word never fits.
+        cut = len(ids) >= tokenizer.max_length
+        pieces[word] = None if cut else (own, skipped) if spaced else (own[skipped:], 0)
+    return [_sentence([pieces[word] for word in sentence], first, last, max_length) for sentence in sentences]
+
+
+def _sentence(
+    pieces: Sequence[tuple[Int[np.ndarray, "_"], int] | None],
+    first: Int[np.ndarray, " before"],
+    last: Int[np.ndarray, " after"],
+    max_length: int,
+) -> WordTokens:
+    starts = np.full(len(pieces), -1, np.int32)
+    parts, length = [first], len(first)
+    for number, piece in enumerate(pieces):
+        if piece is None:
+            break
+        own, skipped = piece
+        if length + len(own) + len(last) > max_length:
+            break
+        if len(own):
+            starts[number] = length + skipped
+            parts.append(own)
+            length += len(own)
+    return WordTokens(np.concatenate([*parts, last]), starts)
