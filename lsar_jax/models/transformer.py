@@ -37,7 +37,7 @@ ACTIVATIONS = {
 
 
 # Queries, keys or values.
-Heads = Float[Array, "batch length head part"]
+PerHead = Float[Array, "batch length head part"]
 
 
 class _Unseeded:
@@ -181,9 +181,9 @@ class Transformer(nnx.Module):
             only if the config has ``languages``.
           dropout: what to zero at random, in training; by default nothing.
           remat: whether to compute the blocks again for the gradient rather than keep what is inside them, which
-            takes less memory and a third more work.
+            takes less memory and runs each block forward twice.
         """
-        own, *dropouts = _split(dropout, len(self.blocks) + 1)
+        own, *dropouts = _independent(dropout, len(self.blocks) + 1)
         x = _drop(self.embeddings(ids, languages), own)
         yield x
         run = jax.checkpoint(_run_block) if remat else _run_block
@@ -250,7 +250,7 @@ class Block(nnx.Module):
         self.norm = _layer_norm(config)
 
     def __call__(self, x: Hidden, lengths: Lengths, dropout: Dropout | None = None) -> Hidden:
-        weights, attended, fed = _split(dropout, 3)
+        weights, attended, fed = _independent(dropout, 3)
         x = _add_and_norm(self.attention_norm, x, _drop(self.attend(x, lengths, weights), attended))
         change = self.feed_out(ACTIVATIONS[self.activation](self.feed_in(x)))
         return _add_and_norm(self.norm, x, _drop(change, fed))
@@ -276,7 +276,7 @@ def _run_block(block: Block, x: Hidden, lengths: Lengths, dropout: Dropout | Non
     return block(x, lengths, dropout)
 
 
-def _split(dropout: Dropout | None, count: int) -> list[Dropout | None]:
+def _independent(dropout: Dropout | None, count: int) -> list[Dropout | None]:
     """Returns independent dropouts of the same shares."""
     if dropout is None:
         return [None] * count
@@ -294,7 +294,7 @@ def _zeroed(x: Array, share: float, key: Array) -> Array:
     return jnp.where(jax.random.bernoulli(key, 1 - share, x.shape), x / (1 - share), 0).astype(x.dtype)
 
 
-def _attention(query: Heads, key: Heads, value: Heads, lengths: Lengths, dropout: Dropout) -> Heads:
+def _attention(query: PerHead, key: PerHead, value: PerHead, lengths: Lengths, dropout: Dropout) -> PerHead:
     """Returns what each position attends to, with dropout of the weights, which jax's own attention does not offer."""
     scores = jnp.einsum("bqhd,bkhd->bhqk", query, key, preferred_element_type=jnp.float32)
     real = jnp.arange(key.shape[1]) < lengths[:, None]

@@ -15,8 +15,9 @@ The contrastive losses compare projections (Chen et al., "A Simple Framework for
 Representations", ICML 2020); the projector is trained with the encoder and then discarded. On pooled embeddings of
 sentences and their translations, the same losses adapt an encoder to parallel text.
 
-All functions are pure, for ``jit``, ``vmap`` and ``grad``. Under ``jit`` over a mesh, the negatives are the states of
-all devices. Gradients are finite at zero states and at zero drift.
+States may be bfloat16; losses are computed in float32. All functions are pure, for ``jit``, ``vmap`` and ``grad``.
+Under ``jit`` over a mesh, the negatives are the states of all devices. Gradients are finite at zero states and at zero
+drift.
 """
 
 from functools import partial
@@ -80,7 +81,7 @@ def init_projector(key: Array, dim: int, out: int = 128) -> Projector:
 
 def project(projector: Projector, x: Float[Array, "vector dim"]) -> Float[Array, "vector out"]:
     """Returns ``relu(x inner^T) outer^T``."""
-    return _product(jax.nn.relu(_product(x, projector.inner.T)), projector.outer.T)
+    return _product(jax.nn.relu(_product(_wide(x), projector.inner.T)), projector.outer.T)
 
 
 def l2_loss(source: Linked, target: Linked, valid: Valid | None = None) -> Float[Array, ""]:
@@ -91,7 +92,7 @@ def l2_loss(source: Linked, target: Linked, valid: Valid | None = None) -> Float
       target: states of the words they are aligned with.
       valid: whether a row is a link rather than padding; by default, all are.
     """
-    return _mean(jnp.square(source - target).sum(axis=1), _valid(source, valid))
+    return _mean(jnp.square(_wide(source) - _wide(target)).sum(axis=1), _valid(source, valid))
 
 
 def weak_contrastive_loss(
@@ -108,7 +109,7 @@ def weak_contrastive_loss(
       temperature: T, which divides the cosines.
     """
     valid = _valid(source, valid)
-    scores = _product(unit(source), unit(target).T) / temperature
+    scores = _product(unit(_wide(source)), unit(_wide(target)).T) / temperature
     own = jnp.diagonal(scores)
     forward = jax.nn.logsumexp(jnp.where(valid[None, :], scores, _EXCLUDED), axis=1) - own
     backward = jax.nn.logsumexp(jnp.where(valid[:, None], scores, _EXCLUDED), axis=0) - own
@@ -127,7 +128,7 @@ def strong_contrastive_loss(
       temperature: T, which divides the cosines.
     """
     valid = _valid(source, valid)
-    every = unit(jnp.concatenate([source, target]))
+    every = unit(_wide(jnp.concatenate([source, target])))
     scores = _product(every, every.T) / temperature
     n = len(source)
     own = jnp.diagonal(scores, offset=n)
@@ -151,7 +152,7 @@ def linear_map_loss(
       target: states of the words they are aligned with.
       valid: whether a row is a link rather than padding; by default, all are.
     """
-    moved = jnp.einsum("lnd,led->lne", target, maps, precision=jax.lax.Precision.HIGHEST)
+    moved = jnp.einsum("lnd,led->lne", _wide(target), _wide(maps), precision=jax.lax.Precision.HIGHEST)
     return jax.vmap(l2_loss, in_axes=(0, 0, None))(source, moved, _valid(source[0], valid))
 
 

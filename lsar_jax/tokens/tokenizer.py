@@ -7,6 +7,7 @@ and LASER are written in Python and take one sentence at a time.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple, Protocol, runtime_checkable
@@ -81,7 +82,7 @@ class FastTokenizer:
             self.backend.no_padding()
             self.backend.no_truncation()
 
-    @property
+    @cached_property
     def specials(self) -> Specials:
         """The numbers of special tokens that the backend adds around each sentence."""
         with self.lock:

@@ -114,6 +114,15 @@ def test_gradients_are_finite_at_zero_and_without_links(name):
     assert value == 0
 
 
+@pytest.mark.parametrize("name", LOSSES)
+def test_states_in_bfloat16_are_summed_in_float32(sides, name):
+    ours, twin = LOSSES[name]
+    halves = tuple(side.astype(jnp.bfloat16) for side in sides)
+    got = ours(*halves)
+    assert got.dtype == jnp.float32
+    np.testing.assert_allclose(got, twin(*(side.astype(jnp.float32) for side in halves), 0.1), rtol=2e-6)
+
+
 def test_devices_share_their_negatives(sides):
     mesh = jax.make_mesh((4,), ("data",), axis_types=(jax.sharding.AxisType.Auto,))
     rows = jax.NamedSharding(mesh, jax.P("data"))

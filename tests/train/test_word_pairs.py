@@ -8,9 +8,9 @@ import pytest
 from tests.optional import need
 from train.text import TextOptions
 from train.word_pairs.__main__ import main
+from train.word_pairs.aligned_files import AlignedPair, Kept, keep, read_aligned, write_aligned
 from train.word_pairs.aligner import align_words
-from train.word_pairs.files import AlignedPair, Kept, keep, read_aligned, write_aligned
-from train.word_pairs.words import word_splitter
+from train.word_pairs.word_splitter import word_splitter
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_a_planted_dictionary_is_found(rng):
 
 def test_what_cannot_be_aligned():
     assert align_words([], []) == []
-    with pytest.raises(ValueError, match="there are 1 source sentences and 2 target sentences"):
+    with pytest.raises(ValueError, match="there are 1 English sentences and 2 translations"):
         align_words([["a"]], [["b"], ["c"]])
     with pytest.raises(ValueError, match="a side of sentence pair 1 has no words; leave the pair out"):
         align_words([["a"], ["b"]], [["c"], []])
@@ -82,7 +82,7 @@ def test_files_of_any_aligner_are_filtered_when_read(tmp_path):
     [
         ("a ||| b\nc ||| d", "0-0", ValueError, "links has 1 lines, but .*words has more"),
         ("a ||| b", "0-0\n0-0", ValueError, "words has 1 lines, but .*links has more"),
-        ("a ||| b\na b", "0-0\n0-0", ValueError, "words, line 2 is not 'source words ||| target words'"),
+        ("a ||| b\na b", "0-0\n0-0", ValueError, "words, line 2 is not 'English words ||| other words'"),
         ("a ||| b ||| c", "0-0", ValueError, "line 1 is not"),
         ("a |||  ", "0-0", ValueError, "line 1 is not"),
         ("a ||| b", "0-1", ValueError, "links, line 1: '0-1' links words that do not exist"),
@@ -152,7 +152,7 @@ def test_the_command(texts, capsys):
             # Everything left stays, and names are gone.
             assert counts == (wanted["one_to_one"],) * 3 + (wanted["linked"],) * 2
             assert wanted["aligned"] > wanted["different"] >= wanted["one_to_one"] > 0
-            found = [(pair.source[i], pair.target[j]) for pair in pairs for i, j in pair.links]
+            found = [(pair.english[i], pair.other[j]) for pair in pairs for i, j in pair.links]
             assert sum(source[1:] == target[1:] for source, target in found) > 0.8 * len(found)
         total = sum(told["counts"][code][part]["one_to_one"] for part in ("train", "validation"))
         assert f"{total:,}" in shown

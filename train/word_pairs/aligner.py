@@ -15,31 +15,31 @@ from train.word_pairs.links import Links, grow_diag_final_and, parse_links
 __all__ = ["align_words"]
 
 
-def align_words(source: Sequence[Sequence[str]], target: Sequence[Sequence[str]]) -> list[Links]:
+def align_words(english: Sequence[Sequence[str]], other: Sequence[Sequence[str]]) -> list[Links]:
     """Returns the links of each sentence pair.
 
     Args:
-      source: words of the source sentences; at least one in each.
-      target: words of their translations; at least one in each.
+      english: words of the English sentences; at least one in each.
+      other: words of their translations; at least one in each.
 
     Raises:
       ImportError: the ``align`` extra is not installed.
       ValueError: the numbers of sentences differ, or a sentence has no words.
     """
-    if len(source) != len(target):
-        raise ValueError(f"there are {len(source)} source sentences and {len(target)} target sentences")
-    for number, words in enumerate(zip(source, target, strict=True)):
+    if len(english) != len(other):
+        raise ValueError(f"there are {len(english)} English sentences and {len(other)} translations")
+    for number, words in enumerate(zip(english, other, strict=True)):
         if not all(words):
             raise ValueError(f"a side of sentence pair {number} has no words; leave the pair out")
-    if not source:
+    if not english:
         return []
     eflomal = import_extra("eflomal", "align", "aligning words")
     with TemporaryDirectory() as folder:
         files = [str(Path(folder, name)) for name in ("forward", "backward")]
-        sides = ([" ".join(words) for words in side] for side in (source, target))
+        sides = ([" ".join(words) for words in side] for side in (english, other))
         eflomal.Aligner().align(*sides, links_filename_fwd=files[0], links_filename_rev=files[1])
         forward, backward = (Path(file).read_text(encoding="ascii").splitlines() for file in files)
-    lengths = [(len(words), len(others)) for words, others in zip(source, target, strict=True)]
+    lengths = [(len(first), len(second)) for first, second in zip(english, other, strict=True)]
     return [
         grow_diag_final_and(*(parse_links(line, *size) for line in lines))
         for *lines, size in zip(forward, backward, lengths, strict=True)

@@ -8,7 +8,7 @@ the others one-to-one links are kept, as in Wu and Dredze (EMNLP 2020). Training
 together.
 
 The pairs of each language that are held out (``--held-out``) are excluded, as in ``python -m train.disentangle``, so
-that ``python -m eval bitext`` can test on them. The command writes the files that ``train/word_pairs/files.py``
+that ``python -m eval bitext`` can test on them. The command writes the files that ``train/word_pairs/aligned_files.py``
 describes, and ``word-pairs.json`` with the counts. To use another aligner, write such files, and omit this command.
 """
 
@@ -25,9 +25,9 @@ from lsar_jax.corpora.tables import Data, pin
 from lsar_jax.files import check_absent, new_folder, write_json
 from train.console import console, print_table
 from train.text import TextOptions, text_hash
+from train.word_pairs.aligned_files import PARTS, AlignedPair, Kept, keep, write_aligned
 from train.word_pairs.aligner import align_words
-from train.word_pairs.files import PARTS, AlignedPair, Kept, keep, write_aligned
-from train.word_pairs.words import word_splitter
+from train.word_pairs.word_splitter import word_splitter
 
 __all__ = ["WordPairs"]
 

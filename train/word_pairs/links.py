@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 
 __all__ = ["Links", "different_words", "format_links", "grow_diag_final_and", "one_to_one", "parse_links"]
 
-# Pairs of a source word's index and a target word's index.
+# Pairs of the index of an English word and the index of a word of the translation.
 Links = frozenset[tuple[int, int]]
 
 # In the order in which Koehn's description visits them.
@@ -23,17 +23,17 @@ def grow_diag_final_and(forward: Iterable[tuple[int, int]], backward: Iterable[t
     (grow-diag), and then links whose words both have none (final-and), of the forward direction first.
 
     Args:
-      forward: links of the source words to the target words.
-      backward: links of the other direction, also with the source index first.
+      forward: links found from English.
+      backward: links found towards English; in both, the English index comes first.
     """
     forward, backward = frozenset(forward), frozenset(backward)
     links = set(forward & backward)
-    sources, targets = {i for i, _ in links}, {j for _, j in links}
+    firsts, seconds = {i for i, _ in links}, {j for _, j in links}
 
     def add(link: tuple[int, int]) -> None:
         links.add(link)
-        sources.add(link[0])
-        targets.add(link[1])
+        firsts.add(link[0])
+        seconds.add(link[1])
 
     # Every link that is added is in the union, so that this order visits it as a walk over the whole grid would.
     union = sorted(forward | backward)
@@ -44,34 +44,34 @@ def grow_diag_final_and(forward: Iterable[tuple[int, int]], backward: Iterable[t
             if (i, j) in links:
                 for down, right in _NEIGHBOURS:
                     near = (i + down, j + right)
-                    if (near[0] not in sources or near[1] not in targets) and (near in forward or near in backward):
+                    if (near[0] not in firsts or near[1] not in seconds) and (near in forward or near in backward):
                         add(near)
     for direction in (forward, backward):
         for link in sorted(direction):
-            if link[0] not in sources and link[1] not in targets:
+            if link[0] not in firsts and link[1] not in seconds:
                 add(link)
     return frozenset(links)
 
 
-def different_words(links: Iterable[tuple[int, int]], source: Sequence[str], target: Sequence[str]) -> Links:
+def different_words(links: Iterable[tuple[int, int]], english: Sequence[str], other: Sequence[str]) -> Links:
     """Returns the links between words that are not the same string; case counts."""
-    return frozenset((i, j) for i, j in links if source[i] != target[j])
+    return frozenset((i, j) for i, j in links if english[i] != other[j])
 
 
 def one_to_one(links: Iterable[tuple[int, int]]) -> Links:
     """Returns the links whose words both have no other link."""
     links = frozenset(links)
-    sources, targets = Counter(i for i, _ in links), Counter(j for _, j in links)
-    return frozenset((i, j) for i, j in links if sources[i] == 1 and targets[j] == 1)
+    firsts, seconds = Counter(i for i, _ in links), Counter(j for _, j in links)
+    return frozenset((i, j) for i, j in links if firsts[i] == 1 and seconds[j] == 1)
 
 
-def parse_links(line: str, source: int, target: int) -> Links:
+def parse_links(line: str, english: int, other: int) -> Links:
     """Returns the links of a line in Pharaoh format, such as ``0-0 1-2``.
 
     Args:
       line: the line; empty for no link.
-      source: number of words of the source sentence.
-      target: number of words of the target sentence.
+      english: number of words of the English sentence.
+      other: number of words of its translation.
 
     Raises:
       ValueError: an item is not two indices joined by a hyphen, or an index has no word.
@@ -80,10 +80,10 @@ def parse_links(line: str, source: int, target: int) -> Links:
     for item in line.split():
         first, hyphen, second = item.partition("-")
         if not (hyphen and first.isdecimal() and second.isdecimal()):
-            raise ValueError(f"{item!r} is not a link such as 0-2: a source index, a hyphen and a target index")
+            raise ValueError(f"{item!r} is not a link such as 0-2: two indices joined by a hyphen")
         i, j = int(first), int(second)
-        if i >= source or j >= target:
-            raise ValueError(f"{item!r} links words that do not exist; the sentences have {source} and {target} words")
+        if i >= english or j >= other:
+            raise ValueError(f"{item!r} links words that do not exist; the sentences have {english} and {other} words")
         links.add((i, j))
     return frozenset(links)
 

@@ -59,8 +59,8 @@ class Parallel(FolderDataset):
         found: dict[str, tuple[Path, ...]] = {}
         for path in sorted(self.folder.iterdir()):
             if entry := _pair_of(path):
-                pair, paths, source = entry
-                if pair in found and not (source and all(map(self._source, found[pair]))):
+                pair, paths, origin = entry
+                if pair in found and not (origin and all(map(self._origin, found[pair]))):
                     raise ValueError(f"{found[pair][0]} and {path} are for the same pair, {pair!r}; remove one of them")
                 found[pair] = found.get(pair, ()) + paths
         wanted = sorted(found) if self.pairs is None else [_name(*pair) for pair in self.pairs]
@@ -91,7 +91,7 @@ class Parallel(FolderDataset):
                 if columns not in (2, 3):
                     raise ValueError(f"{path}, line 1 has {columns} tab-separated fields; expected 2 or 3")
                 for _, (*domain, first, second) in fields_of(path, columns):
-                    yield {"source": first, "target": second, "domain": domain[0] if domain else self._source(path)}
+                    yield {"source": first, "target": second, "domain": domain[0] if domain else self._origin(path)}
             return
         sides = [stream_lines(path) for path in paths]
         for number, (first, second) in enumerate(zip_longest(*sides), start=1):
@@ -102,7 +102,7 @@ class Parallel(FolderDataset):
             yield {"source": first, "target": second, "domain": ""}
 
     @staticmethod
-    def _source(path: Path) -> str:
+    def _origin(path: Path) -> str:
         """Returns the name that a table such as ``en-de.news.tsv`` adds to its pair; empty for other files."""
         entry = _pair_of(path)
         return entry[2] if entry else ""
@@ -126,15 +126,15 @@ def _pair_of(path: Path) -> tuple[str, tuple[Path, ...], str] | None:
     """
     stem, dot, last = path.name.rpartition(".")
     before, _, after = stem.rpartition(".")
-    for codes, source in ((after, ""), (before, after)):
+    for codes, origin in ((after, ""), (before, after)):
         first, dash, second = codes.partition("-")
-        if not dash or (last != "tsv" and (last != first or source)):
+        if not dash or (last != "tsv" and (last != first or origin)):
             continue
         try:
             pair = _name(first, second)
         except ValueError:
             continue
-        return pair, (path,) if last == "tsv" else (path, path.with_name(f"{stem}{dot}{second}")), source
+        return pair, (path,) if last == "tsv" else (path, path.with_name(f"{stem}{dot}{second}")), origin
     return None
 
 

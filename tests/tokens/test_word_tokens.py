@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import lsar_jax as lj
-from lsar_jax.tokens.words import tokenize_words
+from lsar_jax.tokens.word_tokens import tokenize_words
 
 
 def spelled(encoder, ids):

@@ -14,7 +14,7 @@ from lsar_jax.corpora.text_files import stream_lines
 from lsar_jax.files import write_text
 from lsar_jax.languages import language_code
 from train.word_pairs.links import Links, different_words, format_links, one_to_one, parse_links
-from train.word_pairs.words import SEPARATOR
+from train.word_pairs.word_splitter import SEPARATOR
 
 __all__ = ["PARTS", "AlignedPair", "Kept", "keep", "read_aligned", "write_aligned"]
 
@@ -25,13 +25,13 @@ class AlignedPair(NamedTuple):
     """The words of a sentence and of its translation, and the links between them.
 
     Attributes:
-      source: words of the English sentence.
-      target: words of its translation.
-      links: pairs of a source index and a target index.
+      english: words of the English sentence.
+      other: words of its translation.
+      links: pairs of an index of an English word and an index of another.
     """
 
-    source: tuple[str, ...]
-    target: tuple[str, ...]
+    english: tuple[str, ...]
+    other: tuple[str, ...]
     links: Links
 
 
@@ -60,7 +60,7 @@ def keep(aligned: Iterable[AlignedPair]) -> tuple[list[AlignedPair], Kept]:
     """
     kept, counts = [], [0] * 5
     for pair in aligned:
-        different = different_words(pair.links, pair.source, pair.target)
+        different = different_words(pair.links, pair.english, pair.other)
         links = one_to_one(different)
         if links:
             kept.append(pair._replace(links=links))
@@ -78,7 +78,7 @@ def write_aligned(folder: Path, code: str, part: str, pairs: Sequence[AlignedPai
       part: one of ``PARTS``.
       pairs: the pairs.
     """
-    words = (f"{' '.join(pair.source)} {SEPARATOR} {' '.join(pair.target)}\n" for pair in pairs)
+    words = (f"{' '.join(pair.english)} {SEPARATOR} {' '.join(pair.other)}\n" for pair in pairs)
     write_text(folder / f"en-{code}.{part}.words", "".join(words))
     write_text(folder / f"en-{code}.{part}.links", "".join(f"{format_links(pair.links)}\n" for pair in pairs))
 
@@ -114,10 +114,10 @@ def _read(words: Path, links: Path) -> Iterable[AlignedPair]:
         if sentences is None or line is None:
             short, long = (words, links) if sentences is None else (links, words)
             raise ValueError(f"{short} has {number - 1} lines, but {long} has more; line i belongs to line i")
-        source, separator, target = sentences.partition(f" {SEPARATOR} ")
-        sides = (tuple(source.split()), tuple(target.split()))
+        english, separator, other = sentences.partition(f" {SEPARATOR} ")
+        sides = (tuple(english.split()), tuple(other.split()))
         if not separator or SEPARATOR in sides[1] or not all(sides):
-            raise ValueError(f"{words}, line {number} is not 'source words {SEPARATOR} target words'")
+            raise ValueError(f"{words}, line {number} is not 'English words {SEPARATOR} other words'")
         try:
             yield AlignedPair(*sides, parse_links(line, *map(len, sides)))
         except ValueError as error:
