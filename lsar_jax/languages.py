@@ -13,7 +13,7 @@ from typing import TypeVar
 
 import langcodes
 
-__all__ = ["AUTO", "canonical_keys", "check_known", "code_or_none", "language_code", "own_name"]
+__all__ = ["AUTO", "canonical_keys", "check_known", "code_or_none", "language_code", "own_name", "spaces_words"]
 
 T = TypeVar("T")
 
@@ -22,6 +22,8 @@ AUTO = "auto"
 
 # CLDR maps Tagalog to Filipino; the papers, their data and IANA use the code tl.
 _OWN_CHOICE = {"fil": "tl"}
+
+_UNSPACED = ("ja", "km", "lo", "my", "th", "zh")
 
 
 @cache
@@ -108,3 +110,12 @@ def code_or_none(name: str) -> str | None:
         return language_code(name)
     except ValueError:
         return None
+
+
+def spaces_words(code: str) -> bool:
+    """Returns whether a language separates words by spaces; Burmese, Chinese, Japanese, Khmer, Lao and Thai do not.
+
+    Args:
+      code: any code of the language.
+    """
+    return language_code(code).partition("-")[0] not in _UNSPACED

@@ -1,11 +1,12 @@
 """Console output of training and evaluations."""
 
+import time
 from collections.abc import Iterable, Sequence
 
 from rich.console import Console
 from rich.table import Table
 
-__all__ = ["console", "print_table"]
+__all__ = ["Seldom", "console", "print_table"]
 
 console = Console(width=110, highlight=False, soft_wrap=True)
 
@@ -18,3 +19,16 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str 
     for row in rows:
         table.add_row(*(cell if isinstance(cell, str) else f"{cell:.1f}" for cell in row))
     console.print(table)
+
+
+class Seldom:
+    """Prints a line at most every ten seconds."""
+
+    def __init__(self) -> None:
+        self._next = 0.0
+
+    def __call__(self, line: str) -> None:
+        """Prints the line, or drops it."""
+        if (now := time.monotonic()) >= self._next:
+            console.print(line)
+            self._next = now + 10

@@ -26,7 +26,7 @@ PairEmbeddings = tuple[Float[np.ndarray, "sentence dim"], PairRows]
 
 @dataclass(frozen=True)
 class EncoderChoice:
-    """The encoder whose embeddings the heads are trained on.
+    """The encoder to train, or whose embeddings are trained on.
 
     Attributes:
       encoder: bundled, a preset, a folder, or a Hub id.
@@ -42,17 +42,24 @@ class EncoderChoice:
     dtype: Literal["float32", "bfloat16"] = "float32"
     max_length: int = 128
 
-    def open(self, layer: int | None) -> SentenceEncoder:
+    def open(self, layer: int | None, param_dtype: str | None = None) -> SentenceEncoder:
         """Loads the encoder with its blocks up to ``layer``, or with all blocks."""
-        return open_encoder(self.encoder, None if layer is None else (layer,), self.revision, self.pooling, self.dtype)
+        layers = None if layer is None else (layer,)
+        return open_encoder(self.encoder, layers, self.revision, self.pooling, self.dtype, param_dtype)
 
 
 def open_encoder(
-    name: str, layers: Sequence[int] | None, revision: str | None, pooling: str | None, dtype: str = "float32"
+    name: str,
+    layers: Sequence[int] | None,
+    revision: str | None,
+    pooling: str | None,
+    dtype: str = "float32",
+    param_dtype: str | None = None,
 ) -> SentenceEncoder:
     """Loads an encoder with its blocks up to the highest of ``layers``, or with all blocks."""
     started = time.perf_counter()
-    encoder = load_encoder(name, layer=max(layers) if layers else None, revision=revision, pooling=pooling, dtype=dtype)
+    layer = max(layers) if layers else None
+    encoder = load_encoder(name, layer=layer, revision=revision, pooling=pooling, dtype=dtype, param_dtype=param_dtype)
     devices = encoder.mesh.devices
     console.print(
         f"encoder {encoder.spec.id}, blocks 1 to {encoder.spec.layer}, {encoder.spec.pooling} pooling, "

@@ -43,7 +43,7 @@ class Log:
         loss = np.sum([values for name, values in terms.items() if name not in self._apart], axis=0).tolist()
         line = {"event": event, "epoch": progress.epoch, "step": progress.step, "loss": loss, "terms": dict(terms)}
         if steps_per_second is not None:
-            line["steps_per_second"] = round(steps_per_second, 1)
+            line["steps_per_second"] = float(f"{steps_per_second:.4g}")
         self._file.write(json.dumps(line | {"active": progress.active}) + "\n")
         self._file.flush()
         self.lines += 1

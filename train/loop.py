@@ -92,11 +92,13 @@ class Trained:
 
     Attributes:
       best: the kept part of the state at each seed's best epoch, with a leading seed axis.
+      last: the kept part of the state at the end.
       progress: the position where the run ended.
       steps_per_second: speed of this call, including validation; 0 if there was nothing left to do.
     """
 
     best: Any
+    last: Any
     progress: Progress
     steps_per_second: float
 
@@ -167,7 +169,7 @@ def train(
             show(validated[2:])
         save()
     seconds = time.perf_counter() - started
-    return Trained(best, progress, (progress.taken - before) / seconds)
+    return Trained(best, trainee.kept(state), progress, (progress.taken - before) / seconds)
 
 
 def _check_finite(losses: Mapping[str, Float[np.ndarray, "seed step"]], trainee: Trainee, progress: Progress) -> None:
@@ -181,7 +183,7 @@ def _check_finite(losses: Mapping[str, Float[np.ndarray, "seed step"]], trainee:
     seed = int(np.argmax(bad[name][:, step]))
     raise ValueError(
         f"the loss term {name} is {losses[name][seed, step]} at epoch {progress.epoch}, step {progress.step + step}, "
-        f"seed {trainee.seeds[seed]}; lower --learning-rate (it is {trainee.learning_rate}), or check the embeddings "
+        f"seed {trainee.seeds[seed]}; lower --learning-rate (it is {trainee.learning_rate}), or check the input "
         "for values that are not finite"
     )
 
@@ -198,4 +200,5 @@ def _line(progress: Progress, means: Mapping[str, Sequence[float]], speed: float
     terms = ", ".join(f"{name} {np.mean(value):.3f}" for name, value in means.items())
     going = f"{sum(progress.active)} of {len(progress.active)} seeds, " if len(progress.active) > 1 else ""
     best = f"best validation {np.mean(progress.best):.4f}, " if np.isfinite(progress.best).all() else ""
-    return f"epoch {progress.epoch}, step {progress.step}: {going}{best}{terms}; {speed:.0f} steps/s"
+    shown = f"{speed:.0f}" if speed >= 10 else f"{speed:.2f}"
+    return f"epoch {progress.epoch}, step {progress.step}: {going}{best}{terms}; {shown} steps/s"

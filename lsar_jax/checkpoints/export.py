@@ -5,7 +5,7 @@ pooling and the layers after it are written in the files that sentence-transform
 """
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from lsar_jax.models.projection import TORCH_NAMES, Dense, Normalize
 from lsar_jax.models.transformer import TransformerConfig
 from lsar_jax.tokens.tokenizer import FastTokenizer, SlowTokenizer
 
-__all__ = ["export"]
+__all__ = ["check_exportable", "export"]
 
 
 def export(
@@ -55,12 +55,10 @@ def export(
       ValueError: transformers does not support the architecture, or sentence-transformers the pooling.
     """
     sizes = model.config
-    if architecture is None or architecture.export is None or not isinstance(sizes, TransformerConfig):
-        raise ValueError(f"neither transformers nor sentence-transformers supports the architecture of {id}")
-    if pooling not in MODES:
-        raise ValueError(f"sentence-transformers has no pooling {pooling!r}; it has {', '.join(MODES)}")
+    write_config = check_exportable(architecture, sizes, pooling, id)
+    assert architecture is not None
     with new_folder(folder) as new:
-        write_json(new / "config.json", architecture.export(sizes, blocks, tokenizer.pad_id))
+        write_json(new / "config.json", write_config(sizes, blocks, tokenizer.pad_id))
         _write_tensors(new / "model.safetensors", _tensors(model, architecture, blocks))
         _write_tokenizer(new, tokenizer)
         kinds = ["Transformer", "Pooling", *("Normalize" if isinstance(x, Normalize) else "Dense" for x in layers)]
@@ -79,6 +77,21 @@ def export(
         write_json(new / paths[1] / "config.json", {"word_embedding_dimension": sizes.hidden, **modes})
         for path, layer in zip(paths[2:], layers, strict=True):
             _write_layer(new / path, layer)
+
+
+def check_exportable(
+    architecture: Architecture | None, sizes: Any, pooling: str, id: str
+) -> Callable[[TransformerConfig, int, int], dict[str, Any]]:
+    """Returns the function that writes the config of an architecture.
+
+    Raises:
+      ValueError: transformers does not support the architecture, or sentence-transformers the pooling.
+    """
+    if architecture is None or architecture.export is None or not isinstance(sizes, TransformerConfig):
+        raise ValueError(f"neither transformers nor sentence-transformers supports the architecture of {id}")
+    if pooling not in MODES:
+        raise ValueError(f"sentence-transformers has no pooling {pooling!r}; it has {', '.join(MODES)}")
+    return architecture.export
 
 
 def _tensors(model: Any, architecture: Architecture, blocks: int) -> dict[str, np.ndarray]:

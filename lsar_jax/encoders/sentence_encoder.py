@@ -24,7 +24,7 @@ import numpy as np
 from jax.sharding import Mesh
 
 from lsar_jax.checkpoints.architectures import Architecture
-from lsar_jax.checkpoints.export import export
+from lsar_jax.checkpoints.export import check_exportable, export
 from lsar_jax.checks import whole_number
 from lsar_jax.encoders.collectors import Collector, MomentsResult, collector
 from lsar_jax.encoders.encode_report import Counts, EncodeReport
@@ -263,6 +263,29 @@ class SentenceEncoder:
         result.spec = replace(self.spec, prompt=check_prompt(prompt, self.tokenizer, self.tokenizer.max_length))
         return result
 
+    def with_modules(self, model: EncoderModel, projection: Projection | None) -> "SentenceEncoder":
+        """Returns an encoder with other modules of the same shapes, such as trained ones, and without a transform.
+
+        Its ``spec`` still names the checkpoint that the old modules were read from; save and load it to get its own.
+        """
+        return SentenceEncoder(
+            model,
+            self.tokenizer,
+            self.spec.raw(),
+            self.mesh,
+            pooling=self.pooling,
+            projection=projection,
+            prompts=self.prompts,
+            languages=self.languages,
+            architecture=self.architecture,
+        )
+
+    def check_exportable(self) -> None:
+        """Raises ValueError if ``to_sentence_transformers`` cannot write the model, whatever its transform is."""
+        if self.languages is not None:
+            raise ValueError(f"{self.spec.id} embeds the language, which sentence-transformers does not support")
+        check_exportable(self.architecture, self.model.config, self.pooling, self.spec.id)
+
     def to_sentence_transformers(self, folder: str | Path) -> None:
         """Writes a folder with which transformers and sentence-transformers compute the same vectors.
 
@@ -276,8 +299,7 @@ class SentenceEncoder:
           ValueError: such a folder cannot express the encoder: LASER, language embeddings, the mean without special
             tokens, or a transform that depends on the language.
         """
-        if self.languages is not None:
-            raise ValueError(f"{self.spec.id} embeds the language, which sentence-transformers does not support")
+        self.check_exportable()
         layers: list[Dense | Normalize] = [] if self.projection is None else self.projection.layers()
         if self.transform is not None:
             if self.transform.languages is not None:

@@ -26,7 +26,7 @@ from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms.base import Fit, Step, Transform
 from lsar_jax.transforms.shift import check_pairs
 
-__all__ = ["fit_linear_map", "procrustes"]
+__all__ = ["fit_linear_map", "linear_maps", "procrustes"]
 
 _product = partial(jnp.matmul, precision=jax.lax.Precision.HIGHEST)
 _BLOCK = 8192
@@ -105,6 +105,41 @@ def fit_linear_map(
     )
     parts = {"matrix": matrix} | ({"shift": shift, "offset": offset} if center else {})
     step = Step(**{name: jnp.asarray(part, jnp.float32) for name, part in parts.items()})
+    return Transform((step,), (fit,), source)
+
+
+def linear_maps(
+    matrices: Mapping[str, Float[AnyArray, "dim dim"]],
+    target: str,
+    fitted_on: Mapping[str, int],
+    *,
+    source: EncoderSpec | None = None,
+    **parameters: int | float | str,
+) -> Transform:
+    """Returns the transform ``y = W_l x`` of matrices that were fitted elsewhere, as by ``python -m train.align``.
+
+    Args:
+      matrices: W of each language.
+      target: the language that the others are mapped to; it stays unchanged.
+      fitted_on: number of pairs, or links, by language.
+      source: spec of the encoder that made the embeddings; saved, and checked on use.
+      **parameters: parameters of the fit.
+
+    Raises:
+      ValueError: there are no matrices, or a matrix is not square or as wide as the others.
+    """
+    by_code = canonical_keys(matrices)
+    if not by_code:
+        raise ValueError("there are no matrices; give one for each language")
+    dim = len(next(iter(by_code.values())))
+    for code, matrix in by_code.items():
+        if matrix.shape != (dim, dim):
+            raise ValueError(f"the matrix of {code} has shape {matrix.shape}, expected {(dim, dim)}")
+    identity = {language_code(target): np.eye(dim, dtype=np.float32)}
+    every = dict(sorted((identity | by_code).items()))
+    counts = tuple(sorted(canonical_keys(fitted_on).items()))
+    fit = Fit("linear_map", dim, tuple(every), counts, (("target", language_code(target)), *parameters.items()))
+    step = Step(matrix=jnp.asarray(np.stack([np.asarray(matrix, np.float32) for matrix in every.values()])))
     return Transform((step,), (fit,), source)
 
 

@@ -12,28 +12,27 @@ The command writes ``config.json``, ``log.jsonl``, ``checkpoints/``, ``curves.pn
 each seed ended, and two transforms for each seed, ``seed-0/meaning.safetensors`` and ``seed-0/language.safetensors``.
 """
 
-import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 import jax
 import tyro
-from filelock import FileLock, Timeout
 
-from lsar_jax import EncoderSpec, SentenceEncoder, __version__
+from lsar_jax import EncoderSpec, SentenceEncoder
 from lsar_jax.corpora.tables import pin
-from lsar_jax.files import read_json, write_json
+from lsar_jax.files import write_json
 from lsar_jax.mesh import data_mesh, replicated
 from lsar_jax.objectives.disentangle import Base, Head, Heads, Objective
 from lsar_jax.transforms import head_transform
-from train.console import console
+from train.console import Seldom, console
 from train.curves import draw_curves
 from train.disentangle.steps import PairTable
 from train.disentangle.training import HeadTraining, Optimizer, validation_batch
 from train.embeddings import EncoderChoice, embed_pairs
 from train.loop import LoopOptions, Trained, train
+from train.run_folder import claim, flat_options, locked
 from train.text import TextOptions, TrainingPairs, text_hash
 
 __all__ = ["Disentangle", "HeadsOptions", "ObjectiveOptions"]
@@ -125,12 +124,8 @@ class Disentangle(HeadsOptions):
         mesh = data_mesh()
         sizes = [sum(len(two[part]) for two in pairs.values()) for part in (0, 1)]
         validation_batch(run.objective, run.optimizer.batch, sizes[0], sizes[1], mesh)
-        run.out.mkdir(parents=True, exist_ok=True)
-        try:
-            with FileLock(run.out / "lock", timeout=0):
-                return [run._train(encoder, pairs, mesh)]
-        except Timeout as error:
-            raise ValueError(f"{run.out} is in use by another run; choose another --out") from error
+        with locked(run.out):
+            return [run._train(encoder, pairs, mesh)]
 
     def _train(self, encoder: SentenceEncoder, pairs: TrainingPairs, mesh: jax.sharding.Mesh) -> Trained:
         objective = self.objective
@@ -150,7 +145,7 @@ class Disentangle(HeadsOptions):
         )
         heads = HeadTraining(objective, self.optimizer, self.all_seeds, training, validation, len(pairs) + 1, mesh)
         with console.status("") as status:
-            trained = train(heads, self.loop, self.out, status.update if console.is_terminal else _Seldom())
+            trained = train(heads, self.loop, self.out, status.update if console.is_terminal else Seldom())
         fitted = {code: len(set(map(int, side))) for code, (_, side) in rows.items()}
         fitted["en"] = len({int(row) for english, _ in rows.values() for row in english})
         self._write(trained, encoder.spec, fitted, objective)
@@ -170,38 +165,11 @@ class Disentangle(HeadsOptions):
     def _pinned(self) -> Self:
         return replace(self, text=replace(self.text, data=pin(self.text.data)))
 
-    def _config(self) -> dict[str, Any]:
-        """Returns, as a flat mapping, the options that must not change when the run resumes."""
-        flat: dict[str, Any] = {}
-        for name, value in asdict(self).items():
-            flat |= value if isinstance(value, dict) else {name: value}
-        flat["objective"] = flat.pop("base")
-        return {name: str(v) if isinstance(v, Path) else v for name, v in flat.items() if name not in _FREE}
-
     def _claim(self, spec: EncoderSpec, pairs: TrainingPairs) -> None:
-        """Records the options of the run, after checking that the folder does not belong to another run.
-
-        Raises:
-          ValueError: the folder belongs to another run; the error names the options that differ.
-        """
-        wanted = self._config()
+        wanted = flat_options(self, _FREE)
+        wanted["objective"] = wanted.pop("base")
         wanted |= {"encoder_spec": spec.to_dict(), "pairs": {code: list(map(len, two)) for code, two in pairs.items()}}
-        wanted |= {"text": text_hash(pairs), "lsar_jax": __version__}
-        wanted = {name: list(value) if isinstance(value, tuple) else value for name, value in wanted.items()}
-        path, checkpoints = self.out / "config.json", self.out / "checkpoints"
-        started = any(checkpoints.glob("[0-9]*"))
-        if path.is_file():
-            there = read_json(path, dict)
-            differ = [name for name in wanted if there.get(name) != wanted[name]]
-            if differ and started:
-                told = "; ".join(f"{name} was {there.get(name)!r} and is now {wanted[name]!r}" for name in differ)
-                raise ValueError(f"{self.out} belongs to another run: {told}; choose another --out")
-        elif checkpoints.is_dir():
-            raise ValueError(f"{self.out} has checkpoints but no config.json; choose another --out")
-        if not started:
-            # Heads already in the folder belong to another run; without this file, they are ignored.
-            (self.out / "trained.json").unlink(missing_ok=True)
-        write_json(path, wanted)
+        claim(self.out, wanted | {"text": text_hash(pairs)})
 
     def _write(self, trained: Trained, spec: EncoderSpec, fitted: Mapping[str, int], objective: Objective) -> None:
         progress = trained.progress
@@ -238,15 +206,3 @@ class Disentangle(HeadsOptions):
         ]
         speed = f"; {trained.steps_per_second:.0f} steps/s including validation" if trained.steps_per_second else ""
         console.print("\n".join(lines) + f"\n{progress.taken} steps{speed}; wrote {self.out}")
-
-
-class _Seldom:
-    """Prints a line at most every ten seconds."""
-
-    def __init__(self) -> None:
-        self._next = 0.0
-
-    def __call__(self, line: str) -> None:
-        if (now := time.monotonic()) >= self._next:
-            console.print(line)
-            self._next = now + 10

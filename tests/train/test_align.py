@@ -1,0 +1,276 @@
+"""Alignment end to end: files, a run that is killed, and the encoder and the maps that are written."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+
+import lsar_jax as lj
+from lsar_jax import Transform
+from lsar_jax.objectives.align import linear_map_loss, orthogonalize
+from lsar_jax.transforms import fit_linear_map
+from lsar_jax.transforms.linear_map import linear_maps
+from tests.conftest import TINY
+from tests.optional import need
+from train.align.__main__ import main
+from train.align.batches import ChunkSizes
+from train.align.examples import sentence_examples, word_examples
+from train.align.linear import link_moments, moments_loss
+from train.align.training import BatchPlan
+from train.word_pairs.aligned_files import AlignedPair, read_aligned, write_aligned
+
+SHORT = ["--batch", "8", "--steps", "6", "--validate-every", "2", "--log-every", "1", "--max-length", "24"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Word-aligned text and plain text of two languages whose words are those of English, written otherwise."""
+    folder = tmp_path_factory.mktemp("align")
+    (folder / "words").mkdir()
+    (folder / "text").mkdir()
+    rng = np.random.default_rng(0)
+    for code, letters in (("de", "xy"), ("fr", "vw")):
+        pairs, rows = [], []
+        for length in rng.integers(3, 9, 110):
+            english = tuple(rng.choice(list("abcdefgh"), length).tolist())
+            other = tuple("".join(english).translate(str.maketrans("ab", letters)).upper().lower())
+            order = rng.permutation(length)
+            links = frozenset((int(word), at) for at, word in enumerate(order))
+            pairs.append(AlignedPair(english, tuple(f"{other[word]}" for word in order), links))
+            rows.append(f"{' '.join(english)}\t{' '.join(other)}\n")
+        distinct = [pair._replace(other=tuple(f"{word}{letters[0]}" for word in pair.other)) for pair in pairs]
+        write_aligned(folder / "words", code, "train", distinct[:90])
+        write_aligned(folder / "words", code, "validation", distinct[90:])
+        (folder / "text" / f"en-{code}.tsv").write_text("".join(rows))
+    return folder
+
+
+def command(folder, out, objective, *more):
+    source = ["--data", str(folder / "text"), "--held-out", "10", "--validation", "0.2"]
+    words = [] if objective == "sentence" else ["--words", str(folder / "words")]
+    return ["--objective", objective, "--encoder", str(TINY), *source, *words, *SHORT, "--out", str(out), *more]
+
+
+def log(out):
+    """The lines of a log but for the time they took."""
+    lines = [json.loads(line) for line in (out / "log.jsonl").read_text().splitlines()]
+    return [{name: value for name, value in line.items() if name != "steps_per_second"} for line in lines]
+
+
+@pytest.fixture(scope="module")
+def strong(folder):
+    out = folder / "strong"
+    assert main(command(folder, out, "strong", "--learning-rate", "1e-3")) == 0
+    return out
+
+
+def test_what_is_written(folder, strong, capsys):
+    config = json.loads((strong / "config.json").read_text())
+    assert config["pairs"] == {"de": [90, 20], "fr": [90, 20]}
+    assert (config["temperature"], config["stay_close"], config["warmup"]) == (0.1, 1.0, 3)
+    trained = json.loads((strong / "trained.json").read_text())
+    assert (trained["objective"], trained["steps"], trained["stopped_by"]) == ("strong", 6, "steps")
+    assert (strong / "curves.png").read_bytes()[:4] == b"\x89PNG"
+    lines = log(strong)
+    assert [line["event"] for line in lines] == ["train", "train", "validation"] * 3
+    assert set(lines[0]["terms"]) == {"strong", "parameter_drift"}
+    assert set(lines[2]["terms"]) == {"strong"}
+    # Again it finds that there is nothing left to do.
+    before = (strong / "encoder" / "model.safetensors").read_bytes()
+    assert main(command(folder, strong, "strong", "--learning-rate", "1e-3")) == 0
+    assert "6 steps; best validation" in capsys.readouterr().out
+    assert (strong / "encoder" / "model.safetensors").read_bytes() == before
+    assert main(command(folder, strong, "weak")) == 1
+    assert "belongs to another run: objective was 'strong' and is now 'weak'" in capsys.readouterr().err
+
+
+def test_the_aligned_encoder_is_an_encoder(strong):
+    """It differs from the one it was, by as much as the last line of the log says."""
+    start, aligned = lj.load_encoder(str(TINY)), lj.load_encoder(str(strong / "encoder"))
+    assert aligned.spec.layer == start.spec.layer == 3
+    assert aligned.spec.revision != start.spec.revision
+    changes = jax.tree.map(lambda one, other: np.square(one - other).sum(), aligned.model, start.model)
+    drift = np.sqrt(sum(jax.tree.leaves(changes)))
+    assert 0.5 < drift / log(strong)[-2]["terms"]["parameter_drift"][0] < 3
+    x, y = (encoder.encode(["a b c", "xx y c"]) for encoder in (start, aligned))
+    assert np.abs(x - y).max() > 1e-3
+    transform = lj.transforms.fit_lsar({"de": y, "en": 1 - y}, source=aligned.spec)
+    assert aligned.with_transform(transform).encode(["a"]).shape == (1, 32)
+
+
+def test_other_libraries_read_it(strong):
+    need("torch")
+    peer = need("sentence_transformers").SentenceTransformer(str(strong / "encoder"), device="cpu")
+    ours = lj.load_encoder(str(strong / "encoder"))
+    text = ["a b c", "d e f g", ""]
+    np.testing.assert_allclose(ours.encode(text), peer.encode(text), atol=2e-5)
+
+
+@pytest.mark.parametrize("objective", ["strong", "sentence", "linear"])
+def test_a_run_that_is_killed_goes_on_to_the_same_numbers(folder, tmp_path, objective):
+    at = np.random.default_rng().uniform(0.1, 0.9)  # anywhere
+    print(f"killed after {at} of the log")
+    whole, out = tmp_path / "whole", tmp_path / "killed"
+    more = ["--dropout", "0.2", "--steps", "10"]
+    assert main(command(folder, whole, objective, *more)) == 0
+    expected = log(whole)
+    # As many devices as the tests have.
+    environment = {**os.environ, "JAX_NUM_CPU_DEVICES": "4", "HF_HUB_OFFLINE": "1"}
+    killed = command(folder, out, objective, *more, "--checkpoint-seconds", "0")
+    run = [sys.executable, "-m", "train.align", *killed]
+    with subprocess.Popen(run, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
+        deadline = time.monotonic() + 120
+        while not (out / "log.jsonl").is_file() or len(log(out)) < at * len(expected):
+            assert process.poll() is None, process.stderr.read().decode()
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        process.send_signal(signal.SIGKILL)
+    assert main(command(folder, out, objective, *more)) == 0
+    assert log(out) == expected
+    for path in (*whole.glob("*.safetensors"), *whole.glob("encoder/*.safetensors")):
+        expected_arrays, arrays = (load_file(one) for one in (path, out / path.relative_to(whole)))
+        assert expected_arrays.keys() == arrays.keys()
+        for name, array in arrays.items():
+            np.testing.assert_array_equal(array, expected_arrays[name])
+
+
+def test_the_best_and_the_last_encoder(folder, tmp_path):
+    """With a learning rate that spoils it, the encoder at its best validation is another than the last."""
+    kept = {}
+    for keep in ("final", "best"):
+        out = tmp_path / keep
+        assert main(command(folder, out, "l2", "--keep", keep, "--learning-rate", "1", "--warmup", "5")) == 0
+        kept[keep] = (out / "encoder" / "model.safetensors").read_bytes()
+    assert kept["final"] != kept["best"]
+
+
+def moments_of(folder, part="train", size=16):
+    encoder = lj.load_encoder(str(TINY))
+    pairs = {code: one for code, (one, _) in read_aligned(folder / "words", part).items()}
+    examples = word_examples(encoder.tokenizer, pairs, 24)
+    plan = BatchPlan(size=size, steps=1, every=1, validated=1, chunks=ChunkSizes(96, 24, 4), pad_id=0)
+    return encoder, examples, link_moments(encoder, examples, plan)
+
+
+def test_moments_are_those_of_the_links(folder, rng):
+    """Against the states of each sentence alone: the loss of moments is the loss of the links."""
+    encoder, examples, moments = moments_of(folder)
+    code = "fr"
+    own = examples.of(code)
+    sides = []
+    for ids, side in ((own.source, 0), (own.target, 1)):
+        states = []
+        for row, links in zip(ids, own.links, strict=True):
+            padded = np.zeros((1, 24), np.int32)
+            padded[0, : len(row)] = row
+            found = encoder.model.hidden_states(padded, np.array([len(row)], np.int32))
+            states.append(np.stack([np.asarray(x)[0, links[:, side]] for x in found]))
+        sides.append(jnp.concatenate(states, axis=1))
+    maps = jnp.asarray(np.eye(32) + 0.1 * rng.standard_normal((4, 32, 32)), jnp.float32)
+    expected = linear_map_loss(maps, *sides)
+    row = moments.codes.index(code)
+    assert moments.counts[row] == sides[0].shape[1]
+    np.testing.assert_allclose(moments_loss(maps, *(part[row] for part in moments[2:])), expected, rtol=2e-5)
+    gradient = jax.grad(lambda maps: moments_loss(maps, *(part[row] for part in moments[2:])).sum())(maps)
+    direct = jax.grad(lambda maps: linear_map_loss(maps, *sides).sum())(maps)
+    np.testing.assert_allclose(gradient, direct, atol=2e-5 * np.abs(direct).max())
+
+
+@pytest.fixture(scope="module")
+def linear(folder):
+    out = folder / "linear"
+    more = ["--learning-rate", "1e-2", "--steps", "300", "--validate-every", "50"]
+    assert main(command(folder, out, "linear", *more)) == 0
+    return out
+
+
+def test_maps_are_transforms(folder, linear):
+    """Each lowers the validation loss of its layer and language, and English stays as it is."""
+    encoder, _, moments = moments_of(folder, "validation")
+    for layer in range(4):
+        for name in ("layer", "procrustes"):
+            transform = Transform.load(linear / f"{name}-{layer}.safetensors")
+            assert transform.languages == ("de", "en", "fr")
+            assert (transform.source.layer, transform.source.id) == (layer, encoder.spec.id)
+            matrices = np.asarray(transform.steps[0].matrix)
+            np.testing.assert_array_equal(matrices[1], np.eye(32))
+            for row, code in ((0, "de"), (2, "fr")):
+                at = moments.codes.index(code)
+                before, after = (
+                    moments_loss(matrix, *(part[at, layer] for part in moments[2:]))
+                    for matrix in (np.eye(32, dtype=np.float32), matrices[row])
+                )
+                assert after < before
+            assert dict(transform.fits[0].parameters)["fit"] == ("trained" if name == "layer" else "closed")
+    x = encoder.encode(["a b"])
+    encoder.with_transform(Transform.load(linear / "layer-3.safetensors")).encode(["a b"], language="fr")
+    np.testing.assert_array_equal(Transform.load(linear / "layer-3.safetensors")(x, "en"), x)
+
+
+def test_the_closed_form_is_that_of_the_links(folder, linear, rng):
+    """It is what fit_linear_map finds on the states themselves, and steps of orthogonalization end there too."""
+    matrix = np.asarray(Transform.load(linear / "procrustes-2.safetensors").steps[0].matrix)
+    np.testing.assert_allclose(matrix @ matrix.swapaxes(1, 2), np.broadcast_to(np.eye(32), (3, 32, 32)), atol=1e-5)
+    s, t = rng.standard_normal((2, 50, 8)).astype(np.float32)
+    direct = fit_linear_map({"de": (t, s)})
+    other = linear_maps({"de": np.asarray(lj.transforms.linear_map.procrustes(s.T @ t))}, "en", {"de": 50})
+    np.testing.assert_allclose(direct(t, "de"), other(t, "de"), atol=1e-5)
+    near = jnp.asarray(matrix[0] + 0.05 * rng.standard_normal((32, 32)), jnp.float32)
+    for _ in range(2000):
+        near = orthogonalize(near, 0.01)
+    np.testing.assert_allclose(near @ near.T, np.eye(32), atol=1e-4)
+
+
+def test_links_beyond_the_length_are_dropped(folder):
+    tokenizer = lj.load_encoder(str(TINY), layer=0).tokenizer
+    pair = AlignedPair(("a", "b", "c"), ("c", "a", "b"), frozenset({(0, 1), (1, 2), (2, 0)}))
+    [links] = word_examples(tokenizer, {"de": [pair]}, 5).links
+    np.testing.assert_array_equal(links, [[1, 2], [2, 3], [3, 1]])
+    [links] = word_examples(tokenizer, {"de": [pair]}, 4).links
+    np.testing.assert_array_equal(links, [[1, 2]])
+    with pytest.raises(ValueError, match="no link of de is within --max-length 3; raise it, or omit de"):
+        word_examples(tokenizer, {"de": [pair]}, 3)
+    examples = sentence_examples(tokenizer, {"de": [("a b c", "c a b")]}, 4, "d ")
+    assert (len(examples.source[0]), examples.links, examples.counts) == (4, None, {"de": 1})
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (["--batch", "7"], "--batch is 7; it must be at least 2 and a multiple of the number of devices, 4"),
+        (["--batch", "44"], "--batch is 44; it must be at most the number of validation pairs, 40"),
+        (["--steps", "0"], "--steps is 0; it must be at least 1"),
+        (["--warmup", "6"], "--warmup is 6; it must be from 0 to below --steps, 6"),
+        (["--learning-rate", "nan"], "--learning-rate is nan; it must be above 0"),
+        (["--temperature", "0"], "--temperature is 0.0; it must be above 0"),
+        (["--stay-close", "-1"], "--stay-close is -1.0; it must be at least 0"),
+        (["--dropout", "1"], "--dropout is 1.0; it must be from 0 to below 1"),
+        (["--beta", "0.6"], "--beta is 0.6; it must be from 0 to below 0.5"),
+        (["--chunk-tokens", "-1"], "--chunk-tokens is -1; it must be at least 0"),
+        (["--seed", "-1"], "--seed is -1; it must be from 0 to 4294967295"),
+        (["--max-length", "400"], "--max-length is 400; bert takes at most"),
+        (["--layer", "4"], "layer is 4"),
+        (["--words", "nowhere"], "there is no folder nowhere; make it with python -m train.word_pairs --out nowhere"),
+        (["--languages", "sw"], "has no en-xx.train.words for sw"),
+    ],
+)  # fmt: skip
+def test_what_is_refused(folder, tmp_path, capsys, more, message):
+    assert main(command(folder, tmp_path / "out", "strong", *more)) == 1
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("encoder", ["laser2", "xlm"])
+def test_only_what_can_be_trained_and_written(folder, tmp_path, capsys, encoder):
+    encoder = str(Path(TINY).parent / encoder)
+    assert main(command(folder, tmp_path / "out", "strong", "--encoder", encoder)) == 1
+    assert "only transformers can be aligned" in (error := capsys.readouterr().err) or "embeds the language" in error

@@ -1,0 +1,283 @@
+"""A step of an alignment: every way to compute it gives the gradient of the whole batch."""
+
+from dataclasses import replace
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+import lsar_jax as lj
+from lsar_jax.checkpoints.export import _tensors
+from lsar_jax.mesh import data_mesh
+from lsar_jax.models.pooling import mean_pool
+from lsar_jax.objectives import align
+from lsar_jax.tokens.buckets import token_batch
+from lsar_jax.tokens.tokenizer import Specials
+from tests import parity
+from tests.conftest import TINY
+from tests.optional import need
+from train.align.batches import ChunkSizes, batch_of, order_of
+from train.align.examples import Examples
+from train.align.parameters import WORDS, EncoderParts, take_apart
+from train.align.steps import EncoderSteps, StepOptions
+
+PAIRS, LONGEST = 12, 23
+KEY = jax.random.key(3)
+
+
+@pytest.fixture(scope="module")
+def examples():
+    """Pairs of many lengths, with one to five links each."""
+    rng = np.random.default_rng(0)
+    lengths = rng.integers(7, LONGEST + 1, (PAIRS, 2))
+    source, target = ([rng.integers(5, 60, n).astype(np.int32) for n in side] for side in lengths.T)
+    links = [
+        np.stack([rng.permutation(np.arange(1, n - 1))[:many] for n in pair], 1).astype(np.int32)
+        for pair, many in zip(lengths, rng.integers(1, 6, PAIRS), strict=True)
+    ]
+    return Examples(source, target, links, np.arange(PAIRS, dtype=np.int32) % 2, ("de", "fr"))
+
+
+def options(objective, **more):
+    default = StepOptions(
+        objective=objective, temperature=0.1, projected=8, stay_close=1.0, squared=False, stay_close_hidden=0.0,
+        dropout=0.0, remat=False, cached=False, layer=3, pooling="mean", specials=Specials(1, 1),
+    )  # fmt: skip
+    return replace(default, **more)
+
+
+def programs(devices=1, *, freeze_words=False, schedule=None, **chosen):
+    """The programs of a step with the tiny encoder, and the parameters to train."""
+    encoder = lj.load_encoder(str(TINY), mesh=data_mesh(jax.devices()[:devices]))
+    chosen = options(**chosen)
+    skeleton, trained, frozen = take_apart(EncoderParts(encoder.model, None), freeze_words)
+    return EncoderSteps(skeleton, trained, frozen, chosen, schedule or optax.constant_schedule(1e-3), encoder.mesh), (
+        skeleton, trained, frozen
+    )  # fmt: skip
+
+
+def compared(examples, objective):
+    """The examples as an objective takes them."""
+    return replace(examples, links=None) if objective == "sentence" else examples
+
+
+def stepped(examples, tokens=0, devices=1, steps=2, **chosen):
+    """The parameters after some steps, and the terms of each."""
+    made, (_, trained, _) = programs(devices, **chosen)
+    state = made.init(trained, KEY)
+    sizes = ChunkSizes(tokens, 24, devices)
+    every = []
+    for number, rows in enumerate(order_of(0, PAIRS, 8, 0, steps)):
+        state, terms = made.step(state, batch_of(examples, rows.tolist(), sizes, 0), jax.random.fold_in(KEY, number))
+        every.append({name: float(value) for name, value in terms.items()})
+    return jax.device_get(state), every
+
+
+def close(found, expected):
+    """Checks gradients against each other, relative to the largest."""
+    limit = 1e-5 * max(np.abs(one).max() for one in jax.tree.leaves(expected))
+    for one, other in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(one, other, atol=limit)
+
+
+MODES = {
+    "chunks": {"tokens": 96},
+    "cached": {"tokens": 96, "cached": True},
+    "cached whole": {"cached": True},
+    "remat": {"tokens": 64, "remat": True},
+    "devices": {"devices": 4},
+    "devices, chunks": {"tokens": 96, "devices": 4, "cached": True, "remat": True},
+}
+
+
+def gradient_of(examples, tokens=0, devices=1, **chosen):
+    """The gradients of the first batch, by encoder and projector, and its terms."""
+    made, (_, trained, _) = programs(devices, **chosen)
+    zeros = partial(jax.tree.map, jnp.zeros_like)
+    made._adam = optax.GradientTransformation(zeros, lambda gradient, _, values: (zeros(values), gradient))
+    rows = order_of(0, PAIRS, 8, 0, 1)[0].tolist()
+    batch = batch_of(compared(examples, chosen["objective"]), rows, ChunkSizes(tokens, 24, devices), 0)
+    state, terms = made.step(made.init(trained, KEY), batch, KEY)
+    return jax.device_get(state.optimizer), {name: float(value) for name, value in terms.items()}
+
+
+@pytest.mark.parametrize("objective", ["l2", "weak", "strong", "sentence"])
+def test_the_gradient_is_that_of_the_definition(examples, objective):
+    """Against jax.grad of the losses of what the links name, in plain rows of each side."""
+    _, (skeleton, trained, frozen) = programs(objective=objective)
+    found, terms = gradient_of(examples, objective=objective, stay_close_hidden=0.5)
+    rows = order_of(0, PAIRS, 8, 0, 1)[0].tolist()
+    projector = None
+    if objective in ("weak", "strong"):
+        projector = align.init_projector(KEY, 32, 8)
+    sides = [token_batch([side[row] for row in rows], len(rows), 24, 0) for side in (examples.source, examples.target)]
+    counts = jnp.asarray(sides[0].lengths)
+
+    def hidden(parameters, side):
+        *_, last = skeleton.filled({**parameters, **frozen}).model.hidden_states(*map(jnp.asarray, side))
+        return last
+
+    def loss(parameters, projector):
+        states = [hidden(parameters, side) for side in sides]
+        if objective == "sentence":
+            source, target = (mean_pool(x, jnp.asarray(side.lengths)) for x, side in zip(states, sides, strict=True))
+        else:
+            source, target = (
+                jnp.concatenate([x[at, examples.links[row][:, side]] for at, row in enumerate(rows)])
+                for side, x in enumerate(states)
+            )
+        drift = align.hidden_drift(states[0], jax.lax.stop_gradient(hidden(trained, sides[0])), counts)
+        if projector is not None:
+            source, target = align.project(projector, source), align.project(projector, target)
+        value = {
+            "l2": lambda: align.l2_loss(source, target),
+            "weak": lambda: align.weak_contrastive_loss(source, target, temperature=0.1),
+            "strong": lambda: align.strong_contrastive_loss(source, target, temperature=0.1),
+            "sentence": lambda: align.weak_contrastive_loss(source, target, temperature=0.1),
+        }[objective]()
+        return value + 0.5 * drift, value
+
+    (_, value), gradients = jax.jit(jax.value_and_grad(loss, argnums=(0, 1), has_aux=True))(trained, projector)
+    assert terms[objective] == pytest.approx(float(value), rel=1e-5)
+    close(found, gradients)
+    assert np.abs(found[0][WORDS]).max() > 0
+
+
+# Means of the tiny encoder's states have cosines of nearly 1, whose differences are rounding; first tokens differ more.
+POOLED = {"strong": {}, "sentence": {"pooling": "cls"}}
+
+
+@pytest.fixture(scope="module")
+def whole(examples):
+    """The gradients of the first batch as a whole, by objective."""
+    return {name: gradient_of(examples, objective=name, stay_close_hidden=0.5, **more) for name, more in POOLED.items()}
+
+
+WAYS = [*(("strong", mode) for mode in MODES), ("sentence", "cached"), ("sentence", "devices")]
+
+
+@pytest.mark.parametrize(("objective", "mode"), WAYS, ids=[", ".join(way) for way in WAYS])
+def test_every_way_to_compute_it_gives_the_same_gradient(examples, whole, objective, mode):
+    expected, terms = whole[objective]
+    found, own = gradient_of(examples, objective=objective, stay_close_hidden=0.5, **POOLED[objective], **MODES[mode])
+    assert own == pytest.approx(terms, rel=1e-5)
+    close(found, expected)
+
+
+def test_accumulating_small_batches_is_something_else(examples):
+    """What cached embeddings are for: means over parts of a batch have fewer negatives."""
+    made, (_, trained, _) = programs(objective="strong")
+    state = made.init(trained, KEY)
+    rows = order_of(0, PAIRS, 8, 0, 1)[0].tolist()
+    losses = [
+        float(made.loss(state, batch_of(examples, part, ChunkSizes(0, 24), 0))) for part in (rows, rows[:4], rows[4:])
+    ]
+    assert losses[0] > np.mean(losses[1:]) + 0.1
+
+
+def test_dropout_differs_between_steps_and_not_between_ways(examples):
+    kept, cached = (
+        gradient_of(examples, 96, objective="strong", dropout=0.2, cached=cached) for cached in (False, True)
+    )
+    close(cached[0], kept[0])
+    made, (_, trained, _) = programs(objective="strong", dropout=0.2)
+    batch = batch_of(examples, range(8), ChunkSizes(0, 24), 0)
+    values = [
+        float(made.step(made.init(trained, KEY), batch, jax.random.fold_in(KEY, number))[1]["strong"])
+        for number in (0, 1, 0)
+    ]
+    assert values[0] == values[2] != values[1]
+
+
+def test_frozen_words_stay(examples):
+    state, _ = stepped(examples, objective="weak", freeze_words=True)
+    assert WORDS not in state.encoder
+    _, (_, _, frozen) = programs(objective="weak", freeze_words=True)
+    assert WORDS in frozen
+    full, _ = stepped(examples, objective="weak")
+    assert any(np.abs(full.encoder[WORDS] - frozen[WORDS]).max(axis=1) > 0)
+
+
+def test_what_keeps_the_encoder_close(examples):
+    """The first step has no pull; the norm and its square pull with other strengths later."""
+    terms = [stepped(examples, objective="strong", squared=squared)[1] for squared in (False, True)]
+    assert [one[0]["parameter_drift"] for one in terms] == [0, 0]
+    assert terms[1][1]["parameter_drift"] == pytest.approx(terms[0][1]["parameter_drift"] ** 2, rel=1e-4)
+
+
+def test_one_order_for_all_passes():
+    """Every pass over the pairs takes each once, and steps can be asked for in parts."""
+    order = order_of(5, 10, 4, 0, 10)
+    assert order.shape == (10, 4)
+    for start in range(0, 40, 10):
+        assert sorted(order.ravel()[start : start + 10]) == list(range(10))
+    assert (order.ravel()[:10] != order.ravel()[10:20]).any()
+    np.testing.assert_array_equal(np.concatenate([order_of(5, 10, 4, 0, 3), order_of(5, 10, 4, 3, 7)]), order)
+    assert (order_of(6, 10, 4, 0, 10) != order).any()
+
+
+@pytest.mark.parametrize("tokens", [0, 40, 64, 512])
+def test_chunks_hold_every_row_once(examples, tokens):
+    batch = batch_of(examples, [3, 1, 7, 0], ChunkSizes(tokens, 24, 2), 0)
+    rows = [tuple(ids[:n]) for chunk in batch.chunks for ids, n in zip(chunk.ids, chunk.lengths, strict=True) if n]
+    wanted = [tuple(side[row]) for side in (examples.source, examples.target) for row in (3, 1, 7, 0)]
+    assert sorted(rows) == sorted(wanted)
+    assert all(len(chunk.ids) % 2 == 0 for chunk in batch.chunks)
+    # What the links name are the tokens that they name.
+    picked = np.concatenate([chunk.ids.ravel()[chunk.picks] for chunk in batch.chunks])
+    source = np.concatenate([examples.source[row][examples.links[row][:, 0]] for row in (3, 1, 7, 0)])
+    target = np.concatenate([examples.target[row][examples.links[row][:, 1]] for row in (3, 1, 7, 0)])
+    np.testing.assert_array_equal(picked[batch.source[batch.valid]], source)
+    np.testing.assert_array_equal(picked[batch.target[batch.valid]], target)
+
+
+@pytest.mark.parametrize("objective", ["l2", "weak", "strong", "sentence"])
+def test_a_step_s_gradient_equals_torch(examples, objective):
+    """The whole way: the encoder, the picked states, the projector, the loss, and what keeps the encoder close."""
+    torch = need("torch")
+    (of_encoder, of_projector), terms = gradient_of(examples, 96, objective=objective)
+    encoder = lj.load_encoder(str(TINY))
+    skeleton, _, frozen = take_apart(EncoderParts(encoder.model, None), False)
+    named = _tensors(skeleton.filled({**of_encoder, **frozen}).model, encoder.architecture, 3)
+    theirs = parity.torch_model("bert")
+    rows = order_of(0, PAIRS, 8, 0, 1)[0].tolist()
+    states = []
+    for side in (examples.source, examples.target):
+        ids, lengths = token_batch([side[row] for row in rows], len(rows), 24, 0)
+        mask = torch.tensor(np.arange(24) < lengths[:, None], dtype=torch.long)
+        last = theirs(torch.tensor(ids, dtype=torch.long), attention_mask=mask).last_hidden_state
+        if objective == "sentence":
+            states.append((last * mask[:, :, None]).sum(1) / mask.sum(1)[:, None])
+        else:
+            at = [(number, link[len(states)]) for number, row in enumerate(rows) for link in examples.links[row]]
+            states.append(torch.stack([last[number, position] for number, position in at]))
+    source, target = states
+    projector = []
+    if objective in ("weak", "strong"):
+        projector = [torch.tensor(np.asarray(x), requires_grad=True) for x in align.init_projector(KEY, 32, 8)]
+        source, target = (torch.relu(x @ projector[0].T) @ projector[1].T for x in states)
+    if objective == "l2":
+        loss = ((source - target) ** 2).sum(1).mean()
+    else:
+        entropy, index = torch.nn.functional.cross_entropy, torch.arange(len(source))
+        a, b = (torch.nn.functional.normalize(x, dim=1) for x in (source, target))
+        if objective == "strong":
+            both = torch.cat([a, b])
+            scores = both @ both.T / 0.1 - 1e6 * torch.eye(len(both))
+            loss = entropy(scores, torch.cat([index + len(index), index]))
+        else:
+            loss = (entropy(a @ b.T / 0.1, index) + entropy(b @ a.T / 0.1, index)) / 2
+    loss.backward()
+    assert terms[objective] == pytest.approx(loss.item(), rel=1e-5)
+    gradients = {name: value.grad.numpy() for name, value in theirs.named_parameters() if value.grad is not None}
+    limit = 2e-4 * max(np.abs(one).max() for one in gradients.values())
+    compared = [name for name in gradients if name in named]
+    assert len(compared) > 50
+    assert not set(named) - set(gradients)
+    for name in compared:
+        np.testing.assert_allclose(named[name], gradients[name], atol=limit, err_msg=name)
+    for one, other in zip(projector, of_projector or (), strict=True):
+        np.testing.assert_allclose(other, one.grad.numpy(), atol=limit)

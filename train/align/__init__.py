@@ -1,0 +1,1 @@
+"""``python -m train.align``: aligns an encoder on parallel text."""

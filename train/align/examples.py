@@ -1,0 +1,124 @@
+"""Tokenized sentence pairs to align an encoder on, with the links between their words for objectives on words."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Int
+
+from lsar_jax.corpora.parallel_text import Pair
+from lsar_jax.languages import spaces_words
+from lsar_jax.tokens.tokenizer import Tokenizer
+from lsar_jax.tokens.word_tokens import tokenize_words
+from train.word_pairs.aligned_files import AlignedPair
+
+__all__ = ["Examples", "Parts", "sentence_examples", "word_examples"]
+
+Ids = Int[np.ndarray, "_"]
+
+
+@dataclass(frozen=True)
+class Examples:
+    """Tokenized sentence pairs of all languages, in their order.
+
+    Attributes:
+      source: token ids of the English sentences.
+      target: token ids of their translations.
+      links: positions of the first tokens of linked words, ``[link, 2]`` for each pair; None for objectives on
+        sentences.
+      language: language of each translation, as an index into ``codes``.
+      codes: codes of the languages.
+    """
+
+    source: Sequence[Ids]
+    target: Sequence[Ids]
+    links: Sequence[Int[np.ndarray, "_ 2"]] | None
+    language: Int[np.ndarray, " _"]
+    codes: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """The number of pairs of each language."""
+        return dict(zip(self.codes, np.bincount(self.language, minlength=len(self.codes)).tolist(), strict=True))
+
+    def hash(self) -> str:
+        """Returns a hash that identifies these examples in this order."""
+        digest = hashlib.sha256(",".join(self.codes).encode())
+        for several in (self.source, self.target, self.links or (), (self.language,)):
+            digest.update(np.array([len(one) for one in several], np.int64).tobytes())
+            for one in several:
+                digest.update(np.ascontiguousarray(one, np.int32).tobytes())
+        return digest.hexdigest()
+
+    def of(self, code: str) -> "Examples":
+        """Returns the pairs of one language."""
+        rows = np.flatnonzero(self.language == self.codes.index(code)).tolist()
+        links = None if self.links is None else [self.links[row] for row in rows]
+        source, target = ([side[row] for row in rows] for side in (self.source, self.target))
+        return Examples(source, target, links, np.zeros(len(rows), np.int32), (code,))
+
+
+# Examples to train on, and examples for validation.
+Parts = tuple[Examples, Examples]
+
+
+def word_examples(tokenizer: Tokenizer, pairs: Mapping[str, Sequence[AlignedPair]], max_length: int) -> Examples:
+    """Tokenizes word-aligned pairs, word by word, and locates their links.
+
+    A link is kept if both words have a token within ``max_length``, and a pair if it has a link.
+
+    Args:
+      tokenizer: a tokenizer.
+      pairs: language -> its pairs.
+      max_length: most tokens of a sentence, including special tokens.
+
+    Raises:
+      ValueError: a language has no pair left.
+    """
+    source: list[Ids] = []
+    target: list[Ids] = []
+    links: list[Int[np.ndarray, "_ 2"]] = []
+    sizes = []
+    for code, several in pairs.items():
+        english = tokenize_words(tokenizer, [pair.english for pair in several], max_length, "en")
+        words = [pair.other for pair in several]
+        other = tokenize_words(tokenizer, words, max_length, code, spaced=spaces_words(code))
+        before = len(source)
+        for pair, first, second in zip(several, english, other, strict=True):
+            linked = np.array(sorted(pair.links), np.int32).reshape(-1, 2)
+            positions = np.stack([first.starts[linked[:, 0]], second.starts[linked[:, 1]]], axis=1)
+            positions = positions[(positions >= 0).all(axis=1)]
+            if len(positions):
+                source.append(first.ids)
+                target.append(second.ids)
+                links.append(positions)
+        sizes.append(len(source) - before)
+        if not sizes[-1]:
+            raise ValueError(f"no link of {code} is within --max-length {max_length}; raise it, or omit {code}")
+    language = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
+    return Examples(source, target, links, language, tuple(pairs))
+
+
+def sentence_examples(
+    tokenizer: Tokenizer, pairs: Mapping[str, Sequence[Pair]], max_length: int, prompt: str = ""
+) -> Examples:
+    """Tokenizes sentence pairs.
+
+    Args:
+      tokenizer: a tokenizer.
+      pairs: language -> its pairs of an English sentence and its translation.
+      max_length: most tokens of a sentence, including special tokens; longer ones are cut.
+      prompt: text to put before each sentence.
+    """
+    source: list[Ids] = []
+    target: list[Ids] = []
+    for code, several in pairs.items():
+        for side, own, found in ((0, "en", source), (1, code, target)):
+            texts = [prompt + pair[side] for pair in several]
+            found.extend(tokenizer(texts, max_length, [own] * len(texts))[0])
+    language = np.repeat(np.arange(len(pairs), dtype=np.int32), [len(several) for several in pairs.values()])
+    return Examples(source, target, None, language, tuple(pairs))

@@ -1,0 +1,228 @@
+"""Linear mapping: a matrix for each layer and language, which takes its words to their English translations.
+
+Wu and Dredze (EMNLP 2020), section 2.1. The loss is quadratic in the matrices, so that it and its gradient follow from
+second moments of the linked states. They are summed in one pass over the text, and each step then sees all links. The
+languages and the layers are independent problems, solved in parallel; each keeps the matrix with its lowest validation
+loss. The closed form, the best orthogonal matrix, is fitted beside them (``lsar_jax.transforms.linear_map``).
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jaxtyping import Array, Bool, Float, Int
+
+from lsar_jax import EncoderSpec, SentenceEncoder
+from lsar_jax.encoders.protocols import EncoderModel
+from lsar_jax.mesh import split
+from lsar_jax.objectives.align import orthogonalize
+from lsar_jax.shapes import AnyArray
+from lsar_jax.transforms.linear_map import linear_maps, procrustes
+from train.align.batches import Chunk, batch_of
+from train.align.examples import Examples
+from train.align.training import BatchPlan
+from train.console import console, print_table
+
+__all__ = ["LinearTraining", "LinkMoments", "link_moments", "moments_loss", "write_maps"]
+
+_product = partial(jnp.matmul, precision=jax.lax.Precision.HIGHEST)
+
+
+class LinkMoments(NamedTuple):
+    """Means over the links of each language, at each layer.
+
+    Attributes:
+      codes: the languages.
+      counts: number of links of each language.
+      squares: mean of ``||s||^2``, where s is the state of an English word.
+      cross: mean of ``s t^T``, where t is the state of the word that it is linked with.
+      own: mean of ``t t^T``.
+    """
+
+    codes: tuple[str, ...]
+    counts: Int[np.ndarray, " language"]
+    squares: Float[np.ndarray, "language layer"]
+    cross: Float[np.ndarray, "language layer dim dim"]
+    own: Float[np.ndarray, "language layer dim dim"]
+
+
+def link_moments(encoder: SentenceEncoder, examples: Examples, plan: BatchPlan) -> LinkMoments:
+    """Encodes the pairs without dropout, and returns the moments of their links at layers 0, 1, ...
+
+    Args:
+      encoder: the encoder.
+      examples: word-aligned pairs.
+      plan: number of pairs of a batch, and shapes of chunks.
+    """
+    moments = []
+    for code in examples.codes:
+        own = examples.of(code)
+        total: list[Any] = [0.0, 0.0, 0.0]
+        for start in range(0, len(own), plan.size):
+            rows = range(start, min(start + plan.size, len(own)))
+            batch = batch_of(own, rows, plan.chunks, plan.pad_id)
+            states = jnp.concatenate([_picked(encoder.model, _placed(chunk, encoder)) for chunk in batch.chunks], 1)
+            sums = _sums(states, jnp.asarray(batch.source), jnp.asarray(batch.target), jnp.asarray(batch.valid))
+            # Summed in float64 on the host.
+            total = [before + np.asarray(more, np.float64) for before, more in zip(total, sums, strict=True)]
+        assert own.links is not None
+        count = sum(map(len, own.links))
+        moments.append([count, *(np.asarray(part / count, np.float32) for part in total)])
+        console.print(f"encoded {len(own)} pairs of {code} with {count} links")
+    counts, *parts = zip(*moments, strict=True)
+    return LinkMoments(examples.codes, np.array(counts), *map(np.stack, parts))
+
+
+def moments_loss(
+    maps: Float[AnyArray, "*maps dim dim"],
+    squares: Float[AnyArray, "*maps"],
+    cross: Float[AnyArray, "*maps dim dim"],
+    own: Float[AnyArray, "*maps dim dim"],
+) -> Float[Array, "*maps"]:
+    """Returns the mean of ``||s - W t||^2`` from the moments of the links: ``objectives.align.linear_map_loss``."""
+    return jnp.asarray(squares) + ((_product(maps, own) - 2 * cross) * maps).sum(axis=(-2, -1))
+
+
+class LinearTraining:
+    """Trains the matrices of all layers and languages.
+
+    Args:
+      training: moments of the links to train on.
+      validation: moments of the links for validation.
+      schedule: learning rate by step.
+      learning_rate: the highest learning rate, quoted in errors.
+      steps: number of steps in all.
+      every: number of steps between validations.
+      beta: how strongly each step draws a matrix towards the orthogonal ones.
+      seed: the seed that the run is named after; nothing is random.
+    """
+
+    apart = ()
+
+    def __init__(
+        self,
+        training: LinkMoments,
+        validation: LinkMoments,
+        schedule: optax.Schedule,
+        learning_rate: float,
+        steps: int,
+        every: int,
+        beta: float,
+        seed: int,
+    ) -> None:
+        self.seeds = (seed,)
+        self.learning_rate = learning_rate
+        self.training, self.validation = training, validation
+        self._steps, self._every, self._beta = steps, every, beta
+        self._adam = optax.adam(schedule)
+        self._moments = [jax.device_put(tuple(part[2:])) for part in (training, validation)]
+        self._run = jax.jit(self._chunk, donate_argnums=0)
+
+    def start(self) -> dict[str, Any]:
+        """Returns the identity for each language and layer."""
+        shape = self.training.cross.shape
+        maps = jnp.broadcast_to(jnp.eye(shape[-1]), shape)
+        loss = moments_loss(maps, *self._moments[1])
+        # Copies, because the buffers are donated.
+        return {"maps": maps + 0, "adam": self._adam.init(maps), "best": maps + 0, "lowest": loss, "now": loss + 0}
+
+    def kept(self, state: dict[str, Any]) -> dict[str, Array]:
+        """Returns the best matrix of each language and layer."""
+        return {"maps": state["best"][None], "lowest": state["lowest"][None]}
+
+    def order(self, state: dict[str, Any], epoch: int) -> Any:
+        """Returns the numbers of the steps until the next validation."""
+        first = epoch * self._every
+        return np.arange(first, min(first + self._every, self._steps))[None]
+
+    def steps(
+        self, state: dict[str, Any], order: Any, epoch: int, first: int, active: Bool[Array, " seed"]
+    ) -> tuple[dict[str, Any], Mapping[str, Float[Array, "seed step"]]]:
+        """Takes the steps, and then keeps the matrices with a lower validation loss."""
+        state, losses = self._run(state, jnp.asarray(order[0]), *self._moments)
+        return state, {"linear": losses[None]}
+
+    def validate(self, state: dict[str, Any]) -> Mapping[str, Float[Array, " seed"]]:
+        """Returns the mean validation loss over languages and layers."""
+        return {"linear": state["now"].mean()[None]}
+
+    def _chunk(
+        self, state: dict[str, Any], order: Int[Array, " step"], training: Any, validation: Any
+    ) -> tuple[dict[str, Any], Float[Array, " step"]]:
+        def loss(maps: Array) -> tuple[Array, Array]:
+            each = moments_loss(maps, *training)
+            return each.sum(), each.mean()
+
+        def step(carried: tuple[Array, Any], _: Array) -> tuple[tuple[Array, Any], Array]:
+            maps, adam = carried
+            maps = orthogonalize(maps, self._beta)
+            (_, mean), gradient = jax.value_and_grad(loss, has_aux=True)(maps)
+            with jax.numpy_dtype_promotion("standard"):  # Adam raises a float to the power of a step
+                update, adam = self._adam.update(gradient, adam)
+                return (optax.apply_updates(maps, update), adam), mean
+
+        (maps, adam), losses = jax.lax.scan(step, (state["maps"], state["adam"]), order)
+        tried = orthogonalize(maps, self._beta)
+        now = moments_loss(tried, *validation)
+        better = now < state["lowest"]
+        best = jnp.where(better[..., None, None], tried, state["best"])
+        lowest = jnp.minimum(now, state["lowest"])
+        return {"maps": maps, "adam": adam, "best": best, "lowest": lowest, "now": now}, losses
+
+
+def write_maps(trainee: LinearTraining, maps: Any, spec: EncoderSpec, folder: Path) -> None:
+    """Writes the trained matrices of each layer, and the orthogonal ones in closed form, as transforms.
+
+    Args:
+      trainee: what was trained.
+      maps: ``[language, layer, dim, dim]``.
+      spec: spec of the encoder, at any layer.
+      folder: folder of ``layer-0.safetensors`` and, in closed form, ``procrustes-0.safetensors``, and so on.
+    """
+    training, validation = trainee.training, trainee.validation
+    counts = dict(zip(training.codes, training.counts.tolist(), strict=True))
+    closed = np.asarray(jax.jit(jax.vmap(jax.vmap(procrustes)))(training.cross))
+    own = jax.jit(moments_loss)
+    rows = []
+    for layer in range(training.cross.shape[1]):
+        source = replace(spec, layer=layer)
+        losses = []
+        for name, every in (("layer", np.asarray(maps)), ("procrustes", closed)):
+            by_code = dict(zip(training.codes, every[:, layer], strict=True))
+            transform = linear_maps(
+                by_code, "en", counts, source=source, fit="trained" if name == "layer" else "closed"
+            )
+            transform.save(folder / f"{name}-{layer}.safetensors")
+            losses.append(float(own(every, *validation[2:])[:, layer].mean()))
+        identity = np.broadcast_to(np.eye(closed.shape[-1], dtype=np.float32), closed.shape)
+        losses.insert(0, float(own(identity, *validation[2:])[:, layer].mean()))
+        rows.append([str(layer), *(f"{loss:.3f}" for loss in losses)])
+    print_table("Validation loss, mean over languages", ["layer", "identity", "trained", "closed form"], rows)
+
+
+@jax.jit
+def _picked(model: EncoderModel, chunk: Chunk) -> Float[Array, "layer pick dim"]:
+    precision = "float32" if model.dtype == jnp.float32 else None
+    with jax.default_matmul_precision(precision):
+        states = model.hidden_states(chunk.ids, chunk.lengths)
+        return jnp.stack([one.reshape(-1, one.shape[-1])[chunk.picks].astype(jnp.float32) for one in states])
+
+
+@jax.jit
+def _sums(
+    states: Float[Array, "layer pick dim"], source: Array, target: Array, valid: Array
+) -> tuple[Float[Array, " layer"], Float[Array, "layer dim dim"], Float[Array, "layer dim dim"]]:
+    s, t = (jnp.where(valid[:, None], states[:, side], 0) for side in (source, target))
+    turned = s.swapaxes(1, 2), t.swapaxes(1, 2)
+    return jnp.square(s).sum(axis=(1, 2)), _product(turned[0], t), _product(turned[1], t)
+
+
+def _placed(chunk: Chunk, encoder: SentenceEncoder) -> Chunk:
+    ids, lengths, english = jax.device_put((chunk.ids, chunk.lengths, chunk.english), split(encoder.mesh))
+    return Chunk(ids, lengths, english, chunk.picks)

@@ -1,0 +1,78 @@
+"""The parameters of an encoder by name: those to train, and those that stay as they are."""
+
+from typing import Any, NamedTuple
+
+import jax
+from flax import nnx
+from jaxtyping import Array
+
+from lsar_jax.models.projection import Projection
+
+__all__ = ["WORDS", "EncoderParts", "Parameters", "take_apart"]
+
+# Parameters by name, such as ``model.blocks.0.query.kernel``.
+Parameters = dict[str, Array]
+
+# The name of the word embeddings.
+WORDS = "model.embeddings.word.embedding"
+
+
+class EncoderParts(NamedTuple):
+    """The modules of an encoder.
+
+    Attributes:
+      model: the transformer.
+      projection: the layers after pooling, or None.
+    """
+
+    model: Any
+    projection: Projection | None
+
+
+class Skeleton:
+    """The modules of an encoder without their parameters.
+
+    Args:
+      parts: the modules.
+    """
+
+    def __init__(self, parts: EncoderParts) -> None:
+        self._graphs: dict[str, Any] = {}
+        self._leaves: dict[str, list[tuple[Any, Any]]] = {}
+        self.parameters: Parameters = {}
+        for part, module in parts._asdict().items():
+            if module is not None:
+                self._graphs[part], state = nnx.split(module)
+                self._leaves[part] = list(nnx.to_flat_state(state))
+                self.parameters |= {_name(part, path): leaf[...] for path, leaf in self._leaves[part]}
+        # Only the kinds of parameters are kept, not their values.
+        self._leaves = {
+            part: [(path, leaf.replace(jax.ShapeDtypeStruct(leaf.shape, leaf.dtype))) for path, leaf in leaves]
+            for part, leaves in self._leaves.items()
+        }
+
+    def filled(self, parameters: Parameters) -> EncoderParts:
+        """Returns the modules with parameters, which must be all there are."""
+        modules = {}
+        for part, leaves in self._leaves.items():
+            state = [(path, leaf.replace(parameters[_name(part, path)])) for path, leaf in leaves]
+            modules[part] = nnx.merge(self._graphs[part], nnx.from_flat_state(state))
+        return EncoderParts(modules["model"], modules.get("projection"))
+
+
+def take_apart(parts: EncoderParts, freeze_words: bool) -> tuple[Skeleton, Parameters, Parameters]:
+    """Returns the modules without their parameters, the parameters to train, and the frozen ones.
+
+    Args:
+      parts: the modules.
+      freeze_words: whether the word embeddings are frozen.
+    """
+    skeleton = Skeleton(parts)
+    frozen = {name: value for name, value in skeleton.parameters.items() if freeze_words and name == WORDS}
+    trained = {name: value for name, value in skeleton.parameters.items() if name not in frozen}
+    skeleton.parameters = {}
+    return skeleton, trained, frozen
+
+
+def _name(part: str, path: tuple[Any, ...]) -> str:
+    return ".".join([part, *map(str, path)])

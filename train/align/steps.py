@@ -1,0 +1,342 @@
+"""One step of an encoder's alignment: embeddings of the chunks, the loss of the batch, gradients, and Adam.
+
+The loss needs the embeddings of the whole batch at once, because each is told from all others, but the encoder does
+not. Each chunk is encoded, the gradient of the loss with respect to the embeddings is computed, and each chunk's part
+of it is taken back through the encoder (Gao et al., "Scaling Deep Contrastive Learning Batch Size under Memory
+Limited Setup", RepL4NLP 2021). What the way back needs is either kept, or, with ``cached``, computed again, so that
+memory is bounded by one chunk. Both give the gradient of the whole batch.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+from jax.sharding import Mesh
+from jaxtyping import Array, Float, Int
+
+from lsar_jax.mesh import replicated, split
+from lsar_jax.models.pooling import pool
+from lsar_jax.models.transformer import Dropout
+from lsar_jax.objectives.align import (
+    Projector,
+    hidden_drift,
+    init_projector,
+    l2_loss,
+    parameter_drift,
+    project,
+    strong_contrastive_loss,
+    weak_contrastive_loss,
+)
+from lsar_jax.tokens.tokenizer import Specials
+from train.align.batches import Chunk, PairBatch
+from train.align.parameters import WORDS, Parameters, Skeleton
+
+__all__ = ["EncoderObjective", "EncoderSteps", "State", "StepOptions", "Terms"]
+
+EncoderObjective = Literal["l2", "weak", "strong", "sentence"]
+Terms = dict[str, Float[Array, ""]]
+
+# The gradients of word embeddings are padded to multiples of this many positions.
+_POSITIONS = 4096
+
+
+class State(NamedTuple):
+    """What training changes.
+
+    Attributes:
+      encoder: the trained parameters of the encoder.
+      projector: what the contrastive losses of words compare states through, or None.
+      optimizer: Adam's state.
+    """
+
+    encoder: Parameters
+    projector: Projector | None
+    optimizer: Any
+
+
+@dataclass(frozen=True)
+class StepOptions:
+    """The loss and how its gradient is computed; what each means is said in ``train.align.command``.
+
+    Attributes:
+      objective: what is compared, and how.
+      temperature: T of the contrastive losses.
+      projected: width of the projector's output.
+      stay_close: weight of the change of the parameters.
+      squared: whether that change is squared.
+      stay_close_hidden: weight of the change of the hidden states.
+      dropout: share of hidden states and attention weights to zero.
+      remat: whether to compute blocks again for the gradient.
+      cached: whether to compute chunks again for the gradient.
+      layer: the layer to align.
+      pooling: pooling of embeddings, for ``sentence``.
+      specials: numbers of special tokens around a sentence.
+    """
+
+    objective: EncoderObjective
+    temperature: float
+    projected: int
+    stay_close: float
+    squared: bool
+    stay_close_hidden: float
+    dropout: float
+    remat: bool
+    cached: bool
+    layer: int
+    pooling: str
+    specials: Specials
+
+    @property
+    def has_projector(self) -> bool:
+        """Whether states are compared through a projector."""
+        return self.objective in ("weak", "strong")
+
+
+class EncoderSteps:
+    """The programs of a step.
+
+    Attributes:
+      objective: name of the objective, and of its term.
+      whole: the step of a batch of one chunk, as one program.
+
+    Args:
+      skeleton: the modules of the encoder.
+      trained: the parameters to train, at the start.
+      frozen: the other parameters.
+      options: the loss.
+      schedule: learning rate by step.
+      mesh: devices that the rows of a chunk are split over.
+    """
+
+    def __init__(
+        self,
+        skeleton: Skeleton,
+        trained: Parameters,
+        frozen: Parameters,
+        options: StepOptions,
+        schedule: optax.Schedule,
+        mesh: Mesh,
+    ) -> None:
+        self.objective = options.objective
+        self._skeleton = skeleton
+        self._options = options
+        self._mesh = mesh
+        self._adam = optax.adam(schedule)
+        drifts = options.stay_close or options.stay_close_hidden
+        self._frozen = jax.device_put(frozen, replicated(mesh))
+        self._start: Parameters = jax.device_put(trained, replicated(mesh)) if drifts else {}
+        self._encode = jax.jit(self._chunk)
+        self._encode_kept = jax.jit(self._vjp)
+        self._back = jax.jit(_back, donate_argnums=2)
+        self._again = jax.jit(self._recomputed, donate_argnums=6)
+        self._scatter = jax.jit(_scatter)
+        self._compare = jax.jit(jax.value_and_grad(self._loss, argnums=(0, 1)))
+        self._only_loss = jax.jit(self._loss)
+        self._update = jax.jit(self._updated, donate_argnums=0)
+        # One program for a batch of one chunk; several chunks are driven from the host, so that their shapes can vary
+        # without a program for each combination.
+        self.whole = jax.jit(self._take, donate_argnums=0)
+
+    def init(self, trained: Parameters, key: Array) -> State:
+        """Returns the state before the first step; the parameters are copied."""
+        encoder = jax.tree.map(jnp.copy, trained)
+        projector = None
+        if self._options.has_projector:
+            width = self._skeleton_width(trained)
+            projector = init_projector(key, width, self._options.projected)
+        state = State(encoder, projector, self._adam.init((encoder, projector)))
+        return self.everywhere(state)
+
+    def step(self, state: State, batch: PairBatch, key: Array) -> tuple[State, Terms]:
+        """Takes one step; returns the new state and the loss terms. The buffers of the state are donated."""
+        take = self.whole if len(batch.chunks) == 1 else self._take
+        return take(state, self.place(batch), key, self._frozen, self._start)
+
+    def loss(self, state: State, batch: PairBatch) -> Float[Array, ""]:
+        """Returns the loss of a batch, without dropout and without what keeps the encoder close to its start."""
+        placed = self.place(batch)
+        outputs = [self._encode(state.encoder, self._frozen, {}, chunk, None, 1)[0] for chunk in placed.chunks]
+        return self._only_loss(state.projector, _joined(outputs, placed), placed.source, placed.target, placed.valid)
+
+    def everywhere(self, arrays: Any) -> Any:
+        """Returns a tree of arrays on all devices."""
+        return jax.device_put(arrays, replicated(self._mesh))
+
+    def place(self, batch: PairBatch) -> PairBatch:
+        """Returns the batch on the devices: the rows of chunks are split, all else is replicated."""
+        rows, everywhere = split(self._mesh), replicated(self._mesh)
+        chunks = []
+        for chunk in batch.chunks:
+            ids, lengths, english = jax.device_put((chunk.ids, chunk.lengths, chunk.english), rows)
+            chunks.append(Chunk(ids, lengths, english, jax.device_put(chunk.picks, everywhere)))
+        source, target, valid = jax.device_put((batch.source, batch.target, batch.valid), everywhere)
+        return batch._replace(chunks=tuple(chunks), source=source, target=target, valid=valid)
+
+    def _skeleton_width(self, trained: Parameters) -> int:
+        return trained["model.embeddings.norm.scale"].shape[0]
+
+    def _take(
+        self, state: State, batch: PairBatch, key: Array, frozen: Parameters, start: Parameters
+    ) -> tuple[State, Terms]:
+        options = self._options
+        english = jnp.asarray(batch.english_tokens, jnp.float32)
+        keys = [jax.random.fold_in(key, number) for number in range(len(batch.chunks))]
+        inputs = [
+            (state.encoder, frozen, start if options.stay_close_hidden else {}, chunk, own, english)
+            for chunk, own in zip(batch.chunks, keys, strict=True)
+        ]
+        outputs, backs = [], []
+        for one in inputs:
+            if options.cached:
+                outputs.append(self._encode(*one))
+            else:
+                output, back = self._encode_kept(*one)
+                outputs.append(output)
+                backs.append(back)
+        embeddings = _joined([output[0] for output in outputs], batch)
+        value, (of_projector, of_embeddings) = self._compare(
+            state.projector, embeddings, batch.source, batch.target, batch.valid
+        )
+        total = {name: jnp.zeros_like(value) for name, value in state.encoder.items() if name != WORDS}
+        offset = 0
+        hidden = jnp.zeros(())
+        looked_up = []
+        for number, (own, drifted) in enumerate(outputs):
+            gradient = (of_embeddings[offset : offset + len(own)], jnp.full((), options.stay_close_hidden))
+            offset += len(own)
+            if options.cached:
+                total, words = self._again(*inputs[number], total, gradient)
+            else:
+                total, words = self._back(backs[number], gradient, total)
+            looked_up.append(words)
+            hidden += drifted
+        if WORDS in state.encoder:
+            ids = [jnp.asarray(chunk.ids).reshape(-1) for chunk in batch.chunks]
+            total[WORDS] = self._scatter(state.encoder[WORDS], _padded(ids), _padded(looked_up))
+        new, drift = self._update(state, (total, of_projector), start)
+        terms: Terms = {options.objective: value}
+        if options.stay_close:
+            terms["parameter_drift"] = drift
+        if options.stay_close_hidden:
+            terms["hidden_drift"] = options.stay_close_hidden * hidden
+        return new, terms
+
+    def _chunk(
+        self,
+        trained: Parameters,
+        frozen: Parameters,
+        start: Parameters,
+        chunk: Chunk,
+        key: Array | None,
+        english: Any,
+        words: Array | None = None,
+    ) -> tuple[Float[Array, "embedding dim"], Float[Array, ""]]:
+        """Returns the embeddings of a chunk, and its part of the change of the hidden states since the start."""
+        options = self._options
+        dropout = Dropout(key, options.dropout, options.dropout) if key is not None and options.dropout else None
+        hidden, projection = self._hidden({**trained, **frozen}, chunk, words, dropout, options.remat)
+        if options.objective == "sentence":
+            embeddings = pool(options.pooling, hidden, chunk.lengths, options.specials)
+            if projection is not None:
+                embeddings = projection(embeddings)
+        else:
+            embeddings = hidden.reshape(-1, hidden.shape[-1])[chunk.picks].astype(jnp.float32)
+        if self._mesh.size > 1:
+            embeddings = jax.lax.with_sharding_constraint(embeddings, replicated(self._mesh))
+        if not start:
+            return embeddings, jnp.zeros(())
+        before, _ = self._hidden({**start, **frozen}, chunk, None, None, False)
+        lengths = chunk.lengths * chunk.english
+        share = lengths.sum().astype(jnp.float32) / english
+        return embeddings, share * hidden_drift(hidden, jax.lax.stop_gradient(before), lengths)
+
+    def _hidden(
+        self, parameters: Parameters, chunk: Chunk, words: Array | None, dropout: Dropout | None, remat: bool
+    ) -> tuple[Array, Any]:
+        ids = jnp.asarray(chunk.ids)
+        if words is not None:
+            # The rows of this chunk alone: the gradient of the whole table would be written for each chunk.
+            parameters = {**parameters, WORDS: words}
+            ids = jnp.arange(ids.size, dtype=jnp.int32).reshape(ids.shape)
+        model, projection = self._skeleton.filled(parameters)
+        precision = "float32" if model.dtype == jnp.float32 else None
+        with jax.default_matmul_precision(precision):
+            states = model.hidden_states(ids, chunk.lengths, dropout=dropout, remat=remat)
+            for layer, hidden in enumerate(states):
+                if layer == self._options.layer:
+                    return hidden, projection
+        raise AssertionError("the layer was checked before")
+
+    def _vjp(self, trained: Parameters, *rest: Any) -> tuple[Any, Callable[..., Any]]:
+        """Returns the result of ``_chunk``, and its way back to the parameters and the word embeddings looked up."""
+        others = {name: value for name, value in trained.items() if name != WORDS}
+        frozen, start, chunk, key, english = rest
+        words = trained[WORDS][chunk.ids.reshape(-1)] if WORDS in trained else None
+        return jax.vjp(
+            lambda others, words: self._chunk(others, frozen, start, chunk, key, english, words), others, words
+        )
+
+    def _recomputed(self, *arguments: Any) -> tuple[Parameters, Array | None]:
+        *inputs, total, gradient = arguments
+        return _back(self._vjp(*inputs)[1], gradient, total)
+
+    def _loss(
+        self, projector: Projector | None, embeddings: Array, source: Array, target: Array, valid: Array
+    ) -> Float[Array, ""]:
+        options = self._options
+        if projector is not None:
+            embeddings = project(projector, embeddings)
+        sides = (embeddings[source], embeddings[target], valid)
+        if options.objective == "l2":
+            return l2_loss(*sides)
+        loss = strong_contrastive_loss if options.objective == "strong" else weak_contrastive_loss
+        return loss(*sides, options.temperature)
+
+    def _updated(
+        self, state: State, gradients: tuple[Parameters, Projector | None], start: Parameters
+    ) -> tuple[State, Float[Array, ""]]:
+        options = self._options
+        of_encoder, of_projector = gradients
+        drift = jnp.zeros(())
+        if options.stay_close:
+            measure = partial(parameter_drift, start=start, squared=options.squared)
+            drift, pull = jax.value_and_grad(lambda own: options.stay_close * measure(own))(state.encoder)
+            of_encoder = _add(of_encoder, pull)
+        with jax.numpy_dtype_promotion("standard"):  # Adam raises a float to the power of a step
+            values = (state.encoder, state.projector)
+            updates, optimizer = self._adam.update((of_encoder, of_projector), state.optimizer, values)
+            encoder, projector = optax.apply_updates(values, updates)
+        new = State(encoder, projector, optimizer)
+        if self._mesh.size > 1:
+            new = jax.lax.with_sharding_constraint(new, replicated(self._mesh))
+        return new, drift
+
+
+def _add(total: Any, more: Any) -> Any:
+    return jax.tree.map(jnp.add, total, more)
+
+
+def _back(back: Callable[..., Any], gradient: Any, total: Parameters) -> tuple[Parameters, Array | None]:
+    others, words = back(gradient)
+    return _add(total, others), words
+
+
+def _scatter(
+    table: Float[Array, "word dim"], ids: Int[Array, " position"], rows: Float[Array, "position dim"]
+) -> Float[Array, "word dim"]:
+    return jnp.zeros_like(table).at[ids].add(rows)
+
+
+def _joined(outputs: list[Array], batch: PairBatch) -> Float[Array, "embedding dim"]:
+    filler = jnp.zeros((len(batch.filler), outputs[0].shape[1]), outputs[0].dtype)
+    return jnp.concatenate([*outputs, filler])
+
+
+def _padded(parts: list[Array]) -> Array:
+    """Joins arrays, and pads them with zeros to one of a few lengths."""
+    length = sum(map(len, parts))
+    return jnp.concatenate([*parts, jnp.zeros((-length % _POSITIONS, *parts[0].shape[1:]), parts[0].dtype)])

@@ -1,0 +1,122 @@
+"""The alignment of an encoder as a ``Trainee`` for the training loop in ``train.loop``."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jaxtyping import Array, Bool, Float
+
+from train.align.batches import ChunkSizes, batch_of, order_of
+from train.align.examples import Parts
+from train.align.parameters import Parameters
+from train.align.steps import EncoderSteps, State
+
+__all__ = ["BatchPlan", "EncoderTraining", "linear_schedule"]
+
+
+@dataclass(frozen=True)
+class BatchPlan:
+    """What each step sees.
+
+    Attributes:
+      size: number of sentence pairs of a batch.
+      steps: number of steps in all.
+      every: number of steps between validations.
+      validated: largest number of pairs to validate on.
+      chunks: shapes of the chunks.
+      pad_id: id used for padding.
+    """
+
+    size: int
+    steps: int
+    every: int
+    validated: int
+    chunks: ChunkSizes
+    pad_id: int
+
+
+def linear_schedule(learning_rate: float, warmup: int, steps: int) -> optax.Schedule:
+    """Returns a learning rate that rises for ``warmup`` steps and then falls to 0 until ``steps``, both linearly."""
+    rise = optax.linear_schedule(0.0, learning_rate, warmup)
+    fall = optax.linear_schedule(learning_rate, 0.0, steps - warmup)
+    return optax.join_schedules([rise, fall], [warmup])
+
+
+class EncoderTraining:
+    """Trains an encoder, with one seed.
+
+    Args:
+      programs: the programs of a step.
+      trained: the parameters to train, at the start.
+      examples: pairs to train on, and pairs for validation; at least one batch each.
+      plan: what each step sees.
+      learning_rate: the highest learning rate, quoted in errors.
+      seed: the random seed, which determines the order of batches, dropout, and the projector.
+    """
+
+    apart = ()
+
+    def __init__(
+        self,
+        programs: EncoderSteps,
+        trained: Parameters,
+        examples: Parts,
+        plan: BatchPlan,
+        learning_rate: float,
+        seed: int,
+    ) -> None:
+        self.seeds = (seed,)
+        self.learning_rate = learning_rate
+        self._programs = programs
+        self._trained = trained
+        self._examples = examples
+        self._plan = plan
+
+    def start(self) -> dict[str, Any]:
+        """Returns the initial state, with the random key of the run."""
+        own, rest = jax.random.split(jax.random.key(self.seeds[0]))
+        return {
+            "training": self._programs.init(self._trained, own),
+            "key": self._programs.everywhere(jax.random.key_data(rest)),
+        }
+
+    def kept(self, state: dict[str, Any]) -> Parameters:
+        """Returns the trained parameters of the encoder."""
+        return {name: value[None] for name, value in state["training"].encoder.items()}
+
+    def order(self, state: dict[str, Any], epoch: int) -> Any:
+        """Returns the pairs of each batch until the next validation, ``[1, step, pair]``."""
+        plan = self._plan
+        first = epoch * plan.every
+        steps = min(plan.every, plan.steps - first)
+        return order_of(self.seeds[0], len(self._examples[0]), plan.size, first, steps)[None]
+
+    def steps(
+        self, state: dict[str, Any], order: Any, epoch: int, first: int, active: Bool[Array, " seed"]
+    ) -> tuple[dict[str, Any], Mapping[str, Float[Array, "seed step"]]]:
+        """Takes one step per batch; returns the new state and the loss terms at each step."""
+        key = jax.random.wrap_key_data(state["key"])
+        training: State = state["training"]
+        every: list[Mapping[str, Array]] = []
+        for number, rows in enumerate(order[0], epoch * self._plan.every + first):
+            batch = self._batch(0, rows)
+            training, terms = self._programs.step(training, batch, jax.random.fold_in(key, number))
+            every.append(terms)
+        stacked = {name: jnp.stack([terms[name] for terms in every])[None] for name in every[0]}
+        return {"training": training, "key": state["key"]}, stacked
+
+    def validate(self, state: dict[str, Any]) -> Mapping[str, Float[Array, " seed"]]:
+        """Returns the mean loss over batches of validation pairs, which are the same every time."""
+        size = self._plan.size
+        count = min(len(self._examples[1]), max(self._plan.validated, size)) // size
+        rows = order_of(0, len(self._examples[1]), size, 0, count)
+        values = [self._programs.loss(state["training"], self._batch(1, one)) for one in rows]
+        return {self._programs.objective: jnp.stack(values).mean()[None]}
+
+    def _batch(self, part: int, rows: Any) -> Any:
+        plan = self._plan
+        return batch_of(self._examples[part], np.asarray(rows).tolist(), plan.chunks, plan.pad_id)

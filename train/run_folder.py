@@ -1,0 +1,75 @@
+"""The folder of a run: used by one process at a time, and resumed only with the options that it was started with."""
+
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, Timeout
+
+from lsar_jax import __version__
+from lsar_jax.files import read_json, write_json
+
+__all__ = ["claim", "flat_options", "locked"]
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Creates the folder, and keeps other processes from training in it during the block.
+
+    Raises:
+      ValueError: another run uses the folder.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        with FileLock(folder / "lock", timeout=0):
+            yield
+    except Timeout as error:
+        raise ValueError(f"{folder} is in use by another run; choose another --out") from error
+
+
+def flat_options(options: Any, free: Collection[str]) -> dict[str, Any]:
+    """Returns the options that must not change when a run resumes, in one mapping, as JSON values.
+
+    Args:
+      options: a dataclass of options, whose fields may be dataclasses of options.
+      free: names of options that may change.
+    """
+    flat: dict[str, Any] = {}
+    for name, value in asdict(options).items():
+        flat |= value if isinstance(value, dict) else {name: value}
+    return {name: _plain(value) for name, value in flat.items() if name not in free}
+
+
+def claim(folder: Path, wanted: Mapping[str, Any]) -> None:
+    """Records the options of a run in ``config.json``, after checking that the folder does not belong to another run.
+
+    Args:
+      folder: an existing folder.
+      wanted: everything that must not change when the run resumes, as JSON values; the version is added.
+
+    Raises:
+      ValueError: the folder belongs to another run; the error names the options that differ.
+    """
+    wanted = {**wanted, "lsar_jax": __version__}
+    path, checkpoints = folder / "config.json", folder / "checkpoints"
+    started = any(checkpoints.glob("[0-9]*"))
+    if path.is_file():
+        there = read_json(path, dict)
+        differ = [name for name in wanted if there.get(name) != wanted[name]]
+        if differ and started:
+            told = "; ".join(f"{name} was {there.get(name)!r} and is now {wanted[name]!r}" for name in differ)
+            raise ValueError(f"{folder} belongs to another run: {told}; choose another --out")
+    elif checkpoints.is_dir():
+        raise ValueError(f"{folder} has checkpoints but no config.json; choose another --out")
+    if not started:
+        # What another run trained may be in the folder; without this file, it is ignored.
+        (folder / "trained.json").unlink(missing_ok=True)
+    write_json(path, dict(wanted))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_plain(one) for one in value]
+    return str(value) if isinstance(value, Path) else value
