@@ -1,0 +1,88 @@
+"""Tags: cross-entropy by hand, and the conditional random field against all sequences written out."""
+
+from itertools import pairwise, product
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from lsar_jax.objectives.tagging import Transitions, crf_loss, crf_tags, init_transitions, tag_loss
+
+TAGS = 3
+LENGTHS = np.array([4, 1, 3, 2], np.int32)
+
+
+@pytest.fixture
+def case(rng):
+    scores = rng.standard_normal((4, 4, TAGS)).astype(np.float32)
+    transitions = Transitions(*(jnp.asarray(rng.standard_normal(s), jnp.float32) for s in ((TAGS, TAGS), TAGS, TAGS)))
+    return jnp.asarray(scores), transitions, jnp.asarray(rng.integers(0, TAGS, (4, 4)), jnp.int32)
+
+
+def of_sequence(scores, transitions, tags):
+    between, first, last = (np.asarray(part, np.float64) for part in transitions)
+    total = first[tags[0]] + last[tags[-1]] + sum(scores[at, tag] for at, tag in enumerate(tags))
+    return total + sum(between[pair] for pair in pairwise(tags))
+
+
+def every(scores, transitions, length):
+    scores = np.asarray(scores, np.float64)
+    return {tags: of_sequence(scores, transitions, tags) for tags in product(range(TAGS), repeat=length)}
+
+
+def test_the_loss_is_that_of_all_sequences(case):
+    scores, transitions, tags = case
+    total = 0.0
+    for row, length in enumerate(LENGTHS):
+        ways = every(scores[row], transitions, length)
+        right = ways[tuple(int(tag) for tag in tags[row, :length])]
+        total += np.log(sum(np.exp(value) for value in ways.values())) - right
+    loss = crf_loss(scores, transitions, tags, jnp.asarray(LENGTHS))
+    np.testing.assert_allclose(loss, total / LENGTHS.sum(), rtol=2e-6)
+
+
+def test_the_best_sequence_is_found(case):
+    scores, transitions, _ = case
+    found = np.asarray(jax.jit(crf_tags)(scores, transitions, jnp.asarray(LENGTHS)))
+    for row, length in enumerate(LENGTHS):
+        ways = every(scores[row], transitions, length)
+        assert tuple(found[row, :length].tolist()) == max(ways, key=ways.get)
+
+
+def test_padding_does_not_count(case):
+    scores, transitions, tags = case
+    words = jnp.arange(4) < LENGTHS[:, None]
+    changed = jnp.where(words[:, :, None], scores, 100.0), transitions, jnp.where(words, tags, 1)
+    lengths = jnp.asarray(LENGTHS)
+    np.testing.assert_array_equal(crf_loss(scores, transitions, tags, lengths), crf_loss(*changed, lengths))
+    np.testing.assert_array_equal(tag_loss(scores, tags, words), tag_loss(changed[0], changed[2], words))
+    gradient = jax.grad(crf_loss)(scores, transitions, tags, lengths)
+    assert not np.asarray(gradient)[~words].any()
+    assert np.asarray(gradient)[words].any()
+    none = jnp.zeros(4, jnp.int32)
+    assert crf_loss(scores, transitions, tags, none) == 0
+    assert tag_loss(scores, tags, jnp.zeros((4, 4), bool)) == 0
+    assert np.isfinite(jax.grad(crf_loss)(scores, transitions, tags, none)).all()
+
+
+def test_cross_entropy_by_hand():
+    scores = jnp.log(jnp.array([[[0.5, 0.25, 0.25], [0.1, 0.1, 0.8]]]))
+    tags, words = jnp.array([[0, 1]], jnp.int32), jnp.ones((1, 2), bool)
+    np.testing.assert_allclose(tag_loss(scores, tags, words), -(np.log(0.5) + np.log(0.1)) / 2, rtol=1e-6)
+
+
+def test_without_transitions_the_field_is_cross_entropy(case):
+    scores, transitions, tags = case
+    none = Transitions(*(jnp.zeros_like(part) for part in transitions))
+    words = jnp.arange(4) < LENGTHS[:, None]
+    lengths = jnp.asarray(LENGTHS)
+    np.testing.assert_allclose(crf_loss(scores, none, tags, lengths), tag_loss(scores, tags, words), rtol=1e-6)
+    found = np.asarray(crf_tags(scores, none, lengths))
+    np.testing.assert_array_equal(found[words], np.asarray(scores.argmax(axis=-1))[words])
+
+
+def test_transitions_are_drawn():
+    drawn = init_transitions(jax.random.key(0), 7)
+    assert [part.shape for part in drawn] == [(7, 7), (7,), (7,)]
+    assert 0 < max(np.abs(part).max() for part in drawn) <= 0.1
