@@ -248,6 +248,8 @@ def _tokenizer(pieces: Pieces) -> Any:
     )
     bos, eos = (pieces.vocabulary[special][0] for special in (pieces.bos, pieces.eos))
     tokenizer.post_processor = processors.TemplateProcessing(
-        single=f"{bos} $A {eos}", special_tokens=[(bos, pieces.bos), (eos, pieces.eos)]
+        single=f"{bos} $A {eos}",
+        pair=f"{bos} $A {eos} {eos} $B {eos}",
+        special_tokens=[(bos, pieces.bos), (eos, pieces.eos)],
     )
     return tokenizer

@@ -166,6 +166,7 @@ class Transformer(nnx.Module):
         lengths: Lengths,
         languages: RowLanguages | None = None,
         *,
+        types: TokenIds | None = None,
         dropout: Dropout | None = None,
         remat: bool = False,
     ) -> Iterator[Hidden]:
@@ -179,12 +180,13 @@ class Transformer(nnx.Module):
           lengths: number of tokens in each row, including special tokens, ``[batch]``.
           languages: language of each row as an index into the model's table, ``[batch]``; needed
             only if the config has ``languages``.
+          types: segment of each token, ``[batch, length]``; by default 0 for all. Ignored by models without segments.
           dropout: what to zero at random, in training; by default nothing.
           remat: whether to compute the blocks again for the gradient rather than keep what is inside them, which
             takes less memory and runs each block forward twice.
         """
         own, *dropouts = _independent(dropout, len(self.blocks) + 1)
-        x = _drop(self.embeddings(ids, languages), own)
+        x = _drop(self.embeddings(ids, languages, types), own)
         yield x
         run = jax.checkpoint(_run_block) if remat else _run_block
         for block, one in zip(self.blocks, dropouts, strict=True):
@@ -207,15 +209,15 @@ class TokenEmbeddings(nnx.Module):
         self.language = table(config.languages) if config.languages else None
         self.norm = _layer_norm(config)
 
-    def __call__(self, ids: TokenIds, languages: RowLanguages | None) -> Hidden:
+    def __call__(self, ids: TokenIds, languages: RowLanguages | None, types: TokenIds | None = None) -> Hidden:
         # Rows are gathered before the cast: nnx.Embed would cast the whole table first.
         x = self.word.embedding[...][ids].astype(jnp.float32)
         # Tokens are left-aligned, so the position of a token is its column.
         start = self.first_position
         x += self.position.embedding[...][start : start + ids.shape[1]].astype(jnp.float32)
         if self.token_type is not None:
-            # Single sentences only: every token is of type 0.
-            x += self.token_type.embedding[...][0].astype(jnp.float32)
+            # Single sentences have tokens of type 0 only.
+            x += self.token_type.embedding[...][0 if types is None else types].astype(jnp.float32)
         if self.language is not None:
             assert languages is not None, "the model needs the language of each row"
             x += self.language.embedding[...][languages].astype(jnp.float32)[:, None, :]

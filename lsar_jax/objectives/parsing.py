@@ -87,7 +87,8 @@ def init_biaffine(key: Array, dim: int, labels: int, arc: int = 512, width: int 
 
     layers = [Layer(uniform((dim, out), dim, out), jnp.zeros(out)) for out in (arc, arc, width, width)]
     bilinear = uniform((arc + 1, arc + 1), arc + 1, arc + 1)
-    return Biaffine(*layers, bilinear, uniform((labels, width, width), width, width), jnp.zeros(labels))
+    label = uniform((labels, width, width), width, width)
+    return Biaffine(layers[0], layers[1], layers[2], layers[3], bilinear, label, jnp.zeros(labels))
 
 
 def biaffine_scores(

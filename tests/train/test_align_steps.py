@@ -21,8 +21,8 @@ from tests.conftest import TINY
 from tests.optional import need
 from train.align.batches import ChunkSizes, batch_of, order_of
 from train.align.examples import Examples
-from train.align.parameters import WORDS, EncoderParts, take_apart
 from train.align.steps import EncoderSteps, StepOptions
+from train.encoder_parameters import WORDS, EncoderParts, take_apart
 
 PAIRS, LONGEST = 12, 23
 KEY = jax.random.key(3)

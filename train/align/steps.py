@@ -33,7 +33,7 @@ from lsar_jax.objectives.align import (
 )
 from lsar_jax.tokens.tokenizer import Specials
 from train.align.batches import Chunk, PairBatch
-from train.align.parameters import WORDS, Parameters, Skeleton
+from train.encoder_parameters import WORDS, Parameters, Skeleton
 
 __all__ = ["EncoderObjective", "EncoderSteps", "State", "StepOptions", "Terms"]
 

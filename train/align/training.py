@@ -7,15 +7,14 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 from jaxtyping import Array, Bool, Float
 
 from train.align.batches import ChunkSizes, batch_of, order_of
 from train.align.examples import Parts
-from train.align.parameters import Parameters
 from train.align.steps import EncoderSteps, State
+from train.encoder_parameters import Parameters
 
-__all__ = ["BatchPlan", "EncoderTraining", "linear_schedule"]
+__all__ = ["BatchPlan", "EncoderTraining"]
 
 
 @dataclass(frozen=True)
@@ -37,13 +36,6 @@ class BatchPlan:
     validated: int
     chunks: ChunkSizes
     pad_id: int
-
-
-def linear_schedule(learning_rate: float, warmup: int, steps: int) -> optax.Schedule:
-    """Returns a learning rate that rises for ``warmup`` steps and then falls to 0 until ``steps``, both linearly."""
-    rise = optax.linear_schedule(0.0, learning_rate, warmup)
-    fall = optax.linear_schedule(learning_rate, 0.0, steps - warmup)
-    return optax.join_schedules([rise, fall], [warmup])
 
 
 class EncoderTraining:

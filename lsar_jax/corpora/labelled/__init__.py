@@ -1,0 +1,15 @@
+"""Labelled text: parsed sentences, tagged sentences, and sentence pairs with a label."""
+
+from lsar_jax.corpora.labelled.conllu import ParsedSentence, read_conllu
+from lsar_jax.corpora.labelled.inference import LABELS, SentencePair, read_inference
+from lsar_jax.corpora.labelled.tagged import TaggedSentence, read_tagged
+
+__all__ = [
+    "LABELS",
+    "ParsedSentence",
+    "SentencePair",
+    "TaggedSentence",
+    "read_conllu",
+    "read_inference",
+    "read_tagged",
+]

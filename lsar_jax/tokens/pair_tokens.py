@@ -1,0 +1,72 @@
+"""Turns pairs of sentences into one row of tokens each, as for natural language inference."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Int
+
+from lsar_jax.tokens.tokenizer import FastTokenizer, Tokenizer, check_sentences
+
+__all__ = ["PairTokens", "tokenize_pairs"]
+
+
+class PairTokens(NamedTuple):
+    """The tokens of a pair.
+
+    Attributes:
+      ids: token ids of both sentences, with special tokens, ``[token]`` int32.
+      second: position from which on tokens belong to the second segment; the number of tokens if the checkpoint does
+        not tell segments apart, as XLM-R's.
+    """
+
+    ids: Int[np.ndarray, " token"]
+    second: int
+
+
+def tokenize_pairs(
+    tokenizer: Tokenizer, pairs: Sequence[tuple[str, str]], max_length: int, language: str | None = None
+) -> list[PairTokens]:
+    """Tokenizes pairs; of those that are too long, the longer sentence is cut.
+
+    A tokenizer of the ``tokenizers`` library joins the sentences by its own rule. Others put their special tokens
+    around the first sentence, and those of the end after the second too.
+
+    Args:
+      tokenizer: a tokenizer.
+      pairs: the pairs.
+      max_length: most tokens of a pair, including special tokens.
+      language: the language of all sentences, if the tokenizer depends on it.
+
+    Raises:
+      ValueError: a sentence is not text, or the tokenizer's rule has no place for a second sentence.
+    """
+    for side in (0, 1):
+        check_sentences([pair[side] for pair in pairs])
+    if isinstance(tokenizer, FastTokenizer):
+        return _joined_by_rule(tokenizer, pairs, max_length)
+    before, after = tokenizer.specials
+    sides = [tokenizer([pair[side] for pair in pairs], max_length, [language] * len(pairs))[0] for side in (0, 1)]
+    result = []
+    for first, second in zip(*sides, strict=True):
+        a, b = first[before : len(first) - after], second[before : len(second) - after]
+        room = max_length - before - 2 * after
+        while len(a) + len(b) > room:
+            a, b = (a[:-1], b) if len(a) > len(b) else (a, b[:-1])
+        end = first[len(first) - after :]
+        ids = np.concatenate([first[:before], a, end, b, end])
+        result.append(PairTokens(ids, len(ids)))
+    return result
+
+
+def _joined_by_rule(tokenizer: FastTokenizer, pairs: Sequence[tuple[str, str]], max_length: int) -> list[PairTokens]:
+    texts = [tuple(side.lower() if tokenizer.lower else side for side in pair) for pair in pairs]
+    with tokenizer.lock:
+        tokenizer.backend.enable_truncation(max_length)
+        encodings = tokenizer.backend.encode_batch(texts)
+        tokenizer.backend.no_truncation()
+    result = []
+    for encoding in encodings:
+        types = encoding.type_ids
+        result.append(PairTokens(np.array(encoding.ids, np.int32), types.index(1) if 1 in types else len(types)))
+    return result

@@ -1,0 +1,116 @@
+"""Readers of labelled text: hand-written files, their errors, and the measured data where they are there."""
+
+from pathlib import Path
+
+import pytest
+
+from lsar_jax.corpora.labelled import LABELS, SentencePair, TaggedSentence, read_conllu, read_inference, read_tagged
+
+DATA = Path(__file__).parents[2] / "data"
+
+CONLLU = """\
+# text = im Haus sagt er
+1-2	im	_	_	_	_	_	_	_	_
+1	in	in	ADP	_	_	3	case	_	_
+2	dem	der	DET	_	_	3	det	_	_
+3	Haus	Haus	NOUN	_	_	4	obl:loc	_	_
+3.1	x	_	_	_	_	_	_	_	_
+4	sagt	sagen	VERB	_	_	0	root	_	_
+
+1	Ja	_	_	_	_	0	root	_	_
+"""
+
+
+def test_conllu(tmp_path):
+    (tmp_path / "a.conllu").write_text(CONLLU, encoding="utf-8")
+    first, second = read_conllu(tmp_path / "a.conllu")
+    assert first.words == ("in", "dem", "Haus", "sagt")
+    assert first.tags == ("ADP", "DET", "NOUN", "VERB")
+    assert first.heads == (3, 3, 4, 0)
+    assert first.relations == ("case", "det", "obl", "root")
+    assert (second.words, second.tags) == (("Ja",), ("_",))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("3\tHaus", "4\tHaus", "a.conllu, line 5 has the ID '4', expected 3"),
+        ("0\troot\t_\t_\n\n", "9\troot\t_\t_\n\n", "ends at line 7, word 4 has the HEAD 9, but a head is 0 or another"),
+        ("3\tdet", "2\tdet", "word 2 has the HEAD 2, but a head is 0 or another word, from 1 to 4"),
+        ("3\tdet", "x\tdet", "line 4 has the HEAD 'x', which is not a number"),
+        ("\tobl:loc\t_\t_", "\tobl:loc\t_", "line 5 has 9 columns, not the 10 of CoNLL-U"),
+    ],
+)
+def test_damaged_conllu(tmp_path, old, new, message):
+    (tmp_path / "a.conllu").write_text(CONLLU.replace(old, new), encoding="utf-8")
+    with pytest.raises(ValueError, match=message):
+        read_conllu(tmp_path / "a.conllu")
+
+
+def test_no_sentences(tmp_path):
+    (tmp_path / "a").write_text("# nothing\n\n")
+    for read in (read_conllu, lambda path: read_tagged(path.with_name("b"))):
+        (tmp_path / "b").write_text("\n")
+        with pytest.raises(ValueError, match="has no sentences"):
+            read(tmp_path / "a")
+
+
+def test_tagged(tmp_path):
+    (tmp_path / "a.tsv").write_text("Jo\tB-PER\n \u00a0\tO\n\n\nin\tO\nUlm\tB-LOC", encoding="utf-8")
+    assert read_tagged(tmp_path / "a.tsv") == [
+        TaggedSentence(("Jo", " \u00a0"), ("B-PER", "O")), TaggedSentence(("in", "Ulm"), ("O", "B-LOC")),
+    ]  # fmt: skip
+    (tmp_path / "a.tsv").write_text("en:Jo\tB-PER\nen::\tO\n")
+    assert read_tagged(tmp_path / "a.tsv")[0].words == ("Jo", ":")
+    (tmp_path / "a.tsv").write_text("en:Jo\tB-PER\n:\tO\n")
+    assert read_tagged(tmp_path / "a.tsv")[0].words == ("en:Jo", ":")
+
+
+@pytest.mark.parametrize("line", ["Jo B-PER", "Jo\tPER", "\tO", "Jo\tx\tO"])
+def test_damaged_tags(tmp_path, line):
+    (tmp_path / "a.tsv").write_text(f"ok\tO\n{line}\n")
+    with pytest.raises(ValueError, match=r"a.tsv, line 2 is not a word, a tab and a tag such as O or B-PER"):
+        read_tagged(tmp_path / "a.tsv")
+
+
+def test_inference(tmp_path):
+    table = tmp_path / "x.dev.tsv"
+    table.write_text("language\tgold_label\tsentence1\tsentence2\nde\tneutral\ta\tb\nsw\tentailment\tc\td\n")
+    assert read_inference(table) == {
+        "de": [SentencePair("a", "b", "neutral")], "sw": [SentencePair("c", "d", "entailment")],
+    }  # fmt: skip
+    training = tmp_path / "multinli.train.en.tsv"
+    training.write_text("premise\thypo\tlabel\na\tb\tcontradictory\n")
+    assert read_inference(training) == {"en": [SentencePair("a", "b", "contradiction")]}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a\tb\nc\td\n", "has no columns sentence1, sentence2, gold_label or premise, hypo, label; it has a, b"),
+        ("premise\thypo\tlabel\na\tb\n", "line 2 has 2 columns, but the header has 3"),
+        (
+            "premise\thypo\tlabel\na\tb\tyes\n",
+            "line 2 has the label 'yes'; it must be one of contradictory",
+        ),
+        ("premise\thypo\tlabel\n", "has no pairs"),
+    ],
+)
+def test_damaged_inference(tmp_path, text, message):
+    (tmp_path / "x.en.tsv").write_text(text)
+    with pytest.raises(ValueError, match=message):
+        read_inference(tmp_path / "x.en.tsv")
+
+
+@pytest.mark.skipif(not (DATA / "ud").is_dir(), reason="the measured data are not here")
+def test_the_measured_data():
+    assert len(read_conllu(DATA / "ud" / "en_ewt-ud-train8k.conllu")) == 8000
+    for path in (DATA / "ud").glob("*_pud-*"):
+        assert len(read_conllu(path)) == 500
+    assert len(read_tagged(DATA / "panx" / "train-en.tsv")) == 19_634
+    for path in (DATA / "uner").glob("*.tsv"):
+        assert {tag[2:] for one in read_tagged(path) for tag in one.tags} <= {"", "PER", "ORG", "LOC"}
+    pairs = read_inference(DATA / "xnli" / "xnli.dev.tsv")
+    assert (len(pairs), {len(several) for several in pairs.values()}) == (15, {2490})
+    assert {pair.label for pair in pairs["sw"]} == set(LABELS)
+    assert len(read_inference(DATA / "xnli" / "multinli.train.en.tsv")["en"]) == 16_117

@@ -1,0 +1,1 @@
+"""``python -m train.finetune``: zero-shot transfer of a task from English to other languages."""

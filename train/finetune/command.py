@@ -1,0 +1,300 @@
+r"""Trains a task on English, and tests it in other languages: zero-shot transfer, with several seeds.
+
+    python -m train.finetune --task pos --encoder results/strong/encoder \
+        --train data/ud/en_ewt-ud-train8k.conllu --dev data/ud/en_ewt-ud-dev.conllu \
+        --test data/ud/*_pud-ud-test500.conllu --out results/transfer/pos-strong
+
+The tasks are those of Wu and Dredze (EMNLP 2020): ``xnli``, ``ner``, ``pos`` and ``parsing``. Each seed trains on the
+English text, keeps the parameters with the best score on English development text, and is tested on every file. Without
+``--dev``, the development text is held out from the training text.
+
+To resume a killed run, repeat the same command. The command writes ``config.json`` and, in a folder for each group of
+seeds, the log and its figure; ``transfer.json`` has the scores by seed and file, for ``python -m eval transfer``.
+"""
+
+import re
+import shutil
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import jax
+import numpy as np
+import optax
+import tyro
+
+from lsar_jax import SentenceEncoder, __version__
+from lsar_jax.files import read_json, sha256, write_json
+from lsar_jax.languages import language_code
+from lsar_jax.models.transformer import Transformer
+from train.console import Seldom, console, print_table
+from train.curves import draw_curves
+from train.embeddings import EncoderChoice
+from train.encoder_parameters import EncoderParts, take_apart
+from train.finetune.tasks import TransferTask, task_named
+from train.finetune.training import Development, FinetunePlan, FinetuneTraining
+from train.loop import LoopOptions, train
+from train.run_folder import claim, flat_options, locked
+from train.schedule import linear_schedule
+
+__all__ = ["Finetune"]
+
+# Options that may change when a run resumes.
+_FREE = ("out", "checkpoint_seconds", "log_every", "at_once", "seeds")
+
+
+@dataclass(frozen=True)
+class FinetuneOptions:
+    """How to train.
+
+    Attributes:
+      learning_rate: learning rate of Adam after the warm-up; it then falls linearly to 0.
+      batch: number of sentences, or pairs, per step.
+      epochs: number of passes over the training text.
+      warmup: share of all steps for the warm-up.
+      validations: number of validations per pass.
+      patience: number of validations without a better score after which training ends.
+      dropout: share of hidden states and attention weights to zero at random in training.
+      output_dropout: share of the dimensions of the output to zero, the same for all tokens of a sentence.
+      trained_blocks: number of blocks to train, from the last; by default all, and the embeddings too.
+    """
+
+    learning_rate: float = 2e-5
+    batch: int = 32
+    epochs: int = 5
+    warmup: float = 0.1
+    validations: int = 4
+    patience: int = 10
+    dropout: float = 0.1
+    output_dropout: float = 0.2
+    trained_blocks: int | None = None
+
+    def check(self) -> None:
+        """Raises ValueError if a number is out of range."""
+        for name in ("batch", "epochs", "validations", "patience"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"--{name} is {getattr(self, name)}; it must be at least 1")
+        for name in ("warmup", "dropout", "output_dropout"):
+            if not 0 <= getattr(self, name) < 1:
+                raise ValueError(f"--{name.replace('_', '-')} is {getattr(self, name)}; it must be from 0 to below 1")
+        if not self.learning_rate > 0:
+            raise ValueError(f"--learning-rate is {self.learning_rate}; it must be above 0")
+
+
+@dataclass(frozen=True)
+class Finetune:
+    """Trains a task on English, and tests it in other languages.
+
+    Attributes:
+      task: xnli, ner, pos or parsing.
+      train: English text to train on.
+      dev: English text that chooses the best step; by default held out from the training text.
+      test: files to test on; their language is part of their name, as in de_pud-ud-test.conllu or dev-de.tsv.
+      encoder: the encoder.
+      layer: layer whose hidden states are used; by default, the last.
+      options: how to train.
+      most: largest number of training sentences, the first of the text; by default all.
+      most_tested: largest number of sentences of each test language; by default all.
+      held_out: number of training sentences held out if there is no --dev.
+      seeds: random seeds.
+      at_once: number of seeds to train in one program; by default 1 on a CPU, and all elsewhere.
+      log_every: number of steps per line of the log.
+      checkpoint_seconds: minimum time between checkpoints, in seconds.
+      out: output folder of this run.
+    """
+
+    task: Literal["xnli", "ner", "pos", "parsing"]
+    train: Path
+    test: tuple[Path, ...]
+    dev: Path | None = None
+    encoder: tyro.conf.OmitArgPrefixes[EncoderChoice] = field(default_factory=EncoderChoice)
+    layer: int | None = None
+    options: tyro.conf.OmitArgPrefixes[FinetuneOptions] = field(default_factory=FinetuneOptions)
+    most: int | None = None
+    most_tested: int | None = None
+    held_out: int = 1000
+    seeds: tuple[int, ...] = (12, 156, 78, 37, 8)
+    at_once: int | None = None
+    log_every: int = 20
+    checkpoint_seconds: float = 300.0
+    out: Path = Path("results/finetune")
+
+    def run(self) -> dict[str, Any]:
+        """Trains all seeds, tests them, and prints the scores.
+
+        Returns:
+          What ``transfer.json`` holds.
+
+        Raises:
+          FileNotFoundError: a file does not exist.
+          ValueError: the options or files are invalid, the folder belongs to another run, or a loss is not finite.
+        """
+        self._check()
+        task = task_named(self.task)
+        training, development = self._english(task)
+        task.prepare(training)
+        tests = self._tests(task)
+        encoder = self.encoder.open(self.layer, "float32")
+        if not isinstance(encoder.model, Transformer):
+            raise ValueError(f"{encoder.spec.id} is not a transformer; only transformers can be fine-tuned")
+        if self.layer is None and encoder.spec.layer != encoder.model.config.blocks:
+            encoder = self.encoder.open(encoder.model.config.blocks, "float32")
+        if encoder.languages is not None:
+            raise ValueError(f"{encoder.spec.id} embeds the language, which fine-tuning does not support")
+        room = self.encoder.max_length
+        longest = min(encoder.tokenizer.max_length, encoder.model.config.longest)
+        if room + sum(encoder.tokenizer.specials) > longest:
+            raise ValueError(
+                f"--max-length is {room}; with special tokens, {encoder.spec.id} takes at most {longest} tokens"
+            )
+        with locked(self.out):
+            claim(self.out, self._config(encoder, task))
+            done = self._done()
+            every = [seed for seed in self.seeds if str(seed) not in done]
+            size = self.at_once or (1 if jax.default_backend() == "cpu" else len(self.seeds))
+            for at in range(0, len(every), size):
+                done |= self._group(tuple(every[at : at + size]), task, encoder, training, development, tests)
+                told = {"task": task.name, "metric": task.metric, "encoder": encoder.spec.to_dict(), "seeds": done}
+                write_json(self.out / "transfer.json", told | {"lsar_jax": __version__})
+        self._print(task, done)
+        return read_json(self.out / "transfer.json", dict)
+
+    def _check(self) -> None:
+        self.options.check()
+        if not self.test:
+            raise ValueError("--test needs at least one file")
+        if not self.seeds or len(set(self.seeds)) != len(self.seeds):
+            raise ValueError(f"--seeds is {' '.join(map(str, self.seeds))}; give one or more, each once")
+        if min(self.seeds) < 0 or max(self.seeds) >= 2**32:
+            raise ValueError(f"--seeds has {min(self.seeds)}; seeds must be 0 to {2**32 - 1}")
+        for name in ("most", "most_tested", "at_once", "held_out", "log_every"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ValueError(f"--{name.replace('_', '-')} is {value}; it must be at least 1")
+
+    def _english(self, task: TransferTask) -> tuple[list[Any], list[Any]]:
+        """Returns the sentences to train on, and those that choose the best step."""
+        training = self._in(task, self.train, "en")
+        if self.dev is None:
+            if len(training) <= self.held_out:
+                raise ValueError(
+                    f"{self.train} has {len(training)} sentences, of which --held-out takes {self.held_out}; give --dev"
+                )
+            # From the end, so that --most takes the same sentences with --dev and without.
+            training, development = training[: -self.held_out], training[-self.held_out :]
+        else:
+            development = self._in(task, self.dev, "en")
+        training = training[: self.most]
+        if len(training) < self.options.batch:
+            raise ValueError(f"--batch is {self.options.batch}; it must be at most {len(training)}, all sentences")
+        return training, development
+
+    def _in(self, task: TransferTask, path: Path, language: str) -> list[Any]:
+        found = task.read(path)
+        wanted = found.get(language, found.get(""))
+        if wanted is None:
+            raise ValueError(f"{path} has no text in {language}; it has {', '.join(found)}")
+        return wanted
+
+    def _tests(self, task: TransferTask) -> dict[str, tuple[str, list[Any]]]:
+        """Returns the language and the sentences of each test, by its name."""
+        tests: dict[str, tuple[str, list[Any]]] = {}
+        for path in self.test:
+            for code, sentences in task.read(path).items():
+                name = f"{path.stem}.{code}" if code else path.stem
+                if name in tests:
+                    raise ValueError(f"{path}: there is another test named {name}; rename one")
+                tests[name] = (code or _language_of(path), sentences[: self.most_tested])
+        return tests
+
+    def _config(self, encoder: SentenceEncoder, task: TransferTask) -> dict[str, Any]:
+        files = {str(path): sha256([path]) for path in (self.train, *([self.dev] if self.dev else []), *self.test)}
+        return flat_options(self, _FREE) | {"encoder_spec": encoder.spec.to_dict(), "files": files}
+
+    def _done(self) -> dict[str, Any]:
+        path = self.out / "transfer.json"
+        return read_json(path, dict)["seeds"] if path.is_file() else {}
+
+    def _group(
+        self,
+        seeds: tuple[int, ...],
+        task: TransferTask,
+        encoder: SentenceEncoder,
+        training: list[Any],
+        development: list[Any],
+        tests: dict[str, tuple[str, list[Any]]],
+    ) -> dict[str, Any]:
+        """Trains and tests some seeds; returns their scores."""
+        options, room = self.options, self.encoder.max_length
+        examples = task.examples(encoder.tokenizer, training, "en", room, training=True)
+        dev = task.examples(encoder.tokenizer, development, "en", room, training=False)
+        skeleton, values, frozen = take_apart(EncoderParts(encoder.model, None), False)
+        if options.trained_blocks is not None:
+            last = encoder.model.config.blocks
+            kept = tuple(f"model.blocks.{block}." for block in range(last - options.trained_blocks, last))
+            frozen = {name: value for name, value in values.items() if not name.startswith(kept)}
+            values = {name: value for name, value in values.items() if name not in frozen}
+        plan = FinetunePlan(
+            batch=options.batch, passes=options.epochs, validations=options.validations, layer=encoder.spec.layer,
+            dropout=options.dropout, output_dropout=options.output_dropout, pad_id=encoder.tokenizer.pad_id,
+            longest=min(encoder.tokenizer.max_length, encoder.model.config.longest),
+        )  # fmt: skip
+        parts = plan.parts(len(examples))
+        steps = sum(parts) * options.epochs
+        schedule = linear_schedule(options.learning_rate, round(options.warmup * steps), steps)
+        trainee = FinetuneTraining(
+            task, skeleton, values, frozen, encoder.model.config.hidden, examples, Development(development, dev), plan,
+            optax.adam(schedule, b2=0.99), options.learning_rate, seeds, encoder.mesh,
+        )  # fmt: skip
+        folder = self.out / f"seed-{'-'.join(map(str, seeds))}"
+        loop = LoopOptions(len(parts) * options.epochs, options.patience, self.log_every, self.checkpoint_seconds)
+        console.print(
+            f"{task.name}, {'seed' if len(seeds) == 1 else 'seeds'} {', '.join(map(str, seeds))}: {len(examples)} "
+            f"examples of {len(training)} sentences, {steps} steps"
+        )
+        with console.status("") as status:
+            trained = train(trainee, loop, folder, status.update if console.is_terminal else Seldom())
+        draw_curves(folder / "log.jsonl", f"{task.name}, {encoder.spec.id}, layer {encoder.spec.layer}", folder)
+        started = time.perf_counter()
+        result = {}
+        tested = {
+            name: (sentences, task.examples(encoder.tokenizer, sentences, code, room, training=False))
+            for name, (code, sentences) in tests.items()
+        }
+        for number, seed in enumerate(seeds):
+            best = jax.tree.map(lambda x, number=number: x[number], trained.best)
+            scores = {
+                name: {"language": tests[name][0], "n": len(sentences)}
+                | task.score(sentences, own, trainee.predict(best, own))
+                for name, (sentences, own) in tested.items()
+            }
+            result[str(seed)] = {
+                "development": 100 - trained.progress.best[number],
+                "best_step": trained.progress.best_epoch[number] + 1,
+                "validations": trained.progress.epoch,
+                "scores": scores,
+            }
+        console.print(f"tested in {time.perf_counter() - started:.0f} s")
+        # The parameters are large, and all that is needed from now on are the scores.
+        shutil.rmtree(folder / "checkpoints")
+        return result
+
+    def _print(self, task: TransferTask, done: dict[str, Any]) -> None:
+        names = list(next(iter(done.values()))["scores"])
+        rows: list[Sequence[str | float]] = []
+        for name in names:
+            values = [one["scores"][name][task.metric] for one in done.values()]
+            spread = f"{np.std(values, ddof=1):.1f}" if len(values) > 1 else ""
+            rows.append([name, float(np.mean(values)), spread])
+        english = [one["development"] for one in done.values()]
+        rows.append(["development", float(np.mean(english)), f"{np.std(english, ddof=1):.1f}" if len(done) > 1 else ""])
+        print_table(f"{task.metric} of {len(done)} seeds", ["test", "mean", "std"], rows)
+
+
+def _language_of(path: Path) -> str:
+    """Returns the language that a file is named after: de in ``de_pud-ud-test.conllu`` and in ``dev-de.tsv``."""
+    if match := re.match(r"([a-z]{2,3})_", path.name) or re.search(r"-([a-z]{2,3}(?:-[A-Z][a-z]+)?)$", path.stem):
+        return language_code(match[1])
+    raise ValueError(f"{path} is not named after its language, as in de_pud-ud-test.conllu or dev-de.tsv; rename it")

@@ -1,0 +1,127 @@
+"""Tokenized examples of a task, and their batches: hidden states are taken at some positions, the slots of an example.
+
+A slot is the first token of a word, or the first token of the sentence, which stands for all of it and for the root of
+its tree. Sentences that are too long to tag at once are cut into windows, each with the end of the one before as
+context.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Bool, Int
+
+from lsar_jax.shapes import AnyArray
+from lsar_jax.tokens.buckets import WIDTHS
+from lsar_jax.tokens.tokenizer import Specials
+from lsar_jax.tokens.word_tokens import WordTokens
+
+__all__ = ["Example", "TaskBatch", "task_batch", "windows"]
+
+Ids = Int[np.ndarray, "_"]
+
+
+class Example(NamedTuple):
+    """Tokens, and what is wanted at some positions.
+
+    Attributes:
+      ids: token ids.
+      second: position where the second sentence of a pair begins; the number of tokens if there is none.
+      positions: position of each slot.
+      labels: label of each slot; -1 if it has none that is known.
+      heads: slot of the head of each slot; zeros for other tasks than parsing.
+      counted: whether a slot counts in the loss.
+      sentence: number of the sentence.
+      words: word of the sentence that each slot stands for; -1 for none.
+    """
+
+    ids: Ids
+    second: int
+    positions: Ids
+    labels: Ids
+    heads: Ids
+    counted: Bool[np.ndarray, "_"]
+    sentence: int
+    words: Ids
+
+
+class TaskBatch(NamedTuple):
+    """Examples as arrays, padded.
+
+    Attributes:
+      ids, lengths: token ids, and the number of tokens of each row.
+      types: 1 from the second sentence of a pair on, else 0.
+      positions, labels, heads: as in ``Example``; 0 where there is no slot.
+      there: whether there is a slot.
+      counted: whether a slot counts in the loss.
+    """
+
+    ids: Int[AnyArray, "*seed batch length"]
+    lengths: Int[AnyArray, "*seed batch"]
+    types: Int[AnyArray, "*seed batch length"]
+    positions: Int[AnyArray, "*seed batch slot"]
+    labels: Int[AnyArray, "*seed batch slot"]
+    heads: Int[AnyArray, "*seed batch slot"]
+    there: Bool[AnyArray, "*seed batch slot"]
+    counted: Bool[AnyArray, "*seed batch slot"]
+
+
+def task_batch(examples: Sequence[Example], rows: int, pad_id: int, longest: int) -> TaskBatch:
+    """Returns examples as arrays of one of a few widths.
+
+    Args:
+      examples: at least one example, and at most ``rows``.
+      rows: number of rows; those without an example have length 0.
+      pad_id: id used for padding.
+      longest: most tokens that the model takes.
+    """
+    width = min([one for one in WIDTHS if one >= max(len(x.ids) for x in examples)] + [longest])
+    most = max(len(one.positions) for one in examples)
+    # Few numbers of slots too, because each is a program.
+    slots = 1 if most == 1 else min([one for one in WIDTHS if one >= most] + [width])
+    ids, types = np.full((rows, width), pad_id, np.int32), np.zeros((rows, width), np.int32)
+    lengths = np.zeros(rows, np.int32)
+    positions, labels, heads = (np.zeros((rows, slots), np.int32) for _ in range(3))
+    there, counted = (np.zeros((rows, slots), bool) for _ in range(2))
+    for row, one in enumerate(examples):
+        count = len(one.positions)
+        ids[row, : len(one.ids)] = one.ids
+        lengths[row] = len(one.ids)
+        types[row, one.second : len(one.ids)] = 1
+        positions[row, :count] = one.positions
+        labels[row, :count] = np.maximum(one.labels, 0)
+        heads[row, :count] = one.heads
+        there[row, :count] = True
+        counted[row, :count] = one.counted & (one.labels >= 0)
+    return TaskBatch(ids, lengths, types, positions, labels, heads, there, counted)
+
+
+def windows(tokens: WordTokens, specials: Specials, room: int, overlap: int = 64) -> Iterable[tuple[Ids, Ids, Ids]]:
+    """Yields the tokens of each window, the positions of the words that are new in it, and their numbers.
+
+    Args:
+      tokens: all tokens of a sentence, whatever their number.
+      specials: numbers of special tokens around a sentence, which each window has too.
+      room: most tokens of a window, besides special tokens.
+      overlap: number of tokens of the window before to repeat as context, at most half of ``room``.
+    """
+    overlap = min(overlap, room // 2)
+    end = len(tokens.ids) - specials.after
+    first, body, last = np.split(tokens.ids, [specials.before, end])
+    words = np.flatnonzero(tokens.starts >= 0)
+    starts = tokens.starts[words] - specials.before
+    ends = np.append(starts[1:], len(body))
+    begin = taken = 0
+    while taken < len(words):
+        fits = int(np.searchsorted(ends, begin + room, side="right"))
+        # A word that is longer than a window is cut.
+        upto = max(fits, taken + 1)
+        stop = min(int(ends[upto - 1]), begin + room)
+        own = np.arange(taken, upto)
+        yield (
+            np.concatenate([first, body[begin:stop], last]),
+            (starts[own] - begin + specials.before).astype(np.int32),
+            words[own].astype(np.int32),
+        )
+        taken = upto
+        begin = max(int(ends[upto - 1]) - overlap, 0)

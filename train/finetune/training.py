@@ -1,0 +1,250 @@
+"""Fine-tuning of an encoder on a task, as a ``Trainee`` for the training loop in ``train.loop``.
+
+Several seeds train in one program: all arrays have a leading seed axis. An epoch of the loop is a part of a pass over
+the data, a quarter by default, after which the development data are scored.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jax.sharding import Mesh
+from jaxtyping import Array, Bool, Float
+
+from lsar_jax.mesh import replicated, split
+from lsar_jax.models.transformer import Dropout
+from train.encoder_parameters import Parameters, Skeleton
+from train.finetune.examples import Example, TaskBatch, task_batch
+from train.finetune.tasks import TransferTask
+
+__all__ = ["Development", "FinetunePlan", "FinetuneTraining"]
+
+# Passes over the data are cut into batches of similar length within this many batches.
+_SORTED = 16
+# Fewer words than this do not fill a program on any device; more do not fit the cache of a CPU.
+_TOKENS = 1024
+
+
+@dataclass(frozen=True)
+class FinetunePlan:
+    """What each step sees.
+
+    Attributes:
+      batch: number of examples of a batch.
+      passes: number of passes over the data.
+      validations: number of validations per pass.
+      layer: layer whose states are used.
+      dropout: share of what is zeroed inside the encoder.
+      output_dropout: share of the dimensions of its output that is zeroed, the same for all tokens of a sentence.
+      pad_id: id used for padding.
+      longest: most tokens that the model takes.
+    """
+
+    batch: int
+    passes: int
+    validations: int
+    layer: int
+    dropout: float
+    output_dropout: float
+    pad_id: int
+    longest: int
+
+    def parts(self, examples: int) -> list[int]:
+        """Returns the number of steps between validations, in each part of a pass."""
+        steps = examples // self.batch
+        return [len(part) for part in np.array_split(np.arange(steps), min(self.validations, steps))]
+
+    def order(self, seed: int, number: int, lengths: Sequence[int]) -> Any:
+        """Returns the examples of each batch of a pass, ``[step, example]``; those that fill no batch are left out."""
+        rng = np.random.default_rng((seed, number))
+        steps = len(lengths) // self.batch
+        order = rng.permutation(len(lengths))[: steps * self.batch]
+        sizes = np.asarray(lengths)
+        windows = [order[at : at + _SORTED * self.batch] for at in range(0, len(order), _SORTED * self.batch)]
+        batches = np.concatenate([one[np.argsort(sizes[one], kind="stable")] for one in windows])
+        return rng.permutation(batches.reshape(steps, self.batch))
+
+
+@dataclass(frozen=True)
+class Development:
+    """The sentences that choose the best step, and their examples."""
+
+    sentences: Sequence[Any]
+    examples: Sequence[Example]
+
+
+class FinetuneTraining:
+    """Trains a head, and the encoder under it.
+
+    Args:
+      task: the task, with its labels.
+      skeleton: the modules of the encoder.
+      trained: the parameters of the encoder to train.
+      frozen: its other parameters.
+      dim: width of the hidden states.
+      training: examples to train on, at least one batch.
+      development: what chooses the best step.
+      plan: what each step sees.
+      optimizer: the optimizer.
+      learning_rate: the highest learning rate, quoted in errors.
+      seeds: random seeds, which determine the head, the order of batches and dropout.
+      mesh: devices that batches are split over.
+    """
+
+    apart = ()
+
+    def __init__(
+        self,
+        task: TransferTask,
+        skeleton: Skeleton,
+        trained: Parameters,
+        frozen: Parameters,
+        dim: int,
+        training: Sequence[Example],
+        development: Development,
+        plan: FinetunePlan,
+        optimizer: optax.GradientTransformation,
+        learning_rate: float,
+        seeds: tuple[int, ...],
+        mesh: Mesh,
+    ) -> None:
+        self.seeds = seeds
+        self.learning_rate = learning_rate
+        self.task = task
+        self._skeleton = skeleton
+        self._trained = trained
+        self._dim = dim
+        self._training = training
+        self._lengths = [len(one.ids) for one in training]
+        self._development = development
+        self._plan = plan
+        self._optimizer = optimizer
+        self._mesh = mesh
+        self._frozen = jax.device_put(frozen, replicated(mesh))
+        self._parts = plan.parts(len(training))
+        self._step = jax.jit(self._take, donate_argnums=0)
+        self._predict = jax.jit(self._predicted)
+
+    def start(self) -> dict[str, Any]:
+        """Returns the initial state of all seeds."""
+        keys = jax.vmap(jax.random.key)(jnp.asarray(self.seeds, jnp.uint32))
+        own, rest = jnp.unstack(jax.vmap(jax.random.split)(keys), axis=1)
+        head = jax.vmap(lambda key: self.task.init(key, self._dim))(own)
+        encoder = jax.tree.map(lambda x: jnp.repeat(x[None], len(self.seeds), axis=0), self._trained)
+        parameters = {"encoder": encoder, "head": head}
+        state = {"parameters": parameters, "optimizer": jax.vmap(self._optimizer.init)(parameters)}
+        return jax.device_put(state | {"keys": jax.random.key_data(rest)}, replicated(self._mesh))
+
+    def kept(self, state: dict[str, Any]) -> Any:
+        """Returns the parameters of the encoder and of the head."""
+        return state["parameters"]
+
+    def order(self, state: dict[str, Any], epoch: int) -> Any:
+        """Returns the examples of each batch until the next validation, ``[seed, step, example]``."""
+        number, part = divmod(epoch, len(self._parts))
+        first = sum(self._parts[:part])
+        whole = [self._plan.order(seed, number, self._lengths) for seed in self.seeds]
+        return np.stack(whole)[:, first : first + self._parts[part]]
+
+    def steps(
+        self, state: dict[str, Any], order: Any, epoch: int, first: int, active: Bool[Array, " seed"]
+    ) -> tuple[dict[str, Any], Mapping[str, Float[Array, "seed step"]]]:
+        """Takes one step per batch; returns the new state and the loss at each step."""
+        number, part = divmod(epoch, len(self._parts))
+        taken = number * sum(self._parts) + sum(self._parts[:part]) + first
+        losses = []
+        for step in range(order.shape[1]):
+            batch = self._place(self._batches(order[:, step]), axis=1)
+            state, loss = self._step(state, self._frozen, batch, taken + step, active)
+            losses.append(loss)
+        return state, {"loss": jnp.stack(losses, axis=1)}
+
+    def validate(self, state: dict[str, Any]) -> Mapping[str, Float[Array, " seed"]]:
+        """Returns how much is missing to a perfect score on the development data, in percent."""
+        scores = []
+        for number in range(len(self.seeds)):
+            parameters = jax.tree.map(lambda x, number=number: x[number], state["parameters"])
+            predicted = self.predict(parameters, self._development.examples)
+            own = self.task.score(self._development.sentences, self._development.examples, predicted)
+            scores.append(own[self.task.metric])
+        return {"error": jnp.asarray(100 - np.array(scores), jnp.float32)}
+
+    def predict(self, parameters: Any, examples: Sequence[Example]) -> list[tuple[Any, ...]]:
+        """Returns what ``task.predict`` returns for each example.
+
+        Args:
+          parameters: the parameters of one seed.
+          examples: the examples, in any order.
+        """
+        order = np.argsort([-len(one.ids) for one in examples], kind="stable")
+        result: dict[int, tuple[Any, ...]] = {}
+        at = 0
+        while at < len(order):
+            width = len(examples[order[at]].ids)
+            rows = max(1, _TOKENS // (width * self._mesh.size)) * self._mesh.size
+            several = order[at : at + rows].tolist()
+            batch = self._place(self._batch([examples[one] for one in several], rows), axis=0)
+            found = jax.device_get(self._predict(parameters, self._frozen, batch))
+            for row, one in enumerate(several):
+                result[one] = tuple(part[row] for part in found)
+            at += rows
+        return [result[one] for one in range(len(examples))]
+
+    def _batch(self, examples: Sequence[Example], rows: int) -> TaskBatch:
+        return task_batch(examples, rows, self._plan.pad_id, self._plan.longest)
+
+    def _batches(self, rows: Any) -> TaskBatch:
+        """Returns the batches of all seeds, padded alike."""
+        size = rows.shape[1]
+        flat = self._batch([self._training[row] for row in rows.reshape(-1)], rows.size)
+        return TaskBatch(*(part.reshape(-1, size, *part.shape[1:]) for part in flat))
+
+    def _place(self, batch: TaskBatch, axis: int) -> TaskBatch:
+        even = batch.ids.shape[axis] % self._mesh.size == 0
+        return jax.device_put(batch, split(self._mesh, axis) if even else replicated(self._mesh))
+
+    def _slots(self, parameters: Any, frozen: Parameters, batch: TaskBatch, key: Array | None) -> Array:
+        """Returns the hidden states of the slots."""
+        plan = self._plan
+        dropout = Dropout(key, plan.dropout, plan.dropout) if key is not None and plan.dropout else None
+        model = self._skeleton.filled({**parameters["encoder"], **frozen}).model
+        types = batch.types if model.config.token_types > 1 else None
+        with jax.default_matmul_precision("float32" if model.dtype == jnp.float32 else None):
+            states = model.hidden_states(batch.ids, batch.lengths, types=types, dropout=dropout)
+            hidden = next(state for layer, state in enumerate(states) if layer == plan.layer)
+        slots = jnp.take_along_axis(hidden, batch.positions[..., None], axis=1).astype(jnp.float32)
+        if key is None or not plan.output_dropout:
+            return slots
+        mask = jax.random.bernoulli(jax.random.fold_in(key, 1), 1 - plan.output_dropout, (len(slots), 1, self._dim))
+        return jnp.where(mask, slots / (1 - plan.output_dropout), 0)
+
+    def _predicted(self, parameters: Any, frozen: Parameters, batch: TaskBatch) -> tuple[Array, ...]:
+        return self.task.predict(parameters["head"], self._slots(parameters, frozen, batch, None), batch)
+
+    def _take(
+        self, state: dict[str, Any], frozen: Parameters, batch: TaskBatch, number: Any, active: Bool[Array, " seed"]
+    ) -> tuple[dict[str, Any], Float[Array, " seed"]]:
+        def one(state: dict[str, Any], batch: TaskBatch, active: Array) -> tuple[dict[str, Any], Array]:
+            key = jax.random.fold_in(jax.random.wrap_key_data(state["keys"]), number)
+            inside, outside = jax.random.split(key)
+
+            def loss(parameters: Any) -> Array:
+                slots = self._slots(parameters, frozen, batch, inside)
+                return self.task.loss(parameters["head"], slots, batch, outside)
+
+            value, gradient = jax.value_and_grad(loss)(state["parameters"])
+            with jax.numpy_dtype_promotion("standard"):  # Adam raises a float to the power of a step
+                updates, optimizer = self._optimizer.update(gradient, state["optimizer"], state["parameters"])
+                parameters = optax.apply_updates(state["parameters"], updates)
+            new = {"parameters": parameters, "optimizer": optimizer, "keys": state["keys"]}
+            return jax.tree.map(lambda new, old: jnp.where(active, new, old), new, state), value
+
+        if len(self.seeds) > 1:
+            return jax.vmap(one)(state, batch, active)
+        # Without a seed axis, which makes products slower on CPUs.
+        alone = one(*jax.tree.map(lambda x: x[0], (state, batch, active)))
+        return jax.tree.map(lambda x: x[None], alone)
