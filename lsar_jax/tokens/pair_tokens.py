@@ -29,8 +29,8 @@ def tokenize_pairs(
 ) -> list[PairTokens]:
     """Tokenizes pairs; of those that are too long, the longer sentence is cut.
 
-    A tokenizer of the ``tokenizers`` library joins the sentences by its own rule. Others put their special tokens
-    around the first sentence, and those of the end after the second too.
+    A tokenizer of the ``tokenizers`` library joins the sentences by its rule for pairs. Those without one, and other
+    tokenizers, put their special tokens around the first sentence, and those of the end after the second too.
 
     Args:
       tokenizer: a tokenizer.
@@ -39,11 +39,11 @@ def tokenize_pairs(
       language: the language of all sentences, if the tokenizer depends on it.
 
     Raises:
-      ValueError: a sentence is not text, or the tokenizer's rule has no place for a second sentence.
+      ValueError: a sentence is not text.
     """
     for side in (0, 1):
         check_sentences([pair[side] for pair in pairs])
-    if isinstance(tokenizer, FastTokenizer):
+    if isinstance(tokenizer, FastTokenizer) and _has_rule(tokenizer):
         return _joined_by_rule(tokenizer, pairs, max_length)
     before, after = tokenizer.specials
     sides = [tokenizer([pair[side] for pair in pairs], max_length, [language] * len(pairs))[0] for side in (0, 1)]
@@ -57,6 +57,12 @@ def tokenize_pairs(
         ids = np.concatenate([first[:before], a, end, b, end])
         result.append(PairTokens(ids, len(ids)))
     return result
+
+
+def _has_rule(tokenizer: FastTokenizer) -> bool:
+    """Returns whether special tokens are put around pairs too."""
+    backend = tokenizer.backend
+    return backend.num_special_tokens_to_add(True) > backend.num_special_tokens_to_add(False)
 
 
 def _joined_by_rule(tokenizer: FastTokenizer, pairs: Sequence[tuple[str, str]], max_length: int) -> list[PairTokens]:

@@ -149,6 +149,9 @@ class Finetune:
             raise ValueError(
                 f"--max-length is {room}; with special tokens, {encoder.spec.id} takes at most {longest} tokens"
             )
+        blocks, asked = encoder.model.config.blocks, self.options.trained_blocks
+        if asked is not None and not 0 <= asked <= blocks:
+            raise ValueError(f"--trained-blocks is {asked}; {encoder.spec.id} has {blocks} blocks")
         with locked(self.out):
             claim(self.out, self._config(encoder, task))
             done = self._done()

@@ -16,7 +16,7 @@ from lsar_jax.tokens.buckets import WIDTHS
 from lsar_jax.tokens.tokenizer import Specials
 from lsar_jax.tokens.word_tokens import WordTokens
 
-__all__ = ["Example", "TaskBatch", "task_batch", "windows"]
+__all__ = ["Example", "TaskBatch", "task_batch", "width_of", "windows"]
 
 Ids = Int[np.ndarray, "_"]
 
@@ -66,6 +66,11 @@ class TaskBatch(NamedTuple):
     counted: Bool[AnyArray, "*seed batch slot"]
 
 
+def width_of(length: int, longest: int) -> int:
+    """Returns the width of the batches of rows with this many tokens: one of a few."""
+    return min([width for width in WIDTHS if width >= length] + [longest])
+
+
 def task_batch(examples: Sequence[Example], rows: int, pad_id: int, longest: int) -> TaskBatch:
     """Returns examples as arrays of one of a few widths.
 
@@ -75,10 +80,10 @@ def task_batch(examples: Sequence[Example], rows: int, pad_id: int, longest: int
       pad_id: id used for padding.
       longest: most tokens that the model takes.
     """
-    width = min([one for one in WIDTHS if one >= max(len(x.ids) for x in examples)] + [longest])
+    width = width_of(max(len(one.ids) for one in examples), longest)
     most = max(len(one.positions) for one in examples)
     # Few numbers of slots too, because each is a program.
-    slots = 1 if most == 1 else min([one for one in WIDTHS if one >= most] + [width])
+    slots = 1 if most == 1 else width_of(most, width)
     ids, types = np.full((rows, width), pad_id, np.int32), np.zeros((rows, width), np.int32)
     lengths = np.zeros(rows, np.int32)
     positions, labels, heads = (np.zeros((rows, slots), np.int32) for _ in range(3))
@@ -124,4 +129,7 @@ def windows(tokens: WordTokens, specials: Specials, room: int, overlap: int = 64
             words[own].astype(np.int32),
         )
         taken = upto
-        begin = max(int(ends[upto - 1]) - overlap, 0)
+        if upto < len(words):
+            # Less context if the next word would not fit.
+            start = int(starts[upto])
+            begin = max(int(ends[upto - 1]) - overlap, min(int(ends[upto]) - room, start), 0)

@@ -18,7 +18,7 @@ from jaxtyping import Array, Bool, Float
 from lsar_jax.mesh import replicated, split
 from lsar_jax.models.transformer import Dropout
 from train.encoder_parameters import Parameters, Skeleton
-from train.finetune.examples import Example, TaskBatch, task_batch
+from train.finetune.examples import Example, TaskBatch, task_batch, width_of
 from train.finetune.tasks import TransferTask
 
 __all__ = ["Development", "FinetunePlan", "FinetuneTraining"]
@@ -184,7 +184,7 @@ class FinetuneTraining:
         result: dict[int, tuple[Any, ...]] = {}
         at = 0
         while at < len(order):
-            width = len(examples[order[at]].ids)
+            width = width_of(len(examples[order[at]].ids), self._plan.longest)
             rows = max(1, _TOKENS // (width * self._mesh.size)) * self._mesh.size
             several = order[at : at + rows].tolist()
             batch = self._place(self._batch([examples[one] for one in several], rows), axis=0)

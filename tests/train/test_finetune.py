@@ -1,0 +1,388 @@
+"""Transfer: scores against peers, examples, planted tasks that are learnt, and a run that is killed."""
+
+import itertools
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import jax
+import networkx
+import numpy as np
+import optax
+import pytest
+from seqeval.metrics import f1_score
+from seqeval.metrics.sequence_labeling import get_entities
+from tokenizers import processors
+
+import lsar_jax as lj
+from lsar_jax.corpora.labelled import ParsedSentence, SentencePair, TaggedSentence
+from lsar_jax.mesh import data_mesh
+from lsar_jax.tokens.tokenizer import Specials
+from lsar_jax.tokens.word_tokens import WordTokens
+from tests.conftest import TINY
+from train.encoder_parameters import EncoderParts, take_apart
+from train.finetune.__main__ import main
+from train.finetune.examples import task_batch, windows
+from train.finetune.scores import accuracy, attachment, best_tree, repaired, span_f1, spans
+from train.finetune.tasks import TASKS, task_named
+from train.finetune.training import Development, FinetunePlan, FinetuneTraining
+
+TAGS = ("O", "B-PER", "I-PER", "B-LOC", "I-LOC")
+UPOS = {"a": "NOUN", "b": "VERB", "c": "ADJ", "d": "ADP", "e": "DET", "f": "PUNCT"}
+
+
+def test_spans_and_f1_are_those_of_seqeval(rng):
+    right, found = ([rng.choice(TAGS, n).tolist() for n in rng.integers(1, 12, 300)] for _ in range(2))
+    found = [
+        [other if rng.random() < 0.4 else one for one, other in zip(a, itertools.cycle(b), strict=False)]
+        for a, b in zip(right, found, strict=True)
+    ]
+    for tags in right:
+        assert spans(tags) == {(kind, first, last + 1) for kind, first, last in get_entities(tags)}
+    expected = f1_score(right, found)
+    assert 0.2 < expected < 0.9
+    assert span_f1(right, found) == pytest.approx(100 * expected, rel=1e-9)
+    assert span_f1([["O"]], [["O"]]) == 0
+
+
+def test_an_entity_that_begins_inside_is_repaired():
+    tags = ["I-PER", "I-PER", "O", "I-LOC", "B-PER", "I-LOC"]
+    assert repaired(tags) == ["B-PER", "I-PER", "O", "B-LOC", "B-PER", "B-LOC"]
+    assert spans(tags) == {("PER", 0, 2), ("LOC", 3, 4), ("PER", 4, 5), ("LOC", 5, 6)}
+
+
+def trees(n):
+    """All ways to give each of n words a head, without circles."""
+    for heads in itertools.product(range(n + 1), repeat=n):
+        if all(_reaches_the_root(heads, word) for word in range(1, n + 1)):
+            yield heads
+
+
+def _reaches_the_root(heads, word):
+    for _ in heads:
+        word = heads[word - 1]
+        if word == 0:
+            return True
+    return False
+
+
+def test_the_best_tree_is_the_best_of_all(rng):
+    for n in (1, 2, 3, 4):
+        for _ in range(20):
+            scores = rng.standard_normal((n + 1, n + 1))
+            every = {heads: sum(scores[word, head] for word, head in enumerate(heads, 1)) for heads in trees(n)}
+            assert tuple(best_tree(scores)[1:]) == max(every, key=every.get)
+
+
+def test_the_best_tree_is_that_of_networkx(rng):
+    for n in (6, 15, 30):
+        scores = rng.standard_normal((n, n))
+        np.fill_diagonal(scores, -1e9)
+        graph = networkx.DiGraph()
+        for word, head in itertools.product(range(1, n), range(n)):
+            if word != head:
+                graph.add_edge(head, word, weight=scores[word, head])
+        tree = networkx.maximum_spanning_arborescence(graph)
+        assert {(head, word) for word, head in enumerate(best_tree(scores)[1:].tolist(), 1)} == set(tree.edges)
+
+
+def test_attachment_by_hand():
+    counts = attachment((2, 0, 2, 2), ("det", "root", "obj", "punct"), ("DET", "VERB", "NOUN", "PUNCT"), [2, 0, 1, 3],
+                        ["det", "obj", "obj", "punct"])  # fmt: skip
+    assert counts == (3, 2, 1)
+    assert attachment((0, 1), ("root", "obj"), ("VERB", "NOUN"), [0], ["root"]) == (2, 1, 1)
+    assert accuracy(["a", "b"], ["a", "c"]) == 50
+    with pytest.raises(ValueError, match="no labels"):
+        accuracy([], [])
+
+
+@pytest.mark.parametrize(("room", "overlap"), [(100, 64), (12, 4), (7, 64), (5, 2)])
+def test_every_word_is_new_in_one_window(rng, room, overlap):
+    sizes = rng.integers(1, 5, 20)
+    begins = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
+    ids = np.arange(1000, 1000 + begins[-1], dtype=np.int32)
+    tokens = WordTokens(np.concatenate([[1], ids, [2]]).astype(np.int32), begins[:-1] + 1)
+    seen = []
+    for own, positions, words in windows(tokens, Specials(1, 1), room, overlap):
+        assert (own[0], own[-1]) == (1, 2)
+        assert len(own) <= room + 2
+        np.testing.assert_array_equal(own[1:-1], np.arange(own[1], own[1] + len(own) - 2))
+        # Each word is whole, and stands where it says.
+        np.testing.assert_array_equal(own[positions], 1000 + begins[words])
+        assert positions[-1] + sizes[words[-1]] <= len(own) - 1
+        context, most = positions[0] - 1, min(overlap, room // 2)
+        # As much context as there is and as may be, but for words that would not fit after it.
+        assert context == min(most, begins[words[0]]) or context == room - sizes[words[0]] < most
+        seen += words.tolist()
+    assert seen == list(range(20))
+
+
+def test_words_without_tokens_are_left_out():
+    tokens = WordTokens(np.array([1, 7, 8, 2], np.int32), np.array([1, -1, 2], np.int32))
+    [(ids, positions, words)] = windows(tokens, Specials(1, 1), 10)
+    assert (ids.tolist(), positions.tolist(), words.tolist()) == ([1, 7, 8, 2], [1, 2], [0, 2])
+    long = WordTokens(np.array([1, *range(10, 30), 2], np.int32), np.array([1], np.int32))
+    [(ids, positions, _)] = windows(long, Specials(1, 1), 6)
+    assert (len(ids), positions.tolist()) == (8, [1])
+
+
+def test_parses_that_are_cut():
+    """In training words beyond the length are gone, and words whose heads are gone do not count."""
+    tokenizer = lj.load_encoder(str(TINY), layer=0).tokenizer
+    task = task_named("parsing")
+    sentence = ParsedSentence(("a", "b", "c", "d"), ("X",) * 4, (4, 1, 0, 3), ("det", "obj", "root", "obj"))
+    task.prepare([sentence])
+    assert task.labels == ("det", "obj", "root")
+    [one] = task.examples(tokenizer, [sentence], "en", 3, training=True)
+    assert one.positions.tolist() == [0, 1, 2, 3]
+    assert one.counted.tolist() == [False, False, True, True]
+    assert one.heads.tolist() == [0, 0, 1, 0]
+    assert one.labels.tolist() == [-1, 0, 1, 2]
+    [one] = task.examples(tokenizer, [sentence], "en", 3, training=False)
+    assert len(one.positions) == 4
+    [one] = task.examples(tokenizer, [sentence], "en", 10, training=True)
+    assert one.counted.tolist() == [False] + [True] * 4
+    # Words beyond those that were parsed count as wrong.
+    right = (np.log(np.eye(5)[[0, 4, 1, 0, 3]] + 1e-9), np.full((5, 5), 1))
+    assert task.score([sentence], [one], [right]) == {"LAS": 50.0, "UAS": 100.0}
+
+
+def test_a_pair_is_one_row():
+    tokenizer = lj.load_encoder(str(TINY), layer=0).tokenizer
+    task = task_named("xnli")
+    pairs = [SentencePair("a b", "c", "neutral"), SentencePair("a " * 30, "c d", "entailment")]
+    first, second = task.examples(tokenizer, pairs, "en", 12, training=True)
+    batch = task_batch([first, second], 3, tokenizer.pad_id, 40)
+    assert batch.lengths.tolist() == [6, 14, 0]
+    assert batch.labels.tolist() == [[1], [0], [0]]
+    assert batch.positions.shape == (3, 1)
+    assert not batch.types.any()
+    # As BERT has it, the second segment begins after the separator.
+    ids = {name: tokenizer.backend.token_to_id(name) for name in ("[CLS]", "[SEP]")}
+    rule = {"single": "[CLS] $A [SEP]", "pair": "[CLS] $A [SEP] $B:1 [SEP]:1", "special_tokens": list(ids.items())}
+    tokenizer.backend.post_processor = processors.TemplateProcessing(**rule)
+    [segments] = task.examples(tokenizer, pairs[:1], "en", 12, training=True)
+    np.testing.assert_array_equal(segments.ids, first.ids)
+    assert task_batch([segments], 1, tokenizer.pad_id, 40).types[0].tolist()[:7] == [0, 0, 0, 0, 1, 1, 0]
+    assert batch.counted.tolist() == [[True], [True], [False]]
+
+
+def sentences(task, count, seed=0):
+    """Sentences of letters whose labels follow from the letters alone."""
+    rng = np.random.default_rng(seed)
+    result = []
+    for length in rng.integers(2, 9, count):
+        words = tuple(rng.choice(list("abcdef"), length).tolist())
+        if task == "xnli":
+            label = ("entailment", "neutral", "contradiction")["abc".find(words[0]) if words[0] in "abc" else 0]
+            result.append(SentencePair(" ".join(words), words[0], label))
+        elif task == "ner":
+            tags = tuple("B-PER" if word == "a" else "B-LOC" if word == "b" else "O" for word in words)
+            result.append(TaggedSentence(words, tags))
+        else:
+            # Each word depends on the first, which is the root.
+            relations = ("root", *("obj" if word in "abc" else "obl" for word in words[1:]))
+            heads = (0, *(1 for _ in words[1:]))
+            result.append(ParsedSentence(words, tuple(UPOS[word] for word in words), heads, relations))
+    return result
+
+
+def training(task, seeds, devices=4, *, most=96, passes=2, optimizer=None, dropout=0.1, batch=16):
+    """A planted task, and its training with the tiny encoder."""
+    encoder = lj.load_encoder(str(TINY), mesh=data_mesh(jax.devices()[:devices]))
+    own = task_named(task)
+    text, dev = sentences(task, most), sentences(task, 24, 1)
+    own.prepare(text)
+    examples = own.examples(encoder.tokenizer, text, "en", 20, training=True)
+    skeleton, trained, frozen = take_apart(EncoderParts(encoder.model, None), False)
+    plan = FinetunePlan(batch, passes, 2, 3, dropout, dropout, 0, 40)
+    development = Development(dev, own.examples(encoder.tokenizer, dev, "en", 20, training=False))
+    return FinetuneTraining(
+        own, skeleton, trained, frozen, 32, examples, development, plan, optimizer or optax.sgd(0.1), 0.1, seeds,
+        encoder.mesh,
+    )  # fmt: skip
+
+
+def run(trainee, epochs=4):
+    """Trains without the loop; returns the state, the losses of each seed, and the error at the end."""
+    state, losses = trainee.start(), []
+    active = np.ones(len(trainee.seeds), bool)
+    for epoch in range(epochs):
+        state, terms = trainee.steps(state, trainee.order(state, epoch), epoch, 0, active)
+        losses.append(np.asarray(terms["loss"]))
+    return state, np.concatenate(losses, axis=1), np.asarray(trainee.validate(state)["error"])
+
+
+@pytest.mark.parametrize("task", ["pos", "ner", "xnli", "parsing"])
+def test_a_planted_task_is_learnt(task):
+    trainee = training(task, (3,), most=192, passes=6, optimizer=optax.adam(3e-3), dropout=0.0)
+    before = float(trainee.validate(trainee.start())["error"][0])
+    _, losses, [error] = run(trainee, 12)
+    assert losses[0, -6:].mean() < 0.5 * losses[0, 0]
+    limits = {"pos": 3, "ner": 10, "xnli": 30, "parsing": 30}
+    assert error < min(limits[task], 0.7 * before)
+
+
+def test_seeds_in_one_program_are_seeds_alone():
+    # Without dropout: its masks depend on the width of a batch, which the longest row of all seeds decides.
+    together = run(training("pos", (3, 5), dropout=0.0), 2)
+    for number, seed in enumerate((3, 5)):
+        _, losses, error = run(training("pos", (seed,), dropout=0.0), 2)
+        np.testing.assert_allclose(together[1][number], losses[0], rtol=1e-5)
+        assert together[2][number] == pytest.approx(error[0], abs=1e-4)
+    assert np.abs(together[1][0] - together[1][1]).max() > 1e-3
+
+
+def test_one_device_is_four():
+    one, four = (run(training("parsing", (3,), devices), 1) for devices in (1, 4))
+    np.testing.assert_allclose(one[1], four[1], rtol=1e-5)
+    assert one[2] == pytest.approx(four[2], abs=1e-4)
+
+
+def test_seeds_that_stop_do_not_change():
+    trainee = training("pos", (3, 5))
+    state = trainee.start()
+    before = jax.device_get(trainee.kept(state))
+    state, _ = trainee.steps(state, trainee.order(state, 0), 0, 0, np.array([False, True]))
+    after = jax.device_get(trainee.kept(state))
+    both = list(zip(*map(jax.tree.leaves, (before, after)), strict=True))
+    changed = [[not np.array_equal(a[seed], b[seed]) for a, b in both] for seed in (0, 1)]
+    assert not any(changed[0])
+    assert sum(changed[1]) > 50
+
+
+def test_batches_of_a_pass_hold_each_example_once():
+    plan = FinetunePlan(4, 1, 3, 3, 0.0, 0.0, 0, 40)
+    lengths = np.random.default_rng(0).integers(3, 30, 103)
+    order = plan.order(1, 0, lengths)
+    assert order.shape == (25, 4)
+    assert len(set(order.ravel().tolist())) == 100
+    assert plan.parts(103) == [9, 8, 8]
+    # Batches hold similar lengths.
+    assert np.ptp(lengths[order], axis=1).mean() < 0.3 * np.ptp(lengths)
+    assert (plan.order(1, 1, lengths) != order).any()
+
+
+# The files of each task.
+
+
+def write(folder, task, name, count, seed):
+    """Writes sentences in the form of a task's files."""
+    every = sentences(task, count, seed)
+    path = folder / f"{name}.txt"
+    if task == "xnli":
+        path = folder / f"x.{name}.tsv"
+        rows = ["language\tgold_label\tsentence1\tsentence2"]
+        rows += [f"{code}\t{one.label}\t{one.premise}\t{one.hypothesis}" for code in ("en", "de") for one in every]
+    elif task == "ner":
+        rows = [line for one in every for line in (*map("\t".join, zip(*one, strict=True)), "")]
+    else:
+        rows = []
+        for one in every:
+            for number, (word, tag, head, relation) in enumerate(zip(*one, strict=True), 1):
+                rows.append(f"{number}\t{word}\t_\t{tag}\t_\t_\t{head}\t{relation}\t_\t_")
+            rows.append("")
+    path.write_text("\n".join(rows) + "\n")
+    return str(path)
+
+
+def command(folder, out, task, *more):
+    files = ["--train", write(folder, task, "train-en", 64, 0), "--test", write(folder, task, "test-de", 12, 2)]
+    if task == "pos":
+        files += ["--dev", write(folder, task, "dev-en", 12, 1)]
+    short = ["--epochs", "1", "--batch", "8", "--validations", "2", "--max-length", "20", "--log-every", "1"]
+    return ["--task", task, "--encoder", str(TINY), *files, *short, "--held-out", "12", "--out", str(out), *more]
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_what_is_written(tmp_path, task, capsys):
+    out = tmp_path / "out"
+    assert main(command(tmp_path, out, task, "--seeds", "12", "8", "--at-once", "2")) == 0
+    told = json.loads((out / "transfer.json").read_text())
+    assert (told["task"], set(told["seeds"])) == (task, {"12", "8"})
+    names = {"x.test-de.en": "en", "x.test-de.de": "de"} if task == "xnli" else {"test-de": "de"}
+    for one in told["seeds"].values():
+        assert {name: score["language"] for name, score in one["scores"].items()} == names
+        assert all(0 <= score[told["metric"]] <= 100 for score in one["scores"].values())
+        assert one["validations"] == 2
+    assert (out / "seed-12-8" / "curves.png").is_file()
+    assert not (out / "seed-12-8" / "checkpoints").exists()
+    if task != "xnli":
+        return
+    # Another seed is added; those that are done are not done again.
+    before = told["seeds"]["12"]
+    log = (out / "seed-12-8" / "log.jsonl").stat().st_mtime_ns
+    assert main(command(tmp_path, out, task, "--seeds", "12", "8", "9")) == 0
+    again = json.loads((out / "transfer.json").read_text())["seeds"]
+    assert again["12"] == before
+    assert "9" in again
+    assert (out / "seed-12-8" / "log.jsonl").stat().st_mtime_ns == log
+    assert "of 3 seeds" in capsys.readouterr().out
+
+
+def test_a_run_that_is_killed_goes_on_to_the_same_scores(tmp_path):
+    more = ["--epochs", "3", "--learning-rate", "1e-3", "--seeds", "12", "8"]
+    whole, out = tmp_path / "whole", tmp_path / "killed"
+    assert main(command(tmp_path, whole, "pos", *more)) == 0
+    expected = (whole / "transfer.json").read_text()
+    at = np.random.default_rng().integers(2, 20)  # anywhere
+    print(f"killed after {at} lines of the second log")
+    environment = {**os.environ, "JAX_NUM_CPU_DEVICES": "4", "HF_HUB_OFFLINE": "1"}
+    killed = [
+        sys.executable,
+        "-m",
+        "train.finetune",
+        *command(tmp_path, out, "pos", *more, "--checkpoint-seconds", "0"),
+    ]
+    log = out / "seed-8" / "log.jsonl"
+    with subprocess.Popen(killed, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
+        deadline = time.monotonic() + 120
+        while not log.is_file() or len(log.read_text().splitlines()) < at:
+            assert process.poll() is None, process.stderr.read().decode()
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        process.send_signal(signal.SIGKILL)
+    assert main(command(tmp_path, out, "pos", *more)) == 0
+    assert (out / "transfer.json").read_text() == expected
+
+
+def test_only_the_last_blocks_train(tmp_path):
+    out = tmp_path / "out"
+    assert main(command(tmp_path, out, "pos", "--seeds", "1", "--trained-blocks", "1")) == 0
+    assert main(command(tmp_path, tmp_path / "all", "pos", "--seeds", "1")) == 0
+    logs = [(path / "seed-1" / "log.jsonl").read_text().splitlines() for path in (out, tmp_path / "all")]
+    losses = [[line["loss"][0] for line in map(json.loads, log) if line["event"] == "train"] for log in logs]
+    assert losses[0][0] == pytest.approx(losses[1][0], rel=1e-5)
+    assert losses[0][-1] != losses[1][-1]
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (["--epochs", "0"], "--epochs is 0; it must be at least 1"),
+        (["--warmup", "1"], "--warmup is 1.0; it must be from 0 to below 1"),
+        (["--learning-rate", "0"], "--learning-rate is 0.0; it must be above 0"),
+        (["--seeds", "1", "1"], "--seeds is 1 1; give one or more, each once"),
+        (["--batch", "65"], "--batch is 65; it must be at most 64, all sentences"),
+        (["--max-length", "400"], "--max-length is 400; with special tokens, bert takes at most"),
+        (["--train", "nowhere"], "there is no text file at nowhere"),
+        (["--trained-blocks", "4"], "--trained-blocks is 4; bert has 3 blocks"),
+        (["--most", "0"], "--most is 0; it must be at least 1"),
+    ],
+)  # fmt: skip
+def test_what_is_refused(tmp_path, capsys, more, message):
+    assert main(command(tmp_path, tmp_path / "out", "pos", *more)) == 1
+    assert message in capsys.readouterr().err
+
+
+def test_a_test_needs_a_language(tmp_path, capsys):
+    arguments = command(tmp_path, tmp_path / "out", "pos")
+    path = Path(arguments[arguments.index("--test") + 1])
+    path = path.rename(path.with_name("german.txt"))
+    arguments[arguments.index("--test") + 1] = str(path)
+    assert main(arguments) == 1
+    assert "german.txt is not named after its language, as in de_pud-ud-test.conllu" in capsys.readouterr().err
