@@ -184,3 +184,21 @@ def test_flash_attention_is_asked_for_where_it_can_run(monkeypatch):
                 ids, lengths = np.zeros((1, length), np.int32), np.array([3], np.int32)
                 jax.eval_shape(lambda ids, lengths, m=model: list(m.hidden_states(ids, lengths)), ids, lengths)
     assert asked == ["xla", "cudnn", "xla", "xla"] + ["xla"] * 4
+
+
+def test_segments_equal_torch(rng):
+    need("torch")
+    import torch
+
+    model, case = parity.load("bert"), parity.golden("bert")
+    ids, lengths = case["ids"], case["lengths"]
+    mask = np.arange(ids.shape[1]) < lengths[:, None]
+    types = (rng.random(ids.shape) < 0.5) & mask
+    *_, last = model.hidden_states(ids, lengths, types=types.astype(np.int32))
+    theirs = parity.torch_model("bert")
+    with torch.no_grad():
+        inputs = [torch.tensor(part.astype(np.int64)) for part in (np.where(mask, ids, 0), mask, types)]
+        expected = theirs(inputs[0], attention_mask=inputs[1], token_type_ids=inputs[2]).last_hidden_state.numpy()
+    np.testing.assert_allclose(np.asarray(last)[mask], expected[mask], atol=2e-5)
+    plain = list(model.hidden_states(ids, lengths))[-1]
+    assert np.abs(np.asarray(last) - np.asarray(plain))[mask].max() > 1e-3
