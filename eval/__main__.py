@@ -20,7 +20,10 @@ TASKS = {
     "geometry": Command("eval.tasks.geometry", "Geometry", "the geometry of the space after each method, with figures"),
     "all": Command("eval.suite", "Suite", "every task whose data is available, and a report"),
     "report": Command("eval.report.page", "Report", "one page with all results"),
-    "compare": Command("eval.report.compare", "Compare", "a paired test of two methods"),
+    "transfer": Command("eval.report.transfer", "Transfer", "zero-shot transfer of encoders trained by train.finetune"),
+    "compare": Command(
+        "eval.report.compare", "Compare", "a test of two methods on the same queries, or of two encoders over seeds"
+    ),
     "make-bucc": Command("eval.data.make_bucc", "MakeBucc", "BUCC-style files from other parallel text"),
     "make-dictionaries": Command(
         "eval.data.dictionaries", "MakeDictionaries", "bilingual dictionaries converted from FreeDict"

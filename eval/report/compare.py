@@ -1,9 +1,11 @@
-"""Tests whether one method is better than another on the same queries by more than chance.
+"""Tests whether one method is better than another on the same queries, or one encoder over seeds, by more than chance.
 
     python -m eval compare results/tatoeba --first original --second lsar
+    python -m eval compare results/transfer/pos --first bundled --second strong
 
 Prints the difference in means, its 95% interval over resampled queries, and the p-value of a paired randomisation
-test, for every metric with scores of individual queries.
+test, for every metric with scores of individual queries. For the results of ``python -m eval transfer``, it compares
+two encoders by the scores of their seeds.
 """
 
 from collections.abc import Sequence
@@ -14,6 +16,7 @@ from typing import Annotated
 import tyro
 
 from eval.methods import label
+from eval.report.transfer import is_transfer, seed_test
 from eval.resampling import paired_interval, paired_test
 from eval.results import Result, read_results
 from train.console import console, print_table
@@ -48,8 +51,8 @@ class Compare:
 
     Attributes:
       folder: folder with results.jsonl and queries.npz.
-      first: name or label of a method, such as lsar or "lsar rank=10".
-      second: name or label of the method to compare with the first.
+      first: name or label of a method, such as lsar or "lsar rank=10"; for transfer, name of an encoder.
+      second: name or label of the method, or name of the encoder, to compare with the first.
     """
 
     folder: Annotated[Path, tyro.conf.Positional]
@@ -57,8 +60,12 @@ class Compare:
     second: str = "lsar"
 
     def run(self) -> list[Difference]:
-        """Prints one row per layer and metric."""
-        found = differences(read_results(self.folder / "results.jsonl"), self.first, self.second)
+        """Prints one row per layer and metric; for transfer, one row per test."""
+        results = read_results(self.folder / "results.jsonl")
+        if results and is_transfer(results[0]):
+            self._over_seeds(results)
+            return []
+        found = differences(results, self.first, self.second)
         rows: list[list[str | float]] = [
             [f"layer {d.first.layer}: {d.first.metric}", f"{label(d.second.transform, d.second.parameters)}",
              d.first.value, d.second.value, f"{d.value:+.2f}", f"{d.low:+.2f} to {d.high:+.2f}", f"{d.p:.4f}"]
@@ -68,6 +75,14 @@ class Compare:
         print_table(title, ["", "method", self.first, self.second, "difference", "95% of resamples", "p"], rows)
         console.print("p: two-sided paired randomisation test with 10,000 draws")
         return found
+
+    def _over_seeds(self, results: Sequence[Result]) -> None:
+        rows: list[list[str | float]] = []
+        for test in dict.fromkeys(str(result.options["test"]) for result in results):
+            difference, p, ways = seed_test(results, self.first, self.second, test)
+            rows.append([test, f"{difference:+.2f}", f"{p:.4f}", f"{ways}"])
+        print_table(f"{self.second} minus {self.first}", ["test", "difference", "p", "assignments"], rows)
+        console.print("p: two-sided permutation test of the scores of all seeds, exact")
 
 
 def differences(results: Sequence[Result], first: str, second: str) -> list[Difference]:

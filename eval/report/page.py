@@ -19,6 +19,7 @@ import tyro
 
 from eval.methods import label
 from eval.report.published import published
+from eval.report.transfer import Spread, is_transfer, transfer_rows
 from eval.resampling import paired_test
 from eval.results import Result, read_results
 from lsar_jax.files import write_text
@@ -78,7 +79,12 @@ class Report:
         sections: dict[str, list[Path]] = {}
         for path in paths:
             if results := read_results(path):
-                options = {name: value for name, value in results[0].options.items() if "seed" not in name}
+                differ = ("seed", "test") if is_transfer(results[0]) else ("seed",)
+                options = {
+                    name: value
+                    for name, value in results[0].options.items()
+                    if not any(part in name for part in differ)
+                }
                 key = json.dumps([results[0].task, options], sort_keys=True)
                 sections.setdefault(key, []).append(path)
         if not sections:
@@ -88,11 +94,30 @@ class Report:
 
 def tables(results: Sequence[Result], metrics: Sequence[str] = ()) -> list[Table]:
     """Returns a table for each metric: methods as rows; encoders and layers as columns, then the papers' numbers."""
+    if is_transfer(results[0]):
+        return [_transfer_table(results)]
     every = list(dict.fromkeys(r.metric for r in results))
     chosen = [
         m for m in every if (any(m.startswith(wanted) for wanted in metrics) if metrics else _headline(m, results))
     ]
     return [_table(metric, [r for r in results if r.metric == metric]) for metric in chosen]
+
+
+def _transfer_table(results: Sequence[Result]) -> Table:
+    """Returns the table of an encoder in each row, and a test in each column."""
+    rows = transfer_rows(results)
+    tests = list(rows[0].cells)
+    best = {test: max(row.cells[test].mean for row in rows if test in row.cells) for test in tests}
+    cells = [[Cell(row.encoder), *(_spread(row.cells.get(test), best[test]) for test in tests)] for row in rows]
+    metric = results[0].metric.removesuffix(f" {results[0].options['test']}")
+    return Table(f"{metric} of zero-shot transfer, mean and std over seeds", ["encoder", *tests], cells)
+
+
+def _spread(spread: Spread | None, best: float) -> Cell:
+    if spread is None:
+        return Cell("")
+    text = f"{spread.mean:.1f}{spread.mark}"
+    return Cell(text, spread.mean == best, str(spread).removeprefix(text).strip())
 
 
 def _headline(metric: str, results: Sequence[Result]) -> bool:
@@ -229,7 +254,8 @@ _HIGHER_IS_BETTER = (
 _LEGEND = (
     "Values are in percent unless noted otherwise. Bold: the best of our values in a column. Small: the 95% interval "
     "over resampled queries, or the sample standard deviation over seeds. *: differs significantly from the original "
-    "(paired randomisation test, p < 0.05). The papers' numbers are for their own encoders, layers and fitting text."
+    "(paired randomisation test, p < 0.05). + and -, in tables of transfer: beyond one standard deviation of the first "
+    "encoder. The papers' numbers are for their own encoders, layers and fitting text."
 )
 _PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>Results</title><style>

@@ -1,0 +1,233 @@
+"""Zero-shot transfer of several encoders: a table of scores with error bars, in the layout of the papers.
+
+    python -m eval transfer results/transfer/pos-original results/transfer/pos-strong --out results/transfer/pos
+
+Rows are encoders, the first being what the others are compared with; columns are tests. A cell is the mean over seeds
+and the sample standard deviation. As in Table 1 of Wu and Dredze (EMNLP 2020), ``+`` and ``-`` mark means that are more
+than one standard deviation of the first encoder above or below its mean. The last column is the mean over the tests
+that are not English, with the mean of their standard deviations and, in brackets, the standard deviation of the mean.
+
+``python -m eval compare`` on the results tests two encoders over seeds.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+import numpy as np
+import tyro
+from jaxtyping import Float
+
+from eval.results import Result, write_results
+from lsar_jax import EncoderSpec
+from lsar_jax.files import read_json
+from train.console import console, print_table
+
+__all__ = ["MEAN", "Spread", "Transfer", "TransferRow", "is_transfer", "seed_test", "transfer_rows"]
+
+# The test that stands for the mean of the others.
+MEAN = "other languages"
+# What must be the same for encoders to be compared.
+_SAME = ("task", "train", "dev", "files", "learning_rate", "batch", "epochs", "warmup", "validations", "patience",
+         "dropout", "output_dropout", "trained_blocks", "max_length", "most", "most_tested", "held_out")  # fmt: skip
+
+
+class Spread(NamedTuple):
+    """Scores over seeds.
+
+    Attributes:
+      mean: their mean.
+      std: their sample standard deviation; NaN for one seed.
+      mark: ``+`` or ``-`` if the mean is beyond one standard deviation of the first encoder, else empty.
+      within: for the mean over tests, the mean of their standard deviations; else NaN.
+    """
+
+    mean: float
+    std: float
+    mark: str
+    within: float
+
+    def __str__(self) -> str:
+        spread = "" if np.isnan(self.std) else f" ± {self.std:.1f}"
+        if not np.isnan(self.within):
+            spread = f" ± {self.within:.1f} ({self.std:.1f})"
+        return f"{self.mean:.1f}{self.mark}{spread}"
+
+
+class TransferRow(NamedTuple):
+    """The scores of an encoder by test."""
+
+    encoder: str
+    cells: dict[str, Spread]
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """Collects what python -m train.finetune wrote for several encoders.
+
+    Attributes:
+      folders: output folders of train.finetune, all of one task; the first is what the others are compared with.
+      out: folder for the results.
+    """
+
+    folders: Annotated[tuple[Path, ...], tyro.conf.Positional]
+    out: Path = Path("results/transfer")
+
+    def run(self) -> list[Result]:
+        """Prints the table and writes ``results.jsonl``.
+
+        Raises:
+          FileNotFoundError: a folder has no scores.
+          ValueError: there are no folders, or the runs cannot be compared; the error names the option that differs.
+        """
+        if not self.folders:
+            raise ValueError("give at least one folder that python -m train.finetune wrote")
+        read = [_read(folder) for folder in self.folders]
+        first, config = read[0][0], read[0][1]
+        for folder, (_, other) in zip(self.folders, read, strict=True):
+            for option in _SAME:
+                if other.get(option) != config.get(option):
+                    raise ValueError(
+                        f"{folder} has {option} {other.get(option)!r}, but {self.folders[0]} has "
+                        f"{config.get(option)!r}; omit one"
+                    )
+        results = [result for told, own in read for result in _results(told, own)]
+        names = [_encoder_of(result) for result in results]
+        twice = [folder for folder, (told, _) in zip(self.folders, read, strict=True)
+                 if [other for other, _ in read].count(told) > 1]  # fmt: skip
+        if twice:
+            raise ValueError(f"{twice[0]} is given twice, or holds the same scores as another; omit one")
+        write_results(results, self.out / "results.jsonl")
+        rows = transfer_rows(results)
+        tests = list(rows[0].cells)
+        title = f"{first['task']}, {first['metric']}; seeds: {_seeds(results)}"
+        # On the screen, tests are rows: there are more of them than of encoders.
+        lines = [[test, *(str(row.cells[test]) for row in rows)] for test in tests]
+        print_table(title, ["test", *(row.encoder for row in rows)], lines)
+        for name in list(dict.fromkeys(names))[1:]:
+            difference, p, draws = seed_test(results, names[0], name)
+            console.print(f"{name} minus {names[0]}, {MEAN}: {difference:+.2f}, p = {p:.3f} of {draws} assignments")
+        console.print(f"wrote {self.out / 'results.jsonl'}")
+        return results
+
+
+def is_transfer(result: Result) -> bool:
+    """Returns whether a result is of ``python -m eval transfer``."""
+    return result.task.startswith("transfer-")
+
+
+def transfer_rows(results: Sequence[Result]) -> list[TransferRow]:
+    """Returns the means and standard deviations over seeds, the first encoder being what others are compared with."""
+    scores: dict[str, dict[str, list[float]]] = {}
+    for result in results:
+        scores.setdefault(_encoder_of(result), {}).setdefault(str(result.options["test"]), []).append(result.value)
+    base = next(iter(scores.values()))
+    rows = []
+    for name, by_test in scores.items():
+        spreads = {test: _std(values) for test, values in by_test.items()}
+        inside = [spreads[test] for test in by_test if test != MEAN and not _english(test, results)]
+        within = float(np.mean(inside)) if inside else float("nan")
+        cells = {
+            test: Spread(
+                float(np.mean(values)), spreads[test], _mark(values, base.get(test, [])),
+                within if test == MEAN else float("nan"),
+            )
+            for test, values in by_test.items()
+        }  # fmt: skip
+        rows.append(TransferRow(name, cells))
+    return rows
+
+
+def seed_test(results: Sequence[Result], first: str, second: str, test: str = MEAN) -> tuple[float, float, int]:
+    """Returns the difference of two encoders' means over seeds, its p-value, and the number of assignments tried.
+
+    The test is exact: of all ways to assign the scores to the two encoders, p is the share with a difference in means
+    at least as large, in either direction.
+
+    Args:
+      results: results of transfer.
+      first: name of an encoder.
+      second: name of the encoder to compare with it.
+      test: name of a test.
+
+    Raises:
+      ValueError: an encoder has no scores of the test.
+    """
+    every = {}
+    for name in (first, second):
+        every[name] = np.array([r.value for r in results if _encoder_of(r) == name and r.options["test"] == test])
+        if not len(every[name]):
+            known = ", ".join(dict.fromkeys(_encoder_of(r) for r in results))
+            raise ValueError(f"{name!r} has no scores of {test!r}; the encoders are {known}")
+    a, b = every[first], every[second]
+    found = b.mean() - a.mean()
+    pooled = np.concatenate([a, b])
+    ways = list(combinations(range(len(pooled)), len(b)))
+    differences = np.array([_apart(pooled, way) for way in ways])
+    p = float((np.abs(differences) >= abs(found) - 1e-9).mean())
+    return float(found), p, len(ways)
+
+
+def _apart(pooled: Float[np.ndarray, " score"], way: tuple[int, ...]) -> float:
+    chosen = np.zeros(len(pooled), bool)
+    chosen[list(way)] = True
+    return float(pooled[chosen].mean() - pooled[~chosen].mean())
+
+
+def _read(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    return read_json(folder / "transfer.json", dict), read_json(folder / "config.json", dict)
+
+
+def _results(told: Mapping[str, Any], config: Mapping[str, Any]) -> list[Result]:
+    spec = EncoderSpec.from_dict(told["encoder"])
+    metric = told["metric"]
+    results = []
+    for seed, one in told["seeds"].items():
+        scores = one["scores"]
+        others = {name: score for name, score in scores.items() if score["language"] != "en"}
+        every = {name: (score[metric], (score["language"],), score["n"]) for name, score in scores.items()}
+        if others:
+            mean = float(np.mean([score[metric] for score in others.values()]))
+            languages = tuple(dict.fromkeys(score["language"] for score in others.values()))
+            every[MEAN] = (mean, languages, sum(score["n"] for score in others.values()))
+        for test, (value, languages, count) in every.items():
+            results.append(
+                Result(
+                    task=f"transfer-{told['task']}", languages=languages, encoder=spec.id, revision=spec.revision,
+                    layer=spec.layer, pooling=spec.pooling, dtype=spec.dtype, max_length=config["max_length"],
+                    transform="original", parameters={}, fitted_on=str(config["train"]), metric=f"{metric} {test}",
+                    value=value, n=count, seed=int(seed), seconds=0.0,
+                    options={"test": test, **{name: config[name] for name in _SAME if name not in ("task", "files")}},
+                )
+            )  # fmt: skip
+    return results
+
+
+def _encoder_of(result: Result) -> str:
+    """Returns the name of the encoder; a folder that train.align wrote is named after its run."""
+    path = Path(result.encoder)
+    return path.parent.name if path.name == "encoder" and path.parent.name else result.encoder
+
+
+def _english(test: str, results: Sequence[Result]) -> bool:
+    return any(r.options["test"] == test and r.languages == ("en",) for r in results)
+
+
+def _std(values: Sequence[float]) -> float:
+    return float(np.std(values, ddof=1)) if len(values) > 1 else float("nan")
+
+
+def _mark(values: Sequence[float], base: Sequence[float]) -> str:
+    if values is base or len(base) < 2:
+        return ""
+    apart = float(np.mean(values) - np.mean(base))
+    return "" if abs(apart) <= _std(base) else "+" if apart > 0 else "-"
+
+
+def _seeds(results: Sequence[Result]) -> str:
+    counts: dict[str, set[int | None]] = {}
+    for result in results:
+        counts.setdefault(_encoder_of(result), set()).add(result.seed)
+    return ", ".join(f"{name} {len(seeds)}" for name, seeds in counts.items())

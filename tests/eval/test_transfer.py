@@ -1,0 +1,120 @@
+"""The table of transfer, and its test over seeds, from scores that are made up."""
+
+import json
+from itertools import permutations
+
+import numpy as np
+import pytest
+from scipy.stats import permutation_test
+
+from eval.__main__ import main
+from eval.report.transfer import MEAN, seed_test, transfer_rows
+from eval.results import read_results
+from lsar_jax import EncoderSpec
+
+SCORES = {"bundled": [70.0, 72.0, 74.0], "strong": [75.0, 76.5, 77.0], "weak": [73.0, 72.5, 71.0]}
+CONFIG = {
+    "task": "pos", "train": "t.conllu", "dev": None, "files": {"t.conllu": "0"}, "learning_rate": 2e-5, "batch": 32,
+    "epochs": 5, "warmup": 0.1, "validations": 4, "patience": 10, "dropout": 0.1, "output_dropout": 0.2,
+    "trained_blocks": None, "max_length": 128, "most": None, "most_tested": None, "held_out": 1000,
+}  # fmt: skip
+
+
+def write(folder, name, *, config=None, scores=None):
+    """Scores of three seeds in English, German and French; French is 10 lower, but for the seed."""
+    id = name if name == "bundled" else f"results/{name}/encoder"
+    seeds = {}
+    for number, value in enumerate(SCORES[name] if scores is None else scores):
+        by_test = {
+            "en_ewt": {"language": "en", "n": 9, "accuracy": 95.0 + number},
+            "de_pud": {"language": "de", "n": 5, "accuracy": value},
+            "fr_pud": {"language": "fr", "n": 5, "accuracy": value - 10 - number},
+        }
+        seeds[str(12 + number)] = {"development": 95.0, "best_step": 2, "validations": 4, "scores": by_test}
+    told = {"task": "pos", "metric": "accuracy", "encoder": EncoderSpec(id, "r", 12, "mean", "float32").to_dict()}
+    folder = folder / name
+    folder.mkdir(exist_ok=True)
+    (folder / "transfer.json").write_text(json.dumps(told | {"seeds": seeds}))
+    (folder / "config.json").write_text(json.dumps(CONFIG | (config or {})))
+    return str(folder)
+
+
+@pytest.fixture
+def results(tmp_path):
+    folders = [write(tmp_path, name) for name in SCORES]
+    assert main(["transfer", *folders, "--out", str(tmp_path / "pos")]) == 0
+    return read_results(tmp_path / "pos" / "results.jsonl")
+
+
+def test_means_spreads_and_marks(results):
+    base, strong, weak = transfer_rows(results)
+    assert [row.encoder for row in (base, strong, weak)] == list(SCORES)
+    assert list(base.cells) == ["en_ewt", "de_pud", "fr_pud", MEAN]
+    german = base.cells["de_pud"]
+    assert (german.mean, german.std, german.mark) == (72, pytest.approx(2), "")
+    # Two standard deviations above, and a fraction of one.
+    assert [row.cells["de_pud"].mark for row in (strong, weak)] == ["+", ""]
+    assert strong.cells["en_ewt"].mark == ""
+    # English does not count in the mean, whose spread is both that of the mean and the mean of the tests'.
+    french = [value - 10 - number for number, value in enumerate(SCORES["bundled"])]
+    mean = base.cells[MEAN]
+    assert mean.mean == pytest.approx((72 + np.mean(french)) / 2)
+    assert mean.std == pytest.approx(np.std((np.array(french) + SCORES["bundled"]) / 2, ddof=1))
+    assert mean.within == pytest.approx((2 + np.std(french, ddof=1)) / 2)
+    assert str(mean) == "66.5 ± 1.5 (1.5)"
+    assert str(strong.cells["de_pud"]) == "76.2+ ± 1.0"
+
+
+@pytest.mark.parametrize("test", ["de_pud", MEAN])
+def test_the_test_is_exact(results, test):
+    def mean(x, y, axis=-1):
+        return np.mean(y, axis=axis) - np.mean(x, axis=axis)
+
+    for second in ("strong", "weak"):
+        of = {
+            name: [r.value for r in results if name in r.encoder and r.options["test"] == test]
+            for name in ("bundled", second)
+        }
+        found, p, ways = seed_test(results, "bundled", second, test)
+        peer = permutation_test(tuple(of.values()), mean, permutation_type="independent", n_resamples=np.inf)
+        assert (found, ways) == (pytest.approx(peer.statistic), 20)
+        assert p == pytest.approx(peer.pvalue)
+
+
+def test_it_finds_no_difference_by_chance(results):
+    """Over all orders of the same scores, p is below a level no more often than the level."""
+    scores = np.array([70.0, 71.0, 72.5, 74.0, 78.0])
+    values = set()
+    for order in permutations(range(5)):
+        for result, value in zip(
+            [r for r in results if r.options["test"] == "de_pud"], scores[[*order, 0]], strict=False
+        ):
+            object.__setattr__(result, "value", float(value))
+        chosen = [r for r in results if r.options["test"] == "de_pud"][:5]
+        values.add((order, seed_test(chosen, "bundled", "strong", "de_pud")[1]))
+    found = np.array([p for _, p in values])
+    for level in (0.1, 0.2, 0.5):
+        assert (found <= level).mean() <= level + 1e-9
+
+
+def test_compare_and_report(results, tmp_path, capsys):
+    assert main(["compare", str(tmp_path / "pos"), "--first", "bundled", "--second", "strong"]) == 0
+    output = capsys.readouterr().out
+    assert "strong minus bundled" in output
+    assert "+4.17" in output
+    assert main(["report", str(tmp_path)]) == 0
+    page = (tmp_path / "report.md").read_text()
+    assert "accuracy of zero-shot transfer, mean and std over seeds" in page
+    assert "| strong | **96.0** <sub>± 1.0</sub> | **76.2+** <sub>± 1.0</sub>" in page
+    assert main(["compare", str(tmp_path / "pos"), "--first", "bundled", "--second", "best"]) == 1
+    assert "'best' has no scores of 'en_ewt'; the encoders are bundled, strong, weak" in capsys.readouterr().err
+
+
+def test_what_cannot_be_compared(tmp_path, capsys):
+    folders = [write(tmp_path, "bundled"), write(tmp_path, "strong", config={"epochs": 3})]
+    assert main(["transfer", *folders, "--out", str(tmp_path / "pos")]) == 1
+    assert "has epochs 3, but" in capsys.readouterr().err
+    assert main(["transfer", folders[0], folders[0], "--out", str(tmp_path / "pos")]) == 1
+    assert "is given twice" in capsys.readouterr().err
+    assert main(["transfer", str(tmp_path), "--out", str(tmp_path / "pos")]) == 1
+    assert "there is no transfer.json" in capsys.readouterr().err
