@@ -7,9 +7,11 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import jax
+import jax.numpy as jnp
 import networkx
 import numpy as np
 import optax
@@ -23,10 +25,12 @@ from lsar_jax.corpora.labelled import ParsedSentence, SentencePair, TaggedSenten
 from lsar_jax.mesh import data_mesh
 from lsar_jax.tokens.tokenizer import Specials
 from lsar_jax.tokens.word_tokens import WordTokens
+from lsar_jax.transforms.linear_map import linear_maps
 from tests.conftest import TINY
 from train.encoder_parameters import EncoderParts, take_apart
 from train.finetune.__main__ import main
 from train.finetune.examples import task_batch, windows
+from train.finetune.features import FeatureMix
 from train.finetune.scores import accuracy, attachment, best_tree, repaired, span_f1, spans
 from train.finetune.tasks import TASKS, task_named
 from train.finetune.training import Development, FinetunePlan, FinetuneTraining
@@ -191,19 +195,22 @@ def sentences(task, count, seed=0):
     return result
 
 
-def training(task, seeds, devices=4, *, most=96, passes=2, optimizer=None, dropout=0.1, batch=16):
+def training(task, seeds, devices=4, *, most=96, passes=2, optimizer=None, dropout=0.1, batch=16, features=False):
     """A planted task, and its training with the tiny encoder."""
     encoder = lj.load_encoder(str(TINY), mesh=data_mesh(jax.devices()[:devices]))
-    own = task_named(task)
+    own = task_named(task, crf=features)
     text, dev = sentences(task, most), sentences(task, 24, 1)
     own.prepare(text)
     examples = own.examples(encoder.tokenizer, text, "en", 20, training=True)
     skeleton, trained, frozen = take_apart(EncoderParts(encoder.model, None), False)
+    mix = FeatureMix(encoder.model.config) if features else None
+    if features:
+        trained, frozen = {}, trained
     plan = FinetunePlan(batch, passes, 2, 3, dropout, dropout, 0, 40)
     development = Development(dev, own.examples(encoder.tokenizer, dev, "en", 20, training=False))
     return FinetuneTraining(
         own, skeleton, trained, frozen, 32, examples, development, plan, optimizer or optax.sgd(0.1), 0.1, seeds,
-        encoder.mesh,
+        encoder.mesh, mix,
     )  # fmt: skip
 
 
@@ -225,6 +232,37 @@ def test_a_planted_task_is_learnt(task):
     assert losses[0, -6:].mean() < 0.5 * losses[0, 0]
     limits = {"pos": 3, "ner": 10, "xnli": 30, "parsing": 30}
     assert error < min(limits[task], 0.7 * before)
+
+
+def test_a_planted_task_is_learnt_from_features():
+    """The encoder stays as it is; tags are decoded by a conditional random field."""
+    trainee = training("ner", (3,), most=192, passes=6, optimizer=optax.adam(3e-3), dropout=0.0, features=True)
+    state, losses, [error] = run(trainee, 12)
+    assert losses[0, -6:].mean() < 0.3 * losses[0, 0]
+    assert error < 10
+    assert not state["parameters"]["encoder"]
+    assert state["parameters"]["head"]["task"]["transitions"].between.shape == (1, 5, 5)
+
+
+def test_maps_are_applied_to_every_layer(rng):
+    """A mix of mapped states is what the mix makes of states that were mapped before."""
+    config = lj.load_encoder(str(TINY)).model.config
+    mix = FeatureMix(config)
+    parameters = mix.init(jax.random.key(0)) | {"mix": jnp.asarray(rng.standard_normal(4), jnp.float32)}
+    states = [jnp.asarray(rng.standard_normal((2, 5, 32)), jnp.float32) for _ in range(4)]
+    maps = jnp.asarray(rng.standard_normal((4, 32, 32)), jnp.float32)
+    lengths = jnp.array([5, 3])
+    plain = mix(parameters, states, lengths, None)
+    mapped = mix(parameters, states, lengths, None, maps)
+    before = mix(parameters, [x @ w.T for x, w in zip(states, maps, strict=True)], lengths, None)
+    np.testing.assert_allclose(mapped, before, atol=1e-4)
+    assert np.abs(np.asarray(mapped - plain)).max() > 0.1
+    same = mix(parameters, states, lengths, None, jnp.broadcast_to(jnp.eye(32), (4, 32, 32)))
+    np.testing.assert_allclose(same, plain, atol=1e-5)
+    # Without weights, the sum is the mean.
+    equal = mix.init(jax.random.key(0))
+    mean = [sum(states) / 4] * 4
+    np.testing.assert_allclose(mix(equal, states, lengths, None), mix(equal, mean, lengths, None), atol=1e-5)
 
 
 def test_seeds_in_one_program_are_seeds_alone():
@@ -348,6 +386,32 @@ def test_a_run_that_is_killed_goes_on_to_the_same_scores(tmp_path):
         process.send_signal(signal.SIGKILL)
     assert main(command(tmp_path, out, "pos", *more)) == 0
     assert (out / "transfer.json").read_text() == expected
+
+
+def test_features_with_maps(tmp_path, capsys):
+    spec = lj.load_encoder(str(TINY)).spec
+    rotation, _ = np.linalg.qr(np.random.default_rng(0).standard_normal((32, 32)))
+    for layer in range(4):
+        maps = linear_maps({"de": rotation.astype(np.float32)}, "en", {"de": 9}, source=replace(spec, layer=layer))
+        maps.save(tmp_path / f"layer-{layer}.safetensors")
+    scores = {}
+    for name, more in (("plain", []), ("mapped", ["--maps", str(tmp_path)])):
+        arguments = [*command(tmp_path, tmp_path / name, "xnli", "--seeds", "1", "--features"), *more]
+        assert main(arguments) == 0
+        told = json.loads((tmp_path / name / "transfer.json").read_text())["seeds"]["1"]["scores"]
+        scores[name] = told
+    assert {name: one["mapped"] for name, one in scores["mapped"].items()} == {
+        "x.test-de.en": False, "x.test-de.de": True,
+    }  # fmt: skip
+    assert scores["plain"]["x.test-de.en"]["accuracy"] == scores["mapped"]["x.test-de.en"]["accuracy"]
+    arguments = command(tmp_path, tmp_path / "other", "xnli", "--maps", str(tmp_path))
+    assert main(arguments) == 1
+    assert "--maps needs --features" in capsys.readouterr().err
+    assert main([*arguments, "--features", "--layer", "2", "--closed-form"]) == 1
+    assert "procrustes-0.safetensors" in capsys.readouterr().err
+    maps.save(tmp_path / "layer-1.safetensors")
+    assert main([*arguments, "--features"]) == 1
+    assert "has maps of bert" in capsys.readouterr().err
 
 
 def test_only_the_last_blocks_train(tmp_path):

@@ -32,7 +32,7 @@ from lsar_jax.models.transformer import Transformer
 from train.align.batches import ChunkSizes
 from train.align.examples import Examples, Parts, sentence_examples, word_examples
 from train.align.linear import LinearTraining, link_moments, write_maps
-from train.align.options import AlignLoss, AlignMemory, AlignOptimizer, Objective, at_least, known
+from train.align.options import AlignLoss, AlignMemory, AlignOptimizer, Objective
 from train.align.steps import EncoderSteps, StepOptions
 from train.align.training import BatchPlan, EncoderTraining
 from train.console import Seldom, console
@@ -40,6 +40,7 @@ from train.curves import draw_curves
 from train.embeddings import EncoderChoice
 from train.encoder_parameters import EncoderParts, take_apart
 from train.loop import LoopOptions, Trained, Trainee, train
+from train.option_checks import at_least, known
 from train.run_folder import claim, flat_options, locked
 from train.schedule import linear_schedule
 from train.text import TextOptions

@@ -4,13 +4,13 @@ Some defaults depend on the objective or on the device; ``complete`` puts in wha
 """
 
 from dataclasses import dataclass, replace
-from typing import Literal, TypeVar
+from typing import Literal
 
 import jax
 
-__all__ = ["AlignLoss", "AlignMemory", "AlignOptimizer", "Objective", "at_least", "known"]
+from train.option_checks import at_least, known
 
-T = TypeVar("T")
+__all__ = ["AlignLoss", "AlignMemory", "AlignOptimizer", "Objective"]
 
 Objective = Literal["linear", "l2", "weak", "strong", "sentence"]
 
@@ -131,16 +131,3 @@ class AlignMemory:
     def check(self) -> None:
         """Raises ValueError if a number is out of range."""
         at_least(0, chunk_tokens=known(self.chunk_tokens))
-
-
-def at_least(least: float, **options: float) -> None:
-    """Raises ValueError if an option is below ``least`` or not a number."""
-    for name, value in options.items():
-        if not value >= least:
-            raise ValueError(f"--{name.replace('_', '-')} is {value}; it must be at least {least}")
-
-
-def known(value: T | None) -> T:
-    """Returns an option that ``complete`` has filled in."""
-    assert value is not None
-    return value

@@ -16,9 +16,9 @@ import re
 import shutil
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import jax
 import numpy as np
@@ -33,9 +33,12 @@ from train.console import Seldom, console, print_table
 from train.curves import draw_curves
 from train.embeddings import EncoderChoice
 from train.encoder_parameters import EncoderParts, take_apart
+from train.finetune.features import FeatureMix, Maps, read_maps
+from train.finetune.options import FinetuneOptions, TaskName
 from train.finetune.tasks import TransferTask, task_named
 from train.finetune.training import Development, FinetunePlan, FinetuneTraining
 from train.loop import LoopOptions, train
+from train.option_checks import known
 from train.run_folder import claim, flat_options, locked
 from train.schedule import linear_schedule
 
@@ -43,44 +46,6 @@ __all__ = ["Finetune"]
 
 # Options that may change when a run resumes.
 _FREE = ("out", "checkpoint_seconds", "log_every", "at_once", "seeds")
-
-
-@dataclass(frozen=True)
-class FinetuneOptions:
-    """How to train.
-
-    Attributes:
-      learning_rate: learning rate of Adam after the warm-up; it then falls linearly to 0.
-      batch: number of sentences, or pairs, per step.
-      epochs: number of passes over the training text.
-      warmup: share of all steps for the warm-up.
-      validations: number of validations per pass.
-      patience: number of validations without a better score after which training ends.
-      dropout: share of hidden states and attention weights to zero at random in training.
-      output_dropout: share of the dimensions of the output to zero, the same for all tokens of a sentence.
-      trained_blocks: number of blocks to train, from the last; by default all, and the embeddings too.
-    """
-
-    learning_rate: float = 2e-5
-    batch: int = 32
-    epochs: int = 5
-    warmup: float = 0.1
-    validations: int = 4
-    patience: int = 10
-    dropout: float = 0.1
-    output_dropout: float = 0.2
-    trained_blocks: int | None = None
-
-    def check(self) -> None:
-        """Raises ValueError if a number is out of range."""
-        for name in ("batch", "epochs", "validations", "patience"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"--{name} is {getattr(self, name)}; it must be at least 1")
-        for name in ("warmup", "dropout", "output_dropout"):
-            if not 0 <= getattr(self, name) < 1:
-                raise ValueError(f"--{name.replace('_', '-')} is {getattr(self, name)}; it must be from 0 to below 1")
-        if not self.learning_rate > 0:
-            raise ValueError(f"--learning-rate is {self.learning_rate}; it must be above 0")
 
 
 @dataclass(frozen=True)
@@ -94,6 +59,9 @@ class Finetune:
       test: files to test on; their language is part of their name, as in de_pud-ud-test.conllu or dev-de.tsv.
       encoder: the encoder.
       layer: layer whose hidden states are used; by default, the last.
+      maps: output folder of python -m train.align --objective linear, with --features: its matrices are applied to
+        every language but English when it is tested.
+      closed_form: apply the matrices in closed form instead of the trained ones.
       options: how to train.
       most: largest number of training sentences, the first of the text; by default all.
       most_tested: largest number of sentences of each test language; by default all.
@@ -105,12 +73,14 @@ class Finetune:
       out: output folder of this run.
     """
 
-    task: Literal["xnli", "ner", "pos", "parsing"]
+    task: TaskName
     train: Path
     test: tuple[Path, ...]
     dev: Path | None = None
     encoder: tyro.conf.OmitArgPrefixes[EncoderChoice] = field(default_factory=EncoderChoice)
     layer: int | None = None
+    maps: Path | None = None
+    closed_form: bool = False
     options: tyro.conf.OmitArgPrefixes[FinetuneOptions] = field(default_factory=FinetuneOptions)
     most: int | None = None
     most_tested: int | None = None
@@ -131,8 +101,11 @@ class Finetune:
           FileNotFoundError: a file does not exist.
           ValueError: the options or files are invalid, the folder belongs to another run, or a loss is not finite.
         """
+        return replace(self, options=self.options.complete(self.task))._run()
+
+    def _run(self) -> dict[str, Any]:
         self._check()
-        task = task_named(self.task)
+        task = task_named(self.task, crf=self.options.features)
         training, development = self._english(task)
         task.prepare(training)
         tests = self._tests(task)
@@ -152,6 +125,9 @@ class Finetune:
         blocks, asked = encoder.model.config.blocks, self.options.trained_blocks
         if asked is not None and not 0 <= asked <= blocks:
             raise ValueError(f"--trained-blocks is {asked}; {encoder.spec.id} has {blocks} blocks")
+        if self.maps is not None:
+            # Checked before training.
+            read_maps(self.maps, encoder.spec, "procrustes" if self.closed_form else "layer")
         with locked(self.out):
             claim(self.out, self._config(encoder, task))
             done = self._done()
@@ -166,6 +142,8 @@ class Finetune:
 
     def _check(self) -> None:
         self.options.check()
+        if self.maps is not None and not self.options.features:
+            raise ValueError("--maps needs --features: a trained encoder has other states than the maps were fitted on")
         if not self.test:
             raise ValueError("--test needs at least one file")
         if not self.seeds or len(set(self.seeds)) != len(self.seeds):
@@ -190,7 +168,7 @@ class Finetune:
         else:
             development = self._in(task, self.dev, "en")
         training = training[: self.most]
-        if len(training) < self.options.batch:
+        if len(training) < known(self.options.batch):
             raise ValueError(f"--batch is {self.options.batch}; it must be at most {len(training)}, all sentences")
         return training, development
 
@@ -234,25 +212,32 @@ class Finetune:
         examples = task.examples(encoder.tokenizer, training, "en", room, training=True)
         dev = task.examples(encoder.tokenizer, development, "en", room, training=False)
         skeleton, values, frozen = take_apart(EncoderParts(encoder.model, None), False)
-        if options.trained_blocks is not None:
-            last = encoder.model.config.blocks
-            kept = tuple(f"model.blocks.{block}." for block in range(last - options.trained_blocks, last))
-            frozen = {name: value for name, value in values.items() if not name.startswith(kept)}
+        blocks = encoder.model.config.blocks
+        asked = 0 if options.features else options.trained_blocks
+        if asked is not None:
+            kept = tuple(f"model.blocks.{block}." for block in range(blocks - asked, blocks))
+            frozen = {name: value for name, value in values.items() if not name.startswith(kept)} if kept else values
             values = {name: value for name, value in values.items() if name not in frozen}
+        features = FeatureMix(encoder.model.config) if options.features else None
+        maps: Maps = {}
+        if self.maps is not None:
+            maps = read_maps(self.maps, encoder.spec, "procrustes" if self.closed_form else "layer")
         plan = FinetunePlan(
-            batch=options.batch, passes=options.epochs, validations=options.validations, layer=encoder.spec.layer,
-            dropout=options.dropout, output_dropout=options.output_dropout, pad_id=encoder.tokenizer.pad_id,
+            batch=known(options.batch), passes=known(options.epochs), validations=known(options.validations),
+            layer=encoder.spec.layer, dropout=known(options.dropout), output_dropout=options.output_dropout,
+            pad_id=encoder.tokenizer.pad_id,
             longest=min(encoder.tokenizer.max_length, encoder.model.config.longest),
         )  # fmt: skip
         parts = plan.parts(len(examples))
-        steps = sum(parts) * options.epochs
-        schedule = linear_schedule(options.learning_rate, round(options.warmup * steps), steps)
+        steps = sum(parts) * plan.passes
+        rate = known(options.learning_rate)
+        schedule = linear_schedule(rate, round(options.warmup * steps), steps)
         trainee = FinetuneTraining(
             task, skeleton, values, frozen, encoder.model.config.hidden, examples, Development(development, dev), plan,
-            optax.adam(schedule, b2=0.99), options.learning_rate, seeds, encoder.mesh,
+            optax.adam(schedule, b2=0.99), rate, seeds, encoder.mesh, features,
         )  # fmt: skip
         folder = self.out / f"seed-{'-'.join(map(str, seeds))}"
-        loop = LoopOptions(len(parts) * options.epochs, options.patience, self.log_every, self.checkpoint_seconds)
+        loop = LoopOptions(len(parts) * plan.passes, options.patience, self.log_every, self.checkpoint_seconds)
         console.print(
             f"{task.name}, {'seed' if len(seeds) == 1 else 'seeds'} {', '.join(map(str, seeds))}: {len(examples)} "
             f"examples of {len(training)} sentences, {steps} steps"
@@ -268,11 +253,12 @@ class Finetune:
         }
         for number, seed in enumerate(seeds):
             best = jax.tree.map(lambda x, number=number: x[number], trained.best)
-            scores = {
-                name: {"language": tests[name][0], "n": len(sentences)}
-                | task.score(sentences, own, trainee.predict(best, own))
-                for name, (sentences, own) in tested.items()
-            }
+            scores = {}
+            for name, (sentences, own) in tested.items():
+                code = tests[name][0]
+                predicted = trainee.predict(best, own, maps.get(code))
+                told = {"language": code, "n": len(sentences), "mapped": code in maps}
+                scores[name] = told | task.score(sentences, own, predicted)
             result[str(seed)] = {
                 "development": 100 - trained.progress.best[number],
                 "best_step": trained.progress.best_epoch[number] + 1,

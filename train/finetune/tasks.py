@@ -25,7 +25,7 @@ from lsar_jax.corpora.labelled import (
 )
 from lsar_jax.languages import spaces_words
 from lsar_jax.objectives.parsing import best_arcs, biaffine_scores, init_biaffine, parse_loss
-from lsar_jax.objectives.tagging import tag_loss
+from lsar_jax.objectives.tagging import crf_loss, crf_tags, init_transitions, tag_loss
 from lsar_jax.tokens.pair_tokens import tokenize_pairs
 from lsar_jax.tokens.tokenizer import Tokenizer
 from lsar_jax.tokens.word_tokens import tokenize_words
@@ -205,10 +205,17 @@ class PartsOfSpeech(_Tagging):
 
 
 class Entities(_Tagging):
-    """Named entities, as in WikiAnn and Universal NER."""
+    """Named entities, as in WikiAnn and Universal NER.
+
+    Args:
+      crf: whether to decode them by a conditional random field.
+    """
 
     name = "ner"
     metric = "F1"
+
+    def __init__(self, crf: bool = False) -> None:
+        self._crf = crf
 
     def read(self, path: Path) -> dict[str, list[TaggedSentence]]:
         return {"": read_tagged(path)}
@@ -216,6 +223,24 @@ class Entities(_Tagging):
     def prepare(self, sentences: Sequence[TaggedSentence]) -> None:
         kinds = sorted({tag[2:] for one in sentences for tag in one.tags if tag != "O"})
         self.labels = ("O", *(f"{part}-{kind}" for kind in kinds for part in "BI"))
+
+    def init(self, key: Array, dim: int) -> dict[str, Any]:
+        head: dict[str, Any] = super().init(key, dim)
+        if self._crf:
+            head["transitions"] = init_transitions(jax.random.fold_in(key, 1), len(self.labels))
+        return head
+
+    def loss(self, head: dict[str, Any], slots: Slots, batch: TaskBatch, key: Array) -> Float[Array, ""]:
+        if not self._crf:
+            return super().loss(head, slots, batch, key)
+        counts = jnp.asarray(batch.there).sum(axis=1).astype(jnp.int32)
+        return crf_loss(self._scores(head, slots), head["transitions"], jnp.asarray(batch.labels), counts)
+
+    def predict(self, head: dict[str, Any], slots: Slots, batch: TaskBatch) -> tuple[Array, ...]:
+        if not self._crf:
+            return super().predict(head, slots, batch)
+        counts = jnp.asarray(batch.there).sum(axis=1).astype(jnp.int32)
+        return (crf_tags(self._scores(head, slots), head["transitions"], counts),)
 
     def score(
         self, sentences: Sequence[TaggedSentence], examples: Sequence[Example], predicted: Sequence[tuple[Any, ...]]
@@ -287,6 +312,11 @@ class Parsing(TransferTask):
 TASKS: dict[str, type[TransferTask]] = {kind.name: kind for kind in (Inference, Entities, PartsOfSpeech, Parsing)}
 
 
-def task_named(name: str) -> TransferTask:
-    """Returns a new task, without labels where they come from the text."""
-    return TASKS[name]()
+def task_named(name: str, *, crf: bool = False) -> TransferTask:
+    """Returns a new task, without labels where they come from the text.
+
+    Args:
+      name: one of ``TASKS``.
+      crf: whether named entities are decoded by a conditional random field.
+    """
+    return Entities(crf) if name == Entities.name else TASKS[name]()

@@ -6,6 +6,7 @@ the data, a quarter by default, after which the development data are scored.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import jax
@@ -19,6 +20,7 @@ from lsar_jax.mesh import replicated, split
 from lsar_jax.models.transformer import Dropout
 from train.encoder_parameters import Parameters, Skeleton
 from train.finetune.examples import Example, TaskBatch, task_batch, width_of
+from train.finetune.features import FeatureMix
 from train.finetune.tasks import TransferTask
 
 __all__ = ["Development", "FinetunePlan", "FinetuneTraining"]
@@ -93,6 +95,7 @@ class FinetuneTraining:
       learning_rate: the highest learning rate, quoted in errors.
       seeds: random seeds, which determine the head, the order of batches and dropout.
       mesh: devices that batches are split over.
+      features: what is trained on top of the states of all layers; by default nothing.
     """
 
     apart = ()
@@ -111,6 +114,7 @@ class FinetuneTraining:
         learning_rate: float,
         seeds: tuple[int, ...],
         mesh: Mesh,
+        features: FeatureMix | None = None,
     ) -> None:
         self.seeds = seeds
         self.learning_rate = learning_rate
@@ -124,6 +128,7 @@ class FinetuneTraining:
         self._plan = plan
         self._optimizer = optimizer
         self._mesh = mesh
+        self._features = features
         self._frozen = jax.device_put(frozen, replicated(mesh))
         self._parts = plan.parts(len(training))
         self._step = jax.jit(self._take, donate_argnums=0)
@@ -134,6 +139,9 @@ class FinetuneTraining:
         keys = jax.vmap(jax.random.key)(jnp.asarray(self.seeds, jnp.uint32))
         own, rest = jnp.unstack(jax.vmap(jax.random.split)(keys), axis=1)
         head = jax.vmap(lambda key: self.task.init(key, self._dim))(own)
+        if self._features is not None:
+            more = jax.vmap(lambda key: jax.random.fold_in(key, 1))(own)
+            head = {"task": head, "features": jax.vmap(self._features.init)(more)}
         encoder = jax.tree.map(lambda x: jnp.repeat(x[None], len(self.seeds), axis=0), self._trained)
         parameters = {"encoder": encoder, "head": head}
         state = {"parameters": parameters, "optimizer": jax.vmap(self._optimizer.init)(parameters)}
@@ -173,13 +181,17 @@ class FinetuneTraining:
             scores.append(own[self.task.metric])
         return {"error": jnp.asarray(100 - np.array(scores), jnp.float32)}
 
-    def predict(self, parameters: Any, examples: Sequence[Example]) -> list[tuple[Any, ...]]:
+    def predict(
+        self, parameters: Any, examples: Sequence[Example], maps: Float[np.ndarray, "layer dim dim"] | None = None
+    ) -> list[tuple[Any, ...]]:
         """Returns what ``task.predict`` returns for each example.
 
         Args:
           parameters: the parameters of one seed.
           examples: the examples, in any order.
+          maps: matrices to map the states of each layer by, with ``features``.
         """
+        on_device = None if maps is None else jax.device_put(maps, replicated(self._mesh))
         order = np.argsort([-len(one.ids) for one in examples], kind="stable")
         result: dict[int, tuple[Any, ...]] = {}
         at = 0
@@ -188,7 +200,7 @@ class FinetuneTraining:
             rows = max(1, _TOKENS // (width * self._mesh.size)) * self._mesh.size
             several = order[at : at + rows].tolist()
             batch = self._place(self._batch([examples[one] for one in several], rows), axis=0)
-            found = jax.device_get(self._predict(parameters, self._frozen, batch))
+            found = jax.device_get(self._predict(parameters, self._frozen, batch, on_device))
             for row, one in enumerate(several):
                 result[one] = tuple(part[row] for part in found)
             at += rows
@@ -207,23 +219,35 @@ class FinetuneTraining:
         even = batch.ids.shape[axis] % self._mesh.size == 0
         return jax.device_put(batch, split(self._mesh, axis) if even else replicated(self._mesh))
 
-    def _slots(self, parameters: Any, frozen: Parameters, batch: TaskBatch, key: Array | None) -> Array:
+    def _slots(
+        self, parameters: Any, frozen: Parameters, batch: TaskBatch, key: Array | None, maps: Array | None = None
+    ) -> Array:
         """Returns the hidden states of the slots."""
         plan = self._plan
+        lengths = jnp.asarray(batch.lengths)
         dropout = Dropout(key, plan.dropout, plan.dropout) if key is not None and plan.dropout else None
         model = self._skeleton.filled({**parameters["encoder"], **frozen}).model
         types = batch.types if model.config.token_types > 1 else None
         with jax.default_matmul_precision("float32" if model.dtype == jnp.float32 else None):
-            states = model.hidden_states(batch.ids, batch.lengths, types=types, dropout=dropout)
-            hidden = next(state for layer, state in enumerate(states) if layer == plan.layer)
-        slots = jnp.take_along_axis(hidden, batch.positions[..., None], axis=1).astype(jnp.float32)
+            inside = dropout if self._features is None else None
+            states = model.hidden_states(batch.ids, lengths, types=types, dropout=inside)
+            hidden = list(islice(states, plan.layer + 1))
+            last = hidden[-1]
+            if self._features is not None:
+                last = self._features(parameters["head"]["features"], hidden, lengths, dropout, maps)
+        slots = jnp.take_along_axis(last, batch.positions[..., None], axis=1).astype(jnp.float32)
         if key is None or not plan.output_dropout:
             return slots
         mask = jax.random.bernoulli(jax.random.fold_in(key, 1), 1 - plan.output_dropout, (len(slots), 1, self._dim))
         return jnp.where(mask, slots / (1 - plan.output_dropout), 0)
 
-    def _predicted(self, parameters: Any, frozen: Parameters, batch: TaskBatch) -> tuple[Array, ...]:
-        return self.task.predict(parameters["head"], self._slots(parameters, frozen, batch, None), batch)
+    def _head(self, parameters: Any) -> Any:
+        return parameters["head"] if self._features is None else parameters["head"]["task"]
+
+    def _predicted(
+        self, parameters: Any, frozen: Parameters, batch: TaskBatch, maps: Array | None
+    ) -> tuple[Array, ...]:
+        return self.task.predict(self._head(parameters), self._slots(parameters, frozen, batch, None, maps), batch)
 
     def _take(
         self, state: dict[str, Any], frozen: Parameters, batch: TaskBatch, number: Any, active: Bool[Array, " seed"]
@@ -234,7 +258,7 @@ class FinetuneTraining:
 
             def loss(parameters: Any) -> Array:
                 slots = self._slots(parameters, frozen, batch, inside)
-                return self.task.loss(parameters["head"], slots, batch, outside)
+                return self.task.loss(self._head(parameters), slots, batch, outside)
 
             value, gradient = jax.value_and_grad(loss)(state["parameters"])
             with jax.numpy_dtype_promotion("standard"):  # Adam raises a float to the power of a step

@@ -1,0 +1,121 @@
+"""Features of a frozen encoder: a mix of all its layers, and some blocks of their own on top.
+
+Wu and Dredze (EMNLP 2020) test the linear mapping so: the encoder is not trained, the states of its layers are summed
+with weights (Peters et al., "Deep Contextualized Word Representations", NAACL 2018), and four transformer blocks are
+trained on the sum. The mapping of a language is applied to its states at each layer, when it is tested.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import nnx
+from jaxtyping import Array, Float, Int
+
+from lsar_jax import EncoderSpec, Transform
+from lsar_jax.models.transformer import Block, Dropout, TransformerConfig
+from train.encoder_parameters import EncoderParts, Skeleton
+
+__all__ = ["FeatureMix", "Maps", "read_maps"]
+
+# Matrices of each language, for layers 0, 1, ...
+Maps = Mapping[str, Float[np.ndarray, "layer dim dim"]]
+
+_BLOCKS = 4
+_FLOAT = jnp.dtype("float32")
+
+
+class _Stack(nnx.Module):
+    def __init__(self, config: TransformerConfig) -> None:
+        blocks = [Block(config, dtype=_FLOAT, param_dtype=_FLOAT) for _ in range(_BLOCKS)]
+        self.blocks = nnx.List(blocks)
+
+
+class FeatureMix:
+    """The mix of layers and the blocks on top.
+
+    Args:
+      config: sizes of the encoder; the blocks have as many heads, and a feed-forward layer four times as wide as a
+        state, with a ReLU.
+    """
+
+    def __init__(self, config: TransformerConfig) -> None:
+        self._layers = config.blocks + 1
+        sizes = TransformerConfig(
+            vocabulary=1, hidden=config.hidden, blocks=0, heads=config.heads, intermediate=4 * config.hidden,
+            positions=1, activation="relu", layer_norm_epsilon=1e-5,
+        )  # fmt: skip
+        self._skeleton = Skeleton(EncoderParts(_Stack(sizes), None))
+        self._start = self._skeleton.parameters
+
+    def init(self, key: Array) -> dict[str, Any]:
+        """Returns random parameters: equal weights of all layers, and blocks drawn by Glorot and Bengio's rule."""
+        names = sorted(self._start)
+        keys = dict(zip(names, jax.random.split(key, len(names)), strict=True))
+
+        def draw(name: str, value: Array) -> Array:
+            if value.ndim != 2:
+                return value
+            bound = (6 / sum(value.shape)) ** 0.5
+            return jax.random.uniform(keys[name], value.shape, minval=-bound, maxval=bound)
+
+        return {"mix": jnp.zeros(self._layers), "blocks": {name: draw(name, self._start[name]) for name in names}}
+
+    def __call__(
+        self,
+        parameters: dict[str, Any],
+        states: Sequence[Float[Array, "batch length dim"]],
+        lengths: Int[Array, " batch"],
+        dropout: Dropout | None,
+        maps: Float[Array, "layer dim dim"] | None = None,
+    ) -> Float[Array, "batch length dim"]:
+        """Returns the output of the last block.
+
+        Args:
+          parameters: what ``init`` returned, trained.
+          states: hidden states at layers 0, 1, ...
+          lengths: number of tokens in each row.
+          dropout: what to zero at random in the blocks, in training.
+          maps: matrices to map the states of each layer by.
+        """
+        weights = jax.nn.softmax(parameters["mix"])
+        mixed = jnp.zeros(states[0].shape, jnp.float32)
+        for layer, state in enumerate(states):
+            state = state.astype(jnp.float32)
+            if maps is not None:
+                state = jnp.einsum("bwd,ed->bwe", state, maps[layer], precision=jax.lax.Precision.HIGHEST)
+            mixed += weights[layer] * state
+        stack = self._skeleton.filled(parameters["blocks"]).model
+        keys = [None] * _BLOCKS if dropout is None else jax.random.split(dropout.key, _BLOCKS)
+        for block, key in zip(stack.blocks, keys, strict=True):
+            own = None if dropout is None else Dropout(key, dropout.hidden, dropout.attention)
+            mixed = block(mixed, lengths, own)
+        return mixed
+
+
+def read_maps(folder: Path, spec: EncoderSpec, name: str = "layer") -> Maps:
+    """Returns the matrices of each mapped language that ``python -m train.align --objective linear`` wrote.
+
+    Args:
+      folder: its output folder.
+      spec: spec of the encoder at its last layer.
+      name: ``layer`` for the trained matrices, or ``procrustes`` for those in closed form.
+
+    Raises:
+      FileNotFoundError: a layer has no file.
+      ValueError: the matrices were fitted on another encoder.
+    """
+    transforms = []
+    for layer in range(spec.layer + 1):
+        transform = Transform.load(folder / f"{name}-{layer}.safetensors")
+        own = replace(spec, layer=layer)
+        if transform.source is not None and not transform.source.same_space(own):
+            raise ValueError(f"{folder} has maps of {transform.source}, but the encoder is {own}")
+        transforms.append(transform)
+    codes, target = transforms[0].languages or (), dict(transforms[0].fits[0].parameters).get("target")
+    stacked = np.stack([np.asarray(transform.steps[0].matrix) for transform in transforms])
+    return {code: stacked[:, row] for row, code in enumerate(codes) if code != target}
