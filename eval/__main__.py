@@ -35,7 +35,8 @@ TASKS = {
     "engine": Command("eval.studies.bundled_engine", "Engine", "the bundled encoder compared with its wheel's engine"),
     "bench": Command("eval.speed.encoding", "Bench", "encoding speed compared with sentence-transformers"),
     "fitbench": Command("eval.speed.fits", "FitBench", "fitting time compared with numpy and scikit-learn"),
-    "headsbench": Command("eval.speed.training", "HeadsBench", "training speed compared with a PyTorch loop"),
+    "headsbench": Command("eval.speed.training", "HeadsBench", "training speed of heads compared with a PyTorch loop"),
+    "alignbench": Command("eval.speed.alignment", "AlignBench", "alignment speed compared with a PyTorch loop"),
 }
 
 

@@ -411,7 +411,7 @@ def test_features_with_maps(tmp_path, capsys):
     assert "procrustes-0.safetensors" in capsys.readouterr().err
     maps.save(tmp_path / "layer-1.safetensors")
     assert main([*arguments, "--features"]) == 1
-    assert "has maps of bert" in capsys.readouterr().err
+    assert "has maps of EncoderSpec(id='bert'" in capsys.readouterr().err
 
 
 def test_only_the_last_blocks_train(tmp_path):
