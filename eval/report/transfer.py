@@ -30,8 +30,10 @@ __all__ = ["MEAN", "Spread", "Transfer", "TransferRow", "is_transfer", "seed_tes
 # The test that stands for the mean of the others.
 MEAN = "other languages"
 # What must be the same for encoders to be compared.
-_SAME = ("task", "train", "dev", "files", "learning_rate", "batch", "epochs", "warmup", "validations", "patience",
-         "dropout", "output_dropout", "trained_blocks", "max_length", "most", "most_tested", "held_out")  # fmt: skip
+_SAME = (
+    "task", "train", "dev", "files", "features", "learning_rate", "batch", "epochs", "warmup", "validations",
+    "patience", "dropout", "output_dropout", "trained_blocks", "max_length", "most", "most_tested", "held_out",
+)  # fmt: skip
 
 
 class Spread(NamedTuple):
@@ -95,6 +97,8 @@ class Transfer:
                     )
         results = [result for told, own in read for result in _results(told, own)]
         names = [_encoder_of(result) for result in results]
+        if len({(_encoder_of(result), result.revision) for result in results}) > len(set(names)):
+            raise ValueError(f"two encoders are named {max(names, key=names.count)}; rename the folder of one")
         twice = [folder for folder, (told, _) in zip(self.folders, read, strict=True)
                  if [other for other, _ in read].count(told) > 1]  # fmt: skip
         if twice:
@@ -197,8 +201,8 @@ def _results(told: Mapping[str, Any], config: Mapping[str, Any]) -> list[Result]
                 Result(
                     task=f"transfer-{told['task']}", languages=languages, encoder=spec.id, revision=spec.revision,
                     layer=spec.layer, pooling=spec.pooling, dtype=spec.dtype, max_length=config["max_length"],
-                    transform="original", parameters={}, fitted_on=str(config["train"]), metric=f"{metric} {test}",
-                    value=value, n=count, seed=int(seed), seconds=0.0,
+                    transform=told["maps"] or "original", parameters={}, fitted_on=str(config["train"]),
+                    metric=f"{metric} {test}", value=value, n=count, seed=int(seed), seconds=0.0,
                     options={"test": test, **{name: config[name] for name in _SAME if name not in ("task", "files")}},
                 )
             )  # fmt: skip
@@ -206,9 +210,8 @@ def _results(told: Mapping[str, Any], config: Mapping[str, Any]) -> list[Result]
 
 
 def _encoder_of(result: Result) -> str:
-    """Returns the name of the encoder; a folder that train.align wrote is named after its run."""
-    path = Path(result.encoder)
-    return path.parent.name if path.name == "encoder" and path.parent.name else result.encoder
+    """Returns the name of the encoder, and of the maps of its states if there are any."""
+    return result.encoder if result.transform == "original" else f"{result.encoder} + {result.transform}"
 
 
 def _english(test: str, results: Sequence[Result]) -> bool:

@@ -1,10 +1,23 @@
 """Readers of labelled text: hand-written files, their errors, and the measured data where they are there."""
 
+import json
 from pathlib import Path
 
 import pytest
 
-from lsar_jax.corpora.labelled import LABELS, SentencePair, TaggedSentence, read_conllu, read_inference, read_tagged
+from lsar_jax.corpora.labelled import (
+    LABELS,
+    SentencePair,
+    TaggedSentence,
+    dataset_language,
+    inference_rows,
+    is_dataset,
+    parsed_rows,
+    read_conllu,
+    read_inference,
+    read_tagged,
+    tagged_rows,
+)
 
 DATA = Path(__file__).parents[2] / "data"
 
@@ -114,3 +127,58 @@ def test_the_measured_data():
     assert (len(pairs), {len(several) for several in pairs.values()}) == (15, {2490})
     assert {pair.label for pair in pairs["sw"]} == set(LABELS)
     assert len(read_inference(DATA / "xnli" / "multinli.train.en.tsv")["en"]) == 16_117
+
+
+@pytest.fixture
+def hub(tmp_path):
+    """A folder in the layout of the Hub, with a dataset of each kind in a configuration of its own."""
+    rows = {
+        "de": [{"tokens": ["Jo", "da"], "ner_tags": [1, 0]}],
+        "en": [
+            {"premise": "a", "hypothesis": "b", "label": 2},
+            {"premise": "c", "hypothesis": "d", "label": "neutral"},
+        ],
+        "fr_gsd": [
+            {"tokens": ["du", "de", "le", "x"], "upos": [13, 2, "DET", 0], "head": ["None", "3", "3", "0"],
+             "deprel": ["_", "case", "det:poss", "root"]},
+        ],
+    }  # fmt: skip
+    for config, several in rows.items():
+        (tmp_path / config).mkdir()
+        (tmp_path / config / "validation.jsonl").write_text("".join(json.dumps(row) + "\n" for row in several))
+    return f"hub:{tmp_path}"
+
+
+def test_datasets(hub):
+    assert tagged_rows(f"{hub}#de", "dev") == [TaggedSentence(("Jo", "da"), ("B-PER", "O"))]
+    pairs = [SentencePair("a", "b", "contradiction"), SentencePair("c", "d", "neutral")]
+    assert inference_rows(f"{hub}#en", "test") == pairs
+    [parsed] = parsed_rows(f"{hub}#fr_gsd", "dev")
+    assert parsed == (("de", "le", "x"), ("ADP", "DET", "NOUN"), (3, 3, 0), ("case", "det", "root"))
+    assert [dataset_language(f"{hub}#{config}") for config in ("de", "fr_gsd")] == ["de", "fr"]
+    assert is_dataset(hub)
+    assert not is_dataset(Path("data/x"))
+
+
+@pytest.mark.parametrize(
+    ("read", "end", "part", "message"),
+    [
+        (tagged_rows, "", "dev", "names no configuration; write hub:"),
+        (tagged_rows, "#sw", "dev", "has no configuration 'sw'; it has de, en, fr_gsd"),
+        (tagged_rows, "#de", "train", "has no split train; it has validation"),
+        (tagged_rows, "#en", "dev", "has no column ner_tags or tags; it has premise, hypothesis, label"),
+        (inference_rows, "#de", "dev", "has no column premise"),
+    ],
+)
+def test_datasets_that_do_not_fit(hub, read, end, part, message):
+    with pytest.raises(ValueError, match=message):
+        read(hub + end, part)
+    with pytest.raises(ValueError, match="is not named after a language"):
+        dataset_language(f"{hub}#0_gsd")
+
+
+def test_labels_that_are_unknown(tmp_path):
+    (tmp_path / "de").mkdir()
+    (tmp_path / "de" / "test.jsonl").write_text(json.dumps({"tokens": ["a"], "ner_tags": [7]}))
+    with pytest.raises(ValueError, match="has the label 7; it must be one of O, B-PER"):
+        tagged_rows(f"hub:{tmp_path}#de", "test")

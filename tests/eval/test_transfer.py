@@ -14,15 +14,15 @@ from lsar_jax import EncoderSpec
 
 SCORES = {"bundled": [70.0, 72.0, 74.0], "strong": [75.0, 76.5, 77.0], "weak": [73.0, 72.5, 71.0]}
 CONFIG = {
-    "task": "pos", "train": "t.conllu", "dev": None, "files": {"t.conllu": "0"}, "learning_rate": 2e-5, "batch": 32,
+    "task": "pos", "train": "t.conllu", "dev": None, "files": {"t.conllu": "0"}, "features": False,
+    "learning_rate": 2e-5, "batch": 32,
     "epochs": 5, "warmup": 0.1, "validations": 4, "patience": 10, "dropout": 0.1, "output_dropout": 0.2,
     "trained_blocks": None, "max_length": 128, "most": None, "most_tested": None, "held_out": 1000,
 }  # fmt: skip
 
 
-def write(folder, name, *, config=None, scores=None):
+def write(folder, name, *, config=None, scores=None, maps=""):
     """Scores of three seeds in English, German and French; French is 10 lower, but for the seed."""
-    id = name if name == "bundled" else f"results/{name}/encoder"
     seeds = {}
     for number, value in enumerate(SCORES[name] if scores is None else scores):
         by_test = {
@@ -31,10 +31,14 @@ def write(folder, name, *, config=None, scores=None):
             "fr_pud": {"language": "fr", "n": 5, "accuracy": value - 10 - number},
         }
         seeds[str(12 + number)] = {"development": 95.0, "best_step": 2, "validations": 4, "scores": by_test}
-    told = {"task": "pos", "metric": "accuracy", "encoder": EncoderSpec(id, "r", 12, "mean", "float32").to_dict()}
+    told = {
+        "task": "pos",
+        "metric": "accuracy",
+        "encoder": EncoderSpec(name, f"sha256:{name}", 12, "mean", "float32").to_dict(),
+    }
     folder = folder / name
     folder.mkdir(exist_ok=True)
-    (folder / "transfer.json").write_text(json.dumps(told | {"seeds": seeds}))
+    (folder / "transfer.json").write_text(json.dumps(told | {"maps": maps, "seeds": seeds}))
     (folder / "config.json").write_text(json.dumps(CONFIG | (config or {})))
     return str(folder)
 
@@ -110,11 +114,29 @@ def test_compare_and_report(results, tmp_path, capsys):
     assert "'best' has no scores of 'en_ewt'; the encoders are bundled, strong, weak" in capsys.readouterr().err
 
 
+def test_maps_have_rows_of_their_own(tmp_path):
+    plain = write(tmp_path, "bundled")
+    mapped = write(tmp_path, "strong", scores=[71.0, 72.0, 73.0], maps="linear maps")
+    told = json.loads((tmp_path / "strong" / "transfer.json").read_text())
+    told["encoder"] = json.loads((tmp_path / "bundled" / "transfer.json").read_text())["encoder"]
+    (tmp_path / "strong" / "transfer.json").write_text(json.dumps(told))
+    assert main(["transfer", plain, mapped, "--out", str(tmp_path / "pos")]) == 0
+    rows = transfer_rows(read_results(tmp_path / "pos" / "results.jsonl"))
+    assert [row.encoder for row in rows] == ["bundled", "bundled + linear maps"]
+
+
 def test_what_cannot_be_compared(tmp_path, capsys):
     folders = [write(tmp_path, "bundled"), write(tmp_path, "strong", config={"epochs": 3})]
     assert main(["transfer", *folders, "--out", str(tmp_path / "pos")]) == 1
     assert "has epochs 3, but" in capsys.readouterr().err
     assert main(["transfer", folders[0], folders[0], "--out", str(tmp_path / "pos")]) == 1
     assert "is given twice" in capsys.readouterr().err
+    named = json.loads((tmp_path / "bundled" / "transfer.json").read_text())
+    named["encoder"]["revision"] = "sha256:other"
+    (tmp_path / "strong" / "transfer.json").write_text(json.dumps(named))
+    write(tmp_path, "weak")
+    (tmp_path / "strong" / "config.json").write_text(json.dumps(CONFIG))
+    assert main(["transfer", *folders, "--out", str(tmp_path / "pos")]) == 1
+    assert "two encoders are named bundled; rename the folder of one" in capsys.readouterr().err
     assert main(["transfer", str(tmp_path), "--out", str(tmp_path / "pos")]) == 1
     assert "there is no transfer.json" in capsys.readouterr().err

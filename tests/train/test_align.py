@@ -85,17 +85,17 @@ def test_what_is_written(folder, strong, capsys):
     assert set(lines[0]["terms"]) == {"strong", "parameter_drift"}
     assert set(lines[2]["terms"]) == {"strong"}
     # Again it finds that there is nothing left to do.
-    before = (strong / "encoder" / "model.safetensors").read_bytes()
+    before = (strong / "bert-strong" / "model.safetensors").read_bytes()
     assert main(command(folder, strong, "strong", "--learning-rate", "1e-3")) == 0
     assert "6 steps; best validation" in capsys.readouterr().out
-    assert (strong / "encoder" / "model.safetensors").read_bytes() == before
+    assert (strong / "bert-strong" / "model.safetensors").read_bytes() == before
     assert main(command(folder, strong, "weak")) == 1
     assert "belongs to another run: objective was 'strong' and is now 'weak'" in capsys.readouterr().err
 
 
 def test_the_aligned_encoder_is_an_encoder(strong):
     """It differs from the one it was, by as much as the last line of the log says."""
-    start, aligned = lj.load_encoder(str(TINY)), lj.load_encoder(str(strong / "encoder"))
+    start, aligned = lj.load_encoder(str(TINY)), lj.load_encoder(str(strong / "bert-strong"))
     assert aligned.spec.layer == start.spec.layer == 3
     assert aligned.spec.revision != start.spec.revision
     changes = jax.tree.map(lambda one, other: np.square(one - other).sum(), aligned.model, start.model)
@@ -109,8 +109,8 @@ def test_the_aligned_encoder_is_an_encoder(strong):
 
 def test_other_libraries_read_it(strong):
     need("torch")
-    peer = need("sentence_transformers").SentenceTransformer(str(strong / "encoder"), device="cpu")
-    ours = lj.load_encoder(str(strong / "encoder"))
+    peer = need("sentence_transformers").SentenceTransformer(str(strong / "bert-strong"), device="cpu")
+    ours = lj.load_encoder(str(strong / "bert-strong"))
     text = ["a b c", "d e f g", ""]
     np.testing.assert_allclose(ours.encode(text), peer.encode(text), atol=2e-5)
 
@@ -136,7 +136,7 @@ def test_a_run_that_is_killed_goes_on_to_the_same_numbers(folder, tmp_path, obje
         process.send_signal(signal.SIGKILL)
     assert main(command(folder, out, objective, *more)) == 0
     assert log(out) == expected
-    for path in (*whole.glob("*.safetensors"), *whole.glob("encoder/*.safetensors")):
+    for path in (*whole.glob("*.safetensors"), *whole.glob("bert-*/*.safetensors")):
         expected_arrays, arrays = (load_file(one) for one in (path, out / path.relative_to(whole)))
         assert expected_arrays.keys() == arrays.keys()
         for name, array in arrays.items():
@@ -149,7 +149,7 @@ def test_the_best_and_the_last_encoder(folder, tmp_path):
     for keep in ("final", "best"):
         out = tmp_path / keep
         assert main(command(folder, out, "l2", "--keep", keep, "--learning-rate", "1", "--warmup", "5")) == 0
-        kept[keep] = (out / "encoder" / "model.safetensors").read_bytes()
+        kept[keep] = (out / "bert-l2" / "model.safetensors").read_bytes()
     assert kept["final"] != kept["best"]
 
 

@@ -2,7 +2,7 @@ r"""Aligns an encoder on parallel text, and writes the aligned encoder as a fold
 
     python -m train.word_pairs --data data/sentences --more data/bitext --out results/word-pairs
     python -m train.align --objective strong --words results/word-pairs --out results/strong
-    python -m eval tatoeba --encoder results/strong/encoder
+    python -m eval tatoeba --encoder results/strong/bundled-strong
 
 ``l2``, ``weak`` and ``strong`` bring the states of linked words together, as in Wu and Dredze (EMNLP 2020), and
 ``sentence`` does the same with the embeddings of sentences and their translations (``--data``, ``--more``), with the
@@ -12,8 +12,9 @@ To resume a killed run, repeat the same command. The pairs of each language that
 excluded from training, so that ``python -m eval bitext`` can test on them.
 
 The command writes ``config.json``, ``log.jsonl``, ``checkpoints/``, ``curves.png`` and ``trained.json``, which says how
-the run ended. ``encoder/`` is a folder for ``load_encoder``, transformers and sentence-transformers; ``linear`` writes
-transforms instead, ``layer-0.safetensors`` and so on, for ``python -m eval TASK --saved``.
+the run ended. The aligned encoder, such as ``bundled-strong/``, is a folder for ``load_encoder``, transformers and
+sentence-transformers; ``linear`` writes transforms instead, ``layer-0.safetensors`` and so on, for ``python -m eval
+TASK --saved``.
 """
 
 import shutil
@@ -192,7 +193,8 @@ class Align:
         kept = {name: value[0] for name, value in (trained.last if self.keep == "final" else trained.best).items()}
         parts = skeleton.filled({**kept, **frozen})
         aligned = encoder.with_modules(parts.model, encoder.projection if projection is None else parts.projection)
-        folder = self.out / "encoder"
+        # Results name an encoder by its folder.
+        folder = self.out / f"{encoder.spec.id.rpartition('/')[2]}-{self.objective}"
         if folder.exists():  # written by this run before
             shutil.rmtree(folder)
         aligned.to_sentence_transformers(folder)

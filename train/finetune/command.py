@@ -1,6 +1,6 @@
 r"""Trains a task on English, and tests it in other languages: zero-shot transfer, with several seeds.
 
-    python -m train.finetune --task pos --encoder results/strong/encoder \
+    python -m train.finetune --task pos --encoder results/strong/bundled-strong \
         --train data/ud/en_ewt-ud-train8k.conllu --dev data/ud/en_ewt-ud-dev.conllu \
         --test data/ud/*_pud-ud-test500.conllu --out results/transfer/pos-strong
 
@@ -26,6 +26,8 @@ import optax
 import tyro
 
 from lsar_jax import SentenceEncoder, __version__
+from lsar_jax.corpora.labelled import is_dataset
+from lsar_jax.corpora.tables import Data, pin
 from lsar_jax.files import read_json, sha256, write_json
 from lsar_jax.languages import language_code
 from lsar_jax.models.transformer import Transformer
@@ -54,9 +56,10 @@ class Finetune:
 
     Attributes:
       task: xnli, ner, pos or parsing.
-      train: English text to train on.
+      train: English text to train on: a file, hub:ID#CONFIG or tfds:NAME#CONFIG.
       dev: English text that chooses the best step; by default held out from the training text.
-      test: files to test on; their language is part of their name, as in de_pud-ud-test.conllu or dev-de.tsv.
+      test: text to test on; the language is part of a file's name, as in de_pud-ud-test.conllu or dev-de.tsv, and of a
+        configuration's, as in hub:unimelb-nlp/wikiann#de.
       encoder: the encoder.
       layer: layer whose hidden states are used; by default, the last.
       maps: output folder of python -m train.align --objective linear, with --features: its matrices are applied to
@@ -74,9 +77,9 @@ class Finetune:
     """
 
     task: TaskName
-    train: Path
-    test: tuple[Path, ...]
-    dev: Path | None = None
+    train: Data
+    test: tuple[Data, ...]
+    dev: Data | None = None
     encoder: tyro.conf.OmitArgPrefixes[EncoderChoice] = field(default_factory=EncoderChoice)
     layer: int | None = None
     maps: Path | None = None
@@ -101,7 +104,14 @@ class Finetune:
           FileNotFoundError: a file does not exist.
           ValueError: the options or files are invalid, the folder belongs to another run, or a loss is not finite.
         """
-        return replace(self, options=self.options.complete(self.task))._run()
+        run = replace(
+            self,
+            options=self.options.complete(self.task),
+            train=_pinned(self.train),
+            dev=None if self.dev is None else _pinned(self.dev),
+            test=tuple(map(_pinned, self.test)),
+        )
+        return run._run()
 
     def _run(self) -> dict[str, Any]:
         self._check()
@@ -135,10 +145,16 @@ class Finetune:
             size = self.at_once or (1 if jax.default_backend() == "cpu" else len(self.seeds))
             for at in range(0, len(every), size):
                 done |= self._group(tuple(every[at : at + size]), task, encoder, training, development, tests)
-                told = {"task": task.name, "metric": task.metric, "encoder": encoder.spec.to_dict(), "seeds": done}
+                told = {"task": task.name, "metric": task.metric, "encoder": encoder.spec.to_dict()}
+                told |= {"maps": self._maps_name, "seeds": done}
                 write_json(self.out / "transfer.json", told | {"lsar_jax": __version__})
         self._print(task, done)
         return read_json(self.out / "transfer.json", dict)
+
+    @property
+    def _maps_name(self) -> str:
+        """What tables call the maps; empty if there are none."""
+        return "" if self.maps is None else "procrustes maps" if self.closed_form else "linear maps"
 
     def _check(self) -> None:
         self.options.check()
@@ -157,7 +173,7 @@ class Finetune:
 
     def _english(self, task: TransferTask) -> tuple[list[Any], list[Any]]:
         """Returns the sentences to train on, and those that choose the best step."""
-        training = self._in(task, self.train, "en")
+        training = self._in(task, self.train, "train")
         if self.dev is None:
             if len(training) <= self.held_out:
                 raise ValueError(
@@ -166,32 +182,35 @@ class Finetune:
             # From the end, so that --most takes the same sentences with --dev and without.
             training, development = training[: -self.held_out], training[-self.held_out :]
         else:
-            development = self._in(task, self.dev, "en")
+            development = self._in(task, self.dev, "dev")
         training = training[: self.most]
         if len(training) < known(self.options.batch):
             raise ValueError(f"--batch is {self.options.batch}; it must be at most {len(training)}, all sentences")
         return training, development
 
-    def _in(self, task: TransferTask, path: Path, language: str) -> list[Any]:
-        found = task.read(path)
-        wanted = found.get(language, found.get(""))
+    def _in(self, task: TransferTask, data: Data, part: str) -> list[Any]:
+        """Returns the English sentences; a file that does not say its language is taken to be English."""
+        found = task.read(data, part)
+        wanted = found.get("en", found.get(""))
         if wanted is None:
-            raise ValueError(f"{path} has no text in {language}; it has {', '.join(found)}")
+            raise ValueError(f"{data} has no text in en; it has {', '.join(found)}")
         return wanted
 
     def _tests(self, task: TransferTask) -> dict[str, tuple[str, list[Any]]]:
         """Returns the language and the sentences of each test, by its name."""
         tests: dict[str, tuple[str, list[Any]]] = {}
-        for path in self.test:
-            for code, sentences in task.read(path).items():
-                name = f"{path.stem}.{code}" if code else path.stem
+        for data in self.test:
+            for code, sentences in task.read(data, "test").items():
+                stem = str(data).rpartition("#")[2] if is_dataset(data) else Path(data).stem
+                name = f"{stem}.{code}" if code and not is_dataset(data) else stem
                 if name in tests:
-                    raise ValueError(f"{path}: there is another test named {name}; rename one")
-                tests[name] = (code or _language_of(path), sentences[: self.most_tested])
+                    raise ValueError(f"{data}: there is another test named {name}; rename one")
+                tests[name] = (code or _language_of(Path(data)), sentences[: self.most_tested])
         return tests
 
     def _config(self, encoder: SentenceEncoder, task: TransferTask) -> dict[str, Any]:
-        files = {str(path): sha256([path]) for path in (self.train, *([self.dev] if self.dev else []), *self.test)}
+        every = (self.train, *([] if self.dev is None else [self.dev]), *self.test)
+        files = {str(data): str(data) if is_dataset(data) else sha256([Path(data)]) for data in every}
         return flat_options(self, _FREE) | {"encoder_spec": encoder.spec.to_dict(), "files": files}
 
     def _done(self) -> dict[str, Any]:
@@ -280,6 +299,14 @@ class Finetune:
         english = [one["development"] for one in done.values()]
         rows.append(["development", float(np.mean(english)), f"{np.std(english, ddof=1):.1f}" if len(done) > 1 else ""])
         print_table(f"{task.metric} of {len(done)} seeds", ["test", "mean", "std"], rows)
+
+
+def _pinned(data: Data) -> Data:
+    """Returns ``hub:ID#CONFIG`` with the commit that it currently resolves to; other data unchanged."""
+    if not is_dataset(data):
+        return data
+    place, mark, config = str(data).partition("#")
+    return f"{pin(place)}{mark}{config}"
 
 
 def _language_of(path: Path) -> str:

@@ -19,10 +19,16 @@ from lsar_jax.corpora.labelled import (
     ParsedSentence,
     SentencePair,
     TaggedSentence,
+    dataset_language,
+    inference_rows,
+    is_dataset,
+    parsed_rows,
     read_conllu,
     read_inference,
     read_tagged,
+    tagged_rows,
 )
+from lsar_jax.corpora.tables import Data
 from lsar_jax.languages import spaces_words
 from lsar_jax.objectives.parsing import best_arcs, biaffine_scores, init_biaffine, parse_loss
 from lsar_jax.objectives.tagging import crf_loss, crf_tags, init_transitions, tag_loss
@@ -58,9 +64,24 @@ class TransferTask(ABC):
     metric: ClassVar[str]
     labels: tuple[str, ...] = ()
 
+    def read(self, data: Data, part: str) -> dict[str, list[Any]]:
+        """Returns the sentences of a file or a dataset by language; the language is empty if a file does not say it.
+
+        Args:
+          data: a file, or ``hub:ID#CONFIG`` or ``tfds:NAME#CONFIG``.
+          part: train, dev or test.
+        """
+        if is_dataset(data):
+            return {dataset_language(str(data)): self.read_rows(str(data), part)}
+        return self.read_file(Path(data))
+
     @abstractmethod
-    def read(self, path: Path) -> dict[str, list[Any]]:
+    def read_file(self, path: Path) -> dict[str, list[Any]]:
         """Returns the sentences of a file by language; the language is empty if the file does not say it."""
+
+    @abstractmethod
+    def read_rows(self, data: str, part: str) -> list[Any]:
+        """Returns the sentences of a dataset."""
 
     @abstractmethod
     def prepare(self, sentences: Sequence[Any]) -> None:
@@ -133,8 +154,11 @@ class Inference(_Labelling):
     metric = "accuracy"
     labels = LABELS
 
-    def read(self, path: Path) -> dict[str, list[SentencePair]]:
+    def read_file(self, path: Path) -> dict[str, list[SentencePair]]:
         return read_inference(path)
+
+    def read_rows(self, data: str, part: str) -> list[SentencePair]:
+        return inference_rows(data, part)
 
     def prepare(self, sentences: Sequence[SentencePair]) -> None:
         return None
@@ -190,8 +214,11 @@ class PartsOfSpeech(_Tagging):
     metric = "accuracy"
     labels = _UPOS
 
-    def read(self, path: Path) -> dict[str, list[ParsedSentence]]:
+    def read_file(self, path: Path) -> dict[str, list[ParsedSentence]]:
         return {"": read_conllu(path)}
+
+    def read_rows(self, data: str, part: str) -> list[ParsedSentence]:
+        return parsed_rows(data, part)
 
     def prepare(self, sentences: Sequence[ParsedSentence]) -> None:
         return None
@@ -217,8 +244,11 @@ class Entities(_Tagging):
     def __init__(self, crf: bool = False) -> None:
         self._crf = crf
 
-    def read(self, path: Path) -> dict[str, list[TaggedSentence]]:
+    def read_file(self, path: Path) -> dict[str, list[TaggedSentence]]:
         return {"": read_tagged(path)}
+
+    def read_rows(self, data: str, part: str) -> list[TaggedSentence]:
+        return tagged_rows(data, part)
 
     def prepare(self, sentences: Sequence[TaggedSentence]) -> None:
         kinds = sorted({tag[2:] for one in sentences for tag in one.tags if tag != "O"})
@@ -256,8 +286,11 @@ class Parsing(TransferTask):
     name = "parsing"
     metric = "LAS"
 
-    def read(self, path: Path) -> dict[str, list[ParsedSentence]]:
+    def read_file(self, path: Path) -> dict[str, list[ParsedSentence]]:
         return {"": read_conllu(path)}
+
+    def read_rows(self, data: str, part: str) -> list[ParsedSentence]:
+        return parsed_rows(data, part)
 
     def prepare(self, sentences: Sequence[ParsedSentence]) -> None:
         self.labels = tuple(sorted({relation for one in sentences for relation in one.relations}))

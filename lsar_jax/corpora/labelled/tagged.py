@@ -58,9 +58,7 @@ def _sentences(path: Path) -> Iterator[TaggedSentence]:
             continue
         word, tab, tag = line.rpartition("\t")
         if not tab or not word or "\t" in word or not _TAG.fullmatch(tag):
-            raise ValueError(
-                f"{path}, line {number} is not a word, a tab and a tag such as O, B-PER or I-PER: {line!r}"
-            )
+            raise ValueError(f"{path}, line {number} is not a word, a tab and a tag such as O or B-PER: {line!r}")
         rows.append((word, tag))
     if rows:
         yield _sentence(rows)
