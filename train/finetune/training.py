@@ -252,7 +252,7 @@ class FinetuneTraining:
     def _take(
         self, state: dict[str, Any], frozen: Parameters, batch: TaskBatch, number: Any, active: Bool[Array, " seed"]
     ) -> tuple[dict[str, Any], Float[Array, " seed"]]:
-        def one(state: dict[str, Any], batch: TaskBatch, active: Array) -> tuple[dict[str, Any], Array]:
+        def one(state: dict[str, Any], batch: TaskBatch, active: Array | None) -> tuple[dict[str, Any], Array]:
             key = jax.random.fold_in(jax.random.wrap_key_data(state["keys"]), number)
             inside, outside = jax.random.split(key)
 
@@ -265,10 +265,12 @@ class FinetuneTraining:
                 updates, optimizer = self._optimizer.update(gradient, state["optimizer"], state["parameters"])
                 parameters = optax.apply_updates(state["parameters"], updates)
             new = {"parameters": parameters, "optimizer": optimizer, "keys": state["keys"]}
+            if active is None:
+                return new, value
             return jax.tree.map(lambda new, old: jnp.where(active, new, old), new, state), value
 
         if len(self.seeds) > 1:
             return jax.vmap(one)(state, batch, active)
-        # Without a seed axis, which makes products slower on CPUs.
-        alone = one(*jax.tree.map(lambda x: x[0], (state, batch, active)))
+        # One seed trains until it stops. Without a seed axis, which makes products slower on CPUs.
+        alone = one(*jax.tree.map(lambda x: x[0], (state, batch)), None)
         return jax.tree.map(lambda x: x[None], alone)
