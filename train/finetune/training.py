@@ -272,5 +272,6 @@ class FinetuneTraining:
         if len(self.seeds) > 1:
             return jax.vmap(one)(state, batch, active)
         # One seed trains until it stops. Without a seed axis, which makes products slower on CPUs.
-        alone = one(*jax.tree.map(lambda x: x[0], (state, batch)), None)
+        first = jax.tree.map(lambda x: x[0], (state, batch))
+        alone = one(first[0], first[1], None)
         return jax.tree.map(lambda x: x[None], alone)
