@@ -6,9 +6,10 @@ import jax
 from flax import nnx
 from jaxtyping import Array
 
+from lsar_jax import SentenceEncoder
 from lsar_jax.models.projection import Projection
 
-__all__ = ["WORDS", "EncoderParts", "Parameters", "take_apart"]
+__all__ = ["WORDS", "EncoderParts", "Parameters", "put_together", "take_apart"]
 
 # Parameters by name, such as ``model.blocks.0.query.kernel``.
 Parameters = dict[str, Array]
@@ -72,6 +73,18 @@ def take_apart(parts: EncoderParts, freeze_words: bool) -> tuple[Skeleton, Param
     trained = {name: value for name, value in skeleton.parameters.items() if name not in frozen}
     skeleton.parameters = {}
     return skeleton, trained, frozen
+
+
+def put_together(encoder: SentenceEncoder, parts: EncoderParts) -> SentenceEncoder:
+    """Returns an encoder with other modules of the same shapes, such as trained ones, and without a transform.
+
+    Its ``spec`` still names the checkpoint that the old modules were read from; save and load it to get its own.
+    """
+    return SentenceEncoder(
+        parts.model, encoder.tokenizer, encoder.spec.raw(), encoder.mesh, pooling=encoder.pooling,
+        projection=parts.projection, prompts=encoder.prompts, languages=encoder.languages,
+        architecture=encoder.architecture,
+    )  # fmt: skip
 
 
 def _name(part: str, path: tuple[Any, ...]) -> str:

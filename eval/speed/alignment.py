@@ -23,6 +23,7 @@ import optax
 import tyro
 from jaxtyping import Int
 
+from eval.speed.peer import import_torch
 from eval.speed.timing import times
 from lsar_jax import SentenceEncoder
 from lsar_jax.models.transformer import TransformerConfig
@@ -138,15 +139,10 @@ class _Peer:
     """The same objective as a plain PyTorch loop."""
 
     def __init__(self, folder: Path, examples: Examples, pad_id: int, state: State) -> None:
-        try:
-            import torch
-        except ImportError as error:
-            raise ImportError("torch is not installed: pip install torch") from error
         from transformers import AutoModel
 
-        self.torch = torch
-        self.device = "cuda" if jax.default_backend() == "gpu" and torch.cuda.is_available() else "cpu"
-        console.print(f"torch {torch.__version__} on {self.device}, {torch.get_num_threads()} threads")
+        self.torch, self.device = import_torch()
+        torch = self.torch
         self.examples, self.pad_id = examples, pad_id
         self.model = AutoModel.from_pretrained(folder, add_pooling_layer=False).to(self.device)
         self.start = {name: value.clone() for name, value in self.model.state_dict().items()}

@@ -20,6 +20,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from eval.speed.peer import import_torch
 from eval.speed.timing import times
 from lsar_jax.objectives.disentangle import Objective
 from train.console import console, print_table
@@ -118,13 +119,8 @@ class _Peer:
     """The same objective as a plain PyTorch loop."""
 
     def __init__(self, table: np.ndarray, language: np.ndarray, state: Any, rate: float) -> None:
-        try:
-            import torch
-        except ImportError as error:
-            raise ImportError("torch is not installed: pip install torch") from error
-        self.torch = torch
-        self.device = "cuda" if jax.default_backend() == "gpu" and torch.cuda.is_available() else "cpu"
-        console.print(f"torch {torch.__version__} on {self.device}, {torch.get_num_threads()} threads")
+        self.torch, self.device = import_torch()
+        torch = self.torch
         half = len(table) // 2
         self.source, self.target = (torch.from_numpy(x).to(self.device) for x in (table[:half], table[half:]))
         self.language = torch.from_numpy(language.astype(np.int64)).to(self.device)

@@ -263,23 +263,6 @@ class SentenceEncoder:
         result.spec = replace(self.spec, prompt=check_prompt(prompt, self.tokenizer, self.tokenizer.max_length))
         return result
 
-    def with_modules(self, model: EncoderModel, projection: Projection | None) -> "SentenceEncoder":
-        """Returns an encoder with other modules of the same shapes, such as trained ones, and without a transform.
-
-        Its ``spec`` still names the checkpoint that the old modules were read from; save and load it to get its own.
-        """
-        return SentenceEncoder(
-            model,
-            self.tokenizer,
-            self.spec.raw(),
-            self.mesh,
-            pooling=self.pooling,
-            projection=projection,
-            prompts=self.prompts,
-            languages=self.languages,
-            architecture=self.architecture,
-        )
-
     def check_exportable(self) -> None:
         """Raises ValueError if ``to_sentence_transformers`` cannot write the model, whatever its transform is."""
         if self.languages is not None:

@@ -1,11 +1,6 @@
 """Alignment end to end: files, a run that is killed, and the encoder and the maps that are written."""
 
 import json
-import os
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import jax
@@ -21,6 +16,7 @@ from lsar_jax.transforms import fit_linear_map
 from lsar_jax.transforms.linear_map import linear_maps
 from tests.conftest import TINY
 from tests.optional import need
+from tests.train.killed import kill_at
 from train.align.__main__ import main
 from train.align.batches import ChunkSizes
 from train.align.examples import sentence_examples, word_examples
@@ -123,17 +119,8 @@ def test_a_run_that_is_killed_goes_on_to_the_same_numbers(folder, tmp_path, obje
     more = ["--dropout", "0.2", "--steps", "10"]
     assert main(command(folder, whole, objective, *more)) == 0
     expected = log(whole)
-    # As many devices as the tests have.
-    environment = {**os.environ, "JAX_NUM_CPU_DEVICES": "4", "HF_HUB_OFFLINE": "1"}
     killed = command(folder, out, objective, *more, "--checkpoint-seconds", "0")
-    run = [sys.executable, "-m", "train.align", *killed]
-    with subprocess.Popen(run, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
-        deadline = time.monotonic() + 120
-        while not (out / "log.jsonl").is_file() or len(log(out)) < at * len(expected):
-            assert process.poll() is None, process.stderr.read().decode()
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
-        process.send_signal(signal.SIGKILL)
+    kill_at("train.align", killed, out / "log.jsonl", at * len(expected))
     assert main(command(folder, out, objective, *more)) == 0
     assert log(out) == expected
     for path in (*whole.glob("*.safetensors"), *whole.glob("bert-*/*.safetensors")):

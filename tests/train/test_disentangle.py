@@ -1,12 +1,7 @@
 """Training end to end: files, a run that is killed, a run that stops, and what the evaluations make of it."""
 
 import json
-import os
 import shutil
-import signal
-import subprocess
-import sys
-import time
 from dataclasses import asdict
 from pathlib import Path
 
@@ -19,6 +14,7 @@ import lsar_jax as lj
 from lsar_jax import Transform
 from lsar_jax.corpora.parallel_text import held_out, read_bitext
 from lsar_jax.mesh import data_mesh
+from tests.train.killed import kill_at
 from train.ablations import Ablations, objectives
 from train.disentangle.__main__ import main
 from train.disentangle.training import Optimizer
@@ -134,16 +130,8 @@ def test_a_run_that_is_killed_goes_on_to_the_same_numbers(folder, tmp_path, more
     assert main(command(folder, whole, *more)) == 0
     expected = log(whole)
     out = tmp_path / "killed"
-    # As many devices as the tests have.
-    environment = {**os.environ, "JAX_NUM_CPU_DEVICES": "4", "HF_HUB_OFFLINE": "1"}
-    run = [sys.executable, "-m", "train.disentangle", *command(folder, out, *more, "--checkpoint-seconds", "0")]
-    with subprocess.Popen(run, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
-        deadline = time.monotonic() + 120
-        while not (out / "log.jsonl").is_file() or len(log(out)) < at * len(expected):
-            assert process.poll() is None, process.stderr.read().decode()
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
-        process.send_signal(signal.SIGKILL)
+    killed = command(folder, out, *more, "--checkpoint-seconds", "0")
+    kill_at("train.disentangle", killed, out / "log.jsonl", at * len(expected))
     assert not (out / "seed-0").exists()
     assert list((out / "checkpoints").glob("[0-9]*"))
     assert main(command(folder, out, *more)) == 0

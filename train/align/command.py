@@ -39,7 +39,7 @@ from train.align.training import BatchPlan, EncoderTraining
 from train.console import Seldom, console
 from train.curves import draw_curves
 from train.embeddings import EncoderChoice
-from train.encoder_parameters import EncoderParts, take_apart
+from train.encoder_parameters import EncoderParts, put_together, take_apart
 from train.loop import LoopOptions, Trained, Trainee, train
 from train.option_checks import at_least, known
 from train.run_folder import claim, flat_options, locked
@@ -192,7 +192,9 @@ class Align:
         trained = self._loop(trainee, loop)
         kept = {name: value[0] for name, value in (trained.last if self.keep == "final" else trained.best).items()}
         parts = skeleton.filled({**kept, **frozen})
-        aligned = encoder.with_modules(parts.model, encoder.projection if projection is None else parts.projection)
+        aligned = put_together(
+            encoder, parts if projection is not None else parts._replace(projection=encoder.projection)
+        )
         # Results name an encoder by its folder.
         folder = self.out / f"{encoder.spec.id.rpartition('/')[2]}-{self.objective}"
         if folder.exists():  # written by this run before

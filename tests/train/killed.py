@@ -1,0 +1,22 @@
+"""A training command that is killed."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+__all__ = ["kill_at"]
+
+
+def kill_at(module, arguments, log, lines):
+    """Runs a command with as many devices as the tests have, and kills it when its log has this many lines."""
+    environment = {**os.environ, "JAX_NUM_CPU_DEVICES": "4", "HF_HUB_OFFLINE": "1"}
+    run = [sys.executable, "-m", module, *arguments]
+    with subprocess.Popen(run, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
+        deadline = time.monotonic() + 120
+        while not log.is_file() or len(log.read_text().splitlines()) < lines:
+            assert process.poll() is None, process.stderr.read().decode()
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        process.send_signal(signal.SIGKILL)

@@ -1,0 +1,78 @@
+"""Scores of tags and trees, against seqeval, networkx and all trees there are."""
+
+import itertools
+
+import networkx
+import numpy as np
+import pytest
+from seqeval.metrics import f1_score
+from seqeval.metrics.sequence_labeling import get_entities
+
+from train.finetune.scores import accuracy, attachment, best_tree, repaired, span_f1, spans
+
+TAGS = ("O", "B-PER", "I-PER", "B-LOC", "I-LOC")
+
+
+def test_spans_and_f1_are_those_of_seqeval(rng):
+    right, found = ([rng.choice(TAGS, n).tolist() for n in rng.integers(1, 12, 300)] for _ in range(2))
+    found = [
+        [other if rng.random() < 0.4 else one for one, other in zip(a, itertools.cycle(b), strict=False)]
+        for a, b in zip(right, found, strict=True)
+    ]
+    for tags in right:
+        assert spans(tags) == {(kind, first, last + 1) for kind, first, last in get_entities(tags)}
+    expected = f1_score(right, found)
+    assert 0.2 < expected < 0.9
+    assert span_f1(right, found) == pytest.approx(100 * expected, rel=1e-9)
+    assert span_f1([["O"]], [["O"]]) == 0
+
+
+def test_an_entity_that_begins_inside_is_repaired():
+    tags = ["I-PER", "I-PER", "O", "I-LOC", "B-PER", "I-LOC"]
+    assert repaired(tags) == ["B-PER", "I-PER", "O", "B-LOC", "B-PER", "B-LOC"]
+    assert spans(tags) == {("PER", 0, 2), ("LOC", 3, 4), ("PER", 4, 5), ("LOC", 5, 6)}
+
+
+def trees(n):
+    """All ways to give each of n words a head, without circles."""
+    for heads in itertools.product(range(n + 1), repeat=n):
+        if all(_reaches_the_root(heads, word) for word in range(1, n + 1)):
+            yield heads
+
+
+def _reaches_the_root(heads, word):
+    for _ in heads:
+        word = heads[word - 1]
+        if word == 0:
+            return True
+    return False
+
+
+def test_the_best_tree_is_the_best_of_all(rng):
+    for n in (1, 2, 3, 4):
+        for _ in range(20):
+            scores = rng.standard_normal((n + 1, n + 1))
+            every = {heads: sum(scores[word, head] for word, head in enumerate(heads, 1)) for heads in trees(n)}
+            assert tuple(best_tree(scores)[1:]) == max(every, key=every.get)
+
+
+def test_the_best_tree_is_that_of_networkx(rng):
+    for n in (6, 15, 30):
+        scores = rng.standard_normal((n, n))
+        np.fill_diagonal(scores, -1e9)
+        graph = networkx.DiGraph()
+        for word, head in itertools.product(range(1, n), range(n)):
+            if word != head:
+                graph.add_edge(head, word, weight=scores[word, head])
+        tree = networkx.maximum_spanning_arborescence(graph)
+        assert {(head, word) for word, head in enumerate(best_tree(scores)[1:].tolist(), 1)} == set(tree.edges)
+
+
+def test_attachment_by_hand():
+    counts = attachment((2, 0, 2, 2), ("det", "root", "obj", "punct"), ("DET", "VERB", "NOUN", "PUNCT"), [2, 0, 1, 3],
+                        ["det", "obj", "obj", "punct"])  # fmt: skip
+    assert counts == (3, 2, 1)
+    assert attachment((0, 1), ("root", "obj"), ("VERB", "NOUN"), [0], ["root"]) == (2, 1, 1)
+    assert accuracy(["a", "b"], ["a", "c"]) == 50
+    with pytest.raises(ValueError, match="no labels"):
+        accuracy([], [])
