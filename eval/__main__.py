@@ -37,6 +37,7 @@ TASKS = {
     "fitbench": Command("eval.speed.fits", "FitBench", "fitting time compared with numpy and scikit-learn"),
     "headsbench": Command("eval.speed.training", "HeadsBench", "training speed of heads compared with a PyTorch loop"),
     "alignbench": Command("eval.speed.alignment", "AlignBench", "alignment speed compared with a PyTorch loop"),
+    "compiled": Command("eval.speed.compiled", "Compiled", "memory of a step, compiled for a TPU or GPU"),
 }
 
 

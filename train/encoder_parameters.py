@@ -45,7 +45,7 @@ class Skeleton:
             if module is not None:
                 self._graphs[part], state = nnx.split(module)
                 self._leaves[part] = list(nnx.to_flat_state(state))
-                self.parameters |= {_name(part, path): leaf[...] for path, leaf in self._leaves[part]}
+                self.parameters |= {_name(part, path): leaf.get_value() for path, leaf in self._leaves[part]}
         # Only the kinds of parameters are kept, not their values.
         self._leaves = {
             part: [(path, leaf.replace(jax.ShapeDtypeStruct(leaf.shape, leaf.dtype))) for path, leaf in leaves]

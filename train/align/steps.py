@@ -142,14 +142,17 @@ class EncoderSteps:
         self.whole = jax.jit(self._take, donate_argnums=0)
 
     def init(self, trained: Parameters, key: Array) -> State:
+        """Returns the state before the first step, on the devices; the parameters are copied."""
+        return self.everywhere(self.initial(trained, key))
+
+    def initial(self, trained: Parameters, key: Array) -> State:
         """Returns the state before the first step; the parameters are copied."""
         encoder = jax.tree.map(jnp.copy, trained)
         projector = None
         if self._options.has_projector:
             width = self._skeleton_width(trained)
             projector = init_projector(key, width, self._options.projected)
-        state = State(encoder, projector, self._adam.init((encoder, projector)))
-        return self.everywhere(state)
+        return State(encoder, projector, self._adam.init((encoder, projector)))
 
     def step(self, state: State, batch: PairBatch, key: Array) -> tuple[State, Terms]:
         """Takes one step; returns the new state and the loss terms. The buffers of the state are donated."""
