@@ -32,7 +32,8 @@ MEAN = "other languages"
 # What must be the same for encoders to be compared.
 _SAME = (
     "task", "train", "dev", "files", "features", "learning_rate", "batch", "epochs", "warmup", "validations",
-    "patience", "dropout", "output_dropout", "trained_blocks", "max_length", "most", "most_tested", "held_out",
+    "patience", "dropout", "output_dropout", "trained_blocks", "max_length", "most", "most_dev", "most_tested",
+    "held_out",
 )  # fmt: skip
 
 

@@ -19,7 +19,7 @@ from lsar_jax.extras import import_extra
 from lsar_jax.files import read_json
 from lsar_jax.languages import language_code
 
-__all__ = ["DATA_DIR", "find", "import_tfds", "prepared", "prepared_languages", "rows", "splits"]
+__all__ = ["DATA_DIR", "find", "import_tfds", "label_names", "prepared", "prepared_languages", "rows", "splits"]
 
 # Filters of known datasets; documents of all others are split into lines.
 _FILTERS: dict[str, Filter] = {"wiki40b": wiki40b_pieces, "monolingual": not_blank}
@@ -144,6 +144,22 @@ def splits(folder: str | Path) -> list[str]:
       FileNotFoundError: the folder does not exist, or does not hold a prepared dataset.
     """
     return [str(split["name"]) for split in read_json(Path(folder) / _INFO, dict).get("splits", [])]
+
+
+def label_names(folder: str | Path) -> dict[str, tuple[str, ...]]:
+    """Returns the names of the labels of each field of labels, or of lists of them, in the order of their numbers.
+
+    Args:
+      folder: folder of one version of a dataset.
+
+    Raises:
+      FileNotFoundError: the folder does not exist, or does not hold a prepared dataset.
+      ImportError: tensorflow-datasets is not installed.
+    """
+    tfds = import_tfds()
+    features = tfds.builder_from_directory(str(find(folder))).info.features
+    each = {name: getattr(feature, "feature", feature) for name, feature in features.items()}
+    return {name: tuple(one.names) for name, one in each.items() if isinstance(one, tfds.features.ClassLabel)}
 
 
 def find(folder_or_name: str | Path, data_dir: str | Path | None = None) -> Path:

@@ -1,6 +1,7 @@
 """Readers of labelled text: hand-written files, their errors, and the measured data where they are there."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from lsar_jax.corpora.labelled import (
     read_tagged,
     tagged_rows,
 )
+from tests.optional import need
 
 DATA = Path(__file__).parents[2] / "data"
 
@@ -182,3 +184,66 @@ def test_labels_that_are_unknown(tmp_path):
     (tmp_path / "de" / "test.jsonl").write_text(json.dumps({"tokens": ["a"], "ner_tags": [7]}))
     with pytest.raises(ValueError, match="has the label 7; it must be one of O, B-PER"):
         tagged_rows(f"hub:{tmp_path}#de", "test")
+
+
+@pytest.fixture
+def prepared(tmp_path):
+    """Prepared TensorFlow datasets with the features of the published ones."""
+    tfds = need("tensorflow_datasets")
+    sequence, text = tfds.features.Sequence, tfds.features.Text
+    upos = ("ADJ", "ADP", "ADV", "AUX", "CCONJ", "DET", "INTJ", "NOUN")
+
+    def build(name, version, features, several):
+        class Builder(tfds.core.GeneratorBasedBuilder, skip_registration=True):
+            VERSION = tfds.core.Version("1.0.0")
+
+            def _info(self):
+                return tfds.core.DatasetInfo(builder=self, features=tfds.features.FeaturesDict(features))
+
+            def _split_generators(self, dl_manager):
+                return {"validation": iter(enumerate(several))}
+
+            def _generate_examples(self):
+                raise NotImplementedError
+
+        Builder.name = name
+        builder = Builder(data_dir=tmp_path / "written" / version, file_format="array_record")
+        builder.download_and_prepare()
+        folder = tmp_path / name / version
+        folder.parent.mkdir(exist_ok=True)
+        shutil.copytree(builder.data_path, folder / "1.0.0")
+
+    build("wikiann", "de", {
+        "tokens": sequence(text()),
+        "tags": sequence(tfds.features.ClassLabel(names=["O", "B-PER", "I-PER", "B-ORG", "I-ORG", "B-LOC", "I-LOC"])),
+    }, [{"tokens": ["Jo", "da"], "tags": ["B-PER", "O"]}])  # fmt: skip
+    for treebank in ("de_gsd", "de_pud"):
+        row = {"tokens": ["le", treebank], "upos": ["DET", "NOUN"], "head": ["2", "0"], "deprel": ["det", "root"]}
+        build("universal_dependencies", treebank, {
+            "tokens": sequence(text()), "upos": sequence(tfds.features.ClassLabel(names=upos)),
+            "head": sequence(text()), "deprel": sequence(text()),
+        }, [row])  # fmt: skip
+    pair = {"premise": {"de": "ja", "en": "yes"}, "hypothesis": {"de": "nein", "en": "no"}, "label": "contradiction"}
+    build("xnli", "plain_text", {
+        "premise": tfds.features.Translation(languages=["de", "en"]),
+        "hypothesis": tfds.features.TranslationVariableLanguages(languages=["de", "en"]),
+        "label": tfds.features.ClassLabel(names=["entailment", "neutral", "contradiction"]),
+    }, [pair])  # fmt: skip
+    return f"tfds:{tmp_path}"
+
+
+def test_prepared_datasets(prepared):
+    assert tagged_rows(f"{prepared}/wikiann#de", "dev") == [TaggedSentence(("Jo", "da"), ("B-PER", "O"))]
+    # Their numbers are others than on the Hub, and there are two treebanks of a language.
+    for treebank in ("de_gsd", "de_pud"):
+        [parsed] = parsed_rows(f"{prepared}/universal_dependencies#{treebank}", "dev")
+        assert parsed == (("le", treebank), ("DET", "NOUN"), (2, 0), ("det", "root"))
+    assert inference_rows(f"{prepared}/xnli/plain_text#de", "test") == [SentencePair("ja", "nein", "contradiction")]
+    with pytest.raises(ValueError, match="xnli/plain_text#fr has no language 'fr'; it has de, en"):
+        inference_rows(f"{prepared}/xnli/plain_text#fr", "test")
+    with pytest.raises(ValueError, match=r"wikiann holds several datasets or versions; name one of de/1\.0\.0"):
+        tagged_rows(f"{prepared}/wikiann#fr", "dev")
+    with pytest.raises(FileNotFoundError, match="there is no prepared dataset at .*/wikiann/de/fr"):
+        tagged_rows(f"{prepared}/wikiann/de#fr", "dev")
+    with pytest.raises(ValueError, match="has no split train; it has validation"):
+        tagged_rows(f"{prepared}/wikiann#de", "train")

@@ -17,7 +17,7 @@ CONFIG = {
     "task": "pos", "train": "t.conllu", "dev": None, "files": {"t.conllu": "0"}, "features": False,
     "learning_rate": 2e-5, "batch": 32,
     "epochs": 5, "warmup": 0.1, "validations": 4, "patience": 10, "dropout": 0.1, "output_dropout": 0.2,
-    "trained_blocks": None, "max_length": 128, "most": None, "most_tested": None, "held_out": 1000,
+    "trained_blocks": None, "max_length": 128, "most": None, "most_dev": None, "most_tested": None, "held_out": 1000,
 }  # fmt: skip
 
 

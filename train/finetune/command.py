@@ -67,6 +67,7 @@ class Finetune:
       closed_form: apply the matrices in closed form instead of the trained ones.
       options: how to train.
       most: largest number of training sentences, the first of the text; by default all.
+      most_dev: largest number of development sentences, the first of the text; by default all.
       most_tested: largest number of sentences of each test language; by default all.
       held_out: number of training sentences held out if there is no --dev.
       seeds: random seeds.
@@ -86,6 +87,7 @@ class Finetune:
     closed_form: bool = False
     options: tyro.conf.OmitArgPrefixes[FinetuneOptions] = field(default_factory=FinetuneOptions)
     most: int | None = None
+    most_dev: int | None = None
     most_tested: int | None = None
     held_out: int = 1000
     seeds: tuple[int, ...] = (12, 156, 78, 37, 8)
@@ -166,7 +168,7 @@ class Finetune:
             raise ValueError(f"--seeds is {' '.join(map(str, self.seeds))}; give one or more, each once")
         if min(self.seeds) < 0 or max(self.seeds) >= 2**32:
             raise ValueError(f"--seeds has {min(self.seeds)}; seeds must be 0 to {2**32 - 1}")
-        for name in ("most", "most_tested", "at_once", "held_out", "log_every"):
+        for name in ("most", "most_dev", "most_tested", "at_once", "held_out", "log_every"):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise ValueError(f"--{name.replace('_', '-')} is {value}; it must be at least 1")
@@ -183,7 +185,7 @@ class Finetune:
             training, development = training[: -self.held_out], training[-self.held_out :]
         else:
             development = self._in(task, self.dev, "dev")
-        training = training[: self.most]
+        training, development = training[: self.most], development[: self.most_dev]
         if len(training) < known(self.options.batch):
             raise ValueError(f"--batch is {self.options.batch}; it must be at most {len(training)}, all sentences")
         return training, development

@@ -1,22 +1,24 @@
 """Labelled text of prepared TensorFlow datasets and of the Hugging Face Hub.
 
-``hub:unimelb-nlp/wikiann#de`` is the configuration ``de`` of a dataset on the Hub, and ``tfds:wikiann/{}#de`` a
-prepared TensorFlow dataset. Columns are found by their names, and labels that are numbers are named in the order of
-these datasets.
+``hub:unimelb-nlp/wikiann#de`` is the configuration ``de`` of a dataset on the Hub, and ``tfds:wikiann#de`` that of a
+prepared TensorFlow dataset. In ``tfds:xnli/plain_text#de``, whose rows hold all languages, it is the language. Columns are found
+by their names. Labels that are numbers are named as a prepared dataset says, and on the Hub in the order of WikiAnn,
+Universal Dependencies and XNLI there.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from lsar_jax.corpora.labelled.conllu import ParsedSentence
 from lsar_jax.corpora.labelled.inference import LABELS, SentencePair
 from lsar_jax.corpora.labelled.tagged import TaggedSentence
 from lsar_jax.corpora.tables import named_tables
+from lsar_jax.corpora.tfds import find, label_names, rows, splits
 from lsar_jax.languages import code_or_none
 
 __all__ = ["dataset_language", "inference_rows", "is_dataset", "parsed_rows", "tagged_rows"]
 
-# The order of the labels' numbers: in WikiAnn, and in the Hub's Universal Dependencies.
+# The order of the labels' numbers on the Hub; TensorFlow Datasets has another one of the parts of speech.
 _ENTITIES = ("O", "B-PER", "I-PER", "B-ORG", "I-ORG", "B-LOC", "I-LOC")
 _UPOS = (
     "NOUN", "PUNCT", "ADP", "NUM", "SYM", "SCONJ", "ADJ", "PART", "DET", "CCONJ", "PROPN", "PRON", "X", "_", "ADV",
@@ -55,10 +57,11 @@ def tagged_rows(data: str, part: str) -> list[TaggedSentence]:
       FileNotFoundError: there is no such dataset.
       ValueError: the configuration, the split or a column does not exist, or a label is unknown.
     """
+    table = _table(data, part)
     result = []
-    for row in _rows(data, part):
-        tags = _named(_column(row, data, "ner_tags", "tags"), _ENTITIES, data)
-        result.append(TaggedSentence(tuple(_column(row, data, "tokens")), tags))
+    for row in table.rows:
+        tags = table.labels(row, _ENTITIES, "ner_tags", "tags")
+        result.append(TaggedSentence(tuple(table.column(row, "tokens")), tags))
     return result
 
 
@@ -75,10 +78,11 @@ def parsed_rows(data: str, part: str) -> list[ParsedSentence]:
       FileNotFoundError: there is no such dataset.
       ValueError: as for ``tagged_rows``.
     """
+    table = _table(data, part)
     result = []
-    for row in _rows(data, part):
-        words, heads = _column(row, data, "tokens"), [str(head) for head in _column(row, data, "head")]
-        tags, relations = _named(_column(row, data, "upos"), _UPOS, data), _column(row, data, "deprel")
+    for row in table.rows:
+        words, heads = table.column(row, "tokens"), [str(head) for head in table.column(row, "head")]
+        tags, relations = table.labels(row, _UPOS, "upos"), table.column(row, "deprel")
         kept = [word for word, head in enumerate(heads) if head.isdecimal()]
         result.append(
             ParsedSentence(
@@ -102,11 +106,10 @@ def inference_rows(data: str, part: str) -> list[SentencePair]:
       FileNotFoundError: there is no such dataset.
       ValueError: as for ``tagged_rows``.
     """
+    table = _table(data, part)
     return [
-        SentencePair(
-            _column(row, data, "premise"), _column(row, data, "hypothesis"), _named([row.get("label")], LABELS, data)[0]
-        )
-        for row in _rows(data, part)
+        SentencePair(table.text(row, "premise"), table.text(row, "hypothesis"), table.labels(row, LABELS, "label")[0])
+        for row in table.rows
     ]
 
 
@@ -117,32 +120,79 @@ def _parts(data: str) -> tuple[str, str]:
     return place, config
 
 
-def _rows(data: str, part: str) -> Iterator[Mapping[str, Any]]:
+class _Table(NamedTuple):
+    """Rows of a dataset.
+
+    Attributes:
+      data: the dataset, quoted in errors.
+      config: the configuration, which is a language if the rows hold several.
+      rows: the rows.
+      names: names of the labels of a column, by number, where the dataset has them.
+    """
+
+    data: str
+    config: str
+    rows: Iterator[Mapping[str, Any]]
+    names: Mapping[str, Sequence[str]]
+
+    def column(self, row: Mapping[str, Any], *names: str) -> Any:
+        """Returns the value of the first of these columns that exists."""
+        return row[self._name(row, *names)]
+
+    def text(self, row: Mapping[str, Any], name: str) -> str:
+        """Returns a text, in the language of the configuration if the row has it in several."""
+        value = self.column(row, name)
+        if not isinstance(value, Mapping):
+            return str(value)
+        if "translation" in value:  # of TranslationVariableLanguages
+            value = dict(zip(value["language"], value["translation"], strict=True))
+        if self.config not in value:
+            raise ValueError(f"{self.data} has no language {self.config!r}; it has {', '.join(value)}")
+        return str(value[self.config])
+
+    def labels(self, row: Mapping[str, Any], usual: Sequence[str], *names: str) -> tuple[str, ...]:
+        """Returns the names of the labels of a column; ``usual`` are the known ones, in their order on the Hub."""
+        column = self._name(row, *names)
+        order = self.names.get(column, usual)
+        found = row[column] if isinstance(row[column], Sequence) and not isinstance(row[column], str) else [row[column]]
+        result = [order[label] if isinstance(label, int) and 0 <= label < len(order) else label for label in found]
+        for label, name in zip(found, result, strict=True):
+            if name not in usual:
+                raise ValueError(
+                    f"{self.data} has the label {label!r}; it must be one of {', '.join(usual)}, or their number"
+                )
+        return tuple(result)
+
+    def _name(self, row: Mapping[str, Any], *names: str) -> str:
+        for name in names:
+            if name in row:
+                return name
+        raise ValueError(f"{self.data} has no column {' or '.join(names)}; it has {', '.join(row)}")
+
+
+def _table(data: str, part: str) -> _Table:
+    """Opens the first split that ``part`` may be called."""
     place, config = _parts(data)
+
+    def split_of(there: Sequence[str]) -> str:
+        split = next((name for name in _SPLITS[part] if name in there), None)
+        if split is None:
+            raise ValueError(f"{data} has no split {' or '.join(_SPLITS[part])}; it has {', '.join(there) or 'none'}")
+        return split
+
+    if place.startswith("tfds:"):
+        name = place.removeprefix("tfds:")
+        try:
+            folder = find(f"{name}/{config}")
+        except FileNotFoundError:
+            folder = find(name)
+            one: Mapping[str, Any] = next(rows(folder, split_of(splits(folder))), {})
+            if not any(isinstance(value, Mapping) for value in one.values()):
+                raise
+        return _Table(data, config, rows(folder, split_of(splits(folder))), label_names(folder))
     tables = named_tables(place)
     if tables is None:
-        raise ValueError(f"{data} is not hub:ID#CONFIG or tfds:NAME/{{}}#CONFIG")
+        raise ValueError(f"{data} is not hub:ID#CONFIG or tfds:NAME#CONFIG")
     if config not in tables.configs:
         raise ValueError(f"{place} has no configuration {config!r}; it has {', '.join(tables.configs) or 'none'}")
-    there = tables.splits(config)
-    split = next((name for name in _SPLITS[part] if name in there), None)
-    if split is None:
-        raise ValueError(f"{data} has no split {' or '.join(_SPLITS[part])}; it has {', '.join(there) or 'none'}")
-    return iter(tables.rows(config, split))
-
-
-def _column(row: Mapping[str, Any], data: str, *names: str) -> Any:
-    for name in names:
-        if name in row:
-            return row[name]
-    raise ValueError(f"{data} has no column {' or '.join(names)}; it has {', '.join(row)}")
-
-
-def _named(labels: Sequence[Any], names: Sequence[str], data: str) -> tuple[str, ...]:
-    result = []
-    for label in labels:
-        known = label in names if isinstance(label, str) else isinstance(label, int) and 0 <= label < len(names)
-        if not known:
-            raise ValueError(f"{data} has the label {label!r}; it must be one of {', '.join(names)}, or their number")
-        result.append(label if isinstance(label, str) else names[label])
-    return tuple(result)
+    return _Table(data, config, tables.rows(config, split_of(tables.splits(config))), {})
