@@ -1,6 +1,6 @@
 """The folder of a run: used by one process at a time, and resumed only with the options that it was started with."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -42,27 +42,28 @@ def flat_options(options: Any, free: Collection[str]) -> dict[str, Any]:
     return {name: _plain(value) for name, value in flat.items() if name not in free}
 
 
-def claim(folder: Path, wanted: Mapping[str, Any]) -> None:
+def claim(folder: Path, wanted: Mapping[str, Any], started_by: Sequence[str] = ("checkpoints/[0-9]*",)) -> None:
     """Records the options of a run in ``config.json``, after checking that the folder does not belong to another run.
 
     Args:
       folder: an existing folder.
       wanted: everything that must not change when the run resumes, as JSON values; the version is added.
+      started_by: patterns of files that only a run that has started writes.
 
     Raises:
       ValueError: the folder belongs to another run; the error names the options that differ.
     """
     wanted = {**wanted, "lsar_jax": __version__}
-    path, checkpoints = folder / "config.json", folder / "checkpoints"
-    started = any(checkpoints.glob("[0-9]*"))
+    path = folder / "config.json"
+    started = [found for pattern in started_by for found in folder.glob(pattern)]
     if path.is_file():
         there = read_json(path, dict)
         differ = [name for name in wanted if there.get(name) != wanted[name]]
         if differ and started:
             told = "; ".join(f"{name} was {there.get(name)!r} and is now {wanted[name]!r}" for name in differ)
             raise ValueError(f"{folder} belongs to another run: {told}; choose another --out")
-    elif checkpoints.is_dir():
-        raise ValueError(f"{folder} has checkpoints but no config.json; choose another --out")
+    elif started:
+        raise ValueError(f"{folder} has {started[0].relative_to(folder)} but no config.json; choose another --out")
     if not started:
         # What another run trained may be in the folder; without this file, it is ignored.
         (folder / "trained.json").unlink(missing_ok=True)

@@ -79,10 +79,12 @@ class Compare:
     def _over_seeds(self, results: Sequence[Result]) -> None:
         rows: list[list[str | float]] = []
         for test in dict.fromkeys(str(result.options["test"]) for result in results):
-            difference, p, ways = seed_test(results, self.first, self.second, test)
-            rows.append([test, f"{difference:+.2f}", f"{p:.4f}", f"{ways}"])
-        print_table(f"{self.second} minus {self.first}", ["test", "difference", "p", "assignments"], rows)
-        console.print("p: two-sided permutation test of the scores of all seeds, exact")
+            difference, p, least = seed_test(results, self.first, self.second, test)
+            rows.append([test, f"{difference:+.2f}", f"{p:.4f}", f"{least:.4f}"])
+        print_table(f"{self.second} minus {self.first}", ["test", "difference", "p", "least p"], rows)
+        console.print(
+            "p: two-sided permutation test of the scores of all seeds, exact; not corrected for several tests"
+        )
 
 
 def differences(results: Sequence[Result], first: str, second: str) -> list[Difference]:

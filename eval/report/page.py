@@ -79,11 +79,11 @@ class Report:
         sections: dict[str, list[Path]] = {}
         for path in paths:
             if results := read_results(path):
-                differ = ("seed", "test") if is_transfer(results[0]) else ("seed",)
+                transfer = is_transfer(results[0])
                 options = {
                     name: value
                     for name, value in results[0].options.items()
-                    if not any(part in name for part in differ)
+                    if "seed" not in name and not (transfer and name == "test")
                 }
                 key = json.dumps([results[0].task, options], sort_keys=True)
                 sections.setdefault(key, []).append(path)

@@ -25,13 +25,23 @@ from lsar_jax import EncoderSpec
 from lsar_jax.files import read_json
 from train.console import console, print_table
 
-__all__ = ["MEAN", "Spread", "Transfer", "TransferRow", "is_transfer", "seed_test", "transfer_rows"]
+__all__ = [
+    "MEAN",
+    "SeedTest",
+    "Spread",
+    "Transfer",
+    "TransferRow",
+    "is_transfer",
+    "names_of",
+    "seed_test",
+    "transfer_rows",
+]
 
 # The test that stands for the mean of the others.
 MEAN = "other languages"
 # What must be the same for encoders to be compared.
 _SAME = (
-    "task", "train", "dev", "files", "features", "learning_rate", "batch", "epochs", "warmup", "validations",
+    "features", "learning_rate", "batch", "epochs", "warmup", "validations",
     "patience", "dropout", "output_dropout", "trained_blocks", "max_length", "most", "most_dev", "most_tested",
     "held_out",
 )  # fmt: skip
@@ -88,22 +98,27 @@ class Transfer:
         if not self.folders:
             raise ValueError("give at least one folder that python -m train.finetune wrote")
         read = [_read(folder) for folder in self.folders]
-        first, config = read[0][0], read[0][1]
-        for folder, (_, other) in zip(self.folders, read, strict=True):
-            for option in _SAME:
-                if other.get(option) != config.get(option):
+        first, options = read[0][0], _options(read[0][1])
+        for folder, (_, config) in zip(self.folders, read, strict=True):
+            other = _options(config)
+            for option in sorted({*options, *other}):
+                if other.get(option) != options.get(option):
                     raise ValueError(
                         f"{folder} has {option} {other.get(option)!r}, but {self.folders[0]} has "
-                        f"{config.get(option)!r}; omit one"
+                        f"{options.get(option)!r}; omit one"
                     )
-        results = [result for told, own in read for result in _results(told, own)]
-        names = [_encoder_of(result) for result in results]
-        if len({(_encoder_of(result), result.revision) for result in results}) > len(set(names)):
-            raise ValueError(f"two encoders are named {max(names, key=names.count)}; rename the folder of one")
-        twice = [folder for folder, (told, _) in zip(self.folders, read, strict=True)
-                 if [other for other, _ in read].count(told) > 1]  # fmt: skip
-        if twice:
-            raise ValueError(f"{twice[0]} is given twice, or holds the same scores as another; omit one")
+        results: list[Result] = []
+        for folder, (told, own) in zip(self.folders, read, strict=True):
+            more = _results(told, own)
+            if again := {_key(result) for result in results} & {_key(result) for result in more}:
+                name, seed, _ = min(again)
+                raise ValueError(f"{folder} has scores of {name}, seed {seed}, and so has another folder; omit one")
+            results += more
+        names = names_of(results)
+        revisions: dict[str, str | None] = {}
+        for name, result in zip(names, results, strict=True):
+            if revisions.setdefault(name, result.revision) != result.revision:
+                raise ValueError(f"two encoders are named {name}; rename the folder of one")
         write_results(results, self.out / "results.jsonl")
         rows = transfer_rows(results)
         tests = list(rows[0].cells)
@@ -111,9 +126,12 @@ class Transfer:
         # On the screen, tests are rows: there are more of them than of encoders.
         lines = [[test, *(str(row.cells[test]) for row in rows)] for test in tests]
         print_table(title, ["test", *(row.encoder for row in rows)], lines)
-        for name in list(dict.fromkeys(names))[1:]:
-            difference, p, draws = seed_test(results, names[0], name)
-            console.print(f"{name} minus {names[0]}, {MEAN}: {difference:+.2f}, p = {p:.3f} of {draws} assignments")
+        for name in list(dict.fromkeys(names))[1:] if MEAN in tests else ():
+            found = seed_test(results, names[0], name)
+            console.print(
+                f"{name} minus {names[0]}, {MEAN}: {found.difference:+.2f}, p = {found.p:.3f}; these seeds can give "
+                f"{found.least:.3f} at least"
+            )
         console.print(f"wrote {self.out / 'results.jsonl'}")
         return results
 
@@ -126,8 +144,12 @@ def is_transfer(result: Result) -> bool:
 def transfer_rows(results: Sequence[Result]) -> list[TransferRow]:
     """Returns the means and standard deviations over seeds, the first encoder being what others are compared with."""
     scores: dict[str, dict[str, list[float]]] = {}
-    for result in results:
-        scores.setdefault(_encoder_of(result), {}).setdefault(str(result.options["test"]), []).append(result.value)
+    seen = set()
+    for name, result in zip(names_of(results), results, strict=True):
+        # Tables that are shown together may share an encoder.
+        if _key(result) not in seen:
+            seen.add(_key(result))
+            scores.setdefault(name, {}).setdefault(str(result.options["test"]), []).append(result.value)
     base = next(iter(scores.values()))
     rows = []
     for name, by_test in scores.items():
@@ -145,11 +167,25 @@ def transfer_rows(results: Sequence[Result]) -> list[TransferRow]:
     return rows
 
 
-def seed_test(results: Sequence[Result], first: str, second: str, test: str = MEAN) -> tuple[float, float, int]:
-    """Returns the difference of two encoders' means over seeds, its p-value, and the number of assignments tried.
+class SeedTest(NamedTuple):
+    """A test of two encoders over seeds.
 
-    The test is exact: of all ways to assign the scores to the two encoders, p is the share with a difference in means
-    at least as large, in either direction.
+    Attributes:
+      difference: difference of their means, second minus first.
+      p: two-sided p-value.
+      least: the lowest p-value that this number of seeds can give: 0.1 with three seeds each, 0.008 with five.
+    """
+
+    difference: float
+    p: float
+    least: float
+
+
+def seed_test(results: Sequence[Result], first: str, second: str, test: str = MEAN) -> SeedTest:
+    """Tests whether two encoders differ by more than their seeds do.
+
+    Of all ways to assign the scores to the two encoders, p is the share with a difference in means at least as large,
+    in either direction. All ways are tried, which is meant for at most ten seeds each.
 
     Args:
       results: results of transfer.
@@ -158,21 +194,25 @@ def seed_test(results: Sequence[Result], first: str, second: str, test: str = ME
       test: name of a test.
 
     Raises:
-      ValueError: an encoder has no scores of the test.
+      ValueError: an encoder has no scores of the test, or there are more than twenty scores.
     """
     every = {}
+    names = names_of(results)
     for name in (first, second):
-        every[name] = np.array([r.value for r in results if _encoder_of(r) == name and r.options["test"] == test])
+        own = {_key(r): r.value for n, r in zip(names, results, strict=True) if n == name and r.options["test"] == test}
+        every[name] = np.array(list(own.values()))
         if not len(every[name]):
-            known = ", ".join(dict.fromkeys(_encoder_of(r) for r in results))
+            known = ", ".join(dict.fromkeys(names))
             raise ValueError(f"{name!r} has no scores of {test!r}; the encoders are {known}")
     a, b = every[first], every[second]
     found = b.mean() - a.mean()
     pooled = np.concatenate([a, b])
+    if len(pooled) > 20:
+        raise ValueError(f"{first} and {second} have {len(pooled)} scores of {test!r}; the test takes at most 20")
     ways = list(combinations(range(len(pooled)), len(b)))
     differences = np.array([_apart(pooled, way) for way in ways])
     p = float((np.abs(differences) >= abs(found) - 1e-9).mean())
-    return float(found), p, len(ways)
+    return SeedTest(float(found), p, (2 if len(a) == len(b) else 1) / len(ways))
 
 
 def _apart(pooled: Float[np.ndarray, " score"], way: tuple[int, ...]) -> float:
@@ -183,6 +223,14 @@ def _apart(pooled: Float[np.ndarray, " score"], way: tuple[int, ...]) -> float:
 
 def _read(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     return read_json(folder / "transfer.json", dict), read_json(folder / "config.json", dict)
+
+
+def _options(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns what must be the same for encoders to be compared; files are compared by their contents."""
+    files = {str(path): f"the file {digest}" for path, digest in config["files"].items()}
+    texts = {name: files.get(str(config[name]), config[name]) for name in ("train", "dev")}
+    tests = {f"test {Path(path).name}": told for path, told in files.items()}
+    return {name: config.get(name) for name in ("task", *_SAME)} | texts | tests
 
 
 def _results(told: Mapping[str, Any], config: Mapping[str, Any]) -> list[Result]:
@@ -204,15 +252,29 @@ def _results(told: Mapping[str, Any], config: Mapping[str, Any]) -> list[Result]
                     layer=spec.layer, pooling=spec.pooling, dtype=spec.dtype, max_length=config["max_length"],
                     transform=told["maps"] or "original", parameters={}, fitted_on=str(config["train"]),
                     metric=f"{metric} {test}", value=value, n=count, seed=int(seed), seconds=0.0,
-                    options={"test": test, **{name: config[name] for name in _SAME if name not in ("task", "files")}},
+                    options={"test": test, **{name: config.get(name) for name in ("train", "dev", *_SAME)}},
                 )
             )  # fmt: skip
     return results
 
 
-def _encoder_of(result: Result) -> str:
-    """Returns the name of the encoder, and of the maps of its states if there are any."""
-    return result.encoder if result.transform == "original" else f"{result.encoder} + {result.transform}"
+def names_of(results: Sequence[Result]) -> list[str]:
+    """Returns the name of each result's encoder, with the layer if it has several, and with the maps if any."""
+    layers: dict[str, set[int]] = {}
+    for result in results:
+        layers.setdefault(result.encoder, set()).add(result.layer)
+    names = []
+    for result in results:
+        layer = f", layer {result.layer}" if len(layers[result.encoder]) > 1 else ""
+        maps = "" if result.transform == "original" else f" + {result.transform}"
+        names.append(f"{result.encoder}{layer}{maps}")
+    return names
+
+
+def _key(result: Result) -> tuple[str, int, str]:
+    """Returns what no two results have in common."""
+    encoder = f"{result.encoder}, layer {result.layer}, {result.revision}, {result.transform}"
+    return encoder, result.seed or 0, str(result.options["test"])
 
 
 def _english(test: str, results: Sequence[Result]) -> bool:
@@ -232,6 +294,6 @@ def _mark(values: Sequence[float], base: Sequence[float]) -> str:
 
 def _seeds(results: Sequence[Result]) -> str:
     counts: dict[str, set[int | None]] = {}
-    for result in results:
-        counts.setdefault(_encoder_of(result), set()).add(result.seed)
+    for name, result in zip(names_of(results), results, strict=True):
+        counts.setdefault(name, set()).add(result.seed)
     return ", ".join(f"{name} {len(seeds)}" for name, seeds in counts.items())

@@ -2,6 +2,7 @@
 
 import json
 from itertools import permutations
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -30,7 +31,7 @@ def write(folder, name, *, config=None, scores=None, maps=""):
             "de_pud": {"language": "de", "n": 5, "accuracy": value},
             "fr_pud": {"language": "fr", "n": 5, "accuracy": value - 10 - number},
         }
-        seeds[str(12 + number)] = {"development": 95.0, "best_step": 2, "validations": 4, "scores": by_test}
+        seeds[str(12 + number)] = {"development": 95.0, "best_validation": 2, "validations": 4, "scores": by_test}
     told = {
         "task": "pos",
         "metric": "accuracy",
@@ -79,9 +80,9 @@ def test_the_test_is_exact(results, test):
             name: [r.value for r in results if name in r.encoder and r.options["test"] == test]
             for name in ("bundled", second)
         }
-        found, p, ways = seed_test(results, "bundled", second, test)
+        found, p, least = seed_test(results, "bundled", second, test)
         peer = permutation_test(tuple(of.values()), mean, permutation_type="independent", n_resamples=np.inf)
-        assert (found, ways) == (pytest.approx(peer.statistic), 20)
+        assert (found, least) == (pytest.approx(peer.statistic), 2 / 20)
         assert p == pytest.approx(peer.pvalue)
 
 
@@ -125,12 +126,58 @@ def test_maps_have_rows_of_their_own(tmp_path):
     assert [row.encoder for row in rows] == ["bundled", "bundled + linear maps"]
 
 
+def test_layers_have_rows_of_their_own(tmp_path):
+    folders = [write(tmp_path, "bundled"), write(tmp_path, "strong")]
+    told = json.loads((tmp_path / "bundled" / "transfer.json").read_text())
+    told["encoder"]["layer"] = 8
+    (tmp_path / "strong" / "transfer.json").write_text(json.dumps(told))
+    assert main(["transfer", *folders, "--out", str(tmp_path / "pos")]) == 0
+    rows = transfer_rows(read_results(tmp_path / "pos" / "results.jsonl"))
+    assert [row.encoder for row in rows] == ["bundled, layer 12", "bundled, layer 8"]
+
+
+def test_tables_that_share_an_encoder_count_it_once(results):
+    once, twice = transfer_rows(results), transfer_rows([*results, *results[:4]])
+    assert [str(row.cells["de_pud"]) for row in once] == [str(row.cells["de_pud"]) for row in twice]
+    assert seed_test(results, "bundled", "weak") == seed_test([*results, *results], "bundled", "weak")
+
+
+def test_the_number_of_test_sentences_divides_tables(results, tmp_path):
+    folder = write(tmp_path, "strong", config={"most_tested": 100})
+    assert main(["transfer", folder, "--out", str(tmp_path / "short")]) == 0
+    assert main(["report", str(tmp_path)]) == 0
+    assert (tmp_path / "report.md").read_text().count("of zero-shot transfer") == 2
+
+
+def test_english_alone_has_no_mean_of_other_languages(tmp_path, capsys):
+    folders = [write(tmp_path, name) for name in ("bundled", "strong")]
+    for folder in folders:
+        told = json.loads((Path(folder) / "transfer.json").read_text())
+        for seed in told["seeds"].values():
+            del seed["scores"]["de_pud"], seed["scores"]["fr_pud"]
+        (Path(folder) / "transfer.json").write_text(json.dumps(told))
+    assert main(["transfer", *folders, "--out", str(tmp_path / "pos")]) == 0
+    assert MEAN not in capsys.readouterr().out
+
+
+def test_a_copy_of_the_files_is_the_same_text(tmp_path):
+    copied = {"train": "x/t.conllu", "files": {"x/t.conllu": "0"}}
+    folders = [write(tmp_path, "bundled"), write(tmp_path, "strong", config=copied)]
+    assert main(["transfer", *folders, "--out", str(tmp_path / "pos")]) == 0
+
+
 def test_what_cannot_be_compared(tmp_path, capsys):
+    other = {"train": "t.conllu", "files": {"t.conllu": "1"}}
+    folders = [write(tmp_path, "bundled"), write(tmp_path, "strong", config=other)]
+    assert main(["transfer", *folders, "--out", str(tmp_path / "pos")]) == 1
+    assert "has test t.conllu 'the file 1', but" in capsys.readouterr().err
     folders = [write(tmp_path, "bundled"), write(tmp_path, "strong", config={"epochs": 3})]
     assert main(["transfer", *folders, "--out", str(tmp_path / "pos")]) == 1
     assert "has epochs 3, but" in capsys.readouterr().err
     assert main(["transfer", folders[0], folders[0], "--out", str(tmp_path / "pos")]) == 1
-    assert "is given twice" in capsys.readouterr().err
+    assert "bundled has scores of bundled, layer 12, sha256:bundled, original, seed 12, and so has another" in (
+        capsys.readouterr().err
+    )
     named = json.loads((tmp_path / "bundled" / "transfer.json").read_text())
     named["encoder"]["revision"] = "sha256:other"
     (tmp_path / "strong" / "transfer.json").write_text(json.dumps(named))

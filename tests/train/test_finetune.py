@@ -21,6 +21,7 @@ from tests.conftest import TINY
 from tests.train.killed import kill_at
 from train.encoder_parameters import EncoderParts, take_apart
 from train.finetune.__main__ import main
+from train.finetune.command import split_blocks
 from train.finetune.examples import task_batch, windows
 from train.finetune.features import FeatureMix
 from train.finetune.tasks import TASKS, task_named
@@ -100,11 +101,11 @@ def test_a_pair_is_one_row():
     assert batch.counted.tolist() == [[True], [True], [False]]
 
 
-def sentences(task, count, seed=0):
-    """Sentences of letters whose labels follow from the letters alone."""
+def sentences(task, count, seed=0, longest=4):
+    """Sentences of letters whose labels follow from the letters alone; the short ones need one program."""
     rng = np.random.default_rng(seed)
     result = []
-    for length in rng.integers(2, 9, count):
+    for length in rng.integers(2, longest + 1, count):
         words = tuple(rng.choice(list("abcdef"), length).tolist())
         if task == "xnli":
             label = ("entailment", "neutral", "contradiction")["abc".find(words[0]) if words[0] in "abc" else 0]
@@ -287,6 +288,21 @@ def test_what_is_written(tmp_path, task, capsys):
     assert "of 3 seeds" in capsys.readouterr().out
 
 
+def log_of(folder):
+    """The lines of a log but for the time they took: bits of every loss and validation."""
+    lines = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
+    return [{name: value for name, value in line.items() if name != "steps_per_second"} for line in lines]
+
+
+def test_a_folder_belongs_to_one_run(tmp_path, capsys):
+    arguments = command(tmp_path, tmp_path / "out", "pos", "--seeds", "1", "--learning-rate", "3e-3")
+    assert main(arguments) == 0
+    told = (tmp_path / "out" / "transfer.json").read_text()
+    assert main([*arguments, "--dropout", "0.3"]) == 1
+    assert "belongs to another run: dropout was 0.1 and is now 0.3; choose another --out" in capsys.readouterr().err
+    assert (tmp_path / "out" / "transfer.json").read_text() == told
+
+
 def test_a_run_that_is_killed_goes_on_to_the_same_scores(tmp_path):
     more = ["--epochs", "3", "--learning-rate", "1e-3", "--seeds", "12", "8"]
     whole, out = tmp_path / "whole", tmp_path / "killed"
@@ -298,6 +314,8 @@ def test_a_run_that_is_killed_goes_on_to_the_same_scores(tmp_path):
     kill_at("train.finetune", killed, out / "seed-8" / "log.jsonl", at)
     assert main(command(tmp_path, out, "pos", *more)) == 0
     assert (out / "transfer.json").read_text() == expected
+    for seed in ("seed-12", "seed-8"):
+        assert log_of(out / seed) == log_of(whole / seed)
 
 
 def test_features_with_maps(tmp_path, capsys):
@@ -307,15 +325,17 @@ def test_features_with_maps(tmp_path, capsys):
         maps = linear_maps({"de": rotation.astype(np.float32)}, "en", {"de": 9}, source=replace(spec, layer=layer))
         maps.save(tmp_path / f"layer-{layer}.safetensors")
     scores = {}
+    english = write(tmp_path, "pos", "test-en", 12, 3)
+    train = ["--seeds", "1", "--features", "--learning-rate", "3e-3", "--epochs", "2"]
     for name, more in (("plain", []), ("mapped", ["--maps", str(tmp_path)])):
-        arguments = [*command(tmp_path, tmp_path / name, "xnli", "--seeds", "1", "--features"), *more]
+        arguments = command(tmp_path, tmp_path / name, "pos", *train, *more)
+        arguments.insert(arguments.index("--test") + 1, english)
         assert main(arguments) == 0
         told = json.loads((tmp_path / name / "transfer.json").read_text())["seeds"]["1"]["scores"]
         scores[name] = told
-    assert {name: one["mapped"] for name, one in scores["mapped"].items()} == {
-        "x.test-de.en": False, "x.test-de.de": True,
-    }  # fmt: skip
-    assert scores["plain"]["x.test-de.en"]["accuracy"] == scores["mapped"]["x.test-de.en"]["accuracy"]
+    assert {name: one["mapped"] for name, one in scores["mapped"].items()} == {"test-en": False, "test-de": True}
+    assert scores["plain"]["test-en"] == scores["mapped"]["test-en"]
+    assert scores["plain"]["test-de"]["accuracy"] != scores["mapped"]["test-de"]["accuracy"]
     arguments = command(tmp_path, tmp_path / "other", "xnli", "--maps", str(tmp_path))
     assert main(arguments) == 1
     assert "--maps needs --features" in capsys.readouterr().err
@@ -324,6 +344,15 @@ def test_features_with_maps(tmp_path, capsys):
     maps.save(tmp_path / "layer-1.safetensors")
     assert main([*arguments, "--features"]) == 1
     assert "has maps of EncoderSpec(id='bert'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("trained", [0, 1, 3])
+def test_the_last_blocks_are_those_next_to_the_output(trained):
+    _, values, _ = take_apart(EncoderParts(lj.load_encoder(str(TINY)).model, None), False)
+    own, others = split_blocks(values, 3, trained)
+    assert own | others == values
+    assert len(own) == trained * sum("blocks.0." in name for name in values)
+    assert {name.split(".")[2] for name in own} == {str(block) for block in range(3 - trained, 3)}
 
 
 def test_only_the_last_blocks_train(tmp_path):
@@ -348,6 +377,9 @@ def test_only_the_last_blocks_train(tmp_path):
         (["--train", "nowhere"], "there is no text file at nowhere"),
         (["--trained-blocks", "4"], "--trained-blocks is 4; bert has 3 blocks"),
         (["--most", "0"], "--most is 0; it must be at least 1"),
+        (["--most-dev", "0"], "--most-dev is 0; it must be at least 1"),
+        (["--max-length", "0"], "--max-length is 0; it must be at least 1"),
+        (["--closed-form"], "--closed-form needs --maps"),
     ],
 )  # fmt: skip
 def test_what_is_refused(tmp_path, capsys, more, message):

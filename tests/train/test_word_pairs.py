@@ -39,8 +39,10 @@ def dictionary(rng, count):
 def test_a_planted_dictionary_is_found(rng):
     need("eflomal")
     source, target = dictionary(rng, 600)
+    # Links that are not their own mirror image.
+    target = [[*words[-2::-1], words[-1]] for words in target]
     links = align_words(source, target)
-    planted = [{(i, len(words) - 1 - i) for i in range(len(words))} for words in source]
+    planted = [{(i, (i - 1) % len(words)) for i in range(len(words))} for words in source]
     right = sum(len(found & true) for found, true in zip(links, planted, strict=True))
     assert right / sum(map(len, planted)) > 0.95
     assert right / sum(map(len, links)) > 0.95

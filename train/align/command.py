@@ -8,8 +8,9 @@ r"""Aligns an encoder on parallel text, and writes the aligned encoder as a fold
 ``sentence`` does the same with the embeddings of sentences and their translations (``--data``, ``--more``), with the
 loss of ``weak``. ``linear`` leaves the encoder as it is, and fits a matrix for each layer and language.
 
-To resume a killed run, repeat the same command. The pairs of each language that are held out (``--held-out``) are
-excluded from training, so that ``python -m eval bitext`` can test on them.
+To resume a killed run, repeat the same command. ``sentence`` does not train on the pairs of each language that are
+held out (``--held-out``), so that ``python -m eval bitext`` can test on them; for the other objectives,
+``python -m train.word_pairs`` has set them apart.
 
 The command writes ``config.json``, ``log.jsonl``, ``checkpoints/``, ``curves.png`` and ``trained.json``, which says how
 the run ended. The aligned encoder, such as ``bundled-strong/``, is a folder for ``load_encoder``, transformers and
@@ -121,9 +122,24 @@ class Align:
         self.loss.check()
         self.memory.check()
         self.text.check()
+        self._check_unused()
         at_least(1, log_every=self.log_every)
         if not 0 <= self.seed < 2**32:
             raise ValueError(f"--seed is {self.seed}; it must be from 0 to {2**32 - 1}")
+
+    def _check_unused(self) -> None:
+        """Raises ValueError if an option is given that another objective reads."""
+        plain = Align()
+        others = {"words": (self.words, plain.words)}
+        if self.objective != "sentence":
+            given, usual = ({**vars(one.text), "more": one.more} for one in (self, plain))
+            others = {name: (given[name], usual[name]) for name in given if name != "languages"}
+        for name, (value, usual_value) in others.items():
+            if value != usual_value:
+                raise ValueError(
+                    f"--{name.replace('_', '-')} is given, but --objective {self.objective} reads "
+                    + ("sentences (--data, --more)" if self.objective == "sentence" else "word pairs (--words)")
+                )
 
     def _open(self) -> SentenceEncoder:
         """Loads the encoder with float32 parameters, up to the layer to align."""
@@ -175,7 +191,10 @@ class Align:
         steps, every = known(self.optimizer.steps), known(self.optimizer.validate_every)
         linear = self.objective == "linear"
         loop = LoopOptions(
-            -(-steps // every), self.optimizer.patience, every if linear else self.log_every, self.checkpoint_seconds
+            -(-steps // every),
+            known(self.optimizer.patience),
+            every if linear else self.log_every,
+            self.checkpoint_seconds,
         )
         if linear:
             return self._fit_maps(encoder, examples, loop)
@@ -267,7 +286,7 @@ class Align:
             "objective": self.objective,
             "steps": progress.taken,
             "validation": progress.best[0],
-            "best_step": (progress.best_epoch[0] + 1) * every,
+            "best_step": min((progress.best_epoch[0] + 1) * every, progress.taken),
             "stopped_by": "steps" if progress.active[0] else "patience",
             "written": self.keep,
         }

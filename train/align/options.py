@@ -23,10 +23,10 @@ class AlignOptimizer:
       learning_rate: learning rate of Adam after the warm-up; it then falls linearly to 0.
       batch: number of sentence pairs per step, of all languages.
       steps: number of steps; by default 100,000, and 20,000 for linear.
-      warmup: number of steps of the warm-up; by default 4,000, and 1 for linear, but at most half of --steps.
+      warmup: number of steps of the warm-up; by default 4% of --steps, and 1 for linear.
       validate_every: number of steps between validations; by default 1,000, and 100 for linear.
-      validation_pairs: largest number of pairs to validate on; linear uses all.
-      patience: number of validations without a lower loss after which training ends.
+      validation_pairs: largest number of pairs to validate on, but at least one batch; linear uses all.
+      patience: number of validations without a lower loss after which training ends; by default it never ends early.
     """
 
     learning_rate: float = 1e-4
@@ -35,22 +35,22 @@ class AlignOptimizer:
     warmup: int | None = None
     validate_every: int | None = None
     validation_pairs: int = 2048
-    patience: int = 10
+    patience: int | None = None
 
     def complete(self, objective: Objective) -> "AlignOptimizer":
         """Returns the options with all defaults."""
-        steps, warmup, every = (20_000, 1, 100) if objective == "linear" else (100_000, 4_000, 1_000)
-        steps = steps if self.steps is None else self.steps
-        warmup = min(warmup, steps // 2) if self.warmup is None else self.warmup
-        return replace(
-            self, steps=steps, warmup=warmup, validate_every=every if self.validate_every is None else
-            self.validate_every,
-        )  # fmt: skip
+        linear = objective == "linear"
+        steps = (20_000 if linear else 100_000) if self.steps is None else self.steps
+        warmup = (min(1, steps - 1) if linear else steps // 25) if self.warmup is None else self.warmup
+        every = (100 if linear else 1_000) if self.validate_every is None else self.validate_every
+        # As many validations as there are.
+        patience = max(-(-steps // max(every, 1)), 1) if self.patience is None else self.patience
+        return replace(self, steps=steps, warmup=warmup, validate_every=every, patience=patience)
 
     def check(self, devices: int) -> None:
         """Raises ValueError if a number is out of range."""
         steps = known(self.steps)
-        at_least(1, steps=steps, validate_every=known(self.validate_every), patience=self.patience)
+        at_least(1, steps=steps, validate_every=known(self.validate_every), patience=known(self.patience))
         at_least(1, validation_pairs=self.validation_pairs)
         if not 0 <= known(self.warmup) < steps:
             raise ValueError(f"--warmup is {self.warmup}; it must be from 0 to below --steps, {steps}")

@@ -157,7 +157,8 @@ class EncoderSteps:
     def step(self, state: State, batch: PairBatch, key: Array) -> tuple[State, Terms]:
         """Takes one step; returns the new state and the loss terms. The buffers of the state are donated."""
         take = self.whole if len(batch.chunks) == 1 else self._take
-        return take(state, self.place(batch), key, self._frozen, self._start)
+        with jax.numpy_dtype_promotion("standard"):  # in bfloat16, jax's attention mixes dtypes on its way back too
+            return take(state, self.place(batch), key, self._frozen, self._start)
 
     def loss(self, state: State, batch: PairBatch) -> Float[Array, ""]:
         """Returns the loss of a batch, without dropout and without what keeps the encoder close to its start."""

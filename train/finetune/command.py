@@ -34,17 +34,17 @@ from lsar_jax.models.transformer import Transformer
 from train.console import Seldom, console, print_table
 from train.curves import draw_curves
 from train.embeddings import EncoderChoice
-from train.encoder_parameters import EncoderParts, take_apart
+from train.encoder_parameters import EncoderParts, Parameters, take_apart
 from train.finetune.features import FeatureMix, Maps, read_maps
 from train.finetune.options import FinetuneOptions, TaskName
 from train.finetune.tasks import TransferTask, task_named
 from train.finetune.training import Development, FinetunePlan, FinetuneTraining
 from train.loop import LoopOptions, train
-from train.option_checks import known
+from train.option_checks import at_least, known
 from train.run_folder import claim, flat_options, locked
 from train.schedule import linear_schedule
 
-__all__ = ["Finetune"]
+__all__ = ["Finetune", "split_blocks"]
 
 # Options that may change when a run resumes.
 _FREE = ("out", "checkpoint_seconds", "log_every", "at_once", "seeds")
@@ -128,6 +128,7 @@ class Finetune:
             encoder = self.encoder.open(encoder.model.config.blocks, "float32")
         if encoder.languages is not None:
             raise ValueError(f"{encoder.spec.id} embeds the language, which fine-tuning does not support")
+        at_least(1, max_length=self.encoder.max_length)
         room = self.encoder.max_length
         longest = min(encoder.tokenizer.max_length, encoder.model.config.longest)
         if room + sum(encoder.tokenizer.specials) > longest:
@@ -141,15 +142,18 @@ class Finetune:
             # Checked before training.
             read_maps(self.maps, encoder.spec, "procrustes" if self.closed_form else "layer")
         with locked(self.out):
-            claim(self.out, self._config(encoder, task))
+            claim(self.out, self._config(encoder, task), ("transfer.json", "seed-*/checkpoints/[0-9]*"))
             done = self._done()
             every = [seed for seed in self.seeds if str(seed) not in done]
             size = self.at_once or (1 if jax.default_backend() == "cpu" else len(self.seeds))
             for at in range(0, len(every), size):
-                done |= self._group(tuple(every[at : at + size]), task, encoder, training, development, tests)
+                group = tuple(every[at : at + size])
+                done |= self._group(group, task, encoder, training, development, tests)
                 told = {"task": task.name, "metric": task.metric, "encoder": encoder.spec.to_dict()}
                 told |= {"maps": self._maps_name, "seeds": done}
                 write_json(self.out / "transfer.json", told | {"lsar_jax": __version__})
+                # The parameters are large, and all that is needed from now on are the scores.
+                shutil.rmtree(self._folder(group) / "checkpoints")
         self._print(task, done)
         return read_json(self.out / "transfer.json", dict)
 
@@ -160,6 +164,8 @@ class Finetune:
 
     def _check(self) -> None:
         self.options.check()
+        if self.closed_form and self.maps is None:
+            raise ValueError("--closed-form needs --maps")
         if self.maps is not None and not self.options.features:
             raise ValueError("--maps needs --features: a trained encoder has other states than the maps were fitted on")
         if not self.test:
@@ -233,12 +239,9 @@ class Finetune:
         examples = task.examples(encoder.tokenizer, training, "en", room, training=True)
         dev = task.examples(encoder.tokenizer, development, "en", room, training=False)
         skeleton, values, frozen = take_apart(EncoderParts(encoder.model, None), False)
-        blocks = encoder.model.config.blocks
         asked = 0 if options.features else options.trained_blocks
         if asked is not None:
-            kept = tuple(f"model.blocks.{block}." for block in range(blocks - asked, blocks))
-            frozen = {name: value for name, value in values.items() if not name.startswith(kept)} if kept else values
-            values = {name: value for name, value in values.items() if name not in frozen}
+            values, frozen = split_blocks(values, encoder.model.config.blocks, asked)
         features = FeatureMix(encoder.model.config) if options.features else None
         maps: Maps = {}
         if self.maps is not None:
@@ -257,7 +260,7 @@ class Finetune:
             task, skeleton, values, frozen, encoder.model.config.hidden, examples, Development(development, dev), plan,
             optax.adam(schedule, b2=0.99), rate, seeds, encoder.mesh, features,
         )  # fmt: skip
-        folder = self.out / f"seed-{'-'.join(map(str, seeds))}"
+        folder = self._folder(seeds)
         loop = LoopOptions(len(parts) * plan.passes, options.patience, self.log_every, self.checkpoint_seconds)
         console.print(
             f"{task.name}, {'seed' if len(seeds) == 1 else 'seeds'} {', '.join(map(str, seeds))}: {len(examples)} "
@@ -282,14 +285,16 @@ class Finetune:
                 scores[name] = told | task.score(sentences, own, predicted)
             result[str(seed)] = {
                 "development": 100 - trained.progress.best[number],
-                "best_step": trained.progress.best_epoch[number] + 1,
+                "best_validation": trained.progress.best_epoch[number] + 1,
                 "validations": trained.progress.epoch,
                 "scores": scores,
             }
         console.print(f"tested in {time.perf_counter() - started:.0f} s")
-        # The parameters are large, and all that is needed from now on are the scores.
-        shutil.rmtree(folder / "checkpoints")
         return result
+
+    def _folder(self, seeds: tuple[int, ...]) -> Path:
+        """Returns the folder of a group of seeds."""
+        return self.out / f"seed-{'-'.join(map(str, seeds))}"
 
     def _print(self, task: TransferTask, done: dict[str, Any]) -> None:
         names = list(next(iter(done.values()))["scores"])
@@ -301,6 +306,19 @@ class Finetune:
         english = [one["development"] for one in done.values()]
         rows.append(["development", float(np.mean(english)), f"{np.std(english, ddof=1):.1f}" if len(done) > 1 else ""])
         print_table(f"{task.metric} of {len(done)} seeds", ["test", "mean", "std"], rows)
+
+
+def split_blocks(parameters: Parameters, blocks: int, trained: int) -> tuple[Parameters, Parameters]:
+    """Returns the parameters of the last blocks, and all others.
+
+    Args:
+      parameters: the parameters of an encoder.
+      blocks: number of its blocks.
+      trained: number of the last ones to take.
+    """
+    kept = tuple(f"model.blocks.{block}." for block in range(blocks - trained, blocks))
+    own = {name: value for name, value in parameters.items() if name.startswith(kept)}
+    return own, {name: value for name, value in parameters.items() if name not in own}
 
 
 def _pinned(data: Data) -> Data:

@@ -82,8 +82,8 @@ def task_batch(examples: Sequence[Example], rows: int, pad_id: int, longest: int
     """
     width = width_of(max(len(one.ids) for one in examples), longest)
     most = max(len(one.positions) for one in examples)
-    # Few numbers of slots too, because each is a program.
-    slots = 1 if most == 1 else width_of(most, width)
+    # Few numbers of slots too, because each is a program. Words without tokens make more slots than tokens.
+    slots = 1 if most == 1 else width_of(most, max(width, most))
     ids, types = np.full((rows, width), pad_id, np.int32), np.zeros((rows, width), np.int32)
     lengths = np.zeros(rows, np.int32)
     positions, labels, heads = (np.zeros((rows, slots), np.int32) for _ in range(3))

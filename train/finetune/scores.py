@@ -88,7 +88,7 @@ def best_tree(scores: Float[np.ndarray, "word word"]) -> Int[np.ndarray, " word"
     """Returns the head of each word in the maximum spanning tree (Chu and Liu, 1965; Edmonds, 1967).
 
     Args:
-      scores: log-probability of each head (last axis) of each word; position 0 is the root, whose row does not count.
+      scores: score of each head (last axis) of each word; position 0 is the root, whose row does not count.
 
     Returns:
       The head of each position; -1 for the root.

@@ -333,7 +333,7 @@ class Parsing(TransferTask):
         total = np.zeros(3, int)
         for example, (scores, labels) in zip(examples, predicted, strict=True):
             one, count = sentences[example.sentence], len(example.positions)
-            heads = best_tree(np.asarray(scores)[:count, :count])[1:]
+            heads = best_tree(np.exp(np.asarray(scores, np.float64)[:count, :count]))[1:]
             relations = [self.labels[int(labels[word, head])] for word, head in enumerate(heads, start=1)]
             total += attachment(one.heads, one.relations, one.tags, heads.tolist(), relations)
         return {self.metric: 100 * total[2] / max(total[0], 1), "UAS": 100 * total[1] / max(total[0], 1)}

@@ -6,6 +6,7 @@ the data, a quarter by default, after which the development data are scored.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -27,7 +28,7 @@ __all__ = ["Development", "FinetunePlan", "FinetuneTraining"]
 
 # Passes over the data are cut into batches of similar length within this many batches.
 _SORTED = 16
-# Fewer words than this do not fill a program on any device; more do not fit the cache of a CPU.
+# Token positions to predict at a time: fewer leave a device idle, and more do not fit the cache of a CPU.
 _TOKENS = 1024
 
 
@@ -137,10 +138,9 @@ class FinetuneTraining:
     def start(self) -> dict[str, Any]:
         """Returns the initial state of all seeds."""
         keys = jax.vmap(jax.random.key)(jnp.asarray(self.seeds, jnp.uint32))
-        own, rest = jnp.unstack(jax.vmap(jax.random.split)(keys), axis=1)
+        own, more, rest = jnp.unstack(jax.vmap(partial(jax.random.split, num=3))(keys), axis=1)
         head = jax.vmap(lambda key: self.task.init(key, self._dim))(own)
         if self._features is not None:
-            more = jax.vmap(lambda key: jax.random.fold_in(key, 1))(own)
             head = {"task": head, "features": jax.vmap(self._features.init)(more)}
         encoder = jax.tree.map(lambda x: jnp.repeat(x[None], len(self.seeds), axis=0), self._trained)
         parameters = {"encoder": encoder, "head": head}
@@ -167,7 +167,8 @@ class FinetuneTraining:
         losses = []
         for step in range(order.shape[1]):
             batch = self._place(self._batches(order[:, step]), axis=1)
-            state, loss = self._step(state, self._frozen, batch, taken + step, active)
+            with jax.numpy_dtype_promotion("standard"):  # in bfloat16, jax's attention mixes dtypes on its way back
+                state, loss = self._step(state, self._frozen, batch, taken + step, active)
             losses.append(loss)
         return state, {"loss": jnp.stack(losses, axis=1)}
 
@@ -225,6 +226,7 @@ class FinetuneTraining:
         """Returns the hidden states of the slots."""
         plan = self._plan
         lengths = jnp.asarray(batch.lengths)
+        key, of_output = (None, None) if key is None else jax.random.split(key)
         dropout = Dropout(key, plan.dropout, plan.dropout) if key is not None and plan.dropout else None
         model = self._skeleton.filled({**parameters["encoder"], **frozen}).model
         types = batch.types if model.config.token_types > 1 else None
@@ -236,9 +238,9 @@ class FinetuneTraining:
             if self._features is not None:
                 last = self._features(parameters["head"]["features"], hidden, lengths, dropout, maps)
         slots = jnp.take_along_axis(last, batch.positions[..., None], axis=1).astype(jnp.float32)
-        if key is None or not plan.output_dropout:
+        if of_output is None or not plan.output_dropout:
             return slots
-        mask = jax.random.bernoulli(jax.random.fold_in(key, 1), 1 - plan.output_dropout, (len(slots), 1, self._dim))
+        mask = jax.random.bernoulli(of_output, 1 - plan.output_dropout, (len(slots), 1, self._dim))
         return jnp.where(mask, slots / (1 - plan.output_dropout), 0)
 
     def _head(self, parameters: Any) -> Any:

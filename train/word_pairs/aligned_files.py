@@ -93,12 +93,17 @@ def read_aligned(folder: Path, part: str, languages: Sequence[str] = ()) -> dict
 
     Raises:
       FileNotFoundError: the folder, a language or a file does not exist.
-      ValueError: a line cannot be read, or the two files differ in length; the error names the file and the line.
+      ValueError: a line cannot be read, or the two files differ in length; the error names the file and the line. Or a
+        file is not named after a language, or two are named after the same.
     """
     if not folder.is_dir():
         raise FileNotFoundError(f"there is no folder {folder}; make it with python -m train.word_pairs --out {folder}")
     ending = f".{part}.words"
-    known = {path.name.removesuffix(ending).partition("-")[2]: path for path in sorted(folder.glob(f"en-*{ending}"))}
+    known: dict[str, Path] = {}
+    for path in sorted(folder.glob(f"en-*{ending}")):
+        code = language_code(path.name.removesuffix(ending).partition("-")[2])
+        if known.setdefault(code, path) != path:
+            raise ValueError(f"{known[code]} and {path} are of the same language, {code}; remove one of them")
     wanted = [language_code(code) for code in languages] or list(known)
     if absent := [code for code in wanted if code not in known]:
         raise FileNotFoundError(

@@ -97,7 +97,7 @@ def print_counts(counts: dict[str, dict[str, Kept]]) -> None:
         total = Kept(*map(sum, zip(*parts.values(), strict=True)))
         shown = (total.pairs, total.linked, total.aligned, total.different, total.one_to_one)
         rows.append([code, *(f"{number:,}" for number in shown), total.one_to_one / max(total.linked, 1)])
-    columns = ["language", "pairs", "with links", "links", "of different words", "one to one", "a pair"]
+    columns = ["language", "pairs", "with links", "links", "of different words", "one to one", "per pair"]
     print_table("Links between words", columns, rows)
 
 

@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 from lsar_jax.extras import import_extra
-from lsar_jax.languages import language_code
+from lsar_jax.languages import language_code, spaces_words
 
 __all__ = ["word_splitter"]
 
@@ -23,9 +23,14 @@ def word_splitter(language: str) -> Split:
 
     Raises:
       ImportError: the ``align`` extra is not installed.
-      ValueError: the language is not a code.
+      ValueError: the language is not a code, or has no spaces between words and no tool here that splits it.
     """
     code = language_code(language).partition("-")[0]
+    if code not in _SPLITTERS and not spaces_words(code):
+        raise ValueError(
+            f"{code} is written without spaces between words; split its words with a tool of your own, and write them "
+            f"as lines of 'English words {SEPARATOR} other words'"
+        )
     split = _SPLITTERS[code]() if code in _SPLITTERS else _moses(code)
     # The separator of files of word pairs cannot be a word.
     return lambda sentence: [word for word in " ".join(split(sentence)).split() if word != SEPARATOR]

@@ -1,9 +1,9 @@
 """Labelled text of prepared TensorFlow datasets and of the Hugging Face Hub.
 
 ``hub:unimelb-nlp/wikiann#de`` is the configuration ``de`` of a dataset on the Hub, and ``tfds:wikiann#de`` that of a
-prepared TensorFlow dataset. In ``tfds:xnli/plain_text#de``, whose rows hold all languages, it is the language. Columns are found
-by their names. Labels that are numbers are named as a prepared dataset says, and on the Hub in the order of WikiAnn,
-Universal Dependencies and XNLI there.
+prepared TensorFlow dataset. In ``tfds:xnli/plain_text#de``, whose rows hold all languages, it is the language. Columns
+are found by their names. Labels that are numbers are named as a prepared dataset says, and on the Hub in the order of
+WikiAnn, Universal Dependencies and XNLI there.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
