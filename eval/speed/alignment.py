@@ -33,6 +33,7 @@ from train.align.steps import EncoderSteps, State, StepOptions, Terms
 from train.console import console, print_table
 from train.embeddings import EncoderChoice
 from train.encoder_parameters import EncoderParts, take_apart
+from train.option_checks import at_least
 from train.word_pairs.aligned_files import read_aligned
 
 __all__ = ["AlignBench"]
@@ -68,6 +69,8 @@ class AlignBench:
 
     def run(self) -> None:
         """Times both versions and prints the table."""
+        at_least(1, batch=self.batch, steps=self.steps, repeats=self.repeats)
+        at_least(0, chunk_tokens=self.chunk_tokens)
         encoder = self.encoder.open(self.layer, "float32")
         encoder.check_exportable()
         pairs = {code: one for code, (one, _) in read_aligned(self.words, "validation", self.languages).items()}

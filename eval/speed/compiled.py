@@ -12,9 +12,9 @@ For an NVIDIA target, put the CUDA packages of this version of jax into a folder
         XLA_FLAGS="--xla_gpu_autotune_level=0 --xla_gpu_cuda_data_dir=cuda/nvidia/cuda_nvcc" \
         python -m eval compiled --target h200.txtpb --size large
 
-The compiler says how much memory of a device the program takes; the time it takes only a device can say. The traffic
-is the sum of what the instructions read and write in the device's main memory. It leaves out the fast memory of a TPU
-core, and counts the bodies of loops once.
+The compiler says how much of a device's memory the program needs, and fails for a TPU if it has less; only a device
+can tell the time. The traffic is the sum of what the instructions read and write in the device's main memory. It leaves
+out the fast memory of a TPU core, and counts the bodies of loops once.
 """
 
 import re
@@ -54,7 +54,7 @@ _FREE = {"parameter", "constant", "tuple", "get-tuple-element", "bitcast", "afte
 
 @dataclass(frozen=True)
 class Compiled:
-    """Compiles one step of strong alignment in bfloat16, and prints what it takes of a device.
+    """Compiles one step of strong alignment in bfloat16, and prints the memory and the traffic it needs on a device.
 
     Attributes:
       target: a TPU topology, such as v5e:4x4, or a file that describes a GPU.

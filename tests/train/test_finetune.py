@@ -387,6 +387,20 @@ def test_what_is_refused(tmp_path, capsys, more, message):
     assert message in capsys.readouterr().err
 
 
+def test_files_that_are_no_english_parts_of_speech(tmp_path, capsys):
+    arguments = command(tmp_path, tmp_path / "out", "pos")
+    path = Path(arguments[arguments.index("--train") + 1])
+    text = path.read_text()
+    for name, changed, message in (
+        ("train-de.txt", text, "train-de.txt is named after the language de; training is on English"),
+        ("train-en.txt", "".join(f"{n}\tx\t_\t_\t_\t_\t0\troot\t_\t_\n\n" for n in [1] * 64), "has no parts of speech"),
+    ):
+        (tmp_path / name).write_text(changed)
+        arguments[arguments.index("--train") + 1] = str(tmp_path / name)
+        assert main(arguments) == 1
+        assert message in capsys.readouterr().err
+
+
 def test_a_test_needs_a_language(tmp_path, capsys):
     arguments = command(tmp_path, tmp_path / "out", "pos")
     path = Path(arguments[arguments.index("--test") + 1])

@@ -29,7 +29,7 @@ from lsar_jax import SentenceEncoder, __version__
 from lsar_jax.corpora.labelled import is_dataset
 from lsar_jax.corpora.tables import Data, pin
 from lsar_jax.files import read_json, sha256, write_json
-from lsar_jax.languages import language_code
+from lsar_jax.languages import code_or_none
 from lsar_jax.models.transformer import Transformer
 from train.console import Seldom, console, print_table
 from train.curves import draw_curves
@@ -140,7 +140,7 @@ class Finetune:
             raise ValueError(f"--trained-blocks is {asked}; {encoder.spec.id} has {blocks} blocks")
         if self.maps is not None:
             # Checked before training.
-            read_maps(self.maps, encoder.spec, "procrustes" if self.closed_form else "layer")
+            read_maps(self.maps, encoder.spec, self._maps_prefix)
         with locked(self.out):
             claim(self.out, self._config(encoder, task), ("transfer.json", "seed-*/checkpoints/[0-9]*"))
             done = self._done()
@@ -161,6 +161,11 @@ class Finetune:
     def _maps_name(self) -> str:
         """What tables call the maps; empty if there are none."""
         return "" if self.maps is None else "procrustes maps" if self.closed_form else "linear maps"
+
+    @property
+    def _maps_prefix(self) -> str:
+        """What the names of the maps' files begin with."""
+        return "procrustes" if self.closed_form else "layer"
 
     def _check(self) -> None:
         self.options.check()
@@ -202,6 +207,8 @@ class Finetune:
         wanted = found.get("en", found.get(""))
         if wanted is None:
             raise ValueError(f"{data} has no text in en; it has {', '.join(found)}")
+        if not is_dataset(data) and "" in found and (code := _named_language(Path(data))) not in (None, "en"):
+            raise ValueError(f"{data} is named after the language {code}; training is on English")
         return wanted
 
     def _tests(self, task: TransferTask) -> dict[str, tuple[str, list[Any]]]:
@@ -219,7 +226,10 @@ class Finetune:
     def _config(self, encoder: SentenceEncoder, task: TransferTask) -> dict[str, Any]:
         every = (self.train, *([] if self.dev is None else [self.dev]), *self.test)
         files = {str(data): str(data) if is_dataset(data) else sha256([Path(data)]) for data in every}
-        return flat_options(self, _FREE) | {"encoder_spec": encoder.spec.to_dict(), "files": files}
+        wanted = flat_options(self, _FREE) | {"encoder_spec": encoder.spec.to_dict(), "files": files}
+        if self.maps is not None:
+            wanted["maps_sha256"] = sha256(sorted(self.maps.glob(f"{self._maps_prefix}-*.safetensors")))
+        return wanted
 
     def _done(self) -> dict[str, Any]:
         path = self.out / "transfer.json"
@@ -245,7 +255,7 @@ class Finetune:
         features = FeatureMix(encoder.model.config) if options.features else None
         maps: Maps = {}
         if self.maps is not None:
-            maps = read_maps(self.maps, encoder.spec, "procrustes" if self.closed_form else "layer")
+            maps = read_maps(self.maps, encoder.spec, self._maps_prefix)
         plan = FinetunePlan(
             batch=known(options.batch), passes=known(options.epochs), validations=known(options.validations),
             layer=encoder.spec.layer, dropout=known(options.dropout), output_dropout=options.output_dropout,
@@ -329,8 +339,19 @@ def _pinned(data: Data) -> Data:
     return f"{pin(place)}{mark}{config}"
 
 
-def _language_of(path: Path) -> str:
+def _named_language(path: Path) -> str | None:
     """Returns the language that a file is named after: de in ``de_pud-ud-test.conllu`` and in ``dev-de.tsv``."""
-    if match := re.match(r"([a-z]{2,3})_", path.name) or re.search(r"-([a-z]{2,3}(?:-[A-Z][a-z]+)?)$", path.stem):
-        return language_code(match[1])
-    raise ValueError(f"{path} is not named after its language, as in de_pud-ud-test.conllu or dev-de.tsv; rename it")
+    treebank, last = (
+        re.match(r"([a-z]{2,3})_\w+-ud-", path.name),
+        re.search(r"-([a-z]{2,3}(?:-[A-Z][a-z]+)?)$", path.stem),
+    )
+    match = treebank or last
+    return None if match is None else code_or_none(match[1])
+
+
+def _language_of(path: Path) -> str:
+    if (code := _named_language(path)) is None:
+        raise ValueError(
+            f"{path} is not named after its language, as in de_pud-ud-test.conllu or dev-de.tsv; rename it"
+        )
+    return code

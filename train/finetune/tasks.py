@@ -215,7 +215,10 @@ class PartsOfSpeech(_Tagging):
     labels = _UPOS
 
     def read_file(self, path: Path) -> dict[str, list[ParsedSentence]]:
-        return {"": read_conllu(path)}
+        sentences = read_conllu(path)
+        if all(tag == "_" for one in sentences for tag in one.tags):
+            raise ValueError(f"{path} has no parts of speech (its fourth column is _ for all words)")
+        return {"": sentences}
 
     def read_rows(self, data: str, part: str) -> list[ParsedSentence]:
         return parsed_rows(data, part)
