@@ -16,7 +16,7 @@ from lsar_jax.transforms import fit_linear_map
 from lsar_jax.transforms.linear_map import linear_maps
 from tests.conftest import TINY
 from tests.optional import need
-from tests.train.killed import kill_at
+from tests.train.runs import kill_at, log_of
 from train.align.__main__ import main
 from train.align.batches import ChunkSizes
 from train.align.examples import sentence_examples, word_examples
@@ -56,12 +56,6 @@ def command(folder, out, objective, *more):
     return ["--objective", objective, "--encoder", str(TINY), *source, *words, *SHORT, "--out", str(out), *more]
 
 
-def log(out):
-    """The lines of a log but for the time they took."""
-    lines = [json.loads(line) for line in (out / "log.jsonl").read_text().splitlines()]
-    return [{name: value for name, value in line.items() if name != "steps_per_second"} for line in lines]
-
-
 @pytest.fixture(scope="module")
 def strong(folder):
     out = folder / "strong"
@@ -76,7 +70,7 @@ def test_what_is_written(folder, strong, capsys):
     trained = json.loads((strong / "trained.json").read_text())
     assert (trained["objective"], trained["steps"], trained["stopped_by"]) == ("strong", 6, "steps")
     assert (strong / "curves.png").read_bytes()[:4] == b"\x89PNG"
-    lines = log(strong)
+    lines = log_of(strong)
     assert [line["event"] for line in lines] == ["train", "train", "validation"] * 3
     assert set(lines[0]["terms"]) == {"strong", "parameter_drift"}
     assert set(lines[2]["terms"]) == {"strong"}
@@ -96,7 +90,7 @@ def test_the_aligned_encoder_is_an_encoder(strong):
     assert aligned.spec.revision != start.spec.revision
     changes = jax.tree.map(lambda one, other: np.square(one - other).sum(), aligned.model, start.model)
     drift = np.sqrt(sum(jax.tree.leaves(changes)))
-    assert 0.5 < drift / log(strong)[-2]["terms"]["parameter_drift"][0] < 3
+    assert 0.5 < drift / log_of(strong)[-2]["terms"]["parameter_drift"][0] < 3
     x, y = (encoder.encode(["a b c", "xx y c"]) for encoder in (start, aligned))
     assert np.abs(x - y).max() > 1e-3
     transform = lj.transforms.fit_lsar({"de": y, "en": 1 - y}, source=aligned.spec)
@@ -118,11 +112,11 @@ def test_a_run_that_is_killed_goes_on_to_the_same_numbers(folder, tmp_path, obje
     whole, out = tmp_path / "whole", tmp_path / "killed"
     more = ["--dropout", "0.2", "--steps", "10"]
     assert main(command(folder, whole, objective, *more)) == 0
-    expected = log(whole)
+    expected = log_of(whole)
     killed = command(folder, out, objective, *more, "--checkpoint-seconds", "0")
     kill_at("train.align", killed, out / "log.jsonl", at * len(expected))
     assert main(command(folder, out, objective, *more)) == 0
-    assert log(out) == expected
+    assert log_of(out) == expected
     for path in (*whole.glob("*.safetensors"), *whole.glob("bert-*/*.safetensors")):
         expected_arrays, arrays = (load_file(one) for one in (path, out / path.relative_to(whole)))
         assert expected_arrays.keys() == arrays.keys()

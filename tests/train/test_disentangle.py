@@ -14,7 +14,7 @@ import lsar_jax as lj
 from lsar_jax import Transform
 from lsar_jax.corpora.parallel_text import held_out, read_bitext
 from lsar_jax.mesh import data_mesh
-from tests.train.killed import kill_at
+from tests.train.runs import kill_at, log_of
 from train.ablations import Ablations, objectives
 from train.disentangle.__main__ import main
 from train.disentangle.training import Optimizer
@@ -43,12 +43,6 @@ def folder(tmp_path_factory):
 def command(folder, out, *more):
     data = ["--encoder", ENCODER, "--data", str(folder / "bitext"), "--cache", str(folder / "cache")]
     return [*data, *SHORT, "--out", str(out), *more]
-
-
-def log(out):
-    """The lines of a log but for the time they took."""
-    lines = [json.loads(line) for line in (out / "log.jsonl").read_text().splitlines()]
-    return [{name: value for name, value in line.items() if name != "steps_per_second"} for line in lines]
 
 
 def heads(out):
@@ -88,7 +82,7 @@ def test_what_is_written(folder, meat, capsys):
     trained = json.loads((meat / "trained.json").read_text())
     assert (trained["objective"], trained["epochs"]) == ("meat + oracle (paper)", 3)
     assert [(end["seed"], end["stopped_by"]) for end in trained["seeds"]] == [(0, "epochs"), (1, "epochs")]
-    lines = log(meat)
+    lines = log_of(meat)
     assert [line["event"] for line in lines] == ["train", "validation"] * 3
     for line in lines:
         terms = [values for name, values in line["terms"].items() if name != "discriminator"]
@@ -99,7 +93,7 @@ def test_what_is_written(folder, meat, capsys):
     assert main(command(folder, meat, "--oracle", "--seeds", "2", "--epochs", "3")) == 0
     assert "using the cached embeddings of" in capsys.readouterr().out
     assert heads(meat) == before
-    assert log(meat) == lines
+    assert log_of(meat) == lines
 
 
 def test_none_that_is_held_out_is_trained_on(folder, tmp_path):
@@ -128,14 +122,14 @@ def test_a_run_that_is_killed_goes_on_to_the_same_numbers(folder, tmp_path, more
     more = [*more, "--oracle", "--epochs", "6", "--steps-per-call", "2"]
     whole = tmp_path / "whole"
     assert main(command(folder, whole, *more)) == 0
-    expected = log(whole)
+    expected = log_of(whole)
     out = tmp_path / "killed"
     killed = command(folder, out, *more, "--checkpoint-seconds", "0")
     kill_at("train.disentangle", killed, out / "log.jsonl", at * len(expected))
     assert not (out / "seed-0").exists()
     assert list((out / "checkpoints").glob("[0-9]*"))
     assert main(command(folder, out, *more)) == 0
-    assert log(out) == expected
+    assert log_of(out) == expected
     assert heads(out) == heads(whole)
 
 
@@ -177,11 +171,11 @@ def test_it_stops_by_itself(folder, tmp_path):
     # With steps this small nothing gets better than rounding lets it.
     more = ["--patience", "1", "--learning-rate", "1e-30", "--epochs", "50"]
     assert main(command(folder, tmp_path, *more)) == 0
-    last = log(tmp_path)[-1]
+    last = log_of(tmp_path)[-1]
     assert last["epoch"] < 49
     assert json.loads((tmp_path / "trained.json").read_text())["seeds"][0]["stopped_by"] == "patience"
-    best = min(line["loss"][0] for line in log(tmp_path) if line["event"] == "validation")
-    assert best == [line["loss"][0] for line in log(tmp_path) if line["event"] == "validation"][-2]
+    best = min(line["loss"][0] for line in log_of(tmp_path) if line["event"] == "validation")
+    assert best == [line["loss"][0] for line in log_of(tmp_path) if line["event"] == "validation"][-2]
 
 
 def test_a_loss_that_is_not_finite_is_named(folder, tmp_path, capsys):
@@ -240,7 +234,7 @@ def test_the_best_epoch_is_written(folder, tmp_path):
     # So fast that it gets worse; the heads are those of a run that ends where it was best.
     more = ["--learning-rate", "0.05"]
     assert main(command(folder, tmp_path / "long", *more, "--epochs", "6")) == 0
-    losses = [line["loss"][0] for line in log(tmp_path / "long") if line["event"] == "validation"]
+    losses = [line["loss"][0] for line in log_of(tmp_path / "long") if line["event"] == "validation"]
     best = int(np.argmin(losses))
     assert best < 5
     assert main(command(folder, tmp_path / "short", *more, "--epochs", str(best + 1))) == 0
@@ -252,7 +246,7 @@ def test_one_device_is_four(folder, tmp_path, monkeypatch):
     assert main(command(folder, tmp_path / "four", *more)) == 0
     monkeypatch.setattr("train.disentangle.command.data_mesh", lambda: data_mesh(jax.devices()[:1]))
     assert main(command(folder, tmp_path / "one", *more)) == 0
-    for one, four in zip(log(tmp_path / "one"), log(tmp_path / "four"), strict=True):
+    for one, four in zip(log_of(tmp_path / "one"), log_of(tmp_path / "four"), strict=True):
         for name, values in one["terms"].items():
             np.testing.assert_allclose(values, four["terms"][name], rtol=1e-5, atol=1e-6)
 

@@ -18,7 +18,7 @@ from lsar_jax.tokens.tokenizer import Specials
 from lsar_jax.tokens.word_tokens import WordTokens
 from lsar_jax.transforms.linear_map import linear_maps
 from tests.conftest import TINY
-from tests.train.killed import kill_at
+from tests.train.runs import kill_at, log_of
 from train.encoder_parameters import EncoderParts, take_apart
 from train.finetune.__main__ import main
 from train.finetune.command import split_blocks
@@ -286,12 +286,6 @@ def test_what_is_written(tmp_path, task, capsys):
     assert "9" in again
     assert (out / "seed-12-8" / "log.jsonl").stat().st_mtime_ns == log
     assert "of 3 seeds" in capsys.readouterr().out
-
-
-def log_of(folder):
-    """The lines of a log but for the time they took: bits of every loss and validation."""
-    lines = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
-    return [{name: value for name, value in line.items() if name != "steps_per_second"} for line in lines]
 
 
 def test_a_folder_belongs_to_one_run(tmp_path, capsys):

@@ -1,12 +1,13 @@
-"""A training command that is killed."""
+"""Runs of a training command: killing one, and comparing what they logged."""
 
+import json
 import os
 import signal
 import subprocess
 import sys
 import time
 
-__all__ = ["kill_at"]
+__all__ = ["kill_at", "log_of"]
 
 
 def kill_at(module, arguments, log, lines):
@@ -20,3 +21,9 @@ def kill_at(module, arguments, log, lines):
             assert time.monotonic() < deadline
             time.sleep(0.01)
         process.send_signal(signal.SIGKILL)
+
+
+def log_of(folder):
+    """Returns the lines of a run's log but for the time they took."""
+    lines = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
+    return [{name: value for name, value in line.items() if name != "steps_per_second"} for line in lines]
