@@ -51,9 +51,9 @@ def folder(tmp_path_factory):
 
 
 def command(folder, out, objective, *more):
-    source = ["--data", str(folder / "text"), "--held-out", "10", "--validation", "0.2"]
-    words = [] if objective == "sentence" else ["--words", str(folder / "words")]
-    return ["--objective", objective, "--encoder", str(TINY), *source, *words, *SHORT, "--out", str(out), *more]
+    text = ["--data", str(folder / "text"), "--held-out", "10", "--validation", "0.2"]
+    source = text if objective == "sentence" else ["--words", str(folder / "words")]
+    return ["--objective", objective, "--encoder", str(TINY), *source, *SHORT, "--out", str(out), *more]
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +66,7 @@ def strong(folder):
 def test_what_is_written(folder, strong, capsys):
     config = json.loads((strong / "config.json").read_text())
     assert config["pairs"] == {"de": [90, 20], "fr": [90, 20]}
-    assert (config["temperature"], config["stay_close"], config["warmup"]) == (0.1, 1.0, 3)
+    assert (config["temperature"], config["stay_close"], config["warmup"]) == (0.1, 1.0, 0)
     trained = json.loads((strong / "trained.json").read_text())
     assert (trained["objective"], trained["steps"], trained["stopped_by"]) == ("strong", 6, "steps")
     assert (strong / "curves.png").read_bytes()[:4] == b"\x89PNG"
@@ -242,6 +242,9 @@ def test_links_beyond_the_length_are_dropped(folder):
         (["--layer", "4"], "layer is 4"),
         (["--words", "nowhere"], "there is no folder nowhere; make it with python -m train.word_pairs --out nowhere"),
         (["--languages", "sw"], "has no en-xx.train.words for sw"),
+        (["--more", "x"], "--more is given, but --objective strong reads word pairs (--words)"),
+        (["--held-out", "9"], "--held-out is given, but --objective strong reads word pairs (--words)"),
+        (["--objective", "sentence"], "--words is given, but --objective sentence reads sentences (--data, --more)"),
     ],
 )  # fmt: skip
 def test_what_is_refused(folder, tmp_path, capsys, more, message):
