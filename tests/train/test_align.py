@@ -105,12 +105,12 @@ def test_other_libraries_read_it(strong):
     np.testing.assert_allclose(ours.encode(text), peer.encode(text), atol=2e-5)
 
 
-@pytest.mark.parametrize("objective", ["strong", "sentence", "linear"])
+@pytest.mark.parametrize("objective", ["strong", "linear"])
 def test_a_run_that_is_killed_goes_on_to_the_same_numbers(folder, tmp_path, objective):
     at = np.random.default_rng().uniform(0.1, 0.9)  # anywhere
     print(f"killed after {at} of the log")
     whole, out = tmp_path / "whole", tmp_path / "killed"
-    more = ["--dropout", "0.2", "--steps", "10"]
+    more = ["--dropout", "0.2", "--steps", "10", "--layer", "1"]
     assert main(command(folder, whole, objective, *more)) == 0
     expected = log_of(whole)
     killed = command(folder, out, objective, *more, "--checkpoint-seconds", "0")

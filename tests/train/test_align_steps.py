@@ -45,18 +45,18 @@ def examples():
 def options(objective, **more):
     default = StepOptions(
         objective=objective, temperature=0.1, projected=8, stay_close=1.0, squared=False, stay_close_hidden=0.0,
-        dropout=0.0, remat=False, cached=False, layer=3, pooling="mean", specials=Specials(1, 1),
+        dropout=0.0, remat=False, cached=False, layer=1, pooling="mean", specials=Specials(1, 1),
     )  # fmt: skip
     return replace(default, **more)
 
 
-def programs(devices=1, *, freeze_words=False, schedule=None, dtype="float32", projected=None, **chosen):
-    """The programs of a step with the tiny encoder, and the parameters to train."""
+def programs(devices=1, *, freeze_words=False, dtype="float32", projected=None, layer=1, **chosen):
+    """The programs of a step with the first block of the tiny encoder, and the parameters to train."""
     mesh = data_mesh(jax.devices()[:devices])
-    encoder = lj.load_encoder(str(TINY), mesh=mesh, dtype=dtype, param_dtype="float32")
-    chosen = options(**chosen)
+    encoder = lj.load_encoder(str(TINY), layer=layer, mesh=mesh, dtype=dtype, param_dtype="float32")
+    chosen = options(layer=layer, **chosen)
     skeleton, trained, frozen = take_apart(EncoderParts(encoder.model, projected), freeze_words)
-    return EncoderSteps(skeleton, trained, frozen, chosen, schedule or optax.constant_schedule(1e-3), encoder.mesh), (
+    return EncoderSteps(skeleton, trained, frozen, chosen, optax.constant_schedule(1e-3), encoder.mesh), (
         skeleton, trained, frozen
     )  # fmt: skip
 
@@ -264,7 +264,7 @@ def test_chunks_hold_every_row_once(examples, tokens):
 def test_a_step_s_gradient_equals_torch(examples, objective):
     """The whole way: the encoder, the picked states, the projector, the loss, and what keeps the encoder close."""
     torch = need("torch")
-    (of_encoder, of_projector), terms = gradient_of(examples, 96, objective=objective)
+    (of_encoder, of_projector), terms = gradient_of(examples, 96, objective=objective, layer=3)
     encoder = lj.load_encoder(str(TINY))
     skeleton, trained, frozen = take_apart(EncoderParts(encoder.model, None), False)
     named, start, there = (

@@ -122,8 +122,8 @@ def sentences(task, count, seed=0, longest=4):
 
 
 def training(task, seeds, devices=4, *, most=96, passes=2, optimizer=None, dropout=0.1, batch=16, features=False):
-    """A planted task, and its training with the tiny encoder."""
-    encoder = lj.load_encoder(str(TINY), mesh=data_mesh(jax.devices()[:devices]))
+    """A planted task, and its training with the first block of the tiny encoder."""
+    encoder = lj.load_encoder(str(TINY), layer=1, mesh=data_mesh(jax.devices()[:devices]))
     own = task_named(task, crf=features)
     text, dev = sentences(task, most), sentences(task, 24, 1)
     own.prepare(text)
@@ -132,7 +132,7 @@ def training(task, seeds, devices=4, *, most=96, passes=2, optimizer=None, dropo
     mix = FeatureMix(encoder.model.config) if features else None
     if features:
         trained, frozen = {}, trained
-    plan = FinetunePlan(batch, passes, 2, 3, dropout, dropout, 0, 40)
+    plan = FinetunePlan(batch, passes, 2, 1, dropout, dropout, 0, 40)
     development = Development(dev, own.examples(encoder.tokenizer, dev, "en", 20, training=False))
     return FinetuneTraining(
         own, skeleton, trained, frozen, 32, examples, development, plan, optimizer or optax.sgd(0.1), 0.1, seeds,
@@ -216,7 +216,7 @@ def test_seeds_that_stop_do_not_change():
     both = list(zip(*map(jax.tree.leaves, (before, after)), strict=True))
     changed = [[not np.array_equal(a[seed], b[seed]) for a, b in both] for seed in (0, 1)]
     assert not any(changed[0])
-    assert sum(changed[1]) > 50
+    assert sum(changed[1]) > 15
 
 
 def test_batches_of_a_pass_hold_each_example_once():
@@ -258,7 +258,20 @@ def command(folder, out, task, *more):
     files = ["--train", write(folder, task, "train-en", 64, 0), "--test", write(folder, task, "test-de", 12, 2)]
     if task == "pos":
         files += ["--dev", write(folder, task, "dev-en", 12, 1)]
-    short = ["--epochs", "1", "--batch", "8", "--validations", "2", "--max-length", "20", "--log-every", "1"]
+    short = [
+        "--layer",
+        "1",
+        "--epochs",
+        "1",
+        "--batch",
+        "8",
+        "--validations",
+        "2",
+        "--max-length",
+        "20",
+        "--log-every",
+        "1",
+    ]
     return ["--task", task, "--encoder", str(TINY), *files, *short, "--held-out", "12", "--out", str(out), *more]
 
 
@@ -293,11 +306,11 @@ def test_what_is_written(tmp_path, task, capsys):
 
 
 def test_a_run_that_is_killed_goes_on_to_the_same_scores(tmp_path):
-    more = ["--epochs", "3", "--learning-rate", "1e-3", "--seeds", "12", "8", "--trained-blocks", "2"]
+    more = ["--epochs", "2", "--learning-rate", "1e-3", "--seeds", "12", "8", "--trained-blocks", "1"]
     whole, out = tmp_path / "whole", tmp_path / "killed"
     assert main(command(tmp_path, whole, "pos", *more)) == 0
     expected = (whole / "transfer.json").read_text()
-    at = np.random.default_rng().integers(2, 20)  # anywhere
+    at = np.random.default_rng().integers(2, 16)  # anywhere
     print(f"killed after {at} lines of the second log")
     killed = command(tmp_path, out, "pos", *more, "--checkpoint-seconds", "0")
     kill_at("train.finetune", killed, out / "seed-8" / "log.jsonl", at)
@@ -310,7 +323,7 @@ def test_a_run_that_is_killed_goes_on_to_the_same_scores(tmp_path):
 def test_features_with_maps(tmp_path, capsys):
     spec = lj.load_encoder(str(TINY)).spec
     rotation, _ = np.linalg.qr(np.random.default_rng(0).standard_normal((32, 32)))
-    for layer in range(4):
+    for layer in range(2):
         maps = linear_maps({"de": rotation.astype(np.float32)}, "en", {"de": 9}, source=replace(spec, layer=layer))
         maps.save(tmp_path / f"layer-{layer}.safetensors")
     scores = {}
@@ -330,7 +343,7 @@ def test_features_with_maps(tmp_path, capsys):
     assert "--maps needs --features" in capsys.readouterr().err
     assert main([*arguments, "--features", "--layer", "2", "--closed-form"]) == 1
     assert "procrustes-0.safetensors" in capsys.readouterr().err
-    maps.save(tmp_path / "layer-1.safetensors")
+    maps.save(tmp_path / "layer-0.safetensors")
     assert main([*arguments, "--features"]) == 1
     assert "has maps of EncoderSpec(id='bert'" in capsys.readouterr().err
 
@@ -354,7 +367,7 @@ def test_the_last_blocks_are_those_next_to_the_output(trained):
         (["--batch", "65"], "--batch is 65; it must be at most 64, all sentences"),
         (["--max-length", "400"], "--max-length is 400; with special tokens, bert takes at most"),
         (["--train", "nowhere"], "there is no text file at nowhere"),
-        (["--trained-blocks", "4"], "--trained-blocks is 4; bert has 3 blocks"),
+        (["--trained-blocks", "4", "--layer", "3"], "--trained-blocks is 4; bert has 3 blocks"),
         (["--most", "0"], "--most is 0; it must be at least 1"),
         (["--most-dev", "0"], "--most-dev is 0; it must be at least 1"),
         (["--max-length", "0"], "--max-length is 0; it must be at least 1"),

@@ -109,8 +109,10 @@ class AlignLoss:
 
 @dataclass(frozen=True)
 class AlignMemory:
-    """What trades memory for time; the loss and its gradient are the same but for rounding, and for the random masks of
-    dropout, which are drawn for each chunk.
+    """What trades memory for time.
+
+    The loss and its gradient are the same but for rounding, and for the random masks of dropout, which are drawn for
+    each chunk.
 
     Attributes:
       chunk_tokens: token positions to encode at a time, in rows of similar length; 0 for the whole batch. By default

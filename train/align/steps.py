@@ -143,10 +143,10 @@ class EncoderSteps:
 
     def init(self, trained: Parameters, key: Array) -> State:
         """Returns the state before the first step, on the devices; the parameters are copied."""
-        return self.everywhere(self.initial(trained, key))
+        return self.everywhere(jax.jit(self.initial)(trained, key))
 
     def initial(self, trained: Parameters, key: Array) -> State:
-        """Returns the state before the first step; the parameters are copied."""
+        """Returns the state before the first step."""
         encoder = jax.tree.map(jnp.copy, trained)
         projector = None
         if self._options.has_projector:

@@ -38,7 +38,7 @@ from train.encoder_parameters import EncoderParts, Parameters, take_apart
 from train.finetune.features import FeatureMix, Maps, read_maps
 from train.finetune.options import FinetuneOptions, TaskName
 from train.finetune.tasks import TransferTask, task_named
-from train.finetune.training import Development, FinetunePlan, FinetuneTraining
+from train.finetune.training import Development, FinetunePlan, FinetuneTraining, of_seed
 from train.loop import LoopOptions, train
 from train.option_checks import at_least, known
 from train.run_folder import claim, flat_options, locked
@@ -286,7 +286,7 @@ class Finetune:
             for name, (code, sentences) in tests.items()
         }
         for number, seed in enumerate(seeds):
-            best = jax.tree.map(lambda x, number=number: x[number], trained.best)
+            best = of_seed(trained.best, number)
             scores = {}
             for name, (sentences, own) in tested.items():
                 code = tests[name][0]

@@ -24,7 +24,7 @@ from train.finetune.examples import Example, TaskBatch, task_batch, width_of
 from train.finetune.features import FeatureMix
 from train.finetune.tasks import TransferTask
 
-__all__ = ["Development", "FinetunePlan", "FinetuneTraining"]
+__all__ = ["Development", "FinetunePlan", "FinetuneTraining", "of_seed"]
 
 # Passes over the data are cut into batches of similar length within this many batches.
 _SORTED = 16
@@ -70,6 +70,12 @@ class FinetunePlan:
         windows = [order[at : at + _SORTED * self.batch] for at in range(0, len(order), _SORTED * self.batch)]
         batches = np.concatenate([one[np.argsort(sizes[one], kind="stable")] for one in windows])
         return rng.permutation(batches.reshape(steps, self.batch))
+
+
+@jax.jit
+def of_seed(tree: Any, number: Any) -> Any:
+    """Returns the arrays of one seed, of a tree of arrays with a leading seed axis."""
+    return jax.tree.map(lambda x: x[number], tree)
 
 
 @dataclass(frozen=True)
@@ -137,15 +143,8 @@ class FinetuneTraining:
 
     def start(self) -> dict[str, Any]:
         """Returns the initial state of all seeds."""
-        keys = jax.vmap(jax.random.key)(jnp.asarray(self.seeds, jnp.uint32))
-        own, more, rest = jnp.unstack(jax.vmap(partial(jax.random.split, num=3))(keys), axis=1)
-        head = jax.vmap(lambda key: self.task.init(key, self._dim))(own)
-        if self._features is not None:
-            head = {"task": head, "features": jax.vmap(self._features.init)(more)}
-        encoder = jax.tree.map(lambda x: jnp.repeat(x[None], len(self.seeds), axis=0), self._trained)
-        parameters = {"encoder": encoder, "head": head}
-        state = {"parameters": parameters, "optimizer": jax.vmap(self._optimizer.init)(parameters)}
-        return jax.device_put(state | {"keys": jax.random.key_data(rest)}, replicated(self._mesh))
+        state: dict[str, Any] = jax.jit(self._initial)(jnp.asarray(self.seeds, jnp.uint32), self._trained)
+        return jax.device_put(state, replicated(self._mesh))
 
     def kept(self, state: dict[str, Any]) -> Any:
         """Returns the parameters of the encoder and of the head."""
@@ -176,7 +175,7 @@ class FinetuneTraining:
         """Returns how much is missing to a perfect score on the development data, in percent."""
         scores = []
         for number in range(len(self.seeds)):
-            parameters = jax.tree.map(lambda x, number=number: x[number], state["parameters"])
+            parameters = of_seed(state["parameters"], number)
             predicted = self.predict(parameters, self._development.examples)
             own = self.task.score(self._development.sentences, self._development.examples, predicted)
             scores.append(own[self.task.metric])
@@ -206,6 +205,17 @@ class FinetuneTraining:
                 result[one] = tuple(part[row] for part in found)
             at += rows
         return [result[one] for one in range(len(examples))]
+
+    def _initial(self, seeds: Array, trained: Parameters) -> dict[str, Any]:
+        keys = jax.vmap(jax.random.key)(seeds)
+        own, more, rest = jnp.unstack(jax.vmap(partial(jax.random.split, num=3))(keys), axis=1)
+        head = jax.vmap(lambda key: self.task.init(key, self._dim))(own)
+        if self._features is not None:
+            head = {"task": head, "features": jax.vmap(self._features.init)(more)}
+        encoder = jax.tree.map(lambda x: jnp.repeat(x[None], len(seeds), axis=0), trained)
+        parameters = {"encoder": encoder, "head": head}
+        optimizer = jax.vmap(self._optimizer.init)(parameters)
+        return {"parameters": parameters, "optimizer": optimizer, "keys": jax.random.key_data(rest)}
 
     def _batch(self, examples: Sequence[Example], rows: int) -> TaskBatch:
         return task_batch(examples, rows, self._plan.pad_id, self._plan.longest)
