@@ -1,11 +1,11 @@
 """Tests whether one method is better than another on the same queries, or one encoder over seeds, by more than chance.
 
     python -m eval compare results/tatoeba --first original --second lsar
-    python -m eval compare results/transfer/pos --first bundled --second strong
+    python -m eval compare results/transfer/{pos,ner,parsing,xnli} --first bundled --second strong
 
 Prints the difference in means, its 95% interval over resampled queries, and the p-value of a paired randomisation
 test, for every metric with scores of individual queries. For the results of ``python -m eval transfer``, it compares
-two encoders by the scores of their seeds.
+two encoders by the scores of their seeds; of several tasks, also on average over the tasks.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from typing import Annotated
 import tyro
 
 from eval.methods import label
-from eval.report.transfer import is_transfer, seed_test
+from eval.report.transfer import MEAN, is_transfer, seed_test, tasks_test
 from eval.resampling import paired_interval, paired_test
 from eval.results import Result, read_results
 from train.console import console, print_table
@@ -50,22 +50,32 @@ class Compare:
     """A paired test of two methods on saved results.
 
     Attributes:
-      folder: folder with results.jsonl and queries.npz.
+      folders: folder with results.jsonl and queries.npz; for transfer, one or more folders with results.jsonl.
       first: name or label of a method, such as lsar or "lsar rank=10"; for transfer, name of an encoder.
       second: name or label of the method, or name of the encoder, to compare with the first.
     """
 
-    folder: Annotated[Path, tyro.conf.Positional]
+    folders: Annotated[tuple[Path, ...], tyro.conf.Positional]
     first: str = "original"
     second: str = "lsar"
 
     def run(self) -> list[Difference]:
-        """Prints one row per layer and metric; for transfer, one row per test."""
-        results = read_results(self.folder / "results.jsonl")
-        if results and is_transfer(results[0]):
-            self._over_seeds(results)
+        """Prints one row per layer and metric; for transfer, one row per test.
+
+        Raises:
+          FileNotFoundError: a folder has no results.
+          ValueError: the methods or encoders have no scores to compare, or there are several folders of another task
+            than transfer.
+        """
+        tables = [read_results(folder / "results.jsonl") for folder in self.folders]
+        if tables and all(results and is_transfer(results[0]) for results in tables):
+            self._over_seeds(tables)
             return []
-        found = differences(results, self.first, self.second)
+        if len(tables) != 1:
+            raise ValueError(
+                f"there are {len(tables)} folders; give one, or several that python -m eval transfer wrote"
+            )
+        found = differences(tables[0], self.first, self.second)
         rows: list[list[str | float]] = [
             [f"layer {d.first.layer}: {d.first.metric}", f"{label(d.second.transform, d.second.parameters)}",
              d.first.value, d.second.value, f"{d.value:+.2f}", f"{d.low:+.2f} to {d.high:+.2f}", f"{d.p:.4f}"]
@@ -76,15 +86,23 @@ class Compare:
         console.print("p: two-sided paired randomisation test with 10,000 draws")
         return found
 
-    def _over_seeds(self, results: Sequence[Result]) -> None:
-        rows: list[list[str | float]] = []
-        for test in dict.fromkeys(str(result.options["test"]) for result in results):
-            difference, p, least = seed_test(results, self.first, self.second, test)
-            rows.append([test, f"{difference:+.2f}", f"{p:.4f}", f"{least:.4f}"])
-        print_table(f"{self.second} minus {self.first}", ["test", "difference", "p", "least p"], rows)
+    def _over_seeds(self, tables: Sequence[Sequence[Result]]) -> None:
+        for results in tables:
+            rows: list[list[str | float]] = []
+            for test in dict.fromkeys(str(result.options["test"]) for result in results):
+                difference, p, least = seed_test(results, self.first, self.second, test)
+                rows.append([test, f"{difference:+.2f}", f"{p:.4f}", f"{least:.4f}"])
+            title = f"{results[0].task}: {self.second} minus {self.first}"
+            print_table(title, ["test", "difference", "p", "least p"], rows)
         console.print(
             "p: two-sided permutation test of the scores of all seeds, exact; not corrected for several tests"
         )
+        if len(tables) > 1:
+            found = tasks_test(tables, self.first, self.second)
+            console.print(
+                f"mean over {len(tables)} tasks, {MEAN}: {found.difference:+.2f}, p = {found.p:.4f} by 100,000 draws "
+                f"within tasks"
+            )
 
 
 def differences(results: Sequence[Result], first: str, second: str) -> list[Difference]:

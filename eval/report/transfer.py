@@ -34,6 +34,7 @@ __all__ = [
     "is_transfer",
     "names_of",
     "seed_test",
+    "tasks_test",
     "transfer_rows",
 ]
 
@@ -196,6 +197,40 @@ def seed_test(results: Sequence[Result], first: str, second: str, test: str = ME
     Raises:
       ValueError: an encoder has no scores of the test, or there are more than twenty scores.
     """
+    found, ways, least = _assigned(results, first, second, test)
+    return SeedTest(found, float((np.abs(ways) >= abs(found) - 1e-9).mean()), least)
+
+
+def tasks_test(
+    tables: Sequence[Sequence[Result]], first: str, second: str, *, resamples: int = 100_000, seed: int = 0
+) -> SeedTest:
+    """Tests whether two encoders differ on average over tasks, by more than their seeds do.
+
+    The difference is the mean over tasks of that of ``seed_test``. Scores are assigned to the two encoders anew within
+    each task, at random.
+
+    Args:
+      tables: results of transfer of each task.
+      first: name of an encoder.
+      second: name of the encoder to compare with it.
+      resamples: number of random assignments.
+      seed: seed of the draws.
+
+    Raises:
+      ValueError: an encoder has no scores of a task in other languages, or there are more than twenty.
+    """
+    parts = [_assigned(results, first, second, MEAN) for results in tables]
+    found = float(np.mean([difference for difference, _, _ in parts]))
+    rng = np.random.default_rng(seed)
+    drawn = np.mean([rng.choice(ways, resamples) for _, ways, _ in parts], axis=0)
+    as_large = int((np.abs(drawn) >= abs(found) - 1e-9).sum())
+    return SeedTest(found, (1 + as_large) / (1 + resamples), 1 / (1 + resamples))
+
+
+def _assigned(
+    results: Sequence[Result], first: str, second: str, test: str
+) -> tuple[float, Float[np.ndarray, " way"], float]:
+    """Returns the difference of two encoders, that of each way to assign their scores, and the lowest p-value."""
     every = {}
     names = names_of(results)
     for name in (first, second):
@@ -211,8 +246,7 @@ def seed_test(results: Sequence[Result], first: str, second: str, test: str = ME
         raise ValueError(f"{first} and {second} have {len(pooled)} scores of {test!r}; the test takes at most 20")
     ways = list(combinations(range(len(pooled)), len(b)))
     differences = np.array([_apart(pooled, way) for way in ways])
-    p = float((np.abs(differences) >= abs(found) - 1e-9).mean())
-    return SeedTest(float(found), p, (2 if len(a) == len(b) else 1) / len(ways))
+    return float(found), differences, (2 if len(a) == len(b) else 1) / len(ways)
 
 
 def _apart(pooled: Float[np.ndarray, " score"], way: tuple[int, ...]) -> float:

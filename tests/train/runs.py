@@ -15,7 +15,7 @@ def kill_at(module, arguments, log, lines):
     environment = {**os.environ, "JAX_NUM_CPU_DEVICES": "4", "HF_HUB_OFFLINE": "1"}
     run = [sys.executable, "-m", module, *arguments]
     with subprocess.Popen(run, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + 300
         while not log.is_file() or len(log.read_text().splitlines()) < lines:
             assert process.poll() is None, process.stderr.read().decode()
             assert time.monotonic() < deadline

@@ -147,15 +147,16 @@ def test_moments_are_those_of_the_links(folder, rng):
     encoder, examples, moments = moments_of(folder)
     code = "fr"
     own = examples.of(code)
+    every = jax.jit(lambda ids, lengths: jnp.stack(tuple(encoder.model.hidden_states(ids, lengths))))
     sides = []
     for ids, side in ((own.source, 0), (own.target, 1)):
         states = []
         for row, links in zip(ids, own.links, strict=True):
             padded = np.zeros((1, 24), np.int32)
             padded[0, : len(row)] = row
-            found = encoder.model.hidden_states(padded, np.array([len(row)], np.int32))
-            states.append(np.stack([np.asarray(x)[0, links[:, side]] for x in found]))
-        sides.append(jnp.concatenate(states, axis=1))
+            found = every(padded, np.array([len(row)], np.int32))
+            states.append(np.asarray(found)[:, 0, links[:, side]])
+        sides.append(np.concatenate(states, axis=1))
     maps = jnp.asarray(np.eye(32) + 0.1 * rng.standard_normal((4, 32, 32)), jnp.float32)
     expected = linear_map_loss(maps, *sides)
     row = moments.codes.index(code)
@@ -206,8 +207,7 @@ def test_the_closed_form_is_that_of_the_links(folder, linear, rng):
     other = linear_maps({"de": np.asarray(lj.transforms.linear_map.procrustes(s.T @ t))}, "en", {"de": 50})
     np.testing.assert_allclose(direct(t, "de"), other(t, "de"), atol=1e-5)
     near = jnp.asarray(matrix[0] + 0.05 * rng.standard_normal((32, 32)), jnp.float32)
-    for _ in range(2000):
-        near = orthogonalize(near, 0.01)
+    near = jax.lax.fori_loop(0, 2000, lambda _, near: orthogonalize(near, 0.01), near)
     np.testing.assert_allclose(near @ near.T, np.eye(32), atol=1e-4)
 
 
