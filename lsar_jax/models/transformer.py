@@ -12,7 +12,7 @@ The model has no random state; it is a plain pytree that can be passed through `
 ``Dropout`` of each step.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
@@ -38,6 +38,9 @@ ACTIVATIONS = {
 
 # Queries, keys or values.
 PerHead = Float[Array, "batch length head part"]
+# The input and the weights of a linear layer.
+_Rows = Float[Array, "*rows inner"]
+_Kernel = Float[Array, "inner outer"]
 
 
 class _Unseeded:
@@ -235,8 +238,12 @@ class Block(nnx.Module):
         param_dtype: jnp.dtype,
         attention: str = "xla",
     ) -> None:
+        product = _summed_in_float32 if dtype == jnp.bfloat16 else jax.lax.dot_general
+
         def linear(inner: int, outer: int) -> nnx.Linear:
-            return nnx.Linear(inner, outer, dtype=dtype, param_dtype=param_dtype, kernel_init=_ZEROS, rngs=RNGS)
+            return nnx.Linear(
+                inner, outer, dtype=dtype, param_dtype=param_dtype, kernel_init=_ZEROS, dot_general=product, rngs=RNGS
+            )
 
         hidden = config.hidden
         self.heads = config.heads
@@ -276,6 +283,40 @@ class Block(nnx.Module):
 def _run_block(block: Block, x: Hidden, lengths: Lengths, dropout: Dropout | None = None) -> Hidden:
     # Blocks of the same sizes are traced only once. XLA inlines the call, so the compiled program does not change.
     return block(x, lengths, dropout)
+
+
+def _summed_in_float32(x: _Rows, kernel: _Kernel, *_: Any, **__: Any) -> Float[Array, "*rows outer"]:
+    return _linear(x, kernel)
+
+
+@jax.custom_vjp
+def _linear(x: _Rows, kernel: _Kernel) -> Float[Array, "*rows outer"]:
+    """Returns x times the kernel, summed in float32 and rounded once, as is its gradient."""
+    return _dot(x, kernel, (x.ndim - 1,), (0,))
+
+
+def _linear_forward(x: _Rows, kernel: _Kernel) -> tuple[Float[Array, "*rows outer"], tuple[_Rows, _Kernel]]:
+    return _linear(x, kernel), (x, kernel)
+
+
+def _linear_backward(kept: tuple[_Rows, _Kernel], gradient: Float[Array, "*rows outer"]) -> tuple[_Rows, _Kernel]:
+    x, kernel = kept
+    *rows, last = range(x.ndim)
+    return _dot(gradient, kernel, (last,), (1,)), _dot(x, gradient, rows, rows)
+
+
+_linear.defvjp(_linear_forward, _linear_backward)
+
+
+def _dot(a: Array, b: Array, over_a: Sequence[int], over_b: Sequence[int]) -> Array:
+    dot = partial(jax.lax.dot_general, dimension_numbers=((over_a, over_b), ((), ())))
+
+    def wide(a: Array, b: Array) -> Array:
+        return dot(a, b, preferred_element_type=jnp.float32).astype(a.dtype)
+
+    # XLA's CPU compiler uses a CPU's matrix units (AMX) only if the result of the product is declared as float32. On
+    # accelerators the sum is in float32 in any case, and declaring it costs 3 to 5% more memory traffic.
+    return jax.lax.platform_dependent(a, b, cpu=wide, default=dot)
 
 
 def _independent(dropout: Dropout | None, count: int) -> list[Dropout | None]:

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from flax import nnx
 
 from lsar_jax.models.transformer import Transformer, TransformerConfig
 from tests import parity
@@ -40,6 +41,32 @@ def test_states_equal_live_torch(name, rng):
 def test_bfloat16_is_near(name):
     model = parity.load(name, "bfloat16")
     assert parity.errors(model, parity.golden(name)).max() <= 0.05
+
+
+def test_bfloat16_products_are_summed_in_float32(rng):
+    """Both the product and its gradient are rounded once; only on a CPU is the unrounded sum an array of its own."""
+    config = TransformerConfig(64, 32, 1, 4, 64, 512, 2)
+    layer = Transformer(config, dtype=jnp.dtype("bfloat16"), param_dtype=jnp.dtype("float32")).blocks[0].feed_in
+    values = [rng.standard_normal(shape) for shape in ((3, 100, 32), (32, 64), (3, 100, 64))]
+    x, kernel, weights = (jnp.asarray(value, jnp.bfloat16) for value in values)
+
+    graph, state = nnx.split(layer)
+
+    def product(x, kernel):
+        return nnx.merge(graph, {**state, "kernel": state["kernel"].replace(kernel.astype(jnp.float32))})(x)
+
+    found, back = jax.vjp(product, x, kernel)
+    exact = [np.asarray(value, np.float64) for value in (x, kernel, weights)]
+    expected = [np.einsum(rule, *operands) for rule, operands in (
+        ("bti,io->bto", exact[:2]), ("bto,io->bti", exact[:0:-1]), ("bti,bto->io", exact[::2]),
+    )]  # fmt: skip
+    for own, other in zip((found, *back(weights)), expected, strict=True):
+        assert own.dtype == jnp.bfloat16
+        np.testing.assert_allclose(np.asarray(own, np.float64), other, rtol=2**-8, atol=1e-4)
+    for platform, result in (("cpu", "xf32>"), ("tpu", "xbf16>"), ("cuda", "xbf16>")):
+        text = jax.jit(product).trace(x, kernel).lower(lowering_platforms=(platform,)).as_text()
+        [dot] = [line for line in text.splitlines() if "dot_general" in line]
+        assert dot.endswith(result)
 
 
 def tanh_gelu(model, case):

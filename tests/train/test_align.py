@@ -129,7 +129,8 @@ def test_the_best_and_the_last_encoder(folder, tmp_path):
     kept = {}
     for keep in ("final", "best"):
         out = tmp_path / keep
-        assert main(command(folder, out, "l2", "--keep", keep, "--learning-rate", "1", "--warmup", "5")) == 0
+        spoilt = ["--layer", "1", "--learning-rate", "1", "--warmup", "5"]
+        assert main(command(folder, out, "l2", "--keep", keep, *spoilt)) == 0
         kept[keep] = (out / "bert-l2" / "model.safetensors").read_bytes()
     assert kept["final"] != kept["best"]
 
@@ -156,7 +157,7 @@ def test_moments_are_those_of_the_links(folder, rng):
             padded[0, : len(row)] = row
             found = every(padded, np.array([len(row)], np.int32))
             states.append(np.asarray(found)[:, 0, links[:, side]])
-        sides.append(np.concatenate(states, axis=1))
+        sides.append(jnp.asarray(np.concatenate(states, axis=1)))
     maps = jnp.asarray(np.eye(32) + 0.1 * rng.standard_normal((4, 32, 32)), jnp.float32)
     expected = linear_map_loss(maps, *sides)
     row = moments.codes.index(code)

@@ -160,6 +160,13 @@ def test_a_planted_task_is_learnt(task):
     assert error < min(limits[task], 0.7 * before)
 
 
+@pytest.fixture
+def one_block(monkeypatch):
+    """One block on top of the mix of layers instead of four, which take four times as long to compile."""
+    monkeypatch.setattr("train.finetune.features._BLOCKS", 1)
+
+
+@pytest.mark.usefixtures("one_block")
 def test_a_planted_task_is_learnt_from_features():
     """The encoder stays as it is; tags are decoded by a conditional random field."""
     trainee = training("ner", (3,), most=192, passes=6, optimizer=optax.adam(3e-3), dropout=0.0, features=True)
@@ -320,6 +327,7 @@ def test_a_run_that_is_killed_goes_on_to_the_same_scores(tmp_path):
         assert log_of(out / seed) == log_of(whole / seed)
 
 
+@pytest.mark.usefixtures("one_block")
 def test_features_with_maps(tmp_path, capsys):
     spec = lj.load_encoder(str(TINY)).spec
     rotation, _ = np.linalg.qr(np.random.default_rng(0).standard_normal((32, 32)))
@@ -391,6 +399,16 @@ def test_files_that_are_no_english_parts_of_speech(tmp_path, capsys):
         arguments[arguments.index("--train") + 1] = str(tmp_path / name)
         assert main(arguments) == 1
         assert message in capsys.readouterr().err
+
+
+def test_labels_that_training_lacks_are_told(tmp_path, capsys):
+    arguments = command(tmp_path, tmp_path / "out", "ner", "--seeds", "1")
+    path = Path(arguments[arguments.index("--test") + 1])
+    text = path.read_text()
+    path.write_text(text.replace("B-LOC", "B-DATE"))
+    assert main(arguments) == 0
+    share = 100 * text.count("B-LOC") / text.count("\t")
+    assert f"test-de: {share:.1f}% of the labels are not in the training text" in capsys.readouterr().out
 
 
 def test_a_test_needs_a_language(tmp_path, capsys):

@@ -12,13 +12,11 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from lsar_jax.tokens.buckets import token_batch
+from lsar_jax.tokens.buckets import TRAINING_WIDTHS, token_batch
 from train.align.examples import Examples
 
 __all__ = ["Chunk", "ChunkSizes", "PairBatch", "batch_of", "order_of"]
 
-# Each width is a program to compile, for the gradient too.
-_WIDTHS = (8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
 # The numbers of embeddings and of links that the loss takes are multiples of these.
 _EMBEDDINGS, _LINKS = 1024, 256
 
@@ -77,7 +75,7 @@ class ChunkSizes:
 
     def width(self, length: int) -> int:
         """Returns the width of a chunk whose longest row has ``length`` tokens."""
-        return min([width for width in _WIDTHS if width >= length] + [self.max_length])
+        return min([width for width in TRAINING_WIDTHS if width >= length] + [self.max_length])
 
     def rows(self, width: int, left: int) -> int:
         """Returns the number of rows of a chunk, including filler, when ``left`` rows are waiting."""

@@ -18,7 +18,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -35,6 +35,7 @@ from train.console import Seldom, console, print_table
 from train.curves import draw_curves
 from train.embeddings import EncoderChoice
 from train.encoder_parameters import EncoderParts, Parameters, take_apart
+from train.finetune.examples import Example
 from train.finetune.features import FeatureMix, Maps, read_maps
 from train.finetune.options import FinetuneOptions, TaskName
 from train.finetune.tasks import TransferTask, task_named
@@ -48,6 +49,14 @@ __all__ = ["Finetune", "split_blocks"]
 
 # Options that may change when a run resumes.
 _FREE = ("out", "checkpoint_seconds", "log_every", "at_once", "seeds")
+
+
+class _Test(NamedTuple):
+    """A test: its language, its sentences and their examples."""
+
+    language: str
+    sentences: Sequence[Any]
+    examples: Sequence[Example]
 
 
 @dataclass(frozen=True)
@@ -145,10 +154,11 @@ class Finetune:
             claim(self.out, self._config(encoder, task), ("transfer.json", "seed-*/checkpoints/[0-9]*"))
             done = self._done()
             every = [seed for seed in self.seeds if str(seed) not in done]
+            tested = {name: self._tokenized(task, encoder, name, *own) for name, own in tests.items()} if every else {}
             size = self.at_once or (1 if jax.default_backend() == "cpu" else len(self.seeds))
             for at in range(0, len(every), size):
                 group = tuple(every[at : at + size])
-                done |= self._group(group, task, encoder, training, development, tests)
+                done |= self._group(group, task, encoder, training, development, tested)
                 told = {"task": task.name, "metric": task.metric, "encoder": encoder.spec.to_dict()}
                 told |= {"maps": self._maps_name, "seeds": done}
                 write_json(self.out / "transfer.json", told | {"lsar_jax": __version__})
@@ -223,6 +233,17 @@ class Finetune:
                 tests[name] = (code or _language_of(Path(data)), sentences[: self.most_tested])
         return tests
 
+    def _tokenized(
+        self, task: TransferTask, encoder: SentenceEncoder, name: str, language: str, sentences: list[Any]
+    ) -> "_Test":
+        examples = task.examples(encoder.tokenizer, sentences, language, self.encoder.max_length, training=False)
+        unknown = np.concatenate([one.labels[one.counted] < 0 for one in examples])
+        if unknown.any():
+            console.print(
+                f"{name}: {100 * unknown.mean():.1f}% of the labels are not in the training text; they count as wrong"
+            )
+        return _Test(language, sentences, examples)
+
     def _config(self, encoder: SentenceEncoder, task: TransferTask) -> dict[str, Any]:
         every = (self.train, *([] if self.dev is None else [self.dev]), *self.test)
         files = {str(data): str(data) if is_dataset(data) else sha256([Path(data)]) for data in every}
@@ -242,7 +263,7 @@ class Finetune:
         encoder: SentenceEncoder,
         training: list[Any],
         development: list[Any],
-        tests: dict[str, tuple[str, list[Any]]],
+        tests: dict[str, "_Test"],
     ) -> dict[str, Any]:
         """Trains and tests some seeds; returns their scores."""
         options, room = self.options, self.encoder.max_length
@@ -281,18 +302,13 @@ class Finetune:
         draw_curves(folder / "log.jsonl", f"{task.name}, {encoder.spec.id}, layer {encoder.spec.layer}", folder)
         started = time.perf_counter()
         result = {}
-        tested = {
-            name: (sentences, task.examples(encoder.tokenizer, sentences, code, room, training=False))
-            for name, (code, sentences) in tests.items()
-        }
         for number, seed in enumerate(seeds):
             best = of_seed(trained.best, number)
             scores = {}
-            for name, (sentences, own) in tested.items():
-                code = tests[name][0]
-                predicted = trainee.predict(best, own, maps.get(code))
-                told = {"language": code, "n": len(sentences), "mapped": code in maps}
-                scores[name] = told | task.score(sentences, own, predicted)
+            for name, test in tests.items():
+                predicted = trainee.predict(best, test.examples, maps.get(test.language))
+                told = {"language": test.language, "n": len(test.sentences), "mapped": test.language in maps}
+                scores[name] = told | task.score(test.sentences, test.examples, predicted)
             result[str(seed)] = {
                 "development": 100 - trained.progress.best[number],
                 "best_validation": trained.progress.best_epoch[number] + 1,

@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Bool, Int
 
 from lsar_jax.shapes import AnyArray
-from lsar_jax.tokens.buckets import WIDTHS
+from lsar_jax.tokens.buckets import TRAINING_WIDTHS
 from lsar_jax.tokens.tokenizer import Specials
 from lsar_jax.tokens.word_tokens import WordTokens
 
@@ -68,7 +68,7 @@ class TaskBatch(NamedTuple):
 
 def width_of(length: int, longest: int) -> int:
     """Returns the width of the batches of rows with this many tokens: one of a few."""
-    return min([width for width in WIDTHS if width >= length] + [longest])
+    return min([width for width in TRAINING_WIDTHS if width >= length] + [longest])
 
 
 def task_batch(examples: Sequence[Example], rows: int, pad_id: int, longest: int) -> TaskBatch:
@@ -82,8 +82,8 @@ def task_batch(examples: Sequence[Example], rows: int, pad_id: int, longest: int
     """
     width = width_of(max(len(one.ids) for one in examples), longest)
     most = max(len(one.positions) for one in examples)
-    # Few numbers of slots too, because each is a program. Words without tokens make more slots than tokens.
-    slots = 1 if most == 1 else width_of(most, max(width, most))
+    # One number of slots for each width, because each is a program. Words without tokens can make more of them.
+    slots = 1 if most == 1 else width if most <= width else width_of(most, most)
     ids, types = np.full((rows, width), pad_id, np.int32), np.zeros((rows, width), np.int32)
     lengths = np.zeros(rows, np.int32)
     positions, labels, heads = (np.zeros((rows, slots), np.int32) for _ in range(3))
