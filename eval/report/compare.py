@@ -87,6 +87,7 @@ class Compare:
         return found
 
     def _over_seeds(self, tables: Sequence[Sequence[Result]]) -> None:
+        together = tasks_test(tables, self.first, self.second) if len(tables) > 1 else None
         for results in tables:
             rows: list[list[str | float]] = []
             for test in dict.fromkeys(str(result.options["test"]) for result in results):
@@ -97,11 +98,10 @@ class Compare:
         console.print(
             "p: two-sided permutation test of the scores of all seeds, exact; not corrected for several tests"
         )
-        if len(tables) > 1:
-            found = tasks_test(tables, self.first, self.second)
+        if together is not None:
             console.print(
-                f"mean over {len(tables)} tasks, {MEAN}: {found.difference:+.2f}, p = {found.p:.4f} by 100,000 draws "
-                f"within tasks"
+                f"mean over {len(tables)} tasks, {MEAN}: {together.difference:+.2f}, p = {together.p:.4f} by 100,000 "
+                f"draws within tasks"
             )
 
 

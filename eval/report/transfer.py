@@ -206,19 +206,23 @@ def tasks_test(
 ) -> SeedTest:
     """Tests whether two encoders differ on average over tasks, by more than their seeds do.
 
-    The difference is the mean over tasks of that of ``seed_test``. Scores are assigned to the two encoders anew within
-    each task, at random.
+    The difference is the mean over tasks of that of ``seed_test``, in points of each task's own metric. Scores are
+    assigned to the two encoders anew within each task, at random.
 
     Args:
-      tables: results of transfer of each task.
+      tables: results of transfer, one table for each task.
       first: name of an encoder.
       second: name of the encoder to compare with it.
       resamples: number of random assignments.
       seed: seed of the draws.
 
     Raises:
-      ValueError: an encoder has no scores of a task in other languages, or there are more than twenty.
+      ValueError: an encoder has no scores of a task in other languages, or there are more than twenty, or two tables
+        are of one task.
     """
+    tasks = [results[0].task for results in tables]
+    if again := {task for task in tasks if tasks.count(task) > 1}:
+        raise ValueError(f"several tables are of {min(again)}; give one for each task")
     parts = [_assigned(results, first, second, MEAN) for results in tables]
     found = float(np.mean([difference for difference, _, _ in parts]))
     rng = np.random.default_rng(seed)

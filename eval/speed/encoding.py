@@ -1,7 +1,7 @@
 """Encoding speed compared with sentence-transformers, in the same run and with the same weights.
 
     pip install torch sentence-transformers
-    python -m eval bench --dtype bfloat16
+    python -m eval bench
 
 The bundled encoder is exported to a sentence-transformers folder, so that both libraries compute the same embeddings
 of the same paragraphs; the largest difference between the two is printed. The rate of this machine's matrix products

@@ -286,6 +286,7 @@ def _run_block(block: Block, x: Hidden, lengths: Lengths, dropout: Dropout | Non
 
 
 def _summed_in_float32(x: _Rows, kernel: _Kernel, *_: Any, **__: Any) -> Float[Array, "*rows outer"]:
+    """Stands in for ``lax.dot_general`` in ``nnx.Linear``, which always contracts the same dimensions."""
     return _linear(x, kernel)
 
 

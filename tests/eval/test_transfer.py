@@ -11,7 +11,7 @@ from scipy.stats import permutation_test
 
 from eval.__main__ import main
 from eval.report.transfer import MEAN, seed_test, tasks_test, transfer_rows
-from eval.results import read_results
+from eval.results import read_results, write_results
 from lsar_jax import EncoderSpec
 
 SCORES = {"bundled": [70.0, 72.0, 74.0], "strong": [75.0, 76.5, 77.0], "weak": [73.0, 72.5, 71.0]}
@@ -87,20 +87,26 @@ def test_the_test_is_exact(results, test):
         assert p == pytest.approx(peer.pvalue)
 
 
+def as_task(results, task):
+    return [replace(result, task=f"transfer-{task}") for result in results]
+
+
 def test_the_test_over_tasks_finds_what_all_agree_on(results):
     """One task is the test over seeds; three that agree leave less to chance, and opposites cancel."""
     one, of_seeds = tasks_test([results], "bundled", "strong"), seed_test(results, "bundled", "strong")
     assert one.difference == of_seeds.difference
     assert one.p == pytest.approx(of_seeds.p, abs=0.005)
-    three = tasks_test([results] * 3, "bundled", "strong")
+    three = tasks_test([as_task(results, task) for task in ("pos", "ner", "xnli")], "bundled", "strong")
     # In each task, 1 of 20 ways is as far apart in this direction.
     assert of_seeds.p == 0.1
     assert three.difference == pytest.approx(of_seeds.difference)
     assert three.p == pytest.approx(2 / 20**3, abs=1e-4)
-    flipped = [replace(r, value=-r.value) for r in results]
+    flipped = [replace(r, value=-r.value) for r in as_task(results, "ner")]
     none = tasks_test([results, flipped], "bundled", "strong")
     assert none.difference == pytest.approx(0)
     assert none.p == 1
+    with pytest.raises(ValueError, match="several tables are of transfer-pos; give one for each task"):
+        tasks_test([results, results], "bundled", "strong")
 
 
 def test_it_finds_no_difference_by_chance(results):
@@ -128,8 +134,9 @@ def test_compare_and_report(results, tmp_path, capsys):
     page = (tmp_path / "report.md").read_text()
     assert "accuracy of zero-shot transfer, mean and std over seeds" in page
     assert "| strong | **96.0** <sub>± 1.0</sub> | **76.2+** <sub>± 1.0</sub>" in page
-    twice = [str(tmp_path / "pos")] * 2
-    assert main(["compare", *twice, "--first", "bundled", "--second", "strong"]) == 0
+    write_results(as_task(results, "ner"), tmp_path / "ner" / "results.jsonl")
+    both = [str(tmp_path / task) for task in ("pos", "ner")]
+    assert main(["compare", *both, "--first", "bundled", "--second", "strong"]) == 0
     assert "mean over 2 tasks, other languages: +4.17, p = " in capsys.readouterr().out
     assert main(["compare", str(tmp_path / "pos"), "--first", "bundled", "--second", "best"]) == 1
     assert "'best' has no scores of 'en_ewt'; the encoders are bundled, strong, weak" in capsys.readouterr().err

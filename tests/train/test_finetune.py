@@ -1,4 +1,4 @@
-"""Transfer: examples, planted tasks that are learnt, and a run that is killed."""
+"""Transfer: planted tasks that are learnt, and a run that is killed."""
 
 import json
 from dataclasses import replace
@@ -9,96 +9,21 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
-from tokenizers import processors
 
 import lsar_jax as lj
 from lsar_jax.corpora.labelled import ParsedSentence, SentencePair, TaggedSentence
 from lsar_jax.mesh import data_mesh
-from lsar_jax.tokens.tokenizer import Specials
-from lsar_jax.tokens.word_tokens import WordTokens
 from lsar_jax.transforms.linear_map import linear_maps
 from tests.conftest import TINY
 from tests.train.runs import kill_at, log_of
 from train.encoder_parameters import EncoderParts, take_apart
 from train.finetune.__main__ import main
 from train.finetune.command import split_blocks
-from train.finetune.examples import task_batch, windows
 from train.finetune.features import FeatureMix
 from train.finetune.tasks import TASKS, task_named
 from train.finetune.training import Development, FinetunePlan, FinetuneTraining
 
 UPOS = {"a": "NOUN", "b": "VERB", "c": "ADJ", "d": "ADP", "e": "DET", "f": "PUNCT"}
-
-
-@pytest.mark.parametrize(("room", "overlap"), [(100, 64), (12, 4), (7, 64), (5, 2)])
-def test_every_word_is_new_in_one_window(rng, room, overlap):
-    sizes = rng.integers(1, 5, 20)
-    begins = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
-    ids = np.arange(1000, 1000 + begins[-1], dtype=np.int32)
-    tokens = WordTokens(np.concatenate([[1], ids, [2]]).astype(np.int32), begins[:-1] + 1)
-    seen = []
-    for own, positions, words in windows(tokens, Specials(1, 1), room, overlap):
-        assert (own[0], own[-1]) == (1, 2)
-        assert len(own) <= room + 2
-        np.testing.assert_array_equal(own[1:-1], np.arange(own[1], own[1] + len(own) - 2))
-        # Each word is whole, and stands where it says.
-        np.testing.assert_array_equal(own[positions], 1000 + begins[words])
-        assert positions[-1] + sizes[words[-1]] <= len(own) - 1
-        context, most = positions[0] - 1, min(overlap, room // 2)
-        # As much context as there is and as may be, but for words that would not fit after it.
-        assert context == min(most, begins[words[0]]) or context == room - sizes[words[0]] < most
-        seen += words.tolist()
-    assert seen == list(range(20))
-
-
-def test_words_without_tokens_are_left_out():
-    tokens = WordTokens(np.array([1, 7, 8, 2], np.int32), np.array([1, -1, 2], np.int32))
-    [(ids, positions, words)] = windows(tokens, Specials(1, 1), 10)
-    assert (ids.tolist(), positions.tolist(), words.tolist()) == ([1, 7, 8, 2], [1, 2], [0, 2])
-    long = WordTokens(np.array([1, *range(10, 30), 2], np.int32), np.array([1], np.int32))
-    [(ids, positions, _)] = windows(long, Specials(1, 1), 6)
-    assert (len(ids), positions.tolist()) == (8, [1])
-
-
-def test_parses_that_are_cut():
-    """In training words beyond the length are gone, and words whose heads are gone do not count."""
-    tokenizer = lj.load_encoder(str(TINY), layer=0).tokenizer
-    task = task_named("parsing")
-    sentence = ParsedSentence(("a", "b", "c", "d"), ("X",) * 4, (4, 1, 0, 3), ("det", "obj", "root", "obj"))
-    task.prepare([sentence])
-    assert task.labels == ("det", "obj", "root")
-    [one] = task.examples(tokenizer, [sentence], "en", 3, training=True)
-    assert one.positions.tolist() == [0, 1, 2, 3]
-    assert one.counted.tolist() == [False, False, True, True]
-    assert one.heads.tolist() == [0, 0, 1, 0]
-    assert one.labels.tolist() == [-1, 0, 1, 2]
-    [one] = task.examples(tokenizer, [sentence], "en", 3, training=False)
-    assert len(one.positions) == 4
-    [one] = task.examples(tokenizer, [sentence], "en", 10, training=True)
-    assert one.counted.tolist() == [False] + [True] * 4
-    # Words beyond those that were parsed count as wrong.
-    right = (np.log(np.eye(5)[[0, 4, 1, 0, 3]] + 1e-9), np.full((5, 5), 1))
-    assert task.score([sentence], [one], [right]) == {"LAS": 50.0, "UAS": 100.0}
-
-
-def test_a_pair_is_one_row():
-    tokenizer = lj.load_encoder(str(TINY), layer=0).tokenizer
-    task = task_named("xnli")
-    pairs = [SentencePair("a b", "c", "neutral"), SentencePair("a " * 30, "c d", "entailment")]
-    first, second = task.examples(tokenizer, pairs, "en", 12, training=True)
-    batch = task_batch([first, second], 3, tokenizer.pad_id, 40)
-    assert batch.lengths.tolist() == [6, 14, 0]
-    assert batch.labels.tolist() == [[1], [0], [0]]
-    assert batch.positions.shape == (3, 1)
-    assert not batch.types.any()
-    # As BERT has it, the second segment begins after the separator.
-    ids = {name: tokenizer.backend.token_to_id(name) for name in ("[CLS]", "[SEP]")}
-    rule = {"single": "[CLS] $A [SEP]", "pair": "[CLS] $A [SEP] $B:1 [SEP]:1", "special_tokens": list(ids.items())}
-    tokenizer.backend.post_processor = processors.TemplateProcessing(**rule)
-    [segments] = task.examples(tokenizer, pairs[:1], "en", 12, training=True)
-    np.testing.assert_array_equal(segments.ids, first.ids)
-    assert task_batch([segments], 1, tokenizer.pad_id, 40).types[0].tolist()[:7] == [0, 0, 0, 0, 1, 1, 0]
-    assert batch.counted.tolist() == [[True], [True], [False]]
 
 
 def sentences(task, count, seed=0, longest=4):

@@ -235,13 +235,12 @@ class Finetune:
 
     def _tokenized(
         self, task: TransferTask, encoder: SentenceEncoder, name: str, language: str, sentences: list[Any]
-    ) -> "_Test":
+    ) -> _Test:
         examples = task.examples(encoder.tokenizer, sentences, language, self.encoder.max_length, training=False)
-        unknown = np.concatenate([one.labels[one.counted] < 0 for one in examples])
-        if unknown.any():
-            console.print(
-                f"{name}: {100 * unknown.mean():.1f}% of the labels are not in the training text; they count as wrong"
-            )
+        unknown = [missing for one in examples for missing in one.labels[one.counted] < 0]
+        if any(unknown):
+            share = 100 * np.mean(unknown)
+            console.print(f"{name}: {share:.1f}% of the labels are not in the training text; they count as wrong")
         return _Test(language, sentences, examples)
 
     def _config(self, encoder: SentenceEncoder, task: TransferTask) -> dict[str, Any]:
@@ -263,7 +262,7 @@ class Finetune:
         encoder: SentenceEncoder,
         training: list[Any],
         development: list[Any],
-        tests: dict[str, "_Test"],
+        tests: dict[str, _Test],
     ) -> dict[str, Any]:
         """Trains and tests some seeds; returns their scores."""
         options, room = self.options, self.encoder.max_length
