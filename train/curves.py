@@ -22,23 +22,28 @@ def draw_curves(log: Path, title: str, folder: Path) -> None:
     figure = Figure(figsize=(11, 4.2))
     every = sorted({name for line in lines for name in line["terms"]})
     colours = dict(zip(every, matplotlib.color_sequences["tab10"], strict=False))
+    # Epochs may differ in their number of steps.
+    last: dict[int, int] = {}
+    for line in lines:
+        last[line["epoch"]] = max(line["step"], last.get(line["epoch"], 0))
+    before = {epoch: sum(count for other, count in last.items() if other < epoch) for epoch in last}
     for axis, event in zip(figure.subplots(1, 2), ("train", "validation"), strict=True):
         several = [line for line in lines if line["event"] == event]
-        # All epochs have the same number of steps, which is the highest step number.
-        length = max((line["step"] for line in lines), default=1)
-        steps = [line["epoch"] * length + line["step"] for line in several]
+        steps = [before[line["epoch"]] + line["step"] for line in several]
         names = list(several[0]["terms"]) if several else []
-        for name in ["loss", *names]:
-            values = np.array([line["loss"] if name == "loss" else line["terms"][name] for line in several], float)
+        # A single term is the whole loss.
+        for name in names if len(names) == 1 else ["loss", *names]:
+            values = np.array([line["terms"].get(name, line["loss"]) for line in several], float)
             # The loss of a seed that has stopped stays constant.
-            style = {"color": colours.get(name, "black"), "linewidth": 1.8 if name == "loss" else 1.0}
-            [drawn] = axis.plot(steps, values.mean(axis=1), label=name.replace("_", " "), **style)
+            width = 1.8 if len(names) == 1 or name == "loss" else 1.0
+            colour, label = colours.get(name, "black"), name.replace("_", " ")
+            [drawn] = axis.plot(steps, values.mean(axis=1), label=label, color=colour, linewidth=width)
             axis.fill_between(steps, values.min(axis=1), values.max(axis=1), alpha=0.2, color=drawn.get_color())
         axis.set_xlabel("step")
         axis.set_title("training" if event == "train" else "validation")
         axis.grid(alpha=0.3)
+        axis.legend(frameon=False, fontsize="small")
     figure.axes[0].set_ylabel("mean over seeds")
-    figure.axes[0].legend(frameon=False, fontsize="small")
     figure.suptitle(title)
     figure.tight_layout()
     save_figure(figure, folder / "curves.png")

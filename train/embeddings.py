@@ -13,6 +13,7 @@ from jaxtyping import Float, Int
 
 from lsar_jax import EncodeReport, SentenceEncoder, load_encoder
 from lsar_jax.files import new_file
+from lsar_jax.models.transformer import Transformer
 from train.console import console
 
 __all__ = ["EncoderChoice", "PairEmbeddings", "embed_pairs", "encode_all", "open_encoder"]
@@ -46,6 +47,23 @@ class EncoderChoice:
         """Loads the encoder with its blocks up to ``layer``, or with all blocks."""
         layers = None if layer is None else (layer,)
         return open_encoder(self.encoder, layers, self.revision, self.pooling, self.dtype, param_dtype)
+
+    def open_transformer(self, layer: int | None, done: str) -> SentenceEncoder:
+        """Loads a transformer to train, with float32 parameters, up to ``layer`` or with all blocks.
+
+        Args:
+          layer: the layer to keep; by default the last, whatever layer the encoder pools.
+          done: what is done with it, quoted in the error.
+
+        Raises:
+          ValueError: the encoder is not a transformer.
+        """
+        encoder = self.open(layer, "float32")
+        if not isinstance(encoder.model, Transformer):
+            raise ValueError(f"{encoder.spec.id} is not a transformer; only transformers can be {done}")
+        if layer is None and encoder.spec.layer != encoder.model.config.blocks:
+            encoder = self.open(encoder.model.config.blocks, "float32")
+        return encoder
 
 
 def open_encoder(

@@ -19,7 +19,7 @@ import tyro
 
 from eval.methods import label
 from eval.report.published import published
-from eval.report.transfer import Spread, is_transfer, transfer_rows
+from eval.report.transfer import Spread, is_transfer, sizes, transfer_rows
 from eval.resampling import paired_test
 from eval.results import Result, read_results
 from lsar_jax.files import write_text
@@ -110,7 +110,9 @@ def _transfer_table(results: Sequence[Result]) -> Table:
     best = {test: max(row.cells[test].mean for row in rows if test in row.cells) for test in tests}
     cells = [[Cell(row.encoder), *(_spread(row.cells.get(test), best[test]) for test in tests)] for row in rows]
     metric = results[0].metric.removesuffix(f" {results[0].options['test']}")
-    return Table(f"{metric} of zero-shot transfer, mean and std over seeds", ["encoder", *tests], cells)
+    task = results[0].task.removeprefix("transfer-")
+    title = f"{metric} of zero-shot transfer, {task}, mean and std over seeds; {sizes(results)}"
+    return Table(title, ["encoder", *tests], cells)
 
 
 def _spread(spread: Spread | None, best: float) -> Cell:

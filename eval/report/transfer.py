@@ -5,7 +5,8 @@
 Rows are encoders, the first being what the others are compared with; columns are tests. A cell is the mean over seeds
 and the sample standard deviation. As in Table 1 of Wu and Dredze (EMNLP 2020), ``+`` and ``-`` mark means that are more
 than one standard deviation of the first encoder above or below its mean. The last column is the mean over the tests
-that are not English, with the mean of their standard deviations and, in brackets, the standard deviation of the mean.
+that are not English, with the mean of their standard deviations, which its marks go by, and, in brackets, the standard
+deviation of the mean.
 
 ``python -m eval compare`` on the results tests two encoders over seeds.
 """
@@ -34,6 +35,7 @@ __all__ = [
     "is_transfer",
     "names_of",
     "seed_test",
+    "sizes",
     "tasks_test",
     "transfer_rows",
 ]
@@ -44,7 +46,7 @@ MEAN = "other languages"
 _SAME = (
     "features", "learning_rate", "batch", "epochs", "warmup", "validations",
     "patience", "dropout", "output_dropout", "trained_blocks", "max_length", "most", "most_dev", "most_tested",
-    "held_out",
+    "held_out", "dtype",
 )  # fmt: skip
 
 
@@ -54,14 +56,15 @@ class Spread(NamedTuple):
     Attributes:
       mean: their mean.
       std: their sample standard deviation; NaN for one seed.
-      mark: ``+`` or ``-`` if the mean is beyond one standard deviation of the first encoder, else empty.
+      mark: ``+`` or ``-`` if the mean is beyond one standard deviation of the first encoder, else empty; for the mean
+        over tests, beyond the mean of its standard deviations.
       within: for the mean over tests, the mean of their standard deviations; else NaN.
     """
 
     mean: float
     std: float
     mark: str
-    within: float
+    within: float = float("nan")
 
     def __str__(self) -> str:
         spread = "" if np.isnan(self.std) else f" ± {self.std:.1f}"
@@ -123,7 +126,7 @@ class Transfer:
         write_results(results, self.out / "results.jsonl")
         rows = transfer_rows(results)
         tests = list(rows[0].cells)
-        title = f"{first['task']}, {first['metric']}; seeds: {_seeds(results)}"
+        title = f"{first['task']}, {first['metric']}; {sizes(results)}; seeds: {_seeds(results)}"
         # On the screen, tests are rows: there are more of them than of encoders.
         lines = [[test, *(str(row.cells[test]) for row in rows)] for test in tests]
         print_table(title, ["test", *(row.encoder for row in rows)], lines)
@@ -133,6 +136,11 @@ class Transfer:
                 f"{name} minus {names[0]}, {MEAN}: {found.difference:+.2f}, p = {found.p:.3f}; these seeds can give "
                 f"{found.least:.3f} at least"
             )
+        for folder, (told, _) in zip(self.folders, read, strict=True):
+            scores = next(iter(told["seeds"].values()))["scores"]
+            unmapped = [test for test, one in scores.items() if one["language"] != "en" and not one["mapped"]]
+            if told["maps"] and unmapped:
+                console.print(f"{folder}: {', '.join(unmapped)} tested without {told['maps']}, as there are none")
         console.print(f"wrote {self.out / 'results.jsonl'}")
         return results
 
@@ -151,21 +159,30 @@ def transfer_rows(results: Sequence[Result]) -> list[TransferRow]:
         if _key(result) not in seen:
             seen.add(_key(result))
             scores.setdefault(name, {}).setdefault(str(result.options["test"]), []).append(result.value)
-    base = next(iter(scores.values()))
-    rows = []
+    rows: list[TransferRow] = []
     for name, by_test in scores.items():
-        spreads = {test: _std(values) for test, values in by_test.items()}
-        inside = [spreads[test] for test in by_test if test != MEAN and not _english(test, results)]
-        within = float(np.mean(inside)) if inside else float("nan")
-        cells = {
-            test: Spread(
-                float(np.mean(values)), spreads[test], _mark(values, base.get(test, [])),
-                within if test == MEAN else float("nan"),
-            )
-            for test, values in by_test.items()
-        }  # fmt: skip
+        cells = {test: Spread(float(np.mean(values)), _std(values), "") for test, values in by_test.items()}
+        inside = [one.std for test, one in cells.items() if test != MEAN and not _english(test, results)]
+        if MEAN in cells:
+            cells[MEAN] = cells[MEAN]._replace(within=float(np.mean(inside)))
+        if rows:
+            base = rows[0].cells
+            cells = {test: one._replace(mark=_mark(one, base.get(test))) for test, one in cells.items()}
         rows.append(TransferRow(name, cells))
     return rows
+
+
+def sizes(results: Sequence[Result]) -> str:
+    """Returns what the encoders of a table were trained and tested on, for its title."""
+    options = results[0].options
+    blocks = options["trained_blocks"]
+    trained = "features" if options["features"] else "all blocks" if blocks is None else f"the last {blocks} blocks"
+    passes = f"{options['epochs']} pass{'' if options['epochs'] == 1 else 'es'}"
+    most, tested = (
+        "all sentences" if options[name] is None else f"at most {options[name]} sentences"
+        for name in ("most", "most_tested")
+    )
+    return f"{trained} trained on {most} in {passes}, tested on {tested} each"
 
 
 class SeedTest(NamedTuple):
@@ -323,11 +340,11 @@ def _std(values: Sequence[float]) -> float:
     return float(np.std(values, ddof=1)) if len(values) > 1 else float("nan")
 
 
-def _mark(values: Sequence[float], base: Sequence[float]) -> str:
-    if values is base or len(base) < 2:
+def _mark(spread: Spread, base: Spread | None) -> str:
+    if base is None or np.isnan(base.std):
         return ""
-    apart = float(np.mean(values) - np.mean(base))
-    return "" if abs(apart) <= _std(base) else "+" if apart > 0 else "-"
+    apart = spread.mean - base.mean
+    return "" if abs(apart) <= (base.std if np.isnan(base.within) else base.within) else "+" if apart > 0 else "-"
 
 
 def _seeds(results: Sequence[Result]) -> str:

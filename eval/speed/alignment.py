@@ -82,9 +82,10 @@ class AlignBench:
         batches = [batch_of(examples, rows.tolist(), sizes, encoder.tokenizer.pad_id) for rows in order]
         tokens = sum(batch.tokens for batch in batches)
         here, start = _Ours(encoder, 0.0), _Ours(encoder, self.dropout)
+        dtype = encoder.spec.dtype
         with TemporaryDirectory() as folder:
             encoder.to_sentence_transformers(Path(folder) / "encoder")
-            peer = _Peer(Path(folder) / "encoder", examples, encoder.tokenizer.pad_id, here.state)
+            peer = _Peer(Path(folder) / "encoder", examples, encoder.tokenizer.pad_id, here.state, dtype)
         losses = here.train(batches), peer.train(order, 0.0)
         console.print(f"loss after {self.steps} steps without dropout: {losses[0]:.5f}, PyTorch {losses[1]:.5f}")
         started = time.perf_counter()
@@ -97,7 +98,7 @@ class AlignBench:
         best = {name: tokens / min(values) for name, values in seconds.items()}
         positions = sum(chunk.ids.size for batch in batches for chunk in batch.chunks)
         operations = 3 * _operations(encoder.model.config)
-        rate = _product_rate(encoder.model.config)
+        rate = _product_rate(encoder.model.config, dtype)
         bound = rate / operations
         console.print(
             f"{tokens} tokens, {100 * (1 - tokens / positions):.0f}% of our positions are padding; "
@@ -107,7 +108,7 @@ class AlignBench:
             [name, value, f"{value / best['PyTorch']:.2f}", f"{100 * value / bound:.0f}%"]
             for name, value in best.items()
         ]
-        title = f"Strong alignment of {encoder.spec.id}, batch {self.batch}, {jax.devices()[0].device_kind}"
+        title = f"Strong alignment of {encoder.spec.id}, batch {self.batch}, {dtype}, {jax.devices()[0].device_kind}"
         print_table(title, ["", "tokens/s", "x PyTorch", "% of matmul bound"], rows)
 
 
@@ -141,11 +142,13 @@ class _Ours:
 class _Peer:
     """The same objective as a plain PyTorch loop."""
 
-    def __init__(self, folder: Path, examples: Examples, pad_id: int, state: State) -> None:
+    def __init__(self, folder: Path, examples: Examples, pad_id: int, state: State, dtype: str) -> None:
         from transformers import AutoModel
 
         self.torch, self.device = import_torch()
         torch = self.torch
+        # As here, the parameters stay in float32.
+        self.computed = torch.autocast(self.device, torch.bfloat16, enabled=dtype == "bfloat16")
         self.examples, self.pad_id = examples, pad_id
         self.model = AutoModel.from_pretrained(folder, add_pooling_layer=False).to(self.device)
         self.start = {name: value.clone() for name, value in self.model.state_dict().items()}
@@ -192,7 +195,8 @@ class _Peer:
             ids[row, : len(text)] = text
         mask = np.arange(width) < np.array([len(text) for text in texts])[:, None]
         given = (torch.from_numpy(part).to(self.device) for part in (ids, mask.astype(np.int64)))
-        return self.model(*given).last_hidden_state
+        with self.computed:
+            return self.model(*given).last_hidden_state.float()
 
     def _positions(self, row: int, side: int) -> Any:
         assert self.examples.links is not None
@@ -204,9 +208,10 @@ def _operations(config: TransformerConfig) -> float:
     return 2.0 * config.blocks * (4 * config.hidden**2 + 2 * config.hidden * config.intermediate)
 
 
-def _product_rate(config: TransformerConfig) -> float:
+def _product_rate(config: TransformerConfig, dtype: str) -> float:
     """Returns the FLOP/s of the product of 1,024 tokens with the feed-forward layer."""
-    x, w = jnp.ones((1024, config.hidden)), jnp.ones((config.hidden, config.intermediate))
-    product = jax.jit(lambda x, w: jnp.matmul(x, w, precision=jax.lax.Precision.HIGHEST))
+    x, w = (jnp.ones(shape, dtype) for shape in ((1024, config.hidden), (config.hidden, config.intermediate)))
+    precision = jax.lax.Precision.HIGHEST if dtype == "float32" else None
+    product = jax.jit(lambda x, w: jnp.matmul(x, w, precision=precision, preferred_element_type=jnp.float32))
     product(x, w).block_until_ready()
     return 2 * 1024 * config.hidden * config.intermediate / min(times(lambda: product(x, w).block_until_ready(), 50))

@@ -159,13 +159,16 @@ def traffic(text: str) -> dict[str, float]:
     for computation in _run(text):
         sizes: dict[str, float] = {}
         for name, shape, operation, operands in _instructions(computation):
-            sizes[name] = sizes_of = _size(shape)
+            sizes[name] = written = _size(shape)
             if operation in _FREE or operation.endswith("-done"):
                 continue
             read = sum(sizes.get(operand, 0.0) for operand in operands)
-            total["memory"] += read + sizes_of
+            # What starts an asynchronous operation returns its operands beside the result.
+            if operation.endswith("-start") and operation != "all-reduce-start":
+                written -= read
+            total["memory"] += read + written
             if re.match("all-|reduce-scatter|collective", operation):
-                total["between devices"] += sizes_of
+                total["between devices"] += written
     return total
 
 

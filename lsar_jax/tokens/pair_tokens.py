@@ -39,18 +39,22 @@ def tokenize_pairs(
       language: the language of all sentences, if the tokenizer depends on it.
 
     Raises:
-      ValueError: a sentence is not text.
+      ValueError: a sentence is not text, or ``max_length`` leaves no room for a token of each.
     """
     for side in (0, 1):
         check_sentences([pair[side] for pair in pairs])
-    if isinstance(tokenizer, FastTokenizer) and _has_rule(tokenizer):
-        return _joined_by_rule(tokenizer, pairs, max_length)
     before, after = tokenizer.specials
+    ruled = tokenizer if isinstance(tokenizer, FastTokenizer) and _has_rule(tokenizer) else None
+    specials = before + 2 * after if ruled is None else ruled.backend.num_special_tokens_to_add(True)
+    if max_length < specials + 2:
+        raise ValueError(f"max_length is {max_length}; a pair needs at least {specials + 2}, with its special tokens")
+    if ruled is not None:
+        return _joined_by_rule(ruled, pairs, max_length)
     sides = [tokenizer([pair[side] for pair in pairs], max_length, [language] * len(pairs))[0] for side in (0, 1)]
     result = []
     for first, second in zip(*sides, strict=True):
         a, b = first[before : len(first) - after], second[before : len(second) - after]
-        room = max_length - before - 2 * after
+        room = max_length - specials
         while len(a) + len(b) > room:
             a, b = (a[:-1], b) if len(a) > len(b) else (a, b[:-1])
         end = first[len(first) - after :]

@@ -13,6 +13,7 @@ from lsar_jax.corpora.labelled import (
     dataset_language,
     inference_rows,
     is_dataset,
+    language_of_file,
     parsed_rows,
     read_conllu,
     read_inference,
@@ -154,7 +155,7 @@ def hub(tmp_path):
 def test_datasets(hub):
     assert tagged_rows(f"{hub}#de", "dev") == [TaggedSentence(("Jo", "da"), ("B-PER", "O"))]
     pairs = [SentencePair("a", "b", "contradiction"), SentencePair("c", "d", "neutral")]
-    assert inference_rows(f"{hub}#en", "test") == pairs
+    assert inference_rows(f"{hub}#en", "dev") == pairs
     [parsed] = parsed_rows(f"{hub}#fr_gsd", "dev")
     assert parsed == (("de", "le", "x"), ("ADP", "DET", "NOUN"), (3, 3, 0), ("case", "det", "root"))
     assert [dataset_language(f"{hub}#{config}") for config in ("de", "fr_gsd")] == ["de", "fr"]
@@ -168,7 +169,8 @@ def test_datasets(hub):
         (tagged_rows, "", "dev", "names no configuration; write hub:"),
         (tagged_rows, "#sw", "dev", "has no configuration 'sw'; it has de, en, fr_gsd"),
         (tagged_rows, "#de", "train", "has no split train; it has validation"),
-        (tagged_rows, "#en", "dev", "has no column ner_tags or tags; it has premise, hypothesis, label"),
+        (tagged_rows, "#de", "test", "has no split test; it has validation"),
+        (tagged_rows, "#en", "dev", "has no column tokens; it has premise, hypothesis, label"),
         (inference_rows, "#de", "dev", "has no column premise"),
     ],
 )
@@ -184,6 +186,37 @@ def test_labels_that_are_unknown(tmp_path):
     (tmp_path / "de" / "test.jsonl").write_text(json.dumps({"tokens": ["a"], "ner_tags": [7]}))
     with pytest.raises(ValueError, match="has the label 7; it must be one of O, B-PER"):
         tagged_rows(f"hub:{tmp_path}#de", "test")
+
+
+@pytest.mark.parametrize(
+    ("read", "row", "message"),
+    [
+        (tagged_rows, {"tokens": ["a", "b"], "ner_tags": [0]}, "row 0 has 2 tokens, 1 tags; each word needs one of"),
+        (tagged_rows, {"tokens": [], "ner_tags": []}, "row 0 has 0 tokens"),
+        (parsed_rows, {"tokens": ["a", "b"], "upos": [0, 0], "head": ["0", "3"], "deprel": ["x", "x"]},
+         "in row 0, word 2 has the HEAD 3, but a head is 0 or another word, from 1 to 2"),
+        (parsed_rows, {"tokens": ["a"], "upos": [0], "head": ["0", "0"], "deprel": ["x"]}, "1 tokens, 2 head, 1 upos"),
+    ],
+)  # fmt: skip
+def test_dataset_rows_are_checked_as_files_are(tmp_path, read, row, message):
+    (tmp_path / "de").mkdir()
+    (tmp_path / "de" / "test.jsonl").write_text(json.dumps(row))
+    with pytest.raises(ValueError, match=message):
+        read(f"hub:{tmp_path}#de", "test")
+
+
+@pytest.mark.parametrize(
+    ("name", "language"),
+    [
+        ("de_pud-ud-test500.conllu", "de"), ("dev-de.tsv", "de"), ("en-dev.tsv", "en"), ("zh-dev.tsv", "zh"),
+        ("de.tsv", "de"), ("dev-zh-Hant.tsv", "zh-Hant"), ("multinli.train.en.tsv", "en"), ("hsb_ufal-ud-dev.x", "hsb"),
+        ("x-all.tsv", None), ("uner-pos.tsv", None), ("wsj-dev.txt", None),
+    ],
+)  # fmt: skip
+def test_the_language_that_a_file_is_named_after(name, language):
+    assert language_of_file(f"en/{name}") == language
+    with pytest.raises(ValueError, match="is named after the languages en and de; rename it"):
+        language_of_file("en-de.tsv")
 
 
 @pytest.fixture
@@ -238,9 +271,9 @@ def test_prepared_datasets(prepared):
     for treebank in ("de_gsd", "de_pud"):
         [parsed] = parsed_rows(f"{prepared}/universal_dependencies#{treebank}", "dev")
         assert parsed == (("le", treebank), ("DET", "NOUN"), (2, 0), ("det", "root"))
-    assert inference_rows(f"{prepared}/xnli/plain_text#de", "test") == [SentencePair("ja", "nein", "contradiction")]
+    assert inference_rows(f"{prepared}/xnli/plain_text#de", "dev") == [SentencePair("ja", "nein", "contradiction")]
     with pytest.raises(ValueError, match="xnli/plain_text#fr has no language 'fr'; it has de, en"):
-        inference_rows(f"{prepared}/xnli/plain_text#fr", "test")
+        inference_rows(f"{prepared}/xnli/plain_text#fr", "dev")
     with pytest.raises(ValueError, match=r"wikiann holds several datasets or versions; name one of de/1\.0\.0"):
         tagged_rows(f"{prepared}/wikiann#fr", "dev")
     with pytest.raises(FileNotFoundError, match="there is no prepared dataset at .*/wikiann/de/fr"):

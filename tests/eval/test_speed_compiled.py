@@ -34,6 +34,9 @@ ENTRY %main (a: f32[8,16]) -> f32[8,16] {
   %w = (f32[8,16]{1,0}, s32[]) while(%a), condition=%until, body=%body
   %start = (f32[8,16]{1,0}, f32[8,16]{1,0}) copy-start(%a)
   %done = f32[8,16]{1,0} copy-done(%start)
+  %ahead = (f32[8,16]{1,0:S(1)}, f32[8,16]{1,0}) copy-start(%a)
+  %gather = (f32[8,16]{1,0}, f32[32,16]{1,0}) all-gather-start(%a), dimensions={0}
+  %sum = f32[8,16]{1,0} all-reduce-start(%a), to_apply=%add
   ROOT %out = pred[8,16]{1,0} compare(%done, %a), direction=LT
 }
 """
@@ -41,10 +44,11 @@ ENTRY %main (a: f32[8,16]) -> f32[8,16] {
 
 def test_the_traffic_of_a_program_by_hand():
     array = 8 * 16 * 4
-    # The body's fusion; the conversion reads and stays near; the gather writes; the copy; the comparison.
+    # The body's fusion; the conversion reads and stays near; the gather writes; a copy; one into fast memory; another
+    # gather; the sum; the comparison.
     assert traffic(PROGRAM) == {
-        "memory": 2 * array + array + 4 * array + (array + 2 * array) + (2 * array + 8 * 16),
-        "between devices": 4 * array,
+        "memory": 2 * array + array + 4 * array + 2 * array + array + 5 * array + 2 * array + (2 * array + 8 * 16),
+        "between devices": 4 * array + 4 * array + array,
     }
 
 

@@ -19,18 +19,20 @@ CONFIG = {
     "task": "pos", "train": "t.conllu", "dev": None, "files": {"t.conllu": "0"}, "features": False,
     "learning_rate": 2e-5, "batch": 32,
     "epochs": 5, "warmup": 0.1, "validations": 4, "patience": 10, "dropout": 0.1, "output_dropout": 0.2,
-    "trained_blocks": None, "max_length": 128, "most": None, "most_dev": None, "most_tested": None, "held_out": 1000,
+    "trained_blocks": None, "dtype": "float32", "max_length": 128, "most": None, "most_dev": None, "most_tested": None,
+    "held_out": 1000,
 }  # fmt: skip
 
 
 def write(folder, name, *, config=None, scores=None, maps=""):
-    """Scores of three seeds in English, German and French; French is 10 lower, but for the seed."""
+    """Scores of three seeds in English, German and French; French has German's, less 10, in the opposite order."""
     seeds = {}
-    for number, value in enumerate(SCORES[name] if scores is None else scores):
+    values = SCORES[name] if scores is None else scores
+    for number, value in enumerate(values):
         by_test = {
-            "en_ewt": {"language": "en", "n": 9, "accuracy": 95.0 + number},
-            "de_pud": {"language": "de", "n": 5, "accuracy": value},
-            "fr_pud": {"language": "fr", "n": 5, "accuracy": value - 10 - number},
+            "en_ewt": {"language": "en", "n": 9, "mapped": False, "accuracy": 95.0 + number},
+            "de_pud": {"language": "de", "n": 5, "mapped": bool(maps), "accuracy": value},
+            "fr_pud": {"language": "fr", "n": 5, "mapped": False, "accuracy": values[-1 - number] - 10},
         }
         seeds[str(12 + number)] = {"development": 95.0, "best_validation": 2, "validations": 4, "scores": by_test}
     told = {
@@ -61,13 +63,13 @@ def test_means_spreads_and_marks(results):
     # Two standard deviations above, and a fraction of one.
     assert [row.cells["de_pud"].mark for row in (strong, weak)] == ["+", ""]
     assert strong.cells["en_ewt"].mark == ""
-    # English does not count in the mean, whose spread is both that of the mean and the mean of the tests'.
-    french = [value - 10 - number for number, value in enumerate(SCORES["bundled"])]
+    # English does not count in the mean, whose spread is both that of the mean and the mean of the tests'. Here the
+    # mean is the same for each seed.
     mean = base.cells[MEAN]
-    assert mean.mean == pytest.approx((72 + np.mean(french)) / 2)
-    assert mean.std == pytest.approx(np.std((np.array(french) + SCORES["bundled"]) / 2, ddof=1))
-    assert mean.within == pytest.approx((2 + np.std(french, ddof=1)) / 2)
-    assert str(mean) == "66.5 ± 1.5 (1.5)"
+    assert (mean.mean, mean.std, mean.within) == pytest.approx((67, 0, 2))
+    assert str(mean) == "67.0 ± 2.0 (0.0)"
+    # The marks go by the mean of the tests' spreads.
+    assert [str(row.cells[MEAN]) for row in (strong, weak)] == ["71.2+ ± 1.0 (0.3)", "67.2 ± 1.0 (0.3)"]
     assert str(strong.cells["de_pud"]) == "76.2+ ± 1.0"
 
 
@@ -132,7 +134,10 @@ def test_compare_and_report(results, tmp_path, capsys):
     assert "+4.17" in output
     assert main(["report", str(tmp_path)]) == 0
     page = (tmp_path / "report.md").read_text()
-    assert "accuracy of zero-shot transfer, mean and std over seeds" in page
+    assert (
+        "accuracy of zero-shot transfer, pos, mean and std over seeds; all blocks trained on all sentences in 5 "
+        "passes, tested on all sentences each"
+    ) in page
     assert "| strong | **96.0** <sub>± 1.0</sub> | **76.2+** <sub>± 1.0</sub>" in page
     write_results(as_task(results, "ner"), tmp_path / "ner" / "results.jsonl")
     both = [str(tmp_path / task) for task in ("pos", "ner")]
@@ -142,7 +147,7 @@ def test_compare_and_report(results, tmp_path, capsys):
     assert "'best' has no scores of 'en_ewt'; the encoders are bundled, strong, weak" in capsys.readouterr().err
 
 
-def test_maps_have_rows_of_their_own(tmp_path):
+def test_maps_have_rows_of_their_own(tmp_path, capsys):
     plain = write(tmp_path, "bundled")
     mapped = write(tmp_path, "strong", scores=[71.0, 72.0, 73.0], maps="linear maps")
     told = json.loads((tmp_path / "strong" / "transfer.json").read_text())
@@ -151,6 +156,9 @@ def test_maps_have_rows_of_their_own(tmp_path):
     assert main(["transfer", plain, mapped, "--out", str(tmp_path / "pos")]) == 0
     rows = transfer_rows(read_results(tmp_path / "pos" / "results.jsonl"))
     assert [row.encoder for row in rows] == ["bundled", "bundled + linear maps"]
+    output = " ".join(capsys.readouterr().out.split())
+    assert f"{mapped}: fr_pud tested without linear maps, as there are none" in output
+    assert f"{plain}: fr_pud" not in output
 
 
 def test_layers_have_rows_of_their_own(tmp_path):
@@ -198,6 +206,9 @@ def test_what_cannot_be_compared(tmp_path, capsys):
     folders = [write(tmp_path, "bundled"), write(tmp_path, "strong", config=other)]
     assert main(["transfer", *folders, "--out", str(tmp_path / "pos")]) == 1
     assert "has test t.conllu 'the file 1', but" in capsys.readouterr().err
+    folders = [write(tmp_path, "bundled"), write(tmp_path, "strong", config={"dtype": "bfloat16"})]
+    assert main(["transfer", *folders, "--out", str(tmp_path / "pos")]) == 1
+    assert "has dtype 'bfloat16', but" in capsys.readouterr().err
     folders = [write(tmp_path, "bundled"), write(tmp_path, "strong", config={"epochs": 3})]
     assert main(["transfer", *folders, "--out", str(tmp_path / "pos")]) == 1
     assert "has epochs 3, but" in capsys.readouterr().err

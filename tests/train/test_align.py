@@ -6,6 +6,7 @@ from pathlib import Path
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 from safetensors.numpy import load_file
 
@@ -20,7 +21,7 @@ from tests.train.runs import kill_at, log_of
 from train.align.__main__ import main
 from train.align.batches import ChunkSizes
 from train.align.examples import sentence_examples, word_examples
-from train.align.linear import link_moments, moments_loss
+from train.align.linear import LinearTraining, LinkMoments, link_moments, moments_loss
 from train.align.training import BatchPlan
 from train.word_pairs.aligned_files import AlignedPair, read_aligned, write_aligned
 
@@ -126,17 +127,19 @@ def test_a_run_that_is_killed_goes_on_to_the_same_numbers(folder, tmp_path, obje
 
 def test_the_best_and_the_last_encoder(folder, tmp_path):
     """With a learning rate that spoils it, the encoder at its best validation is another than the last."""
-    kept = {}
+    losses = {}
     for keep in ("final", "best"):
         out = tmp_path / keep
         spoilt = ["--layer", "1", "--learning-rate", "1", "--warmup", "5"]
         assert main(command(folder, out, "l2", "--keep", keep, *spoilt)) == 0
-        kept[keep] = (out / "bert-l2" / "model.safetensors").read_bytes()
-    assert kept["final"] != kept["best"]
+        _, _, moments = moments_of(folder, "validation", encoder=str(out / "bert-l2"))
+        identity = jnp.broadcast_to(jnp.eye(32), moments.cross.shape)
+        losses[keep] = float(moments_loss(identity, *moments[2:])[:, 1].mean())
+    assert losses["best"] < losses["final"]
 
 
-def moments_of(folder, part="train", size=16):
-    encoder = lj.load_encoder(str(TINY))
+def moments_of(folder, part="train", size=16, encoder=str(TINY)):
+    encoder = lj.load_encoder(encoder)
     pairs = {code: one for code, (one, _) in read_aligned(folder / "words", part).items()}
     examples = word_examples(encoder.tokenizer, pairs, 24)
     plan = BatchPlan(size=size, steps=1, every=1, validated=1, chunks=ChunkSizes(96, 24, 4), pad_id=0)
@@ -212,6 +215,63 @@ def test_the_closed_form_is_that_of_the_links(folder, linear, rng):
     np.testing.assert_allclose(near @ near.T, np.eye(32), atol=1e-4)
 
 
+def test_steps_are_those_of_a_torch_loop(rng):
+    """Adam on the links themselves, a step towards the orthogonal matrices before each, and the best matrix kept."""
+    torch = need("torch")
+    s, t = (rng.standard_normal((2, 2, 2, 12, 4)) for _ in range(2))  # [part, language, layer, link, dim]
+    # Few links are overfitted, so that the lowest validation losses are at different steps.
+    parts = [
+        LinkMoments(
+            ("de", "fr"), np.full(2, 12), (s**2).sum(-1).mean(-1).astype(np.float32),
+            *((np.swapaxes(x, -1, -2) @ t / 12).astype(np.float32) for x in (s, t)),
+        )
+        for s, t in zip(s, t, strict=True)
+    ]  # fmt: skip
+    trainee = LinearTraining(*parts, optax.constant_schedule(0.03), 0.03, 60, 6, 0.02, 0)
+    state = trainee.start()
+    maps = torch.eye(4, dtype=torch.float64).repeat(2, 2, 1, 1).requires_grad_()
+    adam = torch.optim.Adam([maps], lr=0.03)
+    s, t = torch.tensor(s), torch.tensor(t)
+
+    def loss(w, part):
+        return (s[part] - t[part] @ w.mT).square().sum(-1).mean(-1)
+
+    def towards_orthogonal(w):
+        return 1.02 * w - 0.02 * w @ w.mT @ w
+
+    lowest, best = loss(maps.detach(), 1), maps.detach().clone()
+    kept_at = torch.zeros(2, 2)
+    for epoch in range(10):
+        state, terms = trainee.steps(state, trainee.order(state, epoch), epoch, 0, np.ones(1, bool))
+        for number in range(6):
+            with torch.no_grad():
+                maps.copy_(towards_orthogonal(maps))
+            adam.zero_grad()
+            value = loss(maps, 0)
+            np.testing.assert_allclose(terms["linear"][0, number], value.mean().item(), rtol=1e-4)
+            value.sum().backward()
+            adam.step()
+        tried = towards_orthogonal(maps.detach())
+        better = loss(tried, 1) < lowest
+        best = torch.where(better[..., None, None], tried, best)
+        lowest = torch.minimum(lowest, loss(tried, 1))
+        kept_at[better] = epoch
+        np.testing.assert_allclose(trainee.validate(state)["linear"][0], loss(tried, 1).mean().item(), rtol=1e-4)
+    assert 0 < kept_at.min() < kept_at.max()
+    np.testing.assert_allclose(trainee.kept(state)["maps"][0], best, atol=1e-4)
+    np.testing.assert_allclose(trainee.kept(state)["lowest"][0], lowest, rtol=1e-4)
+
+
+def test_what_linear_says_of_its_end(folder, linear):
+    """The loss that is told is that of the matrices that are written."""
+    _, _, moments = moments_of(folder, "validation")
+    every = [np.asarray(Transform.load(linear / f"layer-{layer}.safetensors").steps[0].matrix) for layer in range(4)]
+    maps = np.stack(every, axis=1)[[("de", "en", "fr").index(code) for code in moments.codes]]
+    told = json.loads((linear / "trained.json").read_text())
+    assert told["written"] == "best of each layer and language"
+    assert told["validation"] == pytest.approx(float(moments_loss(maps, *moments[2:]).mean()), rel=1e-5)
+
+
 def test_links_beyond_the_length_are_dropped(folder):
     tokenizer = lj.load_encoder(str(TINY), layer=0).tokenizer
     pair = AlignedPair(("a", "b", "c"), ("c", "a", "b"), frozenset({(0, 1), (1, 2), (2, 0)}))
@@ -245,6 +305,11 @@ def test_links_beyond_the_length_are_dropped(folder):
         (["--languages", "sw"], "has no en-xx.train.words for sw"),
         (["--more", "x"], "--more is given, but --objective strong reads word pairs (--words)"),
         (["--held-out", "9"], "--held-out is given, but --objective strong reads word pairs (--words)"),
+        (["--beta", "0.1"], "--beta is 0.1, but --objective strong does not read it; only linear does"),
+        (["--objective", "l2", "--projected", "7"], "--objective l2 does not read it; only weak, strong do"),
+        (["--objective", "linear", "--stay-close-hidden", "2"], "only l2, weak, strong, sentence do"),
+        (["--objective", "linear", "--keep", "best"], "--keep is best, but --objective linear does not read it"),
+        (["--squared", "--stay-close", "0"], "squares the norm that --stay-close weighs, but --stay-close is 0"),
         (["--objective", "sentence"], "--words is given, but --objective sentence reads sentences (--data, --more)"),
     ],
 )  # fmt: skip

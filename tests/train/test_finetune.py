@@ -18,7 +18,7 @@ from tests.conftest import TINY
 from tests.train.runs import kill_at, log_of
 from train.encoder_parameters import EncoderParts, take_apart
 from train.finetune.__main__ import main
-from train.finetune.command import split_blocks
+from train.finetune.command import Finetune, split_blocks
 from train.finetune.features import FeatureMix
 from train.finetune.tasks import TASKS, task_named
 from train.finetune.training import Development, FinetunePlan, FinetuneTraining
@@ -246,10 +246,35 @@ def test_a_run_that_is_killed_goes_on_to_the_same_scores(tmp_path):
     print(f"killed after {at} lines of the second log")
     killed = command(tmp_path, out, "pos", *more, "--checkpoint-seconds", "0")
     kill_at("train.finetune", killed, out / "seed-8" / "log.jsonl", at)
-    assert main(command(tmp_path, out, "pos", *more)) == 0
+    # What has started goes on as it was, also if seeds are now to train together.
+    assert main(command(tmp_path, out, "pos", *more, "--at-once", "2")) == 0
     assert (out / "transfer.json").read_text() == expected
     for seed in ("seed-12", "seed-8"):
         assert log_of(out / seed) == log_of(whole / seed)
+
+
+def test_groups_of_seeds_that_have_started_come_first(tmp_path):
+    for name in ("seed-8", "seed-5-9", "seed-9-12", "seed-7"):
+        (tmp_path / name / "checkpoints").mkdir(parents=True)
+    finetune = Finetune("pos", "train", ("test",), out=tmp_path, at_once=2)
+    assert finetune._groups([12, 8, 9, 5, 3]) == [(5, 9), (8,), (12, 3)]
+    assert finetune._groups([12, 3]) == [(12, 3)]
+
+
+def test_the_best_step_is_tested_rather_than_the_last(tmp_path, monkeypatch):
+    """The second pass spoils the encoder; the development text is also tested, and has the best score again."""
+    monkeypatch.setattr(
+        "train.finetune.command.linear_schedule", lambda *_: lambda step: jnp.where(step < 8, 3e-3, 9.0)
+    )
+    arguments = command(tmp_path, tmp_path / "out", "pos", "--seeds", "12", "--epochs", "2")
+    arguments.insert(arguments.index("--test") + 1, arguments[arguments.index("--dev") + 1])
+    assert main(arguments) == 0
+    one = json.loads((tmp_path / "out" / "transfer.json").read_text())["seeds"]["12"]
+    validations = [line for line in log_of(tmp_path / "out" / "seed-12") if line["event"] == "validation"]
+    errors = [line["loss"][0] for line in validations]
+    assert errors[-1] > min(errors)
+    assert one["best_validation"] == np.argmin(errors) + 1
+    assert one["scores"]["dev-en"]["accuracy"] == pytest.approx(100 - min(errors)) == one["development"]
 
 
 @pytest.mark.usefixtures("one_block")
@@ -260,15 +285,17 @@ def test_features_with_maps(tmp_path, capsys):
         maps = linear_maps({"de": rotation.astype(np.float32)}, "en", {"de": 9}, source=replace(spec, layer=layer))
         maps.save(tmp_path / f"layer-{layer}.safetensors")
     scores = {}
-    english = write(tmp_path, "pos", "test-en", 12, 3)
+    english, french = (write(tmp_path, "pos", f"test-{code}", 12, 3) for code in ("en", "fr"))
     train = ["--seeds", "1", "--features", "--learning-rate", "3e-3", "--epochs", "2"]
     for name, more in (("plain", []), ("mapped", ["--maps", str(tmp_path)])):
         arguments = command(tmp_path, tmp_path / name, "pos", *train, *more)
-        arguments.insert(arguments.index("--test") + 1, english)
+        arguments[arguments.index("--test") + 1 : arguments.index("--test") + 1] = [english, french]
         assert main(arguments) == 0
         told = json.loads((tmp_path / name / "transfer.json").read_text())["seeds"]["1"]["scores"]
         scores[name] = told
-    assert {name: one["mapped"] for name, one in scores["mapped"].items()} == {"test-en": False, "test-de": True}
+    mapped = {name: one["mapped"] for name, one in scores["mapped"].items()}
+    assert mapped == {"test-en": False, "test-fr": False, "test-de": True}
+    assert "has no matrices for test-fr; tested without" in " ".join(capsys.readouterr().out.split())
     assert scores["plain"]["test-en"] == scores["mapped"]["test-en"]
     assert scores["plain"]["test-de"]["accuracy"] != scores["mapped"]["test-de"]["accuracy"]
     arguments = command(tmp_path, tmp_path / "other", "xnli", "--maps", str(tmp_path))

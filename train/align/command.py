@@ -23,6 +23,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, Self
 
+import numpy as np
 import optax
 import tyro
 
@@ -30,11 +31,10 @@ from lsar_jax import SentenceEncoder
 from lsar_jax.corpora.tables import Data, pin
 from lsar_jax.files import write_json
 from lsar_jax.mesh import data_mesh
-from lsar_jax.models.transformer import Transformer
 from train.align.batches import ChunkSizes
 from train.align.examples import Examples, Parts, sentence_examples, word_examples
 from train.align.linear import LinearTraining, link_moments, write_maps
-from train.align.options import AlignLoss, AlignMemory, AlignOptimizer, Objective
+from train.align.options import READ_BY, AlignLoss, AlignMemory, AlignOptimizer, Objective
 from train.align.steps import EncoderSteps, StepOptions
 from train.align.training import BatchPlan, EncoderTraining
 from train.console import Seldom, console
@@ -129,11 +129,22 @@ class Align:
 
     def _check_unused(self) -> None:
         """Raises ValueError if an option is given that another objective reads."""
-        plain = Align()
+        plain = replace(
+            Align(), optimizer=AlignOptimizer().complete(self.objective), loss=AlignLoss().complete(self.objective)
+        )
+        given, usual = (
+            {**vars(one.optimizer), **vars(one.loss), **vars(one.memory), "keep": one.keep} for one in (self, plain)
+        )
+        for name, readers in READ_BY.items():
+            if self.objective not in readers and given[name] != usual[name]:
+                raise ValueError(
+                    f"--{name.replace('_', '-')} is {given[name]}, but --objective {self.objective} does not read it; "
+                    f"only {', '.join(readers)} {'do' if len(readers) > 1 else 'does'}"
+                )
         others = {"words": (self.words, plain.words)}
         if self.objective != "sentence":
-            given, usual = ({**vars(one.text), "more": one.more} for one in (self, plain))
-            others = {name: (given[name], usual[name]) for name in given if name != "languages"}
+            texts = [{**vars(one.text), "more": one.more} for one in (self, plain)]
+            others = {name: (texts[0][name], texts[1][name]) for name in texts[0] if name != "languages"}
         for name, (value, usual_value) in others.items():
             if value != usual_value:
                 raise ValueError(
@@ -143,11 +154,7 @@ class Align:
 
     def _open(self) -> SentenceEncoder:
         """Loads the encoder with float32 parameters, up to the layer to align."""
-        encoder = self.encoder.open(self.layer, "float32")
-        if not isinstance(encoder.model, Transformer):
-            raise ValueError(f"{encoder.spec.id} is not a transformer; only transformers can be aligned")
-        if self.layer is None and encoder.spec.layer != encoder.model.config.blocks:
-            encoder = self.encoder.open(encoder.model.config.blocks, "float32")
+        encoder = self.encoder.open_transformer(self.layer, "aligned")
         if self.objective != "linear":
             # Found out now rather than after training.
             encoder.check_exportable()
@@ -231,7 +238,7 @@ class Align:
         )  # fmt: skip
         trained = self._loop(trainee, loop)
         write_maps(trainee, trained.last["maps"][0], encoder.spec, self.out)
-        self._tell(encoder, trained)
+        self._tell(encoder, trained, float(np.mean(trained.last["lowest"])))
         return trained
 
     def _loop(self, trainee: Trainee, loop: LoopOptions) -> Trained:
@@ -275,8 +282,14 @@ class Align:
         pairs = {code: [count, validation.counts[code]] for code, count in training.counts.items()}
         claim(self.out, wanted | {"pairs": pairs, "text": [part.hash() for part in examples]})
 
-    def _tell(self, encoder: SentenceEncoder, trained: Trained) -> None:
-        """Writes how the run ended, and draws its curves."""
+    def _tell(self, encoder: SentenceEncoder, trained: Trained, of_maps: float | None = None) -> None:
+        """Writes how the run ended, and draws its curves.
+
+        Args:
+          encoder: the encoder that was aligned.
+          trained: how the run ended.
+          of_maps: for linear, the mean validation loss of what is written, the best matrix of each layer and language.
+        """
         progress = trained.progress
         draw_curves(
             self.out / "log.jsonl", f"{self.objective}, {encoder.spec.id}, layer {encoder.spec.layer}", self.out
@@ -285,10 +298,10 @@ class Align:
         told = {
             "objective": self.objective,
             "steps": progress.taken,
-            "validation": progress.best[0],
+            "validation": progress.best[0] if of_maps is None else of_maps,
             "best_step": min((progress.best_epoch[0] + 1) * every, progress.taken),
             "stopped_by": "steps" if progress.active[0] else "patience",
-            "written": self.keep,
+            "written": self.keep if of_maps is None else "best of each layer and language",
         }
         write_json(self.out / "trained.json", told)
         speed = f", {trained.steps_per_second:.2f} steps/s including validation" if trained.steps_per_second else ""

@@ -10,9 +10,19 @@ import jax
 
 from train.option_checks import at_least, known
 
-__all__ = ["AlignLoss", "AlignMemory", "AlignOptimizer", "Objective"]
+__all__ = ["READ_BY", "AlignLoss", "AlignMemory", "AlignOptimizer", "Objective"]
 
 Objective = Literal["linear", "l2", "weak", "strong", "sentence"]
+
+_OF_ENCODERS: tuple[Objective, ...] = ("l2", "weak", "strong", "sentence")
+# The objectives that read an option; all objectives read what is not named here.
+READ_BY: dict[str, tuple[Objective, ...]] = {
+    "temperature": ("weak", "strong", "sentence"),
+    "projected": ("weak", "strong"),
+    "beta": ("linear",),
+    **dict.fromkeys(("stay_close", "squared", "stay_close_hidden", "freeze_words", "dropout"), _OF_ENCODERS),
+    **dict.fromkeys(("cached", "remat", "validation_pairs", "keep"), _OF_ENCODERS),
+}
 
 
 @dataclass(frozen=True)
@@ -101,6 +111,8 @@ class AlignLoss:
             raise ValueError(f"--temperature is {self.temperature}; it must be above 0")
         at_least(1, projected=self.projected)
         at_least(0, stay_close=known(self.stay_close), stay_close_hidden=self.stay_close_hidden)
+        if self.squared and not self.stay_close:
+            raise ValueError("--squared squares the norm that --stay-close weighs, but --stay-close is 0")
         if not 0 <= self.dropout < 1:
             raise ValueError(f"--dropout is {self.dropout}; it must be from 0 to below 1")
         if not 0 <= self.beta < 0.5:

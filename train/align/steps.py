@@ -129,6 +129,7 @@ class EncoderSteps:
         drifts = options.stay_close or options.stay_close_hidden
         self._frozen = jax.device_put(frozen, replicated(mesh))
         self._start: Parameters = jax.device_put(trained, replicated(mesh)) if drifts else {}
+        self._init = jax.jit(self.initial)
         self._encode = jax.jit(self._chunk)
         self._encode_kept = jax.jit(self._vjp)
         self._back = jax.jit(_back, donate_argnums=2)
@@ -143,7 +144,7 @@ class EncoderSteps:
 
     def init(self, trained: Parameters, key: Array) -> State:
         """Returns the state before the first step, on the devices; the parameters are copied."""
-        return self.everywhere(jax.jit(self.initial)(trained, key))
+        return self.everywhere(self._init(trained, key))
 
     def initial(self, trained: Parameters, key: Array) -> State:
         """Returns the state before the first step."""

@@ -12,7 +12,6 @@ To resume a killed run, repeat the same command. The command writes ``config.jso
 seeds, the log and its figure; ``transfer.json`` has the scores by seed and file, for ``python -m eval transfer``.
 """
 
-import re
 import shutil
 import time
 from collections.abc import Sequence
@@ -26,11 +25,9 @@ import optax
 import tyro
 
 from lsar_jax import SentenceEncoder, __version__
-from lsar_jax.corpora.labelled import is_dataset
+from lsar_jax.corpora.labelled import is_dataset, language_of_file
 from lsar_jax.corpora.tables import Data, pin
 from lsar_jax.files import read_json, sha256, write_json
-from lsar_jax.languages import code_or_none
-from lsar_jax.models.transformer import Transformer
 from train.console import Seldom, console, print_table
 from train.curves import draw_curves
 from train.embeddings import EncoderChoice
@@ -130,11 +127,7 @@ class Finetune:
         training, development = self._english(task)
         task.prepare(training)
         tests = self._tests(task)
-        encoder = self.encoder.open(self.layer, "float32")
-        if not isinstance(encoder.model, Transformer):
-            raise ValueError(f"{encoder.spec.id} is not a transformer; only transformers can be fine-tuned")
-        if self.layer is None and encoder.spec.layer != encoder.model.config.blocks:
-            encoder = self.encoder.open(encoder.model.config.blocks, "float32")
+        encoder = self.encoder.open_transformer(self.layer, "fine-tuned")
         if encoder.languages is not None:
             raise ValueError(f"{encoder.spec.id} embeds the language, which fine-tuning does not support")
         at_least(1, max_length=self.encoder.max_length)
@@ -147,18 +140,20 @@ class Finetune:
         blocks, asked = encoder.model.config.blocks, self.options.trained_blocks
         if asked is not None and not 0 <= asked <= blocks:
             raise ValueError(f"--trained-blocks is {asked}; {encoder.spec.id} has {blocks} blocks")
+        maps: Maps = {}
         if self.maps is not None:
-            # Checked before training.
-            read_maps(self.maps, encoder.spec, self._maps_prefix)
+            # Read before training, so that an error comes early.
+            maps = read_maps(self.maps, encoder.spec, self._maps_prefix)
+            unmapped = [name for name, (code, _) in tests.items() if code != "en" and code not in maps]
+            if unmapped:
+                console.print(f"{self.maps} has no matrices for {', '.join(unmapped)}; tested without")
         with locked(self.out):
             claim(self.out, self._config(encoder, task), ("transfer.json", "seed-*/checkpoints/[0-9]*"))
             done = self._done()
             every = [seed for seed in self.seeds if str(seed) not in done]
             tested = {name: self._tokenized(task, encoder, name, *own) for name, own in tests.items()} if every else {}
-            size = self.at_once or (1 if jax.default_backend() == "cpu" else len(self.seeds))
-            for at in range(0, len(every), size):
-                group = tuple(every[at : at + size])
-                done |= self._group(group, task, encoder, training, development, tested)
+            for group in self._groups(every):
+                done |= self._group(group, task, encoder, training, development, tested, maps)
                 told = {"task": task.name, "metric": task.metric, "encoder": encoder.spec.to_dict()}
                 told |= {"maps": self._maps_name, "seeds": done}
                 write_json(self.out / "transfer.json", told | {"lsar_jax": __version__})
@@ -189,10 +184,9 @@ class Finetune:
             raise ValueError(f"--seeds is {' '.join(map(str, self.seeds))}; give one or more, each once")
         if min(self.seeds) < 0 or max(self.seeds) >= 2**32:
             raise ValueError(f"--seeds has {min(self.seeds)}; seeds must be 0 to {2**32 - 1}")
-        for name in ("most", "most_dev", "most_tested", "at_once", "held_out", "log_every"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise ValueError(f"--{name.replace('_', '-')} is {value}; it must be at least 1")
+        given = {name: getattr(self, name) for name in ("most", "most_dev", "most_tested", "at_once")}
+        at_least(1, held_out=self.held_out, log_every=self.log_every)
+        at_least(1, **{name: value for name, value in given.items() if value is not None})
 
     def _english(self, task: TransferTask) -> tuple[list[Any], list[Any]]:
         """Returns the sentences to train on, and those that choose the best step."""
@@ -217,7 +211,7 @@ class Finetune:
         wanted = found.get("en", found.get(""))
         if wanted is None:
             raise ValueError(f"{data} has no text in en; it has {', '.join(found)}")
-        if not is_dataset(data) and "" in found and (code := _named_language(Path(data))) not in (None, "en"):
+        if not is_dataset(data) and "" in found and (code := language_of_file(str(data))) not in (None, "en"):
             raise ValueError(f"{data} is named after the language {code}; training is on English")
         return wanted
 
@@ -263,6 +257,7 @@ class Finetune:
         training: list[Any],
         development: list[Any],
         tests: dict[str, _Test],
+        maps: Maps,
     ) -> dict[str, Any]:
         """Trains and tests some seeds; returns their scores."""
         options, room = self.options, self.encoder.max_length
@@ -273,9 +268,6 @@ class Finetune:
         if asked is not None:
             values, frozen = split_blocks(values, encoder.model.config.blocks, asked)
         features = FeatureMix(encoder.model.config) if options.features else None
-        maps: Maps = {}
-        if self.maps is not None:
-            maps = read_maps(self.maps, encoder.spec, self._maps_prefix)
         plan = FinetunePlan(
             batch=known(options.batch), passes=known(options.epochs), validations=known(options.validations),
             layer=encoder.spec.layer, dropout=known(options.dropout), output_dropout=options.output_dropout,
@@ -317,6 +309,21 @@ class Finetune:
         console.print(f"tested in {time.perf_counter() - started:.0f} s")
         return result
 
+    def _groups(self, seeds: Sequence[int]) -> list[tuple[int, ...]]:
+        """Returns the seeds to train in one program; groups that have started, perhaps with other options, come first.
+
+        A group that has started is recognised by its checkpoints.
+        """
+        groups: list[tuple[int, ...]] = []
+        left = list(seeds)
+        for path in sorted(self.out.glob("seed-*/checkpoints")):
+            group = tuple(map(int, path.parent.name.split("-")[1:]))
+            if set(group) <= set(left):
+                groups.append(group)
+                left = [seed for seed in left if seed not in group]
+        size = self.at_once or (1 if jax.default_backend() == "cpu" else len(self.seeds))
+        return groups + [tuple(left[at : at + size]) for at in range(0, len(left), size)]
+
     def _folder(self, seeds: tuple[int, ...]) -> Path:
         """Returns the folder of a group of seeds."""
         return self.out / f"seed-{'-'.join(map(str, seeds))}"
@@ -354,18 +361,8 @@ def _pinned(data: Data) -> Data:
     return f"{pin(place)}{mark}{config}"
 
 
-def _named_language(path: Path) -> str | None:
-    """Returns the language that a file is named after: de in ``de_pud-ud-test.conllu`` and in ``dev-de.tsv``."""
-    treebank, last = (
-        re.match(r"([a-z]{2,3})_\w+-ud-", path.name),
-        re.search(r"-([a-z]{2,3}(?:-[A-Z][a-z]+)?)$", path.stem),
-    )
-    match = treebank or last
-    return None if match is None else code_or_none(match[1])
-
-
 def _language_of(path: Path) -> str:
-    if (code := _named_language(path)) is None:
+    if (code := language_of_file(path)) is None:
         raise ValueError(
             f"{path} is not named after its language, as in de_pud-ud-test.conllu or dev-de.tsv; rename it"
         )

@@ -24,8 +24,8 @@ class FinetuneOptions:
       warmup: share of all steps for the warm-up.
       validations: number of validations per pass; by default 4, and 1 with --features.
       patience: number of validations without a better score after which training ends.
-      dropout: share of hidden states and attention weights to zero at random in the blocks that are trained; by default
-        0.1, and 0.2 with --features.
+      dropout: share of hidden states and attention weights to zero at random in training, in all blocks, whether they
+        are trained or not; with --features only in those on top. By default 0.1, and 0.2 with --features.
       output_dropout: share of the dimensions of the output to zero, the same for all tokens of a sentence.
       trained_blocks: number of blocks to train, from the last; by default all, and the embeddings too.
     """

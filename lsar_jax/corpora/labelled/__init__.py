@@ -8,6 +8,7 @@ from lsar_jax.corpora.labelled.datasets import (
     parsed_rows,
     tagged_rows,
 )
+from lsar_jax.corpora.labelled.file_language import language_of_file
 from lsar_jax.corpora.labelled.inference import LABELS, SentencePair, read_inference
 from lsar_jax.corpora.labelled.tagged import TaggedSentence, read_tagged
 
@@ -19,6 +20,7 @@ __all__ = [
     "dataset_language",
     "inference_rows",
     "is_dataset",
+    "language_of_file",
     "parsed_rows",
     "read_conllu",
     "read_inference",

@@ -3,13 +3,13 @@
 Words are the syntactic words: the lines of multiword tokens (``4-5``) and of empty nodes (``8.1``) are skipped.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from lsar_jax.corpora.text_files import stream_lines
 
-__all__ = ["ParsedSentence", "read_conllu"]
+__all__ = ["ParsedSentence", "check_heads", "read_conllu"]
 
 
 class ParsedSentence(NamedTuple):
@@ -72,10 +72,14 @@ def _sentences(path: Path) -> Iterator[ParsedSentence]:
 
 def _sentence(rows: list[tuple[str, str, int, str]], path: Path, last: int) -> ParsedSentence:
     words, tags, heads, relations = zip(*rows, strict=True)
-    for word, head in enumerate(heads, start=1):
-        if head > len(words) or head == word:
-            raise ValueError(
-                f"{path}: in the sentence that ends at line {last}, word {word} has the HEAD {head}, but a head is 0 "
-                f"or another word, from 1 to {len(words)}"
-            )
+    check_heads(heads, f"{path}: in the sentence that ends at line {last}")
     return ParsedSentence(words, tags, heads, relations)
+
+
+def check_heads(heads: Sequence[int], place: str) -> None:
+    """Raises ValueError if the head of a word, counted from 1, is neither 0 nor another word; ``place`` is quoted."""
+    for word, head in enumerate(heads, start=1):
+        if head > len(heads) or head == word:
+            raise ValueError(
+                f"{place}, word {word} has the HEAD {head}, but a head is 0 or another word, from 1 to {len(heads)}"
+            )

@@ -7,9 +7,9 @@ WikiAnn, Universal Dependencies and XNLI there.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
-from lsar_jax.corpora.labelled.conllu import ParsedSentence
+from lsar_jax.corpora.labelled.conllu import ParsedSentence, check_heads
 from lsar_jax.corpora.labelled.inference import LABELS, SentencePair
 from lsar_jax.corpora.labelled.tagged import TaggedSentence
 from lsar_jax.corpora.tables import named_tables
@@ -18,6 +18,8 @@ from lsar_jax.languages import code_or_none
 
 __all__ = ["dataset_language", "inference_rows", "is_dataset", "parsed_rows", "tagged_rows"]
 
+_R = TypeVar("_R")
+
 # The order of the labels' numbers on the Hub; TensorFlow Datasets has another one of the parts of speech.
 _ENTITIES = ("O", "B-PER", "I-PER", "B-ORG", "I-ORG", "B-LOC", "I-LOC")
 _UPOS = (
@@ -25,7 +27,7 @@ _UPOS = (
     "INTJ", "VERB", "AUX",
 )  # fmt: skip
 # What a split may be called.
-_SPLITS = {"train": ("train",), "dev": ("validation", "dev"), "test": ("test", "validation")}
+_SPLITS = {"train": ("train",), "dev": ("validation", "dev"), "test": ("test",)}
 
 
 def is_dataset(data: object) -> bool:
@@ -55,14 +57,16 @@ def tagged_rows(data: str, part: str) -> list[TaggedSentence]:
 
     Raises:
       FileNotFoundError: there is no such dataset.
-      ValueError: the configuration, the split or a column does not exist, or a label is unknown.
+      ValueError: the configuration, the split or a column does not exist, the split is empty, columns of a sentence
+        differ in length, or a label is unknown.
     """
     table = _table(data, part)
     result = []
-    for row in table.rows:
-        tags = table.labels(row, _ENTITIES, "ner_tags", "tags")
-        result.append(TaggedSentence(tuple(table.column(row, "tokens")), tags))
-    return result
+    for number, row in enumerate(table.rows):
+        words, tags = tuple(table.column(row, "tokens")), table.labels(row, _ENTITIES, "ner_tags", "tags")
+        _check_lengths(data, number, tokens=words, tags=tags)
+        result.append(TaggedSentence(words, tags))
+    return _some(result, data, part)
 
 
 def parsed_rows(data: str, part: str) -> list[ParsedSentence]:
@@ -76,14 +80,16 @@ def parsed_rows(data: str, part: str) -> list[ParsedSentence]:
 
     Raises:
       FileNotFoundError: there is no such dataset.
-      ValueError: as for ``tagged_rows``.
+      ValueError: as for ``tagged_rows``, or a head does not exist.
     """
     table = _table(data, part)
     result = []
-    for row in table.rows:
+    for number, row in enumerate(table.rows):
         words, heads = table.column(row, "tokens"), [str(head) for head in table.column(row, "head")]
         tags, relations = table.labels(row, _UPOS, "upos"), table.column(row, "deprel")
+        _check_lengths(data, number, tokens=words, head=heads, upos=tags, deprel=relations)
         kept = [word for word, head in enumerate(heads) if head.isdecimal()]
+        check_heads([int(heads[word]) for word in kept], f"{data}: in row {number}")
         result.append(
             ParsedSentence(
                 tuple(words[word] for word in kept),
@@ -92,7 +98,7 @@ def parsed_rows(data: str, part: str) -> list[ParsedSentence]:
                 tuple(str(relations[word]).partition(":")[0] for word in kept),
             )
         )
-    return result
+    return _some(result, data, part)
 
 
 def inference_rows(data: str, part: str) -> list[SentencePair]:
@@ -107,10 +113,25 @@ def inference_rows(data: str, part: str) -> list[SentencePair]:
       ValueError: as for ``tagged_rows``.
     """
     table = _table(data, part)
-    return [
+    pairs = [
         SentencePair(table.text(row, "premise"), table.text(row, "hypothesis"), table.labels(row, LABELS, "label")[0])
         for row in table.rows
     ]
+    return _some(pairs, data, part)
+
+
+def _check_lengths(data: str, row: int, **columns: Sequence[Any]) -> None:
+    """Raises ValueError if the columns of a sentence do not have one entry for each word, and at least one."""
+    counts = {name: len(column) for name, column in columns.items()}
+    if len(set(counts.values())) > 1 or 0 in counts.values():
+        told = ", ".join(f"{count} {name}" for name, count in counts.items())
+        raise ValueError(f"{data}: row {row} has {told}; each word needs one of each")
+
+
+def _some(rows: list[_R], data: str, part: str) -> list[_R]:
+    if not rows:
+        raise ValueError(f"{data} has no rows in the split {part}")
+    return rows
 
 
 def _parts(data: str) -> tuple[str, str]:

@@ -8,8 +8,9 @@ test files have all languages in one table (``xnli.dev.tsv``); its training file
 from pathlib import Path
 from typing import NamedTuple
 
+from lsar_jax.corpora.labelled.file_language import language_of_file
 from lsar_jax.corpora.text_files import stream_lines
-from lsar_jax.languages import language_code
+from lsar_jax.languages import code_or_none
 
 __all__ = ["LABELS", "SentencePair", "read_inference"]
 
@@ -33,13 +34,13 @@ def read_inference(path: str | Path) -> dict[str, list[SentencePair]]:
     """Returns the pairs of each language.
 
     Args:
-      path: a table with a header. A table without a column ``language`` is in the language that its name ends with, as
-        in ``multinli.train.en.tsv``.
+      path: a table with a header. A table without a column ``language`` is in the language that the file is named
+        after (``language_of_file``), as ``multinli.train.en.tsv`` is.
 
     Raises:
       FileNotFoundError: there is no such file.
-      ValueError: a column is missing, a line has too few or too many columns, or a label is unknown; the error names
-        the file and the line.
+      ValueError: a column is missing, a line has too few or too many columns, a language or a label is unknown, or
+        the file is not named after its language; the error names the file and the line.
     """
     path = Path(path)
     rows = stream_lines(path)
@@ -50,7 +51,12 @@ def read_inference(path: str | Path) -> dict[str, list[SentencePair]]:
         raise ValueError(f"{path} has no columns {wanted}; it has {', '.join(header)}")
     at = [header.index(name) for name in names]
     own = header.index("language") if "language" in header else None
-    code = language_code(path.stem.rpartition(".")[2]) if own is None else ""
+    of_file = language_of_file(path) if own is None else None
+    if own is None and of_file is None:
+        raise ValueError(
+            f"{path} has no column language, and is not named after its language, as in multinli.train.de.tsv; "
+            "rename it"
+        )
     pairs: dict[str, list[SentencePair]] = {}
     for number, line in enumerate(rows, start=2):
         columns = line.split("\t")
@@ -59,7 +65,10 @@ def read_inference(path: str | Path) -> dict[str, list[SentencePair]]:
         premise, hypothesis, label = (columns[one] for one in at)
         if label not in _NAMES:
             raise ValueError(f"{path}, line {number} has the label {label!r}; it must be one of {', '.join(_NAMES)}")
-        language = code if own is None else language_code(columns[own])
+        named = str(of_file) if own is None else columns[own]
+        language = code_or_none(named)
+        if language is None:
+            raise ValueError(f"{path}, line {number} has the language {named!r}, which is not a language code")
         pairs.setdefault(language, []).append(SentencePair(premise, hypothesis, _NAMES[label]))
     if not pairs:
         raise ValueError(f"{path} has no pairs")
