@@ -5,6 +5,8 @@ from types import TracebackType
 from typing import Any, Self
 
 import jax
+import jax.numpy as jnp
+import numpy as np
 
 __all__ = ["Checkpoints"]
 
@@ -42,6 +44,8 @@ class Checkpoints:
         if step in self._manager.all_steps():
             return
         args = self._ocp.args
+        # Of arrays on several devices, Orbax would compile a program that takes a part of each shape.
+        arrays = jax.tree.map(_on_the_host, arrays)
         self._manager.save(
             step, args=args.Composite(arrays=args.StandardSave(arrays), position=args.JsonSave(position))
         )
@@ -64,3 +68,10 @@ class Checkpoints:
             step, args=args.Composite(arrays=args.StandardRestore(shapes), position=args.JsonRestore())
         )
         return found["arrays"], found["position"]
+
+
+def _on_the_host(x: Any) -> Any:
+    """Returns an array that this process has whole as a NumPy array; others, and random keys, unchanged."""
+    if not isinstance(x, jax.Array) or not x.is_fully_addressable or jnp.issubdtype(x.dtype, jax.dtypes.extended):
+        return x
+    return np.asarray(x)

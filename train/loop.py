@@ -119,7 +119,7 @@ def train(
         the error names the term, seed, epoch and step.
     """
     state = trainee.start()
-    best, progress = jax.tree.map(jnp.copy, trainee.kept(state)), Progress.start(len(trainee.seeds))
+    best, progress = _copied(trainee.kept(state)), Progress.start(len(trainee.seeds))
     with ExitStack() as stack:
         checkpoints = stack.enter_context(Checkpoints(folder / "checkpoints"))
         if (found := checkpoints.restore({"state": state, "best": best})) is not None:
@@ -186,6 +186,11 @@ def _check_finite(losses: Mapping[str, Float[np.ndarray, "seed step"]], trainee:
         f"seed {trainee.seeds[seed]}; lower --learning-rate (it is {trainee.learning_rate}), or check the input "
         "for values that are not finite"
     )
+
+
+@jax.jit
+def _copied(arrays: Any) -> Any:
+    return jax.tree.map(jnp.copy, arrays)
 
 
 @jax.jit

@@ -106,10 +106,12 @@ def test_maps_are_applied_to_every_layer(rng):
     """A mix of mapped states is what the mix makes of states that were mapped before."""
     config = lj.load_encoder(str(TINY)).model.config
     mix = FeatureMix(config)
-    parameters = mix.init(jax.random.key(0)) | {"mix": jnp.asarray(rng.standard_normal(4), jnp.float32)}
+    init = jax.jit(mix.init)
+    parameters = init(jax.random.key(0)) | {"mix": jnp.asarray(rng.standard_normal(4), jnp.float32)}
     states = [jnp.asarray(rng.standard_normal((2, 5, 32)), jnp.float32) for _ in range(4)]
     maps = jnp.asarray(rng.standard_normal((4, 32, 32)), jnp.float32)
     lengths = jnp.array([5, 3])
+    mix = jax.jit(mix)
     plain = mix(parameters, states, lengths, None)
     mapped = mix(parameters, states, lengths, None, maps)
     before = mix(parameters, [x @ w.T for x, w in zip(states, maps, strict=True)], lengths, None)
@@ -118,7 +120,7 @@ def test_maps_are_applied_to_every_layer(rng):
     same = mix(parameters, states, lengths, None, jnp.broadcast_to(jnp.eye(32), (4, 32, 32)))
     np.testing.assert_allclose(same, plain, atol=1e-5)
     # Without weights, the sum is the mean.
-    equal = mix.init(jax.random.key(0))
+    equal = init(jax.random.key(0))
     mean = [sum(states) / 4] * 4
     np.testing.assert_allclose(mix(equal, states, lengths, None), mix(equal, mean, lengths, None), atol=1e-5)
 
