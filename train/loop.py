@@ -21,7 +21,7 @@ from train.checkpoints import Checkpoints
 from train.log import Log
 from train.patience import Progress
 
-__all__ = ["LoopOptions", "Trained", "Trainee", "train"]
+__all__ = ["LoopOptions", "Trained", "Trainee", "as_seed", "of_seed", "train"]
 
 
 @dataclass(frozen=True)
@@ -186,6 +186,18 @@ def _check_finite(losses: Mapping[str, Float[np.ndarray, "seed step"]], trainee:
         f"seed {trainee.seeds[seed]}; lower --learning-rate (it is {trainee.learning_rate}), or check the input "
         "for values that are not finite"
     )
+
+
+@jax.jit
+def as_seed(tree: Any) -> Any:
+    """Returns a tree of arrays with a leading seed axis, as the only seed."""
+    return jax.tree.map(lambda x: x[None], tree)
+
+
+@jax.jit
+def of_seed(tree: Any, number: Any) -> Any:
+    """Returns the arrays of one seed, of a tree of arrays with a leading seed axis."""
+    return jax.tree.map(lambda x: x[number], tree)
 
 
 @jax.jit

@@ -41,7 +41,7 @@ from train.console import Seldom, console
 from train.curves import draw_curves
 from train.embeddings import EncoderChoice
 from train.encoder_parameters import EncoderParts, put_together, take_apart
-from train.loop import LoopOptions, Trained, Trainee, train
+from train.loop import LoopOptions, Trained, Trainee, of_seed, train
 from train.option_checks import at_least, known
 from train.run_folder import claim, flat_options, locked
 from train.schedule import linear_schedule
@@ -216,7 +216,7 @@ class Align:
             programs, values, examples, self._plan(encoder, examples[0]), self.optimizer.learning_rate, self.seed
         )
         trained = self._loop(trainee, loop)
-        kept = {name: value[0] for name, value in (trained.last if self.keep == "final" else trained.best).items()}
+        kept = of_seed(trained.last if self.keep == "final" else trained.best, 0)
         parts = skeleton.filled({**kept, **frozen})
         aligned = put_together(
             encoder, parts if projection is not None else parts._replace(projection=encoder.projection)

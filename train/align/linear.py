@@ -28,6 +28,7 @@ from train.align.batches import Chunk, batch_of
 from train.align.examples import Examples
 from train.align.training import BatchPlan
 from train.console import console, print_table
+from train.loop import as_seed
 
 __all__ = ["LinearTraining", "LinkMoments", "link_moments", "moments_loss", "write_maps"]
 
@@ -134,7 +135,7 @@ class LinearTraining:
 
     def kept(self, state: dict[str, Any]) -> dict[str, Array]:
         """Returns the best matrix of each language and layer."""
-        return {"maps": state["best"][None], "lowest": state["lowest"][None]}
+        return as_seed({"maps": state["best"], "lowest": state["lowest"]})
 
     def order(self, state: dict[str, Any], epoch: int) -> Any:
         """Returns the numbers of the steps until the next validation."""

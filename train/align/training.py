@@ -13,6 +13,7 @@ from train.align.batches import ChunkSizes, batch_of, order_of
 from train.align.examples import Parts
 from train.align.steps import EncoderSteps, State
 from train.encoder_parameters import Parameters
+from train.loop import as_seed
 
 __all__ = ["BatchPlan", "EncoderTraining"]
 
@@ -78,7 +79,7 @@ class EncoderTraining:
 
     def kept(self, state: dict[str, Any]) -> Parameters:
         """Returns the trained parameters of the encoder."""
-        return {name: value[None] for name, value in state["training"].encoder.items()}
+        return as_seed(state["training"].encoder)
 
     def order(self, state: dict[str, Any], epoch: int) -> Any:
         """Returns the pairs of each batch until the next validation, ``[1, step, pair]``."""

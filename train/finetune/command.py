@@ -36,8 +36,8 @@ from train.finetune.examples import Example
 from train.finetune.features import FeatureMix, Maps, read_maps
 from train.finetune.options import FinetuneOptions, TaskName
 from train.finetune.tasks import TransferTask, task_named
-from train.finetune.training import Development, FinetunePlan, FinetuneTraining, of_seed
-from train.loop import LoopOptions, train
+from train.finetune.training import Development, FinetunePlan, FinetuneTraining
+from train.loop import LoopOptions, of_seed, train
 from train.option_checks import at_least, known
 from train.run_folder import claim, flat_options, locked
 from train.schedule import linear_schedule

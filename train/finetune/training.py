@@ -23,8 +23,9 @@ from train.encoder_parameters import Parameters, Skeleton
 from train.finetune.examples import Example, TaskBatch, task_batch, width_of
 from train.finetune.features import FeatureMix
 from train.finetune.tasks import TransferTask
+from train.loop import of_seed
 
-__all__ = ["Development", "FinetunePlan", "FinetuneTraining", "of_seed"]
+__all__ = ["Development", "FinetunePlan", "FinetuneTraining"]
 
 # Passes over the data are cut into batches of similar length within this many batches.
 _SORTED = 16
@@ -70,12 +71,6 @@ class FinetunePlan:
         windows = [order[at : at + _SORTED * self.batch] for at in range(0, len(order), _SORTED * self.batch)]
         batches = np.concatenate([one[np.argsort(sizes[one], kind="stable")] for one in windows])
         return rng.permutation(batches.reshape(steps, self.batch))
-
-
-@jax.jit
-def of_seed(tree: Any, number: Any) -> Any:
-    """Returns the arrays of one seed, of a tree of arrays with a leading seed axis."""
-    return jax.tree.map(lambda x: x[number], tree)
 
 
 @dataclass(frozen=True)
