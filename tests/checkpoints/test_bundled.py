@@ -127,7 +127,7 @@ def test_bfloat16_keeps_directions(bundled):
     # Four blocks; python -m eval precision has all of them, and what retrieval loses.
     half = lj.load_encoder("bundled", layer=4, dtype="bfloat16", mesh=bundled.mesh)
     texts = [text for texts in lj.corpora.udhr("test").values() for text in sorted(texts, key=len)[:3]]
-    x, y = (encoder.encode(texts, layers=(1, 4), max_length=24) for encoder in (bundled, half))
+    x, y = (encoder.encode(texts, layers=(1, 4), max_length=12) for encoder in (bundled, half))
     for full, rounded in zip(x, y, strict=True):
         full, rounded = (side - side.mean(axis=0) for side in (full, rounded))
         cosine = (full * rounded).sum(axis=1) / np.linalg.norm(full, axis=1) / np.linalg.norm(rounded, axis=1)

@@ -226,21 +226,21 @@ def test_help(task, capsys):
 
 
 def test_the_bundled_encoder_keeps_its_numbers(tmp_path):
-    # What make demo does, in seconds: four blocks, eight languages, 32 tokens. Printed by this command on jax
-    # 0.10.2, 2026-11-22.
-    languages = ["--languages", "en", "de", "ru", "zh", "ar", "sw", "fi", "th"]
-    arguments = ["--layers", "4", "--ranks", "7", "--max-length", "32", "--out", str(tmp_path)]
+    # What make demo does, in seconds: four blocks, four languages, 16 tokens. Printed by this command on jax 0.10.2,
+    # 2026-11-23.
+    languages = ["--languages", "en", "de", "zh", "sw"]
+    arguments = ["--layers", "4", "--ranks", "3", "--max-length", "16", "--out", str(tmp_path)]
     assert main(["udhr", *languages, *arguments]) == 0
     values = {(r["transform"], r["metric"]): r["value"] for r in read(tmp_path)}
     expected = {
-        "original": (8.48, 80.00),
-        "center": (74.66, 92.57),
-        "lir": (74.55, 93.14),
-        "lsar": (69.49, 84.00),
+        "original": (5.65, 62.67),
+        "center": (50.12, 68.00),
+        "lir": (50.11, 68.00),
+        "lsar": (46.68, 66.67),
     }
     for method, (precision, accuracy) in expected.items():
         assert values[method, "mAP"] == pytest.approx(precision, abs=0.1)
-        assert values[method, "accuracy into en"] == pytest.approx(accuracy, abs=0.6)  # one query of 175
+        assert values[method, "accuracy into en"] == pytest.approx(accuracy, abs=1.4)  # one query of 75
 
 
 @pytest.mark.skipif(not DATA.is_dir(), reason="data/tatoeba is not there")
