@@ -96,8 +96,9 @@ def test_padding_changes_neither_loss_nor_gradient(sides, rng, name):
     loss = LOSSES[name][0]
     padded = tuple(jnp.concatenate([side, 100 * jnp.ones((3, D))])[::-1] for side in sides)
     valid = jnp.arange(N + 3) >= 3
-    value, gradient = jax.value_and_grad(loss, argnums=(0, 1))(*padded, valid)
-    expected, wanted = jax.value_and_grad(loss, argnums=(0, 1))(*sides)
+    both = jax.jit(jax.value_and_grad(loss, argnums=(0, 1)))
+    value, gradient = both(*padded, valid)
+    expected, wanted = both(*sides)
     np.testing.assert_allclose(value, expected, rtol=1e-6)
     for got, right in zip(gradient, wanted, strict=True):
         np.testing.assert_allclose(got[3:][::-1], right, atol=1e-6)
@@ -108,7 +109,7 @@ def test_padding_changes_neither_loss_nor_gradient(sides, rng, name):
 def test_gradients_are_finite_at_zero_and_without_links(name):
     zeros = jnp.zeros((3, D))
     for valid in (None, jnp.zeros(3, bool)):
-        value, gradient = jax.value_and_grad(LOSSES[name][0])(zeros, zeros, valid)
+        value, gradient = jax.jit(jax.value_and_grad(LOSSES[name][0]))(zeros, zeros, valid)
         assert np.isfinite(value)
         assert np.isfinite(gradient).all()
     assert value == 0
@@ -118,7 +119,7 @@ def test_gradients_are_finite_at_zero_and_without_links(name):
 def test_states_in_bfloat16_are_summed_in_float32(sides, name):
     ours, twin = LOSSES[name]
     halves = tuple(side.astype(jnp.bfloat16) for side in sides)
-    got = ours(*halves)
+    got = jax.jit(ours)(*halves)
     assert got.dtype == jnp.float32
     np.testing.assert_allclose(got, twin(*(side.astype(jnp.float32) for side in halves), 0.1), rtol=2e-6)
 
@@ -146,8 +147,7 @@ def test_orthogonalize_comes_to_the_nearest_orthogonal_matrix(rng):
     w = np.asarray(maps[0], np.float64)
     np.testing.assert_allclose(orthogonalize(maps)[0], 1.01 * w - 0.01 * w @ w.T @ w, rtol=1e-5, atol=1e-6)
     moved = maps
-    for _ in range(1000):
-        moved = orthogonalize(moved, 0.05)
+    moved = jax.lax.fori_loop(0, 1000, lambda _, moved: orthogonalize(moved, 0.05), moved)
     for start, end in zip(maps, moved, strict=True):
         u, _, vt = np.linalg.svd(start)
         np.testing.assert_allclose(end, u @ vt, atol=1e-5)
@@ -195,7 +195,7 @@ def test_gradients_equal_torch(sides, name):
         both = (source, target) if name == "l2" else (project(projector, source), project(projector, target))
         return LOSSES[name][0](*both)
 
-    value, gradients = jax.value_and_grad(ours, argnums=(0, 1, 2))(projector, *sides)
+    value, gradients = jax.jit(jax.value_and_grad(ours, argnums=(0, 1, 2)))(projector, *sides)
     parts = (np.asarray(part, np.float64) for part in (*projector, *sides))
     inner, outer, s, t = (torch.tensor(part, requires_grad=True) for part in parts)
     if name == "l2":

@@ -20,7 +20,7 @@ from train.encoder_parameters import EncoderParts, take_apart
 from train.finetune.__main__ import main
 from train.finetune.command import Finetune, split_blocks
 from train.finetune.features import FeatureMix
-from train.finetune.tasks import TASKS, task_named
+from train.finetune.tasks import task_named
 from train.finetune.training import Development, FinetunePlan, FinetuneTraining
 
 UPOS = {"a": "NOUN", "b": "VERB", "c": "ADJ", "d": "ADP", "e": "DET", "f": "PUNCT"}
@@ -75,13 +75,13 @@ def run(trainee, epochs=4):
     return state, np.concatenate(losses, axis=1), np.asarray(trainee.validate(state)["error"])
 
 
-@pytest.mark.parametrize("task", ["pos", "ner", "xnli", "parsing"])
+@pytest.mark.parametrize("task", ["pos", "xnli", "parsing"])
 def test_a_planted_task_is_learnt(task):
     trainee = training(task, (3,), most=192, passes=6, optimizer=optax.adam(3e-3), dropout=0.0)
     before = float(trainee.validate(trainee.start())["error"][0])
     _, losses, [error] = run(trainee, 12)
     assert losses[0, -6:].mean() < 0.5 * losses[0, 0]
-    limits = {"pos": 3, "ner": 10, "xnli": 30, "parsing": 30}
+    limits = {"pos": 3, "xnli": 30, "parsing": 30}
     assert error < min(limits[task], 0.7 * before)
 
 
@@ -209,7 +209,8 @@ def command(folder, out, task, *more):
     return ["--task", task, "--encoder", str(TINY), *files, *short, "--held-out", "12", "--out", str(out), *more]
 
 
-@pytest.mark.parametrize("task", TASKS)
+# Runs of the other tasks end below.
+@pytest.mark.parametrize("task", ["xnli", "parsing"])
 def test_what_is_written(tmp_path, task, capsys):
     out = tmp_path / "out"
     assert main(command(tmp_path, out, task, "--seeds", "12", "8", "--at-once", "2")) == 0
@@ -240,11 +241,11 @@ def test_what_is_written(tmp_path, task, capsys):
 
 
 def test_a_run_that_is_killed_goes_on_to_the_same_scores(tmp_path):
-    more = ["--epochs", "2", "--learning-rate", "1e-3", "--seeds", "12", "8", "--trained-blocks", "1"]
+    more = ["--most", "24", "--epochs", "2", "--learning-rate", "1e-3", "--seeds", "12", "8", "--trained-blocks", "1"]
     whole, out = tmp_path / "whole", tmp_path / "killed"
     assert main(command(tmp_path, whole, "pos", *more)) == 0
     expected = (whole / "transfer.json").read_text()
-    at = np.random.default_rng().integers(2, 16)  # anywhere
+    at = np.random.default_rng().integers(2, 9)  # anywhere
     print(f"killed after {at} lines of the second log")
     killed = command(tmp_path, out, "pos", *more, "--checkpoint-seconds", "0")
     kill_at("train.finetune", killed, out / "seed-8" / "log.jsonl", at)
