@@ -33,7 +33,7 @@ def test_the_attention_is_jax_s_own(rng):
     query, key, value = (jnp.asarray(rng.standard_normal((2, 6, 4, 8)), jnp.float32) for _ in range(3))
     lengths = jnp.array([6, 3])
     expected = jax.nn.dot_product_attention(query, key, value, key_value_seq_lengths=lengths)
-    got = _attention(query, key, value, lengths, Dropout(KEY, 0.0, 0.0))
+    got = jax.jit(_attention)(query, key, value, lengths, Dropout(KEY, 0.0, 0.0))
     np.testing.assert_allclose(got, expected, atol=1e-6)
 
 

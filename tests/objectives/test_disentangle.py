@@ -189,7 +189,7 @@ def test_heads_and_discriminator_are_trained_by_turns(case):
         return discriminator_loss(batch, apply_heads(heads, batch.source), apply_heads(heads, batch.target), probe)
 
     for loss, (trained, kept) in ((of_heads, (0, 1)), (of_discriminator, (1, 0))):
-        grads = jax.grad(loss, argnums=(0, 1))(heads, probe)
+        grads = jax.jit(jax.grad(loss, argnums=(0, 1)))(heads, probe)
         assert all(np.abs(leaf).max() > 0 for leaf in jax.tree.leaves(grads[trained]))
         assert all(not leaf.any() for leaf in jax.tree.leaves(grads[kept]))
 
@@ -200,7 +200,7 @@ def test_dreams_classifier_is_trained_with_the_heads(case):
     def loss(probe):
         return sum(objective_terms(Objective("dream", False), heads, probe, batch, random, same).values())
 
-    assert np.abs(jax.grad(loss)(probe).matrix).max() > 0
+    assert np.abs(jax.jit(jax.grad(loss))(probe).matrix).max() > 0
 
 
 def test_gradients_are_torchs(case):
@@ -240,7 +240,7 @@ def test_gradients_are_torchs(case):
         def loss(heads, probe, objective=objective):
             return sum(objective_terms(objective, heads, probe, batch, random, same).values())
 
-        value, grads = jax.value_and_grad(loss, argnums=(0, 1))(heads, probe)
+        value, grads = jax.jit(jax.value_and_grad(loss, argnums=(0, 1)))(heads, probe)
         every = [part for head in weights for part in head]
         expected = torch.autograd.grad(theirs + oracle, every, retain_graph=True, allow_unused=True)
         assert float(value) == pytest.approx((theirs + oracle).item(), rel=1e-5)

@@ -24,6 +24,11 @@ def case(rng):
     return parameters, states, there, heads, labels, counted
 
 
+@jax.jit
+def loss_of(parameters, states, there, heads, labels, counted):
+    return parse_loss(parameters, biaffine_scores(parameters, states, there), heads, labels, counted)
+
+
 def twin(parameters, states, there):
     """Log-probabilities of arcs and of labels, in float64, one word at a time."""
     p = jax.tree.map(lambda x: np.asarray(x, np.float64), parameters)
@@ -55,7 +60,7 @@ def test_the_loss_is_its_definition(case):
         -arcs[b, i, heads[b, i]] - of_label[b, i, heads[b, i], labels[b, i]]
         for b in range(B) for i in range(N) if counted[b, i]
     ]  # fmt: skip
-    loss = parse_loss(parameters, biaffine_scores(parameters, states, there), heads, labels, counted)
+    loss = loss_of(parameters, states, there, heads, labels, counted)
     np.testing.assert_allclose(loss, np.mean(losses), rtol=2e-6)
 
 
@@ -72,12 +77,10 @@ def test_the_best_arcs_are_its_definition(case):
 def test_what_is_no_word_has_no_part(case):
     parameters, states, there, heads, labels, counted = case
     changed = jnp.where(there[..., None], states, 50.0)
-    values = [
-        parse_loss(parameters, biaffine_scores(parameters, x, there), heads, labels, counted) for x in (states, changed)
-    ]
+    values = [loss_of(parameters, x, there, heads, labels, counted) for x in (states, changed)]
     np.testing.assert_array_equal(*values)
     none = jnp.zeros_like(counted)
-    assert parse_loss(parameters, biaffine_scores(parameters, states, there), heads, labels, none) == 0
+    assert loss_of(parameters, states, there, heads, labels, none) == 0
 
 
 def test_dropout_is_shared_by_the_words_of_a_sentence(case):
@@ -95,10 +98,8 @@ def test_gradients_equal_torch(case):
     torch = need("torch")
     parameters, states, there, heads, labels, counted = case
 
-    def ours(parameters, states):
-        return parse_loss(parameters, biaffine_scores(parameters, states, there), heads, labels, counted)
-
-    value, gradients = jax.value_and_grad(ours, argnums=(0, 1))(parameters, states)
+    ours = jax.jit(jax.value_and_grad(loss_of, argnums=(0, 1)))
+    value, gradients = ours(parameters, states, there, heads, labels, counted)
     leaves = [
         torch.tensor(np.asarray(x, np.float64), requires_grad=True) for x in jax.tree.leaves((parameters, states))
     ]

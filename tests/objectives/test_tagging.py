@@ -38,7 +38,7 @@ def test_the_loss_is_that_of_all_sequences(case):
         ways = every(scores[row], transitions, length)
         right = ways[tuple(int(tag) for tag in tags[row, :length])]
         total += np.log(sum(np.exp(value) for value in ways.values())) - right
-    loss = crf_loss(scores, transitions, tags, jnp.asarray(LENGTHS))
+    loss = jax.jit(crf_loss)(scores, transitions, tags, jnp.asarray(LENGTHS))
     np.testing.assert_allclose(loss, total / LENGTHS.sum(), rtol=2e-6)
 
 
@@ -52,18 +52,18 @@ def test_the_best_sequence_is_found(case):
 
 def test_padding_does_not_count(case):
     scores, transitions, tags = case
-    words = jnp.arange(4) < LENGTHS[:, None]
-    changed = jnp.where(words[:, :, None], scores, 100.0), transitions, jnp.where(words, tags, 1)
-    lengths = jnp.asarray(LENGTHS)
-    np.testing.assert_array_equal(crf_loss(scores, transitions, tags, lengths), crf_loss(*changed, lengths))
-    np.testing.assert_array_equal(tag_loss(scores, tags, words), tag_loss(changed[0], changed[2], words))
-    gradient = jax.grad(crf_loss)(scores, transitions, tags, lengths)
+    words = np.arange(4) < LENGTHS[:, None]
+    changed = np.where(words[:, :, None], scores, np.float32(100)), transitions, np.where(words, tags, np.int32(1))
+    crf, cross_entropy = jax.jit(jax.value_and_grad(crf_loss)), jax.jit(tag_loss)
+    loss, gradient = crf(scores, transitions, tags, LENGTHS)
+    np.testing.assert_array_equal(loss, crf(*changed, LENGTHS)[0])
+    np.testing.assert_array_equal(cross_entropy(scores, tags, words), cross_entropy(changed[0], changed[2], words))
     assert not np.asarray(gradient)[~words].any()
     assert np.asarray(gradient)[words].any()
-    none = jnp.zeros(4, jnp.int32)
-    assert crf_loss(scores, transitions, tags, none) == 0
-    assert tag_loss(scores, tags, jnp.zeros((4, 4), bool)) == 0
-    assert np.isfinite(jax.grad(crf_loss)(scores, transitions, tags, none)).all()
+    loss, gradient = crf(scores, transitions, tags, np.zeros(4, np.int32))
+    assert loss == 0
+    assert np.isfinite(gradient).all()
+    assert cross_entropy(scores, tags, np.zeros((4, 4), bool)) == 0
 
 
 def test_cross_entropy_by_hand():
