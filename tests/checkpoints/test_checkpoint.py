@@ -332,6 +332,7 @@ def test_the_parameters_dtype(tiny_folder):
     np.testing.assert_allclose(half, full, atol=0.02)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="peak memory is read from Linux's /proc")
 def test_peak_memory_of_a_load(tmp_path):
     # Embeddings of 300 MB: a second copy, on the host or of the file's pages, would be seen.

@@ -198,6 +198,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 """
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_file(tmp_path, rng):
     # 100 MB of vectors against 4: what is mapped is read in blocks and let go.
     peaks = []

@@ -19,6 +19,7 @@ def test_a_stream_equals_a_list(tiny, rng):
     assert tiny.encode(x for x in ()).shape == (0, 32)
 
 
+@pytest.mark.slow
 def test_a_stream_is_not_held(tiny):
     """Sentences that were encoded are let go while the stream still runs."""
 

@@ -94,6 +94,7 @@ def test_layers_come_from_one_pass(tiny, tiny_folder, short):
         assert relative(row, shallow.encode(short)) <= 1e-6
 
 
+@pytest.mark.slow
 def test_programs_are_at_most_two_a_width(tiny_folder, corpus):
     # Encoders share programs: without those that other tests compiled, only warm_up can have compiled them.
     jax.clear_caches()

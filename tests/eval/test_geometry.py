@@ -35,6 +35,7 @@ def write_xquad(folder, sentences=3):
         (folder / f"{code}.json").write_text(json.dumps({"data": [{"paragraphs": paragraphs}]}))
 
 
+@pytest.mark.slow
 def test_geometry(tmp_path, capsys, monkeypatch):
     need("lang2vec")
     monkeypatch.setattr("eval.tasks.answer_preference._QUESTIONS", 5)

@@ -3,6 +3,7 @@
 import re
 
 import numpy as np
+import pytest
 
 from eval.__main__ import main
 from tests.conftest import TINY
@@ -13,6 +14,7 @@ need("torch")
 need("optax")
 
 
+@pytest.mark.slow
 def test_both_come_to_the_same_loss(tmp_path, capsys):
     rng = np.random.default_rng(0)
     pairs = []

@@ -65,6 +65,7 @@ def test_the_traffic_between_devices():
     assert traffic(text)["between devices"] == 8 * 128 * 4
 
 
+@pytest.mark.slow
 def test_the_step_compiles_for_the_devices_that_are_here():
     config = TransformerConfig(50, 16, 2, 2, 32, 24, 1)
     lowered = Compiled(pairs=2, max_length=8, links=3).lowered(config, data_mesh())

@@ -141,6 +141,7 @@ MISTAKES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "mistake"), MISTAKES)
 def test_parity_fails_for_a_planted_mistake(name, mistake):
     model, case = parity.load(name), parity.golden(name)

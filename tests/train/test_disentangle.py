@@ -130,6 +130,7 @@ def test_a_run_that_is_killed_goes_on_to_the_same_numbers(folder, tmp_path):
     assert heads(out) == heads(whole)
 
 
+@pytest.mark.slow
 def test_seeds_that_stop_apart_are_runs_alone(folder, tmp_path):
     more = ["--oracle", "--patience", "1", "--epochs", "30", "--learning-rate", "0.005"]
     assert main(command(folder, tmp_path / "beside", *more, "--seeds", "2")) == 0
@@ -248,6 +249,7 @@ def test_one_device_is_four(folder, tmp_path, monkeypatch):
             np.testing.assert_allclose(values, four["terms"][name], rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_rows_of_the_table(folder, tmp_path):
     every = objectives()
     names = [objective.name for objective in every]

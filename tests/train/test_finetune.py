@@ -240,6 +240,7 @@ def test_what_is_written(tmp_path, task, capsys):
     assert (out / "transfer.json").read_text() == told
 
 
+@pytest.mark.slow
 def test_a_run_that_is_killed_goes_on_to_the_same_scores(tmp_path):
     more = ["--most", "24", "--epochs", "2", "--learning-rate", "1e-3", "--seeds", "12", "8", "--trained-blocks", "1"]
     whole, out = tmp_path / "whole", tmp_path / "killed"
@@ -280,6 +281,7 @@ def test_the_best_step_is_tested_rather_than_the_last(tmp_path, monkeypatch):
     assert one["scores"]["dev-en"]["accuracy"] == pytest.approx(100 - min(errors)) == one["development"]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("one_block")
 def test_features_with_maps(tmp_path, capsys):
     spec = lj.load_encoder(str(TINY)).spec

@@ -47,6 +47,7 @@ def test_shrinkage_is_scikit_learns(rng):
     assert float(oas_shrinkage(np.eye(4, dtype=np.float32), 30)) == 1
 
 
+@pytest.mark.slow
 def test_accuracy_by_language(x, bundled):
     assert fit_identifier(x).accuracy(x) == dict.fromkeys(CODES, 100.0)
     parts = [lj.corpora.udhr(part, ["de", "en", "ja", "nl", "sw"]) for part in ("fit", "test")]

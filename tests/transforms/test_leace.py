@@ -28,6 +28,7 @@ def test_equals_its_twin(x, precise):
         np.testing.assert_allclose(leace(part), reference.leace(part, *together(x)), atol=2e-4)
 
 
+@pytest.mark.slow
 def test_means_of_languages_coincide_as_after_lsar(x, real):
     for embeddings, tolerance in ((x, 1e-4), (real, 1e-5)):
         for fit in (fit_leace, fit_lsar):
