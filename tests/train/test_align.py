@@ -126,23 +126,23 @@ def test_the_best_and_the_last_encoder(folder, tmp_path):
         out = tmp_path / keep
         spoilt = ["--layer", "1", "--learning-rate", "1", "--warmup", "5"]
         assert main(command(folder, out, "l2", "--keep", keep, *spoilt)) == 0
-        _, _, moments = moments_of(folder, "validation", encoder=str(out / "bert-l2"))
+        _, _, moments = moments_of(folder, out, "validation", encoder=str(out / "bert-l2"))
         identity = jnp.broadcast_to(jnp.eye(32), moments.cross.shape)
         losses[keep] = float(moments_loss(identity, *moments[2:])[:, 1].mean())
     assert losses["best"] < losses["final"]
 
 
-def moments_of(folder, part="train", size=16, encoder=str(TINY)):
+def moments_of(folder, out, part="train", size=16, encoder=str(TINY)):
     encoder = lj.load_encoder(encoder)
     pairs = {code: one for code, (one, _) in read_aligned(folder / "words", part).items()}
     examples = word_examples(encoder.tokenizer, pairs, 24)
     plan = BatchPlan(size=size, steps=1, every=1, validated=1, chunks=ChunkSizes(96, 24, 4), pad_id=0)
-    return encoder, examples, link_moments(encoder, examples, plan)
+    return encoder, examples, link_moments(encoder, examples, plan, out / "moments")
 
 
-def test_moments_are_those_of_the_links(folder, rng):
+def test_moments_are_those_of_the_links(folder, rng, tmp_path):
     """Against the states of each sentence alone: the loss of moments is the loss of the links."""
-    encoder, examples, moments = moments_of(folder)
+    encoder, examples, moments = moments_of(folder, tmp_path)
     code = "fr"
     own = examples.of(code)
     every = jax.jit(lambda ids, lengths: jnp.stack(tuple(encoder.model.hidden_states(ids, lengths))))
@@ -165,6 +165,19 @@ def test_moments_are_those_of_the_links(folder, rng):
     np.testing.assert_allclose(gradient, direct, atol=2e-5 * np.abs(direct).max())
 
 
+def test_a_language_is_encoded_once(folder, tmp_path, capsys):
+    """What was encoded before a run was killed is read, and gives the same moments."""
+    _, _, first = moments_of(folder, tmp_path)
+    assert "pairs of de" in capsys.readouterr().out
+    (tmp_path / "moments" / "fr.safetensors").unlink()
+    _, _, again = moments_of(folder, tmp_path)
+    told = capsys.readouterr().out
+    assert "pairs of fr" in told
+    assert "pairs of de" not in told
+    for one, other in zip(first, again, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("objective", "more"), [("strong", STRONG), ("linear", LINEAR)], ids=["strong", "linear"])
 def test_a_run_that_is_killed_goes_on_to_the_same_numbers(folder, tmp_path, objective, more, request):
@@ -183,9 +196,9 @@ def test_a_run_that_is_killed_goes_on_to_the_same_numbers(folder, tmp_path, obje
             np.testing.assert_array_equal(array, expected_arrays[name])
 
 
-def test_maps_are_transforms(folder, linear):
+def test_maps_are_transforms(folder, linear, tmp_path):
     """Each lowers the validation loss of its layer and language, and English stays as it is."""
-    encoder, _, moments = moments_of(folder, "validation")
+    encoder, _, moments = moments_of(folder, tmp_path, "validation")
     for layer in range(4):
         for name in ("layer", "procrustes"):
             transform = Transform.load(linear / f"{name}-{layer}.safetensors")
@@ -266,9 +279,9 @@ def test_steps_are_those_of_a_torch_loop(rng):
     np.testing.assert_allclose(trainee.kept(state)["lowest"][0], lowest, rtol=1e-4)
 
 
-def test_what_linear_says_of_its_end(folder, linear):
+def test_what_linear_says_of_its_end(folder, linear, tmp_path):
     """The loss that is told is that of the matrices that are written."""
-    _, _, moments = moments_of(folder, "validation")
+    _, _, moments = moments_of(folder, tmp_path, "validation")
     every = [np.asarray(Transform.load(linear / f"layer-{layer}.safetensors").steps[0].matrix) for layer in range(4)]
     maps = np.stack(every, axis=1)[[("de", "en", "fr").index(code) for code in moments.codes]]
     told = json.loads((linear / "trained.json").read_text())

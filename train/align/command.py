@@ -231,7 +231,10 @@ class Align:
 
     def _fit_maps(self, encoder: SentenceEncoder, examples: Parts, loop: LoopOptions) -> Trained:
         plan = self._plan(encoder, examples[0])
-        training, validation = (link_moments(encoder, part, plan) for part in examples)
+        training, validation = (
+            link_moments(encoder, part, plan, self.out / "moments" / name)
+            for name, part in zip(("training", "validation"), examples, strict=True)
+        )
         trainee = LinearTraining(
             training, validation, self._schedule(), self.optimizer.learning_rate, plan.steps, plan.every,
             self.loss.beta, self.seed,
@@ -280,7 +283,8 @@ class Align:
         wanted = flat_options(self, _FREE) | {"encoder_spec": encoder.spec.to_dict()}
         training, validation = examples
         pairs = {code: [count, validation.counts[code]] for code, count in training.counts.items()}
-        claim(self.out, wanted | {"pairs": pairs, "text": [part.hash() for part in examples]})
+        wanted |= {"pairs": pairs, "text": [part.hash() for part in examples]}
+        claim(self.out, wanted, ("checkpoints/[0-9]*", "moments/*/*"))
 
     def _tell(self, encoder: SentenceEncoder, trained: Trained, of_maps: float | None = None) -> None:
         """Writes how the run ended, and draws its curves.

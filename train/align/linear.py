@@ -20,6 +20,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from lsar_jax import EncoderSpec, SentenceEncoder
 from lsar_jax.encoders.protocols import EncoderModel
+from lsar_jax.files import open_arrays, save_arrays
 from lsar_jax.mesh import split
 from lsar_jax.objectives.align import orthogonalize
 from lsar_jax.shapes import AnyArray
@@ -31,6 +32,9 @@ from train.console import console, print_table
 from train.loop import as_seed
 
 __all__ = ["LinearTraining", "LinkMoments", "link_moments", "moments_loss", "write_maps"]
+
+_FORMAT = "lsar_jax.link_moments.v1"
+_MOMENTS = ("squares", "cross", "own")
 
 _product = partial(jnp.matmul, precision=jax.lax.Precision.HIGHEST)
 
@@ -53,16 +57,24 @@ class LinkMoments(NamedTuple):
     own: Float[np.ndarray, "language layer dim dim"]
 
 
-def link_moments(encoder: SentenceEncoder, examples: Examples, plan: BatchPlan) -> LinkMoments:
+def link_moments(encoder: SentenceEncoder, examples: Examples, plan: BatchPlan, folder: Path) -> LinkMoments:
     """Encodes the pairs without dropout, and returns the moments of their links at layers 0, 1, ...
 
     Args:
       encoder: the encoder.
       examples: word-aligned pairs.
       plan: number of pairs of a batch, and shapes of chunks.
+      folder: where the moments of each language are kept, so that a run that was killed does not encode it again. Those
+        that are there must be of the same encoder, pairs and plan.
     """
+    folder.mkdir(parents=True, exist_ok=True)
     moments = []
     for code in examples.codes:
+        path = folder / f"{code}.safetensors"
+        if path.is_file():
+            with open_arrays(path, format=_FORMAT, what="file of moments") as file:
+                moments.append([file.header["links"], *map(file.read, _MOMENTS)])
+            continue
         own = examples.of(code)
         total: list[Any] = [0.0, 0.0, 0.0]
         for start in range(0, len(own), plan.size):
@@ -74,7 +86,9 @@ def link_moments(encoder: SentenceEncoder, examples: Examples, plan: BatchPlan) 
             total = [before + np.asarray(more, np.float64) for before, more in zip(total, sums, strict=True)]
         assert own.links is not None
         count = sum(map(len, own.links))
-        moments.append([count, *(np.asarray(part / count, np.float32) for part in total)])
+        means = [np.asarray(part / count, np.float32) for part in total]
+        save_arrays(path, dict(zip(_MOMENTS, means, strict=True)), format=_FORMAT, header={"links": count})
+        moments.append([count, *means])
         console.print(f"encoded {len(own)} pairs of {code} with {count} links")
     counts, *parts = zip(*moments, strict=True)
     return LinkMoments(examples.codes, np.array(counts), *map(np.stack, parts))
