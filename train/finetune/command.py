@@ -71,7 +71,7 @@ class Finetune:
       maps: output folder of python -m train.align --objective linear, with --features: its matrices are applied to
         every language but English when it is tested.
       closed_form: apply the matrices in closed form instead of the trained ones.
-      options: how to train.
+      training: how to train.
       most: largest number of training sentences, the first of the text; by default all.
       most_dev: largest number of development sentences, the first of the text; by default all.
       most_tested: largest number of sentences of each test language; by default all.
@@ -91,7 +91,7 @@ class Finetune:
     layer: int | None = None
     maps: Path | None = None
     closed_form: bool = False
-    options: tyro.conf.OmitArgPrefixes[FinetuneOptions] = field(default_factory=FinetuneOptions)
+    training: tyro.conf.OmitArgPrefixes[FinetuneOptions] = field(default_factory=FinetuneOptions)
     most: int | None = None
     most_dev: int | None = None
     most_tested: int | None = None
@@ -114,7 +114,7 @@ class Finetune:
         """
         run = replace(
             self,
-            options=self.options.complete(self.task),
+            training=self.training.complete(self.task),
             train=_pinned(self.train),
             dev=None if self.dev is None else _pinned(self.dev),
             test=tuple(map(_pinned, self.test)),
@@ -123,7 +123,7 @@ class Finetune:
 
     def _run(self) -> dict[str, Any]:
         self._check()
-        task = task_named(self.task, crf=self.options.features)
+        task = task_named(self.task, crf=self.training.features)
         training, development = self._english(task)
         task.prepare(training)
         tests = self._tests(task)
@@ -137,7 +137,7 @@ class Finetune:
             raise ValueError(
                 f"--max-length is {room}; with special tokens, {encoder.spec.id} takes at most {longest} tokens"
             )
-        blocks, asked = encoder.model.config.blocks, self.options.trained_blocks
+        blocks, asked = encoder.model.config.blocks, self.training.trained_blocks
         if asked is not None and not 0 <= asked <= blocks:
             raise ValueError(f"--trained-blocks is {asked}; {encoder.spec.id} has {blocks} blocks")
         maps: Maps = {}
@@ -173,10 +173,10 @@ class Finetune:
         return "procrustes" if self.closed_form else "layer"
 
     def _check(self) -> None:
-        self.options.check()
+        self.training.check()
         if self.closed_form and self.maps is None:
             raise ValueError("--closed-form needs --maps")
-        if self.maps is not None and not self.options.features:
+        if self.maps is not None and not self.training.features:
             raise ValueError("--maps needs --features: a trained encoder has other states than the maps were fitted on")
         if not self.test:
             raise ValueError("--test needs at least one file")
@@ -201,8 +201,8 @@ class Finetune:
         else:
             development = self._in(task, self.dev, "dev")
         training, development = training[: self.most], development[: self.most_dev]
-        if len(training) < known(self.options.batch):
-            raise ValueError(f"--batch is {self.options.batch}; it must be at most {len(training)}, all sentences")
+        if len(training) < known(self.training.batch):
+            raise ValueError(f"--batch is {self.training.batch}; it must be at most {len(training)}, all sentences")
         return training, development
 
     def _in(self, task: TransferTask, data: Data, part: str) -> list[Any]:
@@ -260,7 +260,7 @@ class Finetune:
         maps: Maps,
     ) -> dict[str, Any]:
         """Trains and tests some seeds; returns their scores."""
-        options, room = self.options, self.encoder.max_length
+        options, room = self.training, self.encoder.max_length
         examples = task.examples(encoder.tokenizer, training, "en", room, training=True)
         dev = task.examples(encoder.tokenizer, development, "en", room, training=False)
         skeleton, values, frozen = take_apart(EncoderParts(encoder.model, None), False)
