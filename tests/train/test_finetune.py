@@ -14,6 +14,7 @@ import lsar_jax as lj
 from lsar_jax.corpora.labelled import ParsedSentence, SentencePair, TaggedSentence
 from lsar_jax.mesh import data_mesh
 from lsar_jax.transforms.linear_map import linear_maps
+from tests.compilations import count_compilations
 from tests.conftest import TINY
 from tests.train.runs import kill_at, log_of
 from train.encoder_parameters import EncoderParts, take_apart
@@ -133,6 +134,16 @@ def test_seeds_in_one_program_are_seeds_alone():
         np.testing.assert_allclose(together[1][number], losses[0], rtol=1e-5)
         assert together[2][number] == pytest.approx(error[0], abs=1e-4)
     assert np.abs(together[1][0] - together[1][1]).max() > 1e-3
+
+
+def test_other_seeds_need_no_compilation():
+    trainee = training("pos", (1,), passes=1, dropout=0.1)
+    run(trainee, 2)
+    with count_compilations() as compiled:
+        _, losses, _ = run(trainee.for_seeds((2,)), 2)
+    assert not compiled
+    _, alone, _ = run(training("pos", (2,), passes=1, dropout=0.1), 2)
+    np.testing.assert_array_equal(losses, alone)
 
 
 def test_one_device_is_four():

@@ -24,7 +24,7 @@ import numpy as np
 import optax
 import tyro
 
-from lsar_jax import SentenceEncoder, __version__
+from lsar_jax import EncoderSpec, SentenceEncoder, __version__
 from lsar_jax.corpora.labelled import is_dataset, language_of_file
 from lsar_jax.corpora.tables import Data, pin
 from lsar_jax.files import read_json, sha256, write_json
@@ -151,14 +151,16 @@ class Finetune:
             claim(self.out, self._config(encoder, task), ("transfer.json", "seed-*/checkpoints/[0-9]*"))
             done = self._done()
             every = [seed for seed in self.seeds if str(seed) not in done]
-            tested = {name: self._tokenized(task, encoder, name, *own) for name, own in tests.items()} if every else {}
-            for group in self._groups(every):
-                done |= self._group(group, task, encoder, training, development, tested, maps)
-                told = {"task": task.name, "metric": task.metric, "encoder": encoder.spec.to_dict()}
-                told |= {"maps": self._maps_name, "seeds": done}
-                write_json(self.out / "transfer.json", told | {"lsar_jax": __version__})
-                # The parameters are large, and all that is needed from now on are the scores.
-                shutil.rmtree(self._folder(group) / "checkpoints")
+            if every:
+                tested = {name: self._tokenized(task, encoder, name, *own) for name, own in tests.items()}
+                trainee = self._trainee(task, encoder, training, development)
+                for group in self._groups(every):
+                    done |= self._group(trainee.for_seeds(group), encoder.spec, tested, maps)
+                    told = {"task": task.name, "metric": task.metric, "encoder": encoder.spec.to_dict()}
+                    told |= {"maps": self._maps_name, "seeds": done}
+                    write_json(self.out / "transfer.json", told | {"lsar_jax": __version__})
+                    # The parameters are large, and all that is needed from now on are the scores.
+                    shutil.rmtree(self._folder(group) / "checkpoints")
         self._print(task, done)
         return read_json(self.out / "transfer.json", dict)
 
@@ -249,17 +251,9 @@ class Finetune:
         path = self.out / "transfer.json"
         return read_json(path, dict)["seeds"] if path.is_file() else {}
 
-    def _group(
-        self,
-        seeds: tuple[int, ...],
-        task: TransferTask,
-        encoder: SentenceEncoder,
-        training: list[Any],
-        development: list[Any],
-        tests: dict[str, _Test],
-        maps: Maps,
-    ) -> dict[str, Any]:
-        """Trains and tests some seeds; returns their scores."""
+    def _trainee(
+        self, task: TransferTask, encoder: SentenceEncoder, training: list[Any], development: list[Any]
+    ) -> FinetuneTraining:
         options, room = self.training, self.encoder.max_length
         examples = task.examples(encoder.tokenizer, training, "en", room, training=True)
         dev = task.examples(encoder.tokenizer, development, "en", room, training=False)
@@ -276,21 +270,25 @@ class Finetune:
         )  # fmt: skip
         parts = plan.parts(len(examples))
         steps = sum(parts) * plan.passes
+        console.print(f"{task.name}: {len(examples)} examples of {len(training)} sentences, {steps} steps")
         rate = known(options.learning_rate)
         schedule = linear_schedule(rate, round(options.warmup * steps), steps)
-        trainee = FinetuneTraining(
+        return FinetuneTraining(
             task, skeleton, values, frozen, encoder.model.config.hidden, examples, Development(development, dev), plan,
-            optax.adam(schedule, b2=0.99), rate, seeds, encoder.mesh, features,
+            optax.adam(schedule, b2=0.99), rate, self.seeds, encoder.mesh, features,
         )  # fmt: skip
+
+    def _group(
+        self, trainee: FinetuneTraining, spec: EncoderSpec, tests: dict[str, _Test], maps: Maps
+    ) -> dict[str, Any]:
+        """Trains and tests some seeds; returns their scores."""
+        seeds, task = trainee.seeds, trainee.task
         folder = self._folder(seeds)
-        loop = LoopOptions(len(parts) * plan.passes, options.patience, self.log_every, self.checkpoint_seconds)
-        console.print(
-            f"{task.name}, {'seed' if len(seeds) == 1 else 'seeds'} {', '.join(map(str, seeds))}: {len(examples)} "
-            f"examples of {len(training)} sentences, {steps} steps"
-        )
+        loop = LoopOptions(trainee.epochs, self.training.patience, self.log_every, self.checkpoint_seconds)
+        console.print(f"{'seed' if len(seeds) == 1 else 'seeds'} {', '.join(map(str, seeds))}")
         with console.status("") as status:
             trained = train(trainee, loop, folder, status.update if console.is_terminal else Seldom())
-        draw_curves(folder / "log.jsonl", f"{task.name}, {encoder.spec.id}, layer {encoder.spec.layer}", folder)
+        draw_curves(folder / "log.jsonl", f"{task.name}, {spec.id}, layer {spec.layer}", folder)
         started = time.perf_counter()
         result = {}
         for number, seed in enumerate(seeds):

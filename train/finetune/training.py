@@ -4,11 +4,12 @@ Several seeds train in one program: all arrays have a leading seed axis. An epoc
 the data, a quarter by default, after which the development data are scored.
 """
 
+import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
-from typing import Any
+from typing import Any, Self
 
 import jax
 import jax.numpy as jnp
@@ -133,12 +134,24 @@ class FinetuneTraining:
         self._features = features
         self._frozen = jax.device_put(frozen, replicated(mesh))
         self._parts = plan.parts(len(training))
+        self._start = jax.jit(self._initial)
         self._step = jax.jit(self._take, donate_argnums=0)
         self._predict = jax.jit(self._predicted)
 
+    @property
+    def epochs(self) -> int:
+        """The number of parts of all passes."""
+        return len(self._parts) * self._plan.passes
+
+    def for_seeds(self, seeds: tuple[int, ...]) -> Self:
+        """Returns the same training with other seeds; as many of them need no further compilation."""
+        other = copy.copy(self)
+        other.seeds = seeds
+        return other
+
     def start(self) -> dict[str, Any]:
         """Returns the initial state of all seeds."""
-        state: dict[str, Any] = jax.jit(self._initial)(jnp.asarray(self.seeds, jnp.uint32), self._trained)
+        state: dict[str, Any] = self._start(jnp.asarray(self.seeds, jnp.uint32), self._trained)
         return jax.device_put(state, replicated(self._mesh))
 
     def kept(self, state: dict[str, Any]) -> Any:
@@ -276,7 +289,7 @@ class FinetuneTraining:
                 return new, value
             return jax.tree.map(lambda new, old: jnp.where(active, new, old), new, state), value
 
-        if len(self.seeds) > 1:
+        if len(active) > 1:
             return jax.vmap(one)(state, batch, active)
         # One seed trains until it stops. Without a seed axis, which makes products slower on CPUs.
         first = jax.tree.map(lambda x: x[0], (state, batch))
