@@ -19,6 +19,7 @@ from jaxtyping import Array, Bool, Float
 
 from train.checkpoints import Checkpoints
 from train.log import Log
+from train.option_checks import at_least
 from train.patience import Progress
 
 __all__ = ["LoopOptions", "Trained", "Trainee", "as_seed", "of_seed", "train"]
@@ -42,9 +43,7 @@ class LoopOptions:
 
     def check(self) -> None:
         """Raises ValueError if a number is below 1."""
-        for option in ("epochs", "patience", "steps_per_call"):
-            if getattr(self, option) < 1:
-                raise ValueError(f"--{option.replace('_', '-')} is {getattr(self, option)}; it must be at least 1")
+        at_least(1, epochs=self.epochs, patience=self.patience, steps_per_call=self.steps_per_call)
 
 
 class Trainee(Protocol):

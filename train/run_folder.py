@@ -42,13 +42,16 @@ def flat_options(options: Any, free: Collection[str]) -> dict[str, Any]:
     return {name: _plain(value) for name, value in flat.items() if name not in free}
 
 
-def claim(folder: Path, wanted: Mapping[str, Any], started_by: Sequence[str] = ("checkpoints/[0-9]*",)) -> None:
+def claim(folder: Path, wanted: Mapping[str, Any], started_by: Sequence[str] = ("checkpoints/[0-9]*",)) -> bool:
     """Records the options of a run in ``config.json``, after checking that the folder does not belong to another run.
 
     Args:
       folder: an existing folder.
       wanted: everything that must not change when the run resumes, as JSON values; the version is added.
       started_by: patterns of files that only a run that has started writes.
+
+    Returns:
+      Whether the run has started.
 
     Raises:
       ValueError: the folder belongs to another run; the error names the options that differ.
@@ -68,6 +71,7 @@ def claim(folder: Path, wanted: Mapping[str, Any], started_by: Sequence[str] = (
         # What another run trained may be in the folder; without this file, it is ignored.
         (folder / "trained.json").unlink(missing_ok=True)
     write_json(path, dict(wanted))
+    return bool(started)
 
 
 def _plain(value: Any) -> Any:

@@ -241,11 +241,14 @@ def tasks_test(
     if again := {task for task in tasks if tasks.count(task) > 1}:
         raise ValueError(f"several tables are of {min(again)}; give one for each task")
     parts = [_assigned(results, first, second, MEAN) for results in tables]
+    # The least share of all joint assignments: that found and, if it is one in every task, its mirror image.
+    mirrored = all(least * len(ways) > 1.5 for _, ways, least in parts)
+    least = (2 if mirrored else 1) / np.prod([float(len(ways)) for _, ways, _ in parts])
     found = float(np.mean([difference for difference, _, _ in parts]))
     rng = np.random.default_rng(seed)
     drawn = np.mean([rng.choice(ways, resamples) for _, ways, _ in parts], axis=0)
     as_large = int((np.abs(drawn) >= abs(found) - 1e-9).sum())
-    return SeedTest(found, (1 + as_large) / (1 + resamples), 1 / (1 + resamples))
+    return SeedTest(found, (1 + as_large) / (1 + resamples), max(1 / (1 + resamples), float(least)))
 
 
 def _assigned(

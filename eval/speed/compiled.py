@@ -39,6 +39,7 @@ from train.align.batches import Chunk, PairBatch
 from train.align.steps import EncoderSteps, StepOptions
 from train.console import console, print_table
 from train.encoder_parameters import EncoderParts, take_apart
+from train.option_checks import at_least
 
 __all__ = ["Compiled", "traffic"]
 
@@ -82,9 +83,7 @@ class Compiled:
           RuntimeError: the target's compiler is not installed.
           ValueError: an option is invalid.
         """
-        for name in ("pairs", "max_length", "links"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"--{name.replace('_', '-')} is {getattr(self, name)}; it must be at least 1")
+        at_least(1, pairs=self.pairs, max_length=self.max_length, links=self.links)
         config = _SIZES[self.size]
         if self.max_length > config.longest:
             raise ValueError(f"--max-length is {self.max_length}; the encoder takes at most {config.longest} positions")
@@ -193,6 +192,6 @@ def _size(shape: str) -> float:
     total = 0.0
     for kind, extents, layout in re.findall(r"(\w+)\[([\d,]*)\](\{[^}]*\})?", shape):
         if "S(1)" not in layout:
-            bits = _BYTES.get(kind) or int(re.sub(r"\D", "", kind) or 0) / 8
-            total += bits * float(np.prod([int(extent) for extent in extents.split(",") if extent]))
+            each = _BYTES.get(kind) or int(re.sub(r"\D", "", kind) or 0) / 8
+            total += each * float(np.prod([int(extent) for extent in extents.split(",") if extent]))
     return total

@@ -3,7 +3,7 @@
 Dozat and Manning, "Deep Biaffine Attention for Neural Dependency Parsing", ICLR 2017, with the sizes of Wu and Dredze
 (EMNLP 2020): arcs of width 512 and labels of width 128, ELU, and dropout of 0.33 with one mask for all words of a
 sentence. Position 0 stands for the root, for which the state of the first token is taken; it has no head itself. The
-tree is found outside of ``jit``, by a maximum spanning arborescence of ``best_arcs``.
+tree is found outside of ``jit``, as a maximum spanning arborescence of the exponentials of ``best_arcs``.
 
 All functions are pure, for ``jit``, ``vmap`` and ``grad``. Scores are float32.
 """

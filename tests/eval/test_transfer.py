@@ -98,11 +98,13 @@ def test_the_test_over_tasks_finds_what_all_agree_on(results):
     one, of_seeds = tasks_test([results], "bundled", "strong"), seed_test(results, "bundled", "strong")
     assert one.difference == of_seeds.difference
     assert one.p == pytest.approx(of_seeds.p, abs=0.005)
+    assert one.least == of_seeds.least
     three = tasks_test([as_task(results, task) for task in ("pos", "ner", "xnli")], "bundled", "strong")
     # In each task, 1 of 20 ways is as far apart in this direction.
     assert of_seeds.p == 0.1
     assert three.difference == pytest.approx(of_seeds.difference)
     assert three.p == pytest.approx(2 / 20**3, abs=1e-4)
+    assert three.least == pytest.approx(2 / 20**3)
     flipped = [replace(r, value=-r.value) for r in as_task(results, "ner")]
     none = tasks_test([results, flipped], "bundled", "strong")
     assert none.difference == pytest.approx(0)

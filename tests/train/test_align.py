@@ -97,6 +97,15 @@ def test_what_is_written(folder, strong, capsys):
     assert "belongs to another run: objective was 'strong' and is now 'weak'" in capsys.readouterr().err
 
 
+def test_a_folder_that_the_run_has_not_written_is_kept(folder, tmp_path, capsys):
+    theirs = tmp_path / "bert-strong" / "model.safetensors"
+    theirs.parent.mkdir()
+    theirs.write_text("theirs")
+    assert main(command(folder, tmp_path, "strong", *STRONG)) == 1
+    assert f"{theirs.parent} was not written by this run; choose another --out" in capsys.readouterr().err
+    assert theirs.read_text() == "theirs"
+
+
 def test_the_aligned_encoder_is_an_encoder(strong):
     """It differs from the one it was, by as much as the last line of the log says."""
     start, aligned = lj.load_encoder(str(TINY), layer=2), lj.load_encoder(str(strong / "bert-strong"))

@@ -21,7 +21,7 @@ from train.encoder_parameters import EncoderParts, take_apart
 from train.finetune.__main__ import main
 from train.finetune.command import Finetune, split_blocks
 from train.finetune.features import FeatureMix
-from train.finetune.tasks import task_named
+from train.finetune.tasks import PartsOfSpeech, task_named
 from train.finetune.training import Development, FinetunePlan, FinetuneTraining
 
 UPOS = {"a": "NOUN", "b": "VERB", "c": "ADJ", "d": "ADP", "e": "DET", "f": "PUNCT"}
@@ -137,12 +137,13 @@ def test_seeds_in_one_program_are_seeds_alone():
 
 
 def test_other_seeds_need_no_compilation():
-    trainee = training("pos", (1,), passes=1, dropout=0.1)
+    short = {"passes": 1, "dropout": 0.1, "optimizer": optax.adam(1e-2)}
+    trainee = training("pos", (1, 2), **short)
     run(trainee, 2)
     with count_compilations() as compiled:
-        _, losses, _ = run(trainee.for_seeds((2,)), 2)
+        _, losses, _ = run(trainee.for_seeds((3, 4)), 2)
     assert not compiled
-    _, alone, _ = run(training("pos", (2,), passes=1, dropout=0.1), 2)
+    _, alone, _ = run(training("pos", (3, 4), **short), 2)
     np.testing.assert_array_equal(losses, alone)
 
 
@@ -232,11 +233,14 @@ def test_what_is_written(tmp_path, task, capsys):
         assert {name: score["language"] for name, score in one["scores"].items()} == names
         assert all(0 <= score[told["metric"]] <= 100 for score in one["scores"].values())
         assert one["validations"] == 2
+        assert one["trained_with"] == [12, 8]
     assert (out / "seed-12-8" / "curves.png").is_file()
     assert not (out / "seed-12-8" / "checkpoints").exists()
     if task != "xnli":
         return
-    # Another seed is added; those that are done are not done again.
+    # Another seed is added; those that are done are not done again, and what a killed run left of them goes.
+    left = out / "seed-12-8" / "checkpoints"
+    (left / "1").mkdir(parents=True)
     before = told["seeds"]["12"]
     log = (out / "seed-12-8" / "log.jsonl").stat().st_mtime_ns
     assert main(command(tmp_path, out, task, "--seeds", "12", "8", "9")) == 0
@@ -244,6 +248,7 @@ def test_what_is_written(tmp_path, task, capsys):
     assert again["12"] == before
     assert "9" in again
     assert (out / "seed-12-8" / "log.jsonl").stat().st_mtime_ns == log
+    assert not left.exists()
     assert "of 3 seeds" in capsys.readouterr().out
     told = (out / "transfer.json").read_text()
     assert main([*command(tmp_path, out, task, "--seeds", "12"), "--dropout", "0.3"]) == 1
@@ -340,6 +345,7 @@ def test_the_last_blocks_are_those_next_to_the_output(trained):
         (["--warmup", "1"], "--warmup is 1.0; it must be from 0 to below 1"),
         (["--learning-rate", "0"], "--learning-rate is 0.0; it must be above 0"),
         (["--seeds", "1", "1"], "--seeds is 1 1; give one or more, each once"),
+        (["--seeds", "1", "4294967296"], "--seeds has 4294967296; seeds must be 0 to 4294967295"),
         (["--batch", "65"], "--batch is 65; it must be at most 64, all sentences"),
         (["--max-length", "400"], "--max-length is 400; with special tokens, bert takes at most"),
         (["--train", "nowhere"], "there is no text file at nowhere"),
@@ -355,8 +361,15 @@ def test_what_is_refused(tmp_path, capsys, more, message):
     assert message in capsys.readouterr().err
 
 
-def test_files_that_are_no_english_parts_of_speech(tmp_path, capsys):
-    arguments = command(tmp_path, tmp_path / "out", "pos")
+def test_datasets_with_configurations_of_one_name_are_two_tests(monkeypatch):
+    tests = ("hub:a/b#de", "hub:c/d#de")
+    monkeypatch.setattr(PartsOfSpeech, "read", lambda *_: {"de": []})
+    assert list(Finetune("pos", "train", tests)._tests(PartsOfSpeech())) == ["de", "hub:c/d#de"]
+
+
+@pytest.mark.parametrize("task", ["pos", "parsing"])
+def test_files_that_are_no_english_parts_of_speech(tmp_path, capsys, task):
+    arguments = command(tmp_path, tmp_path / "out", task)
     path = Path(arguments[arguments.index("--train") + 1])
     text = path.read_text()
     for name, changed, message in (

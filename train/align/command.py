@@ -64,7 +64,7 @@ class Align:
       text: the text of the objective sentence.
       more: further text of the objective sentence, given as in --data.
       encoder: the encoder to align.
-      layer: layer to align, of which only blocks up to it are kept; by default, the last.
+      layer: layer to align, above which no block is kept; by default, the last.
       optimizer: the optimizer.
       loss: the loss.
       memory: what is computed again.
@@ -221,8 +221,7 @@ class Align:
         aligned = put_together(
             encoder, parts if projection is not None else parts._replace(projection=encoder.projection)
         )
-        # Results name an encoder by its folder.
-        folder = self.out / f"{encoder.spec.id.rpartition('/')[2]}-{self.objective}"
+        folder = self._folder(encoder)
         if folder.exists():  # written by this run before
             shutil.rmtree(folder)
         aligned.to_sentence_transformers(folder)
@@ -284,7 +283,13 @@ class Align:
         training, validation = examples
         pairs = {code: [count, validation.counts[code]] for code, count in training.counts.items()}
         wanted |= {"pairs": pairs, "text": [part.hash() for part in examples]}
-        claim(self.out, wanted, ("checkpoints/[0-9]*", "moments/*/*"))
+        started = claim(self.out, wanted, ("checkpoints/[0-9]*", "moments/*/*"))
+        if self.objective != "linear" and not started and self._folder(encoder).exists():
+            raise ValueError(f"{self._folder(encoder)} was not written by this run; choose another --out")
+
+    def _folder(self, encoder: SentenceEncoder) -> Path:
+        """Returns where the aligned encoder is written; results name an encoder by its folder."""
+        return self.out / f"{encoder.spec.id.rpartition('/')[2]}-{self.objective}"
 
     def _tell(self, encoder: SentenceEncoder, trained: Trained, of_maps: float | None = None) -> None:
         """Writes how the run ended, and draws its curves.

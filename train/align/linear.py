@@ -1,9 +1,10 @@
 """Linear mapping: a matrix for each layer and language, which takes its words to their English translations.
 
 Wu and Dredze (EMNLP 2020), section 2.1. The loss is quadratic in the matrices, so that it and its gradient follow from
-second moments of the linked states. They are summed in one pass over the text, and each step then sees all links. The
-languages and the layers are independent problems, solved in parallel; each keeps the matrix with its lowest validation
-loss. The closed form, the best orthogonal matrix, is fitted beside them (``lsar_jax.transforms.linear_map``).
+second moments of the linked states. They are summed in one pass over the text, and each step then sees all links, where
+the authors' steps see those of 128 pairs. The languages and the layers are independent problems, solved in parallel;
+each keeps the matrix with its lowest validation loss. The closed form, the best orthogonal matrix, is fitted beside
+them (``lsar_jax.transforms.linear_map``).
 """
 
 from collections.abc import Mapping

@@ -31,7 +31,7 @@ class AlignOptimizer:
 
     Attributes:
       learning_rate: learning rate of Adam after the warm-up; it then falls linearly to 0.
-      batch: number of sentence pairs per step, of all languages.
+      batch: number of sentence pairs per step, of all languages; for linear, of pairs encoded at a time.
       steps: number of steps; by default 100,000, and 20,000 for linear.
       warmup: number of steps of the warm-up; by default 4% of --steps, and 1 for linear.
       validate_every: number of steps between validations; by default 1,000, and 100 for linear.

@@ -77,7 +77,8 @@ class Finetune:
       most_tested: largest number of sentences of each test language; by default all.
       held_out: number of training sentences held out if there is no --dev.
       seeds: random seeds.
-      at_once: number of seeds to train in one program; by default 1 on a CPU, and all elsewhere.
+      at_once: number of seeds to train in one program; by default 1 on a CPU, and all elsewhere. The longest sentence
+        of all of them decides the shape of dropout's masks, so that another number gives slightly different scores.
       log_every: number of steps per line of the log.
       checkpoint_seconds: minimum time between checkpoints, in seconds.
       out: output folder of this run.
@@ -150,6 +151,9 @@ class Finetune:
         with locked(self.out):
             claim(self.out, self._config(encoder, task), ("transfer.json", "seed-*/checkpoints/[0-9]*"))
             done = self._done()
+            for path in self.out.glob("seed-*/checkpoints"):
+                if all(seed in done for seed in _seeds_in(path.parent)):  # killed after their scores were written
+                    shutil.rmtree(path)
             every = [seed for seed in self.seeds if str(seed) not in done]
             if every:
                 tested = {name: self._tokenized(task, encoder, name, *own) for name, own in tests.items()}
@@ -184,8 +188,8 @@ class Finetune:
             raise ValueError("--test needs at least one file")
         if not self.seeds or len(set(self.seeds)) != len(self.seeds):
             raise ValueError(f"--seeds is {' '.join(map(str, self.seeds))}; give one or more, each once")
-        if min(self.seeds) < 0 or max(self.seeds) >= 2**32:
-            raise ValueError(f"--seeds has {min(self.seeds)}; seeds must be 0 to {2**32 - 1}")
+        if wrong := [seed for seed in self.seeds if not 0 <= seed < 2**32]:
+            raise ValueError(f"--seeds has {wrong[0]}; seeds must be 0 to {2**32 - 1}")
         given = {name: getattr(self, name) for name in ("most", "most_dev", "most_tested", "at_once")}
         at_least(1, held_out=self.held_out, log_every=self.log_every)
         at_least(1, **{name: value for name, value in given.items() if value is not None})
@@ -224,6 +228,8 @@ class Finetune:
             for code, sentences in task.read(data, "test").items():
                 stem = str(data).rpartition("#")[2] if is_dataset(data) else Path(data).stem
                 name = f"{stem}.{code}" if code and not is_dataset(data) else stem
+                if is_dataset(data) and name in tests:
+                    name = str(data)
                 if name in tests:
                     raise ValueError(f"{data}: there is another test named {name}; rename one")
                 tests[name] = (code or _language_of(Path(data)), sentences[: self.most_tested])
@@ -302,6 +308,7 @@ class Finetune:
                 "development": 100 - trained.progress.best[number],
                 "best_validation": trained.progress.best_epoch[number] + 1,
                 "validations": trained.progress.epoch,
+                "trained_with": list(seeds),
                 "scores": scores,
             }
         console.print(f"tested in {time.perf_counter() - started:.0f} s")
@@ -315,7 +322,7 @@ class Finetune:
         groups: list[tuple[int, ...]] = []
         left = list(seeds)
         for path in sorted(self.out.glob("seed-*/checkpoints")):
-            group = tuple(map(int, path.parent.name.split("-")[1:]))
+            group = tuple(map(int, _seeds_in(path.parent)))
             if set(group) <= set(left):
                 groups.append(group)
                 left = [seed for seed in left if seed not in group]
@@ -349,6 +356,11 @@ def split_blocks(parameters: Parameters, blocks: int, trained: int) -> tuple[Par
     kept = tuple(f"model.blocks.{block}." for block in range(blocks - trained, blocks))
     own = {name: value for name, value in parameters.items() if name.startswith(kept)}
     return own, {name: value for name, value in parameters.items() if name not in own}
+
+
+def _seeds_in(folder: Path) -> list[str]:
+    """Returns the seeds that a folder is named after."""
+    return folder.name.split("-")[1:]
 
 
 def _pinned(data: Data) -> Data:

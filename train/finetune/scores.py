@@ -87,6 +87,8 @@ def attachment(
 def best_tree(scores: Float[np.ndarray, "word word"]) -> Int[np.ndarray, " word"]:
     """Returns the head of each word in the maximum spanning tree (Chu and Liu, 1965; Edmonds, 1967).
 
+    Several words may depend on the root, as in AllenNLP's parser, which the authors used.
+
     Args:
       scores: score of each head (last axis) of each word; position 0 is the root, whose row does not count.
 

@@ -111,7 +111,7 @@ class TransferTask(ABC):
 
     @abstractmethod
     def predict(self, head: Any, slots: Slots, batch: TaskBatch) -> tuple[Array, ...]:
-        """Returns what ``decode`` needs, each with the axes batch and slot first."""
+        """Returns what ``score`` needs, each with the axes batch and slot first."""
 
     @abstractmethod
     def score(
@@ -215,10 +215,7 @@ class PartsOfSpeech(_Tagging):
     labels = _UPOS
 
     def read_file(self, path: Path) -> dict[str, list[ParsedSentence]]:
-        sentences = read_conllu(path)
-        if all(tag == "_" for one in sentences for tag in one.tags):
-            raise ValueError(f"{path} has no parts of speech (its fourth column is _ for all words)")
-        return {"": sentences}
+        return {"": _with_tags(path)}
 
     def read_rows(self, data: str, part: str) -> list[ParsedSentence]:
         return parsed_rows(data, part)
@@ -290,7 +287,8 @@ class Parsing(TransferTask):
     metric = "LAS"
 
     def read_file(self, path: Path) -> dict[str, list[ParsedSentence]]:
-        return {"": read_conllu(path)}
+        # The tags say which words are punctuation, which is not scored.
+        return {"": _with_tags(path)}
 
     def read_rows(self, data: str, part: str) -> list[ParsedSentence]:
         return parsed_rows(data, part)
@@ -336,6 +334,7 @@ class Parsing(TransferTask):
         total = np.zeros(3, int)
         for example, (scores, labels) in zip(examples, predicted, strict=True):
             one, count = sentences[example.sentence], len(example.positions)
+            # As in the authors' code, the best tree is that of the sum of probabilities, not of their logarithms.
             heads = best_tree(np.exp(np.asarray(scores, np.float64)[:count, :count]))[1:]
             relations = [self.labels[int(labels[word, head])] for word, head in enumerate(heads, start=1)]
             total += attachment(one.heads, one.relations, one.tags, heads.tolist(), relations)
@@ -343,6 +342,14 @@ class Parsing(TransferTask):
 
     def _label(self, relation: str) -> int:
         return self.labels.index(relation) if relation in self.labels else -1
+
+
+def _with_tags(path: Path) -> list[ParsedSentence]:
+    """Reads sentences; raises ValueError if no word has a part of speech."""
+    sentences = read_conllu(path)
+    if all(tag == "_" for one in sentences for tag in one.tags):
+        raise ValueError(f"{path} has no parts of speech (its fourth column is _ for all words)")
+    return sentences
 
 
 TASKS: dict[str, type[TransferTask]] = {kind.name: kind for kind in (Inference, Entities, PartsOfSpeech, Parsing)}

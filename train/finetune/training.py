@@ -144,7 +144,10 @@ class FinetuneTraining:
         return len(self._parts) * self._plan.passes
 
     def for_seeds(self, seeds: tuple[int, ...]) -> Self:
-        """Returns the same training with other seeds; as many of them need no further compilation."""
+        """Returns the same training for other seeds.
+
+        An equal number of seeds compiles nothing new: the programs of both are the same, and do not read ``seeds``.
+        """
         other = copy.copy(self)
         other.seeds = seeds
         return other
