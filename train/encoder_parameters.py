@@ -9,7 +9,7 @@ from jaxtyping import Array
 from lsar_jax import SentenceEncoder
 from lsar_jax.models.projection import Projection
 
-__all__ = ["WORDS", "EncoderParts", "Parameters", "put_together", "take_apart"]
+__all__ = ["WORDS", "EncoderParts", "Parameters", "Skeleton", "put_together", "take_apart"]
 
 # Parameters by name, such as ``model.blocks.0.query.kernel``.
 Parameters = dict[str, Array]

@@ -121,7 +121,7 @@ class Compiled:
         # The parameters that the drift is measured from are an argument of the step: there are no arrays to place.
         steps = EncoderSteps(skeleton, {}, {}, options, optax.constant_schedule(1e-5), mesh)
         everywhere, rows = (partial(_placed, where) for where in (replicated(mesh), split(mesh)))
-        state = jax.eval_shape(steps.initial, trained, jax.random.key(0))
+        state = jax.eval_shape(steps.unplaced, trained, jax.random.key(0))
         count = 2 * self.pairs * mesh.size
         links = self.pairs * self.links * mesh.size
         some = partial(jax.ShapeDtypeStruct, dtype=jnp.int32)

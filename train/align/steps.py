@@ -129,7 +129,7 @@ class EncoderSteps:
         drifts = options.stay_close or options.stay_close_hidden
         self._frozen = jax.device_put(frozen, replicated(mesh))
         self._start: Parameters = jax.device_put(trained, replicated(mesh)) if drifts else {}
-        self._init = jax.jit(self.initial)
+        self._init = jax.jit(self.unplaced)
         self._encode = jax.jit(self._chunk)
         self._encode_kept = jax.jit(self._vjp)
         self._back = jax.jit(_back, donate_argnums=2)
@@ -146,12 +146,12 @@ class EncoderSteps:
         """Returns the state before the first step, on the devices; the parameters are copied."""
         return self.everywhere(self._init(trained, key))
 
-    def initial(self, trained: Parameters, key: Array) -> State:
-        """Returns the state before the first step."""
+    def unplaced(self, trained: Parameters, key: Array) -> State:
+        """Returns the state before the first step, wherever its parameters are."""
         encoder = jax.tree.map(jnp.copy, trained)
         projector = None
         if self._options.has_projector:
-            width = self._skeleton_width(trained)
+            width = self._width(trained)
             projector = init_projector(key, width, self._options.projected)
         return State(encoder, projector, self._adam.init((encoder, projector)))
 
@@ -181,7 +181,7 @@ class EncoderSteps:
         source, target, valid = jax.device_put((batch.source, batch.target, batch.valid), everywhere)
         return batch._replace(chunks=tuple(chunks), source=source, target=target, valid=valid)
 
-    def _skeleton_width(self, trained: Parameters) -> int:
+    def _width(self, trained: Parameters) -> int:
         return trained["model.embeddings.norm.scale"].shape[0]
 
     def _take(
