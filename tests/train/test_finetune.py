@@ -204,20 +204,8 @@ def command(folder, out, task, *more):
     files = ["--train", write(folder, task, "train-en", 64, 0), "--test", write(folder, task, "test-de", 12, 2)]
     if task == "pos":
         files += ["--dev", write(folder, task, "dev-en", 12, 1)]
-    short = [
-        "--layer",
-        "1",
-        "--epochs",
-        "1",
-        "--batch",
-        "8",
-        "--validations",
-        "2",
-        "--max-length",
-        "20",
-        "--log-every",
-        "1",
-    ]
+    short = ["--layer", "1", "--epochs", "1", "--batch", "8", "--validations", "2"]
+    short += ["--max-length", "20", "--log-every", "1"]
     return ["--task", task, "--encoder", str(TINY), *files, *short, "--held-out", "12", "--out", str(out), *more]
 
 
