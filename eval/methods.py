@@ -9,6 +9,7 @@ import tyro
 from jaxtyping import Float
 
 from lsar_jax import EncoderSpec, Moments, Transform, pool_moments
+from lsar_jax.languages import code_or_none, language_code
 from lsar_jax.transforms.methods import METHODS
 
 __all__ = ["ALL_METHODS", "Method", "MethodName", "fit_methods", "label", "saved_method"]
@@ -50,6 +51,12 @@ class Method:
     def source(self) -> EncoderSpec | None:
         """The spec of the embeddings that the transform was fitted on; None if there is none."""
         return None if self.transform is None else self.transform.source
+
+    def takes(self, language: str) -> bool:
+        """Whether embeddings of a language can be transformed."""
+        if self.transform is None or self.transform.languages is None:
+            return True
+        return language_code(language) in map(code_or_none, self.transform.languages)
 
     def __call__(
         self, x: Float[np.ndarray, "vector dim"], language: str | Sequence[str]

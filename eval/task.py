@@ -151,7 +151,7 @@ class Task(ABC):
         Args:
           encoder: an encoder already loaded with the layers of this task; by default it is loaded here.
         """
-        parts = self.parts()
+        parts = map(self.checked, self.parts())
         first = next(parts)
         fit = self.fit_texts() if self.fits else {}
         encoder = self.prepare(self.fitted_languages(fit), encoder)
@@ -265,6 +265,20 @@ class Task(ABC):
     @cached_property
     def _saved(self) -> dict[Path, Method]:
         return {path: saved_method(Transform.load(path)) for path in self.saved}
+
+    def checked(self, texts: Texts) -> Texts:
+        """Returns the texts; raises ValueError if a saved transform was not fitted on one of their languages."""
+        for path, lacking in self.untaken(texts).items():
+            raise ValueError(
+                f"{path} was not fitted on {', '.join(lacking)}; omit the file, or test languages that it was fitted on"
+            )
+        return texts
+
+    def untaken(self, texts: Texts) -> dict[Path, list[str]]:
+        """Returns the tested languages that a saved transform was not fitted on, for each that has any."""
+        codes = dict.fromkeys(map(_language, texts))
+        lacking = {path: [code for code in codes if not method.takes(code)] for path, method in self._saved.items()}
+        return {path: some for path, some in lacking.items() if some}
 
     def encode(self, encoder: SentenceEncoder, texts: Texts) -> Encoded:
         """Returns the embeddings of the texts by key, and prints speed and latency."""

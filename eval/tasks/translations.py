@@ -23,6 +23,7 @@ from lsar_jax import EncoderSpec
 from lsar_jax.corpora.tables import Data, check_split
 from lsar_jax.languages import language_code
 from lsar_jax.retrieval import nearest
+from train.console import console
 
 __all__ = ["TranslatedTexts", "TranslationTask"]
 
@@ -106,9 +107,16 @@ class TranslationTask(FittedTask):
 
     def moved(self, x: Embedded, method: Method) -> Embedded:
         """Returns both transformed sides of the languages that the method can be tested on."""
-        shared = method.transform is None or method.transform.languages is None
-        tested = set(self.pairs if shared else self.fitted_codes)
+        tested = {code for code in self.pairs if method.takes(code)}
         return super().moved({key: value for key, value in x.items() if key[1] in tested}, method)
+
+    def checked(self, texts: Texts) -> Texts:
+        """Returns the texts; says which languages a saved transform is not tested on, as it was not fitted on them."""
+        for path, lacking in self.untaken(texts).items():
+            if "en" in lacking or len(lacking) == len(self.pairs):
+                return super().checked(texts)
+            console.print(f"{path} was not fitted on {', '.join(lacking)}; its rows leave them out")
+        return texts
 
     def scores(self, x: Embedded, method: Method, spec: EncoderSpec) -> Iterator[Score]:
         """Yields the accuracy of each language and direction, and the means.
@@ -117,8 +125,8 @@ class TranslationTask(FittedTask):
         and over each of the ``groups`` whose languages were all tested.
         """
         tested = [code for side, code in x if side == "xx"]
-        seen = self.fitted_codes
-        means = {f"mean over {len(seen)}": seen, f"mean over {len(tested)}": tested}
+        seen = [code for code in self.fitted_codes if code in tested]
+        means = {f"mean over {len(codes)}": codes for codes in (seen, tested) if codes}
         if unseen := [code for code in tested if code not in seen]:
             means[f"mean over {len(unseen)} unseen"] = unseen
         means |= {f"mean {name}": list(codes) for name, codes in self.groups().items() if set(codes) <= set(tested)}
@@ -139,5 +147,7 @@ class TranslationTask(FittedTask):
                 yield Score(f"{query}-{candidate} {name}", value, codes, len(strata), queries)
 
     def shown(self, results: Sequence[Result]) -> list[str]:
-        """Returns the means over the seen languages, in both directions."""
-        return [f"{query}-{candidate} mean over {len(self.fitted_codes)}" for query, candidate in _DIRECTIONS]
+        """Returns the means over the seen languages, and over those of each saved transform, in both directions."""
+        taken = [[code for code in self.fitted_codes if method.takes(code)] for method in self._saved.values()]
+        counts = [count for count in dict.fromkeys(map(len, [self.fitted_codes, *taken])) if count]
+        return [f"{query}-{candidate} mean over {count}" for count in counts for query, candidate in _DIRECTIONS]

@@ -55,6 +55,31 @@ def test_bitext(bitext, tmp_path):
         assert results["center", f"{direction} accuracy"]["value"] == pytest.approx(expected)
 
 
+def test_saved_transforms_on_languages_they_were_not_fitted_on(bitext, tmp_path, rng, capsys):
+    source = lj.load_encoder(ENCODER[1], layer=2).spec
+
+    def center(name, *codes):
+        path = tmp_path / name
+        lj.transforms.fit_center({code: rng.normal(size=(9, 32)) for code in codes}, source=source).save(path)
+        return ["--saved", str(path)]
+
+    command = ["bitext", *OPTIONS, "--data", str(bitext), "--held-out", "15", "--transforms", "original"]
+    command += ["--out", str(tmp_path)]
+    assert main([*command, *center("fitted.safetensors", "en", "de", "fr")]) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "fitted.safetensors was not fitted on th; its rows leave them out" in printed
+    assert "en-xx mean over 3" in printed
+    assert "en-xx mean over 2" in printed
+    results = {(r["transform"], r["metric"]): r for r in read(tmp_path)}
+    assert results["saved center", "en-xx mean over 2"]["languages"] == ["de", "fr"]
+    assert ("saved center", "en-th accuracy") not in results
+    assert results["original", "en-xx mean over 3"]["n"] == 45
+    # Nothing is left without English, or without any of the other languages.
+    for name, codes in {"no-english": ["de", "fr", "th"], "english": ["en", "sw"]}.items():
+        assert main([*command, *center(f"{name}.safetensors", *codes)]) == 1
+        assert f"{name}.safetensors was not fitted on " in capsys.readouterr().err
+
+
 def test_english_that_is_held_out_anywhere_is_not_fitted_on(bitext):
     # With half as many pairs, of the sentences the first 15 by their hash are others.
     path = bitext / "en-de.tsv"
