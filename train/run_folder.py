@@ -42,19 +42,23 @@ def flat_options(options: Any, free: Collection[str]) -> dict[str, Any]:
     return {name: _plain(value) for name, value in flat.items() if name not in free}
 
 
-def claim(folder: Path, wanted: Mapping[str, Any], started_by: Sequence[str] = ("checkpoints/[0-9]*",)) -> bool:
+def claim(
+    folder: Path,
+    wanted: Mapping[str, Any],
+    started_by: Sequence[str] = ("checkpoints/[0-9]*",),
+    replaced: Sequence[str] = (),
+) -> None:
     """Records the options of a run in ``config.json``, after checking that the folder does not belong to another run.
 
     Args:
       folder: an existing folder.
       wanted: everything that must not change when the run resumes, as JSON values; the version is added.
       started_by: patterns of files that only a run that has started writes.
-
-    Returns:
-      Whether the run has started.
+      replaced: patterns of files and folders that the run replaces when it ends.
 
     Raises:
-      ValueError: the folder belongs to another run; the error names the options that differ.
+      ValueError: the folder belongs to another run, of which the error names the options that differ, or has what the
+        run would replace although none has started.
     """
     wanted = {**wanted, "lsar_jax": __version__}
     path = folder / "config.json"
@@ -67,11 +71,16 @@ def claim(folder: Path, wanted: Mapping[str, Any], started_by: Sequence[str] = (
             raise ValueError(f"{folder} belongs to another run: {told}; choose another --out")
     elif started:
         raise ValueError(f"{folder} has {started[0].relative_to(folder)} but no config.json; choose another --out")
+    there_before = [] if started else [found for pattern in replaced for found in folder.glob(pattern)]
+    if there_before:
+        raise ValueError(
+            f"{there_before[0]} would be replaced, but {folder} has no checkpoint of the run that wrote it; choose "
+            "another --out"
+        )
     if not started:
         # What another run trained may be in the folder; without this file, it is ignored.
         (folder / "trained.json").unlink(missing_ok=True)
     write_json(path, dict(wanted))
-    return bool(started)
 
 
 def _plain(value: Any) -> Any:

@@ -23,6 +23,7 @@ from jaxtyping import Float
 
 from eval.results import Result, write_results
 from lsar_jax import EncoderSpec
+from lsar_jax.corpora.labelled import is_dataset
 from lsar_jax.files import read_json
 from train.console import console, print_table
 
@@ -241,7 +242,8 @@ def tasks_test(
     if again := {task for task in tasks if tasks.count(task) > 1}:
         raise ValueError(f"several tables are of {min(again)}; give one for each task")
     parts = [_assigned(results, first, second, MEAN) for results in tables]
-    # The least share of all joint assignments: that found and, if it is one in every task, its mirror image.
+    # The lowest share of all joint assignments: the one found and, if both have equally many scores of every task, the
+    # one that exchanges the two.
     mirrored = all(least * len(ways) > 1.5 for _, ways, least in parts)
     least = (2 if mirrored else 1) / np.prod([float(len(ways)) for _, ways, _ in parts])
     found = float(np.mean([difference for difference, _, _ in parts]))
@@ -287,7 +289,7 @@ def _options(config: Mapping[str, Any]) -> dict[str, Any]:
     """Returns what must be the same for encoders to be compared; files are compared by their contents."""
     files = {str(path): f"the file {digest}" for path, digest in config["files"].items()}
     texts = {name: files.get(str(config[name]), config[name]) for name in ("train", "dev")}
-    tests = {f"test {Path(path).name}": told for path, told in files.items()}
+    tests = {f"test {path if is_dataset(path) else Path(path).name}": told for path, told in files.items()}
     return {name: config.get(name) for name in ("task", *_SAME)} | texts | tests
 
 

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Int
 
-__all__ = ["TRAINING_WIDTHS", "WIDTHS", "BatchSizes", "Buckets", "Sentence", "Slot", "TokenBatch", "token_batch"]
+__all__ = ["WIDTHS", "BatchSizes", "Buckets", "Sentence", "Slot", "TokenBatch", "token_batch", "training_width"]
 
 # With steps of about a fifth, 10% of the positions of real paragraphs are padding; with steps of a third, 17%.
 # Long documents are rare, so their steps are wider.
@@ -24,9 +24,14 @@ _SENTENCES = (8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 192, 256, 384, 51
 _DOCUMENTS = (768, 1024, 1536, 2048, 3072, 4096, 6144, 8192)
 WIDTHS = (*_SENTENCES, *_DOCUMENTS)
 # For training, whose programs take several times as long to compile.
-TRAINING_WIDTHS = (8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
+_TRAINING_WIDTHS = (8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
 
 Ids = Int[np.ndarray, "_"]
+
+
+def training_width(length: int, longest: int) -> int:
+    """Returns the width of a training batch whose longest row has ``length`` tokens: one of a few, or ``longest``."""
+    return min([width for width in _TRAINING_WIDTHS if width >= length] + [longest])
 
 
 class TokenBatch(NamedTuple):

@@ -102,8 +102,18 @@ def test_a_folder_that_the_run_has_not_written_is_kept(folder, tmp_path, capsys)
     theirs.parent.mkdir()
     theirs.write_text("theirs")
     assert main(command(folder, tmp_path, "strong", *STRONG)) == 1
-    assert f"{theirs.parent} was not written by this run; choose another --out" in capsys.readouterr().err
+    assert f"{theirs.parent} would be replaced, but {tmp_path} has no checkpoint" in capsys.readouterr().err
+    assert not (tmp_path / "config.json").exists()
     assert theirs.read_text() == "theirs"
+    maps = tmp_path / "layer-2.safetensors"
+    maps.write_text("theirs")
+    assert main(command(folder, tmp_path, "linear")) == 1
+    assert f"{maps} would be replaced" in capsys.readouterr().err
+
+
+def test_sentences_need_room_for_a_token(folder, tmp_path, capsys):
+    assert main(command(folder, tmp_path, "sentence", "--max-length", "2")) == 1
+    assert "max_length is 2; it must be a whole number from 3 to" in capsys.readouterr().err
 
 
 def test_the_aligned_encoder_is_an_encoder(strong):
@@ -324,6 +334,7 @@ def test_links_beyond_the_length_are_dropped(folder):
         (["--dropout", "1"], "--dropout is 1.0; it must be from 0 to below 1"),
         (["--beta", "0.6"], "--beta is 0.6; it must be from 0 to below 0.5"),
         (["--chunk-tokens", "-1"], "--chunk-tokens is -1; it must be at least 0"),
+        (["--chunk-tokens", "0", "--cached"], "--cached encodes one chunk at a time, but --chunk-tokens is 0"),
         (["--seed", "-1"], "--seed is -1; it must be from 0 to 4294967295"),
         (["--max-length", "400"], "--max-length is 400; bert takes at most"),
         (["--layer", "4"], "layer is 4"),

@@ -342,6 +342,7 @@ def test_the_last_blocks_are_those_next_to_the_output(trained):
         (["--most-dev", "0"], "--most-dev is 0; it must be at least 1"),
         (["--max-length", "0"], "--max-length is 0; it must be at least 1"),
         (["--closed-form"], "--closed-form needs --maps"),
+        (["--test", "x", "x"], "--test has x twice; give it once"),
     ],
 )  # fmt: skip
 def test_what_is_refused(tmp_path, capsys, more, message):
@@ -352,7 +353,8 @@ def test_what_is_refused(tmp_path, capsys, more, message):
 def test_datasets_with_configurations_of_one_name_are_two_tests(monkeypatch):
     tests = ("hub:a/b#de", "hub:c/d#de")
     monkeypatch.setattr(PartsOfSpeech, "read", lambda *_: {"de": []})
-    assert list(Finetune("pos", "train", tests)._tests(PartsOfSpeech())) == ["de", "hub:c/d#de"]
+    assert list(Finetune("pos", "train", tests)._tests(PartsOfSpeech())) == list(tests)
+    assert list(Finetune("pos", "train", tests[:1])._tests(PartsOfSpeech())) == ["de"]
 
 
 @pytest.mark.parametrize("task", ["pos", "parsing"])

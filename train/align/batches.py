@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from lsar_jax.tokens.buckets import TRAINING_WIDTHS, token_batch
+from lsar_jax.tokens.buckets import token_batch, training_width
 from train.align.examples import Examples
 
 __all__ = ["Chunk", "ChunkSizes", "PairBatch", "batch_of", "order_of"]
@@ -75,7 +75,7 @@ class ChunkSizes:
 
     def width(self, length: int) -> int:
         """Returns the width of a chunk whose longest row has ``length`` tokens."""
-        return min([width for width in TRAINING_WIDTHS if width >= length] + [self.max_length])
+        return training_width(length, self.max_length)
 
     def rows(self, width: int, left: int) -> int:
         """Returns the number of rows of a chunk, including filler, when ``left`` rows are waiting."""

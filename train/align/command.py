@@ -29,11 +29,12 @@ import tyro
 
 from lsar_jax import SentenceEncoder
 from lsar_jax.corpora.tables import Data, pin
+from lsar_jax.encoders.options import check_length, check_prompt
 from lsar_jax.files import write_json
 from lsar_jax.mesh import data_mesh
 from train.align.batches import ChunkSizes
 from train.align.examples import Examples, Parts, sentence_examples, word_examples
-from train.align.linear import LinearTraining, link_moments, write_maps
+from train.align.linear import MAP_FILES, LinearTraining, link_moments, write_maps
 from train.align.options import READ_BY, AlignLoss, AlignMemory, AlignOptimizer, Objective
 from train.align.steps import EncoderSteps, StepOptions
 from train.align.training import BatchPlan, EncoderTraining
@@ -168,6 +169,7 @@ class Align:
         length, tokenizer = self.encoder.max_length, encoder.tokenizer
         examples = []
         if self.objective == "sentence":
+            check_prompt(encoder.prompt, tokenizer, check_length(length, tokenizer))
             pairs = self.text.pairs(*self.more)
             for part in (0, 1):
                 own = {code: both[part] for code, both in pairs.items()}
@@ -283,9 +285,9 @@ class Align:
         training, validation = examples
         pairs = {code: [count, validation.counts[code]] for code, count in training.counts.items()}
         wanted |= {"pairs": pairs, "text": [part.hash() for part in examples]}
-        started = claim(self.out, wanted, ("checkpoints/[0-9]*", "moments/*/*"))
-        if self.objective != "linear" and not started and self._folder(encoder).exists():
-            raise ValueError(f"{self._folder(encoder)} was not written by this run; choose another --out")
+        linear = self.objective == "linear"
+        replaced = MAP_FILES if linear else (self._folder(encoder).name,)
+        claim(self.out, wanted, ("checkpoints/[0-9]*", "moments/*/*"), replaced)
 
     def _folder(self, encoder: SentenceEncoder) -> Path:
         """Returns where the aligned encoder is written; results name an encoder by its folder."""

@@ -32,7 +32,10 @@ from train.align.training import BatchPlan
 from train.console import console, print_table
 from train.loop import as_seed
 
-__all__ = ["LinearTraining", "LinkMoments", "link_moments", "moments_loss", "write_maps"]
+__all__ = ["MAP_FILES", "LinearTraining", "LinkMoments", "link_moments", "moments_loss", "write_maps"]
+
+# Patterns of the files that ``write_maps`` writes.
+MAP_FILES = ("layer-*.safetensors", "procrustes-*.safetensors")
 
 _FORMAT = "lsar_jax.link_moments.v1"
 _MOMENTS = ("squares", "cross", "own")

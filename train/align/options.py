@@ -129,7 +129,7 @@ class AlignMemory:
     Attributes:
       chunk_tokens: token positions to encode at a time, in rows of similar length; 0 for the whole batch. By default
         512 on a CPU, and 0 elsewhere.
-      cached: encode each chunk again for its gradient, so that memory is bounded by one chunk.
+      cached: encode each chunk again for its gradient, so that memory is bounded by one chunk; needs chunk_tokens.
       remat: compute each block again for its gradient.
     """
 
@@ -146,3 +146,5 @@ class AlignMemory:
     def check(self) -> None:
         """Raises ValueError if a number is out of range."""
         at_least(0, chunk_tokens=known(self.chunk_tokens))
+        if self.cached and not self.chunk_tokens:
+            raise ValueError("--cached encodes one chunk at a time, but --chunk-tokens is 0; choose how many tokens")

@@ -60,7 +60,7 @@ class State(NamedTuple):
 
 @dataclass(frozen=True)
 class StepOptions:
-    """The loss and how its gradient is computed; what each means is said in ``train.align.command``.
+    """The loss and how its gradient is computed; what each means is said in ``train.align.options``.
 
     Attributes:
       objective: what is compared, and how.

@@ -66,7 +66,7 @@ class Finetune:
       dev: English text that chooses the best step; by default held out from the training text.
       test: text to test on; the language is part of a file's name, as in de_pud-ud-test.conllu or dev-de.tsv, and of a
         configuration's, as in hub:unimelb-nlp/wikiann#de.
-      encoder: the encoder.
+      encoder: the encoder; max_length counts tokens without special ones, and words when parses are tested.
       layer: layer whose hidden states are used; by default, the last.
       maps: output folder of python -m train.align --objective linear, with --features: its matrices are applied to
         every language but English when it is tested.
@@ -186,6 +186,8 @@ class Finetune:
             raise ValueError("--maps needs --features: a trained encoder has other states than the maps were fitted on")
         if not self.test:
             raise ValueError("--test needs at least one file")
+        if again := [str(data) for data in self.test if self.test.count(data) > 1]:
+            raise ValueError(f"--test has {again[0]} twice; give it once")
         if not self.seeds or len(set(self.seeds)) != len(self.seeds):
             raise ValueError(f"--seeds is {' '.join(map(str, self.seeds))}; give one or more, each once")
         if wrong := [seed for seed in self.seeds if not 0 <= seed < 2**32]:
@@ -224,12 +226,14 @@ class Finetune:
     def _tests(self, task: TransferTask) -> dict[str, tuple[str, list[Any]]]:
         """Returns the language and the sentences of each test, by its name."""
         tests: dict[str, tuple[str, list[Any]]] = {}
+        configurations = [str(data).rpartition("#")[2] for data in self.test if is_dataset(data)]
         for data in self.test:
             for code, sentences in task.read(data, "test").items():
-                stem = str(data).rpartition("#")[2] if is_dataset(data) else Path(data).stem
-                name = f"{stem}.{code}" if code and not is_dataset(data) else stem
-                if is_dataset(data) and name in tests:
-                    name = str(data)
+                if is_dataset(data):
+                    name = str(data).rpartition("#")[2]
+                    name = name if configurations.count(name) == 1 else str(data)
+                else:
+                    name = f"{Path(data).stem}.{code}" if code else Path(data).stem
                 if name in tests:
                     raise ValueError(f"{data}: there is another test named {name}; rename one")
                 tests[name] = (code or _language_of(Path(data)), sentences[: self.most_tested])

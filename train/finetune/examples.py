@@ -12,11 +12,11 @@ import numpy as np
 from jaxtyping import Bool, Int
 
 from lsar_jax.shapes import AnyArray
-from lsar_jax.tokens.buckets import TRAINING_WIDTHS
+from lsar_jax.tokens.buckets import training_width
 from lsar_jax.tokens.tokenizer import Specials
 from lsar_jax.tokens.word_tokens import WordTokens
 
-__all__ = ["Example", "TaskBatch", "task_batch", "width_of", "windows"]
+__all__ = ["Example", "TaskBatch", "task_batch", "windows"]
 
 Ids = Int[np.ndarray, "_"]
 
@@ -66,11 +66,6 @@ class TaskBatch(NamedTuple):
     counted: Bool[AnyArray, "*seed batch slot"]
 
 
-def width_of(length: int, longest: int) -> int:
-    """Returns the width of the batches of rows with this many tokens: one of a few."""
-    return min([width for width in TRAINING_WIDTHS if width >= length] + [longest])
-
-
 def task_batch(examples: Sequence[Example], rows: int, pad_id: int, longest: int) -> TaskBatch:
     """Returns examples as arrays of one of a few widths.
 
@@ -80,10 +75,10 @@ def task_batch(examples: Sequence[Example], rows: int, pad_id: int, longest: int
       pad_id: id used for padding.
       longest: most tokens that the model takes.
     """
-    width = width_of(max(len(one.ids) for one in examples), longest)
+    width = training_width(max(len(one.ids) for one in examples), longest)
     most = max(len(one.positions) for one in examples)
     # One number of slots for each width, because each is a program. Words without tokens can make more of them.
-    slots = 1 if most == 1 else width if most <= width else width_of(most, most)
+    slots = 1 if most == 1 else width if most <= width else training_width(most, most)
     ids, types = np.full((rows, width), pad_id, np.int32), np.zeros((rows, width), np.int32)
     lengths = np.zeros(rows, np.int32)
     positions, labels, heads = (np.zeros((rows, slots), np.int32) for _ in range(3))

@@ -20,8 +20,9 @@ from jaxtyping import Array, Bool, Float
 
 from lsar_jax.mesh import replicated, split
 from lsar_jax.models.transformer import Dropout
+from lsar_jax.tokens.buckets import training_width
 from train.encoder_parameters import Parameters, Skeleton
-from train.finetune.examples import Example, TaskBatch, task_batch, width_of
+from train.finetune.examples import Example, TaskBatch, task_batch
 from train.finetune.features import FeatureMix
 from train.finetune.tasks import TransferTask
 from train.loop import of_seed
@@ -207,7 +208,7 @@ class FinetuneTraining:
         result: dict[int, tuple[Any, ...]] = {}
         at = 0
         while at < len(order):
-            width = width_of(len(examples[order[at]].ids), self._plan.longest)
+            width = training_width(len(examples[order[at]].ids), self._plan.longest)
             rows = max(1, _TOKENS // (width * self._mesh.size)) * self._mesh.size
             several = order[at : at + rows].tolist()
             batch = self._place(self._batch([examples[one] for one in several], rows), axis=0)
