@@ -1,27 +1,24 @@
-"""Strict reading and atomic writing of files: JSON, arrays with a header, whole folders; and file digests."""
+"""Strict reading of JSON, atomic writing of files and folders, and file digests."""
 
 import hashlib
 import json
 import os
+import secrets
 import shutil
-import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+import stat
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, NamedTuple
-
-import numpy as np
+from typing import Any
 
 __all__ = [
-    "ArrayFile",
     "check_absent",
+    "check_outputs",
     "check_parent",
     "inside",
     "new_file",
     "new_folder",
-    "open_arrays",
     "read_json",
-    "save_arrays",
     "sha256",
     "write_json",
     "write_text",
@@ -81,31 +78,83 @@ def check_parent(path: Path) -> None:
     Raises:
       FileNotFoundError: its folder does not exist.
       IsADirectoryError: ``path`` is a folder.
+      ValueError: ``path`` is a device, a pipe or a socket.
     """
     if not path.parent.is_dir():
         raise FileNotFoundError(f"there is no folder {path.parent} to save {path.name} in")
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder; give the path of a file")
+    if path.exists() and not path.is_file():
+        raise ValueError(f"{path} is not a file, and will not be replaced by one; give the path of a file")
+
+
+def check_outputs(outputs: Iterable[Path], inputs: Iterable[Path] = (), *, overwrite: bool = False) -> None:
+    """Checks, before any work, that files can be written without losing others.
+
+    Args:
+      outputs: the files to write.
+      inputs: files and folders that are read.
+      overwrite: whether existing files may be replaced.
+
+    Raises:
+      FileExistsError: a file exists, and ``overwrite`` is not given.
+      FileNotFoundError: the folder of a file does not exist.
+      IsADirectoryError: an output is a folder.
+      PermissionError: the folder of a file cannot be written.
+      ValueError: an output is also an input, or another output.
+    """
+    outputs, inputs = list(outputs), list(inputs)
+    for number, path in enumerate(outputs):
+        check_parent(path)
+        if any(_same_file(path, other) for other in inputs):
+            raise ValueError(f"{path} is read and would be overwritten; choose another file for the output")
+        if any(_same_file(path, other) for other in outputs[:number]):
+            raise ValueError(f"{path} is given for two outputs; choose another file for one of them")
+        if os.path.lexists(path) and not overwrite:
+            raise FileExistsError(f"{path} already exists; choose another file, or replace it with --overwrite")
+        if not os.access(path.parent, os.W_OK | os.X_OK):
+            raise PermissionError(f"files cannot be written in {path.parent}; choose another folder")
+
+
+def _same_file(path: Path, other: Path) -> bool:
+    try:
+        return path.samefile(other)
+    except OSError:  # one of them does not exist
+        return os.path.realpath(path) == os.path.realpath(other)
 
 
 @contextmanager
 def new_file(path: Path) -> Iterator[Path]:
-    """Yields a temporary path in the same folder to write to, which replaces ``path`` at the end of the block.
+    """Yields an empty new file in the same folder to write to, which replaces ``path`` at the end of the block.
 
-    If the block fails or the process is killed, an existing file at ``path`` stays as it was.
+    If the block fails or the process is killed, an existing file at ``path`` stays as it was. A link at ``path`` is
+    replaced, not followed. The file has the permissions that any new file of this process has.
 
     Raises:
       FileNotFoundError: the folder of ``path`` does not exist.
       IsADirectoryError: ``path`` is a folder.
+      OSError: the file cannot be written, for example because the disk is full.
     """
     check_parent(path)
-    # The suffix comes last, because numpy appends it if it is missing.
-    partial = path.with_name(f".{path.stem}.{os.getpid()}.partial{path.suffix}")
+    partial = _unused(path)
     try:
+        os.close(os.open(partial, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+        mode = partial.stat().st_mode
         yield partial
+        # A writer may have put a file of its own here; that of safetensors can be read by its owner only.
+        partial.chmod(mode)
+        _to_disk(partial)
         partial.replace(path)
+    except OSError as error:
+        if error.filename not in (None, str(partial)):
+            raise
+        told = type(error)(f"{path} was not written: {error.strerror or error}")
+        told.errno = error.errno
+        raise told from error
     finally:
         partial.unlink(missing_ok=True)
+    with suppress(OSError):  # the new file is in its place; some folders cannot be opened
+        _to_disk(path.parent)
 
 
 @contextmanager
@@ -117,10 +166,15 @@ def new_folder(folder: Path) -> Iterator[Path]:
     """
     check_absent(folder)
     folder.parent.mkdir(parents=True, exist_ok=True)
-    new = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}-"))
+    new = _unused(folder)
+    new.mkdir()
     try:
         yield new
-        new.chmod(0o755)
+        for path in new.rglob("*"):
+            if path.is_file():
+                # safetensors writes files that only their owner can read.
+                path.chmod(stat.S_IMODE(new.stat().st_mode) & 0o666)
+                _to_disk(path)
         new.replace(folder)
     except BaseException:
         shutil.rmtree(new, ignore_errors=True)
@@ -137,68 +191,19 @@ def sha256(paths: Iterable[Path]) -> str:
     return f"sha256:{digest.hexdigest()}"
 
 
-class ArrayFile(NamedTuple):
-    """An open file of arrays.
-
-    Attributes:
-      header: the JSON value that was saved with the arrays.
-      names: names of the arrays.
-      read: returns one array by its name.
-    """
-
-    header: Any
-    names: frozenset[str]
-    read: Callable[[str], np.ndarray]
+def _unused(path: Path) -> Path:
+    """Returns a name beside ``path`` that nobody else has."""
+    # File names have at most 255 bytes. The suffix comes last, because numpy appends it if it is missing.
+    stem = path.stem.encode()[:100].decode(errors="ignore")
+    return path.with_name(f".{stem}.{secrets.token_hex(8)}.partial{path.suffix}")
 
 
-def save_arrays(path: Path, arrays: Mapping[str, np.ndarray], *, format: str, header: Any) -> None:
-    """Writes arrays and a JSON header as one safetensors file.
-
-    Args:
-      path: the file; an old one is replaced once the new one is complete.
-      arrays: mapping from name to array.
-      format: kind and version of the file, which ``open_arrays`` checks.
-      header: any JSON value.
-
-    Raises:
-      FileNotFoundError: the folder of ``path`` does not exist.
-      IsADirectoryError: ``path`` is a folder.
-    """
-    from safetensors.numpy import save_file
-
-    # safetensors writes the buffer in memory order, so it must be contiguous.
-    tensors = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-    with new_file(path) as partial:
-        save_file(tensors, str(partial), {"format": format, "header": json.dumps(header)})
-
-
-@contextmanager
-def open_arrays(path: Path, *, format: str, what: str) -> Iterator[ArrayFile]:
-    """Opens a file that ``save_arrays`` wrote; arrays are read on demand.
-
-    Args:
-      path: the file.
-      format: the expected format.
-      what: kind of file that is expected, used in error messages.
-
-    Raises:
-      FileNotFoundError: there is no such file.
-      ValueError: the file is not safetensors, has another format, or its header is damaged.
-    """
-    from safetensors import SafetensorError, safe_open
-
-    if not path.is_file():
-        raise FileNotFoundError(f"there is no {what} at {path}")
+def _to_disk(path: Path) -> None:
+    """Waits until a file's bytes, or a folder's names, are on the disk."""
+    if os.name == "nt" and path.is_dir():
+        return
+    descriptor = os.open(path, os.O_RDONLY)
     try:
-        with safe_open(path, framework="numpy") as file:
-            metadata = file.metadata() or {}
-            if metadata.get("format") != format:
-                raise ValueError(f"{path} has format {metadata.get('format')!r}, expected {format!r}")
-            try:
-                # The first versions of transform files stored the header under another name.
-                header = json.loads(metadata["header"] if "header" in metadata else metadata["provenance"])
-            except (KeyError, ValueError, RecursionError) as error:
-                raise ValueError(f"the header of {path} is damaged: {error!r}") from error
-            yield ArrayFile(header, frozenset(file.keys()), file.get_tensor)
-    except SafetensorError as error:
-        raise ValueError(f"{path} is not a safetensors file: {error}") from error
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -6,6 +6,9 @@ from typing import Any
 
 __all__ = ["EncoderSpec"]
 
+# The fields that tell one space from another.
+_SPACE = ("revision", "layer", "pooling", "prompt", "transform", "digests")
+
 
 @dataclass(frozen=True)
 class EncoderSpec:
@@ -37,9 +40,19 @@ class EncoderSpec:
         """Returns the spec that ``to_dict`` wrote; prompt and digests may be missing, as in the first versions.
 
         Raises:
-          TypeError: a field is unknown or missing.
+          TypeError: a field is unknown, missing, or of another type.
         """
-        return cls(**{**fields, "digests": tuple(map(str, fields.get("digests", ())))})
+        digests = fields.get("digests", ())
+        if not isinstance(digests, list | tuple):
+            raise TypeError(f"digests is {digests!r}, not a list")
+        texts = {name: value for name, value in fields.items() if name not in ("layer", "digests")}
+        for name, value in [*texts.items(), *(("digests", digest) for digest in digests)]:
+            if not isinstance(value, str):
+                raise TypeError(f"{name} is {value!r}, not text")
+        layer = fields.get("layer", 0)
+        if isinstance(layer, bool) or not isinstance(layer, int) or layer < 0:
+            raise TypeError(f"layer is {layer!r}, not a whole number")
+        return cls(**{**fields, "digests": tuple(digests)})
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the fields as JSON-serializable values."""
@@ -48,6 +61,19 @@ class EncoderSpec:
     def same_space(self, other: "EncoderSpec") -> bool:
         """Whether vectors of both can be mixed: all fields but the id and the compute dtype are equal."""
         return self._space() == other._space()
+
+    def difference(self, other: "EncoderSpec") -> str:
+        """Returns which fields make this another space than ``other``, with both values: ``layer 8, not 12``."""
+        names = [name for name in _SPACE if getattr(self, name) != getattr(other, name)]
+        mine, theirs = (
+            {
+                name: _told(name, getattr(spec, name), spec)
+                for name in names
+                if name != "digests" or names == ["digests"]
+            }
+            for spec in (self, other)
+        )
+        return "; ".join(f"{name} {mine[name]}, not {theirs[name]}" for name in mine)
 
     def hint(self) -> str:
         """Returns what to add to an error if a file written before specs had digests cannot be checked, else ''."""
@@ -65,4 +91,12 @@ class EncoderSpec:
         return replace(self, transform=name, digests=(*self.digests, *digests))
 
     def _space(self) -> tuple[object, ...]:
-        return self.revision, self.layer, self.pooling, self.prompt, self.transform, self.digests
+        return tuple(getattr(self, name) for name in _SPACE)
+
+
+def _told(name: str, value: Any, spec: EncoderSpec) -> str:
+    if name == "revision":
+        return f"{value[:19]} of {spec.id}"
+    if name == "digests":
+        return ", ".join(value) or "none"
+    return str(value) if name == "layer" else repr(value)

@@ -1,5 +1,11 @@
-"""Orbax checkpoints of arrays and a training position, written atomically."""
+"""Orbax checkpoints of arrays and a training position, written atomically, with digests that are checked when read."""
 
+import json
+import logging
+import shutil
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -8,7 +14,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from lsar_jax.files import read_json, sha256, write_json
+
 __all__ = ["Checkpoints"]
+
+_DIGESTS = "sha256.json"
+# What the files of a checkpoint take besides its arrays.
+_SMALL_FILES = 1 << 19
 
 
 class Checkpoints:
@@ -22,6 +34,7 @@ class Checkpoints:
         import orbax.checkpoint as ocp
 
         self._ocp = ocp
+        self._folder = folder
         options = ocp.CheckpointManagerOptions(max_to_keep=2, enable_async_checkpointing=False)
         self._manager = ocp.CheckpointManager(folder.absolute(), options=options)
 
@@ -40,34 +53,118 @@ class Checkpoints:
           step: number of steps taken.
           arrays: a tree of arrays.
           position: everything else needed to resume, as JSON values.
+
+        Raises:
+          OSError: it could not be written; the checkpoints before it are kept.
         """
         if step in self._manager.all_steps():
             return
         args = self._ocp.args
+        json.dumps(position)
         # Of arrays on several devices, Orbax would compile a program that takes a part of each shape.
         arrays = jax.tree.map(_on_the_host, arrays)
-        self._manager.save(
-            step, args=args.Composite(arrays=args.StandardSave(arrays), position=args.JsonSave(position))
-        )
+        needed = sum(getattr(leaf, "nbytes", 0) for leaf in jax.tree.leaves(arrays)) + _SMALL_FILES
+        free = shutil.disk_usage(self._folder).free
+        if free < needed:
+            raise OSError(
+                f"no checkpoint could be written in {self._folder}: No space left on device ({needed >> 10} KiB are "
+                f"needed, {free >> 10} KiB are free); make room, and run the same command again"
+            )
+        try:
+            with _quiet():
+                self._manager.save(
+                    step, args=args.Composite(arrays=args.StandardSave(arrays), position=args.JsonSave(position))
+                )
+            write_json(self._folder / str(step) / _DIGESTS, _digests(self._folder / str(step)))
+        except Exception as error:  # Orbax and TensorStore raise many types, some of several lines
+            shutil.rmtree(self._folder / str(step), ignore_errors=True)
+            self._manager.reload()
+            raise OSError(f"no checkpoint could be written in {self._folder}: {_first_line(error)}") from error
 
-    def restore(self, like: Any) -> tuple[Any, dict[str, Any]] | None:
-        """Returns the arrays and the position of the last checkpoint, or None if there is none.
+    def restore(self, like: Any, show: Callable[[str], None] = lambda line: None) -> tuple[Any, dict[str, Any]] | None:
+        """Returns the arrays and the position of the last checkpoint that is whole, or None if there is none.
+
+        Damaged checkpoints after it are set aside, as ``STEP.damaged``.
 
         Args:
           like: a tree of arrays with the same shapes, on the target devices.
+          show: called with a line for each damaged checkpoint.
 
         Raises:
-          ValueError: the arrays have other shapes.
+          ValueError: the arrays have other shapes, or every checkpoint is damaged.
         """
-        step = self._manager.latest_step()
-        if step is None:
-            return None
+        steps = sorted(self._manager.all_steps(), reverse=True)
+        damaged: dict[int, str] = {}
+        for step in steps:
+            why, checked = self._damage(step)
+            found = None
+            if not why:
+                try:
+                    found = self._read(step, like)
+                except Exception as error:  # Orbax and TensorStore raise many types, some of several lines
+                    why = f"{self._folder / str(step)} cannot be read: {_first_line(error)}"
+                    if checked:  # it is whole, so that it does not fit
+                        raise ValueError(why) from error
+            if found is not None:
+                for newer, told in damaged.items():
+                    show(f"{told}; going on from the checkpoint of step {step}")
+                    aside = self._folder / f"{newer}.damaged"
+                    shutil.rmtree(aside, ignore_errors=True)
+                    (self._folder / str(newer)).replace(aside)
+                self._manager.reload()
+                return found["arrays"], found["position"]
+            damaged[step] = why
+        if damaged:
+            told = "; ".join(damaged.values())
+            raise ValueError(f"every checkpoint in {self._folder} is damaged: {told}; choose another --out")
+        return None
+
+    def _read(self, step: int, like: Any) -> Any:
         args = self._ocp.args
         shapes = jax.tree.map(self._ocp.utils.to_shape_dtype_struct, like)
-        found = self._manager.restore(
-            step, args=args.Composite(arrays=args.StandardRestore(shapes), position=args.JsonRestore())
-        )
-        return found["arrays"], found["position"]
+        with _quiet():
+            return self._manager.restore(
+                step, args=args.Composite(arrays=args.StandardRestore(shapes), position=args.JsonRestore())
+            )
+
+    def _damage(self, step: int) -> tuple[str, bool]:
+        """Returns what is wrong with a checkpoint, or '', and whether it has digests to know by."""
+        folder = self._folder / str(step)
+        # Checkpoints of the first versions have no digests, and one whose run was killed right after it may lack them.
+        if not (folder / _DIGESTS).is_file():
+            return "", False
+        try:
+            expected = read_json(folder / _DIGESTS, dict)
+        except ValueError as error:
+            return str(error), True
+        found = _digests(folder)
+        # A file that somebody else has put there does no harm.
+        wrong = sorted(name for name, digest in expected.items() if found.get(name) != digest)
+        return (f"{folder / wrong[0]} is damaged" if wrong else ""), True
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keeps Orbax's threads from printing tracebacks of an error, which the caller raises."""
+    log, hook = logging.getLogger("absl"), threading.excepthook
+    level = log.level
+    log.setLevel(logging.CRITICAL + 1)
+    threading.excepthook = lambda told: None
+    try:
+        yield
+    finally:
+        log.setLevel(level)
+        threading.excepthook = hook
+
+
+def _digests(folder: Path) -> dict[str, str]:
+    """Returns the digest of each file of a checkpoint, by its path in the folder."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != _DIGESTS)
+    return {path.relative_to(folder).as_posix(): sha256([path]) for path in files}
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip() or repr(error)).splitlines()[0]
 
 
 def _on_the_host(x: Any) -> Any:

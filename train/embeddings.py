@@ -12,11 +12,14 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from lsar_jax import EncodeReport, SentenceEncoder, load_encoder
-from lsar_jax.files import new_file
+from lsar_jax.array_files import open_arrays, save_arrays
 from lsar_jax.models.transformer import Transformer
 from train.console import console
 
 __all__ = ["EncoderChoice", "PairEmbeddings", "embed_pairs", "encode_all", "open_encoder"]
+
+# Format of the file of cached embeddings.
+_FORMAT = "lsar_jax.embeddings.v1"
 
 K = TypeVar("K")
 
@@ -142,11 +145,15 @@ def embed_pairs(
         ]
         rows[code] = (sides[0], sides[1])
     named = json.dumps([encoder.spec.to_dict(), max_length, list(row)], ensure_ascii=False)
-    path = cache / f"{hashlib.sha256(named.encode()).hexdigest()[:32]}.npy"
+    path = cache / f"{hashlib.sha256(named.encode()).hexdigest()[:32]}.safetensors"
     if path.is_file():
-        x = np.load(path, allow_pickle=False)
-        if len(x) != len(row):
-            raise ValueError(f"{path} has {len(x)} embeddings for {len(row)} sentences; delete the file")
+        with open_arrays(path, format=_FORMAT, what="embedding cache") as file:
+            x = file.read("embeddings") if "embeddings" in file.names else np.empty(0)
+        if x.shape != (len(row), encoder.dim) or x.dtype != np.float32:
+            raise ValueError(
+                f"{path} holds {x.dtype} of shape {list(x.shape)}, but the embeddings are float32 of shape "
+                f"{[len(row), encoder.dim]}; delete the file"
+            )
         console.print(f"using the cached embeddings of {len(row)} distinct sentences in {path}")
         return x, rows
     texts: dict[str, list[str]] = {}
@@ -158,6 +165,5 @@ def embed_pairs(
     taken = {language: iter(x[0]) for language, x in encoded.items()}
     x = np.stack([next(taken[language]) for language, _ in row])
     cache.mkdir(parents=True, exist_ok=True)
-    with new_file(path) as partial:  # another run may encode the same text at the same time
-        np.save(partial, x)
+    save_arrays(path, {"embeddings": x}, format=_FORMAT, header=encoder.spec.to_dict())
     return x, rows

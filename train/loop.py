@@ -121,7 +121,7 @@ def train(
     best, progress = _copied(trainee.kept(state)), Progress.start(len(trainee.seeds))
     with ExitStack() as stack:
         checkpoints = stack.enter_context(Checkpoints(folder / "checkpoints"))
-        if (found := checkpoints.restore({"state": state, "best": best})) is not None:
+        if (found := checkpoints.restore({"state": state, "best": best}, show)) is not None:
             arrays, position = found
             state, best, progress = arrays["state"], arrays["best"], Progress(**position)
             if progress.epoch > options.epochs:

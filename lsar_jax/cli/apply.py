@@ -1,13 +1,17 @@
-"""``lsar-jax apply``: applies a transform to a file of vectors, in bounded memory."""
+"""``lsar-jax apply``: applies a transform to a file of vectors or text, in bounded memory."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain, islice
 from pathlib import Path
 
 import numpy as np
 import tyro
 
-from lsar_jax.cli.inputs import open_vectors
-from lsar_jax.files import new_file
+from lsar_jax.cli.inputs import encoder_files, is_vectors, open_vectors
+from lsar_jax.corpora.text_files import stream_lines
+from lsar_jax.encoders import load_encoder
+from lsar_jax.files import check_outputs, new_file
 from lsar_jax.transforms import Transform
 
 __all__ = ["Apply"]
@@ -17,38 +21,93 @@ _BLOCK = 65536
 
 @dataclass(frozen=True)
 class Apply:
-    """Applies a transform to a .npy file of vectors, and writes the results to another .npy file.
+    """Applies a transform to vectors, or to the embeddings of text, and writes the results to a .npy file.
 
     Attributes:
       transform: the file that lsar-jax fit or Transform.save wrote.
-      vectors: a .npy file of floats, one row per sentence.
+      vectors: a .npy file of floats, one row per sentence; or, with --encoder, a text file with one sentence per line
+        (an empty line is an empty sentence, so that rows are lines).
       out: the .npy file to write, in float32.
       language: language code of all vectors, or auto to detect the language of each; a shared transform needs none.
+      encoder: encoder of the text: bundled, a preset, a folder or a Hub id. Omit it for vectors.
+      revision: commit, tag or branch of a Hub id.
+      layer: hidden-state layer; by default, the one that the transform was fitted on.
+      pooling: pooling of the tokens; by default, the checkpoint's.
+      max_length: maximum number of tokens per sentence.
+      overwrite: replace the output if it exists.
     """
 
     transform: tyro.conf.Positional[Path]
     vectors: tyro.conf.Positional[Path]
     out: tyro.conf.Positional[Path]
     language: str | None = None
+    encoder: str | None = None
+    revision: str | None = None
+    layer: int | None = None
+    pooling: str | None = None
+    max_length: int | None = None
+    overwrite: bool = False
 
     def run(self) -> None:
         """Writes the file.
 
         Raises:
+          FileExistsError: ``out`` exists, and ``overwrite`` is not given.
           FileNotFoundError: a file, or the folder of ``out``, does not exist.
-          ValueError: the width differs, or the language is missing or unknown.
+          ValueError: ``out`` is also an input, the width differs, the transform was fitted on other embeddings, or the
+            language is missing or unknown.
         """
         fitted = Transform.load(self.transform)
-        x = open_vectors(self.vectors)
+        inputs = [self.transform, self.vectors, *encoder_files(self.encoder)]
+        check_outputs([self.out], inputs, overwrite=self.overwrite)
+        rows, blocks = self._vectors(fitted) if self.encoder is None else self._text(fitted, self.encoder)
         # A wrong width or language is reported before a file is created.
-        fitted(np.asarray(x[:1]), self.language)
+        first = next(blocks)
         with new_file(self.out) as partial, partial.open("wb") as file:
-            header = {"descr": "<f4", "fortran_order": False, "shape": x.shape}
+            written = 0
+            header = {"descr": "<f4", "fortran_order": False, "shape": (rows, fitted.dim)}
             np.lib.format.write_array_header_1_0(file, header)
+            for block in chain([first], blocks):
+                file.write(np.asarray(block, "<f4").tobytes())
+                written += len(block)
+            if written != rows:
+                raise ValueError(f"{self.vectors} had {rows} rows, and then {written}: it changed while it was read")
+        print(f"wrote {rows} vectors of width {fitted.dim}, transformed by {fitted.name}, to {self.out}")
+
+    def _vectors(self, fitted: Transform) -> tuple[int, Iterator[np.ndarray]]:
+        """Returns the number of vectors, and their transformed blocks."""
+        if not is_vectors(self.vectors):
+            raise ValueError(
+                f"{self.vectors} is not a .npy file; to apply the transform to text, give its encoder with --encoder"
+            )
+        given = {"revision": self.revision, "layer": self.layer, "pooling": self.pooling, "max-length": self.max_length}
+        if unread := [name for name, value in given.items() if value is not None]:
+            raise ValueError(f"--{unread[0]} is given, but there is no text to encode; omit it")
+        x = open_vectors(self.vectors)
+
+        def blocks() -> Iterator[np.ndarray]:
             for start in range(0, len(x), _BLOCK):
                 block = np.asarray(x[start : start + _BLOCK])
-                bad = ~np.isfinite(block).all(axis=1)
+                with np.errstate(over="ignore"):
+                    bad = ~np.isfinite(block.astype(np.float32)).all(axis=1)
                 if bad.any():
-                    raise ValueError(f"{self.vectors} holds NaN or infinity, first in row {start + int(bad.argmax())}")
-                file.write(np.asarray(fitted(block, self.language), "<f4").tobytes())
-        print(f"wrote {x.shape[0]} vectors of width {x.shape[1]}, transformed by {fitted.name}, to {self.out}")
+                    row = start + int(bad.argmax())
+                    raise ValueError(f"{self.vectors} holds NaN, infinity or a number too large, first in row {row}")
+                yield np.asarray(fitted(block, self.language))
+
+        return len(x), blocks()
+
+    def _text(self, fitted: Transform, name: str) -> tuple[int, Iterator[np.ndarray]]:
+        """Returns the number of lines, and the transformed embeddings of their blocks."""
+        if is_vectors(self.vectors):
+            raise ValueError(f"--encoder {name} is given, but {self.vectors} holds vectors; omit it")
+        rows = sum(1 for _ in stream_lines(self.vectors))
+        layer = self.layer if self.layer is not None or fitted.source is None else fitted.source.layer
+        encoder = load_encoder(name, revision=self.revision, layer=layer, pooling=self.pooling).with_transform(fitted)
+
+        def blocks() -> Iterator[np.ndarray]:
+            lines = stream_lines(self.vectors)
+            while block := list(islice(lines, _BLOCK)):
+                yield np.asarray(encoder.encode(block, language=self.language, max_length=self.max_length))
+
+        return rows, blocks()

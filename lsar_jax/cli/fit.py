@@ -7,7 +7,7 @@ function.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, make_dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Union
@@ -16,9 +16,9 @@ import docstring_parser
 import tyro
 
 from lsar_jax.checks import whole_number
-from lsar_jax.cli.inputs import Reader, is_vectors
+from lsar_jax.cli.inputs import Reader, encoder_files, is_vectors, open_vectors
 from lsar_jax.encoders import load_encoder
-from lsar_jax.files import check_parent
+from lsar_jax.files import check_outputs
 from lsar_jax.languages import canonical_keys, language_code
 from lsar_jax.moments import Moments, PooledMoments, load_moments, merge_moments, pool_moments, save_moments
 from lsar_jax.spec import EncoderSpec
@@ -47,6 +47,7 @@ class FitCommand(ABC):
       pooling: pooling of the tokens; by default, the checkpoint's.
       max_length: maximum number of tokens per sentence.
       limit: maximum number of sentences per file; by default, all, or 10,000 for CBIE.
+      overwrite: replace outputs that exist.
     """
 
     name: ClassVar[str] = ""
@@ -60,13 +61,15 @@ class FitCommand(ABC):
     pooling: str | None = None
     max_length: int | None = None
     limit: int | None = None
+    overwrite: bool = False
 
     def run(self) -> None:
         """Fits and saves the transform, and prints a summary.
 
         Raises:
+          FileExistsError: an output exists, and ``overwrite`` is not given.
           FileNotFoundError: a file, or the folder of an output, does not exist.
-          ValueError: files or moments do not go together, or the method rejects them.
+          ValueError: an output is also an input, files or moments do not go together, or the method rejects them.
         """
         files = _files(self.data)
         self._check(files)
@@ -80,7 +83,7 @@ class FitCommand(ABC):
 
     def _check(self, files: Mapping[str, list[Path]]) -> None:
         """Raises ValueError if options do not go together, before anything is read."""
-        check_parent(self.out)
+        check_outputs(self._outputs, self._inputs(files), overwrite=self.overwrite)
         kinds = {is_vectors(path) for paths in files.values() for path in paths}
         if len(kinds) > 1:
             raise ValueError(
@@ -94,11 +97,29 @@ class FitCommand(ABC):
         if self.limit is not None:
             whole_number("limit", self.limit, 1, 1 << 62, "sentences")
 
-    def _open(self) -> tuple[Reader, EncoderSpec | None]:
-        """Returns the reader of the files, and the spec of its encoder."""
+    @property
+    def _outputs(self) -> list[Path]:
+        return [self.out]
+
+    def _inputs(self, files: Mapping[str, list[Path]]) -> list[Path]:
+        return [*(path for paths in files.values() for path in paths), *encoder_files(self.encoder)]
+
+    def _open(
+        self, files: Mapping[str, list[Path]], options: Mapping[str, Any], known: Collection[str] = ()
+    ) -> tuple[Reader, EncoderSpec | None]:
+        """Returns the reader of the files, and the spec of its encoder, after checking the options of the method.
+
+        Args:
+          files: the files of each language.
+          options: the options of the method.
+          known: languages that are fitted on without files.
+        """
         opened = None
         if self.encoder:
             opened = load_encoder(self.encoder, revision=self.revision, layer=self.layer, pooling=self.pooling)
+        if files:
+            dim = opened.dim if opened else open_vectors(next(iter(files.values()))[0]).shape[1]
+            self.method.check(options, {*files, *known}, dim)
         return Reader(opened, self.max_length, self.limit), opened.spec if opened else None
 
 
@@ -112,7 +133,7 @@ class FitEmbeddings(FitCommand):
         super()._check(files)
 
     def _fit(self, files: Mapping[str, list[Path]], options: Mapping[str, Any]) -> tuple[Transform, int]:
-        reader, source = self._open()
+        reader, source = self._open(files, options)
         x = {code: reader.embeddings(code, paths) for code, paths in files.items()}
         return self.method(x, source=source, **options), reader.blank
 
@@ -141,8 +162,13 @@ class FitMoments(FitCommand):
         if not files and not self.moments:
             raise ValueError("there is nothing to fit on; give --data LANGUAGE=FILE ... or --moments FILE ...")
         super()._check(files)
-        if self.save is not None:
-            check_parent(self.save)
+
+    @property
+    def _outputs(self) -> list[Path]:
+        return [self.out] if self.save is None else [self.out, self.save]
+
+    def _inputs(self, files: Mapping[str, list[Path]]) -> list[Path]:
+        return [*super()._inputs(files), *self.moments]
 
     def _fit(self, files: Mapping[str, list[Path]], options: Mapping[str, Any]) -> tuple[Transform, int]:
         needs = self.method.needs_with(options)
@@ -156,7 +182,7 @@ class FitMoments(FitCommand):
             raise ValueError(f"there are no moments of {', '.join(absent)} in {where}; omit them from --languages")
         kept = _kind(saved, self.second, needed, self.name)
 
-        reader, spec = self._open()
+        reader, spec = self._open(files, options, {code for part, _ in saved for code in part})
         source = _source([*([spec] if files else []), *(origin for _, origin in saved)])
         parts = [_reduced(part, kept) for part, _ in saved]
         for code, paths in files.items():
@@ -255,9 +281,9 @@ def _source(sources: Sequence[EncoderSpec | None]) -> EncoderSpec | None:
     first = sources[0]
     for other in sources[1:]:
         if (first is None) != (other is None) or (first and other and not first.same_space(other)):
+            told = first.difference(other) if first and other else "one is not known"
             raise ValueError(
-                f"the parts are embeddings of different encoders: {first or 'unknown'} and {other or 'unknown'}; fit "
-                "on the embeddings of one encoder"
+                f"the parts are embeddings of different encoders: {told}; fit on the embeddings of one encoder"
             )
     return first
 

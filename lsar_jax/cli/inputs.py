@@ -11,9 +11,10 @@ from lsar_jax.corpora.text_files import stream_lines
 from lsar_jax.encoders.sentence_encoder import SentenceEncoder
 from lsar_jax.moments import Moments
 
-__all__ = ["Reader", "is_vectors", "open_vectors"]
+__all__ = ["Reader", "encoder_files", "is_vectors", "open_vectors"]
 
 _BLOCK = 65536
+_MAGIC = b"\x93NUMPY"
 # Default limit of sentences per file if the embeddings themselves are kept in memory.
 _HELD = 10_000
 
@@ -89,15 +90,27 @@ def open_vectors(path: Path) -> np.ndarray:
     """
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}")
+    with path.open("rb") as file:
+        # Checked here, because numpy's own error suggests to load the file as a pickle.
+        if file.read(len(_MAGIC)) != _MAGIC:
+            raise ValueError(f"{path} is not a .npy file, which numpy.save writes")
     try:
         x = np.load(path, mmap_mode="r", allow_pickle=False)
     except (ValueError, EOFError, OSError) as error:
-        raise ValueError(f"{path} is not a .npy file of floats: {error}") from error
+        told = "it holds Python objects" if "object" in str(error).lower() else error
+        raise ValueError(f"{path} is not a .npy file of floats: {told}") from error
     if not isinstance(x, np.ndarray) or x.ndim != 2 or 0 in x.shape or x.dtype.kind != "f":
         raise ValueError(
             f"{path} holds {getattr(x, 'dtype', type(x))} of shape {np.shape(x)}; expected floats of shape [n, dim]"
         )
     return x
+
+
+def encoder_files(encoder: str | None) -> list[Path]:
+    """Returns the files of an encoder that is a folder, which no output may replace."""
+    if not encoder or not Path(encoder).is_dir():
+        return []
+    return [path for path in Path(encoder).rglob("*") if path.is_file()]
 
 
 def is_vectors(path: Path) -> bool:

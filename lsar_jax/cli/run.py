@@ -9,6 +9,8 @@ import tyro
 
 __all__ = ["Command", "run", "run_named"]
 
+_LONGEST = 3000
+
 
 class Command(NamedTuple):
     """Where a command is, and what it does.
@@ -81,5 +83,7 @@ def run_named(
 
 
 def _fail(message: str, status: int) -> int:
-    print(f"error: {message}", file=sys.stderr)
+    # A path or a value in it may have thousands of characters.
+    short = message if len(message) <= _LONGEST else f"{message[: _LONGEST // 2]} ... {message[-_LONGEST // 2 :]}"
+    print(f"error: {short}", file=sys.stderr)
     return status

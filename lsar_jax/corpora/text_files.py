@@ -12,9 +12,10 @@ __all__ = ["language_files", "lines", "stream_lines", "text_folder"]
 def lines(path: str | Path) -> list[str]:
     r"""Returns the lines of a UTF-8 text file, one sentence each.
 
-    Lines end only with ``\n`` or ``\r\n``, so that other line separators inside a sentence
-    (U+2028, a form feed) do not shift the alignment of two files. A byte-order mark is
-    dropped; empty lines are kept, because line i may translate line i of another file.
+    Lines end with ``\n`` or ``\r\n``, or with ``\r`` if the file has no ``\n`` at all, so that other
+    line separators inside a sentence (U+2028, a form feed) do not shift the alignment of two
+    files. A byte-order mark is dropped; empty lines are kept, because line i may translate line i
+    of another file.
 
     Raises:
       FileNotFoundError: there is no such file.
@@ -37,10 +38,14 @@ def stream_lines(path: str | Path) -> Iterator[str]:
         number = 0
         for number, raw in enumerate(file, start=1):
             line = raw.removeprefix(b"\xef\xbb\xbf") if number == 1 else raw
-            try:
-                yield line.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8")
-            except UnicodeDecodeError as error:
-                raise ValueError(f"{path}, line {number} is not UTF-8: {error.reason}") from error
+            whole = number == 1 and not raw.endswith(b"\n")
+            line = line.removesuffix(b"\n").removesuffix(b"\r")
+            # A file of which no line ends with \n is old Mac text, if it has \r.
+            for place, part in enumerate(line.split(b"\r") if whole else [line], start=number):
+                try:
+                    yield part.decode("utf-8")
+                except UnicodeDecodeError as error:
+                    raise ValueError(f"{path}, line {place} is not UTF-8: {error.reason}") from error
         if number == 0:
             raise ValueError(f"{path} is empty")
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
-from lsar_jax.files import open_arrays, save_arrays
+from lsar_jax.array_files import open_arrays, save_arrays
 from lsar_jax.languages import canonical_keys, own_name
-from lsar_jax.moments.by_language import PooledMoments, moments_by_language
+from lsar_jax.moments.by_language import PooledMoments, common_source, moments_by_language
 from lsar_jax.moments.moments import Moments
 from lsar_jax.spec import EncoderSpec
 
@@ -27,13 +27,14 @@ def save_moments(path: str | Path, moments: Mapping[str, Moments], *, source: En
     Args:
       path: the file; an existing one is replaced once the new one is complete.
       moments: mapping from language to moments, or ``PooledMoments``.
-      source: the encoder's spec.
+      source: the encoder's spec; by default, that of the moments.
 
     Raises:
       FileNotFoundError: the folder of ``path`` does not exist.
-      ValueError: there are no moments, a code is unknown, or widths differ.
+      ValueError: there are no moments, a code is unknown, widths differ, or the moments are of other embeddings.
     """
     checked = moments_by_language(moments, least=1)
+    source = common_source(checked, source)
     arrays = {f"{code}.mean": m.mean for code, m in checked.items()}
     arrays |= {f"{code}.scatter": m.scatter for code, m in checked.items() if m.scatter is not None}
     if isinstance(moments, PooledMoments):
@@ -92,7 +93,7 @@ def load_moments(
             scatter = file.read(f"{code}.scatter") if second else None
             if scatter is not None:
                 _check(scatter, (mean.size, mean.size), f"{path}: the scatter of {code}")
-            result[code] = Moments(counts[code], mean, scatter)
+            result[code] = Moments(counts[code], mean, scatter, source)
         within = file.read("within") if "within" in file.names and not means_only else None
     moments = moments_by_language(result, least=1)
     if within is None:
@@ -109,8 +110,8 @@ def merge_moments(*parts: Mapping[str, Moments]) -> dict[str, Moments] | PooledM
       *parts: mappings from language to moments; either all or none of them are ``PooledMoments``.
 
     Raises:
-      ValueError: widths differ, only some moments have a second moment, or only some parts are
-        pooled.
+      ValueError: widths differ, only some moments have a second moment, only some parts are pooled, or they are of
+        different encoders.
     """
     pooled = [isinstance(part, PooledMoments) for part in parts]
     if any(pooled) and not all(pooled):
@@ -142,6 +143,7 @@ def _merge_pooled(parts: list[PooledMoments]) -> PooledMoments:
                 within += np.outer(delta, delta) * (old.count * (m.count / (old.count + m.count)))
                 m = old.merge(m)
             result[code] = m
+    common_source(result)
     return PooledMoments(dict(sorted(result.items())), within)
 
 

@@ -4,11 +4,13 @@ A new method is one file beside this one and one line in ``METHODS``.
 """
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from lsar_jax.checks import positive_number, whole_number
 from lsar_jax.moments import Moments
+from lsar_jax.moments.by_language import too_few
 from lsar_jax.shapes import Embeddings
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms.base import Transform
@@ -38,12 +40,14 @@ class FitMethod:
         (``languages``); or the ``embeddings`` themselves.
       fixed: options that this entry sets.
       varied: the option that evaluations vary: ``rank``, ``components`` or ``seed``; empty for none.
+      least: number of languages that it needs.
     """
 
     fit: Callable[..., Transform]
     needs: Needs
     fixed: Mapping[str, Any] = field(default_factory=dict)
     varied: str = ""
+    least: int = 1
 
     def __call__(
         self, x: Mapping[str, Embeddings | Moments], *, source: EncoderSpec | None = None, **options: Any
@@ -56,6 +60,32 @@ class FitMethod:
         """The options that can be set, by name."""
         parameters = inspect.signature(self.fit).parameters
         return {name: one for name, one in parameters.items() if name not in (*_SHARED, *self.fixed)}
+
+    def check(self, options: Mapping[str, Any], languages: Collection[str], dim: int) -> None:
+        """Checks the options against what is known before any text is encoded; the fit itself checks the rest.
+
+        Args:
+          options: the options by name.
+          languages: codes of the languages to fit on.
+          dim: width of the embeddings.
+
+        Raises:
+          ValueError: there are too few languages, or an option is out of range.
+        """
+        if len(languages) < self.least:
+            raise ValueError(too_few(languages, self.least))
+        span = max(1, min(len(languages) - 1, dim))
+        limits = {
+            "rank": (span, f"the span of the means of {len(languages)} languages of width {dim}"),
+            "components": (dim, "the dimensions"),
+            "largest": (dim, "the dimensions"),
+            "clusters": (1 << 30, "clusters of each language"),
+        }
+        for name, value in options.items():
+            if name in limits and value is not None:
+                whole_number(name, value, 1, *limits[name])
+            if name in ("eps", "sigma") and value is not None:
+                positive_number(name, value)
 
     def needs_with(self, options: Mapping[str, Any]) -> Needs:
         """Returns what it is fitted from with these options: ``per_language`` needs moments of each language."""
@@ -82,11 +112,11 @@ METHODS: dict[str, FitMethod] = {
     "center": FitMethod(fit_center, "means"),
     "mean": FitMethod(fit_center, "means", {"per_language": False}),
     "lir": FitMethod(fit_lir, "languages", varied="components"),
-    "lsar": FitMethod(fit_lsar, "means", varied="rank"),
-    "mean+lsar": FitMethod(fit_mean_then_lsar, "means", varied="rank"),
+    "lsar": FitMethod(fit_lsar, "means", varied="rank", least=2),
+    "mean+lsar": FitMethod(fit_mean_then_lsar, "means", varied="rank", least=2),
     "outliers": FitMethod(fit_outliers, "means"),
     "whitening": FitMethod(fit_whitening, "pooled"),
     "language-whitening": FitMethod(fit_whitening, "languages", {"per_language": True}),
     "cbie": FitMethod(fit_cbie, "embeddings", varied="seed"),
-    "leace": FitMethod(fit_leace, "pooled"),
+    "leace": FitMethod(fit_leace, "pooled", least=2),
 }

@@ -1,12 +1,11 @@
 """Moments on disk: whole, in part, merged, damaged."""
 
-import json
-
 import numpy as np
 import pytest
 
 import lsar_jax as lj
 from lsar_jax import Moments, load_moments, merge_moments, pool_moments, save_moments
+from tests.rewriting import rewrite
 
 SPEC = lj.EncoderSpec("bundled", "sha256:0", 8, "mean", "float32")
 
@@ -83,19 +82,6 @@ def test_merging_equals_one_pass(rng):
     narrow = pool_moments({"de": Moments(1, np.ones(2), np.eye(2))})
     with pytest.raises(ValueError, match="width 2 and 6 cannot be merged"):
         merge_moments(pool_moments(first), narrow)
-
-
-def rewrite(path, change):
-    from safetensors import safe_open
-    from safetensors.numpy import save_file
-
-    with safe_open(path, framework="numpy") as file:
-        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
-        metadata = file.metadata()
-    header = json.loads(metadata["header"])
-    change(tensors, header, metadata)
-    metadata["header"] = metadata.pop("raw", json.dumps(header))
-    save_file(tensors, str(path), metadata)
 
 
 @pytest.mark.parametrize(

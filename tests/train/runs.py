@@ -1,4 +1,4 @@
-"""Runs of a training command: killing one, and comparing what they logged."""
+"""Runs of a training command: text for them, killing one, and comparing what they logged."""
 
 import json
 import os
@@ -7,7 +7,19 @@ import subprocess
 import sys
 import time
 
-__all__ = ["kill_at", "log_of"]
+import numpy as np
+
+__all__ = ["kill_at", "log_of", "write_bitext"]
+
+
+def write_bitext(folder):
+    """Writes bitext of two languages, 80 pairs each."""
+    folder.mkdir()
+    rng = np.random.default_rng(0)
+    english = [" ".join(rng.choice(list("abcdefgh"), 9)) for _ in range(80)]
+    for code in ("de", "fr"):
+        rows = [f"d\t{text}\t{text.translate(str.maketrans('ab', 'xy'))} {code}\n" for text in english]
+        (folder / f"en-{code}.tsv").write_text("".join(rows))
 
 
 def kill_at(module, arguments, log, lines):

@@ -14,7 +14,7 @@ import lsar_jax as lj
 from lsar_jax import Transform
 from lsar_jax.corpora.parallel_text import held_out, read_bitext
 from lsar_jax.mesh import data_mesh
-from tests.train.runs import kill_at, log_of
+from tests.train.runs import kill_at, log_of, write_bitext
 from train.ablations import Ablations, objectives
 from train.disentangle.__main__ import main
 from train.disentangle.training import Optimizer
@@ -31,12 +31,7 @@ SHORT = ["--held-out", "15", "--batch", "16", "--learning-rate", "1e-3", "--laye
 def folder(tmp_path_factory):
     """Bitext of two languages, 80 pairs each, and the cache of its embeddings."""
     folder = tmp_path_factory.mktemp("train")
-    (folder / "bitext").mkdir()
-    rng = np.random.default_rng(0)
-    english = [" ".join(rng.choice(list("abcdefgh"), 9)) for _ in range(80)]
-    for code in ("de", "fr"):
-        rows = [f"d\t{text}\t{text.translate(str.maketrans('ab', 'xy'))} {code}\n" for text in english]
-        (folder / "bitext" / f"en-{code}.tsv").write_text("".join(rows))
+    write_bitext(folder / "bitext")
     return folder
 
 

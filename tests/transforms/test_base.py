@@ -19,6 +19,7 @@ from lsar_jax.transforms import (
 )
 from lsar_jax.transforms.base.affine import Step, affine
 from tests.compilations import count_compilations
+from tests.rewriting import rewrite
 
 
 def pairs(x):
@@ -137,7 +138,7 @@ def test_vmap_over_layers(x):
     ("rows", "language", "message"),
     [
         (np.zeros((3, 39), np.float32), "de", r"shape \(3, 39\); the transform takes \[n, 40\]"),
-        (np.zeros(40, np.float32), "de", r"shape \(40,\)"),
+        (np.zeros(40, np.float32), "de", r"the shape of embeddings is \(40,\)"),
         (np.zeros((3, 40), np.float32), None, "depends on the language; give one of de, en, fr"),
         (np.zeros((3, 40), np.float32), "sv", r"language 'sv' is not in center\(\); known languages are de, en"),
         (np.zeros((3, 40), np.float32), "klingon", "'klingon' is not a language code"),
@@ -191,26 +192,11 @@ def test_as_affine_needs_one_language(x):
     assert not offset.any()
 
 
-def rewrite(path, change):
-    import json
-
-    from safetensors import safe_open
-    from safetensors.numpy import save_file
-
-    with safe_open(path, framework="numpy") as file:
-        metadata = file.metadata()
-        tensors = {name: np.array(file.get_tensor(name)) for name in file.keys()}  # noqa: SIM118
-    header = json.loads(metadata["header"])
-    change(tensors, header, metadata)
-    metadata["header"] = metadata.get("damaged") or json.dumps(header)
-    save_file(tensors, str(path), metadata)
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         (lambda t, p, m: m.update(format="v9"), "has format 'v9', expected"),
-        (lambda t, p, m: m.update(damaged="{"), "the header of .* is damaged"),
+        (lambda t, p, m: m.update(raw="{"), "the header of .* is damaged"),
         (lambda t, p, m: p["fits"][0].pop("dim"), "the header of .* is damaged"),
         (lambda t, p, m: p.update(fits=[]), "has 0 steps, and tensors that belong to none"),
         (lambda t, p, m: t.update(extra=t["0.shift"]), r"belong to none of them: \['extra'\]"),

@@ -20,8 +20,8 @@ import optax
 from jaxtyping import Array, Bool, Float, Int
 
 from lsar_jax import EncoderSpec, SentenceEncoder
+from lsar_jax.array_files import open_arrays, save_arrays
 from lsar_jax.encoders.protocols import EncoderModel
-from lsar_jax.files import open_arrays, save_arrays
 from lsar_jax.mesh import split
 from lsar_jax.objectives.align import orthogonalize
 from lsar_jax.shapes import AnyArray

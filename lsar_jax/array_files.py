@@ -1,0 +1,132 @@
+"""Arrays and a JSON header in one safetensors file, with digests that are checked when it is read."""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from lsar_jax.files import new_file
+
+__all__ = ["ArrayFile", "open_arrays", "save_arrays"]
+
+# Name of the entry of a safetensors file's metadata.
+_ENTRY = "lsar_jax"
+
+
+class ArrayFile(NamedTuple):
+    """An open file of arrays.
+
+    Attributes:
+      header: the JSON value that was saved with the arrays.
+      names: names of the arrays.
+      read: returns one array by its name.
+    """
+
+    header: Any
+    names: frozenset[str]
+    read: Callable[[str], np.ndarray]
+
+
+def save_arrays(path: Path, arrays: Mapping[str, np.ndarray], *, format: str, header: Any) -> None:
+    """Writes arrays and a JSON header as one safetensors file, with the SHA-256 of each of them.
+
+    The same arrays and header give the same bytes.
+
+    Args:
+      path: the file; an old one is replaced once the new one is complete.
+      arrays: mapping from name to array.
+      format: kind and version of the file, which ``open_arrays`` checks.
+      header: any JSON value.
+
+    Raises:
+      FileNotFoundError: the folder of ``path`` does not exist.
+      IsADirectoryError: ``path`` is a folder.
+      OSError: the file cannot be written.
+    """
+    from safetensors import SafetensorError
+    from safetensors.numpy import save_file
+
+    # safetensors writes the buffer in memory order, so it must be contiguous.
+    tensors = {name: np.ascontiguousarray(array) for name, array in sorted(arrays.items())}
+    contents = json.dumps(
+        {"format": format, "header": header, "sha256": {name: _digest(array) for name, array in tensors.items()}}
+    )
+    # One entry, because safetensors writes several in an order of its own.
+    metadata = {_ENTRY: json.dumps({"sha256": _text_digest(contents), "contents": contents})}
+    with new_file(path) as partial:
+        try:
+            save_file(tensors, str(partial), metadata)
+        except SafetensorError as error:
+            raise OSError(None, str(error)) from error
+
+
+@contextmanager
+def open_arrays(path: Path, *, format: str, what: str) -> Iterator[ArrayFile]:
+    """Opens a file that ``save_arrays`` wrote; arrays are read on demand, and checked by their digest when they are.
+
+    Files of the first versions, which had no digests, are opened too.
+
+    Args:
+      path: the file.
+      format: the expected format.
+      what: kind of file that is expected, used in error messages.
+
+    Raises:
+      FileNotFoundError: there is no such file.
+      ValueError: the file is not safetensors, has another format, or is damaged.
+    """
+    from safetensors import SafetensorError, safe_open
+
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no {what} at {path}")
+    try:
+        with safe_open(path, framework="numpy") as file:
+            found, header, digests = _contents(path, file.metadata() or {})
+            if found != format:
+                raise ValueError(f"{path} has format {found!r}, expected {format!r}")
+            names = frozenset(file.keys())
+            if digests is not None and digests.keys() != names:
+                raise ValueError(f"{path} is damaged: it holds {sorted(names)}, but was written with {sorted(digests)}")
+
+            def read(name: str) -> np.ndarray:
+                try:
+                    array = file.get_tensor(name)
+                except (TypeError, AttributeError, KeyError) as error:  # such as F8
+                    raise ValueError(f"{name} of {path} has numbers that numpy does not have") from error
+                if digests is not None and _digest(array) != digests[name]:
+                    raise ValueError(f"{path} is damaged: {name} is not what was written")
+                return array
+
+            yield ArrayFile(header, names, read)
+    except SafetensorError as error:
+        raise ValueError(f"{path} is not a safetensors file: {error}") from error
+
+
+def _contents(path: Path, metadata: Mapping[str, str]) -> tuple[object, Any, dict[str, str] | None]:
+    """Returns the format, the header and the digests of a file's arrays, from its metadata."""
+    try:
+        if _ENTRY not in metadata:
+            # Files of the first versions; the very first transforms stored the header under another name.
+            header = metadata.get("header", metadata.get("provenance", "null"))
+            return metadata.get("format"), json.loads(header), None
+        entry = json.loads(metadata[_ENTRY])
+        if _text_digest(entry["contents"]) != entry["sha256"]:
+            raise ValueError("it is not what was written")
+        contents = json.loads(entry["contents"])
+        return contents["format"], contents["header"], contents["sha256"]
+    except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
+        raise ValueError(f"the header of {path} is damaged: {error!r}") from error
+
+
+def _digest(array: np.ndarray) -> str:
+    result = hashlib.sha256(repr((array.dtype.str, array.shape)).encode())
+    result.update(array.data.cast("B") if array.size else b"")
+    return result.hexdigest()
+
+
+def _text_digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
