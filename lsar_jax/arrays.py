@@ -12,11 +12,29 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
+from lsar_jax.mesh import check_process
 from lsar_jax.shapes import AnyArray, Embeddings
 
-__all__ = ["all_finite", "bucketed", "check_floats", "digest", "pad_rows", "padded_rows", "row_bucket", "unit_rows"]
+__all__ = [
+    "all_finite",
+    "bucketed",
+    "check_floats",
+    "check_rows",
+    "digest",
+    "far_off",
+    "in_float32",
+    "not_finite",
+    "pad_rows",
+    "padded_rows",
+    "row_bucket",
+    "unit_rows",
+]
 
 _MOST_ROWS = 16384
+# A power of two, by which numbers are multiplied without rounding.
+_FAR = 2.0**64
+# A row whose largest value is smaller loses digits: those of its values that are below 2^-126 count as zero.
+_LEAST = 2.0**-103
 
 
 def row_bucket(count: int, most: int = _MOST_ROWS) -> int:
@@ -35,14 +53,24 @@ def pad_rows(x: Float[AnyArray, "row dim"], multiple: int) -> Float[AnyArray, "p
 
 def bucketed(x: Float[AnyArray, "row dim"], most: int = _MOST_ROWS) -> Float[Array, "padded dim"]:
     """Returns ``x`` in float32, padded to ``row_bucket`` rows, or to a multiple of ``most`` if it has more."""
-    return jnp.asarray(pad_rows(x, row_bucket(len(x), most)), jnp.float32)
+    return in_float32(pad_rows(x, row_bucket(len(x), most)))
+
+
+def in_float32(x: Float[AnyArray, "*shape"]) -> Float[Array, "*shape"]:
+    """Returns ``x`` in float32; numbers that are too large become infinities, which ``check_rows`` reports."""
+    check_process()
+    with np.errstate(over="ignore"):
+        return jnp.asarray(x, jnp.float32)
 
 
 @jax.jit
 def unit_rows(x: Float[Array, "*row dim"]) -> Float[Array, "*row dim"]:
     """Divides each vector ``[..., dim]`` by its Euclidean length; a zero vector stays zero."""
-    # Divide by the largest entry first: squares of entries near 1e-30 vanish in float32.
+    # Divide by the largest entry first: squares of entries near 1e-30 vanish in float32. Before that, bring it near 1:
+    # XLA may multiply by its reciprocal, and that of 3e38 vanishes.
     largest = jnp.abs(x).max(axis=-1, keepdims=True)
+    near = jnp.where(largest > _FAR, 1 / _FAR, jnp.where(largest < 1 / _FAR, _FAR, 1.0)).astype(x.dtype)
+    x, largest = x * near, largest * near
     x = x / jnp.where(largest > 0, largest, 1.0)
     norm = jnp.linalg.norm(x, axis=-1, keepdims=True)
     return x / jnp.where(norm > 0, norm, 1.0)
@@ -69,9 +97,8 @@ def check_floats(name: str, x: object, least: int = 1) -> None:
         kind = f"{type(x).__module__}.{type(x).__name__} of {getattr(x, 'dtype', 'no dtype')}"
         raise ValueError(f"{name} must be a numpy or jax array of floats, not a {kind}")
     if x.ndim != 2 or x.shape[0] < least or x.shape[1] == 0:
-        raise ValueError(
-            f"the shape of {name} is {x.shape}; expected [n, dim] with n at least {least} and dim at least 1"
-        )
+        rows = f" with n at least {least} and dim at least 1" if x.ndim == 2 else ""
+        raise ValueError(f"the shape of {name} is {x.shape}; expected [n, dim]{rows}")
 
 
 def padded_rows(
@@ -95,15 +122,61 @@ def padded_rows(
     if len(set(widths.values())) > 1:
         raise ValueError(f"the arrays differ in width: {widths}")
     padded = {name: bucketed(x) for name, x in arrays.items()}
-    if unit:
-        padded = {name: unit_rows(rows) for name, rows in padded.items()}
     for name, rows in padded.items():
-        if not isinstance(rows, jax.core.Tracer) and not all_finite(rows):
-            bad = ~np.isfinite(np.asarray(rows)).all(axis=1)[: len(arrays[name])]
-            raise ValueError(
-                f"{name} holds NaN or infinity in {bad.sum()} of {len(bad)} rows; the first is row {bad.argmax()}"
-            )
-    return tuple(padded.values())
+        check_rows(name, arrays[name], rows, lengths=unit)
+    return tuple(unit_rows(rows) if unit else rows for rows in padded.values())
+
+
+def check_rows(name: str, x: AnyArray, rows: Float[Array, "*row dim"], *, lengths: bool = False) -> None:
+    """Checks the values of an array; under ``jit`` and ``vmap``, nothing is checked.
+
+    Args:
+      name: name of the array, used in error messages.
+      x: the array.
+      rows: the array in float32 on its device, which may have filler rows at its end.
+      lengths: whether vectors, other than zero vectors, must be long enough for float32 to hold their direction.
+
+    Raises:
+      ValueError: a value is not finite in float32, or a vector is too short.
+    """
+    if isinstance(rows, jax.core.Tracer):
+        return
+    if not lengths:
+        if not all_finite(rows):
+            raise not_finite(name, x, rows)
+        return
+    # One program, and one wait for its answer.
+    finite, short = jax.device_get(_state(rows))
+    if not finite:
+        raise not_finite(name, x, rows)
+    if not short[: len(x)].any():
+        return
+    # Looked at on the host, because a device may take the smallest numbers for zero.
+    chosen = np.flatnonzero(short[: len(x)])
+    lengths_of = np.abs(np.asarray(x[chosen], np.float64)).max(axis=-1)
+    if (lengths_of > 0).any():
+        first = chosen[lengths_of > 0]
+        raise ValueError(
+            f"{name}: {len(first)} of {len(x)} vectors are as short as {lengths_of[lengths_of > 0].min():.0e}, so that "
+            f"float32 loses digits, for example row {first[0]}; scale the array"
+        )
+
+
+def not_finite(name: str, x: AnyArray, rows: Float[Array, "*row dim"]) -> ValueError:
+    """Returns the error that says which rows are not finite; the arguments are those of ``check_rows``."""
+    bad = ~np.isfinite(np.asarray(rows)).all(axis=-1).reshape(-1)[: len(x)]
+    first = int(bad.argmax())
+    what = "a value that float32 cannot hold" if np.isfinite(np.asarray(x[first])).all() else "NaN or infinity"
+    return ValueError(f"{name}: {bad.sum()} of {len(bad)} rows hold {what}, the first is row {first}")
+
+
+def far_off(x: Embeddings) -> bool:
+    """Whether float64 rows have so large an offset that float32 would keep fewer than seven bits of their spread."""
+    if not isinstance(x, np.ndarray) or x.dtype.itemsize <= 4 or len(x) < 2:
+        return False
+    with np.errstate(over="ignore", invalid="ignore"):
+        spread = x.std(axis=0).max()
+        return bool(0 < spread < np.abs(x.mean(axis=0)).max() * 2.0**-17)
 
 
 def digest(*parts: AnyArray | str | None) -> str:
@@ -115,3 +188,9 @@ def digest(*parts: AnyArray | str | None) -> str:
         if array is not None:
             result.update(array.tobytes())
     return result.hexdigest()[:12]
+
+
+@jax.jit
+def _state(rows: Float[Array, "row dim"]) -> tuple[Bool[Array, ""], Bool[Array, " row"]]:
+    """Returns whether all values are finite, and which rows are too short, zero rows included."""
+    return jnp.isfinite(rows).all(), jnp.abs(rows).max(axis=-1) < _LEAST

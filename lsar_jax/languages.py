@@ -7,13 +7,22 @@ territories and variants are dropped. Groups that are not languages (domains, re
 named ``x-anything``, a BCP 47 private-use tag.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from functools import cache
 from typing import TypeVar
 
 import langcodes
 
-__all__ = ["AUTO", "canonical_keys", "check_known", "code_or_none", "language_code", "own_name", "spaces_words"]
+__all__ = [
+    "AUTO",
+    "canonical_keys",
+    "check_given",
+    "check_known",
+    "code_or_none",
+    "language_code",
+    "own_name",
+    "spaces_words",
+]
 
 T = TypeVar("T")
 
@@ -73,6 +82,12 @@ def canonical_keys(by_language: Mapping[str, T]) -> dict[str, T]:
             raise ValueError(f"{seen[code]!r} and {key!r} are the same language, {code!r}")
         seen[code] = key
     return {code: by_language[seen[code]] for code in sorted(seen)}
+
+
+def check_given(language: object) -> None:
+    """Raises ValueError unless ``language`` is None, a code, or an ordered iterable of codes, one per sentence."""
+    if isinstance(language, bytes | Mapping | Set) or not isinstance(language, str | Iterable | None):
+        raise ValueError(f"language is {language!r:.80}; give one code, such as 'de', or a list with one per sentence")
 
 
 def own_name(language: str, names: Iterable[str], where: str) -> str:

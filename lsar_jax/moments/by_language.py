@@ -1,7 +1,7 @@
 """The moments of several languages, with a second moment for each language or one pooled over all of them."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Float
@@ -9,8 +9,9 @@ from jaxtyping import Float
 from lsar_jax.languages import canonical_keys
 from lsar_jax.moments.moments import NOT_KEPT, Moments
 from lsar_jax.shapes import Embeddings
+from lsar_jax.spec import EncoderSpec
 
-__all__ = ["PooledMoments", "moments_by_language", "pool_moments", "stack_means"]
+__all__ = ["PooledMoments", "common_source", "moments_by_language", "pool_moments", "stack_means", "too_few"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,11 +75,11 @@ def pool_moments(x: Mapping[str, Embeddings | Moments], *, least: int = 1, preci
     """
     if isinstance(x, PooledMoments):
         if len(x) < least:
-            raise ValueError(_too_few(x, least))
+            raise ValueError(too_few(x, least))
         return x
     moments = moments_by_language(x, least=least, second_moment=True, precise=precise)
     within = sum(m.scatter for m in moments.values() if m.scatter is not None)
-    return PooledMoments({code: Moments(m.count, m.mean) for code, m in moments.items()}, np.asarray(within))
+    return PooledMoments({code: replace(m, scatter=None) for code, m in moments.items()}, np.asarray(within))
 
 
 def moments_by_language(
@@ -99,7 +100,7 @@ def moments_by_language(
     if not isinstance(x, Mapping):
         raise ValueError(f"expected a mapping from language to embeddings, not a {type(x).__name__}")
     if len(x) < least:
-        raise ValueError(_too_few(x, least))
+        raise ValueError(too_few(x, least))
     if second_moment and isinstance(x, PooledMoments):
         raise ValueError(
             "a second moment of each language is needed, but these are pooled over the languages; use moments that are "
@@ -121,7 +122,30 @@ def moments_by_language(
     widths = {code: moments.dim for code, moments in result.items()}
     if len(set(widths.values())) > 1:
         raise ValueError(f"the languages differ in width: {widths}")
+    common_source(result)
     return result
+
+
+def common_source(moments: Mapping[str, Moments], given: EncoderSpec | None = None) -> EncoderSpec | None:
+    """Returns the spec of the encoder of all moments, as far as it is known.
+
+    Args:
+      moments: mapping from language to moments.
+      given: the spec that the caller names; by default, that of the moments.
+
+    Raises:
+      ValueError: two languages, or the moments and ``given``, are embeddings of different encoders.
+    """
+    known = {code: m.source for code, m in moments.items() if m.source is not None}
+    first = next(iter(known), "")
+    for code, source in known.items():
+        if not source.same_space(known[first]):
+            told = source.difference(known[first])
+            raise ValueError(f"the moments of {code} are of other embeddings than those of {first}: {told}")
+    own = known[first] if known else None
+    if given and own and not given.same_space(own):
+        raise ValueError(f"the moments are of other embeddings than source says: {own.difference(given)}")
+    return given or own
 
 
 def stack_means(moments: Mapping[str, Moments]) -> Float[np.ndarray, "language dim"]:
@@ -129,6 +153,7 @@ def stack_means(moments: Mapping[str, Moments]) -> Float[np.ndarray, "language d
     return np.stack([m.mean for m in moments.values()])
 
 
-def _too_few(x: Mapping[str, object], least: int) -> str:
+def too_few(x: Collection[str], least: int) -> str:
+    """Returns the error that these are too few languages."""
     given = "1 language is given" if len(x) == 1 else f"{len(x)} languages are given"
     return f"{given} ({', '.join(x) or 'none'}); at least {least} are needed"

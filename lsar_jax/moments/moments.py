@@ -5,7 +5,8 @@ merged, so a corpus can be read in parts, by several devices or machines, and la
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import reduce
 
 import jax
 import numpy as np
@@ -16,6 +17,7 @@ from lsar_jax.arrays import check_floats, pad_rows, row_bucket
 from lsar_jax.mesh import data_mesh, split
 from lsar_jax.moments.accumulator import Accumulator, Sums, merge_sums
 from lsar_jax.shapes import Embeddings
+from lsar_jax.spec import EncoderSpec
 
 __all__ = ["NOT_KEPT", "Moments"]
 
@@ -32,11 +34,13 @@ class Moments:
       count: number of vectors.
       mean: mean of the vectors, ``[dim]`` float64.
       scatter: sum of ``(x - mean)(x - mean)^T``, ``[dim, dim]`` float64, or None if it was not kept.
+      source: spec of the encoder whose embeddings were summed, or None for bare arrays.
     """
 
     count: int
     mean: Float[np.ndarray, " dim"]
     scatter: Float[np.ndarray, "dim dim"] | None = None
+    source: EncoderSpec | None = None
 
     @classmethod
     def from_embeddings(
@@ -78,23 +82,33 @@ class Moments:
           ValueError: there are no blocks, shapes are wrong, widths differ, or a value is not finite
             (the error names the row).
         """
-        sums, dim, rows = None, 0, 0
+        # float64 numbers are summed apart, as differences from a vector in their middle: those fit into float32, where
+        # the numbers themselves may not.
+        sums: dict[bool, Accumulator] = {}
+        middle: dict[bool, Float[np.ndarray, " dim"]] = {}
+        dim, rows = 0, 0
         for x in blocks:
             check_floats("embeddings", x)
-            if sums is None:
+            if not sums:
                 mesh, dim = mesh or _mesh(x), x.shape[1]
-                sums = Accumulator(mesh, 1, second_moment=second_moment, precise=precise)
             if x.shape[1] != dim:
                 raise ValueError(f"the blocks differ in width: {dim}, then {x.shape[1]}")
             assert mesh is not None
+            wide = not precise and x.dtype.itemsize > 4
+            if wide not in sums:
+                sums[wide] = Accumulator(mesh, 1, second_moment=second_moment, precise=precise)
+                middle[wide] = _middle(x) if wide else np.zeros(dim)
             most = _BLOCK * mesh.devices.size
             for start in range(0, len(x), most):
                 part = x[start : start + most]
-                sums.add(_place(part, mesh, precise), np.arange(rows, rows + len(part)))
+                part = part - middle[wide] if wide else part
+                sums[wide].add(_place(part, mesh, precise), np.arange(rows, rows + len(part)))
                 rows += len(part)
-        if sums is None:
+        if not sums:
             raise ValueError("there are no embeddings")
-        return cls.of(sums.result()[0])
+        results = [(part.result()[0], middle[wide]) for wide, part in sums.items()]
+        parts = [cls(one.count, one.mean + center, one.scatter) for one, center in results]
+        return reduce(cls.merge, parts)
 
     @classmethod
     def of(cls, sums: Sums) -> "Moments":
@@ -114,13 +128,16 @@ class Moments:
         """Returns the moments of both sets of vectors together.
 
         Raises:
-          ValueError: the widths differ, or only one of the two kept its scatter.
+          ValueError: the widths differ, only one of the two kept its scatter, or they are of different encoders.
         """
         if self.dim != other.dim:
             raise ValueError(f"moments of width {self.dim} and {other.dim} cannot be merged")
         if (self.scatter is None) != (other.scatter is None):
             raise ValueError("only one of the two kept its second moment; use second_moment=True for both")
-        return Moments.of(merge_sums(self._sums(), other._sums()))
+        if self.source and other.source and not self.source.same_space(other.source):
+            raise ValueError(f"the moments are of different embeddings: {self.source.difference(other.source)}")
+        merged = Moments.of(merge_sums(self._sums(), other._sums()))
+        return replace(merged, source=self.source or other.source)
 
     def second_moment(self) -> Float[np.ndarray, "dim dim"]:
         """Returns the uncentred second moment, the mean of ``x x^T``, ``[dim, dim]`` float64.
@@ -150,6 +167,13 @@ class Moments:
 
 def _mesh(x: Embeddings) -> Mesh:
     return data_mesh(sorted(x.devices(), key=lambda device: device.id) if isinstance(x, jax.Array) else None)
+
+
+def _middle(x: Embeddings) -> Float[np.ndarray, " dim"]:
+    """Returns the medians of a few rows in float64; 0 where they are not finite."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        medians = np.median(np.asarray(x[:64], np.float64), axis=0)
+    return np.where(np.isfinite(medians), medians, 0.0)
 
 
 def _place(x: Embeddings, mesh: Mesh, precise: bool) -> Float[jax.Array, "layer row dim"]:

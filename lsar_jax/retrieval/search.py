@@ -10,10 +10,17 @@ from typing import Literal
 
 import jax
 import jax.numpy as jnp
-import numpy as np
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Float, Int
 
-from lsar_jax.arrays import pad_rows, row_bucket, unit_rows
+from lsar_jax.arrays import (
+    all_finite,
+    check_floats,
+    check_rows,
+    in_float32,
+    pad_rows,
+    row_bucket,
+    unit_rows,
+)
 from lsar_jax.checks import whole_number
 from lsar_jax.shapes import AnyArray
 
@@ -56,12 +63,13 @@ def nearest(
     columns = max(k, row_bucket(len(candidates), chunk[1]))
     prepared = []
     for name, x, size in (("queries", queries, rows), ("candidates", candidates, columns)):
-        units, sound = _prepare(jnp.asarray(pad_rows(x, size), jnp.float32), metric == "cosine", jnp.dtype(precision))
-        if not sound:
-            raise ValueError(f"the {name} hold NaN or infinity")
-        prepared.append(units)
+        padded = in_float32(pad_rows(x, size))
+        check_rows(name, x, padded, lengths=True)
+        prepared.append(_prepare(padded, metric == "cosine", jnp.dtype(precision)))
     chunks = prepared[1].reshape(-1, columns, prepared[1].shape[1])
     scores, indices = _search(prepared[0], chunks, len(candidates), k, rows)
+    if metric == "dot" and not isinstance(scores, jax.core.Tracer) and not all_finite(scores):
+        raise ValueError("dot products of these vectors are too large for float32; scale them, or use metric='cosine'")
     return scores[: len(queries)], indices[: len(queries)]
 
 
@@ -72,15 +80,12 @@ def check_metric(metric: str) -> None:
 
 
 def _check(queries: AnyArray, candidates: AnyArray, metric: str, precision: str, chunk: tuple[int, int]) -> None:
-    shapes = np.shape(queries), np.shape(candidates)
-    if [len(shape) for shape in shapes] != [2, 2] or shapes[0][1] != shapes[1][1]:
+    check_floats("queries", queries)
+    check_floats("candidates", candidates)
+    if queries.shape[1] != candidates.shape[1]:
         raise ValueError(
-            f"queries {np.shape(queries)} and candidates {np.shape(candidates)} differ in width; "
+            f"queries {queries.shape} and candidates {candidates.shape} differ in width; "
             "expected [query, dim] and [candidate, dim]"
-        )
-    if 0 in (len(queries), len(candidates)):
-        raise ValueError(
-            f"there are {len(queries)} queries and {len(candidates)} candidates; give at least one of each"
         )
     check_metric(metric)
     if precision not in ("float32", "bfloat16"):
@@ -90,12 +95,9 @@ def _check(queries: AnyArray, candidates: AnyArray, metric: str, precision: str,
 
 
 @partial(jax.jit, static_argnames=("unit", "dtype"))
-def _prepare(
-    x: Float[Array, "row dim"], unit: bool, dtype: jnp.dtype
-) -> tuple[Float[Array, "row dim"], Bool[Array, ""]]:
-    """Returns the rows ready for the products, and whether all values are finite."""
-    sound = jnp.isfinite(x).all()
-    return (unit_rows(x) if unit else x).astype(dtype), sound
+def _prepare(x: Float[Array, "row dim"], unit: bool, dtype: jnp.dtype) -> Float[Array, "row dim"]:
+    """Returns the rows ready for the products."""
+    return (unit_rows(x) if unit else x).astype(dtype)
 
 
 @partial(jax.jit, static_argnames=("k", "rows"))

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 import jax.numpy as jnp
 
-from lsar_jax.moments import Moments, moments_by_language, stack_means
+from lsar_jax.moments import Moments, common_source, moments_by_language, stack_means
 from lsar_jax.shapes import Embeddings
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms.base import Fit, Step, Transform
@@ -43,4 +43,4 @@ def fit_center(
     means = stack_means(moments)
     shift = means if per_language else means.mean(axis=0)
     fit = Fit.of("center", moments, by_language=per_language, **({} if per_language else {"per_language": 0}))
-    return Transform((Step(shift=jnp.asarray(shift, jnp.float32)),), (fit,), source)
+    return Transform((Step(shift=jnp.asarray(shift, jnp.float32)),), (fit,), common_source(moments, source))

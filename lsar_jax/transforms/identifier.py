@@ -17,19 +17,27 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
-from lsar_jax.arrays import bucketed
+from lsar_jax.arrays import bucketed, check_floats, check_rows
 from lsar_jax.languages import canonical_keys, own_name
-from lsar_jax.moments import Moments, pool_moments
+from lsar_jax.moments import Moments, common_source, pool_moments
 from lsar_jax.shapes import AnyArray, Embeddings
 from lsar_jax.spec import EncoderSpec
+from lsar_jax.transforms.novelty import Novelty, novelty_of
 
-__all__ = ["LanguageIdentifier", "discriminant", "fit_identifier", "oas_shrinkage"]
+__all__ = ["NOVEL", "UNKNOWN", "LanguageIdentifier", "discriminant", "fit_identifier", "oas_shrinkage"]
+
+# The default threshold: docs/transforms.md has the shares of wrong answers.
+NOVEL = 4.0
+# The code of BCP 47 for a language that is not determined.
+UNKNOWN = "und"
 
 
 @partial(
-    jax.tree_util.register_dataclass, data_fields=["center", "weights", "bias"], meta_fields=["languages", "source"]
+    jax.tree_util.register_dataclass,
+    data_fields=["center", "weights", "bias", "novel"],
+    meta_fields=["languages", "source", "threshold"],
 )
 @dataclass(frozen=True, eq=False)
 class LanguageIdentifier:
@@ -41,6 +49,8 @@ class LanguageIdentifier:
       bias: ``[language]``.
       languages: codes of the rows.
       source: spec of the raw embeddings that it was fitted on, or None for bare arrays.
+      novel: tells text in other languages; None if it was read from a file of the first versions.
+      threshold: novelty above which the language of a row is unknown.
     """
 
     center: Float[AnyArray, " dim"]
@@ -48,6 +58,8 @@ class LanguageIdentifier:
     bias: Float[AnyArray, " language"]
     languages: tuple[str, ...]
     source: EncoderSpec | None = None
+    novel: Novelty | None = None
+    threshold: float = NOVEL
 
     @property
     def dim(self) -> int:
@@ -55,23 +67,44 @@ class LanguageIdentifier:
         return self.weights.shape[1]
 
     def __call__(self, x: Embeddings) -> list[str]:
-        """Returns the code of each row's language.
+        """Returns the code of each row's language; ``und``, undetermined, where its novelty is above ``threshold``.
 
         Raises:
-          ValueError: the width differs.
+          ValueError: it is not an array of floats, a value is not finite, or the width differs.
         """
-        if np.ndim(x) != 2 or np.shape(x)[1] != self.dim:
-            raise ValueError(f"embeddings have shape {np.shape(x)}; the identifier takes [n, {self.dim}]")
+        padded = self._padded(x)
+        found, unknown = (np.asarray(part)[: len(x)] for part in (_ids(self, padded), _unknown(self, padded)))
+        return [UNKNOWN if new else self.languages[row] for row, new in zip(found, unknown, strict=True)]
+
+    def novelty(self, x: Embeddings) -> Float[np.ndarray, " vector"]:
+        """Returns the novelty of each row: about 1 for text like that of the fit, more for other languages.
+
+        Raises:
+          ValueError: as for a call; or the identifier was read from a file of the first versions, without ``novel``.
+        """
+        if self.novel is None:
+            raise ValueError("the identifier was saved by a version that did not know novelty; fit it again")
+        return np.asarray(_novelty(self, self._padded(x)))[: len(x)]
+
+    def _padded(self, x: Embeddings) -> Float[Array, "padded dim"]:
+        check_floats("embeddings", x, least=0)
+        if x.shape[1] != self.dim:
+            raise ValueError(f"embeddings have shape {x.shape}; the identifier takes [n, {self.dim}]")
         padded = bucketed(x)
-        return [self.languages[index] for index in np.asarray(_ids(self, padded))[: len(x)]]
+        check_rows("embeddings", x, padded)
+        return padded
 
     def ids(self, x: Float[Array, "vector dim"]) -> Int[Array, " vector"]:
         """Returns the index of each row's language in ``languages``; pure, for use under ``jit``."""
         product = partial(jnp.matmul, precision=jax.lax.Precision.HIGHEST)
         return jnp.argmax(product(x - self.center, jnp.asarray(self.weights).T) + self.bias, axis=1)
 
+    def unknown(self, x: Float[Array, "vector dim"]) -> Bool[Array, " vector"]:
+        """Returns whether each row's novelty is above the threshold; pure, for use under ``jit``."""
+        return jnp.zeros(len(x), bool) if self.novel is None else _novelty_of(self, x) > self.threshold
+
     def accuracy(self, x: Mapping[str, Embeddings]) -> dict[str, float]:
-        """Returns the percentage of each language's rows that are identified correctly.
+        """Returns the percentage of each language's rows whose nearest mean is that of their language.
 
         Raises:
           ValueError: it was not fitted on a language, or a language has no rows.
@@ -81,7 +114,8 @@ class LanguageIdentifier:
             own_name(code, self.languages, "the identifier")
             if not len(rows):
                 raise ValueError(f"{code}: there are no embeddings")
-            result[code] = 100 * float(np.mean([found == code for found in self(rows)]))
+            found = np.asarray(_ids(self, self._padded(rows)))[: len(rows)]
+            result[code] = 100 * float(np.mean(found == self.languages.index(code)))
         return result
 
     def __repr__(self) -> str:
@@ -123,20 +157,27 @@ def discriminant(
 
 
 def fit_identifier(
-    x: Mapping[str, Embeddings | Moments], *, source: EncoderSpec | None = None, precise: bool = False
+    x: Mapping[str, Embeddings | Moments],
+    *,
+    threshold: float = NOVEL,
+    source: EncoderSpec | None = None,
+    precise: bool = False,
 ) -> LanguageIdentifier:
     """Fits the identifier that ``Transform.with_identifier`` takes to support ``language="auto"``.
 
     Args:
       x: mapping from language to raw embeddings ``[n, dim]``, to moments with second moments, or
         ``PooledMoments``; at least two languages.
+      threshold: novelty above which the language of a row is unknown; ``inf`` for never. See ``novelty.py``.
       source: spec of the encoder that made the embeddings; saved, and checked on use.
       precise: whether to sum embeddings and solve in float64; moments are already summed.
 
     Raises:
       ValueError: there are fewer than two languages, an array or code is invalid, moments have no
-        second moments, or the embeddings do not vary within any language.
+        second moments, the embeddings do not vary within any language, or the threshold is not positive.
     """
+    if not threshold > 0:
+        raise ValueError(f"threshold is {threshold}; it must be above 0")
     pooled = pool_moments(x, least=2, precise=precise)
     samples = pooled.count - len(pooled)
     level = np.trace(pooled.within) / pooled.dim
@@ -153,8 +194,18 @@ def fit_identifier(
         weights, bias = (np.asarray(part, np.float64) for part in (weights, bias))
     if not np.isfinite(weights).all():
         raise ValueError("the covariance within the languages is singular in float32; use precise=True")
+    novel = novelty_of(pooled.means - center, weights / unit, float(unit))
     center, weights, bias = (jnp.asarray(part, jnp.float32) for part in (center, weights / unit, bias))
-    return LanguageIdentifier(center, weights, bias, tuple(pooled), source)
+    return LanguageIdentifier(
+        center, weights, bias, tuple(pooled), common_source(pooled, source), novel, float(threshold)
+    )
+
+
+def _novelty_of(identifier: LanguageIdentifier, x: Float[Array, "vector dim"]) -> Float[Array, " vector"]:
+    assert identifier.novel is not None
+    return identifier.novel(x - identifier.center, identifier.ids(x))
 
 
 _ids = jax.jit(LanguageIdentifier.ids)
+_unknown = jax.jit(LanguageIdentifier.unknown)
+_novelty = jax.jit(_novelty_of)

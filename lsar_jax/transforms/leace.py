@@ -20,7 +20,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from lsar_jax.arrays import all_finite
-from lsar_jax.moments import Moments, pool_moments
+from lsar_jax.moments import Moments, common_source, pool_moments
 from lsar_jax.shapes import AnyArray, Embeddings
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms.base import Fit, Step, Transform
@@ -97,7 +97,9 @@ def fit_leace(
     functionals = functionals @ np.linalg.inv(span.T @ functionals)
     mean, span, functionals = (jnp.asarray(part, jnp.float32) for part in (total.mean, span, functionals))
     fit = Fit.of("leace", pooled, by_language=False)
-    return Transform((Step(shift=mean, basis=functionals, dual=span, offset=mean),), (fit,), source)
+    return Transform(
+        (Step(shift=mean, basis=functionals, dual=span, offset=mean),), (fit,), common_source(pooled, source)
+    )
 
 
 _subspace = partial(jax.jit, static_argnames="rank")(language_subspace)

@@ -17,7 +17,7 @@ from jaxtyping import Array, Float
 
 from lsar_jax.arrays import row_bucket
 from lsar_jax.checks import whole_number
-from lsar_jax.moments import Moments, moments_by_language
+from lsar_jax.moments import Moments, common_source, moments_by_language
 from lsar_jax.shapes import AnyArray, Embeddings
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms.base import Fit, Step, Transform, fix_signs
@@ -111,7 +111,7 @@ def fit_lir(
                 "components cannot exceed that"
             )
     fit = Fit.of("lir", moments, by_language=True, components=kept)
-    return Transform((Step(basis=basis),), (fit,), source)
+    return Transform((Step(basis=basis),), (fit,), common_source(moments, source))
 
 
 @partial(jax.jit, static_argnames="components")

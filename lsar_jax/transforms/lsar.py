@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from lsar_jax.checks import whole_number
-from lsar_jax.moments import Moments, moments_by_language, stack_means
+from lsar_jax.moments import Moments, common_source, moments_by_language, stack_means
 from lsar_jax.shapes import AnyArray, Embeddings
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms.base import Fit, Step, Transform, fix_signs
@@ -84,7 +84,7 @@ def fit_lsar(
             "rank cannot exceed that"
         )
     fit = Fit.of("lsar", moments, by_language=False, rank=kept)
-    return Transform((Step(basis=basis),), (fit,), source)
+    return Transform((Step(basis=basis),), (fit,), common_source(moments, source))
 
 
 _subspace = partial(jax.jit, static_argnames="rank")(language_subspace)

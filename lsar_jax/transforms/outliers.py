@@ -20,7 +20,7 @@ from jaxtyping import Array, Bool, Float
 
 from lsar_jax.arrays import all_finite
 from lsar_jax.checks import positive_number, whole_number
-from lsar_jax.moments import Moments, moments_by_language, stack_means
+from lsar_jax.moments import Moments, common_source, moments_by_language, stack_means
 from lsar_jax.shapes import AnyArray, Embeddings
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms.base import Fit, Step, Transform
@@ -104,7 +104,9 @@ def fit_outliers(
         parameters = {"largest": whole_number("largest", largest, 1, means.shape[1], "the dimensions")}
         out = _largest(np.asarray(means, np.float32), parameters["largest"])
     fit = Fit.of("outliers", moments, by_language=False, **parameters)
-    return Transform((Step(scale=jnp.where(out, 0.0, 1.0).astype(jnp.float32)),), (fit,), source)
+    return Transform(
+        (Step(scale=jnp.where(out, 0.0, 1.0).astype(jnp.float32)),), (fit,), common_source(moments, source)
+    )
 
 
 def zero_dimensions(dimensions: Sequence[int], dim: int, *, source: EncoderSpec | None = None) -> Transform:

@@ -18,7 +18,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from lsar_jax.checks import positive_number
-from lsar_jax.moments import Moments, moments_by_language, pool_moments
+from lsar_jax.moments import Moments, common_source, moments_by_language, pool_moments
 from lsar_jax.shapes import AnyArray, Embeddings
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms.base import Fit, Step, Transform
@@ -110,7 +110,7 @@ def fit_whitening(
         **({"per_language": 1} if per_language else {}),
     )
     step = Step(shift=jnp.asarray(mean, jnp.float32), matrix=jnp.asarray(matrix, jnp.float32))
-    return Transform((step,), (fit,), source)
+    return Transform((step,), (fit,), common_source(moments, source))
 
 
 def whiten_samples(x: Float[np.ndarray, "sentence dim"], eps: float = 1e-5) -> Float[np.ndarray, "sentence dim"]:

@@ -115,7 +115,7 @@ IDS = np.arange(3)
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: relevant_ranks(X, X * np.nan, IDS, IDS, IDS), "candidates holds NaN or infinity in 3 of 3"),
+        (lambda: relevant_ranks(X, X * np.nan, IDS, IDS, IDS), "candidates: 3 of 3 rows hold NaN or infinity"),
         (lambda: relevant_ranks(X, X[:, :2], IDS, IDS, IDS), "differ in width: {'queries': 3, 'candidates': 2}"),
         (lambda: relevant_ranks(X[:2], X, IDS, IDS, IDS), r"query_group has shape \(3,\) .* expected 2 whole numbers"),
         (lambda: relevant_ranks(X, X, IDS, IDS * 1.0, IDS), "candidate_group has .* type float64"),

@@ -71,8 +71,11 @@ def test_bfloat16_is_near(rng):
         ({"precision": "int8"}, "precision 'int8' is not one of"),
         ({"chunk": (0, 1)}, "chunk"),
         ({"queries": np.ones((2, 3), np.float32)}, r"queries \(2, 3\) and candidates \(3, 2\) differ in width"),
-        ({"queries": np.ones(2, np.float32)}, "differ in width"),
-        ({"queries": np.ones((0, 2), np.float32)}, "there are 0 queries and 3 candidates"),
+        ({"queries": np.ones(2, np.float32)}, r"the shape of queries is \(2,\); expected \[n, dim\]$"),
+        (
+            {"queries": np.ones((0, 2), np.float32)},
+            r"the shape of queries is \(0, 2\); expected \[n, dim\] with n at least 1",
+        ),
         ({"queries": np.full((1, 2), np.nan, np.float32)}, "NaN or infinity"),
         ({"candidates": np.array([[1, 1], [np.nan, 1], [1, 1]], np.float32)}, "NaN or infinity"),
         ({"candidates": np.array([[1, 1], [np.inf, 1], [1, 1]], np.float32)}, "NaN or infinity"),

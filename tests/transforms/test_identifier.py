@@ -151,3 +151,79 @@ def test_refusals(x, unchecked):
     other = lj.EncoderSpec("a", "2", 8, "mean", "float32")
     with pytest.raises(ValueError, match="the identifier was fitted on"):
         fit_center(x, source=spec).with_identifier(fit_identifier(x, source=other))
+
+
+def test_novelty_is_the_distance_between_the_languages_relative_to_all(x, rng):
+    rows, _ = together(x)
+    identifier = fit_identifier(x, precise=True)
+    pooled = pool_moments(x)
+    covariance = pooled.within / (pooled.count - len(x))
+    shrinkage = float(oas_shrinkage(covariance.astype(np.float32), pooled.count - len(x)))
+    level = np.trace(covariance) / 40
+    inverse = np.linalg.inv((1 - shrinkage) * covariance + shrinkage * level * np.eye(40))
+    means = pooled.means
+    # The part of a difference that lies, under this metric, in the span of the differences between the means.
+    spread = (means - means.mean(axis=0)).T
+    projection = spread @ np.linalg.pinv(spread.T @ inverse @ spread, rcond=1e-9) @ spread.T @ inverse
+    off = rows[:, None] - means
+    nearest = np.einsum("nld,de,nle->nl", off, inverse, off).argmin(axis=1)
+    off = off[np.arange(len(rows)), nearest]
+    inside = off @ projection.T
+    expected = np.einsum("nd,de,ne->n", inside, inverse, inside) / 5 / ((off**2).mean(axis=1) / level)
+    np.testing.assert_allclose(identifier.novelty(rows), expected, rtol=1e-3)
+    # Text that is further from its mean in all directions is no more novel.
+    further = means[nearest] + 3 * off
+    same = np.array(identifier(further)) == np.array(identifier(rows))
+    assert same.mean() > 0.9
+    np.testing.assert_allclose(identifier.novelty(further)[same], expected[same], rtol=1e-3)
+
+
+def without_french(x):
+    """Five languages, and French, whose mean lies in the directions in which those differ, but near none of them."""
+    known = {code: rows for code, rows in x.items() if code != "fr"}
+    means = {code: rows.mean(axis=0) for code, rows in known.items()}
+    french = x["fr"] - x["fr"].mean(axis=0) + 2 * means["de"] - means["zh"]
+    return known, french
+
+
+def test_a_language_that_was_not_fitted_on_is_unknown(x):
+    known, french = without_french(x)
+    identifier = fit_identifier(known)
+    assert np.mean([code == "und" for code in identifier(french)]) > 0.95
+    rows, labels = together(known)
+    found = identifier(rows)
+    assert np.mean([one == own for one, own in zip(found, labels, strict=True)]) > 0.95
+    assert identifier.novelty(french).min() > np.median(identifier.novelty(rows))
+    assert "und" not in fit_identifier(known, threshold=np.inf)(french)
+    with pytest.raises(ValueError, match="threshold is 0.0; it must be above 0"):
+        fit_identifier(known, threshold=0.0)
+
+
+def test_unknown_languages_are_told(x, tmp_path, caplog):
+    known, french = without_french(x)
+    center = fit_center(known).with_identifier(fit_identifier(known, threshold=5.0))
+    center.save(tmp_path / "t")
+    for transform in (center, Transform.load(tmp_path / "t")):
+        assert transform.identifier.threshold == 5.0
+        caplog.clear()
+        transform(french, "auto")
+        unknown = sum(code == "und" for code in transform.identifier(french))
+        told = f"{unknown} of {len(x['fr'])} vectors are in none of the languages that the identifier knows"
+        assert told in caplog.text
+    assert transform.identifier.novelty(french)[0] == pytest.approx(center.identifier.novelty(french)[0], rel=1e-5)
+
+
+def test_an_encoder_counts_unknown_languages(tiny, caplog):
+    texts = {"de": ["abc ab", "bca", "cab b", "aab c", "bbc"], "en": ["hij h", "jih", "ihh j", "jjh i", "hhi"]}
+    moments = {code: tiny.moments(lines, second_moment=True) for code, lines in texts.items()}
+    center = fit_center(moments, source=tiny.spec)
+    new = ["def ed", "fed", "eef d", "ddf"]
+    identifier = fit_identifier(moments, source=tiny.spec, threshold=1e-6)
+    encoder = tiny.with_transform(center.with_identifier(identifier))
+    _, report = encoder.encode_with_report(new, language="auto")
+    assert report.unknown == 4
+    encoder.encode(new, language="auto")
+    assert "4 of 4 sentences are in none of the languages that the identifier knows" in caplog.text
+    never = tiny.with_transform(center.with_identifier(fit_identifier(moments, source=tiny.spec, threshold=np.inf)))
+    assert never.encode_with_report(new, language="auto")[1].unknown == 0
+    assert encoder.encode_with_report(new, language="de")[1].unknown == 0

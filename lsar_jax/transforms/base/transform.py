@@ -4,6 +4,7 @@ A ``Transform`` is a sequence of steps (``affine.py``) with the spec of the embe
 fitted on; it can be applied, chained, extended by further languages, saved and exported.
 """
 
+import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -12,10 +13,10 @@ from pathlib import Path
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
-from lsar_jax.arrays import bucketed, digest
-from lsar_jax.languages import AUTO, own_name
+from lsar_jax.arrays import bucketed, check_floats, check_rows, digest, far_off, not_finite
+from lsar_jax.languages import AUTO, check_given, own_name
 from lsar_jax.shapes import Embeddings, LanguageIds
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms.base.affine import Step, affine, by_row
@@ -25,6 +26,8 @@ from lsar_jax.transforms.base.storage import load_parts, save_parts
 from lsar_jax.transforms.identifier import LanguageIdentifier
 
 __all__ = ["Transform"]
+
+_log = logging.getLogger("lsar_jax")
 
 # Rows whose bases are gathered together.
 _GATHERED = 1024
@@ -72,16 +75,20 @@ class Transform:
         """Returns the transformed embeddings, ``[n, dim]`` in float32.
 
         Args:
-          x: embeddings, of any float dtype.
+          x: a numpy or jax array of any float dtype.
           language: one code for all rows, or one per row; ``"auto"`` lets the identifier detect the
-            language of each row. A shared transform needs none.
+            language of each row, and logs a warning if some are in none of the languages that it knows: those are
+            taken for the nearest one. A shared transform needs none.
 
         Raises:
-          ValueError: the width differs, a language is missing or unknown, ``"auto"`` is given
-            without an identifier, or the number of codes is not the number of rows.
+          ValueError: it is not such an array, a value is not finite in float32, the width differs, a
+            language is missing or unknown, ``"auto"`` is given without an identifier, or the number of
+            codes is not the number of rows.
         """
-        if np.ndim(x) != 2 or np.shape(x)[1] != self.dim:
-            raise ValueError(f"embeddings have shape {np.shape(x)}; the transform takes [n, {self.dim}]")
+        check_floats("embeddings", x, least=0)
+        if x.shape[1] != self.dim:
+            raise ValueError(f"embeddings have shape {x.shape}; the transform takes [n, {self.dim}]")
+        check_given(language)
         if language is not None and not isinstance(language, str):
             language = list(language)
             if len(language) != len(x):
@@ -89,17 +96,34 @@ class Transform:
                     f"the number of languages ({len(language)}) is not the number of embeddings ({len(x)}); "
                     "give one code for all rows, or one per row"
                 )
+        if far_off(x):
+            _log.warning(
+                "the embeddings have so large an offset that float32 keeps few digits of their differences; subtract "
+                "it in float64 before fitting and applying a transform"
+            )
         # Padded to one of a few sizes, so that languages of unequal size share a program.
         padded = bucketed(x)
+        told = None
         if language == AUTO:
-            ids = self._auto(padded)
+            ids, told = self._auto(padded)
         else:
             known = self.language_ids(language)
             ids = tuple(np.pad(which, (0, len(padded) - len(x))) if which.ndim else which for which in known)
         dense = any(by_row(step, "matrix") and which.ndim for step, which in zip(self.steps, ids, strict=True))
         if dense and not isinstance(padded, jax.core.Tracer):
-            return self._apply_by_language(np.asarray(x), [np.asarray(which) for which in ids])
-        return _apply(self.steps, padded, ids)[: len(x)]
+            check_rows("embeddings", x, padded)
+            result = self._apply_by_language(np.asarray(x), [np.asarray(which) for which in ids])
+        else:
+            # Checked by the same program, so that there is one wait, for both.
+            moved, finite = _apply(self.steps, padded, ids)
+            result = moved[: len(x)]
+            if isinstance(finite, jax.core.Tracer):
+                return result
+            if not finite:
+                raise not_finite("embeddings", x, padded)
+        if told is not None and not isinstance(told, jax.core.Tracer):
+            self._tell_unknown(np.asarray(told)[: len(x)])
+        return result
 
     def language_ids(self, language: str | Sequence[str] | None) -> tuple[np.ndarray, ...]:
         """Returns the row of each step's tables: the part of a call that runs outside jit.
@@ -150,7 +174,8 @@ class Transform:
         if identifier.dim != self.dim:
             raise ValueError(f"the identifier takes width {identifier.dim}, but the transform takes {self.dim}")
         if self.source and identifier.source and not self.source.same_space(identifier.source):
-            raise ValueError(f"the identifier was fitted on {identifier.source}, but the transform on {self.source}")
+            told = identifier.source.difference(self.source)
+            raise ValueError(f"the identifier was fitted on other embeddings than the transform: {told}")
         unknown = sorted(set(identifier.languages) - set(self.languages))
         if unknown:
             raise ValueError(f"the identifier may detect {', '.join(unknown)}, which {self.name} does not know")
@@ -170,7 +195,9 @@ class Transform:
             raise ValueError(f"the transforms' widths differ: {self.dim} and {other.dim}")
         steps, fits = merge_steps((self.steps, self.fits), (other.steps, other.fits))
         if self.source and other.source and not self.source.same_space(other.source):
-            raise ValueError(f"the transforms were fitted on different embeddings: {self.source} and {other.source}")
+            raise ValueError(
+                f"the transforms were fitted on different embeddings: {self.source.difference(other.source)}"
+            )
         return Transform(steps, fits, self.source or other.source)
 
     def then(self, other: "Transform") -> "Transform":
@@ -188,7 +215,7 @@ class Transform:
             raise ValueError(f"the transforms' widths differ: {self.dim}, then {other.dim}")
         if self.source and other.source and not other.fits_after(self.source, self):
             raise ValueError(
-                f"the transforms were fitted on different embeddings: {self.source}, then {other.source}"
+                f"the transforms were fitted on different embeddings: {self.source.difference(other.source)}"
                 f"{other.source.hint()}"
             )
         if other.identifier is not None and self.identifier is None:
@@ -228,7 +255,7 @@ class Transform:
         with jax.enable_x64(True):
             exact = jax.tree.map(lambda part: jnp.asarray(part, jnp.float64), self.steps)
             probes = jnp.asarray(np.concatenate([np.zeros((1, self.dim)), np.eye(self.dim)]))
-            moved = np.asarray(_apply(exact, probes, ids))
+            moved = np.asarray(_apply(exact, probes, ids)[0])
         return (moved[1:] - moved[0]).T, moved[0]
 
     def save(self, path: str | Path) -> None:
@@ -255,10 +282,19 @@ class Transform:
         scope = "shared" if self.languages is None else f"{len(self.languages)} languages"
         return f"Transform({self.name}; dim {self.dim}, {scope})"
 
-    def _auto(self, x: Float[Array, "vector dim"]) -> tuple[LanguageIds, ...]:
+    def _auto(self, x: Float[Array, "vector dim"]) -> tuple[tuple[LanguageIds, ...], Bool[Array, " vector"] | None]:
+        """Returns the rows that the identifier detects, and which vectors are in none of its languages."""
         if self.identifier is None and self.languages is None:
-            return self.language_ids(None)
-        return self.auto_ids(x) if self.identifier is None else _auto_ids(self, x)
+            return self.language_ids(None), None
+        return (self.auto_ids(x), None) if self.identifier is None else _auto_ids(self, x)
+
+    def _tell_unknown(self, unknown: Bool[np.ndarray, " vector"]) -> None:
+        if unknown.any():
+            _log.warning(
+                "%d of %d vectors are in none of the languages that the identifier knows, for example row %d; they are "
+                "taken for the nearest one",
+                unknown.sum(), len(unknown), unknown.argmax(),
+            )  # fmt: skip
 
     def _apply_by_language(
         self, x: Float[np.ndarray, "vector dim"], ids: list[np.ndarray]
@@ -270,7 +306,7 @@ class Transform:
         for number, choice in enumerate(choices.T):
             own = np.flatnonzero(chosen.ravel() == number)
             padded = bucketed(x[own])
-            result[own] = np.asarray(_apply(self.steps, padded, tuple(choice)))[: len(own)]
+            result[own] = np.asarray(_apply(self.steps, padded, tuple(choice))[0])[: len(own)]
         return jnp.asarray(result)
 
 
@@ -286,12 +322,14 @@ def _in_turn(
 @jax.jit
 def _apply(
     steps: tuple[Step, ...], x: Float[Array, "vector dim"], ids: tuple[LanguageIds, ...]
-) -> Float[Array, "vector dim"]:
+) -> tuple[Float[Array, "vector dim"], Bool[Array, ""]]:
+    """Returns the transformed vectors, and whether the vectors were finite."""
+    finite = jnp.isfinite(x).all()
     for step, which in zip(steps, ids, strict=True):
         # A dense table is applied one matrix at a time, and needs all rows.
         shared = jnp.ndim(which) == 0 and step.clusters is None
         x = affine(step, x, which) if shared or by_row(step, "matrix") else _by_rows(step, x, which)
-    return x
+    return x, finite
 
 
 def _by_rows(step: Step, x: Float[Array, "vector dim"], which: LanguageIds) -> Float[Array, "vector dim"]:
@@ -303,7 +341,11 @@ def _by_rows(step: Step, x: Float[Array, "vector dim"], which: LanguageIds) -> F
     return jax.lax.map(one, (x, jnp.broadcast_to(jnp.asarray(which), len(x))), batch_size=_GATHERED)
 
 
-_auto_ids = jax.jit(Transform.auto_ids)
+@jax.jit
+def _auto_ids(
+    transform: Transform, x: Float[Array, "vector dim"]
+) -> tuple[tuple[LanguageIds, ...], Bool[Array, " vector"]]:
+    return transform.auto_ids(x), transform.check_identifier().unknown(x)
 
 
 def _language_ids(fit: Fit, language: str | Sequence[str] | None) -> np.ndarray:

@@ -1,0 +1,69 @@
+"""How new an embedding is to a linear discriminant analysis: whether its language may be none of those fitted on.
+
+The canonical variates u = A^T x are the directions in which the means of the languages differ, scaled such that the
+covariance S within a language is the identity (Rao 1948). With k of them, and expectations over the text that was
+fitted on,
+
+    novelty(x) = (|u - u_l|^2 / k) / (|x - mu_l|^2 / E|x - mu_l|^2)
+
+for the nearest mean mu_l. It is about 1 for text like that, and more for text in another language, whose mean lies
+elsewhere in these directions; a language that differs from the others only where they do not differ is not seen. The
+denominator allows for text of another length or domain, which is further from its mean in all directions.
+"""
+
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from lsar_jax.shapes import AnyArray
+
+__all__ = ["Novelty", "novelty_of"]
+
+_product = partial(jnp.matmul, precision=jax.lax.Precision.HIGHEST)
+# Directions whose share of the differences between the means is smaller are rounding errors.
+_LEAST = 1e-5
+
+
+class Novelty(NamedTuple):
+    """The parts of the novelty of embeddings from which the mean over the languages has been subtracted.
+
+    Attributes:
+      axes: A, ``[dim, direction]``.
+      places: u of each language's mean, ``[language, direction]``.
+      means: the means divided by ``unit``, ``[language, dim]``.
+      unit: the root mean square deviation of a value from the mean of its language, ``[1]``.
+    """
+
+    axes: Float[AnyArray, "dim direction"]
+    places: Float[AnyArray, "language direction"]
+    means: Float[AnyArray, "language dim"]
+    unit: Float[AnyArray, " one"]
+
+    def __call__(self, x: Float[Array, "vector dim"], nearest: Int[Array, " vector"]) -> Float[Array, " vector"]:
+        """Returns the novelty of each row, given the number of its nearest mean; pure, for use under ``jit``."""
+        inside = _product(x, jnp.asarray(self.axes)) - jnp.asarray(self.places)[nearest]
+        everywhere = x / jnp.asarray(self.unit) - jnp.asarray(self.means)[nearest]
+        expected = jnp.mean(everywhere**2, axis=1)
+        return jnp.mean(inside**2, axis=1) / jnp.maximum(expected, jnp.finfo(expected.dtype).tiny)
+
+
+def novelty_of(
+    means: Float[np.ndarray, "language dim"], weights: Float[np.ndarray, "language dim"], unit: float
+) -> Novelty:
+    """Returns the novelty that belongs to a discriminant.
+
+    Args:
+      means: the means of the languages, minus the mean over the languages.
+      weights: ``means`` times the inverse of the covariance within the languages.
+      unit: the root mean square deviation of a value from the mean of its language.
+    """
+    gram = weights @ means.T
+    values, vectors = np.linalg.eigh((gram + gram.T) / 2)
+    kept = values > _LEAST * values[-1]
+    lengths, vectors = np.sqrt(values[kept]), vectors[:, kept]
+    parts = weights.T @ (vectors / lengths), vectors * lengths, means / unit, np.array([unit])
+    return Novelty(*(jnp.asarray(part, jnp.float32) for part in parts))
