@@ -4,16 +4,37 @@ Parameters are replicated and batches are split over the axis; plain ``jax.jit``
 rest. The same code runs on one CPU, several GPUs or a TPU slice.
 """
 
+import os
 from collections.abc import Sequence
 
 import jax
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
-__all__ = ["data_mesh", "replicated", "split"]
+__all__ = ["check_process", "data_mesh", "replicated", "split"]
+
+# The process that started JAX.
+_started_in: int | None = None
+
+
+def check_process() -> None:
+    """Raises RuntimeError in a process that was forked after this library had used JAX: a computation would hang."""
+    global _started_in
+    if _started_in is None:
+        _started_in = os.getpid()
+    if _started_in != os.getpid():
+        raise RuntimeError(
+            "this process was forked from one in which JAX had started its threads, so a computation would hang; start "
+            "processes with multiprocessing.get_context('spawn'), and load the encoder in each of them"
+        )
 
 
 def data_mesh(devices: Sequence[jax.Device] | None = None) -> Mesh:
-    """Returns a mesh with the axis ``data`` over ``devices``, by default all local devices."""
+    """Returns a mesh with the axis ``data`` over ``devices``, by default all local devices.
+
+    Raises:
+      RuntimeError: the process was forked after JAX had started.
+    """
+    check_process()
     devices = jax.local_devices() if devices is None else list(devices)
     # With Explicit axes, the default of make_mesh, every gather would need an out_sharding.
     return jax.make_mesh((len(devices),), ("data",), axis_types=(AxisType.Auto,), devices=devices)

@@ -49,5 +49,5 @@ def test_a_fit_on_transformed_embeddings_must_be_made_again(tiny):
     y = {code: other.encode(text) for code, text in lj.corpora.udhr("test", ["de", "en", "th"]).items()}
     center = lj.transforms.fit_center(y, source=other.spec)
     assert other.with_transform(center).spec.transform == "lsar(rank=2) then center()"
-    with pytest.raises(ValueError, match="the transform was fitted on .*, but this encoder is"):
+    with pytest.raises(ValueError, match="the transform was fitted on other embeddings than those of this encoder"):
         tiny.with_transform(lsar).with_transform(center)

@@ -51,6 +51,7 @@ def read_folder(folder: Path, *, id: str, revision: str | None = None) -> Checkp
       FileNotFoundError: a file does not exist.
       ValueError: the architecture or its config is not supported, or a file is damaged.
     """
+    others = _other_files(folder)
     path = transformer_folder(folder) / "config.json"
     config = read_json(path, dict)
     try:
@@ -69,7 +70,7 @@ def read_folder(folder: Path, *, id: str, revision: str | None = None) -> Checkp
         tensors.setdefault(name, Tensor(table.shape, partial(_rows_of, table)))
     return Checkpoint(
         id=id,
-        revision=revision or sha256([*weights, *_other_files(folder)]),
+        revision=revision or sha256([*weights, *others]),
         architecture=architecture,
         config=sizes,
         keys=_keys(architecture, sizes),
@@ -103,10 +104,17 @@ def _open(folder: Path, root: Path, architecture: Architecture) -> tuple[dict[st
 
 
 def _other_files(folder: Path) -> list[Path]:
-    """Returns the files, other than the weights, that embeddings depend on: configs, tokenizer, Dense layers."""
+    """Returns the files, other than the weights, that embeddings depend on: configs, tokenizer, Dense layers.
+
+    Raises:
+      ValueError: something of such a name is not a file; reading a pipe would hang.
+    """
     names = (*CONFIG_FILES, *TOKENIZER_FILES)
     patterns = [*names, *(f"*/{name}" for name in names), "*/model.safetensors"]
-    return sorted({path for pattern in patterns for path in folder.glob(pattern)})
+    found = sorted({path for pattern in patterns for path in folder.glob(pattern)})
+    if wrong := [path for path in found if not path.is_file()]:
+        raise ValueError(f"{wrong[0]} is not a file; remove it, or give the folder of a checkpoint")
+    return found
 
 
 def _rows_of(table: np.ndarray, start: int, stop: int) -> np.ndarray:

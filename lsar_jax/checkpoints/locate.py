@@ -5,7 +5,7 @@ from pathlib import Path
 
 from lsar_jax.hub import Repository
 
-__all__ = ["CONFIG_FILES", "TOKENIZER_FILES", "locate"]
+__all__ = ["CONFIG_FILES", "TOKENIZER_FILES", "is_folder", "locate"]
 
 TOKENIZER_FILES = (
     "tokenizer*.json",
@@ -37,7 +37,7 @@ def locate(name_or_path: str, revision: str | None, *, pickles: bool = False) ->
       ValueError: a revision is given for a folder.
     """
     folder = Path(name_or_path)
-    if folder.is_dir():
+    if is_folder(name_or_path):
         if revision is not None:
             raise ValueError(
                 f"revision {revision!r} applies to Hub ids only, and {name_or_path} is a folder; leave the revision out"
@@ -57,3 +57,16 @@ def locate(name_or_path: str, revision: str | None, *, pickles: bool = False) ->
         )
     # The Hub's cache names the folder after its commit.
     return local, name_or_path, local.name
+
+
+def is_folder(name: str) -> bool:
+    """Returns whether a name is that of a folder.
+
+    Raises:
+      FileNotFoundError: the name cannot be one, for example because it is too long.
+    """
+    try:
+        return Path(name).is_dir()
+    except (OSError, ValueError) as error:
+        told = getattr(error, "strerror", None) or error
+        raise FileNotFoundError(f"{name[:60]!r}... is neither a folder nor a Hub id: {told}") from error

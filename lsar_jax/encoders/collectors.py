@@ -16,17 +16,17 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding
 from jaxtyping import Float, Int
 
-from lsar_jax.arrays import row_bucket
+from lsar_jax.arrays import all_finite, row_bucket
 from lsar_jax.mesh import replicated, split
 from lsar_jax.moments import Moments
 from lsar_jax.moments.accumulator import Accumulator
 from lsar_jax.shapes import AnyArray, PooledLayers
 from lsar_jax.tokens.buckets import Slot
 
-__all__ = ["Collector", "DeviceResult", "HostResult", "MomentsResult", "SharedResult", "collector"]
+__all__ = ["IN_FLIGHT", "Collector", "DeviceResult", "HostResult", "MomentsResult", "SharedResult", "collector"]
 
 # Results in transfer to the host while the device keeps working.
-_IN_FLIGHT = 4
+IN_FLIGHT = 4
 # Initial rows of a result whose size is not known.
 _FIRST_ROWS = 2048
 # A result on the device with more rows than this is allocated at its exact size.
@@ -65,7 +65,7 @@ class HostResult:
         """Takes the embeddings of a batch."""
         value.copy_to_host_async()
         self._waiting.append((slot, value))
-        if len(self._waiting) > _IN_FLIGHT:
+        if len(self._waiting) > IN_FLIGHT:
             self._collect()
 
     def result(self, sentences: int) -> Float[np.ndarray, "layer sentence dim"]:
@@ -83,7 +83,9 @@ class HostResult:
             grown = np.empty((layers, max(needed, 2 * rows), dim), np.float32)
             grown[:, :rows] = self._result
             self._result = grown
-        self._result[:, slot.numbers] = np.asarray(value)[:, : len(slot.sentences)]
+        real = np.asarray(value)[:, : len(slot.sentences)]
+        _check_embeddings(real, slot.numbers)
+        self._result[:, slot.numbers] = real
 
 
 class DeviceResult:
@@ -118,11 +120,18 @@ class DeviceResult:
     def result(self, sentences: int) -> Float[jax.Array, "layer sentence dim"]:
         """Returns the first ``sentences`` rows, all of which were added."""
         if self._mesh.devices.size == 1:
+            self._check()
             return self._cut(sentences)
         with _COLLECTIVES:
             for slot, value in self._waiting:
                 self._place(slot, value)
+            self._check()
             return jax.device_put(self._cut(sentences), _sharding(self._mesh, sentences)).block_until_ready()
+
+    def _check(self) -> None:
+        # The whole buffer: it has one of a few sizes, and zeros past the end.
+        if not all_finite(self._buffer):
+            _check_embeddings(np.asarray(self._buffer), np.arange(self._buffer.shape[1]))
 
     def _place(self, slot: Slot, value: jax.Array) -> None:
         rows, needed = self._buffer.shape[1], int(slot.numbers.max()) + 1
@@ -196,6 +205,15 @@ def collector(output: str, layers: int, total: int | None, dim: int, mesh: Mesh)
         return HostResult(layers, total, dim)
     shared = mesh.devices.size > 1 and mesh.devices.flat[0].platform == "cpu"
     return (SharedResult if shared else DeviceResult)(layers, total, dim, mesh)
+
+
+def _check_embeddings(x: Float[np.ndarray, "layer row dim"], numbers: Int[np.ndarray, " row"]) -> None:
+    finite = np.isfinite(x).all(axis=(0, 2))
+    if not finite.all():
+        raise ValueError(
+            f"the embeddings hold NaN or infinity, for example in row {numbers[finite.argmin()]}; the weights of the "
+            "encoder or the transform may be damaged, or too large for its dtype"
+        )
 
 
 def _sharding(mesh: Mesh, sentences: int) -> NamedSharding:

@@ -10,7 +10,7 @@ import numpy as np
 from lsar_jax.encoders.background import ahead
 from lsar_jax.encoders.encode_report import Counts
 from lsar_jax.encoders.protocols import EmbeddingTransform
-from lsar_jax.languages import AUTO, language_code, own_name
+from lsar_jax.languages import AUTO, check_given, language_code, own_name
 from lsar_jax.tokens.buckets import Buckets, Sentence, Slot
 from lsar_jax.tokens.tokenizer import Tokenizer, check_sentences
 
@@ -115,6 +115,7 @@ def read_chunks(
       ValueError: a sentence is not text, a language is missing or unknown, or the numbers of sentences and languages
         differ.
     """
+    check_given(language)
     if language is not None:
         tables.check_used()
     if isinstance(language, str) and language == AUTO:

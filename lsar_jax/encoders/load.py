@@ -1,6 +1,7 @@
 """Loads a ``SentenceEncoder`` by the name or the folder of its checkpoint."""
 
 from collections.abc import Callable
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from jax.sharding import Mesh
 from lsar_jax.checkpoints.bundled import open_bundled
 from lsar_jax.checkpoints.checkpoint import Checkpoint, read_folder
 from lsar_jax.checkpoints.fill import fill, read_pooler
-from lsar_jax.checkpoints.locate import locate
+from lsar_jax.checkpoints.locate import is_folder, locate
 from lsar_jax.checkpoints.presets import PRESETS, Preset
 from lsar_jax.checks import whole_number
 from lsar_jax.encoders.sentence_encoder import SentenceEncoder
@@ -105,13 +106,22 @@ def _open(name_or_path: str, revision: str | None) -> tuple[Checkpoint, Preset |
         if revision is not None:
             raise ValueError(f"revision is {revision!r}, but the bundled encoder has only one revision; leave it out")
         return open_bundled(), None
-    preset = None if Path(name_or_path).is_dir() else PRESETS.get(name_or_path)
+    preset = None if is_folder(name_or_path) else PRESETS.get(name_or_path)
     if preset and not preset.id:
         raise FileNotFoundError(
             f"{name_or_path} is not on the Hub: {preset.note} with `lsar-jax convert FILE FOLDER`, then load FOLDER"
         )
     hub_id = preset.id if preset else name_or_path
-    folder, id, commit = locate(hub_id, revision or (preset.revision if preset else None))
+    try:
+        folder, id, commit = locate(hub_id, revision or (preset.revision if preset else None))
+    except FileNotFoundError as error:
+        # A name like that of a preset is rather a typo than another encoder.
+        known = [one.id for one in PRESETS.values()] if "/" in name_or_path else ["bundled", *PRESETS]
+        near = get_close_matches(name_or_path, known, cutoff=0.9 if "/" in name_or_path else 0.6)
+        if preset or not near or name_or_path in near:
+            raise
+        what = error if "/" in name_or_path else f"there is no encoder {name_or_path!r}"
+        raise FileNotFoundError(f"{what}; did you mean {' or '.join(near)}?") from error
     try:
         checkpoint = read_folder(folder, id=id, revision=commit)
     except FileNotFoundError as error:

@@ -1,12 +1,22 @@
 """The options of encoding, shared by all methods that take them, and checks of those that depend on the tokenizer."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, KeysView, Mapping, Set
 from typing import Literal, TypedDict
+
+import numpy as np
 
 from lsar_jax.checks import whole_number
 from lsar_jax.tokens.tokenizer import Tokenizer, check_sentences
 
-__all__ = ["EncodeOptions", "StreamOptions", "check_length", "check_names", "check_prompt"]
+__all__ = [
+    "EncodeOptions",
+    "StreamOptions",
+    "check_flags",
+    "check_iterable",
+    "check_length",
+    "check_names",
+    "check_prompt",
+]
 
 
 class StreamOptions(TypedDict, total=False):
@@ -33,6 +43,31 @@ def check_names(method: str, options: StreamOptions, known: type) -> None:
     for name in options:
         if name not in names:
             raise TypeError(f"{method}() got an unexpected option {name!r}; its options are {', '.join(names)}")
+
+
+def check_flags(**flags: object) -> None:
+    """Raises ValueError if an option, given by its name, is not a bool."""
+    for name, value in flags.items():
+        if not isinstance(value, bool | np.bool):
+            raise ValueError(f"{name} is {value!r}; it must be True or False")
+
+
+def check_iterable(sentences: str | Iterable[str]) -> Iterable[str]:
+    """Returns the sentences one after another; a single one is a list of one.
+
+    Raises:
+      ValueError: it is not text and not an ordered, one-dimensional iterable.
+    """
+    if isinstance(sentences, str):
+        return [sentences]
+    # The elements of a set come in another order in each process, and those of a mapping are its keys.
+    unordered = isinstance(sentences, Mapping | Set) and not isinstance(sentences, KeysView)
+    if isinstance(sentences, bytes) or unordered or not isinstance(sentences, Iterable):
+        raise ValueError(f"sentences must be a str or an ordered iterable of str, not a {type(sentences).__name__}")
+    shape = getattr(sentences, "shape", None)
+    if shape is not None and len(shape) != 1:
+        raise ValueError(f"sentences is an array of shape {tuple(shape)}; give a list of str, or an array of shape [n]")
+    return sentences
 
 
 def check_length(max_length: int | None, tokenizer: Tokenizer) -> int:

@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from jax.sharding import Mesh
+from jaxtyping import Bool
 
 from lsar_jax.arrays import unit_rows
 from lsar_jax.encoders.protocols import EncoderModel
@@ -47,7 +48,7 @@ def forward(
     ids: TokenIds,
     lengths: Lengths,
     language_ids: tuple[jax.Array, ...],
-) -> PooledLayers:
+) -> tuple[PooledLayers, Bool[jax.Array, " batch"] | None]:
     """Returns the embeddings of a batch for each of ``program.layers``; compiled once per batch shape.
 
     Args:
@@ -60,7 +61,11 @@ def forward(
       lengths: number of tokens in each row.
       language_ids: for each row, its row in the model's own language table, if it has one, and then in the table of
         each step of the transform.
+
+    Returns:
+      The embeddings and, with ``program.auto``, whether the language of each row is none that the identifier knows.
     """
+    unknown = None
     steps = 0 if transform is None else len(transform.steps)
     pooled: dict[int, jax.Array] = {}
     own = language_ids[: len(language_ids) - steps]
@@ -80,11 +85,12 @@ def forward(
         if program.auto and transform.languages is not None:
             # With a transform, the only layer that can be requested is the one it was fitted on.
             rows = transform.auto_ids(result[0])
+            unknown = transform.identifier.unknown(result[0])
         result = jax.vmap(transform.apply, in_axes=(0, None))(result, rows)
-    return unit_rows(result) if program.normalize else result
+    return unit_rows(result) if program.normalize else result, unknown
 
 
 @cache
-def compiled(mesh: Mesh) -> Callable[..., jax.Array]:
+def compiled(mesh: Mesh) -> Callable[..., tuple[jax.Array, jax.Array | None]]:
     """Returns ``forward`` under ``jit``, with rows split over the mesh; encoders of one architecture share programs."""
-    return jax.jit(forward, static_argnums=0, out_shardings=split(mesh, axis=1))
+    return jax.jit(forward, static_argnums=0, out_shardings=(split(mesh, axis=1), split(mesh)))

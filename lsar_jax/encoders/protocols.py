@@ -32,13 +32,12 @@ class EncoderModel(Protocol):
 
 @runtime_checkable
 class EmbeddingTransform(Protocol):
-    """A pytree that transforms embeddings, such as ``lsar_jax.transforms.Transform``.
+    """A pytree that transforms embeddings, such as ``lsar_jax.transforms.Transform``."""
 
-    Attributes:
-      steps: applied in order; each has a table with one row per language, or one shared row.
-    """
-
-    steps: tuple[Any, ...]
+    @property
+    def steps(self) -> tuple[Any, ...]:
+        """The steps, applied in order; each has a table with one row per language, or one shared row."""
+        ...
 
     @property
     def dim(self) -> int:

@@ -12,6 +12,7 @@ import copy
 import logging
 import os
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -26,15 +27,23 @@ from jax.sharding import Mesh
 from lsar_jax.checkpoints.architectures import Architecture
 from lsar_jax.checkpoints.export import check_exportable, export
 from lsar_jax.checks import whole_number
-from lsar_jax.encoders.collectors import Collector, MomentsResult, collector
-from lsar_jax.encoders.encode_report import Counts, EncodeReport
+from lsar_jax.encoders.collectors import IN_FLIGHT, Collector, MomentsResult, collector
+from lsar_jax.encoders.encode_report import Counts, EncodeReport, log_report
 from lsar_jax.encoders.input_stream import LanguageTables, read_chunks, read_slots
-from lsar_jax.encoders.options import EncodeOptions, StreamOptions, check_length, check_names, check_prompt
+from lsar_jax.encoders.options import (
+    EncodeOptions,
+    StreamOptions,
+    check_flags,
+    check_iterable,
+    check_length,
+    check_names,
+    check_prompt,
+)
 from lsar_jax.encoders.program import Program, compiled
 from lsar_jax.encoders.progress import progress
 from lsar_jax.encoders.protocols import EmbeddingTransform, EncoderModel
 from lsar_jax.languages import AUTO
-from lsar_jax.mesh import replicated, split
+from lsar_jax.mesh import check_process, replicated, split
 from lsar_jax.models.projection import Dense, Normalize, Projection
 from lsar_jax.moments import Moments
 from lsar_jax.spec import EncoderSpec
@@ -90,6 +99,17 @@ class SentenceEncoder:
         self._specials = tokenizer.specials
         self._forward = compiled(mesh)
 
+    def __copy__(self) -> "SentenceEncoder":
+        result = object.__new__(type(self))
+        result.__dict__.update(self.__dict__)
+        return result
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise TypeError(
+            f"the encoder {self.spec.id} cannot be pickled, because its weights are on the devices of this process; "
+            "call load_encoder in each process, and pickle its transform or its embeddings instead"
+        )
+
     @property
     def dim(self) -> int:
         """The width of an embedding."""
@@ -119,7 +139,8 @@ class SentenceEncoder:
           **options: any of the following.
             layers: loaded layers to return together, from one forward pass; by default ``spec.layer``.
             language: required if a transform or model depends on it, and used by tokenizers that do: one code, or
-              one per sentence; ``"auto"`` lets the transform's identifier detect it.
+              one per sentence; ``"auto"`` lets the transform's identifier detect it. Sentences in none of the
+              languages that it knows are taken for the nearest one, counted and logged as a warning.
             prompt: string put before each sentence, such as ``"query: "`` for multilingual-e5; by default
               ``prompt``, the checkpoint's own, which is usually empty.
             normalize: whether to divide each vector by its length, after the transform; by default False.
@@ -136,10 +157,11 @@ class SentenceEncoder:
         Raises:
           TypeError: an option is unknown.
           ValueError: a sentence is not text or has a lone surrogate, a layer is not loaded, a length is out of
-            range, or a language is missing or unknown.
+            range, a language is missing or unknown, or an embedding is not finite (the error names one such sentence
+            by its index in the input).
         """
         result, report = self.encode_with_report(sentences, **options)
-        _log_truncated(report)
+        log_report(report)
         return result
 
     def encode_with_report(
@@ -147,7 +169,8 @@ class SentenceEncoder:
     ) -> tuple[np.ndarray | jax.Array, EncodeReport]:
         """Returns the result of ``encode``, and a report of tokens, padding, truncated sentences and seconds.
 
-        Nothing is logged; ``report.truncated`` is the number of truncated sentences.
+        Nothing is logged; ``report.truncated`` is the number of truncated sentences, and ``report.unknown`` that of
+        sentences in none of the languages that the identifier knows.
         """
         check_names("encode", options, EncodeOptions)
         output = options.pop("output", "numpy")
@@ -190,8 +213,12 @@ class SentenceEncoder:
             return MomentsResult(len(wanted), self.mesh, second_moment)
 
         result, report = self._encode_into(gather, sentences, False, options)
-        _log_truncated(report)
-        return result[0] if options.get("layers") is None else result
+        log_report(report)
+        layers = self._check_layers(options.get("layers"))
+        given = options.get("prompt")
+        specs = [replace(self.spec, layer=layer, prompt=self.prompt if given is None else given) for layer in layers]
+        moments = [replace(one, source=spec) for one, spec in zip(result, specs, strict=True)]
+        return moments[0] if options.get("layers") is None else moments
 
     def warm_up(self, *, auto: bool = False, **options: Unpack[EncodeOptions]) -> int:
         """Compiles every encoder program that ``encode`` may need with these options.
@@ -214,7 +241,7 @@ class SentenceEncoder:
         shapes = self._batch_sizes(options.get("token_budget")).shapes(limit)
 
         def compile(shape: tuple[int, int]) -> None:
-            self._run(Slot([], *shape), program).block_until_ready()
+            self._run(Slot([], *shape), program)[0].block_until_ready()
 
         # XLA releases the GIL while it compiles. The programs have no collectives, which several threads could
         # otherwise launch in a different order on each device.
@@ -231,13 +258,16 @@ class SentenceEncoder:
         """
         if not transform.fits_after(self.spec.raw(), self.transform):
             source = transform.source
-            hint = ""
-            if source is not None and not source.prompt and self.prompt:
-                # Either fitted without a prompt, or written before specs had prompts.
-                hint = "; its file records no prompt; fit it again with this prompt, or use encoder.with_prompt('')"
-            elif source is not None:
-                hint = source.hint()
-            raise ValueError(f"the transform was fitted on {source}, but this encoder is {self.spec}{hint}")
+            assert source is not None, "a transform without a source fits after any"
+            # Either fitted without a prompt, or written before specs had prompts.
+            lacks_prompt = not source.prompt and self.prompt
+            hint = "; its file records no prompt; fit it again with this prompt, or use encoder.with_prompt('')"
+            raise ValueError(
+                f"the transform was fitted on other embeddings than those of this encoder: "
+                f"{source.difference(self.spec)}{hint if lacks_prompt else source.hint()}"
+            )
+        if set(transform.digests) & set(self.spec.digests):
+            raise ValueError(f"{transform.name} is already applied by this encoder ({self.spec.transform})")
         if transform.dim != self.dim:
             raise ValueError(f"the transform takes width {transform.dim}, but this encoder returns width {self.dim}")
         result = copy.copy(self)
@@ -313,13 +343,11 @@ class SentenceEncoder:
         options: StreamOptions,
     ) -> tuple[Any, EncodeReport]:
         """Returns the result of the collector that ``make`` creates for the layers and the total, and the report."""
+        check_process()
         started = time.perf_counter()
-        if isinstance(sentences, bytes) or not isinstance(sentences, Iterable):
-            raise ValueError(f"sentences must be a str or an iterable of str, not a {type(sentences).__name__}")
-        texts: Iterable[str] = [sentences] if isinstance(sentences, str) else sentences
-        if isinstance(texts, np.ndarray):
-            texts = texts.ravel()
+        texts = check_iterable(sentences)
         total = len(texts) if isinstance(texts, Sequence | np.ndarray) else None
+        check_flags(normalize=normalize, show_progress=options.get("show_progress", False))
         language = options.get("language")
         limit = check_length(options.get("max_length"), self.tokenizer)
         given = options.get("prompt")
@@ -337,14 +365,22 @@ class SentenceEncoder:
         buckets = Buckets(limit, self._batch_sizes(options.get("token_budget")))
         gather = make(layers, total)
         # Closed as soon as something fails, so that the tokenizer's thread ends.
+        novel: deque[tuple[int, jax.Array]] = deque()
         with (
             closing(read_slots(chunks, self.tokenizer, buckets, limit, counts)) as slots,
             progress(options.get("show_progress", False), total) as advance,
         ):
             for slot in slots:
-                gather.add(slot, self._run(slot, program))
+                embedded, unknown = self._run(slot, program)
+                gather.add(slot, embedded)
+                if unknown is not None:
+                    novel.append((len(slot.sentences), unknown))
+                    if len(novel) > IN_FLIGHT:
+                        counts.add_unknown(*novel.popleft())
                 counts.padded_tokens += slot.rows * slot.width
                 advance(len(slot.sentences))
+        for real, unknown in novel:
+            counts.add_unknown(real, unknown)
         return gather.result(counts.sentences), counts.report(limit, time.perf_counter() - started)
 
     @property
@@ -374,7 +410,7 @@ class SentenceEncoder:
     def _width(self, layers: tuple[int, ...]) -> int:
         return self.dim if layers[0] == self.spec.layer else self.model.config.widths[layers[0]]
 
-    def _run(self, slot: Slot, program: Program) -> jax.Array:
+    def _run(self, slot: Slot, program: Program) -> tuple[jax.Array, jax.Array | None]:
         batch = slot.tokens(self.tokenizer.pad_id)
         placed = jax.device_put((*batch, slot.languages(len(self._tables))), split(self.mesh))
         return self._forward(program, self.model, self.projection, self._on_device, *placed)
@@ -388,10 +424,3 @@ class SentenceEncoder:
         if token_budget is not None:
             full = whole_number("token_budget", token_budget, 1, 1 << 30, "tokens per batch on one device")
         return BatchSizes(full, min(small, full), devices.size)
-
-
-def _log_truncated(report: EncodeReport) -> None:
-    if report.truncated:
-        _log.warning(
-            "%d of %d sentences were truncated to %d tokens", report.truncated, report.sentences, report.max_length
-        )

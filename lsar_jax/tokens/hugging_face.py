@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from lsar_jax.files import read_json
-from lsar_jax.tokens.tokenizer import FastTokenizer
+from lsar_jax.tokens.tokenizer import FastTokenizer, check_ids
 
 __all__ = ["fast_tokenizer"]
 
@@ -25,15 +25,12 @@ def fast_tokenizer(folder: Path, vocabulary: int, longest: int, pad_id: int | No
 
     Raises:
       FileNotFoundError: there is no tokenizer.
-      ValueError: a file is damaged, or there are more tokens than embeddings.
+      ValueError: a file is damaged, or a token has no embedding.
     """
     if (folder / "tokenizer.json").is_file():
         backend, padding, limit = _open(folder)
     else:
         backend, padding, limit = _build(folder)
-    size = backend.get_vocab_size(with_added_tokens=True)
-    if size > vocabulary:
-        raise ValueError(f"the tokenizer of {folder} has {size} entries; the model has {vocabulary} embeddings")
     lower = False
     for path in sorted(folder.glob("sentence_*_config.json")):
         settings = read_json(path, dict)
@@ -43,6 +40,9 @@ def fast_tokenizer(folder: Path, vocabulary: int, longest: int, pad_id: int | No
     padding = next((row for row in (padding, pad_id) if row is not None), 0)
     most = int(min(longest, limit)) if _is_length(limit) else longest
     tokenizer = FastTokenizer(backend, padding, most, lower)
+    # A post-processor names its special tokens by ids of its own.
+    own = [*backend.get_vocab(with_added_tokens=True).values(), *backend.encode("").ids, *backend.encode("a").ids]
+    check_ids(folder, [*own, padding], vocabulary)
     if most <= sum(tokenizer.specials):
         raise ValueError(f"{folder} takes {most} tokens, but the special tokens alone are {sum(tokenizer.specials)}")
     return tokenizer

@@ -5,7 +5,7 @@ checkpoints have a tokenizer of the ``tokenizers`` library, which releases the G
 and LASER are written in Python and take one sentence at a time.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from jaxtyping import Int
 
-__all__ = ["FastTokenizer", "SlowTokenizer", "Specials", "Tokenizer", "check_sentences"]
+__all__ = ["FastTokenizer", "SlowTokenizer", "Specials", "Tokenizer", "check_ids", "check_sentences"]
 
 Ids = Int[np.ndarray, "_"]
 
@@ -154,6 +154,14 @@ class SlowTokenizer:
             cut += len(ids) > room
             every.append(np.array([*self.before, *ids[:room], *self.after], np.int32))
         return every, cut
+
+
+def check_ids(folder: Path, ids: Iterable[int | None], vocabulary: int) -> None:
+    """Raises ValueError if a tokenizer may return an id, special and added tokens included, that has no embedding."""
+    # Without this check, XLA would read another row: no error, and vectors that mean nothing.
+    wrong = [row for row in ids if row is not None and not 0 <= row < vocabulary]
+    if wrong:
+        raise ValueError(f"the tokenizer of {folder} has the id {max(wrong)}; the model embeds 0 to {vocabulary - 1}")
 
 
 def check_sentences(sentences: Sequence[str], first: int = 0, what: str = "sentence") -> None:

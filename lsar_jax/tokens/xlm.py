@@ -9,7 +9,7 @@ papers' encoders; a thread runs it ahead of the device.
 from pathlib import Path
 
 from lsar_jax.extras import missing_extra
-from lsar_jax.tokens.tokenizer import SlowTokenizer
+from lsar_jax.tokens.tokenizer import SlowTokenizer, check_ids
 
 __all__ = ["xlm_tokenizer"]
 
@@ -28,7 +28,7 @@ def xlm_tokenizer(folder: Path, vocabulary: int, longest: int) -> SlowTokenizer:
     Raises:
       FileNotFoundError: a file of the tokenizer does not exist.
       ImportError: the ``xlm`` extra is not installed.
-      ValueError: there are more tokens than embeddings.
+      ValueError: a token has no embedding.
     """
     from transformers import XLMTokenizer
 
@@ -39,10 +39,9 @@ def xlm_tokenizer(folder: Path, vocabulary: int, longest: int) -> SlowTokenizer:
         tokenizer = XLMTokenizer.from_pretrained(folder, local_files_only=True)
     except ImportError as error:
         raise missing_extra(["sacremoses"], "xlm", "XLM's tokenizer") from error
-    # Not get_vocab(): a sentence never yields the ids that transformers itself adds.
-    highest = max(tokenizer.encoder.values())
-    if highest >= vocabulary:
-        raise ValueError(f"the tokenizer of {folder} has the id {highest}; the model embeds 0 to {vocabulary - 1}")
+    # Not get_vocab(): a sentence never yields the other ids that transformers itself adds.
+    special = [tokenizer.bos_token_id, tokenizer.sep_token_id, tokenizer.pad_token_id, tokenizer.unk_token_id]
+    check_ids(folder, [*tokenizer.encoder.values(), *special], vocabulary)
 
     def encode(sentence: str, language: str | None) -> list[int]:
         try:

@@ -109,7 +109,7 @@ def test_half_precision_weights_are_widened(folder, dtype):
         ({"hidden_act": "swish"}, "hidden_act 'swish' is not one of"),
         ({"hidden_size": "wide"}, "lacks whole numbers for hidden_size"),
         ({"num_attention_heads": 5}, "not divisible by 5 heads"),
-        ({"vocab_size": 20}, "the tokenizer of .* has 57 entries; the model has 20 embeddings"),
+        ({"vocab_size": 20}, "the tokenizer of .* has the id 56; the model embeds 0 to 19"),
         ({"intermediate_size": 63}, "mis-shaped"),
         ({"layer_norm_eps": None}, "layer_norm_eps is None"),
     ],

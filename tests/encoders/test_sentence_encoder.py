@@ -74,8 +74,8 @@ def test_rows_are_split_over_the_devices(tiny_folder):
     forward = encoder._forward
     encoder._forward = lambda *args, **kwargs: seen.append(forward(*args, **kwargs)) or seen[-1]
     encoder.encode(["abc"] * 300)
-    assert all(len(part.sharding.device_set) == 4 for part in seen)
-    assert {shard.data.shape[1] for shard in seen[0].addressable_shards} == {seen[0].shape[1] // 4}
+    assert all(len(part.sharding.device_set) == 4 for part, _ in seen)
+    assert {shard.data.shape[1] for shard in seen[0][0].addressable_shards} == {seen[0][0].shape[1] // 4}
 
 
 def test_the_real_encoder_does_not_depend_on_neighbours(bundled):
@@ -170,7 +170,7 @@ def test_report_counts_padding(tiny):
         (["fine", "lone \udc80 surrogate"], "sentence 1 has the lone surrogate U.DC80 at character 5"),
         (["fine", None], "sentence 1 is a NoneType, not a str"),
         ([b"bytes"], "sentence 0 is a bytes, not a str"),
-        (b"bytes", "sentences must be a str or an iterable of str, not a bytes"),
+        (b"bytes", "sentences must be a str or an ordered iterable of str, not a bytes"),
         (None, "not a NoneType"),
     ],
 )
