@@ -31,6 +31,9 @@ TASKS = {
     "curve": Command("eval.studies.curve", "Curve", "accuracy against the number of fitting sentences"),
     "sweep": Command("eval.studies.sweep", "Sweep", "every layer, method and rank in one pass"),
     "algorithm1": Command("eval.studies.algorithm1", "Algorithm1", "LSAR's Algorithm 1 as printed, against one SVD"),
+    "unknown": Command(
+        "eval.studies.unknown_languages", "UnknownLanguages", "languages that an identifier does not know"
+    ),
     "precision": Command("eval.studies.bfloat16", "Precision", "bfloat16 compared with float32"),
     "engine": Command("eval.studies.bundled_engine", "Engine", "the bundled encoder compared with its wheel's engine"),
     "bench": Command("eval.speed.encoding", "Bench", "encoding speed compared with sentence-transformers"),

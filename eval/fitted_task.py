@@ -1,10 +1,11 @@
 """Tasks whose transforms are fitted on text that the user chooses."""
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
-from eval.data.fit_text import fit_texts
+from eval.data.fit_text import fit_texts, text_languages
 from eval.task import Task
 
 __all__ = ["FittedTask"]
@@ -20,10 +21,13 @@ class FittedTask(Task):
         tfds:/a/folder/{} for prepared datasets, where {} stands for the language; or hub: and the id of a dataset on
         the Hub, such as hub:wikimedia/wikipedia, optionally followed by @ and a revision.
       fit_count: maximum number of sentences per language.
+      fit_languages: languages to fit on: tested, or all that the text has. More languages give a shared method such as
+        LSAR more to remove.
     """
 
     fit_on: str = "udhr"
     fit_count: int = 10_000
+    fit_languages: Literal["tested", "all"] = "tested"
 
     @abstractmethod
     def codes(self) -> Sequence[str]:
@@ -40,7 +44,7 @@ class FittedTask(Task):
         Raises:
           ValueError: a language has no text.
         """
-        found = self.some_fit_texts(self.codes())
+        found = self.some_fit_texts([*self.codes(), *self.further_codes(self.codes())])
         missing = [code for code in self.codes() if code not in found]
         if missing:
             raise ValueError(f"--fit-on {self.fit_on} has no text in {', '.join(missing)}; omit these languages")
@@ -50,6 +54,16 @@ class FittedTask(Task):
         """Returns the text to fit on, in those of the given languages that have text."""
         return fit_texts(self.fit_on, languages, self.fit_count)
 
+    def further_codes(self, tested: Collection[str]) -> list[str]:
+        """Returns the languages to fit on that are not tested."""
+        if self.fit_languages == "tested":
+            return []
+        return [code for code in self.text_languages() if code not in tested]
+
+    def text_languages(self) -> list[str]:
+        """Returns all languages that the text to fit on has."""
+        return text_languages(self.fit_on)
+
     def fitted_languages(self, fit: Mapping[str, Sequence[str]]) -> int:
         """Returns the number of languages to fit on."""
-        return len(set(self.codes()))
+        return len(fit) or len(set(self.codes()))

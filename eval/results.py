@@ -1,9 +1,12 @@
 """Reads and writes results as JSON lines, each with everything needed to reproduce it, and tabulates them."""
 
+import hashlib
 import json
 import os
+import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
+from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -18,6 +21,9 @@ from lsar_jax.files import new_file, write_text
 
 __all__ = ["Result", "by_method", "read_results", "write_results"]
 
+# Scores of individual queries, stored beside the results; in it, an array of the digest of the results and all names.
+_QUERIES = "queries.npz"
+_LINES = "lines"
 PACKAGES = ("lsar_jax", "jax", "flax", "numpy", "transformers")
 
 
@@ -55,6 +61,8 @@ class Result:
       queries: scores of individual queries, stored beside the JSON lines.
       versions: versions of the packages used.
       device: the devices that the task ran on.
+      fits: each step of the transform, with its digest and the number of sentences and languages that it was fitted on.
+      date: day on which the results were written, in UTC; set by ``write_results``.
     """
 
     task: str
@@ -80,6 +88,8 @@ class Result:
     queries: Queries | None = field(default=None, repr=False, compare=False)
     versions: dict[str, str] = field(default_factory=lambda: dict(_versions()))
     device: str = field(default_factory=_device)
+    fits: tuple[str, ...] = ()
+    date: str = field(default="", compare=False)
 
     def resampled(self, queries: Queries) -> "Result":
         """Adds the scores of individual queries and the interval of their mean."""
@@ -96,7 +106,7 @@ def by_method(results: Iterable[Result]) -> dict[str, dict[tuple[int, str], floa
 
 
 def write_results(results: Sequence[Result], path: Path) -> None:
-    """Writes one JSON line per result, and ``queries.npz`` beside it; the file is never left half-written.
+    """Writes one JSON line per result, and ``queries.npz`` beside it; old files are kept until the new ones are whole.
 
     In ``queries.npz``, array ``i`` holds the scores of line i, ``i.strata`` their strata and ``i.clusters`` their
     clusters.
@@ -108,12 +118,12 @@ def write_results(results: Sequence[Result], path: Path) -> None:
         if not np.isfinite(result.value):
             name = label(result.transform, result.parameters)
             raise ValueError(f"{result.metric} of {name} at layer {result.layer} is {result.value}")
-    # Old lines must never stand beside new scores.
-    path.unlink(missing_ok=True)
     path.parent.mkdir(parents=True, exist_ok=True)
+    today = datetime.now(UTC).date().isoformat()
     lines, scores = [], {}
     for number, result in enumerate(results):
-        lines.append(json.dumps({f.name: getattr(result, f.name) for f in fields(result) if f.name != "queries"}))
+        parts = {f.name: getattr(result, f.name) for f in fields(result) if f.name != "queries"}
+        lines.append(json.dumps(parts | {"date": result.date or today}))
         if result.queries is not None:
             scores[f"{number}"] = result.queries.values
             for name in ("strata", "clusters"):
@@ -121,12 +131,17 @@ def write_results(results: Sequence[Result], path: Path) -> None:
                     scores[f"{number}.{name}"] = numbers
             if result.queries.varying:
                 scores[f"{number}.varying"] = np.array(True)
-    kept = path.with_name("queries.npz")
-    kept.unlink(missing_ok=True)
-    if scores:
-        with new_file(kept) as partial:
-            np.savez_compressed(partial, **scores)  # type: ignore[arg-type]
-    write_text(path, "".join(line + "\n" for line in lines))
+    text = "".join(line + "\n" for line in lines)
+    kept = path.with_name(_QUERIES)
+    if not scores:
+        write_text(path, text)
+        kept.unlink(missing_ok=True)
+        return
+    # Both are whole before either replaces an old one; a process killed between the two leaves scores that are not of
+    # these lines, which their digest shows.
+    with new_file(path) as partial, new_file(kept) as partial_scores:
+        np.savez_compressed(partial_scores, **scores, **{_LINES: np.array([_digest(text), *scores])})  # type: ignore[arg-type]
+        partial.write_text(text, encoding="utf-8")
 
 
 def read_results(path: Path) -> list[Result]:
@@ -138,16 +153,23 @@ def read_results(path: Path) -> list[Result]:
     """
     if not path.is_file():
         raise FileNotFoundError(f"results file {path} does not exist")
-    kept = path.with_name("queries.npz")
+    kept = path.with_name(_QUERIES)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is not UTF-8: {error.reason}") from error
     scores: dict[str, np.ndarray] = {}
     try:
         if kept.is_file():
             with kept.open("rb") as file:
                 scores = dict(np.load(file))
-    except (OSError, ValueError, BadZipFile) as error:
+    except (OSError, ValueError, KeyError, NotImplementedError, BadZipFile, zlib.error) as error:
         raise ValueError(f"{kept} cannot be read: {error}") from error
+    # Files of the first versions have no digest.
+    if _LINES in scores and scores[_LINES].tolist() != [_digest(text), *(name for name in scores if name != _LINES)]:
+        raise ValueError(f"{kept} holds the scores of other results than {path}; run the task again")
     results = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines()):
+    for number, line in enumerate(text.splitlines()):
         queries = None
         if (values := scores.get(f"{number}")) is not None:
             queries = Queries(
@@ -155,7 +177,14 @@ def read_results(path: Path) -> list[Result]:
             )
         try:
             parts = json.loads(line)
-            results.append(Result(**{**parts, "languages": tuple(parts["languages"])}, queries=queries))
+            if isinstance(parts["value"], bool) or not isinstance(parts["value"], int | float):
+                raise ValueError(f"value is {parts['value']!r}")
+            lists = {name: tuple(parts.get(name, ())) for name in ("languages", "fits")}
+            results.append(Result(**{**parts, **lists}, queries=queries))
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f"{path}, line {number + 1} is not a result: {error!r}") from error
     return results
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

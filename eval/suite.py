@@ -6,7 +6,6 @@ Each task writes to its own folder, and is skipped if that folder already has re
 Tasks without data are listed at the end, together with where to get their data.
 """
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any, Literal
 
 from eval.methods import ALL_METHODS, MethodName
 from eval.report.page import Report
+from eval.run_record import already_run
 from eval.studies.curve import Curve
 from eval.task import Task
 from eval.tasks.amazon import Amazon
@@ -26,11 +26,10 @@ from eval.tasks.pool import Pool
 from eval.tasks.sts17 import Sts17
 from eval.tasks.tatoeba import Tatoeba
 from eval.tasks.udhr import Udhr
-from lsar_jax import __version__, load_encoder
-from lsar_jax.files import write_text
+from lsar_jax import load_encoder
 from train.console import console
 
-__all__ = ["Suite", "already_run"]
+__all__ = ["Suite"]
 
 _SMALL: tuple[MethodName, ...] = ("original", "center", "lir", "lsar")
 
@@ -46,6 +45,9 @@ class Suite:
       data: folder that contains tatoeba, xquad-r, mlqa-r, sts17, bucc2018, bucc-made, bitext, dictionaries and amazon.
       out: folder for the results, with a subfolder for each encoder and task.
       max_length: maximum number of tokens per sentence.
+      tasks: names of the tasks to run; by default, all of the profile.
+      languages: language codes for the tasks that have --languages, as far as they test them; by default, all.
+      overwrite: replace results in the folder that are from other options.
     """
 
     profile: Literal["small", "full"] = "small"
@@ -54,6 +56,9 @@ class Suite:
     data: Path = Path("data")
     out: Path = Path("results/all")
     max_length: int = 128
+    tasks: tuple[str, ...] = ()
+    languages: tuple[str, ...] = ()
+    overwrite: bool = False
 
     def run(self) -> None:
         """Runs the tasks, lists those without data, and writes ``report.md`` and ``report.html``.
@@ -63,14 +68,14 @@ class Suite:
         """
         missing: list[str] = []
         failed: list[str] = []
+        chosen = self.chosen()
         # Load the encoder first, so that a failure here is not reported as missing data.
         load_encoder(self.encoder, layer=max(self.layers))
-        for name, task in self.tasks():
+        for name, task in chosen:
             if already_run(task):
                 console.print(f"{name}: skipped, the results are already in {task.out}")
                 continue
             console.print(f"{name}:")
-            (task.out / "run.json").unlink(missing_ok=True)
             try:
                 task.run()
             except FileNotFoundError as error:
@@ -78,8 +83,6 @@ class Suite:
             except (ValueError, ImportError, OSError) as error:
                 # The other tasks still run.
                 failed.append(f"{name}: {error}")
-            else:
-                _record(task)
         if any(self.out.rglob("results.jsonl")):
             Report(self.out).run()
         for why in missing:
@@ -87,13 +90,14 @@ class Suite:
         if failed:
             raise ValueError("; ".join(failed))
 
-    def tasks(self) -> Sequence[tuple[str, Task]]:
-        """Returns the name of every task, and the task with its options."""
+    def chosen(self) -> Sequence[tuple[str, Task]]:
+        """Returns the name of every chosen task, and the task with its options."""
         shared: dict[str, Any] = {
             "encoder": self.encoder,
             "layers": self.layers,
             "max_length": self.max_length,
             "transforms": _SMALL if self.profile == "small" else ALL_METHODS,
+            "overwrite": self.overwrite,
         }
         place = {name: {"data": self.data / name} for name in
                  ("tatoeba", "xquad-r", "mlqa-r", "sts17", "bucc2018", "bucc-made", "bitext", "amazon")}  # fmt: skip
@@ -117,36 +121,19 @@ class Suite:
             tasks.append(("geometry", Geometry, {"xquad": xquad if xquad.is_dir() else None}))
             tasks.append(("curve", Curve, place["tatoeba"] | {"bitext": self.data / "bitext"}))
         out = self.out / Path(self.encoder.replace("/", "-") if not Path(self.encoder).is_dir() else self.encoder).name
-        return [(name, task(**shared, **own, out=out / name)) for name, task, own in tasks]
-
-
-def already_run(task: Task) -> bool:
-    """Returns whether complete results from the same options and version exist."""
-    record = task.out / "run.json"
-    if not (task.out / "results.jsonl").is_file() or not record.is_file():
-        return False
-    return record.read_text(encoding="utf-8") == _options(task)
-
-
-def _record(task: Task) -> None:
-    write_text(task.out / "run.json", _options(task))
-
-
-def _options(task: Task) -> str:
-    """Returns the options and the version, with names, sizes and modification times of the input files."""
-    options = {field.name: getattr(task, field.name) for field in fields(task) if field.init}
-    files = {
-        name: [f"{file.name} {file.stat().st_size} {file.stat().st_mtime_ns}" for file in _files(Path(place))]
-        for name, place in options.items()
-        # Skip the current folder: it contains the results too.
-        if name not in ("out", "revision")
-        and isinstance(place, Path | str)
-        and Path(place) != Path()
-        and Path(place).exists()
-    }
-    texts = {name: str(value) for name, value in options.items()}
-    return json.dumps({"task": task.name, "version": __version__, **texts, "files": files}, indent=1)
-
-
-def _files(place: Path) -> list[Path]:
-    return [place] if place.is_file() else sorted(file for file in place.rglob("*") if file.is_file())
+        known = dict.fromkeys(part for name, task, _ in tasks for part in (name, task.name))
+        if unknown := [name for name in self.tasks if name not in known]:
+            raise ValueError(f"--tasks has {unknown[0]}, which is not one of {', '.join(known)}")
+        chosen = []
+        for name, task, own in tasks:
+            if self.tasks and not {name, task.name} & set(self.tasks):
+                continue
+            default = {field.name: field.default for field in fields(task)}.get("languages")
+            if self.languages and isinstance(default, tuple):
+                # Of a task that names its languages, those; a task without such a list takes any.
+                languages = tuple(code for code in self.languages if not default or code in default)
+                if not languages:
+                    continue
+                own = own | {"languages": languages}
+            chosen.append((name, task(**shared, **own, out=out / name)))
+        return chosen

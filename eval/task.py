@@ -19,6 +19,7 @@ from jaxtyping import Float
 from eval.figures.plots import bars
 from eval.methods import Method, MethodName, fit_methods, saved_method
 from eval.results import Result, by_method, write_results
+from eval.run_record import recorded
 from eval.score import Score
 from eval.speed.timing import print_latency
 from lsar_jax import EncoderSpec, SentenceEncoder, Transform
@@ -60,6 +61,7 @@ class Task(ABC):
       dtype: float32 or bfloat16, for parameters and matrix products.
       max_length: maximum number of tokens per sentence.
       out: folder for the JSON lines and figures.
+      overwrite: replace results in the folder that are from other options.
     """
 
     name: ClassVar[str]
@@ -76,6 +78,7 @@ class Task(ABC):
     dtype: Literal["float32", "bfloat16"] = "float32"
     max_length: int = 128
     out: Path = Path("results")
+    overwrite: bool = False
 
     # What a task defines.
 
@@ -139,6 +142,11 @@ class Task(ABC):
 
     def run(self) -> list[Result]:
         """Measures, prints a table, and writes ``results.jsonl`` and figures to ``out``."""
+        with recorded(self):
+            return self.evaluate()
+
+    def evaluate(self) -> list[Result]:
+        """Does the work of ``run``, which checks before that no other results are lost."""
         task = self.pinned()
         results = task.measure()
         task.draw(results)
@@ -256,9 +264,10 @@ class Task(ABC):
         for path, method in saved.items():
             source = method.source
             if source and not any(source.same_space(spec) for spec in specs):
+                told = ", or ".join(source.difference(spec) for spec in specs)
                 raise ValueError(
-                    f"{path} was fitted on {source}, but this task uses {', '.join(map(str, specs))}; omit the file, "
-                    "or choose the encoder and layer that it was fitted on"
+                    f"{path} was fitted on other embeddings than this task uses: {told}; omit the file, or choose the "
+                    "encoder and layer that it was fitted on"
                 )
         return encoder
 
@@ -328,6 +337,7 @@ class Task(ABC):
             high=score.high,
             fitted_languages={code: count for fit in fits for code, count in fit.fitted_on},
             options=self.options,
+            fits=() if method.transform is None else _told(method.transform),
         )
         return made if score.queries is None else made.resampled(score.queries)
 
@@ -359,6 +369,14 @@ class Task(ABC):
             path=self.out / "methods.png",
         )
         console.print(f"wrote results and figures to {self.out}")
+
+
+def _told(transform: Transform) -> tuple[str, ...]:
+    """Returns each step of a transform, with what it was fitted on and its digest."""
+    return tuple(
+        f"{fit} on {sum(count for _, count in fit.fitted_on):,} sentences of {len(fit.fitted_on)} languages, {digest}"
+        for fit, digest in zip(transform.fits, transform.digests, strict=True)
+    )
 
 
 def _layer(encoded: Encoded, index: int) -> Embedded:

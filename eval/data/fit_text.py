@@ -8,7 +8,7 @@ from lsar_jax.corpora.sentence_filters import check_count
 from lsar_jax.corpora.tfds import prepared_languages
 from lsar_jax.languages import language_code
 
-__all__ = ["fit_texts"]
+__all__ = ["fit_texts", "text_languages"]
 
 
 def fit_texts(place: str, languages: Sequence[str], count: int) -> dict[str, list[str]]:
@@ -39,3 +39,20 @@ def fit_texts(place: str, languages: Sequence[str], count: int) -> dict[str, lis
         raise FileNotFoundError(f"--fit-on {place} is not udhr, a folder, tfds:NAME/{{}} or hub:ID")
     there = corpora.language_files(place, ".txt")
     return corpora.text_folder(place, [code for code in wanted if code in there], count)
+
+
+def text_languages(place: str) -> list[str]:
+    """Returns the codes of all languages that the text to fit on has; ``place`` is as for ``fit_texts``.
+
+    Raises:
+      FileNotFoundError: ``place`` does not exist.
+      ValueError: ``place`` is on the Hub, where a dataset may have hundreds of languages.
+    """
+    kind, _, name = place.partition(":")
+    if place == "udhr":
+        return list(corpora.udhr())
+    if kind == "tfds" and name:
+        return list(prepared_languages(name))
+    if kind == "hub" and name:
+        raise ValueError(f"--fit-languages is all, but --fit-on {place} is on the Hub; fit on the tested languages")
+    return list(corpora.language_files(place, ".txt"))

@@ -4,7 +4,8 @@
 
 Rows are methods; columns are encoders and layers. A cell shows the mean over seeds, with the sample standard deviation
 if there are several seeds, or else the 95% interval over resampled queries. The best value of a column is bold if
-higher is better; a star marks a significant difference from the original (paired test, p < 0.05).
+higher is better; an arrow marks a value that is significantly above or below the original (paired test, p < 0.05).
+Below the tables stands what they were measured with.
 """
 
 import html
@@ -25,7 +26,7 @@ from eval.results import Result, read_results
 from lsar_jax.files import write_text
 from train.console import console
 
-__all__ = ["Cell", "Report", "Table", "tables"]
+__all__ = ["Cell", "Report", "Table", "provenance", "tables"]
 
 
 class Cell(NamedTuple):
@@ -42,6 +43,15 @@ class Table(NamedTuple):
     title: str
     columns: list[str]
     rows: list[list[Cell]]
+
+
+class _Section(NamedTuple):
+    """The results of one task: its tables, what they were measured with, and its figures."""
+
+    name: str
+    tables: list[Table]
+    measured_with: list[str]
+    figures: list[Path]
 
 
 @dataclass(frozen=True)
@@ -61,14 +71,14 @@ class Report:
         paths = sorted(self.folder.rglob("results.jsonl"))
         if not paths:
             raise FileNotFoundError(f"there is no results.jsonl under {self.folder}; run python -m eval all first")
-        parts: list[tuple[str, list[Table], list[Path]]] = []
+        parts: list[_Section] = []
         for several in self._sections(paths).values():
             results = [result for path in several for result in read_results(path)]
             name = (
                 str(several[0].parent.relative_to(self.folder)) if several[0].parent != self.folder else results[0].task
             )
             figures = [figure for path in several for figure in sorted(path.parent.glob("*.png"))]
-            parts.append((name, tables(results, self.metrics), figures))
+            parts.append(_Section(name, tables(results, self.metrics), provenance(results), figures))
         for suffix, render in ((".md", _markdown), (".html", _html)):
             page = self.folder / f"report{suffix}"
             write_text(page, render(parts, self.folder))
@@ -101,6 +111,27 @@ def tables(results: Sequence[Result], metrics: Sequence[str] = ()) -> list[Table
         m for m in every if (any(m.startswith(wanted) for wanted in metrics) if metrics else _headline(m, results))
     ]
     return [_table(metric, [r for r in results if r.metric == metric]) for metric in chosen]
+
+
+def provenance(results: Sequence[Result]) -> list[str]:
+    """Returns lines that say which encoders, software and devices, and which fitted transforms, the results are of."""
+    lines = []
+    for r in results:
+        versions = ", ".join(f"{name} {version}" for name, version in r.versions.items())
+        lines.append(
+            f"Encoder {r.encoder}, revision {r.revision}, {r.pooling} pooling, {r.dtype}, at most {r.max_length} "
+            f"tokens; {versions}; {r.device}; {r.date or 'date not recorded'}"
+        )
+    fitted: dict[tuple[str, str], dict[str, None]] = {}
+    for r in results:
+        if r.fitted_on:
+            steps = "; ".join(r.fits) or "not recorded"
+            fitted.setdefault((label(r.transform, r.parameters), r.fitted_on), {})[f"layer {r.layer}: {steps}"] = None
+    for (name, text), steps_of in fitted.items():
+        told = list(steps_of)
+        rest = f"; and {len(told) - _MOST_FITS} more" if len(told) > _MOST_FITS else ""
+        lines.append(f"{name}, fitted on {text}; {'; '.join(told[:_MOST_FITS])}{rest}")
+    return list(dict.fromkeys(lines))
 
 
 def _transfer_table(results: Sequence[Result]) -> Table:
@@ -197,14 +228,16 @@ def _cell(
     elif first.low is not None and first.high is not None:
         note = f"{_number(first.low)} to {_number(first.high)}"
     against = original[0].queries if original else None
-    apart = (
+    mark = ""
+    if (
         first.queries is not None
         and against is not None
         and first.queries is not against
         and first.queries.same(against)
-        and paired_test(against, first.queries)[1] < 0.05
-    )
-    return Cell(_number(means[key]) + ("*" if apart else ""), means[key] == best, note)
+    ):
+        difference, p = paired_test(against, first.queries)
+        mark = "" if p >= 0.05 else " ▲" if difference > 0 else " ▼"
+    return Cell(_number(means[key]) + mark, means[key] == best, note)
 
 
 def _number(value: float) -> str:
@@ -212,9 +245,9 @@ def _number(value: float) -> str:
     return f"{value:.1f}" if abs(value) > 1 or value == 0 else f"{value:.3f}"
 
 
-def _markdown(parts: Sequence[tuple[str, list[Table], list[Path]]], folder: Path) -> str:
+def _markdown(parts: Sequence[_Section], folder: Path) -> str:
     lines = ["# Results", "", _LEGEND]
-    for name, several, figures in parts:
+    for name, several, measured_with, figures in parts:
         lines += ["", f"## {name}"]
         for table in several:
             heads = [head.replace("|", r"\|") for head in table.columns]
@@ -224,19 +257,21 @@ def _markdown(parts: Sequence[tuple[str, list[Table], list[Path]]], folder: Path
                 cells = [f"**{c.text}**" if c.bold else c.text for c in row]
                 noted = [f"{text} <sub>{c.note}</sub>" if c.note else text for text, c in zip(cells, row, strict=True)]
                 lines.append(f"| {' | '.join(noted)} |")
+        lines += ["", *(f"- {line}" for line in measured_with)]
         for figure in figures:
             lines += ["", f"![{figure.stem}]({figure.relative_to(folder).as_posix()})"]
     return "\n".join(lines) + "\n"
 
 
-def _html(parts: Sequence[tuple[str, list[Table], list[Path]]], folder: Path) -> str:
+def _html(parts: Sequence[_Section], folder: Path) -> str:
     body = [f"<h1>Results</h1><p>{html.escape(_LEGEND)}</p>"]
-    for name, several, figures in parts:
+    for name, several, measured_with, figures in parts:
         body.append(f"<h2>{html.escape(name)}</h2>")
         for table in several:
             heads = "".join(f"<th>{html.escape(head)}</th>" for head in table.columns)
             rows = "".join(f"<tr>{''.join(map(_html_cell, row))}</tr>" for row in table.rows)
             body.append(f"<h3>{html.escape(table.title)}</h3><table><tr>{heads}</tr>{rows}</table>")
+        body.append(f"<ul>{''.join(f'<li>{html.escape(line)}</li>' for line in measured_with)}</ul>")
         for figure in figures:
             path = html.escape(figure.relative_to(folder).as_posix(), quote=True)
             body.append(f'<p><img src="{path}" alt="{html.escape(figure.stem, quote=True)}"></p>')
@@ -249,15 +284,17 @@ def _html_cell(cell: Cell) -> str:
     return f"<td>{f'<b>{text}</b>' if cell.bold else text}{note}</td>"
 
 
+# Fits of one method, over layers and seeds, that a line names.
+_MOST_FITS = 4
 # Prefixes of the metrics for which higher is better. Others, such as preference or a threshold, have no best value.
 _HIGHER_IS_BETTER = (
     "mAP", "accuracy", "en-", "xx-", "F1", "precision", "recall", "Pearson", "Spearman", "other languages"
 )  # fmt: skip
 _LEGEND = (
     "Values are in percent unless noted otherwise. Bold: the best of our values in a column. Small: the 95% interval "
-    "over resampled queries, or the sample standard deviation over seeds. *: differs significantly from the original "
-    "(paired randomisation test, p < 0.05). + and -, in tables of transfer: beyond one standard deviation of the first "
-    "encoder. The papers' numbers are for their own encoders, layers and fitting text."
+    "over resampled queries, or the sample standard deviation over seeds. ▲ and ▼: significantly above and below the "
+    "original (paired randomisation test, p < 0.05). + and -, in tables of transfer: beyond one standard deviation of "
+    "the first encoder. The papers' numbers are for their own encoders, layers and fitting text."
 )
 _PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>Results</title><style>

@@ -22,6 +22,7 @@ import tyro
 from jaxtyping import Float
 
 from eval.results import Result, write_results
+from eval.run_record import recorded
 from lsar_jax import EncoderSpec
 from lsar_jax.corpora.labelled import is_dataset
 from lsar_jax.files import read_json
@@ -88,10 +89,12 @@ class Transfer:
     Attributes:
       folders: output folders of train.finetune, all of one task; the first is what the others are compared with.
       out: folder for the results.
+      overwrite: replace results in the folder that are from other options.
     """
 
     folders: Annotated[tuple[Path, ...], tyro.conf.Positional]
     out: Path = Path("results/transfer")
+    overwrite: bool = False
 
     def run(self) -> list[Result]:
         """Prints the table and writes ``results.jsonl``.
@@ -100,6 +103,10 @@ class Transfer:
           FileNotFoundError: a folder has no scores.
           ValueError: there are no folders, or the runs cannot be compared; the error names the option that differs.
         """
+        with recorded(self):
+            return self._evaluate()
+
+    def _evaluate(self) -> list[Result]:
         if not self.folders:
             raise ValueError("give at least one folder that python -m train.finetune wrote")
         read = [_read(folder) for folder in self.folders]

@@ -94,7 +94,7 @@ class Sweep(Task):
         precision = pool_precision({code: value for (_, code), value in x.items()}).values
         yield Score("mAP", float(precision.mean()), [code for _, code in x], len(precision))
 
-    def run(self) -> list[Result]:
+    def evaluate(self) -> list[Result]:
         """Encodes, fits and scores; prints a table, and writes ``results.jsonl`` and the figure."""
         if self.saved:
             raise ValueError(f"{self.name} fits its own transforms; omit --saved")

@@ -69,6 +69,10 @@ class Bitext(TranslationTask):
         texts["en"] = list(dict.fromkeys(e for pairs in train.values() for e, _ in pairs if e not in held))
         return {code: texts[code][: self.fit_count] for code in sorted(texts)}
 
+    def text_languages(self) -> list[str]:
+        """Returns all languages that the text to fit on has."""
+        return list(self._split) if self.fit_on == "train" else super().text_languages()
+
     @property
     def _name(self) -> str:
         """The name of the data, without the commit of a Hub dataset, which the options record."""

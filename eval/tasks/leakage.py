@@ -24,6 +24,7 @@ import tyro
 from eval.data.tatoeba import XTREME_36
 from eval.figures import leakage as draw
 from eval.results import Result, write_results
+from eval.run_record import recorded
 from eval.task import Task
 from eval.tasks.bitext import Bitext
 from eval.tasks.code_switch import CodeSwitch
@@ -65,6 +66,7 @@ class Leakage:
       languages: languages of Tatoeba to test.
       pairs: number of sentence pairs, all of one language and English, in the two-dimensional plot.
       out: folder for the JSON lines and figures.
+      overwrite: replace results in the folder that are from other options.
     """
 
     runs: Annotated[tuple[Path, ...], tyro.conf.Positional]
@@ -75,6 +77,7 @@ class Leakage:
     languages: tuple[str, ...] = XTREME_36
     pairs: int = 250
     out: Path = Path("results/leakage")
+    overwrite: bool = False
 
     def run(self) -> list[Result]:
         """Encodes the texts, scores them, prints the tables, and writes ``results.jsonl`` and the figures.
@@ -83,6 +86,10 @@ class Leakage:
           FileNotFoundError: a folder is not a finished run.
           ValueError: the runs cannot be compared, their text has changed since training, or no task has data.
         """
+        with recorded(self):
+            return self._evaluate()
+
+    def _evaluate(self) -> list[Result]:
         if not self.runs:
             raise ValueError("give at least one output folder of train.disentangle")
         if self.pairs < 2:

@@ -83,10 +83,17 @@ class Tatoeba(TranslationTask):
             return {}
         return {"of ORACLE's 14": ORACLE_14, "without id": [code for code in XTREME_36 if code != "id"]}
 
+    def text_languages(self) -> list[str]:
+        """Returns all languages that the text to fit on has."""
+        if self.fit_on == "evaluated":
+            raise ValueError("--fit-languages all cannot be combined with --fit-on evaluated; omit one of them")
+        return super().text_languages()
+
     def fit_texts(self) -> Mapping[str, Sequence[str]]:
         """Returns the text to fit on; empty if transforms are fitted on the evaluated sentences."""
         if self.fit_on != "evaluated":
             return super().fit_texts()
+        _ = self.further_codes(self.pairs)
         if self.seen:
             raise ValueError("--seen cannot be combined with --fit-on evaluated; omit one of them")
         return {}

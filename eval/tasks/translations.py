@@ -97,11 +97,16 @@ class TranslationTask(FittedTask):
         unknown = [code for code in wanted if code not in self.pairs]
         if unknown:
             raise ValueError(f"--seen has {', '.join(unknown)}, but there are pairs only for {', '.join(self.pairs)}")
-        found = self.some_fit_texts([*wanted, "en"])
+        found = self.some_fit_texts([*wanted, "en", *self.further_codes([*self.pairs, "en"])])
         if len(found) < 2 or "en" not in found:
             raise ValueError(
                 f"--fit-on {self.fit_on} has text in {', '.join(found) or 'none'} of the languages; it must have text "
                 "in English and in at least one other"
+            )
+        if lacking := [code for code in wanted if code not in found]:
+            console.print(
+                f"--fit-on {self.fit_on} has no text in {', '.join(lacking)}; transforms are not fitted on them, and "
+                "those that depend on the language are not tested on them"
             )
         return found
 
@@ -147,7 +152,7 @@ class TranslationTask(FittedTask):
                 yield Score(f"{query}-{candidate} {name}", value, codes, len(strata), queries)
 
     def shown(self, results: Sequence[Result]) -> list[str]:
-        """Returns the means over the seen languages, and over those of each saved transform, in both directions."""
+        """Returns the means over the seen languages, over those of each saved transform, and over all tested ones."""
         taken = [[code for code in self.fitted_codes if method.takes(code)] for method in self._saved.values()]
-        counts = [count for count in dict.fromkeys(map(len, [self.fitted_codes, *taken])) if count]
+        counts = [count for count in dict.fromkeys(map(len, [self.fitted_codes, *taken, self.pairs])) if count]
         return [f"{query}-{candidate} mean over {count}" for count in counts for query, candidate in _DIRECTIONS]

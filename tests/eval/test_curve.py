@@ -74,7 +74,9 @@ def test_seeds_draw_other_sentences(folders):
     ]  # fmt: skip
     assert {r["n"] for r in results} == {30}
     assert (
-        run(folders, "--counts", "3", "--most", "5", "--transforms", "center", "--queries", "15")[0]["value"]
+        run(folders, "--counts", "3", "--most", "5", "--transforms", "center", "--queries", "15", "--overwrite")[0][
+            "value"
+        ]
         == (results[0]["value"])
     )
 

@@ -13,7 +13,8 @@ from eval.report.page import tables
 from eval.report.published import PUBLISHED, published
 from eval.resampling import Queries
 from eval.results import Result, read_results, write_results
-from eval.suite import Suite, already_run
+from eval.run_record import already_run, recorded
+from eval.suite import Suite
 from tests.eval.test_tasks import ENCODER, write_pairs
 
 
@@ -70,11 +71,13 @@ def test_tables(rng):
         result("original", 45.0, layer=12),
         result("original", 1.0, metric="en-de accuracy", languages=("de",)),
     ]
+    results.append(result("lir", 10.0).resampled(Queries(np.repeat([0.0, 100], (90, 10)))))
     [table] = tables(results)
+    assert cell(table, "lir", "layer 8").text == "10.0 ▼"
     assert table.title == "en-xx mean over 36 (36 languages, n = 4)"
     assert cell(table, "original", "layer 8").text == "40.0"
     best = cell(table, "center", "layer 8")
-    assert (best.text, best.bold) == ("80.0*", True)
+    assert (best.text, best.bold) == ("80.0 ▲", True)
     assert best.note == f"{results[1].low:.1f} to {results[1].high:.1f}"
     # The sample deviation of 50, 54, 58 is 4.
     assert cell(table, "cbie", "layer 8")[:3] == ("54.0", False, "± 4.0")
@@ -84,6 +87,24 @@ def test_tables(rng):
     # What only a paper has is a row of its own.
     assert cell(table, "lsar", "mBERT (Xie").text == "44.6"
     assert [t.title.split(" (")[0] for t in tables(results, ("en-de",))] == ["en-de accuracy"]
+
+
+def test_what_results_were_measured_with(tmp_path):
+    one = result("lsar", fitted_on="udhr all", fits=("lsar(rank=3) on 200 sentences of 4 languages, 0123456789ab",))
+    saved = result(
+        "saved center", fitted_on="results/center", fits=("center() on 9 sentences of 2 languages, ba9876543210",)
+    )
+    write_results([result(), one, saved], tmp_path / "results.jsonl")
+    found = read_results(tmp_path / "results.jsonl")
+    assert found[1].fits == one.fits
+    assert main(["report", str(tmp_path)]) == 0
+    for page in ("report.md", "report.html"):
+        text = (tmp_path / page).read_text()
+        assert "Encoder bundled, revision 1, mean pooling, float32, at most 128 tokens; lsar_jax " in text
+        assert found[0].device in text
+        assert found[0].date in text
+        assert "lsar, fitted on udhr all; layer 8: lsar(rank=3) on 200 sentences of 4 languages, 0123456789ab" in text
+        assert "saved center, fitted on results/center; layer 8: center() on 9 sentences of 2 languages" in text
 
 
 def test_published_numbers_are_the_papers():
@@ -194,15 +215,25 @@ def test_suite_runs_what_there_is_once(tmp_path, capsys, monkeypatch):
 
 def test_other_options_run_again(tmp_path):
     suite = Suite(out=tmp_path)
-    _, task = suite.tasks()[0]
+    _, task = suite.chosen()[0]
     task.out.mkdir(parents=True)
     assert not already_run(task)
-    (task.out / "results.jsonl").write_text("")
-    from eval.suite import _record
-
-    _record(task)
+    with recorded(task):
+        (task.out / "results.jsonl").write_text("")
     assert already_run(task)
-    assert not already_run(replace(task, max_length=64))
+    other = replace(task, max_length=64)
+    assert not already_run(other)
+    told = "has other options: max_length was 128 and is now 64; .* with --overwrite$"
+    with pytest.raises(FileExistsError, match=told), recorded(other):
+        pytest.fail("results would be lost")
+    with recorded(replace(other, overwrite=True)):
+        (task.out / "results.jsonl").write_text("{}")
+    assert already_run(other)
+    # A run that was killed before its record leaves that of other results.
+    (task.out / "results.jsonl").write_text("[]")
+    assert not already_run(other)
+    with pytest.raises(FileExistsError, match="its options are not known"), recorded(other):
+        pytest.fail("results would be lost")
 
 
 def test_what_is_not_a_seed_is_not_averaged():
@@ -240,15 +271,13 @@ def test_a_wrong_encoder_is_not_missing_data(tmp_path, capsys):
 
 
 def test_data_that_changed_runs_again(tmp_path):
-    from eval.suite import _record
-
     data = tmp_path / "sts17"
     data.mkdir()
     (data / "a.txt").write_text("a")
-    [task] = [task for name, task in Suite(data=tmp_path, out=tmp_path / "out").tasks() if name == "sts17"]
+    [task] = [task for name, task in Suite(data=tmp_path, out=tmp_path / "out").chosen() if name == "sts17"]
     task.out.mkdir(parents=True)
-    (task.out / "results.jsonl").write_text("")
-    _record(task)
+    with recorded(task):
+        (task.out / "results.jsonl").write_text("")
     assert already_run(task)
     (data / "a.txt").write_text("ab")
     assert not already_run(task)

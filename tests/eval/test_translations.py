@@ -76,8 +76,30 @@ def test_saved_transforms_on_languages_they_were_not_fitted_on(bitext, tmp_path,
     assert results["original", "en-xx mean over 3"]["n"] == 45
     # Nothing is left without English, or without any of the other languages.
     for name, codes in {"no-english": ["de", "fr", "th"], "english": ["en", "sw"]}.items():
-        assert main([*command, *center(f"{name}.safetensors", *codes)]) == 1
+        assert main([*command, *center(f"{name}.safetensors", *codes), "--overwrite"]) == 1
         assert f"{name}.safetensors was not fitted on " in capsys.readouterr().err
+
+
+def test_every_language_of_the_text_can_be_fitted_on(bitext, tmp_path, capsys):
+    # The UDHR has no text in Luxembourgish.
+    (bitext / "en-lb.tsv").write_text((bitext / "en-de.tsv").read_text())
+    command = ["bitext", *OPTIONS, "--data", str(bitext), "--held-out", "15", "--transforms", "original", "lsar"]
+    command += ["--fit-on", "udhr", "--fit-count", "2", "--ranks", "3"]
+    for languages, count in (("tested", 4), ("all", 40)):
+        assert main([*command, "--fit-languages", languages, "--out", str(tmp_path / languages)]) == 0
+        printed = " ".join(capsys.readouterr().out.split())
+        assert "--fit-on udhr has no text in lb; transforms are not fitted on them" in printed
+        # Both means are shown: over the languages that were fitted on, and over all.
+        assert "en-xx mean over 3" in printed
+        assert "en-xx mean over 4" in printed
+        [one] = {tuple(r["fitted_languages"]) for r in read(tmp_path / languages) if r["transform"] == "lsar"}
+        assert len(one) == count
+    # Languages that are tested, but not to be fitted on, stay out.
+    command += ["--seen", "de", "--fit-languages", "all", "--out", str(tmp_path / "seen")]
+    assert main(command) == 0
+    [one] = {tuple(r["fitted_languages"]) for r in read(tmp_path / "seen") if r["transform"] == "lsar"}
+    assert len(one) == 38
+    assert not {"fr", "th"} & set(one)
 
 
 def test_english_that_is_held_out_anywhere_is_not_fitted_on(bitext):
