@@ -1,0 +1,183 @@
+"""Arrays, sentences and languages of the wrong kind: refused with one line that says what is expected."""
+
+import copy
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import lsar_jax as lj
+
+pytestmark = pytest.mark.usefixtures("unchecked")
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    x = {code: np.random.default_rng(i).standard_normal((9, 6)).astype("f") for i, code in enumerate(("de", "en"))}
+    center = lj.transforms.fit_center(x).with_identifier(lj.transforms.fit_identifier(x))
+    return center, lj.transforms.fit_lsar(x)
+
+
+GOOD = np.random.default_rng(7).standard_normal((4, 6))
+
+
+def with_value(value):
+    x = GOOD.copy()
+    x[2, 3] = value
+    return x
+
+
+BAD = {
+    "NaN": (with_value(np.nan), "1 of 4 rows hold NaN or infinity, the first is row 2"),
+    "infinity": (with_value(-np.inf), "1 of 4 rows hold NaN or infinity, the first is row 2"),
+    "too large": (with_value(1e300), "1 of 4 rows hold a value that float32 cannot hold, the first is row 2"),
+    "bool": (GOOD > 0, "must be a numpy or jax array of floats, not a numpy.ndarray of bool"),
+    "int": (GOOD.astype(int), "not a numpy.ndarray of int64"),
+    "complex": (GOOD.astype(complex), "not a numpy.ndarray of complex128"),
+    "object": (GOOD.astype(object), "not a numpy.ndarray of object"),
+    "strings": (GOOD.astype(str), "not a numpy.ndarray of <U"),
+    "list": (GOOD.tolist(), "not a builtins.list"),
+    "one vector": (GOOD[0], r"the shape of .* is \(6,\); expected \[n, dim\]"),
+    "no width": (GOOD[:, :0], r"the shape of .* is \(4, 0\)"),
+    "three axes": (GOOD[None], r"the shape of .* is \(1, 4, 6\)"),
+}
+
+
+@pytest.mark.parametrize("kind", BAD)
+def test_wherever_embeddings_are_given(fitted, kind):
+    bad, message = BAD[kind]
+    center, lsar = fitted
+    good = GOOD.astype(np.float32)
+    calls = {
+        "transform": lambda: lsar(bad),
+        "transform of a language": lambda: center(bad, "de"),
+        "transform that detects": lambda: center(bad, "auto"),
+        "identifier": lambda: center.identifier(bad),
+        "queries": lambda: lj.retrieval.nearest(bad, good),
+        "candidates": lambda: lj.retrieval.nearest(good, bad),
+        "mining": lambda: lj.mining.mine(good, bad, k=1),
+    }
+    for call in calls.values():
+        with pytest.raises(ValueError, match=message):
+            call()
+    # The moments say it in words of their own.
+    for call in (lambda: lj.Moments.from_embeddings(bad), lambda: lj.transforms.fit_lsar({"de": good, "en": bad})):
+        with pytest.raises(ValueError, match=r"^[^\n]*$"):
+            call()
+
+
+def test_nothing_is_checked_under_jit(fitted):
+    bad = jnp.asarray(BAD["NaN"][0], jnp.float32)
+    moved = jax.jit(lambda t, x: t(x))(fitted[1], bad)
+    assert np.isnan(moved[2]).any()
+    assert np.isfinite(moved[:2]).all()
+
+
+@pytest.mark.parametrize("length", [3e38, 1e38, 1e30, 1e-20, 1e-30])
+def test_the_length_of_vectors_does_not_change_the_order(length, rng):
+    queries, candidates = (rng.standard_normal((n, 48)) for n in (60, 200))
+    queries, candidates = (x / np.linalg.norm(x, axis=1, keepdims=True) for x in (queries, candidates))
+    expected = (queries @ candidates.T).argmax(axis=1)
+    for one, other in ((queries * length, candidates), (queries, candidates * length)):
+        found = lj.retrieval.nearest(one.astype(np.float32), other.astype(np.float32))[1]
+        np.testing.assert_array_equal(np.asarray(found)[:, 0], expected)
+
+
+@pytest.mark.parametrize("length", [1e-37, 1e-40])
+def test_vectors_whose_digits_are_lost_are_refused(length, rng):
+    short = (rng.standard_normal((5, 48)) * length).astype(np.float32)
+    unit = rng.standard_normal((5, 48)).astype(np.float32)
+    short[3:] = unit[3:]
+    for one, other in ((short, unit), (unit, short)):
+        with pytest.raises(ValueError, match=r"3 of 5 vectors are as short as .*, for example row 0; scale the array"):
+            lj.retrieval.nearest(one, other)
+    # A zero vector is none of them.
+    short[:3] = 0
+    assert np.asarray(lj.retrieval.nearest(short, unit)[0])[0, 0] == 0
+
+
+def test_products_that_overflow_are_refused(rng):
+    large = (1e25 * rng.standard_normal((5, 48))).astype(np.float32)
+    with pytest.raises(ValueError, match="dot products of these vectors are too large for float32; scale them"):
+        lj.retrieval.nearest(large, large, metric="dot")
+
+
+@pytest.mark.parametrize("offset", [0, 1e4, 1e8])
+@pytest.mark.parametrize("second", ["float64", "float32 and float64"])
+def test_moments_of_float64_are_exact(offset, second, rng):
+    x = rng.standard_normal((3000, 12)) + offset
+    blocks = [x] if second == "float64" else [(x[:1000] - offset).astype(np.float32), x[1000:]]
+    moments = lj.Moments.from_blocks(blocks, second_moment=True)
+    whole = np.concatenate(blocks, dtype=np.float64)
+    np.testing.assert_allclose(moments.mean, whole.mean(axis=0), rtol=1e-12, atol=1e-6)
+    expected = np.cov(whole.T)
+    np.testing.assert_allclose(moments.covariance(), expected, atol=1e-6 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("offset", [0, 1e3, 1e8])
+def test_a_transform_says_that_digits_are_lost(offset, rng, caplog):
+    x = {code: rng.standard_normal((50, 12)) + offset for code in ("de", "en")}
+    center = lj.transforms.fit_center(x)
+    moved = center(x["de"], "de")
+    assert ("so large an offset" in caplog.text) == (offset == 1e8)
+    if offset < 1e8:
+        np.testing.assert_allclose(moved, x["de"] - x["de"].mean(axis=0), atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("sentences", "message"),
+    [
+        (np.array([["a", "b"], ["c", "d"]]), r"an array of shape \(2, 2\); give a list of str"),
+        (np.array("a"), r"an array of shape \(\)|must be a str or an ordered iterable"),
+        ({"a": "b"}, "must be a str or an ordered iterable of str, not a dict"),
+        ({"a", "b"}, "must be a str or an ordered iterable of str, not a set"),
+        (b"abc", "not a bytes"),
+        (5, "not a int"),
+        (None, "not a NoneType"),
+        (["a", 5], "sentence 1 is a int, not a str"),
+        (["a", None], "sentence 1 is a NoneType"),
+        ([b"a"], "sentence 0 is a bytes"),
+        ([["a"]], "sentence 0 is a list"),
+        (["\ud800"], r"sentence 0 has the lone surrogate U\+D800"),
+    ],
+)
+def test_sentences(tiny, sentences, message):
+    with pytest.raises(ValueError, match=message):
+        tiny.encode(sentences)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"normalize": "no"}, "normalize is 'no'; it must be True or False"),
+        ({"normalize": 1}, "normalize is 1; it must be True or False"),
+        ({"show_progress": "yes"}, "show_progress is 'yes'; it must be True or False"),
+        ({"language": 5}, "language is 5; give one code"),
+        ({"language": {"de"}}, "language is {'de'}; give one code"),
+        ({"language": b"de"}, "language is b'de'; give one code"),
+        ({"layers": 2}, "layers is 2; give one or more"),
+        ({"max_length": 8.5}, "max_length is 8.5; it must be a whole number"),
+        ({"prompt": 5}, "prompt is 5; it must be a str"),
+        ({"output": "torch"}, "output 'torch' is not one of"),
+    ],
+)
+def test_options_of_encode(tiny, options, message):
+    with pytest.raises(ValueError, match=message):
+        tiny.encode(["a"], **options)
+
+
+@pytest.mark.parametrize("language", [5, {"de"}, {"de": 1}, b"de", 2.5])
+def test_languages_of_a_transform(fitted, language):
+    with pytest.raises(ValueError, match="give one code, such as 'de', or a list with one per sentence"):
+        fitted[0](GOOD, language)
+
+
+@pytest.mark.parametrize("output", ["numpy", "jax"])
+def test_embeddings_that_are_not_finite_are_an_error_of_encode(tiny, output):
+    broken = copy.copy(tiny)
+    broken.model = jax.tree.map(lambda x: x, tiny.model)
+    broken.model.embeddings.word.embedding[...] = jnp.full_like(tiny.model.embeddings.word.embedding[...], 3e38)
+    with pytest.raises(ValueError, match="the embeddings hold NaN or infinity, for example in row 0"):
+        broken.encode(["abc"], output=output)
+    assert np.isfinite(tiny.encode(["abc"])).all()

@@ -1,0 +1,187 @@
+"""Commands that would lose a file, and commands whose mistakes can be found before the work."""
+
+import os
+import stat
+
+import numpy as np
+import pytest
+
+import lsar_jax as lj
+from lsar_jax.__main__ import main
+from lsar_jax.cli import apply
+from tests.attack.damage import on_a_full_disk
+from tests.conftest import TINY
+
+CODES = ("de", "en", "zh")
+
+
+@pytest.fixture
+def folder(tmp_path, rng):
+    """Vectors and text in three languages, a transform and moments."""
+    for code in CODES:
+        np.save(tmp_path / f"{code}.npy", rng.standard_normal((30, 32)).astype(np.float32))
+        (tmp_path / f"{code}.txt").write_text("abc\ndef g\nh\n")
+    data = [f"{code}={tmp_path / code}.npy" for code in CODES]
+    assert main(["fit", "lsar", str(tmp_path / "t"), "--data", *data, "--save", str(tmp_path / "m")]) == 0
+    (tmp_path / "link").hardlink_to(tmp_path / "de.npy")
+    (tmp_path / "soft").symlink_to(tmp_path / "de.npy")
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    os.mkfifo(tmp_path / "pipe")
+    return tmp_path
+
+
+def contents(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+
+
+READ = "is read and would be overwritten; choose another file for the output"
+TWICE = "is given for two outputs"
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("fit lsar de.npy --data de=de.npy en=en.npy --overwrite", f"de.npy {READ}"),
+        ("fit lsar link --data de=de.npy en=en.npy --overwrite", f"link {READ}"),
+        ("fit lsar soft --data de=de.npy en=en.npy --overwrite", f"soft {READ}"),
+        ("fit lsar ../{here}/en.npy --data de=de.npy en=en.npy --overwrite", READ),
+        ("fit lsar m --moments m --overwrite", f"m {READ}"),
+        ("fit lsar new --moments m --save m --overwrite", f"m {READ}"),
+        ("fit lsar new --moments m --save new", f"new {TWICE}"),
+        ("fit lsar t --moments m --save t --overwrite", f"t {TWICE}"),
+        ("fit lsar t --moments m", "t already exists; choose another file, or replace it with --overwrite"),
+        ("fit lsar new --moments m --save t", "t already exists"),
+        ("fit cbie de.npy --data de=de.npy --components 2 --overwrite", f"de.npy {READ}"),
+        ("apply t de.npy t --overwrite", f"t {READ}"),
+        ("apply t de.npy de.npy --overwrite", f"de.npy {READ}"),
+        ("apply t de.npy soft --overwrite", f"soft {READ}"),
+        ("apply t de.npy en.npy", "en.npy already exists"),
+        ("apply t de.npy pipe --overwrite", "pipe is not a file, and will not be replaced by one"),
+        ("apply t de.npy loop", "loop already exists"),
+        ("apply t de.npy new --layer 7", "--layer is given, but there is no text to encode; omit it"),
+        ("apply t de.txt de.txt --encoder {tiny} --overwrite", f"de.txt {READ}"),
+        ("apply t de.txt {copy}/config.json --encoder {copy} --overwrite", f"config.json {READ}"),
+    ],
+)
+def test_no_file_is_lost(folder, monkeypatch, capsys, command, message):
+    import shutil
+
+    monkeypatch.chdir(folder)
+    shutil.copytree(TINY, folder / "copy")
+    before = contents(folder)
+    words = command.format(here=folder.name, tiny=TINY, copy="copy").split()
+    capsys.readouterr()
+    assert main(words) == 1
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+    assert contents(folder) == before
+
+
+def test_overwriting_is_possible(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    assert main(["fit", "lsar", "t", "--moments", "m", "--rank", "1", "--overwrite"]) == 0
+    assert lj.Transform.load("t").name == "lsar(rank=1)"
+    assert main(["apply", "t", "de.npy", "en.npy", "--overwrite"]) == 0
+    np.testing.assert_allclose(np.load("en.npy"), lj.Transform.load("t")(np.load("de.npy")), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        (
+            "apply t de.txt out",
+            "de.txt is not a .npy file; to apply the transform to text, give its encoder with --enc",
+        ),
+        ("apply t text.npy out", "text.npy is not a .npy file, which numpy.save writes"),
+        ("apply t objects.npy out", "objects.npy is not a .npy file of floats: it holds Python objects"),
+        ("apply t de.npy out --encoder {tiny}", "is given, but de.npy holds vectors; omit it"),
+        ("apply t nowhere.npy out", "there is no file nowhere.npy"),
+        ("apply t de.npy nowhere/out", "there is no folder nowhere"),
+        ("fit lsar new --data de=de.txt en=en.txt --encoder {tiny} --rank 2", "rank is 2; it must be a whole number"),
+        ("fit lsar new --data de=de.txt --encoder {tiny}", "1 language is given (de); at least 2 are needed"),
+        (
+            "fit lir new --data de=de.txt --encoder {tiny} --components 33",
+            "components is 33; it must be a whole number",
+        ),
+        ("fit outliers new --data de=de.txt --encoder {tiny} --sigma -1", "sigma is -1.0; it must be a positive"),
+        ("fit cbie new --data de=de.txt --encoder {tiny} --clusters 0", "clusters is 0; it must be a whole number"),
+        ("fit whitening new --data de=de.txt --encoder {tiny} --eps 0", "eps is 0.0; it must be a positive"),
+    ],
+)
+def test_what_is_found_before_the_work(folder, monkeypatch, capsys, command, message):
+    monkeypatch.chdir(folder)
+    (folder / "text.npy").write_text("hello world\n")
+    np.save(folder / "objects.npy", np.array([[None]]), allow_pickle=True)
+    monkeypatch.setattr(lj.SentenceEncoder, "_encode_into", lambda *_: pytest.fail("text was encoded first"))
+    capsys.readouterr()
+    assert main(command.format(tiny=TINY).split()) == 1
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+    assert "unsafe" not in error
+    assert not (folder / "out").exists()
+
+
+def test_a_transform_applies_to_text(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    data = [f"{code}={code}.txt" for code in CODES]
+    options = ["--encoder", str(TINY)]
+    assert main(["fit", "center", "c", "--data", *data, *options, "--layer", "2"]) == 0
+    (folder / "more.txt").write_text("abc\n\nh i\n")
+    assert main(["apply", "c", "more.txt", "out.npy", *options, "--language", "de"]) == 0
+    encoder = lj.load_encoder(str(TINY), layer=2)
+    expected = lj.Transform.load("c")(encoder.encode(["abc", "", "h i"]), "de")
+    np.testing.assert_allclose(np.load("out.npy"), expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("change", ["abc\n", "abc\n" * 5])
+def test_text_that_changes_while_it_is_read(folder, monkeypatch, capsys, change):
+    monkeypatch.chdir(folder)
+    load = apply.load_encoder
+
+    def change_first(*args, **options):
+        (folder / "de.txt").write_text(change)
+        return load(*args, **options)
+
+    monkeypatch.setattr(apply, "load_encoder", change_first)
+    assert main(["apply", "t", "de.txt", "out.npy", "--encoder", str(TINY)]) == 1
+    assert "de.txt had 3 rows, and then " in capsys.readouterr().err
+    assert not (folder / "out.npy").exists()
+
+
+@pytest.mark.parametrize("text", ["ab\rc d\re", "ab\rc d\re\r"])
+def test_old_mac_text_is_read_as_lines(text, tmp_path):
+    from lsar_jax.corpora.text_files import lines
+
+    (tmp_path / "mac.txt").write_bytes(text.encode())
+    assert lines(tmp_path / "mac.txt") == ["ab", "c d", "e"]
+    (tmp_path / "unix.txt").write_bytes(b"ab\rc\nd\n")
+    assert lines(tmp_path / "unix.txt") == ["ab\rc", "d"]
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may write anywhere")
+def test_a_folder_that_cannot_be_written(folder, monkeypatch, capsys):
+    monkeypatch.chdir(folder)
+    (folder / "closed").mkdir(mode=stat.S_IRUSR | stat.S_IXUSR)
+    assert main(["fit", "lsar", "closed/t", "--moments", "m"]) == 1
+    assert "files cannot be written in closed; choose another folder" in capsys.readouterr().err
+
+
+def test_a_full_disk_is_one_line(folder, capsys):
+    with on_a_full_disk(folder / "disk", 16_384) as disk:
+        (disk / "filler").write_bytes(b"x" * 8192)
+        commands = {
+            "fit": ["fit", "center", str(disk / "t"), "--moments", str(folder / "m")],
+            "apply": ["apply", str(folder / "t"), str(folder / "large.npy"), str(disk / "x.npy")],
+        }
+        np.save(folder / "large.npy", np.ones((3000, 32), np.float32))
+        (disk / "more").write_bytes(b"x" * 8192)
+        for command in commands.values():
+            capsys.readouterr()
+            assert main(command) == 1
+            error = capsys.readouterr().err
+            assert "was not written: " in error
+            assert "No space left on device" in error
+            assert error.count("\n") == 1
+        assert sorted(path.name for path in disk.iterdir()) == ["filler", "more"]

@@ -1,0 +1,223 @@
+"""Folders that are not checkpoints, names that are not encoders, and encoders used where they cannot work."""
+
+import json
+import multiprocessing
+import os
+import pickle
+import shutil
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+import lsar_jax as lj
+from tests.attack.damage import truncate
+from tests.conftest import TINY
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return shutil.copytree(TINY, tmp_path / "encoder")
+
+
+def loaded(folder, seconds=30):
+    """Loads an encoder; fails if that hangs."""
+    outcome = []
+
+    def load():
+        try:
+            lj.load_encoder(str(folder))
+        except Exception as error:
+            outcome.append(error)
+        else:
+            outcome.append(None)
+
+    thread = threading.Thread(target=load, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    assert outcome, "loading hangs"
+    if outcome[0] is not None:
+        raise outcome[0]
+
+
+FILES = ("model.safetensors", "config.json", "tokenizer.json", "vocab.txt", "modules.json", "tokenizer_config.json")
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
+def test_what_is_named_like_a_file_but_is_none(folder, name, make):
+    (folder / name).unlink(missing_ok=True)
+    make(folder / name)
+    with pytest.raises((ValueError, FileNotFoundError), match=f"{name} (is not a file|in )"):
+        loaded(folder)
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "config.json", "tokenizer.json", "tokenizer_config.json"])
+def test_truncated_files(folder, name, rng):
+    whole = (folder / name).read_bytes()
+    for _ in range(8):
+        (folder / name).write_bytes(whole)
+        truncate(folder / name, rng)
+        with pytest.raises((ValueError, FileNotFoundError), match=name):
+            loaded(folder)
+
+
+@pytest.mark.parametrize(
+    "content", ["[]", "{", "null", "3", '"text"', "[" * 100_000, "\ud800".encode("utf-8", "surrogatepass")]
+)
+@pytest.mark.parametrize("name", ["config.json", "modules.json"])
+def test_json_of_another_kind(folder, name, content):
+    if isinstance(content, bytes):
+        (folder / name).write_bytes(content)
+    else:
+        (folder / name).write_text(content)
+    with pytest.raises(ValueError, match=f"{name}( is not JSON| holds a JSON|: )"):
+        loaded(folder)
+
+
+def change_tokenizer(folder, change):
+    path = folder / "tokenizer.json"
+    settings = json.loads(path.read_text())
+    change(settings)
+    path.write_text(json.dumps(settings))
+
+
+def beyond_by_post_processor(settings):
+    special = next(iter(settings["post_processor"]["special_tokens"].values()))
+    special["ids"] = [9000]
+
+
+def beyond_by_added_token(settings):
+    flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized", "special"), False)
+    settings["added_tokens"] += [{"id": 57 + i, "content": f"[NEW{i}]", **flags} for i in range(10)]
+
+
+def beyond_by_vocabulary(settings):
+    vocabulary = settings["model"]["vocab"]
+    vocabulary["zebra"] = 9000
+
+
+@pytest.mark.parametrize("change", [beyond_by_post_processor, beyond_by_added_token, beyond_by_vocabulary])
+def test_ids_beyond_the_embeddings(folder, change):
+    change_tokenizer(folder, change)
+    with pytest.raises(ValueError, match=r"tokenizer of .* has the id (9000|66); the model embeds 0 to 63"):
+        loaded(folder)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("mbrt", "there is no encoder 'mbrt'; did you mean mbert"),
+        ("bundle", "there is no encoder 'bundle'; did you mean bundled"),
+        ("a" * 5000, "is neither a folder nor a Hub id: File name too long"),
+        ("/tmp/" + "a" * 5000, "is neither a folder nor a Hub id: File name too long"),
+        ("a\0b", "is neither a folder nor a Hub id|is not a Hub id"),
+    ],
+)
+def test_names(name, message):
+    with pytest.raises(FileNotFoundError, match=message) as raised:
+        lj.load_encoder(name)
+    assert len(str(raised.value)) < 400
+
+
+def test_a_long_path_is_one_short_line(capsys):
+    from lsar_jax.__main__ import main
+
+    assert main(["apply", "a" * 5000, "x.npy", "y.npy"]) == 1
+    assert len(capsys.readouterr().err) < 3200
+
+
+def test_an_encoder_says_why_it_does_not_pickle(tiny):
+    with pytest.raises(TypeError, match="the encoder .* cannot be pickled, .* load_encoder in each process"):
+        pickle.dumps(tiny)
+
+
+FORK = """
+import multiprocessing, sys
+import lsar_jax as lj
+encoder = lj.load_encoder(sys.argv[1])
+encoder.encode(["a"])
+
+x = encoder.encode(["a", "b"])
+center = lj.transforms.fit_center({"de": x})
+tasks = {
+    "encode": lambda: encoder.encode(["a"]),
+    "load": lambda: lj.load_encoder(sys.argv[1]),
+    "transform": lambda: center(x, "de"),
+    "nearest": lambda: lj.retrieval.nearest(x, x),
+    "moments": lambda: lj.Moments.from_embeddings(x),
+}
+
+def work(task):
+    try:
+        tasks[task]()
+    except RuntimeError as error:
+        print(task, error, flush=True)
+
+for task in tasks:
+    process = multiprocessing.get_context("fork").Process(target=work, args=(task,))
+    process.start()
+    process.join(20)
+    if process.is_alive():
+        print(task, "hangs", flush=True)
+        process.kill()
+"""
+
+
+@pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="there is no fork here")
+def test_a_forked_process_is_told_at_once():
+    run = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", FORK, str(TINY)], capture_output=True, text=True, timeout=200
+    )
+    for task in ("encode", "load", "transform", "nearest", "moments"):
+        assert f"{task} this process was forked from one in which JAX had started its threads" in run.stdout, run.stderr
+
+
+def test_transforms_of_other_embeddings(tiny, rng):
+    spec = tiny.spec
+    x = {code: rng.standard_normal((9, tiny.dim)).astype(np.float32) for code in ("de", "en")}
+
+    def fitted(**fields):
+        from dataclasses import replace
+
+        return lj.transforms.fit_center(x, source=replace(spec, **fields))
+
+    told = "the transform was fitted on other embeddings than those of this encoder: "
+    with pytest.raises(ValueError, match=f"^{told}layer 1, not {spec.layer}$"):
+        tiny.with_transform(fitted(layer=1))
+    with pytest.raises(ValueError, match=f"^{told}pooling 'cls', not 'mean'$"):
+        tiny.with_transform(fitted(pooling="cls"))
+    with pytest.raises(ValueError, match=f"^{told}revision sha256:1 of other, not "):
+        tiny.with_transform(fitted(id="other", revision="sha256:1"))
+    center = fitted()
+    once = tiny.with_transform(center)
+    with pytest.raises(ValueError, match=r"center\(\) is already applied by this encoder"):
+        once.with_transform(center)
+    # Another fit of the same method is another map, and another space.
+    other = lj.transforms.fit_center({code: rows + 1 for code, rows in x.items()}, source=spec)
+    assert not tiny.with_transform(other).spec.same_space(once.spec)
+
+
+def test_moments_of_two_encoders_are_not_mixed(tiny, tmp_path):
+    one, two = (tiny.moments(["abc", "de f"], layers=(layer,))[0] for layer in (1, 2))
+    assert (one.source.layer, two.source.layer) == (1, 2)
+    for call in (
+        lambda: one.merge(two),
+        lambda: lj.merge_moments({"de": one}, {"de": two}),
+        lambda: lj.merge_moments({"de": one}, {"en": two}),
+        lambda: lj.transforms.fit_lsar({"de": one, "en": two}),
+        lambda: lj.save_moments(tmp_path / "m", {"de": one}, source=two.source),
+        lambda: lj.transforms.fit_center({"de": one}, source=two.source),
+    ):
+        with pytest.raises(ValueError, match=r"layer \d, not \d"):
+            call()
+    # A transform of moments remembers their encoder.
+    center = lj.transforms.fit_center({"de": one})
+    assert center.source == one.source
+    with pytest.raises(ValueError, match="the transform was fitted on other embeddings than those of this encoder"):
+        tiny.with_transform(center)
+    lj.save_moments(tmp_path / "m", {"de": one})
+    moments, source = lj.load_moments(tmp_path / "m")
+    assert source == moments["de"].source == one.source
