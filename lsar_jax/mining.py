@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
+from lsar_jax.arrays import check_floats
 from lsar_jax.checks import whole_number
 from lsar_jax.retrieval.search import Precision, nearest
 from lsar_jax.shapes import AnyArray
@@ -106,6 +107,8 @@ def mine(
     """
     if retrieval not in ("max", "intersection", "forward", "backward"):
         raise ValueError(f"retrieval {retrieval!r} is not one of max, intersection, forward, backward")
+    check_floats("source", source)
+    check_floats("target", target)
     k = whole_number("k", k, 1, min(len(source), len(target)), "the rows of the smaller collection")
     margin_score(np.zeros(1, np.float32), np.zeros(1, np.float32), margin)
     forward, backward = (nearest(a, b, k, precision=precision) for a, b in ((source, target), (target, source)))

@@ -22,7 +22,7 @@ from tests.attack.areas import AREAS, Broke, attack
 from tests.attack.damage import can_mount
 
 # Areas whose attacks take a second or more have fewer of them.
-SHARES = {"kills": 0.15, "training kills": 0.1, "full disks": 0.5, "training checkpoints": 0.5, "forks": 0.3}
+SHARES = {"kills": 0.15, "training kills": 0.04, "full disks": 0.5, "training checkpoints": 0.5, "forks": 0.3}
 
 
 @dataclass(frozen=True)
