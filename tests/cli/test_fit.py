@@ -216,7 +216,7 @@ def test_memory_does_not_grow_with_the_file(tmp_path, rng):
             x.flush()
             paths.append(f"{code}={path}")
         del x
-        command = [sys.executable, "-c", MEMORY, "-", "fit", "lsar", str(tmp_path / "t"), "--data", *paths]
+        command = [sys.executable, "-c", MEMORY, "-", "fit", "lsar", str(tmp_path / f"t{rows}"), "--data", *paths]
         run = subprocess.run(command, capture_output=True, text=True, check=True)
         peaks.append(int(run.stdout.split()[-1]) / 1024)
     # Pages of a mapped file count while they are there, and the kernel keeps what it can: not the whole.
