@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import tyro
 
-from lsar_jax.cli.inputs import encoder_files, is_vectors, open_vectors
+from lsar_jax.cli.inputs import encoder_files, is_vectors, open_vectors, read_blocks
 from lsar_jax.corpora.text_files import stream_lines
 from lsar_jax.encoders import load_encoder
 from lsar_jax.files import check_outputs, new_file
@@ -86,14 +86,15 @@ class Apply:
         x = open_vectors(self.vectors)
 
         def blocks() -> Iterator[np.ndarray]:
-            for start in range(0, len(x), _BLOCK):
-                block = np.asarray(x[start : start + _BLOCK])
+            start = 0
+            for block in read_blocks(x):
                 with np.errstate(over="ignore"):
                     bad = ~np.isfinite(block.astype(np.float32)).all(axis=1)
                 if bad.any():
                     row = start + int(bad.argmax())
                     raise ValueError(f"{self.vectors} holds NaN, infinity or a number too large, first in row {row}")
                 yield np.asarray(fitted(block, self.language))
+                start += len(block)
 
         return len(x), blocks()
 

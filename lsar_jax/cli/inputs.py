@@ -11,9 +11,9 @@ from lsar_jax.corpora.text_files import stream_lines
 from lsar_jax.encoders.sentence_encoder import SentenceEncoder
 from lsar_jax.moments import Moments
 
-__all__ = ["Reader", "encoder_files", "is_vectors", "open_vectors"]
+__all__ = ["Reader", "encoder_files", "is_vectors", "open_vectors", "read_blocks"]
 
-_BLOCK = 65536
+_BLOCK = 8192
 _MAGIC = b"\x93NUMPY"
 # Default limit of sentences per file if the embeddings themselves are kept in memory.
 _HELD = 10_000
@@ -37,8 +37,7 @@ class Reader:
     def moments(self, path: Path, code: str, second: bool) -> Moments:
         """Returns the moments of a file."""
         if is_vectors(path):
-            x = open_vectors(path)[: self.limit]
-            blocks = (np.asarray(x[start : start + _BLOCK]) for start in range(0, len(x), _BLOCK))
+            blocks = read_blocks(open_vectors(path)[: self.limit])
             return _named(path, lambda: Moments.from_blocks(blocks, second_moment=second))
         encoder, language = self._encoder(code)
         sentences = self._sentences(path)
@@ -104,6 +103,19 @@ def open_vectors(path: Path) -> np.ndarray:
             f"{path} holds {getattr(x, 'dtype', type(x))} of shape {np.shape(x)}; expected floats of shape [n, dim]"
         )
     return x
+
+
+def read_blocks(x: np.ndarray) -> Iterator[np.ndarray]:
+    """Yields the rows of an array that ``open_vectors`` returned, some at a time."""
+    width = x.shape[1] * x.dtype.itemsize
+    for start in range(0, len(x), _BLOCK):
+        stop = min(start + _BLOCK, len(x))
+        if isinstance(x, np.memmap) and x.flags.c_contiguous:
+            # Read, because the pages of a mapped file stay in memory for as long as the kernel likes.
+            block = np.fromfile(str(x.filename), x.dtype, (stop - start) * x.shape[1], offset=x.offset + start * width)
+            yield block.reshape(-1, x.shape[1])
+        else:
+            yield np.asarray(x[start:stop])
 
 
 def encoder_files(encoder: str | None) -> list[Path]:

@@ -93,6 +93,10 @@ class Accumulator:
         if self._rows >= _WINDOW:
             self._flush()
 
+    def wait(self) -> None:
+        """Waits until the devices have summed what was added; until then, it is all in memory."""
+        jax.block_until_ready(self._state)
+
     def result(self) -> list[Sums]:
         """Returns the sums of every layer.
 
