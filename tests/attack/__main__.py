@@ -18,7 +18,8 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
-from tests.attack.areas import AREAS, Broke, attack
+from tests.attack.areas import AREAS, attack
+from tests.attack.areas.outcome import Broke
 from tests.attack.damage import can_mount
 
 # Areas whose attacks take a second or more have fewer of them.

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-__all__ = ["can_mount", "flip_bit", "full_disk", "on_a_full_disk", "truncate"]
+__all__ = ["can_mount", "damage", "flip_bit", "full_disk", "on_a_full_disk", "truncate"]
 
 
 def flip_bit(path: Path, rng: np.random.Generator) -> None:
@@ -23,6 +23,20 @@ def truncate(path: Path, rng: np.random.Generator) -> None:
     """Cuts a file at a random place."""
     content = path.read_bytes()
     path.write_bytes(content[: rng.integers(len(content))])
+
+
+def damage(path: Path, rng: np.random.Generator) -> bool:
+    """Damages a file in one of several ways; returns whether its bytes have changed."""
+    whole = path.read_bytes()
+    kind = rng.integers(5)
+    if kind < 3:
+        flip_bit(path, rng)
+    elif kind == 3:
+        truncate(path, rng)
+    else:
+        start = int(rng.integers(len(whole)))
+        path.write_bytes(whole[:start] + rng.bytes(int(rng.integers(1, 64))) + whole[start:])
+    return path.read_bytes() != whole
 
 
 @contextmanager

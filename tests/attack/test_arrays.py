@@ -67,6 +67,33 @@ def test_wherever_embeddings_are_given(fitted, kind):
             call()
 
 
+@pytest.mark.parametrize("value", [1e39, -1e300])
+@pytest.mark.parametrize("name", ["center", "lsar", "whitening"])
+def test_fits_refuse_equal_numbers_beyond_float32(name, value):
+    x = {code: np.full((4, 8), value * share) for code, share in (("de", 1.0), ("en", 1.1))}
+    with pytest.raises(ValueError, match="de: .* a number too large for float32, first in row 0"):
+        getattr(lj.transforms, f"fit_{name}")(x)
+
+
+def test_a_result_beyond_float32_is_refused(rng):
+    whitening = lj.transforms.fit_whitening({"de": 0.01 * rng.standard_normal((50, 8)).astype(np.float32)})
+    long = np.full((3, 8), 3e38, np.float32)
+    long[:2] = 1
+    with pytest.raises(ValueError, match="transformed by whitening.*: 1 of 3 rows hold .* the first is row 2"):
+        whitening(long)
+
+
+def test_very_long_vectors_are_in_no_known_language(rng):
+    x = {code: (rng.standard_normal((30, 8)) + 3 * i).astype(np.float32) for i, code in enumerate(("de", "en", "fr"))}
+    identifier = lj.transforms.fit_identifier(x)
+    for value in (1e5, 1e20, 3e38):
+        bad = np.full((1, 8), value, np.float32) * np.where(np.arange(8) % 2, 1, -0.5).astype(np.float32)
+        assert identifier(bad)[0] in {"und", "de", "en", "fr"}
+        assert np.isfinite(identifier.novelty(bad)).all() or identifier(bad) == ["und"]
+    with pytest.raises(ValueError, match="threshold is '4'; it must be a number above 0"):
+        lj.transforms.fit_identifier(x, threshold="4")
+
+
 def test_nothing_is_checked_under_jit(fitted):
     bad = jnp.asarray(BAD["NaN"][0], jnp.float32)
     moved = jax.jit(lambda t, x: t(x))(fitted[1], bad)
@@ -90,7 +117,10 @@ def test_vectors_whose_digits_are_lost_are_refused(length, rng):
     unit = rng.standard_normal((5, 48)).astype(np.float32)
     short[3:] = unit[3:]
     for one, other in ((short, unit), (unit, short)):
-        with pytest.raises(ValueError, match=r"3 of 5 vectors are as short as .*, for example row 0; scale the array"):
+        with pytest.raises(
+            ValueError,
+            match=r"the largest value of 3 of 5 vectors is as small as .*, for example row 0; scale the array",
+        ):
             lj.retrieval.nearest(one, other)
     # A zero vector is none of them.
     short[:3] = 0
@@ -165,6 +195,11 @@ def test_sentences(tiny, sentences, message):
 def test_options_of_encode(tiny, options, message):
     with pytest.raises(ValueError, match=message):
         tiny.encode(["a"], **options)
+
+
+def test_options_of_moments(tiny):
+    with pytest.raises(ValueError, match="second_moment is 'no'; it must be True or False"):
+        tiny.moments(["a"], second_moment="no")
 
 
 @pytest.mark.parametrize("language", [5, {"de"}, {"de": 1}, b"de", 2.5])

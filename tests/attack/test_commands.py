@@ -100,6 +100,8 @@ def test_overwriting_is_possible(folder, monkeypatch):
         ("apply t de.npy nowhere/out", "there is no folder nowhere"),
         ("fit lsar new --data de=de.txt en=en.txt --encoder {tiny} --rank 2", "rank is 2; it must be a whole number"),
         ("fit lsar new --data de=de.txt --encoder {tiny}", "1 language is given (de); at least 2 are needed"),
+        ("fit center new --data de=de.txt --encoder {tiny} --identifier", "--identifier: 1 language is given (de); at"),
+        ("fit center new --data de=de.txt en=empty.txt --encoder {tiny}", "empty.txt is empty; omit it"),
         (
             "fit lir new --data de=de.txt --encoder {tiny} --components 33",
             "components is 33; it must be a whole number",
@@ -112,6 +114,7 @@ def test_overwriting_is_possible(folder, monkeypatch):
 def test_what_is_found_before_the_work(folder, monkeypatch, capsys, command, message):
     monkeypatch.chdir(folder)
     (folder / "text.npy").write_text("hello world\n")
+    (folder / "empty.txt").touch()
     np.save(folder / "objects.npy", np.array([[None]]), allow_pickle=True)
     monkeypatch.setattr(lj.SentenceEncoder, "_encode_into", lambda *_: pytest.fail("text was encoded first"))
     capsys.readouterr()

@@ -46,7 +46,7 @@ FILES = ("model.safetensors", "config.json", "tokenizer.json", "vocab.txt", "mod
 
 
 @pytest.mark.parametrize("name", FILES)
-@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: path.symlink_to("nothing")])
 def test_what_is_named_like_a_file_but_is_none(folder, name, make):
     (folder / name).unlink(missing_ok=True)
     make(folder / name)
@@ -110,6 +110,7 @@ def test_ids_beyond_the_embeddings(folder, change):
     ("name", "message"),
     [
         ("mbrt", "there is no encoder 'mbrt'; did you mean mbert"),
+        ("LaBSE", "there is no encoder 'LaBSE'; did you mean labse"),
         ("bundle", "there is no encoder 'bundle'; did you mean bundled"),
         ("a" * 5000, "is neither a folder nor a Hub id: File name too long"),
         ("/tmp/" + "a" * 5000, "is neither a folder nor a Hub id: File name too long"),
@@ -130,7 +131,9 @@ def test_a_long_path_is_one_short_line(capsys):
 
 
 def test_an_encoder_says_why_it_does_not_pickle(tiny):
-    with pytest.raises(TypeError, match="the encoder .* cannot be pickled, .* load_encoder in each process"):
+    with pytest.raises(
+        TypeError, match="the encoder .* cannot be pickled or deep-copied, .* load_encoder in each process"
+    ):
         pickle.dumps(tiny)
 
 
@@ -142,12 +145,16 @@ encoder.encode(["a"])
 
 x = encoder.encode(["a", "b"])
 center = lj.transforms.fit_center({"de": x})
+sums = {code: lj.Moments.from_embeddings(x + i) for i, code in enumerate(("de", "en"))}
 tasks = {
     "encode": lambda: encoder.encode(["a"]),
     "load": lambda: lj.load_encoder(sys.argv[1]),
     "transform": lambda: center(x, "de"),
     "nearest": lambda: lj.retrieval.nearest(x, x),
     "moments": lambda: lj.Moments.from_embeddings(x),
+    "fit": lambda: lj.transforms.fit_lsar(sums),
+    "warm up": lambda: encoder.warm_up(max_length=8),
+    "mine": lambda: lj.mining.mine(x, x, k=1),
 }
 
 def work(task):
@@ -171,7 +178,7 @@ def test_a_forked_process_is_told_at_once():
     run = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", FORK, str(TINY)], capture_output=True, text=True, timeout=200
     )
-    for task in ("encode", "load", "transform", "nearest", "moments"):
+    for task in ("encode", "load", "transform", "nearest", "moments", "fit", "warm up", "mine"):
         assert f"{task} this process was forked from one in which JAX had started its threads" in run.stdout, run.stderr
 
 
@@ -193,7 +200,7 @@ def test_transforms_of_other_embeddings(tiny, rng):
         tiny.with_transform(fitted(id="other", revision="sha256:1"))
     center = fitted()
     once = tiny.with_transform(center)
-    with pytest.raises(ValueError, match=r"center\(\) is already applied by this encoder"):
+    with pytest.raises(ValueError, match=r"center\(\) is already applied by center\(\)"):
         once.with_transform(center)
     # Another fit of the same method is another map, and another space.
     other = lj.transforms.fit_center({code: rows + 1 for code, rows in x.items()}, source=spec)

@@ -1,0 +1,111 @@
+"""Processes: a kill leaves the old file or the new one, and a fork is told."""
+
+import contextlib
+import io
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+
+import lsar_jax as lj
+from tests.attack.areas.outcome import DIM, Broke, Random, Refused, tiny, vectors
+from tests.conftest import TINY
+from tests.train.runs import kill_at, log_of, write_bitext
+from train.disentangle.__main__ import main as disentangle
+
+__all__ = ["forks", "kills", "training_kills"]
+
+_SAVE = """
+import sys, numpy as np, lsar_jax as lj
+rng = np.random.default_rng(0)
+x = {code: rng.standard_normal((300, 400)).astype("f") for code in ("de", "en", "zh")}
+transform = lj.transforms.fit_whitening(x)
+transform.save(sys.argv[1])
+print("saved", flush=True)
+while True:
+    transform.save(sys.argv[1])
+"""
+
+
+def kills(folder: Path, rng: Random) -> None:
+    path = folder / "t"
+    command = [sys.executable, "-c", _SAVE, str(path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        time.sleep(rng.random() * 0.2)
+        process.send_signal(signal.SIGKILL)
+    lj.Transform.load(path)  # breaks if it is not whole
+
+
+def training_kills(folder: Path, rng: Random) -> None:
+    write_bitext(folder / "bitext")
+    command = [
+        "--encoder", str(TINY), "--data", str(folder / "bitext"), "--cache", str(folder / "cache"), "--held-out", "15",
+        "--batch", "16", "--layer", "2", "--max-length", "24", "--epochs", "4", "--steps-per-call", "2",
+        "--checkpoint-seconds", "0",
+    ]  # fmt: skip
+    with contextlib.redirect_stdout(io.StringIO()):
+        if disentangle([*command, "--out", str(folder / "whole")]):
+            raise Broke("a training failed")
+        expected = log_of(folder / "whole")
+        out = folder / "killed"
+        lines = int(rng.integers(1, len(expected)))
+        kill_at("train.disentangle", [*command, "--out", str(out)], out / "log.jsonl", lines)
+        if disentangle([*command, "--out", str(out)]):
+            raise Broke(f"a training that was killed at line {lines} did not go on")
+    found = log_of(out)
+    if [line["step"] for line in found] != [line["step"] for line in expected]:
+        raise Broke(f"a training that was killed at line {lines} took other steps")
+    # In the tests, sums over four devices are rounded in another order than those of one device in the other process.
+    losses = [[value for name, value in line.items() if "loss" in name] for line in (*found, *expected)]
+    if not losses[0] or not np.allclose(losses[: len(found)], losses[len(found) :], rtol=1e-3):
+        raise Broke(f"a training that was killed at line {lines} has other losses")
+
+
+def forks(folder: Path, rng: Random) -> None:
+    x = rng.standard_normal((4, DIM)).astype(np.float32)
+    center = lj.transforms.fit_center({"de": x})
+    sums = {code: lj.Moments.from_embeddings(rows, second_moment=True) for code, rows in vectors(rng).items()}
+    calls = [
+        lambda: center(x, "de"),
+        lambda: lj.retrieval.nearest(x, x),
+        lambda: lj.Moments.from_embeddings(x),
+        lambda: lj.load_encoder(str(TINY)),
+        lambda: tiny().encode(["abc"]),
+        lambda: tiny().warm_up(),
+        lambda: lj.mining.mine(x, x, k=1),
+        lambda: lj.transforms.fit_lsar(sums),
+        lambda: lj.transforms.fit_whitening(sums),
+        lambda: lj.transforms.fit_leace(sums),
+        lambda: lj.transforms.fit_identifier(lj.pool_moments(sums)),
+        lambda: center.as_affine("de"),
+        lambda: lj.geometry.isoscore(x),
+    ]
+    call = calls[rng.integers(len(calls))]
+    tiny()
+
+    def child() -> None:
+        try:
+            call()
+        except RuntimeError as error:
+            os._exit(0 if "was forked" in str(error) else 1)
+        os._exit(2)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        process = multiprocessing.get_context("fork").Process(target=child)
+        process.start()
+    process.join(20)
+    if process.is_alive():
+        process.kill()
+        raise Broke("a forked process hangs")
+    if process.exitcode:
+        raise Broke(f"a forked process ended with {process.exitcode}")
+    raise Refused
