@@ -157,8 +157,9 @@ def check_rows(name: str, x: AnyArray, rows: Float[Array, "*row dim"], *, length
     if (lengths_of > 0).any():
         first = chosen[lengths_of > 0]
         raise ValueError(
-            f"{name}: {len(first)} of {len(x)} vectors are as short as {lengths_of[lengths_of > 0].min():.0e}, so that "
-            f"float32 loses digits, for example row {first[0]}; scale the array"
+            f"{name}: the largest value of {len(first)} of {len(x)} vectors is as small as "
+            f"{lengths_of[lengths_of > 0].min():.0e}, so that float32 loses digits, for example row {first[0]}; scale "
+            "the array"
         )
 
 

@@ -16,6 +16,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from lsar_jax.arrays import check_floats
 from lsar_jax.checks import whole_number
+from lsar_jax.mesh import check_process
 from lsar_jax.retrieval.search import Precision, nearest
 from lsar_jax.shapes import AnyArray
 
@@ -66,6 +67,7 @@ def margin_score(
       margin: ``ratio`` for the cosine divided by the neighbourhood (0 if the neighbourhood is not positive),
         ``distance`` for the cosine minus the neighbourhood, or ``absolute`` for the cosine itself.
     """
+    check_process()
     cosine, neighbourhood = jnp.asarray(cosine), jnp.asarray(neighbourhood)
     if margin == "ratio":
         positive = neighbourhood > 0

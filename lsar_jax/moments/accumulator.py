@@ -113,7 +113,7 @@ class Accumulator:
             return
         state = jax.tree.map(np.asarray, self._state)
         if (bad := int(state.bad.min())) < _NONE:
-            raise ValueError(f"the embeddings hold NaN or infinity, first in row {bad}")
+            raise ValueError(f"the embeddings hold NaN, infinity or a number too large for float32, first in row {bad}")
         if not all(np.isfinite(part).all() for part in (state.high, state.low, state.scatter) if part is not None):
             raise ValueError("the embeddings are too large for float32 sums; use precise=True")
         if state.scatter is not None and not self._precise:

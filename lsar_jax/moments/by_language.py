@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Float
 
 from lsar_jax.languages import canonical_keys
+from lsar_jax.mesh import check_process
 from lsar_jax.moments.moments import NOT_KEPT, Moments
 from lsar_jax.shapes import Embeddings
 from lsar_jax.spec import EncoderSpec
@@ -73,6 +74,7 @@ def pool_moments(x: Mapping[str, Embeddings | Moments], *, least: int = 1, preci
     Raises:
       ValueError: as for ``moments_by_language``.
     """
+    check_process()
     if isinstance(x, PooledMoments):
         if len(x) < least:
             raise ValueError(too_few(x, least))
@@ -97,6 +99,7 @@ def moments_by_language(
       ValueError: there are too few languages, a code is unknown, widths differ, or an array is
         invalid; the error names the language.
     """
+    check_process()
     if not isinstance(x, Mapping):
         raise ValueError(f"expected a mapping from language to embeddings, not a {type(x).__name__}")
     if len(x) < least:

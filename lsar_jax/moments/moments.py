@@ -7,8 +7,10 @@ merged, so a corpus can be read in parts, by several devices or machines, and la
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import reduce
+from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
 from jaxtyping import Float
@@ -16,7 +18,7 @@ from jaxtyping import Float
 from lsar_jax.arrays import check_floats, pad_rows, row_bucket
 from lsar_jax.mesh import data_mesh, split
 from lsar_jax.moments.accumulator import Accumulator, Sums, merge_sums
-from lsar_jax.shapes import Embeddings
+from lsar_jax.shapes import AnyArray, Embeddings
 from lsar_jax.spec import EncoderSpec
 
 __all__ = ["NOT_KEPT", "Moments"]
@@ -24,6 +26,7 @@ __all__ = ["NOT_KEPT", "Moments"]
 # Rows per block on each device, and blocks that may wait for the devices.
 _BLOCK = 8192
 _WAITING = 2
+_LARGEST = float(np.finfo(np.float32).max)
 NOT_KEPT = "the second moment was not kept; use Moments.from_embeddings(x, second_moment=True)"
 
 
@@ -102,7 +105,7 @@ class Moments:
             most = _BLOCK * mesh.devices.size
             for start in range(0, len(x), most):
                 part = x[start : start + most]
-                part = part - middle[wide] if wide else part
+                part = _near(part, middle[wide]) if wide else part
                 sums[wide].add(_place(part, mesh, precise), np.arange(rows, rows + len(part)))
                 rows += len(part)
                 waiting = (waiting + 1) % _WAITING
@@ -171,6 +174,12 @@ class Moments:
 
 def _mesh(x: Embeddings) -> Mesh:
     return data_mesh(sorted(x.devices(), key=lambda device: device.id) if isinstance(x, jax.Array) else None)
+
+
+def _near(x: Float[AnyArray, "row dim"], middle: Float[np.ndarray, " dim"]) -> Float[AnyArray, "row dim"]:
+    """Returns ``x - middle``, and NaN for numbers beyond float32: they are refused, although the difference may fit."""
+    library: Any = np if isinstance(x, np.ndarray) else jnp
+    return library.where(library.abs(x) <= _LARGEST, x - middle, np.nan)
 
 
 def _middle(x: Embeddings) -> Float[np.ndarray, " dim"]:

@@ -101,7 +101,10 @@ class LanguageIdentifier:
 
     def unknown(self, x: Float[Array, "vector dim"]) -> Bool[Array, " vector"]:
         """Returns whether each row's novelty is above the threshold; pure, for use under ``jit``."""
-        return jnp.zeros(len(x), bool) if self.novel is None else _novelty_of(self, x) > self.threshold
+        if self.novel is None:
+            return jnp.zeros(len(x), bool)
+        # Of vectors that are so long that it is NaN, too.
+        return ~(_novelty_of(self, x) <= self.threshold)
 
     def accuracy(self, x: Mapping[str, Embeddings]) -> dict[str, float]:
         """Returns the percentage of each language's rows whose nearest mean is that of their language.
@@ -176,8 +179,8 @@ def fit_identifier(
       ValueError: there are fewer than two languages, an array or code is invalid, moments have no
         second moments, the embeddings do not vary within any language, or the threshold is not positive.
     """
-    if not threshold > 0:
-        raise ValueError(f"threshold is {threshold}; it must be above 0")
+    if isinstance(threshold, bool) or not isinstance(threshold, int | float | np.number) or not threshold > 0:
+        raise ValueError(f"threshold is {threshold!r}; it must be a number above 0")
     pooled = pool_moments(x, least=2, precise=precise)
     samples = pooled.count - len(pooled)
     level = np.trace(pooled.within) / pooled.dim

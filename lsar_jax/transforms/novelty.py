@@ -47,8 +47,11 @@ class Novelty(NamedTuple):
         """Returns the novelty of each row, given the number of its nearest mean; pure, for use under ``jit``."""
         inside = _product(x, jnp.asarray(self.axes)) - jnp.asarray(self.places)[nearest]
         everywhere = x / jnp.asarray(self.unit) - jnp.asarray(self.means)[nearest]
-        expected = jnp.mean(everywhere**2, axis=1)
-        return jnp.mean(inside**2, axis=1) / jnp.maximum(expected, jnp.finfo(expected.dtype).tiny)
+        # Only their ratio counts, and squares may overflow.
+        largest = jnp.abs(everywhere).max(axis=1, keepdims=True)
+        scale = jnp.where(largest > 0, largest, 1.0)
+        expected = jnp.mean((everywhere / scale) ** 2, axis=1)
+        return jnp.mean((inside / scale) ** 2, axis=1) / jnp.where(expected > 0, expected, 1.0)
 
 
 def novelty_of(

@@ -115,7 +115,7 @@ def test_windows_of_the_device_are_merged_on_the_host(rng, monkeypatch):
     np.testing.assert_allclose(moments.scatter, expected.scatter, atol=1e-6 * np.abs(expected.scatter).max())
     bad = x.copy()
     bad[4321, 3] = np.inf
-    with pytest.raises(ValueError, match="hold NaN or infinity, first in row 4321"):
+    with pytest.raises(ValueError, match="hold NaN, infinity .*, first in row 4321"):
         Moments.from_blocks(np.split(bad, 50))
 
 
@@ -173,8 +173,14 @@ def test_other_float_dtypes(rng, dtype):
         (torch_like(), "not a .*Tensor of torch.float32"),
         (np.zeros((3, 3), np.int32), "array of floats, not a numpy.ndarray of int32"),
         ([[1.0, 2.0]], "array of floats, not a builtins.list"),
-        (np.array([[1.0, 2.0], [np.nan, 1.0]], np.float32), "hold NaN or infinity, first in row 1"),
-        (np.array([[1.0, np.inf], [0.0, 1.0]], np.float32), "hold NaN or infinity, first in row 0"),
+        (
+            np.array([[1.0, 2.0], [np.nan, 1.0]], np.float32),
+            "hold NaN, infinity .*, first in row 1",
+        ),
+        (
+            np.array([[1.0, np.inf], [0.0, 1.0]], np.float32),
+            "hold NaN, infinity .*, first in row 0",
+        ),
         (np.tile(np.array([[3e38], [-3e38]], np.float32), (32, 2)), "too large for float32 sums"),
     ],
 )

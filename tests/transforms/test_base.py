@@ -177,11 +177,13 @@ def test_what_cannot_be_chained(x):
     with pytest.raises(ValueError, match="widths differ: 40, then 8"):
         fit_lsar(x).then(narrow)
     renamed = lj.EncoderSpec("renamed", SPEC.revision, 8, "mean", "bfloat16")
-    assert fit_lsar(x, source=SPEC).then(fit_lsar(x, source=renamed)).source == SPEC
-    assert fit_lsar(x).then(fit_lsar(x, source=SPEC)).source == SPEC
+    assert fit_lsar(x, source=SPEC).then(fit_lsar(x, 2, source=renamed)).source == SPEC
+    assert fit_lsar(x).then(fit_lsar(x, 2, source=SPEC)).source == SPEC
     other = lj.EncoderSpec("bundled", "sha256:1", 8, "mean", "float32")
     with pytest.raises(ValueError, match="fitted on different embeddings"):
         fit_lsar(x, source=SPEC).then(fit_lsar(x, source=other))
+    with pytest.raises(ValueError, match=r"center\(\) is already applied by lsar\(rank=5\) then center\(\)"):
+        fit_lsar(x).then(fit_center(x)).then(fit_center(x))
 
 
 def test_as_affine_needs_one_language(x):

@@ -87,7 +87,7 @@ def test_one_language(method, rng):
 def test_nan_and_infinity(method, rng, bad):
     x = sentences(rng, 40, 12)
     x["fr"][9, 2] = bad
-    with pytest.raises(ValueError, match="fr: the embeddings hold NaN or infinity, first in row 9"):
+    with pytest.raises(ValueError, match="fr: the embeddings hold NaN, infinity .*, first in row 9"):
         FITS[method](x)
 
 

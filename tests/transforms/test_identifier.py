@@ -76,10 +76,11 @@ def test_auto_is_the_language_that_is_found(x):
 
 def test_auto_asks_before_the_first_step(x):
     rows, labels = together(x)
-    chain = fit_center(x).with_identifier(fit_identifier(x)).then(fit_center(x))
+    second = fit_center({code: 2 * rows for code, rows in x.items()})
+    chain = fit_center(x).with_identifier(fit_identifier(x)).then(second)
     np.testing.assert_allclose(chain(rows, "auto"), chain(rows, labels), atol=1e-5)
     with pytest.raises(ValueError, match="chain the transforms first, then add an identifier to the chain"):
-        fit_center(x).then(fit_center(x).with_identifier(fit_identifier(x)))
+        fit_center(x).then(second.with_identifier(fit_identifier(x)))
 
 
 def test_an_identifier_may_know_fewer_languages(x):
@@ -195,7 +196,7 @@ def test_a_language_that_was_not_fitted_on_is_unknown(x):
     assert np.mean([one == own for one, own in zip(found, labels, strict=True)]) > 0.95
     assert identifier.novelty(french).min() > np.median(identifier.novelty(rows))
     assert "und" not in fit_identifier(known, threshold=np.inf)(french)
-    with pytest.raises(ValueError, match="threshold is 0.0; it must be above 0"):
+    with pytest.raises(ValueError, match="threshold is 0.0; it must be a number above 0"):
         fit_identifier(known, threshold=0.0)
 
 

@@ -17,6 +17,7 @@ from jaxtyping import Array, Bool, Float
 
 from lsar_jax.arrays import bucketed, check_floats, check_rows, digest, far_off, not_finite
 from lsar_jax.languages import AUTO, check_given, own_name
+from lsar_jax.mesh import check_process
 from lsar_jax.shapes import Embeddings, LanguageIds
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms.base.affine import Step, affine, by_row
@@ -113,14 +114,18 @@ class Transform:
         if dense and not isinstance(padded, jax.core.Tracer):
             check_rows("embeddings", x, padded)
             result = self._apply_by_language(np.asarray(x), [np.asarray(which) for which in ids])
+            check_rows(f"embeddings transformed by {self.name}", result, result)
         else:
-            # Checked by the same program, so that there is one wait, for both.
+            # Checked by the same program, so that there is one wait, for all.
             moved, finite = _apply(self.steps, padded, ids)
             result = moved[: len(x)]
             if isinstance(finite, jax.core.Tracer):
                 return result
-            if not finite:
+            before, after = np.asarray(finite)
+            if not before:
                 raise not_finite("embeddings", x, padded)
+            if not after:
+                raise not_finite(f"embeddings transformed by {self.name}", result, result)
         if told is not None and not isinstance(told, jax.core.Tracer):
             self._tell_unknown(np.asarray(told)[: len(x)])
         return result
@@ -207,9 +212,9 @@ class Transform:
         chain has the identifier of this transform.
 
         Raises:
-          ValueError: the widths differ; ``other`` was fitted on other embeddings; only ``other`` has an
-            identifier, which would not see what it was fitted on; or the identifier of this transform
-            has languages that ``other`` does not know.
+          ValueError: the widths differ; ``other`` was fitted on other embeddings, or a step of it is already one
+            of this transform; only ``other`` has an identifier, which would not see what it was fitted on; or
+            the identifier of this transform has languages that ``other`` does not know.
         """
         if other.dim != self.dim:
             raise ValueError(f"the transforms' widths differ: {self.dim}, then {other.dim}")
@@ -218,6 +223,8 @@ class Transform:
                 f"the transforms were fitted on different embeddings: {self.source.difference(other.source)}"
                 f"{other.source.hint()}"
             )
+        if set(other.digests) & set(self.digests):
+            raise ValueError(f"{other.name} is already applied by {self.name}")
         if other.identifier is not None and self.identifier is None:
             raise ValueError(
                 "chain the transforms first, then add an identifier to the chain: it runs before the first step"
@@ -252,6 +259,7 @@ class Transform:
         if any(which.ndim for which in ids):
             raise ValueError("as_affine takes one language; give a single code")
         # Runs the code of __call__ on zero and the unit vectors: what is exported is what is applied.
+        check_process()
         with jax.enable_x64(True):
             exact = jax.tree.map(lambda part: jnp.asarray(part, jnp.float64), self.steps)
             probes = jnp.asarray(np.concatenate([np.zeros((1, self.dim)), np.eye(self.dim)]))
@@ -322,14 +330,14 @@ def _in_turn(
 @jax.jit
 def _apply(
     steps: tuple[Step, ...], x: Float[Array, "vector dim"], ids: tuple[LanguageIds, ...]
-) -> tuple[Float[Array, "vector dim"], Bool[Array, ""]]:
-    """Returns the transformed vectors, and whether the vectors were finite."""
+) -> tuple[Float[Array, "vector dim"], Bool[Array, " 2"]]:
+    """Returns the transformed vectors, and whether the vectors were finite before and after."""
     finite = jnp.isfinite(x).all()
     for step, which in zip(steps, ids, strict=True):
         # A dense table is applied one matrix at a time, and needs all rows.
         shared = jnp.ndim(which) == 0 and step.clusters is None
         x = affine(step, x, which) if shared or by_row(step, "matrix") else _by_rows(step, x, which)
-    return x, finite
+    return x, jnp.stack([finite, jnp.isfinite(x).all()])
 
 
 def _by_rows(step: Step, x: Float[Array, "vector dim"], which: LanguageIds) -> Float[Array, "vector dim"]:
