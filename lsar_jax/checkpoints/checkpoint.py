@@ -1,7 +1,8 @@
 """Opening the folder of a checkpoint, without reading its weights."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
 
@@ -110,11 +111,19 @@ def _other_files(folder: Path) -> list[Path]:
       ValueError: something of such a name is not a file; reading a pipe would hang.
     """
     names = (*CONFIG_FILES, *TOKENIZER_FILES)
-    patterns = [*names, *(f"*/{name}" for name in names), "*/model.safetensors"]
-    found = sorted({path for pattern in patterns for path in folder.glob(pattern)})
+    # Unlike a glob, this also finds links to nothing: a file may have been lost.
+    found = _matching(folder, names)
+    for place in folder.iterdir():
+        if place.is_dir():
+            found += _matching(place, (*names, "model.safetensors"))
+    found.sort()
     if wrong := [path for path in found if not path.is_file()]:
         raise ValueError(f"{wrong[0]} is not a file; remove it, or give the folder of a checkpoint")
     return found
+
+
+def _matching(folder: Path, patterns: Sequence[str]) -> list[Path]:
+    return [path for path in folder.iterdir() if any(fnmatchcase(path.name, pattern) for pattern in patterns)]
 
 
 def _rows_of(table: np.ndarray, start: int, stop: int) -> np.ndarray:

@@ -1,12 +1,15 @@
 """What one call of an encoder did."""
 
 import logging
-from dataclasses import dataclass
+from collections import deque
+from dataclasses import dataclass, field
 
+import jax
 import numpy as np
 from jaxtyping import Bool
 
-from lsar_jax.shapes import AnyArray
+from lsar_jax.encoders.collectors import IN_FLIGHT
+from lsar_jax.tokens.buckets import Slot
 
 __all__ = ["Counts", "EncodeReport", "log_report"]
 
@@ -50,16 +53,28 @@ class Counts:
     padded_tokens: int = 0
     truncated: int = 0
     unknown: int = 0
+    _waiting: deque[tuple[int, Bool[jax.Array, " batch"]]] = field(default_factory=deque)
 
-    def add_unknown(self, real: int, unknown: Bool[AnyArray, " batch"]) -> None:
-        """Adds the sentences of a batch that are in no known language; rows after ``real`` are filler."""
-        self.unknown += int(np.asarray(unknown)[:real].sum())
+    def add(self, slot: Slot, unknown: Bool[jax.Array, " batch"] | None) -> None:
+        """Counts the positions of a batch and, if ``unknown`` is given, its sentences in no known language."""
+        self.padded_tokens += slot.rows * slot.width
+        if unknown is not None:
+            self._waiting.append((len(slot.sentences), unknown))
+            if len(self._waiting) > IN_FLIGHT:
+                self._count()
 
     def report(self, max_length: int, seconds: float) -> EncodeReport:
         """Returns the finished report."""
+        while self._waiting:
+            self._count()
         return EncodeReport(
             self.sentences, self.tokens, self.padded_tokens, self.truncated, max_length, seconds, self.unknown
         )
+
+    def _count(self) -> None:
+        # Rows after the sentences are filler.
+        real, unknown = self._waiting.popleft()
+        self.unknown += int(np.asarray(unknown)[:real].sum())
 
 
 def log_report(report: EncodeReport) -> None:

@@ -102,6 +102,8 @@ def load_encoder(
 
 
 def _open(name_or_path: str, revision: str | None) -> tuple[Checkpoint, Preset | None]:
+    if not name_or_path:
+        raise ValueError("the name of the encoder is empty; give bundled, a preset, a folder or a Hub id")
     if name_or_path == "bundled":
         if revision is not None:
             raise ValueError(f"revision is {revision!r}, but the bundled encoder has only one revision; leave it out")
@@ -117,7 +119,9 @@ def _open(name_or_path: str, revision: str | None) -> tuple[Checkpoint, Preset |
     except FileNotFoundError as error:
         # A name like that of a preset is rather a typo than another encoder.
         known = [one.id for one in PRESETS.values()] if "/" in name_or_path else ["bundled", *PRESETS]
-        near = get_close_matches(name_or_path, known, cutoff=0.9 if "/" in name_or_path else 0.6)
+        by_lower = {one.casefold(): one for one in known}
+        close = get_close_matches(name_or_path.casefold(), list(by_lower), cutoff=0.9 if "/" in name_or_path else 0.6)
+        near = [by_lower[one] for one in close]
         if preset or not near or name_or_path in near:
             raise
         what = error if "/" in name_or_path else f"there is no encoder {name_or_path!r}"

