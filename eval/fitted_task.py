@@ -8,7 +8,9 @@ from typing import Literal
 from eval.data.fit_text import fit_texts, text_languages
 from eval.task import Task
 
-__all__ = ["FittedTask"]
+__all__ = ["FitLanguages", "FittedTask"]
+
+FitLanguages = Literal["tested", "all"]
 
 
 @dataclass(frozen=True)
@@ -27,7 +29,7 @@ class FittedTask(Task):
 
     fit_on: str = "udhr"
     fit_count: int = 10_000
-    fit_languages: Literal["tested", "all"] = "tested"
+    fit_languages: FitLanguages = "tested"
 
     @abstractmethod
     def codes(self) -> Sequence[str]:

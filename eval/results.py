@@ -1,6 +1,5 @@
 """Reads and writes results as JSON lines, each with everything needed to reproduce it, and tabulates them."""
 
-import hashlib
 import json
 import os
 import zlib
@@ -17,7 +16,7 @@ import numpy as np
 
 from eval.methods import label
 from eval.resampling import Queries, interval
-from lsar_jax.files import new_file, write_text
+from lsar_jax.files import new_file, text_sha256, write_text
 
 __all__ = ["Result", "by_method", "read_results", "write_results"]
 
@@ -140,7 +139,7 @@ def write_results(results: Sequence[Result], path: Path) -> None:
     # Both are whole before either replaces an old one; a process killed between the two leaves scores that are not of
     # these lines, which their digest shows.
     with new_file(path) as partial, new_file(kept) as partial_scores:
-        np.savez_compressed(partial_scores, **scores, **{_LINES: np.array([_digest(text), *scores])})  # type: ignore[arg-type]
+        np.savez_compressed(partial_scores, **scores, **{_LINES: np.array([text_sha256(text), *scores])})  # type: ignore[arg-type]
         partial.write_text(text, encoding="utf-8")
 
 
@@ -166,7 +165,10 @@ def read_results(path: Path) -> list[Result]:
     except (OSError, ValueError, KeyError, NotImplementedError, BadZipFile, zlib.error) as error:
         raise ValueError(f"{kept} cannot be read: {error}") from error
     # Files of the first versions have no digest.
-    if _LINES in scores and scores[_LINES].tolist() != [_digest(text), *(name for name in scores if name != _LINES)]:
+    if _LINES in scores and scores[_LINES].tolist() != [
+        text_sha256(text),
+        *(name for name in scores if name != _LINES),
+    ]:
         raise ValueError(f"{kept} holds the scores of other results than {path}; run the task again")
     results = []
     for number, line in enumerate(text.splitlines()):
@@ -184,7 +186,3 @@ def read_results(path: Path) -> list[Result]:
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f"{path}, line {number + 1} is not a result: {error!r}") from error
     return results
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()

@@ -78,7 +78,8 @@ def _record(folder: Path) -> dict[str, Any]:
         found = read_json(record, dict)
     except ValueError:
         return {}
-    return found if found.get("results") == _digest(results) else {}
+    known = isinstance(found.get("options"), dict) and found.get("results") == _digest(results)
+    return found if known else {}
 
 
 def _digest(results: Path) -> str:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal
 
+from eval.fitted_task import FitLanguages
 from eval.methods import ALL_METHODS, MethodName
 from eval.report.page import Report
 from eval.run_record import already_run
@@ -27,6 +28,7 @@ from eval.tasks.sts17 import Sts17
 from eval.tasks.tatoeba import Tatoeba
 from eval.tasks.udhr import Udhr
 from lsar_jax import load_encoder
+from lsar_jax.languages import language_code
 from train.console import console
 
 __all__ = ["Suite"]
@@ -47,6 +49,7 @@ class Suite:
       max_length: maximum number of tokens per sentence.
       tasks: names of the tasks to run; by default, all of the profile.
       languages: language codes for the tasks that have --languages, as far as they test them; by default, all.
+      fit_languages: languages to fit on: tested, or all that the text has; geometry and curve fit on those they test.
       overwrite: replace results in the folder that are from other options.
     """
 
@@ -58,6 +61,7 @@ class Suite:
     max_length: int = 128
     tasks: tuple[str, ...] = ()
     languages: tuple[str, ...] = ()
+    fit_languages: FitLanguages = "tested"
     overwrite: bool = False
 
     def run(self) -> None:
@@ -131,9 +135,15 @@ class Suite:
             default = {field.name: field.default for field in fields(task)}.get("languages")
             if self.languages and isinstance(default, tuple):
                 # Of a task that names its languages, those; a task without such a list takes any.
-                languages = tuple(code for code in self.languages if not default or code in default)
+                wanted = [language_code(code) for code in self.languages]
+                languages = tuple(code for code in wanted if not default or code in default)
                 if not languages:
+                    console.print(f"{name}: skipped, it does not test {', '.join(wanted)}")
                     continue
                 own = own | {"languages": languages}
+            if "fit_languages" in {field.name for field in fields(task)}:
+                own = own | {"fit_languages": self.fit_languages}
             chosen.append((name, task(**shared, **own, out=out / name)))
+        if not chosen:
+            raise ValueError(f"no task tests any of the languages {', '.join(self.languages)}")
         return chosen

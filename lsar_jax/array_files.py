@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lsar_jax.files import new_file
+from lsar_jax.files import new_file, text_sha256
 
 __all__ = ["ArrayFile", "open_arrays", "save_arrays"]
 
@@ -56,7 +56,7 @@ def save_arrays(path: Path, arrays: Mapping[str, np.ndarray], *, format: str, he
         {"format": format, "header": header, "sha256": {name: _digest(array) for name, array in tensors.items()}}
     )
     # One entry, because safetensors writes several in an order of its own.
-    metadata = {_ENTRY: json.dumps({"sha256": _text_digest(contents), "contents": contents})}
+    metadata = {_ENTRY: json.dumps({"sha256": text_sha256(contents), "contents": contents})}
     with new_file(path) as partial:
         try:
             save_file(tensors, str(partial), metadata)
@@ -114,7 +114,7 @@ def _contents(path: Path, metadata: Mapping[str, str]) -> tuple[object, Any, dic
             header = metadata.get("header", metadata.get("provenance", "null"))
             return metadata.get("format"), json.loads(header), None
         entry = json.loads(metadata[_ENTRY])
-        if _text_digest(entry["contents"]) != entry["sha256"]:
+        if text_sha256(entry["contents"]) != entry["sha256"]:
             raise ValueError("it is not what was written")
         contents = json.loads(entry["contents"])
         return contents["format"], contents["header"], contents["sha256"]
@@ -126,7 +126,3 @@ def _digest(array: np.ndarray) -> str:
     result = hashlib.sha256(repr((array.dtype.str, array.shape)).encode())
     result.update(array.data.cast("B") if array.size else b"")
     return result.hexdigest()
-
-
-def _text_digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()

@@ -20,6 +20,7 @@ __all__ = [
     "new_folder",
     "read_json",
     "sha256",
+    "text_sha256",
     "write_json",
     "write_text",
 ]
@@ -179,6 +180,11 @@ def new_folder(folder: Path) -> Iterator[Path]:
     except BaseException:
         shutil.rmtree(new, ignore_errors=True)
         raise
+
+
+def text_sha256(text: str) -> str:
+    """Returns the SHA-256 digest of a text, in hexadecimal."""
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def sha256(paths: Iterable[Path]) -> str:

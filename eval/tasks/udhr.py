@@ -16,6 +16,7 @@ import numpy as np
 from jaxtyping import Float
 
 from eval.figures.plots import scatter
+from eval.fitted_task import FitLanguages
 from eval.methods import Method
 from eval.metrics import precision_of_ranks
 from eval.resampling import Queries
@@ -34,6 +35,7 @@ class Udhr(Task):
 
     Attributes:
       languages: language codes; by default, all 40.
+      fit_languages: languages to fit on: tested, or all 40.
     """
 
     name = "udhr"
@@ -41,6 +43,7 @@ class Udhr(Task):
     ranks: tuple[int, ...] = (20, 39)
     out: Path = Path("results/udhr")
     languages: tuple[str, ...] = ()
+    fit_languages: FitLanguages = "tested"
 
     _panels: dict[str, np.ndarray] = field(default_factory=dict, init=False, repr=False, compare=False)
 
@@ -56,7 +59,7 @@ class Udhr(Task):
 
     def fit_texts(self) -> dict[str, list[str]]:
         """Returns the paragraphs to fit on."""
-        return self._part("fit")
+        return corpora.udhr("fit") if self.fit_languages == "all" else self._part("fit")
 
     def texts(self) -> Texts:
         """Returns the test paragraphs."""

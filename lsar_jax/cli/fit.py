@@ -20,7 +20,7 @@ from lsar_jax.cli.inputs import Reader, encoder_files, is_vectors, open_vectors
 from lsar_jax.encoders import load_encoder
 from lsar_jax.files import check_outputs
 from lsar_jax.languages import canonical_keys, language_code
-from lsar_jax.moments import Moments, PooledMoments, load_moments, merge_moments, pool_moments, save_moments
+from lsar_jax.moments import Moments, PooledMoments, load_moments, merge_moments, pool_moments, save_moments, too_few
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms import Transform, fit_identifier
 from lsar_jax.transforms.methods import METHODS, FitMethod
@@ -94,6 +94,9 @@ class FitCommand(ABC):
             raise ValueError("text needs an encoder; give --encoder bundled, a preset, a folder or a Hub id")
         if self.encoder is not None and not text:
             raise ValueError(f"--encoder {self.encoder} is given, but there is no text to encode; omit it")
+        texts = [path for paths in files.values() for path in paths if text and path.is_file()]
+        if empty := [path for path in texts if not path.stat().st_size]:
+            raise ValueError(f"{empty[0]} is empty; omit it")
         if self.limit is not None:
             whole_number("limit", self.limit, 1, 1 << 62, "sentences")
 
@@ -182,7 +185,10 @@ class FitMoments(FitCommand):
             raise ValueError(f"there are no moments of {', '.join(absent)} in {where}; omit them from --languages")
         kept = _kind(saved, self.second, needed, self.name)
 
-        reader, spec = self._open(files, options, {code for part, _ in saved for code in part})
+        known = {code for part, _ in saved for code in part}
+        if self.identifier and len({*files, *known}) < 2:
+            raise ValueError(f"--identifier: {too_few({*files, *known}, 2)}")
+        reader, spec = self._open(files, options, known)
         source = _source([*([spec] if files else []), *(origin for _, origin in saved)])
         parts = [_reduced(part, kept) for part, _ in saved]
         for code, paths in files.items():

@@ -142,7 +142,7 @@ def test_what_is_left_out_is_said(tmp_path, capsys):
         (["lsar", "{out}", "--data", "de={de}", "en={broken}"], "broken.npy is not a .npy file"),
         (
             ["lsar", "{out}", "--data", "de={de}", "en={nan}"],
-            "nan.npy: the embeddings hold NaN or infinity, first in row 3",
+            "nan.npy: the embeddings hold NaN, infinity or a number too large for float32, first in row 3",
         ),
         (["lsar", "{out}", "--data", "de={text}", "en={text}"], "text needs an encoder"),
         (["lsar", "{out}", "--data", "de={de}", "--encoder", "bundled"], "there is no text to encode"),

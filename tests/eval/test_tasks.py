@@ -57,7 +57,7 @@ def test_udhr(tmp_path, capsys):
         assert r["fitted_on"] == ("" if r["transform"] == "original" else "udhr fit")
         fitted = {} if r["transform"] == "original" else dict.fromkeys(["de", "en", "es", "fr"], 25)
         assert r["fitted_languages"] == fitted
-        assert r["options"] == {"languages": ["en", "deu", "fr", "es"]}
+        assert r["options"] == {"languages": ["en", "deu", "fr", "es"], "fit_languages": "tested"}
     printed = capsys.readouterr().out
     for word in (
         "sentences/s",
