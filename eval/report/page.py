@@ -28,6 +28,9 @@ from train.console import console
 
 __all__ = ["Cell", "Report", "Table", "provenance", "tables"]
 
+# Stands between a method and the text that it was fitted on.
+_FITTED_ON = ", fitted on "
+
 
 class Cell(NamedTuple):
     """A table cell; ``note`` is set in smaller type."""
@@ -184,7 +187,9 @@ def _table(metric: str, results: Sequence[Result]) -> Table:
             several = grid.get((method, column), [])
             cells.append(_cell(several, grid.get(("original", column), []), means, best[column], (method, column)))
         for encoder, _ in encoders:
-            one = theirs.get((encoder, method)) or theirs.get((encoder, method.split()[0]))
+            # A method that the paper gives without arguments is compared with any of ours.
+            name = method.split(_FITTED_ON)[0]
+            one = theirs.get((encoder, name)) or theirs.get((encoder, name.split()[0]))
             cells.append(Cell("" if one is None else _number(one.value)))
         rows.append(cells)
     languages = sorted({len(set(r.languages)) for r in results})
@@ -196,7 +201,7 @@ def _row(r: Result, results: Sequence[Result]) -> str:
     """Returns the method's label, with the text it was fitted on if that differs between results."""
     name = label(r.transform, r.parameters)
     texts = {other.fitted_on for other in results if label(other.transform, other.parameters) == name}
-    return name if len(texts) == 1 else f"{name}, fitted on {r.fitted_on}"
+    return name if len(texts) == 1 else f"{name}{_FITTED_ON}{r.fitted_on}"
 
 
 def _column(r: Result, results: Sequence[Result]) -> str:
@@ -210,7 +215,8 @@ def _column(r: Result, results: Sequence[Result]) -> str:
 
 
 def _known(method: str, methods: Sequence[str]) -> bool:
-    return any(method in (one, one.split()[0]) for one in methods)
+    names = [one.split(_FITTED_ON)[0] for one in methods]
+    return any(method in (name, name.split()[0]) for name in names)
 
 
 def _cell(

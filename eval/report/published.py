@@ -1,8 +1,8 @@
 """Published numbers, to show beside ours.
 
 The numbers for Tatoeba are means over XTREME's 36 languages with English queries; those for LAReQA are mean average
-precision on XQuAD-R; those for clustering are mutual information. Encoders, fitting text and layers are those of the
-papers.
+precision on XQuAD-R, where Xie et al. give rank 11 of 11 languages, whose means span 10 directions; those for
+clustering are mutual information. Encoders, fitting text and layers are those of the papers.
 """
 
 import re
@@ -51,24 +51,27 @@ def _rows(
     ]
 
 
-_FOUR = ("original", "center", "lir components=1", "lsar")
+# Ranks are those of the papers: a fit of another rank is another method.
+_FOUR = ("original", "center", "lir components=1")
 PUBLISHED = (
-    *_rows("tatoeba", r"en-xx mean over 3[56]", (35, 36), _XIE, _FOUR, {
-        "mBERT": (37.53, 39.57, 39.70, 44.64), "XLM": (28.13, 27.13, 28.75, 33.16),
-        "XLM-R large": (57.68, 61.08, 61.60, 65.05),
+    *_rows("tatoeba", r"en-xx mean over 3[56]", (35, 36), _XIE, (*_FOUR, "lir components=15", "lsar rank=36"), {
+        "mBERT": (37.53, 39.57, 39.70, 41.21, 44.64), "XLM": (28.13, 27.13, 28.75, 31.65, 33.16),
+        "XLM-R large": (57.68, 61.08, 61.60, 62.80, 65.05),
     }),
     *_rows("tatoeba", r"en-xx mean over 3[56]", (35, 36), _HAEMMERL, ("language-whitening", "cbie"), {
         "XLM-R base": (70.03, 69.01), "mBERT": (45.14, 45.79), "S-BERT": (87.35, 86.36),
     }),
-    *_rows("tatoeba", r"en-xx mean over 3[56]", (35, 36), _HAEMMERL, ("original", "outliers"), {
-        "XLM-R base": (50.35, 60.09), "S-BERT": (85.17, 85.7),
+    *_rows("tatoeba", r"en-xx mean over 3[56]", (35, 36), _HAEMMERL, ("original",), {
+        "XLM-R base": (50.35,), "S-BERT": (85.17,),
     }),
-    *_rows("lareqa", "mAP(, dot)?", (11,), _XIE, _FOUR, {
+    *_rows("lareqa", "mAP(, dot)?", (11,), _XIE, (*_FOUR, "lsar rank=10"), {
         "mBERT X-X": (23.36, 44.66, 44.25, 45.89), "mBERT En-En": (28.57, 35.37, 37.70, 41.13),
     }),
-    *_rows("lareqa", "same language(, dot)?", (11,), _XIE, ("original", "lsar"), {"mBERT X-X": (84.57, 81.57)}),
-    *_rows("lareqa", "other languages(, dot)?", (11,), _XIE, ("original", "lsar"), {"mBERT X-X": (5.89, 23.76)}),
-    *_rows("geometry", "NMI", (36, 37), _XIE, _FOUR, {
+    *_rows("lareqa", "same language(, dot)?", (11,), _XIE, ("original", "lsar rank=10"), {"mBERT X-X": (84.57, 81.57)}),
+    *_rows("lareqa", "other languages(, dot)?", (11,), _XIE, ("original", "lsar rank=10"), {
+        "mBERT X-X": (5.89, 23.76),
+    }),
+    *_rows("geometry", "NMI", (36, 37), _XIE, (*_FOUR, "lsar rank=36"), {
         "mBERT": (0.2815, 0.0975, 0.0900, 0.0801), "XLM": (0.5422, 0.2483, 0.1875, 0.1320),
         "XLM-R large": (0.2457, 0.2004, 0.2203, 0.0856),
     }),
