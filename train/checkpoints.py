@@ -1,5 +1,6 @@
 """Orbax checkpoints of arrays and a training position, written atomically, with digests that are checked when read."""
 
+import asyncio
 import json
 import logging
 import shutil
@@ -143,18 +144,37 @@ class Checkpoints:
         return (f"{folder / wrong[0]} is damaged" if wrong else ""), True
 
 
+class _FinishingLoop(asyncio.SelectorEventLoop):
+    """An event loop that ends its tasks before it closes.
+
+    After an error, Orbax closes its loop while other arrays are still being read or written. Their tasks would be
+    destroyed later, at any time, each with a traceback that nobody can catch.
+    """
+
+    def close(self) -> None:
+        """Waits for what is still under way, then closes the loop."""
+        # They are not cancelled, because TensorStore would still call the closed loop.
+        while not self.is_closed() and (left := asyncio.all_tasks(self)):
+            self.run_until_complete(asyncio.wait(left))
+            for task in left:
+                task.cancelled() or task.exception()  # otherwise asyncio logs that nobody asked
+        super().close()
+
+
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keeps Orbax's threads from printing tracebacks of an error, which the caller raises."""
-    log, hook = logging.getLogger("absl"), threading.excepthook
+    """Keeps Orbax from printing tracebacks of an error, which the caller raises, then or later."""
+    log, hook, loop = logging.getLogger("absl"), threading.excepthook, asyncio.new_event_loop
     level = log.level
     log.setLevel(logging.CRITICAL + 1)
     threading.excepthook = lambda told: None
+    asyncio.new_event_loop = _FinishingLoop
     try:
         yield
     finally:
         log.setLevel(level)
         threading.excepthook = hook
+        asyncio.new_event_loop = loop
 
 
 def _digests(folder: Path) -> dict[str, str]:
