@@ -5,12 +5,14 @@ limit; arrays of different sizes can then share a program.
 """
 
 import hashlib
+import logging
 from collections.abc import Mapping
+from functools import partial
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Float, Int
 
 from lsar_jax.mesh import check_process
 from lsar_jax.shapes import AnyArray, Embeddings
@@ -21,14 +23,18 @@ __all__ = [
     "check_floats",
     "check_rows",
     "digest",
-    "far_off",
     "in_float32",
+    "near_one",
     "not_finite",
     "pad_rows",
     "padded_rows",
     "row_bucket",
+    "times_power",
     "unit_rows",
+    "warn_far_off",
 ]
+
+_log = logging.getLogger("lsar_jax")
 
 _MOST_ROWS = 16384
 # A power of two, by which numbers are multiplied without rounding.
@@ -76,6 +82,28 @@ def unit_rows(x: Float[Array, "*row dim"]) -> Float[Array, "*row dim"]:
     return x / jnp.where(norm > 0, norm, 1.0)
 
 
+@partial(jax.jit, static_argnames="by_row")
+def near_one(x: Float[Array, "row dim"], by_row: bool) -> tuple[Float[Array, "row dim"], Int[Array, "_ 1"]]:
+    """Divides each row, or the whole array, by a power of two that brings its largest entry into [0.5, 1).
+
+    Nothing is rounded but entries that are below 1e-37 of the largest, which become zero. Products of such rows neither
+    overflow nor vanish.
+
+    Returns:
+      The rows, and the exponents of two.
+    """
+    exponents = jnp.frexp(jnp.abs(x).max(axis=-1 if by_row else None, keepdims=True))[1]
+    return times_power(x, -exponents), exponents
+
+
+@jax.jit
+def times_power(x: Float[Array, "row column"], exponents: Int[Array, "_ 1"]) -> Float[Array, "row column"]:
+    """Multiplies rows by powers of two, without rounding unless a result is beyond float32."""
+    # In two steps, because a power may be beyond float32 although the result is not.
+    half = exponents // 2
+    return jnp.ldexp(jnp.ldexp(x, half), exponents - half)
+
+
 @jax.jit
 def all_finite(x: Array) -> Bool[Array, ""]:
     """Returns whether ``x`` has neither NaN nor infinity."""
@@ -91,8 +119,12 @@ def check_floats(name: str, x: object, least: int = 1) -> None:
       least: smallest number of rows allowed.
 
     Raises:
+      RuntimeError: the process was forked after JAX had started.
       ValueError: ``x`` is not a numpy or jax array of floats ``[n, dim]`` with n >= ``least`` and dim >= 1.
     """
+    check_process()
+    if isinstance(x, np.ma.MaskedArray):
+        raise ValueError(f"{name} is a masked array, whose mask would be ignored; leave out or fill the masked values")
     if not isinstance(x, jax.Array | np.ndarray) or not jnp.issubdtype(x.dtype, jnp.floating):
         kind = f"{type(x).__module__}.{type(x).__name__} of {getattr(x, 'dtype', 'no dtype')}"
         raise ValueError(f"{name} must be a numpy or jax array of floats, not a {kind}")
@@ -121,6 +153,8 @@ def padded_rows(
     widths = {name: x.shape[1] for name, x in arrays.items()}
     if len(set(widths.values())) > 1:
         raise ValueError(f"the arrays differ in width: {widths}")
+    for name, x in arrays.items():
+        warn_far_off(name, x, cosines=unit)
     padded = {name: bucketed(x) for name, x in arrays.items()}
     for name, rows in padded.items():
         check_rows(name, arrays[name], rows, lengths=unit)
@@ -157,9 +191,8 @@ def check_rows(name: str, x: AnyArray, rows: Float[Array, "*row dim"], *, length
     if (lengths_of > 0).any():
         first = chosen[lengths_of > 0]
         raise ValueError(
-            f"{name}: the largest value of {len(first)} of {len(x)} vectors is as small as "
-            f"{lengths_of[lengths_of > 0].min():.0e}, so that float32 loses digits, for example row {first[0]}; scale "
-            "the array"
+            f"{name}: {len(first)} of {len(x)} vectors (the first is row {first[0]}) are too short for float32 to hold "
+            f"their direction (their largest value is down to {lengths_of[lengths_of > 0].min():.0e}); scale the array"
         )
 
 
@@ -168,16 +201,31 @@ def not_finite(name: str, x: AnyArray, rows: Float[Array, "*row dim"]) -> ValueE
     bad = ~np.isfinite(np.asarray(rows)).all(axis=-1).reshape(-1)[: len(x)]
     first = int(bad.argmax())
     what = "a value that float32 cannot hold" if np.isfinite(np.asarray(x[first])).all() else "NaN or infinity"
-    return ValueError(f"{name}: {bad.sum()} of {len(bad)} rows hold {what}, the first is row {first}")
+    hold = "holds" if bad.sum() == 1 else "hold"
+    return ValueError(f"{name}: {bad.sum()} of {len(bad)} rows {hold} {what}, the first is row {first}")
 
 
-def far_off(x: Embeddings) -> bool:
-    """Whether float64 rows have so large an offset that float32 would keep fewer than seven bits of their spread."""
-    if not isinstance(x, np.ndarray) or x.dtype.itemsize <= 4 or len(x) < 2:
-        return False
+def warn_far_off(name: str, x: AnyArray, *, cosines: bool = False) -> None:
+    """Logs a warning if float64 rows have so large an offset that float32 keeps few digits of their differences.
+
+    Args:
+      name: name of the array, used in the warning.
+      x: the array; one row alone has no differences.
+      cosines: whether their cosines are needed, in which an offset costs twice as many digits.
+    """
+    if isinstance(x, jax.core.Tracer) or x.dtype.itemsize <= 4 or x.ndim != 2 or len(x) < 2:
+        return
+    values = np.asarray(x)
     with np.errstate(over="ignore", invalid="ignore"):
-        spread = x.std(axis=0).max()
-        return bool(0 < spread < np.abs(x.mean(axis=0)).max() * 2.0**-17)
+        spread, offset = values.std(axis=0), np.abs(values.mean(axis=0))
+        # Fewer than seven bits are left; a constant dimension has none to lose.
+        far = ((spread > 0) & (spread < offset * 2.0**-17)).any()
+        far = far or (cosines and 0 < np.linalg.norm(spread) < np.linalg.norm(offset) * 2.0**-8)
+    if far:
+        _log.warning(
+            "%s: the offset is so large that float32 keeps few digits of the differences; subtract it in float64 first",
+            name,
+        )
 
 
 def digest(*parts: AnyArray | str | None) -> str:

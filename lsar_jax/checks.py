@@ -9,7 +9,7 @@ from jaxtyping import Int
 
 from lsar_jax.shapes import AnyArray
 
-__all__ = ["positive_number", "whole_number", "whole_numbers"]
+__all__ = ["check_flags", "positive_number", "whole_number", "whole_numbers"]
 
 
 def whole_number(name: str, value: object, least: int, most: int, why: str) -> int:
@@ -32,6 +32,13 @@ def whole_number(name: str, value: object, least: int, most: int, why: str) -> i
     if number is None or not least <= number <= most:
         raise ValueError(f"{name} is {value!r}; it must be a whole number from {least} to {most} ({why})")
     return number
+
+
+def check_flags(**flags: object) -> None:
+    """Raises ValueError if an option, given by its name, is not a bool."""
+    for name, value in flags.items():
+        if not isinstance(value, bool | np.bool):
+            raise ValueError(f"{name} is {value!r}; it must be True or False")
 
 
 def positive_number(name: str, value: object) -> float:

@@ -21,7 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from lsar_jax.arrays import padded_rows, row_bucket, unit_rows
+from lsar_jax.arrays import check_floats, check_rows, in_float32, padded_rows, row_bucket, unit_rows
 from lsar_jax.checks import whole_number
 from lsar_jax.languages import canonical_keys
 from lsar_jax.moments import Moments, moments_by_language, stack_means
@@ -183,12 +183,14 @@ def isoscore_from_covariance(covariance: Float[AnyArray, "dim dim"]) -> Float[Ar
     the Frobenius norm needs a PCA.
 
     Raises:
-      ValueError: ``covariance`` is not a square matrix of at least two dimensions.
+      ValueError: ``covariance`` is not a square matrix of at least two dimensions, or a value is not finite.
     """
     shape = np.shape(covariance)
+    check_floats("the covariance", covariance)
     if len(shape) != 2 or shape[0] != shape[1] or shape[0] < 2:
         raise ValueError(f"the covariance has shape {shape}; expected [dim, dim] with dim at least 2")
-    scaled = jnp.asarray(covariance, jnp.float32)
+    scaled = in_float32(covariance)
+    check_rows("the covariance", covariance, scaled)
     scaled = scaled / jnp.trace(scaled)  # squares of small entries would vanish
     return (1 / (scaled**2).sum() - 1) / (shape[0] - 1)
 

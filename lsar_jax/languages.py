@@ -16,6 +16,7 @@ import langcodes
 __all__ = [
     "AUTO",
     "canonical_keys",
+    "check_codes",
     "check_given",
     "check_known",
     "code_or_none",
@@ -86,8 +87,25 @@ def canonical_keys(by_language: Mapping[str, T]) -> dict[str, T]:
 
 def check_given(language: object) -> None:
     """Raises ValueError unless ``language`` is None, a code, or an ordered iterable of codes, one per sentence."""
-    if isinstance(language, bytes | Mapping | Set) or not isinstance(language, str | Iterable | None):
+    wrong = isinstance(language, bytes | Mapping | Set) or not isinstance(language, str | Iterable | None)
+    if wrong or len(getattr(language, "shape", (1,))) != 1:
         raise ValueError(f"language is {language!r:.80}; give one code, such as 'de', or a list with one per sentence")
+
+
+def check_codes(language: str | Iterable[str]) -> list[str]:
+    """Returns the codes that ``check_given`` lets pass, as a list.
+
+    Raises:
+      ValueError: one of them is not a language code.
+    """
+    check_given(language)
+    codes = [language] if isinstance(language, str) else list(language)
+    for code in codes:
+        if not isinstance(code, str):
+            raise ValueError(f"language has {code!r:.80}, which is not a code, such as 'de'")
+    for code in set(codes):
+        language_code(code)
+    return codes
 
 
 def own_name(language: str, names: Iterable[str], where: str) -> str:

@@ -146,6 +146,8 @@ def best_threshold(score: Float[np.ndarray, " pair"], right: Bool[np.ndarray, " 
         )
     if not int(right.sum()) <= gold or gold < 1:
         raise ValueError(f"{int(right.sum())} pairs are right, but there are {gold} gold pairs")
+    if not np.isfinite(score).all():
+        raise ValueError(f"score {int(np.isfinite(score).argmin())} is not finite")
     order = np.argsort(-score, kind="stable")
     score, right = score[order], right[order]
     # No threshold lies between equal scores.

@@ -4,10 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-__all__ = ["EncoderSpec"]
+__all__ = ["EncoderSpec", "check_source"]
 
 # The fields that tell one space from another.
 _SPACE = ("revision", "layer", "pooling", "prompt", "transform", "digests")
+# What errors call them, where that is not the name of the field.
+_NAMES = {"transform": "embeddings after the transform", "digests": "embeddings after"}
 
 
 @dataclass(frozen=True)
@@ -65,15 +67,9 @@ class EncoderSpec:
     def difference(self, other: "EncoderSpec") -> str:
         """Returns which fields make this another space than ``other``, with both values: ``layer 8, not 12``."""
         names = [name for name in _SPACE if getattr(self, name) != getattr(other, name)]
-        mine, theirs = (
-            {
-                name: _told(name, getattr(spec, name), spec)
-                for name in names
-                if name != "digests" or names == ["digests"]
-            }
-            for spec in (self, other)
-        )
-        return "; ".join(f"{name} {mine[name]}, not {theirs[name]}" for name in mine)
+        # The digests tell fits of the same methods apart.
+        shown = [name for name in names if name != "digests" or names == ["digests"]]
+        return "; ".join(f"{_NAMES.get(name, name)} {_told(name, self)}, not {_told(name, other)}" for name in shown)
 
     def hint(self) -> str:
         """Returns what to add to an error if a file written before specs had digests cannot be checked, else ''."""
@@ -94,9 +90,18 @@ class EncoderSpec:
         return tuple(getattr(self, name) for name in _SPACE)
 
 
-def _told(name: str, value: Any, spec: EncoderSpec) -> str:
+def check_source(source: object) -> None:
+    """Raises ValueError if the source of a fit is neither None nor a spec."""
+    if source is not None and not isinstance(source, EncoderSpec):
+        raise ValueError(f"source is {source!r:.80}; give the spec of the encoder, encoder.spec")
+
+
+def _told(name: str, spec: EncoderSpec) -> str:
+    value = getattr(spec, name)
     if name == "revision":
         return f"{value[:19]} of {spec.id}"
+    if name == "transform":
+        return value or "none"
     if name == "digests":
-        return ", ".join(value) or "none"
+        return f"{spec.transform} with the digest {', '.join(value)}" if value else f"{spec.transform} of an older file"
     return str(value) if name == "layer" else repr(value)

@@ -238,7 +238,7 @@ HOLE = np.array([[1, 2], [np.nan, 1], [3, 4]], np.float32)
         (lambda: geo.pair_contributions(ONES, ONES, np.zeros((0, 2), int)), r"pairs have shape \(0, 2\)"),
         (lambda: geo.pair_contributions(ONES, ONES, np.zeros((2, 3), int)), r"pairs have shape \(2, 3\)"),
         (lambda: geo.pair_contributions(ONES, np.ones((3, 4)), np.zeros((1, 2), int)), "differ in width: .*'y': 4"),
-        (lambda: geo.expected_contributions(HOLE), "x: 1 of 3 rows hold NaN or infinity, the first is row 1"),
+        (lambda: geo.expected_contributions(HOLE), "x: 1 of 3 rows holds NaN or infinity, the first is row 1"),
         (lambda: geo.expected_contributions(ONES, ONES * np.inf), "y: 3 of 3 rows hold NaN or infinity"),
         (
             lambda: geo.expected_contributions(ONES[:1]),
@@ -248,7 +248,7 @@ HOLE = np.array([[1, 2], [np.nan, 1], [3, 4]], np.float32)
         (lambda: geo.expected_contributions([[1.0]]), "x must be a numpy or jax array of floats, not a builtins.list"),
         (lambda: geo.expected_anisotropy(np.ones((2, 2), int)), "not a numpy.ndarray of int64"),
         (lambda: geo.anisotropy_by_language({"de": ONES}), r"1 language is given \(de\)"),
-        (lambda: geo.anisotropy_by_language({"deu": ONES, "fr": HOLE}), "fr: 1 of 3 rows hold NaN"),
+        (lambda: geo.anisotropy_by_language({"deu": ONES, "fr": HOLE}), "fr: 1 of 3 rows holds NaN"),
         (lambda: geo.anisotropy_by_language({"de": ONES, "fr": ONES[:1]}), r"the shape of fr is \(1, 2\)"),
         (lambda: geo.anisotropy_by_language({"de": ONES, "fr": ONES[:, :1]}), "differ in width: {'de': 2, 'fr': 1}"),
         (lambda: geo.anisotropy_by_language({"de": ONES, "klingon": ONES}), "'klingon' is not a language code"),
@@ -261,7 +261,7 @@ HOLE = np.array([[1, 2], [np.nan, 1], [3, 4]], np.float32)
         (lambda: geo.isoscore_from_covariance(ONES), r"the covariance has shape \(3, 2\)"),
         (lambda: geo.mean_distance_by_rank(ONES, ONES, 4), "k is 4; it must be a whole number from 1 to 3"),
         (lambda: geo.mean_distance_by_rank(ONES, ONES, 1, [2]), "without is 2; it must be .* from 0 to 1"),
-        (lambda: geo.mean_distance_by_rank(HOLE, ONES, 1), "x: 1 of 3 rows hold NaN"),
+        (lambda: geo.mean_distance_by_rank(HOLE, ONES, 1), "x: 1 of 3 rows holds NaN"),
     ],
 )
 def test_refusals(unchecked, call, message):

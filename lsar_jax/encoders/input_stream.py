@@ -84,7 +84,9 @@ class LanguageTables:
         return (0,) * len(self.transform.steps)
 
     def _columns(self, language: str | list[str] | None) -> list[Any]:
-        ids = [] if self.transform is None else list(self.transform.language_ids(language))
+        # The model's own names of languages may not be codes, which shared steps need not know.
+        shared = self.transform is None or (self.embeddings is not None and self.transform.languages is None)
+        ids = [] if self.transform is None else list(self.transform.language_ids(None if shared else language))
         if isinstance(language, list):
             # A shared step has one row for every language.
             ids = [np.broadcast_to(which, len(language)) for which in ids]

@@ -1,7 +1,6 @@
 """Loads a ``SentenceEncoder`` by the name or the folder of its checkpoint."""
 
 from collections.abc import Callable
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -114,18 +113,7 @@ def _open(name_or_path: str, revision: str | None) -> tuple[Checkpoint, Preset |
             f"{name_or_path} is not on the Hub: {preset.note} with `lsar-jax convert FILE FOLDER`, then load FOLDER"
         )
     hub_id = preset.id if preset else name_or_path
-    try:
-        folder, id, commit = locate(hub_id, revision or (preset.revision if preset else None))
-    except FileNotFoundError as error:
-        # A name like that of a preset is rather a typo than another encoder.
-        known = [one.id for one in PRESETS.values()] if "/" in name_or_path else ["bundled", *PRESETS]
-        by_lower = {one.casefold(): one for one in known}
-        close = get_close_matches(name_or_path.casefold(), list(by_lower), cutoff=0.9 if "/" in name_or_path else 0.6)
-        near = [by_lower[one] for one in close]
-        if preset or not near or name_or_path in near:
-            raise
-        what = error if "/" in name_or_path else f"there is no encoder {name_or_path!r}"
-        raise FileNotFoundError(f"{what}; did you mean {' or '.join(near)}?") from error
+    folder, id, commit = locate(hub_id, revision or (preset.revision if preset else None))
     try:
         checkpoint = read_folder(folder, id=id, revision=commit)
     except FileNotFoundError as error:

@@ -3,15 +3,12 @@
 from collections.abc import Iterable, KeysView, Mapping, Set
 from typing import Literal, TypedDict
 
-import numpy as np
-
 from lsar_jax.checks import whole_number
 from lsar_jax.tokens.tokenizer import Tokenizer, check_sentences
 
 __all__ = [
     "EncodeOptions",
     "StreamOptions",
-    "check_flags",
     "check_iterable",
     "check_length",
     "check_names",
@@ -43,13 +40,6 @@ def check_names(method: str, options: StreamOptions, known: type) -> None:
     for name in options:
         if name not in names:
             raise TypeError(f"{method}() got an unexpected option {name!r}; its options are {', '.join(names)}")
-
-
-def check_flags(**flags: object) -> None:
-    """Raises ValueError if an option, given by its name, is not a bool."""
-    for name, value in flags.items():
-        if not isinstance(value, bool | np.bool):
-            raise ValueError(f"{name} is {value!r}; it must be True or False")
 
 
 def check_iterable(sentences: str | Iterable[str]) -> Iterable[str]:

@@ -25,14 +25,13 @@ from jax.sharding import Mesh
 
 from lsar_jax.checkpoints.architectures import Architecture
 from lsar_jax.checkpoints.export import check_exportable, export
-from lsar_jax.checks import whole_number
+from lsar_jax.checks import check_flags, whole_number
 from lsar_jax.encoders.collectors import Collector, MomentsResult, collector
 from lsar_jax.encoders.encode_report import Counts, EncodeReport, log_report
 from lsar_jax.encoders.input_stream import LanguageTables, read_chunks, read_slots
 from lsar_jax.encoders.options import (
     EncodeOptions,
     StreamOptions,
-    check_flags,
     check_iterable,
     check_length,
     check_names,
@@ -41,7 +40,7 @@ from lsar_jax.encoders.options import (
 from lsar_jax.encoders.program import Program, compiled
 from lsar_jax.encoders.progress import progress
 from lsar_jax.encoders.protocols import EmbeddingTransform, EncoderModel
-from lsar_jax.languages import AUTO
+from lsar_jax.languages import AUTO, check_given
 from lsar_jax.mesh import check_process, replicated, split
 from lsar_jax.models.projection import Dense, Normalize, Projection
 from lsar_jax.moments import Moments
@@ -235,6 +234,8 @@ class SentenceEncoder:
         """
         check_process()
         check_names("warm_up", options, EncodeOptions)
+        check_flags(auto=auto, normalize=options.get("normalize", False))
+        check_given(options.get("language"))
         limit = check_length(options.get("max_length"), self.tokenizer)
         layers = self._check_layers(options.get("layers"))
         auto = auto or options.get("language") == AUTO

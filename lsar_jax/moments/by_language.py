@@ -6,11 +6,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Float
 
+from lsar_jax.checks import check_flags, whole_number
 from lsar_jax.languages import canonical_keys
 from lsar_jax.mesh import check_process
 from lsar_jax.moments.moments import NOT_KEPT, Moments
 from lsar_jax.shapes import Embeddings
-from lsar_jax.spec import EncoderSpec
+from lsar_jax.spec import EncoderSpec, check_source
 
 __all__ = ["PooledMoments", "common_source", "moments_by_language", "pool_moments", "stack_means", "too_few"]
 
@@ -100,6 +101,7 @@ def moments_by_language(
         invalid; the error names the language.
     """
     check_process()
+    check_flags(precise=precise)
     if not isinstance(x, Mapping):
         raise ValueError(f"expected a mapping from language to embeddings, not a {type(x).__name__}")
     if len(x) < least:
@@ -117,6 +119,9 @@ def moments_by_language(
                 if isinstance(value, Moments)
                 else Moments.from_embeddings(value, second_moment=second_moment, precise=precise)
             )
+            whole_number("the count", moments.count, 1, 1 << 62, "vectors")
+            if not np.isfinite(moments.mean).all():
+                raise ValueError("the mean is not finite")
             if second_moment and moments.scatter is None:
                 raise ValueError(NOT_KEPT)
         except ValueError as error:
@@ -137,8 +142,10 @@ def common_source(moments: Mapping[str, Moments], given: EncoderSpec | None = No
       given: the spec that the caller names; by default, that of the moments.
 
     Raises:
-      ValueError: two languages, or the moments and ``given``, are embeddings of different encoders.
+      ValueError: two languages, or the moments and ``given``, are embeddings of different encoders, or ``given`` is
+        not a spec.
     """
+    check_source(given)
     known = {code: m.source for code, m in moments.items() if m.source is not None}
     first = next(iter(known), "")
     for code, source in known.items():

@@ -16,6 +16,7 @@ from jax.sharding import Mesh
 from jaxtyping import Float
 
 from lsar_jax.arrays import check_floats, pad_rows, row_bucket
+from lsar_jax.checks import check_flags
 from lsar_jax.mesh import data_mesh, split
 from lsar_jax.moments.accumulator import Accumulator, Sums, merge_sums
 from lsar_jax.shapes import AnyArray, Embeddings
@@ -86,6 +87,7 @@ class Moments:
           ValueError: there are no blocks, shapes are wrong, widths differ, or a value is not finite
             (the error names the row).
         """
+        check_flags(second_moment=second_moment, precise=precise)
         # float64 numbers are summed apart, as differences from a vector in their middle: those fit into float32, where
         # the numbers themselves may not.
         sums: dict[bool, Accumulator] = {}
@@ -137,6 +139,8 @@ class Moments:
         Raises:
           ValueError: the widths differ, only one of the two kept its scatter, or they are of different encoders.
         """
+        if not isinstance(other, Moments):
+            raise ValueError(f"moments are merged with moments, not with a {type(other).__name__}")
         if self.dim != other.dim:
             raise ValueError(f"moments of width {self.dim} and {other.dim} cannot be merged")
         if (self.scatter is None) != (other.scatter is None):

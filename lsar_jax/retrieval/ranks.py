@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from lsar_jax.arrays import padded_rows
+from lsar_jax.arrays import near_one, padded_rows
 from lsar_jax.checks import whole_number, whole_numbers
 from lsar_jax.retrieval.search import Metric, check_metric
 from lsar_jax.shapes import AnyArray
@@ -50,6 +50,8 @@ def candidate_ranks(
     chunk = whole_number("chunk", chunk, 1, 2**31 - 1, "int32")
     check_metric(metric)
     rows, columns = padded_rows({"queries": queries, "candidates": candidates}, unit=metric == "cosine")
+    if metric == "dot":
+        (rows, _), (columns, _) = near_one(rows, by_row=True), near_one(columns, by_row=False)
     n, pool = len(queries), len(candidates)
     if np.ndim(relevant) != 2 or len(relevant) != n:
         raise ValueError(f"relevant has shape {np.shape(relevant)}; expected a row for each of {n} queries")

@@ -17,9 +17,12 @@ from lsar_jax.arrays import (
     check_floats,
     check_rows,
     in_float32,
+    near_one,
     pad_rows,
     row_bucket,
+    times_power,
     unit_rows,
+    warn_far_off,
 )
 from lsar_jax.checks import whole_number
 from lsar_jax.shapes import AnyArray
@@ -61,13 +64,20 @@ def nearest(
     k = whole_number("k", k, 1, len(candidates), "the candidates")
     rows = row_bucket(len(queries), chunk[0])
     columns = max(k, row_bucket(len(candidates), chunk[1]))
-    prepared = []
+    prepared, exponents = [], []
     for name, x, size in (("queries", queries, rows), ("candidates", candidates, columns)):
+        warn_far_off(name, x, cosines=metric == "cosine")
         padded = in_float32(pad_rows(x, size))
         check_rows(name, x, padded, lengths=True)
+        if metric == "dot":
+            # The order of a query's candidates does not depend on its length.
+            padded, powers = near_one(padded, by_row=name == "queries")
+            exponents.append(powers)
         prepared.append(_prepare(padded, metric == "cosine", jnp.dtype(precision)))
     chunks = prepared[1].reshape(-1, columns, prepared[1].shape[1])
     scores, indices = _search(prepared[0], chunks, len(candidates), k, rows)
+    if metric == "dot":
+        scores = times_power(scores, sum(exponents))
     if metric == "dot" and not isinstance(scores, jax.core.Tracer) and not all_finite(scores):
         raise ValueError("dot products of these vectors are too large for float32; scale them, or use metric='cosine'")
     return scores[: len(queries)], indices[: len(queries)]

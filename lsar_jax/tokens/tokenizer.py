@@ -177,7 +177,7 @@ def check_sentences(sentences: Sequence[str], first: int = 0, what: str = "sente
     """
     for index, sentence in enumerate(sentences, first):
         if not isinstance(sentence, str):
-            raise ValueError(f"{what} {index} is a {type(sentence).__name__}, not a str: {sentence!r:.80}")
+            raise ValueError(f"{what} {index} is of type {type(sentence).__name__}, not a str: {sentence!r:.80}")
         try:
             sentence.encode("utf-8")
         except UnicodeEncodeError as error:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 import jax.numpy as jnp
 
+from lsar_jax.checks import check_flags
 from lsar_jax.moments import Moments, common_source, moments_by_language, stack_means
 from lsar_jax.shapes import Embeddings
 from lsar_jax.spec import EncoderSpec
@@ -39,6 +40,7 @@ def fit_center(
     Raises:
       ValueError: an array or a language code is invalid.
     """
+    check_flags(per_language=per_language)
     moments = moments_by_language(x, least=1, precise=precise)
     means = stack_means(moments)
     shift = means if per_language else means.mean(axis=0)

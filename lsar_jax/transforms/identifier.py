@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from lsar_jax.arrays import bucketed, check_floats, check_rows
+from lsar_jax.arrays import bucketed, check_floats, check_rows, warn_far_off
 from lsar_jax.languages import canonical_keys, own_name
 from lsar_jax.moments import Moments, common_source, pool_moments
 from lsar_jax.shapes import AnyArray, Embeddings
@@ -83,13 +83,14 @@ class LanguageIdentifier:
           ValueError: as for a call; or the identifier was read from a file of the first versions, without ``novel``.
         """
         if self.novel is None:
-            raise ValueError("the identifier was saved by a version that did not know novelty; fit it again")
+            raise ValueError("the identifier was saved by a version without novelty; fit it again")
         return np.asarray(_novelty(self, self._padded(x)))[: len(x)]
 
     def _padded(self, x: Embeddings) -> Float[Array, "padded dim"]:
         check_floats("embeddings", x, least=0)
         if x.shape[1] != self.dim:
             raise ValueError(f"embeddings have shape {x.shape}; the identifier takes [n, {self.dim}]")
+        warn_far_off("embeddings", x)
         padded = bucketed(x)
         check_rows("embeddings", x, padded)
         return padded

@@ -19,6 +19,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from lsar_jax.arrays import pad_rows
+from lsar_jax.checks import check_flags
 from lsar_jax.languages import canonical_keys, language_code
 from lsar_jax.moments import Moments, moments_by_language
 from lsar_jax.shapes import AnyArray, Embeddings
@@ -69,6 +70,7 @@ def fit_linear_map(
     Raises:
       ValueError: there are no pairs, sides differ in number or width, or an array or code is invalid.
     """
+    check_flags(center=center)
     target = language_code(target)
     sides = canonical_keys(check_pairs(pairs, target))
     if any(isinstance(side, Moments) for pair in sides.values() for side in pair):

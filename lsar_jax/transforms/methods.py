@@ -74,16 +74,21 @@ class FitMethod:
         """
         if len(languages) < self.least:
             raise ValueError(too_few(languages, self.least))
-        span = max(1, min(len(languages) - 1, dim))
+        self.check_options(options, len(languages), dim)
+
+    def check_options(self, options: Mapping[str, Any], languages: int, dim: int) -> None:
+        """Raises ValueError if an option is out of range, given the number of languages and the width."""
+        span = max(1, min(languages - 1, dim))
         limits = {
-            "rank": (span, f"the span of the means of {len(languages)} languages of width {dim}"),
-            "components": (dim, "the dimensions"),
-            "largest": (dim, "the dimensions"),
-            "clusters": (1 << 30, "clusters of each language"),
+            "rank": (1, span, f"the span of the means of {languages} languages of width {dim}"),
+            "components": (1, dim, "the dimensions"),
+            "largest": (1, dim, "the dimensions"),
+            "clusters": (1, 1 << 30, "clusters of each language"),
+            "seed": (0, (1 << 32) - 1, "32 bits"),
         }
         for name, value in options.items():
             if name in limits and value is not None:
-                whole_number(name, value, 1, *limits[name])
+                whole_number(name, value, *limits[name])
             if name in ("eps", "sigma") and value is not None:
                 positive_number(name, value)
 

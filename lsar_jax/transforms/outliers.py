@@ -20,6 +20,7 @@ from jaxtyping import Array, Bool, Float
 
 from lsar_jax.arrays import all_finite
 from lsar_jax.checks import positive_number, whole_number
+from lsar_jax.mesh import check_process
 from lsar_jax.moments import Moments, common_source, moments_by_language, stack_means
 from lsar_jax.shapes import AnyArray, Embeddings
 from lsar_jax.spec import EncoderSpec
@@ -50,6 +51,7 @@ def outlier_dimensions(mean: Float[AnyArray, "*layer dim"], sigma: float = 3.0) 
     Raises:
       ValueError: there are fewer than two dimensions, or a value is not finite.
     """
+    check_process()
     if np.ndim(mean) < 1 or np.shape(mean)[-1] < 2:
         raise ValueError(f"the mean has shape {np.shape(mean)}; expected [..., dim] with dim at least 2")
     v = jnp.asarray(mean, jnp.float32)
@@ -120,6 +122,7 @@ def zero_dimensions(dimensions: Sequence[int], dim: int, *, source: EncoderSpec 
     Raises:
       ValueError: an index is out of range.
     """
+    check_process()
     scale = np.ones(whole_number("dim", dim, 1, 1 << 20, "the width of the embeddings"), np.float32)
     chosen = [
         whole_number("a dimension", index, 0, dim - 1, "the dimensions of the embeddings") for index in dimensions

@@ -17,7 +17,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from lsar_jax.checks import positive_number
+from lsar_jax.arrays import padded_rows
+from lsar_jax.checks import check_flags, positive_number
 from lsar_jax.moments import Moments, common_source, moments_by_language, pool_moments
 from lsar_jax.shapes import AnyArray, Embeddings
 from lsar_jax.spec import EncoderSpec
@@ -68,6 +69,7 @@ def fit_whitening(
       ValueError: an array or code is invalid, moments have no second moments, ``eps`` is not a
         positive number, or the embeddings do not vary.
     """
+    check_flags(absolute=absolute, per_language=per_language)
     eps = positive_number("eps", eps)
     moments: Mapping[str, Moments]
     if per_language:
@@ -127,11 +129,10 @@ def whiten_samples(x: Float[np.ndarray, "sentence dim"], eps: float = 1e-5) -> F
       eps: added to the eigenvalues.
 
     Raises:
-      ValueError: there are fewer than two rows, or a value is not finite.
+      ValueError: it is not such an array, or a value is not finite in float32.
     """
     eps = positive_number("eps", eps)
-    if np.ndim(x) != 2 or len(x) < 2 or not np.isfinite(x).all():
-        raise ValueError(f"embeddings have shape {np.shape(x)}; expected [n, dim], n at least 2, finite values")
+    padded_rows({"embeddings": x}, least=2, unit=False)  # checks the values
     centred = np.asarray(x, np.float64)
     centred = centred - centred.mean(axis=0)
     values, vectors = np.linalg.eigh(np.cov(centred))

@@ -77,12 +77,12 @@ def test_an_error_in_the_stream_reaches_the_caller(tiny, unchecked):
 
     with pytest.raises(RuntimeError, match="the file ended early"):
         tiny.encode(broken())
-    with pytest.raises(ValueError, match="sentence 2999 is a int"):
+    with pytest.raises(ValueError, match="sentence 2999 is of type int"):
         tiny.encode(["abc"] * 2999 + [5])
 
 
 def test_nothing_runs_on_after_an_error(tiny):
     before = threading.active_count()
-    with pytest.raises(ValueError, match="sentence 9000 is a NoneType"):
+    with pytest.raises(ValueError, match="sentence 9000 is of type NoneType"):
         tiny.encode(["abc"] * 9000 + [None])
     assert threading.active_count() == before

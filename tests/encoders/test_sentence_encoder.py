@@ -168,8 +168,8 @@ def test_report_counts_padding(tiny):
     ("sentences", "message"),
     [
         (["fine", "lone \udc80 surrogate"], "sentence 1 has the lone surrogate U.DC80 at character 5"),
-        (["fine", None], "sentence 1 is a NoneType, not a str"),
-        ([b"bytes"], "sentence 0 is a bytes, not a str"),
+        (["fine", None], "sentence 1 is of type NoneType, not a str"),
+        ([b"bytes"], "sentence 0 is of type bytes, not a str"),
         (b"bytes", "sentences must be a str or an ordered iterable of str, not a bytes"),
         (None, "not a NoneType"),
     ],

@@ -68,5 +68,5 @@ def test_there_must_be_room_for_both_sentences(name, least):
 
 
 def test_what_is_no_text(unchecked):
-    with pytest.raises(ValueError, match="sentence 0 is a NoneType, not a str"):
+    with pytest.raises(ValueError, match="sentence 0 is of type NoneType, not a str"):
         tokenize_pairs(tokenizer_of("bert"), [("a", None)], 12)

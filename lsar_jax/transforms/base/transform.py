@@ -15,11 +15,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from lsar_jax.arrays import bucketed, check_floats, check_rows, digest, far_off, not_finite
-from lsar_jax.languages import AUTO, check_given, own_name
+from lsar_jax.arrays import bucketed, check_floats, check_rows, digest, not_finite, warn_far_off
+from lsar_jax.languages import AUTO, check_codes, check_given, own_name
 from lsar_jax.mesh import check_process
 from lsar_jax.shapes import Embeddings, LanguageIds
-from lsar_jax.spec import EncoderSpec
+from lsar_jax.spec import EncoderSpec, check_source
 from lsar_jax.transforms.base.affine import Step, affine, by_row
 from lsar_jax.transforms.base.fit_record import Fit
 from lsar_jax.transforms.base.merge_languages import merge_steps
@@ -50,6 +50,9 @@ class Transform:
     fits: tuple[Fit, ...]
     source: EncoderSpec | None = None
     identifier: LanguageIdentifier | None = None
+
+    def __post_init__(self) -> None:
+        check_source(self.source)
 
     @property
     def dim(self) -> int:
@@ -86,6 +89,20 @@ class Transform:
             language is missing or unknown, ``"auto"`` is given without an identifier, or the number of
             codes is not the number of rows.
         """
+        result, unknown = self.with_unknown(x, language)
+        warn_far_off("embeddings", x)
+        if unknown is not None and unknown.any():
+            _log.warning(
+                "%d of %d vectors are in none of the languages that the identifier knows, for example row %d; they are "
+                "taken for the nearest one",
+                unknown.sum(), len(unknown), unknown.argmax(),
+            )  # fmt: skip
+        return result
+
+    def with_unknown(
+        self, x: Embeddings, language: str | Iterable[str] | None = None
+    ) -> tuple[Float[Array, "vector dim"], Bool[np.ndarray, " vector"] | None]:
+        """Returns the result of a call and, with ``"auto"``, which rows are in no known language; logs nothing."""
         check_floats("embeddings", x, least=0)
         if x.shape[1] != self.dim:
             raise ValueError(f"embeddings have shape {x.shape}; the transform takes [n, {self.dim}]")
@@ -97,11 +114,6 @@ class Transform:
                     f"the number of languages ({len(language)}) is not the number of embeddings ({len(x)}); "
                     "give one code for all rows, or one per row"
                 )
-        if far_off(x):
-            _log.warning(
-                "the embeddings have so large an offset that float32 keeps few digits of their differences; subtract "
-                "it in float64 before fitting and applying a transform"
-            )
         # Padded to one of a few sizes, so that languages of unequal size share a program.
         padded = bucketed(x)
         told = None
@@ -120,15 +132,13 @@ class Transform:
             moved, finite = _apply(self.steps, padded, ids)
             result = moved[: len(x)]
             if isinstance(finite, jax.core.Tracer):
-                return result
+                return result, None
             before, after = np.asarray(finite)
             if not before:
                 raise not_finite("embeddings", x, padded)
             if not after:
                 raise not_finite(f"embeddings transformed by {self.name}", result, result)
-        if told is not None and not isinstance(told, jax.core.Tracer):
-            self._tell_unknown(np.asarray(told)[: len(x)])
-        return result
+        return result, None if told is None or isinstance(told, jax.core.Tracer) else np.asarray(told)[: len(x)]
 
     def language_ids(self, language: str | Sequence[str] | None) -> tuple[np.ndarray, ...]:
         """Returns the row of each step's tables: the part of a call that runs outside jit.
@@ -216,6 +226,8 @@ class Transform:
             of this transform; only ``other`` has an identifier, which would not see what it was fitted on; or
             the identifier of this transform has languages that ``other`` does not know.
         """
+        if not isinstance(other, Transform):
+            raise ValueError(f"a transform is chained with another Transform, not with a {type(other).__name__}")
         if other.dim != self.dim:
             raise ValueError(f"the transforms' widths differ: {self.dim}, then {other.dim}")
         if self.source and other.source and not other.fits_after(self.source, self):
@@ -223,8 +235,10 @@ class Transform:
                 f"the transforms were fitted on different embeddings: {self.source.difference(other.source)}"
                 f"{other.source.hint()}"
             )
-        if set(other.digests) & set(self.digests):
-            raise ValueError(f"{other.name} is already applied by {self.name}")
+        if other._applied() & self._applied():
+            raise ValueError(
+                f"{other.name} is already part of the transform {self.name}; apply each fitted transform once"
+            )
         if other.identifier is not None and self.identifier is None:
             raise ValueError(
                 "chain the transforms first, then add an identifier to the chain: it runs before the first step"
@@ -296,13 +310,14 @@ class Transform:
             return self.language_ids(None), None
         return (self.auto_ids(x), None) if self.identifier is None else _auto_ids(self, x)
 
-    def _tell_unknown(self, unknown: Bool[np.ndarray, " vector"]) -> None:
-        if unknown.any():
-            _log.warning(
-                "%d of %d vectors are in none of the languages that the identifier knows, for example row %d; they are "
-                "taken for the nearest one",
-                unknown.sum(), len(unknown), unknown.argmax(),
-            )  # fmt: skip
+    def _applied(self) -> set[str]:
+        """Returns a digest of what each step does, for a step with languages in each of them."""
+        return {
+            digest(fit.method, code, *(part[row] if code and by_row(step, name) else part for name, part in named))
+            for step, fit in zip(self.steps, self.fits, strict=True)
+            for named in [[(name, part) for name, part in step._asdict().items() if part is not None]]
+            for row, code in enumerate(fit.languages or ("",))
+        }
 
     def _apply_by_language(
         self, x: Float[np.ndarray, "vector dim"], ids: list[np.ndarray]
@@ -357,11 +372,11 @@ def _auto_ids(
 
 
 def _language_ids(fit: Fit, language: str | Sequence[str] | None) -> np.ndarray:
+    codes = [] if language is None else check_codes(language)
     if not fit.languages:
         return np.zeros((), np.int32)
     if language is None:
         raise ValueError(f"{fit} depends on the language; give one of {', '.join(fit.languages)}")
     row = {code: index for index, code in enumerate(fit.languages)}
-    codes = [language] if isinstance(language, str) else list(language)
     rows = {code: row[own_name(code, fit.languages, str(fit))] for code in set(codes)}
     return np.array(rows[language] if isinstance(language, str) else [rows[code] for code in codes], np.int32)
