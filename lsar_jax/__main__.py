@@ -8,7 +8,7 @@ __all__ = ["main"]
 
 COMMANDS = {
     "fit": Command("lsar_jax.cli.fit", "FitCommands", "fit a transform on text or vectors"),
-    "apply": Command("lsar_jax.cli.apply", "Apply", "apply a transform to a file of vectors"),
+    "apply": Command("lsar_jax.cli.apply", "Apply", "apply a transform to vectors or text"),
     "convert": Command("lsar_jax.cli.convert", "Convert", "convert a pickled checkpoint to a safetensors folder"),
 }
 

@@ -96,7 +96,7 @@ def open_arrays(path: Path, *, format: str, what: str) -> Iterator[ArrayFile]:
                 try:
                     array = file.get_tensor(name)
                 except (TypeError, AttributeError, KeyError) as error:  # such as F8
-                    raise ValueError(f"{name} of {path} has numbers that numpy does not have") from error
+                    raise ValueError(f"{name} in {path} has a dtype that numpy does not support") from error
                 if digests is not None and _digest(array) != digests[name]:
                     raise ValueError(f"{path} is damaged: {name} is not what was written")
                 return array

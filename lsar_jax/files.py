@@ -6,19 +6,22 @@ import os
 import secrets
 import shutil
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 __all__ = [
     "check_absent",
+    "check_file",
     "check_outputs",
+    "check_outside",
     "check_parent",
     "inside",
     "new_file",
     "new_folder",
     "read_json",
+    "same_file",
     "sha256",
     "text_sha256",
     "write_json",
@@ -26,22 +29,39 @@ __all__ = [
 ]
 
 
-def read_json(path: Path, kind: type) -> Any:
+def read_json(path: Path, kind: type, keys: Collection[str] = ()) -> Any:
     """Returns the contents of a JSON file.
+
+    Args:
+      path: the file.
+      kind: the expected type of its value.
+      keys: keys that a dict must have.
 
     Raises:
       FileNotFoundError: there is no such file.
-      ValueError: the file is not JSON, or its value is not a ``kind``.
+      ValueError: the path is not that of a file, the file is not JSON, or its value is not a ``kind`` with these keys.
     """
-    if not path.is_file():
-        raise FileNotFoundError(f"there is no {path.name} in {path.parent}")
+    check_file(path)
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
+        value: Any = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{path} is not JSON: {error}") from error
     if not isinstance(value, kind):
         raise ValueError(f"{path} holds a JSON {type(value).__name__}, expected a {kind.__name__}")
+    if lacking := [key for key in keys if not isinstance(value, dict) or key not in value]:
+        raise ValueError(f"{path} has no {lacking[0]!r}; expected {', '.join(keys)}")
     return value
+
+
+def check_file(path: Path) -> None:
+    """Raises FileNotFoundError if nothing has this path, and ValueError if it is not that of a file.
+
+    Reading a pipe would hang.
+    """
+    if not path.is_file():
+        if os.path.lexists(path):
+            raise ValueError(f"{path} is not a file; remove it, or put the file in its place")
+        raise FileNotFoundError(f"there is no {path.name} in {path.parent}")
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -85,7 +105,9 @@ def check_parent(path: Path) -> None:
         raise FileNotFoundError(f"there is no folder {path.parent} to save {path.name} in")
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder; give the path of a file")
-    if path.exists() and not path.is_file():
+    # Standard output is a link in /dev, perhaps to a regular file.
+    system = {"/dev", "/proc"} & {str(place) for place in Path(os.path.abspath(path)).parents}
+    if system or (path.exists() and not path.is_file()):
         raise ValueError(f"{path} is not a file, and will not be replaced by one; give the path of a file")
 
 
@@ -94,7 +116,7 @@ def check_outputs(outputs: Iterable[Path], inputs: Iterable[Path] = (), *, overw
 
     Args:
       outputs: the files to write.
-      inputs: files and folders that are read.
+      inputs: files and folders that are read; nothing is written into such a folder.
       overwrite: whether existing files may be replaced.
 
     Raises:
@@ -102,14 +124,16 @@ def check_outputs(outputs: Iterable[Path], inputs: Iterable[Path] = (), *, overw
       FileNotFoundError: the folder of a file does not exist.
       IsADirectoryError: an output is a folder.
       PermissionError: the folder of a file cannot be written.
-      ValueError: an output is also an input, or another output.
+      ValueError: an output is also an input, in a folder that is read, or another output.
     """
     outputs, inputs = list(outputs), list(inputs)
     for number, path in enumerate(outputs):
         check_parent(path)
-        if any(_same_file(path, other) for other in inputs):
+        for folder in inputs:
+            check_outside(path, folder)
+        if any(same_file(path, other) for other in inputs):
             raise ValueError(f"{path} is read and would be overwritten; choose another file for the output")
-        if any(_same_file(path, other) for other in outputs[:number]):
+        if any(same_file(path, other) for other in outputs[:number]):
             raise ValueError(f"{path} is given for two outputs; choose another file for one of them")
         if os.path.lexists(path) and not overwrite:
             raise FileExistsError(f"{path} already exists; choose another file, or replace it with --overwrite")
@@ -117,7 +141,14 @@ def check_outputs(outputs: Iterable[Path], inputs: Iterable[Path] = (), *, overw
             raise PermissionError(f"files cannot be written in {path.parent}; choose another folder")
 
 
-def _same_file(path: Path, other: Path) -> bool:
+def check_outside(path: Path, folder: Path) -> None:
+    """Raises ValueError if ``path`` is a folder that is read, or in it, because its digest would change."""
+    if folder.is_dir() and Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder)):
+        raise ValueError(f"{path} is in {folder}, which is read; choose another place for the output")
+
+
+def same_file(path: Path, other: Path) -> bool:
+    """Whether two paths, which need not exist, are those of one file."""
     try:
         return path.samefile(other)
     except OSError:  # one of them does not exist
@@ -200,8 +231,8 @@ def sha256(paths: Iterable[Path]) -> str:
 def _unused(path: Path) -> Path:
     """Returns a name beside ``path`` that nobody else has."""
     # File names have at most 255 bytes. The suffix comes last, because numpy appends it if it is missing.
-    stem = path.stem.encode()[:100].decode(errors="ignore")
-    return path.with_name(f".{stem}.{secrets.token_hex(8)}.partial{path.suffix}")
+    stem, suffix = (os.fsdecode(os.fsencode(part)[:100]) for part in (path.stem, path.suffix))
+    return path.with_name(f".{stem}.{secrets.token_hex(8)}.partial{suffix}")
 
 
 def _to_disk(path: Path) -> None:

@@ -1,6 +1,7 @@
 """Opening the folder of a checkpoint, without reading its weights."""
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import partial
@@ -10,12 +11,12 @@ import numpy as np
 
 from lsar_jax.checkpoints.architectures import Architecture, Config, architecture_of
 from lsar_jax.checkpoints.locate import CONFIG_FILES, TOKENIZER_FILES
-from lsar_jax.checkpoints.sentence_transformers import Pipeline, read_pipeline, transformer_folder
+from lsar_jax.checkpoints.sentence_transformers import Pipeline, module_folders, read_pipeline, transformer_folder
 from lsar_jax.checkpoints.weight_files import Tensor, open_safetensors
 from lsar_jax.files import read_json, sha256
 from lsar_jax.tokens.tokenizer import Tokenizer
 
-__all__ = ["Checkpoint", "read_folder"]
+__all__ = ["Checkpoint", "other_files", "read_folder"]
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ def read_folder(folder: Path, *, id: str, revision: str | None = None) -> Checkp
       FileNotFoundError: a file does not exist.
       ValueError: the architecture or its config is not supported, or a file is damaged.
     """
-    others = _other_files(folder)
+    others = other_files(folder)
     path = transformer_folder(folder) / "config.json"
     config = read_json(path, dict)
     try:
@@ -104,22 +105,30 @@ def _open(folder: Path, root: Path, architecture: Architecture) -> tuple[dict[st
     return tensors, paths
 
 
-def _other_files(folder: Path) -> list[Path]:
+def other_files(folder: Path) -> list[Path]:
     """Returns the files, other than the weights, that embeddings depend on: configs, tokenizer, Dense layers.
+
+    They are in the folder itself, in the folders beneath it, and in those that ``modules.json`` names.
 
     Raises:
       ValueError: something of such a name is not a file; reading a pipe would hang.
     """
     names = (*CONFIG_FILES, *TOKENIZER_FILES)
     # Unlike a glob, this also finds links to nothing: a file may have been lost.
-    found = _matching(folder, names)
-    for place in folder.iterdir():
-        if place.is_dir():
-            found += _matching(place, (*names, "model.safetensors"))
-    found.sort()
-    if wrong := [path for path in found if not path.is_file()]:
+    found = set(_matching(folder, names))
+    _check_files(found)
+    named = module_folders(folder)
+    for place in {*named, *(path for path in folder.iterdir() if path.is_dir())}:
+        # Others may be closed to us, as lost+found is.
+        if place.is_dir() and (place in named or os.access(place, os.R_OK | os.X_OK)):
+            found |= set(_matching(place, (*names, "model.safetensors")))
+    _check_files(found)
+    return sorted(found)
+
+
+def _check_files(found: Iterable[Path]) -> None:
+    if wrong := [path for path in sorted(found) if not path.is_file()]:
         raise ValueError(f"{wrong[0]} is not a file; remove it, or give the folder of a checkpoint")
-    return found
 
 
 def _matching(folder: Path, patterns: Sequence[str]) -> list[Path]:

@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from lsar_jax.checkpoints.architectures import LASER, Architecture, architecture_of
+from lsar_jax.checkpoints.checkpoint import other_files
 from lsar_jax.checkpoints.locate import CONFIG_FILES, TOKENIZER_FILES, locate
 from lsar_jax.checkpoints.presets import PRESETS
-from lsar_jax.checkpoints.sentence_transformers import transformer_folder
+from lsar_jax.checkpoints.sentence_transformers import module_folders, transformer_folder
 from lsar_jax.extras import import_extra
 from lsar_jax.files import check_absent, inside, new_folder, read_json, sha256, write_json
 from lsar_jax.tokens.laser import CODES, DICTIONARY, SENTENCEPIECE, VOCABULARY
@@ -64,6 +65,7 @@ def convert(checkpoint: str, dest: Path, *, revision: str | None = None, pieces:
 
 
 def _convert_folder(folder: Path, dest: Path) -> None:
+    other_files(folder)  # finds files that were lost
     transformer = transformer_folder(folder)
     config = read_json(transformer / "config.json", dict)
     try:
@@ -72,10 +74,10 @@ def _convert_folder(folder: Path, dest: Path) -> None:
         raise ValueError(f"{transformer / 'config.json'}: {error}") from error
     with new_folder(dest) as new:
         # The other modules of sentence-transformers: Pooling and Dense layers.
-        parts = {transformer, *(path.parent for path in folder.glob("*/config.json"))}
+        parts = {transformer, *module_folders(folder), *(path.parent for path in folder.glob("*/config.json"))}
         for part in [folder, *sorted(parts - {folder})]:
             target = new / part.relative_to(folder)
-            target.mkdir(exist_ok=True)
+            target.mkdir(parents=True, exist_ok=True)
             _copy(part, target)
             if part == transformer and not list(part.glob("*.safetensors")):
                 _save(_plain(_load_folder(part), architecture), target / _WEIGHTS)

@@ -1,8 +1,10 @@
 """Locating the files of a checkpoint in a folder or on the Hugging Face Hub."""
 
 import re
+from difflib import get_close_matches
 from pathlib import Path
 
+from lsar_jax.checkpoints.presets import PRESETS
 from lsar_jax.hub import Repository
 
 __all__ = ["CONFIG_FILES", "TOKENIZER_FILES", "is_folder", "locate"]
@@ -48,7 +50,14 @@ def locate(name_or_path: str, revision: str | None, *, pickles: bool = False) ->
     # The first versions of sentence-transformers kept the transformer in a separate folder.
     tokenizers = [*TOKENIZER_FILES, *(f"0_*/{name}" for name in TOKENIZER_FILES)]
     weights = _PICKLE_FILES if pickles else _WEIGHT_FILES
-    local = Repository(name_or_path, revision, "model").download([*CONFIG_FILES, *weights, *tokenizers])
+    try:
+        local = Repository(name_or_path, revision, "model").download([*CONFIG_FILES, *weights, *tokenizers])
+    except FileNotFoundError as error:
+        near = _near(name_or_path)
+        if not near or name_or_path in near:
+            raise
+        what = error if "/" in name_or_path else f"there is no encoder {name_or_path!r}"
+        raise FileNotFoundError(f"{what}; did you mean {' or '.join(near)}?") from error
     if not pickles and not any(local.rglob("*.safetensors")):
         at = f" --revision {revision}" if revision else ""
         raise FileNotFoundError(
@@ -70,3 +79,12 @@ def is_folder(name: str) -> bool:
     except (OSError, ValueError) as error:
         told = getattr(error, "strerror", None) or error
         raise FileNotFoundError(f"{name[:60]!r}... is neither a folder nor a Hub id: {told}") from error
+
+
+def _near(name: str) -> list[str]:
+    """Returns the presets, or the ids of presets, that a name may have been meant for."""
+    known = [one.id for one in PRESETS.values()] if "/" in name else ["bundled", *PRESETS]
+    by_lower = {one.casefold(): one for one in known}
+    return [
+        by_lower[one] for one in get_close_matches(name.casefold(), list(by_lower), cutoff=0.9 if "/" in name else 0.6)
+    ]

@@ -15,7 +15,7 @@ from lsar_jax.checkpoints.weight_files import open_safetensors, read_tensor
 from lsar_jax.files import inside, read_json
 from lsar_jax.models.projection import TORCH_NAMES, Dense, Normalize
 
-__all__ = ["MODES", "Pipeline", "read_dense", "read_pipeline", "transformer_folder"]
+__all__ = ["MODES", "Pipeline", "module_folders", "read_dense", "read_pipeline", "transformer_folder"]
 
 _KNOWN = ("Transformer", "Pooling", "Dense", "Normalize")
 _PACKAGE = "sentence_transformers."
@@ -72,10 +72,7 @@ def read_pipeline(folder: Path, default: str) -> Pipeline:
     path = folder / "modules.json"
     if not path.is_file():
         return Pipeline(folder, default)
-    try:
-        modules = [(str(m["type"]), inside(folder, str(m["path"]), path)) for m in read_json(path, list)]
-    except (KeyError, TypeError) as error:
-        raise ValueError(f"{path} is not a list of modules with type and path") from error
+    modules = _modules(path)
     kinds = [kind.rsplit(".", 1)[-1] if kind.startswith(_PACKAGE) else kind for kind, _ in modules]
     transformer = modules[0][1] if kinds[:1] == ["Transformer"] else folder
     prompts, prompt = _prompts(folder / "config_sentence_transformers.json")
@@ -93,6 +90,16 @@ def read_pipeline(folder: Path, default: str) -> Pipeline:
     problem = problem or _output(transformer)
     after = tuple(part if kind == "Dense" else None for kind, (_, part) in zip(kinds[2:], modules[2:], strict=True))
     return replace(blocks, pooling=pooling or default, after=after, width=width, problem=problem)
+
+
+def module_folders(folder: Path) -> list[Path]:
+    """Returns the folders of the modules in ``modules.json``, other than ``folder`` itself; none without that file.
+
+    Raises:
+      ValueError: the file is damaged, or a path leads out of the folder.
+    """
+    path = folder / "modules.json"
+    return [part for _, part in _modules(path) if part != folder] if path.is_file() else []
 
 
 def transformer_folder(folder: Path) -> Path:
@@ -126,6 +133,14 @@ def read_dense(folder: Path) -> Dense:
     if "linear.bias" in tensors:
         bias = read_tensor(tensors["linear.bias"], f"{folder}: linear.bias")
     return Dense(weight, bias, activation)
+
+
+def _modules(path: Path) -> list[tuple[str, Path]]:
+    """Returns the type and the folder of each module in a ``modules.json``."""
+    try:
+        return [(str(m["type"]), inside(path.parent, str(m["path"]), path)) for m in read_json(path, list)]
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"{path} is not a list of modules with type and path") from error
 
 
 def _pooling(path: Path) -> tuple[str | None, int | None, str]:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from lsar_jax.files import read_json
+from lsar_jax.files import check_file, read_json
 
 __all__ = ["Tensor", "aligned", "open_safetensors", "read_tensor"]
 
@@ -94,8 +94,10 @@ def open_safetensors(folder: Path, *, root: Path | None = None) -> tuple[dict[st
     names = _shards(index) if index.is_file() else ["model.safetensors"]
     paths = [folder / name for name in names]
     for path in paths:
-        if not path.is_file():
-            raise FileNotFoundError(f"there is no {path.name} in {folder}{_pickle_hint(folder, root or folder)}")
+        try:
+            check_file(path)
+        except FileNotFoundError as error:
+            raise FileNotFoundError(f"{error}{_pickle_hint(folder, root or folder)}") from error
     tensors: dict[str, Tensor] = {}
     for path in paths:
         try:

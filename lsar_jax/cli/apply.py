@@ -1,5 +1,6 @@
 """``lsar-jax apply``: applies a transform to a file of vectors or text, in bounded memory."""
 
+import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain, islice
@@ -8,13 +9,16 @@ from pathlib import Path
 import numpy as np
 import tyro
 
-from lsar_jax.cli.inputs import encoder_files, is_vectors, open_vectors, read_blocks
+from lsar_jax.arrays import warn_far_off
+from lsar_jax.cli.inputs import check_unread, encoder_files, is_vectors, open_vectors, read_blocks
 from lsar_jax.corpora.text_files import stream_lines
 from lsar_jax.encoders import load_encoder
 from lsar_jax.files import check_outputs, new_file
 from lsar_jax.transforms import Transform
 
 __all__ = ["Apply"]
+
+_log = logging.getLogger("lsar_jax")
 
 _BLOCK = 65536
 
@@ -80,10 +84,10 @@ class Apply:
             raise ValueError(
                 f"{self.vectors} is not a .npy file; to apply the transform to text, give its encoder with --encoder"
             )
-        given = {"revision": self.revision, "layer": self.layer, "pooling": self.pooling, "max-length": self.max_length}
-        if unread := [name for name, value in given.items() if value is not None]:
-            raise ValueError(f"--{unread[0]} is given, but there is no text to encode; omit it")
+        check_unread(self)
         x = open_vectors(self.vectors)
+
+        tally = _Unknown()
 
         def blocks() -> Iterator[np.ndarray]:
             start = 0
@@ -93,8 +97,14 @@ class Apply:
                 if bad.any():
                     row = start + int(bad.argmax())
                     raise ValueError(f"{self.vectors} holds NaN, infinity or a number too large, first in row {row}")
-                yield np.asarray(fitted(block, self.language))
+                if start == 0:
+                    warn_far_off(str(self.vectors), block)
+                moved, unknown = fitted.with_unknown(block, self.language)
+                if unknown is not None:
+                    tally.add(start, unknown)
+                yield np.asarray(moved)
                 start += len(block)
+            tally.tell(self.vectors, start)
 
         return len(x), blocks()
 
@@ -112,3 +122,24 @@ class Apply:
                 yield np.asarray(encoder.encode(block, language=self.language, max_length=self.max_length))
 
         return rows, blocks()
+
+
+@dataclass
+class _Unknown:
+    """Counts the vectors whose language is none that the identifier knows, over all blocks."""
+
+    count: int = 0
+    first: int = 0
+
+    def add(self, start: int, unknown: np.ndarray) -> None:
+        if unknown.any() and not self.count:
+            self.first = start + int(unknown.argmax())
+        self.count += int(unknown.sum())
+
+    def tell(self, path: Path, rows: int) -> None:
+        if self.count:
+            _log.warning(
+                "%d of %d vectors in %s are in none of the languages that the identifier knows, for example row %d; "
+                "they are taken for the nearest one",
+                self.count, rows, path, self.first,
+            )  # fmt: skip

@@ -16,7 +16,7 @@ import docstring_parser
 import tyro
 
 from lsar_jax.checks import whole_number
-from lsar_jax.cli.inputs import Reader, encoder_files, is_vectors, open_vectors
+from lsar_jax.cli.inputs import Reader, check_distinct, check_unread, encoder_files, is_vectors, open_vectors
 from lsar_jax.encoders import load_encoder
 from lsar_jax.files import check_outputs
 from lsar_jax.languages import canonical_keys, language_code
@@ -94,6 +94,10 @@ class FitCommand(ABC):
             raise ValueError("text needs an encoder; give --encoder bundled, a preset, a folder or a Hub id")
         if self.encoder is not None and not text:
             raise ValueError(f"--encoder {self.encoder} is given, but there is no text to encode; omit it")
+        if not text:
+            check_unread(self)
+        for code, paths in files.items():
+            check_distinct(f"--data {code}", paths)
         texts = [path for paths in files.values() for path in paths if text and path.is_file()]
         if empty := [path for path in texts if not path.stat().st_size]:
             raise ValueError(f"{empty[0]} is empty; omit it")
@@ -164,6 +168,9 @@ class FitMoments(FitCommand):
     def _check(self, files: Mapping[str, list[Path]]) -> None:
         if not files and not self.moments:
             raise ValueError("there is nothing to fit on; give --data LANGUAGE=FILE ... or --moments FILE ...")
+        if self.limit is not None and not files:
+            raise ValueError("--limit is given, but there are no files of --data to limit; omit it")
+        check_distinct("--moments", self.moments)
         super()._check(files)
 
     @property

@@ -1,17 +1,20 @@
 """Reads files of sentences or vectors: as moments, with at most one block in memory, or as embeddings."""
 
-from collections.abc import Callable, Iterator
+import tokenize
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from lsar_jax.checkpoints.locate import is_folder
 from lsar_jax.corpora.text_files import stream_lines
 from lsar_jax.encoders.sentence_encoder import SentenceEncoder
+from lsar_jax.files import same_file
 from lsar_jax.moments import Moments
 
-__all__ = ["Reader", "encoder_files", "is_vectors", "open_vectors", "read_blocks"]
+__all__ = ["Reader", "check_distinct", "check_unread", "encoder_files", "is_vectors", "open_vectors", "read_blocks"]
 
 _BLOCK = 8192
 _MAGIC = b"\x93NUMPY"
@@ -95,9 +98,12 @@ def open_vectors(path: Path) -> np.ndarray:
             raise ValueError(f"{path} is not a .npy file, which numpy.save writes")
     try:
         x = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, EOFError, OSError) as error:
-        told = "it holds Python objects" if "object" in str(error).lower() else error
+    except (ValueError, EOFError, OSError, OverflowError, SyntaxError, tokenize.TokenError) as error:
+        # Not numpy's text, which may have several lines and advise to trust the file.
+        told = "it holds Python objects" if "object" in str(error).lower() else "its header is damaged, or it is cut"
         raise ValueError(f"{path} is not a .npy file of floats: {told}") from error
+    if isinstance(x, np.memmap) and path.stat().st_size != x.offset + x.nbytes:
+        raise ValueError(f"{path} is damaged: its header says {x.nbytes} bytes of vectors, but there are others")
     if not isinstance(x, np.ndarray) or x.ndim != 2 or 0 in x.shape or x.dtype.kind != "f":
         raise ValueError(
             f"{path} holds {getattr(x, 'dtype', type(x))} of shape {np.shape(x)}; expected floats of shape [n, dim]"
@@ -118,11 +124,28 @@ def read_blocks(x: np.ndarray) -> Iterator[np.ndarray]:
             yield np.asarray(x[start:stop])
 
 
+def check_unread(command: Any) -> None:
+    """Raises ValueError if a command without text to encode is given an option that only text needs."""
+    for name in ("revision", "layer", "pooling", "max_length"):
+        if getattr(command, name) is not None:
+            raise ValueError(f"--{name.replace('_', '-')} is given, but there is no text to encode; omit it")
+
+
+def check_distinct(option: str, paths: Sequence[Path]) -> None:
+    """Raises ValueError if two paths are the same file, which would count twice."""
+    for number, path in enumerate(paths):
+        if any(same_file(path, other) for other in paths[:number]):
+            raise ValueError(f"{option} has {path} twice; omit one")
+
+
 def encoder_files(encoder: str | None) -> list[Path]:
-    """Returns the files of an encoder that is a folder, which no output may replace."""
-    if not encoder or not Path(encoder).is_dir():
+    """Returns the folder and the files of an encoder that is a folder, which no output may replace."""
+    if not encoder or not is_folder(encoder):
         return []
-    return [path for path in Path(encoder).rglob("*") if path.is_file()]
+    folder = Path(encoder)
+    # Files of a folder may also be read through a link to it.
+    linked = [path for place in folder.iterdir() if place.is_symlink() and place.is_dir() for path in place.iterdir()]
+    return [folder, *(path for path in (*folder.rglob("*"), *linked) if path.is_file())]
 
 
 def is_vectors(path: Path) -> bool:

@@ -1,6 +1,7 @@
 """Runs a command from the command line: finds it by name, parses its options, and reports user errors on one line."""
 
 import importlib
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -9,7 +10,9 @@ import tyro
 
 __all__ = ["Command", "run", "run_named"]
 
+# Characters of an error, and of a word in it, such as a path.
 _LONGEST = 3000
+_LONGEST_WORD = 200
 
 
 class Command(NamedTuple):
@@ -84,6 +87,7 @@ def run_named(
 
 def _fail(message: str, status: int) -> int:
     # A path or a value in it may have thousands of characters.
+    message = re.sub(rf"\S{{{_LONGEST_WORD},}}", lambda word: f"{word[0][:60]}...{word[0][-20:]}", message)
     short = message if len(message) <= _LONGEST else f"{message[: _LONGEST // 2]} ... {message[-_LONGEST // 2 :]}"
     print(f"error: {short}", file=sys.stderr)
     return status
