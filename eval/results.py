@@ -9,6 +9,8 @@ from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
+from types import UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
 from zipfile import BadZipFile
 
 import jax
@@ -83,7 +85,7 @@ class Result:
     low: float | None = None
     high: float | None = None
     fitted_languages: dict[str, int] = field(default_factory=dict)
-    options: dict[str, int | float | str | list[str] | None] = field(default_factory=dict)
+    options: dict[str, bool | int | float | str | list[str] | None] = field(default_factory=dict)
     queries: Queries | None = field(default=None, repr=False, compare=False)
     versions: dict[str, str] = field(default_factory=lambda: dict(_versions()))
     device: str = field(default_factory=_device)
@@ -179,10 +181,31 @@ def read_results(path: Path) -> list[Result]:
             )
         try:
             parts = json.loads(line)
-            if isinstance(parts["value"], bool) or not isinstance(parts["value"], int | float):
-                raise ValueError(f"value is {parts['value']!r}")
-            lists = {name: tuple(parts.get(name, ())) for name in ("languages", "fits")}
-            results.append(Result(**{**parts, **lists}, queries=queries))
+            lists = {name: parts.get(name, []) for name in ("languages", "fits")}
+            lists = {name: tuple(value) if isinstance(value, list) else value for name, value in lists.items()}
+            result = Result(**{**parts, **lists}, queries=queries)
+            _check_types(result)
+            results.append(result)
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f"{path}, line {number + 1} is not a result: {error!r}") from error
     return results
+
+
+def _check_types(result: Result) -> None:
+    """Raises TypeError if a field has another type than it is declared with."""
+    for name, kind in get_type_hints(Result).items():
+        if name != "queries" and not _is(getattr(result, name), kind):
+            raise TypeError(f"{name} is {getattr(result, name)!r:.80}")
+
+
+def _is(value: Any, kind: Any) -> bool:
+    """Whether a value that was read from JSON has the type of a field."""
+    origin, parts = get_origin(kind), get_args(kind)
+    if origin in (Union, UnionType):
+        return any(_is(value, part) for part in parts)
+    if origin is dict:
+        return isinstance(value, dict) and all(_is(k, parts[0]) and _is(v, parts[1]) for k, v in value.items())
+    if origin in (list, tuple):
+        return isinstance(value, origin) and all(_is(one, parts[0]) for one in value)
+    numbers = (int, float) if kind is float else kind
+    return isinstance(value, numbers) and not (isinstance(value, bool) and kind in (int, float))

@@ -1,4 +1,4 @@
-"""The record of a run beside its results: the options they are from, so that no other run replaces them unasked."""
+"""The record of a run beside its results, so that a run with other options replaces them only when asked."""
 
 import os
 from collections.abc import Iterator
@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from lsar_jax import __version__
-from lsar_jax.files import read_json, sha256, write_json
+from lsar_jax.files import check_outside, check_parent, read_json, sha256, write_json
 
-__all__ = ["already_run", "recorded"]
+__all__ = ["already_run", "check_record", "recorded"]
 
 _RESULTS = "results.jsonl"
 _RECORD = "run.json"
+_KEPT = (_RESULTS, "queries.npz")
 # Options that do not change what is measured.
 _FREE = ("out", "overwrite")
 
@@ -26,27 +27,14 @@ def recorded(command: Any) -> Iterator[None]:
       command: a dataclass of options with ``out``, the folder of its results, and ``overwrite``.
 
     Raises:
-      FileExistsError: the folder has results from other options, and ``overwrite`` is not given; the error names the
-        options that differ.
+      FileExistsError: as for ``check_record``.
     """
-    results = command.out / _RESULTS
-    command.out.mkdir(parents=True, exist_ok=True)
-    if not os.access(command.out, os.W_OK | os.X_OK):
-        raise PermissionError(f"files cannot be written in {command.out}; choose another --out")
-    if results.is_file() and not command.overwrite:
-        old = _record(command.out).get("options")
-        if old is None:
-            raise FileExistsError(
-                f"{results} exists, and its options are not known; choose another --out, or replace it with --overwrite"
-            )
-        new = _options(command)
-        names = [name for name in {**old, **new} if old.get(name) != new.get(name)]
-        if names:
-            told = ", ".join(f"{name} was {old.get(name)} and is now {new.get(name)}" for name in names)
-            raise FileExistsError(
-                f"{results} has other options: {told}; choose another --out, or replace it with --overwrite"
-            )
+    check_record(command)
+    results, record = command.out / _RESULTS, command.out / _RECORD
     inputs, before = _inputs(command), _digest(results)
+    if not before:
+        # Figures may be written before the results are.
+        write_json(record, {"options": _options(command), "version": __version__, "inputs": {}, "results": ""})
     complete = False
     try:
         yield
@@ -54,14 +42,51 @@ def recorded(command: Any) -> Iterator[None]:
     finally:
         # A figure may fail after the results are written; they are those of these options all the same.
         if (complete or _digest(results) != before) and results.is_file():
-            record = {"options": _options(command), "version": __version__, "inputs": inputs if complete else {}}
+            made = {"options": _options(command), "version": __version__, "inputs": inputs if complete else {}}
             # A run that was killed before it wrote its record leaves that of other results.
-            write_json(command.out / _RECORD, record | {"results": _digest(results)})
+            write_json(command.out / _RECORD, made | {"results": _digest(results)})
+        elif not before and not _figures(command.out):
+            record.unlink(missing_ok=True)
+
+
+def check_record(command: Any) -> None:
+    """Creates the folder of a command's results, and checks that nothing else in it would be replaced.
+
+    Raises:
+      FileExistsError: the folder has results or figures from other options, and ``overwrite`` is not given; the error
+        names the options that differ.
+      IsADirectoryError: a folder has the name of a result.
+      PermissionError: files cannot be written in the folder.
+      ValueError: a pipe or a device has the name of a result, or the folder is in that of the encoder.
+    """
+    results = command.out / _RESULTS
+    if encoder := getattr(command, "encoder", ""):
+        check_outside(command.out, Path(encoder))
+    command.out.mkdir(parents=True, exist_ok=True)
+    if not os.access(command.out, os.W_OK | os.X_OK):
+        raise PermissionError(f"files cannot be written in {command.out}; choose another --out")
+    there = [path for name in _KEPT if os.path.lexists(path := command.out / name)] + _figures(command.out)
+    for path in (results, command.out / _RECORD, *there):
+        check_parent(path)
+    if not there or command.overwrite:
+        return
+    old = _record(command.out).get("options")
+    if old is None:
+        raise FileExistsError(
+            f"{there[0]} exists, and its options are not known; choose another --out, or replace it with --overwrite"
+        )
+    new = _options(command)
+    names = [name for name in {**old, **new} if old.get(name) != new.get(name)]
+    if names:
+        told = ", ".join(f"{name} was {old.get(name)} and is now {new.get(name)}" for name in names)
+        raise FileExistsError(
+            f"{there[0]} was made with other options: {told}; choose another --out, or replace it with --overwrite"
+        )
 
 
 def already_run(command: Any) -> bool:
     """Returns whether the folder has complete results from the same options, version and input files."""
-    record = _record(command.out)
+    record = _record(command.out) if (command.out / _RESULTS).is_file() else {}
     return (record.get("options"), record.get("version"), record.get("inputs")) == (
         _options(command),
         __version__,
@@ -72,7 +97,7 @@ def already_run(command: Any) -> bool:
 def _record(folder: Path) -> dict[str, Any]:
     """Returns the record of the results in a folder; empty if there is none, or if it is that of other results."""
     results, record = folder / _RESULTS, folder / _RECORD
-    if not results.is_file() or not record.is_file():
+    if not record.is_file():
         return {}
     try:
         found = read_json(record, dict)
@@ -80,6 +105,10 @@ def _record(folder: Path) -> dict[str, Any]:
         return {}
     known = isinstance(found.get("options"), dict) and found.get("results") == _digest(results)
     return found if known else {}
+
+
+def _figures(folder: Path) -> list[Path]:
+    return sorted([*folder.glob("*.png"), *folder.glob("*.pdf")])
 
 
 def _digest(results: Path) -> str:

@@ -27,7 +27,7 @@ from eval.tasks.pool import Pool
 from eval.tasks.sts17 import Sts17
 from eval.tasks.tatoeba import Tatoeba
 from eval.tasks.udhr import Udhr
-from lsar_jax import load_encoder
+from lsar_jax import corpora, load_encoder
 from lsar_jax.languages import language_code
 from train.console import console
 
@@ -49,7 +49,7 @@ class Suite:
       max_length: maximum number of tokens per sentence.
       tasks: names of the tasks to run; by default, all of the profile.
       languages: language codes for the tasks that have --languages, as far as they test them; by default, all.
-      fit_languages: languages to fit on: tested, or all that the text has; geometry and curve fit on those they test.
+      fit_languages: languages to fit on: tested, or all that the text has.
       overwrite: replace results in the folder that are from other options.
     """
 
@@ -125,23 +125,26 @@ class Suite:
             tasks.append(("geometry", Geometry, {"xquad": xquad if xquad.is_dir() else None}))
             tasks.append(("curve", Curve, place["tatoeba"] | {"bitext": self.data / "bitext"}))
         out = self.out / Path(self.encoder.replace("/", "-") if not Path(self.encoder).is_dir() else self.encoder).name
-        known = dict.fromkeys(part for name, task, _ in tasks for part in (name, task.name))
-        if unknown := [name for name in self.tasks if name not in known]:
-            raise ValueError(f"--tasks has {unknown[0]}, which is not one of {', '.join(known)}")
+        names = dict.fromkeys(part for name, task, _ in tasks for part in (name, task.name))
+        if unknown := [name for name in self.tasks if name not in names]:
+            raise ValueError(f"--tasks has {unknown[0]}, which is not one of {', '.join(names)}")
         chosen = []
         for name, task, own in tasks:
             if self.tasks and not {name, task.name} & set(self.tasks):
                 continue
             default = {field.name: field.default for field in fields(task)}.get("languages")
             if self.languages and isinstance(default, tuple):
-                # Of a task that names its languages, those; a task without such a list takes any.
+                # Those that the task names, or that its text has; other tasks take any that their data has.
                 wanted = [language_code(code) for code in self.languages]
-                languages = tuple(code for code in wanted if not default or code in default)
+                known = corpora.udhr() if task in (Udhr, Pool, Geometry) else default
+                languages = tuple(code for code in wanted if not known or code in known)
                 if not languages:
                     console.print(f"{name}: skipped, it does not test {', '.join(wanted)}")
                     continue
                 own = own | {"languages": languages}
-            if "fit_languages" in {field.name for field in fields(task)}:
+            elif self.languages:
+                console.print(f"{name}: has no languages to choose; all of its data is tested")
+            if "fit_languages" in {field.name for field in fields(task)} and own.get("fit_on") != "evaluated":
                 own = own | {"fit_languages": self.fit_languages}
             chosen.append((name, task(**shared, **own, out=out / name)))
         if not chosen:

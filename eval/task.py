@@ -149,8 +149,9 @@ class Task(ABC):
         """Does the work of ``run``, which checks before that no other results are lost."""
         task = self.pinned()
         results = task.measure()
-        task.draw(results)
+        # First what took the longest to find out.
         task.report(results)
+        task.draw(results)
         return results
 
     def measure(self, encoder: SentenceEncoder | None = None) -> list[Result]:
@@ -260,6 +261,7 @@ class Task(ABC):
         self.out.mkdir(parents=True, exist_ok=True)
         if encoder is None:
             encoder = open_encoder(self.encoder, self.layers, self.revision, self.pooling, self.dtype)
+        self._check_methods(encoder, fitted)
         specs = [replace(encoder.spec, layer=layer) for layer in self.layers]
         for path, method in saved.items():
             source = method.source
@@ -270,6 +272,14 @@ class Task(ABC):
                     "encoder and layer that it was fitted on"
                 )
         return encoder
+
+    def _check_methods(self, encoder: SentenceEncoder, fitted: int) -> None:
+        """Raises ValueError if a method cannot be fitted with its options, before anything is encoded."""
+        widest = max(encoder.dim, *(encoder.model.config.widths[layer] for layer in self.layers))
+        varied = {"rank": self.ranks, "components": self.components, "seed": self.fit_seeds}
+        for method in (METHODS[name] for name in self.transforms if name != "original"):
+            for value in varied.get(method.varied, ()):
+                method.check_options({method.varied: value}, fitted, widest)
 
     @cached_property
     def _saved(self) -> dict[Path, Method]:

@@ -139,8 +139,10 @@ class Checkpoints:
         except ValueError as error:
             return str(error), True
         found = _digests(folder)
-        # A file that somebody else has put there does no harm.
+        # Files that somebody else has put there do no harm, but there are some that every checkpoint has.
         wrong = sorted(name for name, digest in expected.items() if found.get(name) != digest)
+        if not expected:
+            return f"{folder / _DIGESTS} is damaged", True
         return (f"{folder / wrong[0]} is damaged" if wrong else ""), True
 
 

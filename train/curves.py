@@ -7,6 +7,8 @@ import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
 
+from lsar_jax.files import new_file
+
 __all__ = ["draw_curves", "save_figure"]
 
 
@@ -50,7 +52,9 @@ def draw_curves(log: Path, title: str, folder: Path) -> None:
 
 
 def save_figure(figure: Figure, path: Path) -> None:
-    """Writes a PNG for the screen and, beside it, a PDF for a paper."""
-    figure.savefig(path, dpi=150)
+    """Writes a PNG for the screen and, beside it, a PDF for a paper; replaces old files once it is whole."""
+    with new_file(path) as partial:
+        figure.savefig(partial, dpi=150)
     figure.set_layout_engine("none")  # keep the layout, so that the second file need not compute it again
-    figure.savefig(path.with_suffix(".pdf"), metadata={"CreationDate": None})
+    with new_file(path.with_suffix(".pdf")) as partial:
+        figure.savefig(partial, metadata={"CreationDate": None})

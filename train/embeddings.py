@@ -13,6 +13,7 @@ from jaxtyping import Float, Int
 
 from lsar_jax import EncodeReport, SentenceEncoder, load_encoder
 from lsar_jax.array_files import open_arrays, save_arrays
+from lsar_jax.files import check_outputs
 from lsar_jax.models.transformer import Transformer
 from train.console import console
 
@@ -156,6 +157,9 @@ def embed_pairs(
             )
         console.print(f"using the cached embeddings of {len(row)} distinct sentences in {path}")
         return x, rows
+    # Before the encoding, because it may take hours.
+    cache.mkdir(parents=True, exist_ok=True)
+    check_outputs([path])
     texts: dict[str, list[str]] = {}
     for language, text in row:
         texts.setdefault(language, []).append(text)
@@ -164,6 +168,5 @@ def embed_pairs(
     # Restore the order of the rows.
     taken = {language: iter(x[0]) for language, x in encoded.items()}
     x = np.stack([next(taken[language]) for language, _ in row])
-    cache.mkdir(parents=True, exist_ok=True)
     save_arrays(path, {"embeddings": x}, format=_FORMAT, header=encoder.spec.to_dict())
     return x, rows

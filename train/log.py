@@ -21,11 +21,15 @@ class Log:
       apart: names of terms that are written but do not count in the loss.
 
     Raises:
-      ValueError: the file has fewer lines than that.
+      ValueError: the file has fewer lines than that, or they are damaged.
     """
 
     def __init__(self, path: Path, lines: int, apart: Collection[str] = ()) -> None:
-        kept = path.read_text(encoding="utf-8").splitlines(keepends=True)[:lines] if path.is_file() else []
+        try:
+            kept = path.read_text(encoding="utf-8").splitlines(keepends=True)[:lines] if path.is_file() else []
+            _ = [[line[key] for key in ("event", "epoch", "step", "loss", "terms")] for line in map(json.loads, kept)]
+        except (KeyError, TypeError, ValueError) as error:
+            raise ValueError(f"{path} is damaged: {error!r}; choose another --out") from error
         if len(kept) < lines:
             raise ValueError(
                 f"{path} has {len(kept)} lines, but the last checkpoint was saved after {lines}; choose another --out"

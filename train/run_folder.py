@@ -1,5 +1,6 @@
 """The folder of a run: used by one process at a time, and resumed only with the options that it was started with."""
 
+import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -9,18 +10,27 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from lsar_jax import __version__
-from lsar_jax.files import read_json, write_json
+from lsar_jax.files import check_outside, read_json, write_json
 
 __all__ = ["claim", "flat_options", "locked"]
 
 
+# What a training writes when it ends. Its log alone, of a run that has no checkpoint yet, may be replaced.
+_WRITTEN = ("trained.json", "transfer.json", "curves.png", "curves.pdf", "seed-*/*.safetensors")
+
+
 @contextmanager
-def locked(folder: Path) -> Iterator[None]:
+def locked(folder: Path, encoder: str) -> Iterator[None]:
     """Creates the folder, and keeps other processes from training in it during the block.
 
+    Args:
+      folder: the folder of the run.
+      encoder: name or folder of the encoder.
+
     Raises:
-      ValueError: another run uses the folder.
+      ValueError: another run uses the folder, or it is in that of the encoder.
     """
+    check_outside(folder, Path(encoder))
     folder.mkdir(parents=True, exist_ok=True)
     try:
         with FileLock(folder / "lock", timeout=0):
@@ -54,7 +64,8 @@ def claim(
       folder: an existing folder.
       wanted: everything that must not change when the run resumes, as JSON values; the version is added.
       started_by: patterns of files that only a run that has started writes.
-      replaced: patterns of files and folders that the run replaces when it ends.
+      replaced: patterns of files and folders, besides those that every training writes, that the run replaces when it
+        ends.
 
     Raises:
       ValueError: the folder belongs to another run, of which the error names the options that differ, or has what the
@@ -63,14 +74,19 @@ def claim(
     wanted = {**wanted, "lsar_jax": __version__}
     path = folder / "config.json"
     started = [found for pattern in started_by for found in folder.glob(pattern)]
-    if path.is_file():
+    written = [found for pattern in (*_WRITTEN, *replaced) for found in folder.glob(pattern)]
+    if os.path.lexists(path):
         there = read_json(path, dict)
+        if "lsar_jax" not in there:
+            raise ValueError(f"{path} is not the record of a training run; choose another --out")
         differ = [name for name in wanted if there.get(name) != wanted[name]]
-        if differ and started:
+        if differ and (started or written):
             told = "; ".join(f"{name} was {there.get(name)!r} and is now {wanted[name]!r}" for name in differ)
             raise ValueError(f"{folder} belongs to another run: {told}; choose another --out")
     elif started:
         raise ValueError(f"{folder} has {started[0].relative_to(folder)} but no config.json; choose another --out")
+    elif others := [*written, *folder.glob("log.jsonl")]:
+        raise ValueError(f"{others[0]} would be replaced, but no run has written it; choose another --out")
     there_before = [] if started else [found for pattern in replaced for found in folder.glob(pattern)]
     if there_before:
         raise ValueError(

@@ -19,7 +19,7 @@ from typing import Annotated
 import tyro
 
 from lsar_jax import corpora
-from lsar_jax.files import write_text
+from lsar_jax.files import check_outputs, write_text
 from lsar_jax.languages import language_code
 from train.console import console
 
@@ -41,10 +41,12 @@ class MakeDictionaries:
     Attributes:
       source: folder with freedict-deu-eng.index, freedict-deu-eng.dict.dz and so on.
       to: folder to which de-en.txt and so on are written.
+      overwrite: replace files that exist.
     """
 
     source: Annotated[Path, tyro.conf.arg(name="from")] = Path("/usr/share/dictd")
     to: Path = Path("data/dictionaries")
+    overwrite: bool = False
 
     def run(self) -> None:
         """Writes a file for each dictionary into English, and prints its number of words."""
@@ -55,12 +57,13 @@ class MakeDictionaries:
                 "--from"
             )
         self.to.mkdir(parents=True, exist_ok=True)
-        for index in indices:
-            code = language_code(index.stem.split("-")[1])
+        files = {index: self.to / f"{language_code(index.stem.split('-')[1])}-en.txt" for index in indices}
+        check_outputs(files.values(), overwrite=self.overwrite)
+        for index, path in files.items():
             lines = [f"{word}\t{translation}\n" for word, translation in dict.fromkeys(entries(index))]
             words = len({line.partition("\t")[0] for line in lines})
-            write_text(self.to / f"{code}-en.txt", "".join(lines))
-            console.print(f"{code}-en.txt: {words} words, {len(lines)} translations")
+            write_text(path, "".join(lines))
+            console.print(f"{path.name}: {words} words, {len(lines)} translations")
 
 
 def read_dictionary(folder: Path, code: str) -> dict[str, list[str]]:

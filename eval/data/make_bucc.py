@@ -7,13 +7,14 @@ in both splits, and no two sentences differ only in case, digits or punctuation.
 """
 
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 
 from lsar_jax.corpora.parallel_text import distinct, read_bitext
 from lsar_jax.corpora.tables import Data
-from lsar_jax.files import write_text
+from lsar_jax.files import check_outputs, write_text
 from train.console import console
 
 __all__ = ["MakeBucc"]
@@ -30,6 +31,7 @@ class MakeBucc:
       gold: share of the pairs to keep as gold pairs.
       sample: share of the pairs to put into the sample split; the others go into the training split.
       seed: seed of the shuffle.
+      overwrite: replace files that exist.
     """
 
     data: Data = Path("data/bitext")
@@ -38,6 +40,7 @@ class MakeBucc:
     gold: float = 0.1
     sample: float = 0.3
     seed: int = 0
+    overwrite: bool = False
 
     def run(self) -> None:
         """Writes the files, and prints the number of sentences and gold pairs in each split."""
@@ -52,6 +55,9 @@ class MakeBucc:
                     "provide more, or omit the language"
                 )
         self.to.mkdir(parents=True, exist_ok=True)
+        parts = product(texts, ("sample", "training"))
+        names = [f"{code}-en.{split}.{side}" for code, split in parts for side in ("en", code, "gold")]
+        check_outputs([self.to / name for name in names], overwrite=self.overwrite)
         for code, pairs in texts.items():
             # Seeded by the language, so that its files do not depend on the other languages.
             rng = np.random.default_rng([self.seed, *code.encode()])

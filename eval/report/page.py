@@ -23,7 +23,7 @@ from eval.report.published import published
 from eval.report.transfer import Spread, is_transfer, sizes, transfer_rows
 from eval.resampling import paired_test
 from eval.results import Result, read_results
-from lsar_jax.files import write_text
+from lsar_jax.files import check_outputs, write_text
 from train.console import console
 
 __all__ = ["Cell", "Report", "Table", "provenance", "tables"]
@@ -64,16 +64,30 @@ class Report:
     Attributes:
       folder: folder with results.jsonl files, directly or in subfolders; the pages are written to this folder.
       metrics: prefixes of the metrics to show; by default, metrics over several languages and those that papers report.
+      overwrite: replace pages that are not reports.
     """
 
     folder: Annotated[Path, tyro.conf.Positional] = Path("results")
     metrics: tuple[str, ...] = ()
+    overwrite: bool = False
 
     def run(self) -> None:
-        """Writes ``report.md`` and ``report.html``."""
+        """Writes ``report.md`` and ``report.html``.
+
+        Raises:
+          FileExistsError: a page of this name is not a report, and ``overwrite`` is not given.
+          FileNotFoundError: there are no results.
+        """
         paths = sorted(self.folder.rglob("results.jsonl"))
         if not paths:
             raise FileNotFoundError(f"there is no results.jsonl under {self.folder}; run python -m eval all first")
+        pages = {
+            self.folder / "report.md": (_markdown, "# Results"),
+            self.folder / "report.html": (_html, "<h1>Results"),
+        }
+        for page, (_, mark) in pages.items():
+            ours = page.is_file() and mark in page.read_text(encoding="utf-8", errors="replace")
+            check_outputs([page], overwrite=self.overwrite or ours)
         parts: list[_Section] = []
         for several in self._sections(paths).values():
             results = [result for path in several for result in read_results(path)]
@@ -82,8 +96,7 @@ class Report:
             )
             figures = [figure for path in several for figure in sorted(path.parent.glob("*.png"))]
             parts.append(_Section(name, tables(results, self.metrics), provenance(results), figures))
-        for suffix, render in ((".md", _markdown), (".html", _html)):
-            page = self.folder / f"report{suffix}"
+        for page, (render, _) in pages.items():
             write_text(page, render(parts, self.folder))
             console.print(f"wrote {page}")
 
@@ -117,7 +130,7 @@ def tables(results: Sequence[Result], metrics: Sequence[str] = ()) -> list[Table
 
 
 def provenance(results: Sequence[Result]) -> list[str]:
-    """Returns lines that say which encoders, software and devices, and which fitted transforms, the results are of."""
+    """Returns lines that describe the encoders, software, devices and fits behind the results."""
     lines = []
     for r in results:
         versions = ", ".join(f"{name} {version}" for name, version in r.versions.items())

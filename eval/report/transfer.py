@@ -289,7 +289,18 @@ def _apart(pooled: Float[np.ndarray, " score"], way: tuple[int, ...]) -> float:
 
 
 def _read(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    return read_json(folder / "transfer.json", dict), read_json(folder / "config.json", dict)
+    told = read_json(folder / "transfer.json", dict, ("task", "metric", "encoder", "maps", "seeds"))
+    config = read_json(folder / "config.json", dict, ("files", "train", "dev", "max_length"))
+    try:
+        EncoderSpec.from_dict(told["encoder"])
+        for one in told["seeds"].values():
+            _ = [(score["language"], score["n"], score[told["metric"]]) for score in one["scores"].values()]
+        _ = config["files"].items()
+    except (AttributeError, KeyError, TypeError) as error:
+        raise ValueError(
+            f"config.json or transfer.json of {folder} is damaged: a value is of another type than was written"
+        ) from error
+    return told, config
 
 
 def _options(config: Mapping[str, Any]) -> dict[str, Any]:

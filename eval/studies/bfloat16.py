@@ -6,6 +6,7 @@ Vectors are centred by the mean of their layer before taking cosines: most of a 
 sentences, which would hide the error.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from jaxtyping import Float
 
 from eval.metrics import paired_cosine
 from eval.results import Result
+from eval.run_record import check_record
 from eval.tasks.tatoeba import Tatoeba
 from eval.tasks.udhr import Udhr
 from lsar_jax import corpora
@@ -35,6 +37,7 @@ class Precision:
       max_length: maximum number of tokens per sentence.
       data: folder of Tatoeba's files; if it does not exist, only the UDHR is tested.
       out: folder for the JSON lines and figures.
+      overwrite: replace results in the folder that are from other options.
     """
 
     encoder: str = "bundled"
@@ -43,9 +46,15 @@ class Precision:
     max_length: int = 128
     data: Path = Path("data/tatoeba")
     out: Path = Path("results/precision")
+    overwrite: bool = False
 
     def run(self) -> None:
         """Prints a table for the vectors and one for the scores."""
+        tasks = {dtype: self._tasks(dtype) for dtype in ("float32", "bfloat16")}
+        for task in (task for several in tasks.values() for task in several):
+            check_record(task)
+        if not self.data.is_dir():
+            console.print(f"skipping Tatoeba: {self.data} does not exist")
         texts = {code: paragraphs for code, paragraphs in corpora.udhr().items()}
         every = tuple(range(max(self.layers) + 1))
         x = []
@@ -59,20 +68,27 @@ class Precision:
             rows.append([str(layer), f"{cosines.mean():.6f}", f"{cosines.min():.6f}"])
         print_table("Centred cosine of bfloat16 and float32", ["layer", "mean", "minimum"], rows)
 
-        full, half = self._scores("float32"), self._scores("bfloat16")
+        full, half = (self._scores(several) for several in tasks.values())
         rows = [[key, value, half[key], f"{half[key] - value:+.2f}"] for key, value in full.items()]
         print_table("Retrieval, in percent", ["", "float32", "bfloat16", "difference"], rows)
 
-    def _scores(self, dtype: str) -> dict[str, float]:
+    def _tasks(self, dtype: str) -> list[Udhr | Tatoeba]:
         options: dict[str, Any] = {"encoder": self.encoder, "pooling": self.pooling, "layers": self.layers}
-        options |= {"max_length": self.max_length, "dtype": dtype, "transforms": ("original", "lsar")}
-        results = Udhr(**options, ranks=(), out=self.out / dtype / "udhr").run()
+        options |= {
+            "max_length": self.max_length,
+            "dtype": dtype,
+            "transforms": ("original", "lsar"),
+            "overwrite": self.overwrite,
+        }
+        tasks: list[Udhr | Tatoeba] = [Udhr(**options, ranks=(), out=self.out / dtype / "udhr")]
         if self.data.is_dir():
-            tatoeba = Tatoeba(**options, data=self.data, out=self.out / dtype / "tatoeba").run()
-            results += [result for result in tatoeba if " mean " in result.metric]
-        else:
-            console.print(f"skipping Tatoeba: {self.data} does not exist")
-        return {_key(result): result.value for result in results}
+            tasks.append(Tatoeba(**options, data=self.data, out=self.out / dtype / "tatoeba"))
+        return tasks
+
+    def _scores(self, tasks: Sequence[Udhr | Tatoeba]) -> dict[str, float]:
+        results = [(task, result) for task in tasks for result in task.run()]
+        # Of Tatoeba, the means over its languages.
+        return {_key(r): r.value for task, r in results if isinstance(task, Udhr) or " mean " in r.metric}
 
 
 def centred_cosines(

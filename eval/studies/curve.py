@@ -22,6 +22,7 @@ from jaxtyping import Int
 from matplotlib.figure import Figure
 
 from eval.data.tatoeba import XTREME_36, read_pairs
+from eval.fitted_task import FitLanguages
 from eval.methods import ALL_METHODS, Method, MethodName
 from eval.metrics import accuracy
 from eval.results import Result, write_results
@@ -30,6 +31,7 @@ from eval.task import Embedded, Task, Texts
 from lsar_jax import EncoderSpec
 from lsar_jax.corpora.parallel_text import read_bitext
 from lsar_jax.corpora.tables import Data
+from lsar_jax.languages import language_code
 from lsar_jax.retrieval import nearest
 from train.console import console, print_table
 from train.curves import save_figure
@@ -58,6 +60,7 @@ class Curve(Task):
       data: folder of tatoeba.xxx-eng.xxx files.
       bitext: folder of en-xx.tsv files.
       languages: language codes; by default, all in both folders.
+      fit_languages: languages to fit on: tested, or all of the bitext.
       counts: numbers of sentences per language to fit on; the number of sentences of the smallest language is added.
       most: maximum number of sentences per language to fit on.
       queries: maximum number of Tatoeba pairs per language; the first ones are used.
@@ -72,6 +75,7 @@ class Curve(Task):
     data: Data = Path("data/tatoeba")
     bitext: Path = Path("data/bitext")
     languages: tuple[str, ...] = ()
+    fit_languages: FitLanguages = "tested"
     counts: tuple[int, ...] = (25, 100, 400)
     most: int = 1000
     queries: int = 500
@@ -100,7 +104,7 @@ class Curve(Task):
         for option in ("counts", "most", "queries", "seeds"):
             if np.min(getattr(self, option), initial=1) < 1:
                 raise ValueError(f"--{option} is {getattr(self, option)}; it must be at least 1")
-        text = read_texts(self.bitext, self.languages)
+        text = read_texts(self.bitext, () if self.fit_languages == "all" else self.languages)
         if empty := [code for code, lines in text.items() if not lines]:
             raise ValueError(f"{self.bitext} has no sentences in {empty[0]}; choose other languages with --languages")
         return text
@@ -108,7 +112,10 @@ class Curve(Task):
     @cached_property
     def pairs(self) -> dict[str, tuple[list[str], list[str]]]:
         """Tatoeba's pairs in the same languages."""
-        return read_pairs(self.data, [code for code in self.text if code != "en"])
+        tested = [language_code(code) for code in self.languages] or [code for code in self.text if code != "en"]
+        if lacking := [code for code in tested if code not in self.text]:
+            raise ValueError(f"{self.bitext} has no sentences in {', '.join(lacking)}; omit these languages")
+        return read_pairs(self.data, tested)
 
     @property
     def all_counts(self) -> list[int]:

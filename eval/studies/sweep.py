@@ -20,6 +20,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from eval.figures.plots import sweep_figure
+from eval.fitted_task import FitLanguages
 from eval.methods import Method, MethodName
 from eval.results import Result, write_results
 from eval.score import Score
@@ -40,6 +41,7 @@ class Sweep(Task):
     Attributes:
       layers: hidden-state layers to test; by default, all.
       languages: language codes; by default, all 40.
+      fit_languages: languages to fit on: tested, or all 40.
       baseline: also measure the time to encode the last layer alone.
     """
 
@@ -53,6 +55,7 @@ class Sweep(Task):
     components: tuple[int, ...] = (1,)
     out: Path = Path("results/sweep")
     languages: tuple[str, ...] = ()
+    fit_languages: FitLanguages = "tested"
     baseline: bool = False
 
     @property
@@ -67,7 +70,8 @@ class Sweep(Task):
 
     def fit_texts(self) -> Mapping[str, Sequence[str]]:
         """Returns the fitting half of the paragraphs."""
-        return {code: text[corpora.UDHR_PARTS["fit"]] for code, text in self._texts.items()}
+        texts = corpora.udhr("all") if self.fit_languages == "all" else self._texts
+        return {code: text[corpora.UDHR_PARTS["fit"]] for code, text in texts.items()}
 
     def texts(self) -> Texts:
         """Returns the other half of the paragraphs."""
@@ -150,7 +154,8 @@ class Sweep(Task):
     @property
     def _ranks(self) -> list[int]:
         """The ranks that are possible with this number of languages; if there are none, the highest possible."""
-        return [rank for rank in self.ranks if 0 < rank < len(self._texts)] or [len(self._texts) - 1]
+        fitted = len(self.fit_texts())
+        return [rank for rank in self.ranks if 0 < rank < fitted] or [fitted - 1]
 
     @property
     def _components(self) -> list[int]:

@@ -62,8 +62,9 @@ class Bitext(TranslationTask):
         """Returns the text to fit on; with ``train``, English is pooled from the training pairs of all languages."""
         if self.fit_on != "train":
             return super().some_fit_texts(languages)
-        held = {english for _, pairs in self._split.values() for english, _ in pairs}
-        train = {code: pairs for code, (pairs, _) in self._split.items() if code in languages}
+        every = self._every if self.fit_languages == "all" else self._split
+        held = {english for _, pairs in every.values() for english, _ in pairs}
+        train = {code: pairs for code, (pairs, _) in every.items() if code in languages}
         texts = {code: [other for _, other in pairs] for code, pairs in train.items()}
         # An English sentence may be held out with one language and not with another.
         texts["en"] = list(dict.fromkeys(e for pairs in train.values() for e, _ in pairs if e not in held))
@@ -71,7 +72,7 @@ class Bitext(TranslationTask):
 
     def text_languages(self) -> list[str]:
         """Returns all languages that the text to fit on has."""
-        return list(self._split) if self.fit_on == "train" else super().text_languages()
+        return list(self._every) if self.fit_on == "train" else super().text_languages()
 
     @property
     def _name(self) -> str:
@@ -81,8 +82,17 @@ class Bitext(TranslationTask):
 
     @cached_property
     def _split(self) -> dict[str, tuple[list[Pair], list[Pair]]]:
+        """The pairs to train on and those that are held out, in the tested languages."""
+        return self._parts(self.languages)
+
+    @cached_property
+    def _every(self) -> dict[str, tuple[list[Pair], list[Pair]]]:
+        """The same in all languages of the data."""
+        return self._parts(()) if self.languages else self._split
+
+    def _parts(self, languages: Sequence[str]) -> dict[str, tuple[list[Pair], list[Pair]]]:
         result = {}
-        for code, pairs in read_bitext(self.data, self.languages, "--data", split=self.split).items():
+        for code, pairs in read_bitext(self.data, languages, "--data", split=self.split).items():
             try:
                 result[code] = held_out(pairs, self.held_out, self.split_seed)
             except ValueError as error:

@@ -31,6 +31,7 @@ from threadpoolctl import threadpool_limits
 from eval.data.tatoeba import XTREME_36, read_pairs
 from eval.figures import geometry as draw
 from eval.figures.plots import scatter
+from eval.fitted_task import FitLanguages
 from eval.methods import ALL_METHODS, Method, MethodName
 from eval.metrics import language_nmi, language_probe
 from eval.results import Result, write_results
@@ -58,8 +59,8 @@ from train.embeddings import encode_all
 
 __all__ = ["Geometry", "tsne"]
 
-# The group of the texts to measure.
-_MEASURED = "measured"
+# The groups of the texts to fit on and to measure.
+_FIT, _MEASURED = "fit", "measured"
 
 # Language -> embeddings.
 ByLanguage = Mapping[str, Float[np.ndarray, "_ dim"]]
@@ -74,6 +75,7 @@ class Geometry(Task):
       text: the text to measure, udhr or tatoeba.
       data: folder of tatoeba.xxx-eng.xxx files.
       languages: language codes; by default, all in the text.
+      fit_languages: languages to fit on: tested, or all that the UDHR has; on Tatoeba, only those tested.
       xquad: folder of XQuAD-R, for language preference and the figure of questions and answers.
       uriel: path of lang2vec's distances2.zip; by default, cosine distances are computed from the features in
         lang2vec's wheel.
@@ -87,6 +89,7 @@ class Geometry(Task):
     text: Literal["udhr", "tatoeba"] = "udhr"
     data: Data = Path("data/tatoeba")
     languages: tuple[str, ...] = ()
+    fit_languages: FitLanguages = "tested"
     xquad: Path | None = None
     uriel: Path | None = None
     seeds: tuple[int, ...] = (0, 1, 2)
@@ -108,11 +111,11 @@ class Geometry(Task):
         """Returns the half of the UDHR to fit on; empty if transforms are fitted on the measured sentences."""
         if self.text == "tatoeba":
             return {}
-        return {code: text[corpora.UDHR_PARTS["fit"]] for code, text in self._texts.items()}
+        return {code: text[corpora.UDHR_PARTS["fit"]] for code, text in (self._texts | self._further).items()}
 
     def fitted_languages(self, fit: Mapping[str, Sequence[str]]) -> int:
         """Returns the number of languages to fit on."""
-        return len(self._texts)
+        return len(self._texts) + len(self._further)
 
     def texts(self) -> Texts:
         """Returns the texts to measure."""
@@ -127,16 +130,20 @@ class Geometry(Task):
         """Returns the embeddings at the layers to compare; those at all layers are kept for the curves."""
         every = tuple(range(encoder.spec.layer + 1))
         whole, _ = encode_all(encoder, self._texts, every, self.max_length, {code: code for code in self._texts})
-        parts = {_MEASURED: "all"} if self.text == "tatoeba" else {"fit": "fit", _MEASURED: "test"}
-        groups = {group: corpora.UDHR_PARTS[part] for group, part in parts.items()}
+        names = {_MEASURED: "all"} if self.text == "tatoeba" else {_FIT: "fit", _MEASURED: "test"}
+        groups = {group: corpora.UDHR_PARTS[part] for group, part in names.items()}
         self._encoded["encoder"] = encoder
         self._encoded["measured"] = {code: x[:, groups[_MEASURED]] for code, x in whole.items()}
         chosen = list(self.layers)
-        return {(group, code): x[chosen][:, rows] for group, rows in groups.items() for code, x in whole.items()}
+        parts = {(group, code): x[chosen][:, rows] for group, rows in groups.items() for code, x in whole.items()}
+        if not self._further:
+            return parts
+        text = {(_FIT, code): text[corpora.UDHR_PARTS["fit"]] for code, text in self._further.items()}
+        return parts | encode_all(encoder, text, self.layers, self.max_length, {key: key[1] for key in text})[0]
 
     def methods(self, x: Embedded, spec: EncoderSpec) -> list[Method]:
         """Fits every method on the fitting half, or on the measured sentences."""
-        group = "fit" if self.text == "udhr" else _MEASURED
+        group = _FIT if self.text == "udhr" else _MEASURED
         return self.fit(_of(x, group), spec)
 
     def scores(self, x: Embedded, method: Method, spec: EncoderSpec) -> Iterator[Score]:
@@ -152,7 +159,7 @@ class Geometry(Task):
         """Yields the accuracy of language identification and the correlations with syntax; draws the first layer."""
         test = _of(x, _MEASURED)
         if self.text == "udhr":
-            yield from self._identified(_of(x, "fit"), test, spec)
+            yield from self._identified(_of(x, _FIT), test, spec)
         if self._syntax is not None:
             yield from self._typology(methods, test, spec, *self._syntax)
         if spec.layer == self.layers[0]:
@@ -191,6 +198,17 @@ class Geometry(Task):
         # The English sides overlap; each sentence is measured once.
         english = dict.fromkeys(text for side, _ in pairs.values() for text in side)
         return dict(sorted(({code: other for code, (_, other) in pairs.items()} | {"en": list(english)}).items()))
+
+    @cached_property
+    def _further(self) -> dict[str, list[str]]:
+        """The text of the languages that are fitted on, but not measured."""
+        if self.fit_languages == "tested":
+            return {}
+        if self.text == "tatoeba":
+            raise ValueError(
+                "--fit-languages all cannot be combined with --text tatoeba, which fits on what it measures; omit it"
+            )
+        return {code: text for code, text in corpora.udhr("all").items() if code not in self._texts}
 
     def _measures(self, x: ByLanguage) -> dict[str, float]:
         cosines = anisotropy_by_language(x)

@@ -105,8 +105,8 @@ class TranslationTask(FittedTask):
             )
         if lacking := [code for code in wanted if code not in found]:
             console.print(
-                f"--fit-on {self.fit_on} has no text in {', '.join(lacking)}; transforms are not fitted on them, and "
-                "those that depend on the language are not tested on them"
+                f"--fit-on {self.fit_on} has no text in {', '.join(lacking)}: transforms are not fitted on these "
+                "languages, and those that depend on the language are not tested on them either"
             )
         return found
 

@@ -88,7 +88,7 @@ def test_every_language_of_the_text_can_be_fitted_on(bitext, tmp_path, capsys):
     for languages, count in (("tested", 4), ("all", 40)):
         assert main([*command, "--fit-languages", languages, "--out", str(tmp_path / languages)]) == 0
         printed = " ".join(capsys.readouterr().out.split())
-        assert "--fit-on udhr has no text in lb; transforms are not fitted on them" in printed
+        assert "--fit-on udhr has no text in lb: transforms are not fitted on these languages" in printed
         # Both means are shown: over the languages that were fitted on, and over all.
         assert "en-xx mean over 3" in printed
         assert "en-xx mean over 4" in printed

@@ -102,7 +102,7 @@ def test_a_folder_that_the_run_has_not_written_is_kept(folder, tmp_path, capsys)
     theirs.parent.mkdir()
     theirs.write_text("theirs")
     assert main(command(folder, tmp_path, "strong", *STRONG)) == 1
-    assert f"{theirs.parent} would be replaced, but {tmp_path} has no checkpoint" in capsys.readouterr().err
+    assert f"{theirs.parent} would be replaced, but no run has written it" in capsys.readouterr().err
     assert not (tmp_path / "config.json").exists()
     assert theirs.read_text() == "theirs"
     maps = tmp_path / "layer-2.safetensors"

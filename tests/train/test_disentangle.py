@@ -282,14 +282,16 @@ def test_epochs_that_were_taken_are_not_taken_back(folder, meat, tmp_path, capsy
     assert "run was already trained for 3 epochs, but --epochs is 2; raise it" in capsys.readouterr().err
 
 
-def test_heads_of_a_run_whose_checkpoints_are_gone_count_for_nothing(folder, meat, tmp_path, capsys):
+def test_heads_of_a_run_whose_checkpoints_are_gone_are_kept(folder, meat, tmp_path, capsys):
     out = tmp_path / "run"
     shutil.copytree(meat, out)
     shutil.rmtree(out / "checkpoints")
     (out / "log.jsonl").unlink()
-    assert main(command(folder, out, "--objective", "dream", "--learning-rate", "1e30")) == 1
-    assert "the loss term " in capsys.readouterr().err
-    assert not (out / "trained.json").exists()
+    before = (out / "seed-0" / "meaning.safetensors").read_bytes()
+    assert main(command(folder, out, "--objective", "dream")) == 1
+    assert "belongs to another run: " in capsys.readouterr().err
+    assert (out / "seed-0" / "meaning.safetensors").read_bytes() == before
+    assert (out / "trained.json").exists()
 
 
 def test_no_row_is_said(tmp_path):

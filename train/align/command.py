@@ -104,7 +104,7 @@ class Align:
         run._check()
         encoder = run._open()
         examples = run._examples(encoder)
-        with locked(run.out):
+        with locked(run.out, run.encoder.encoder):
             return run._train(encoder, examples)
 
     def _complete(self) -> Self:

@@ -124,7 +124,7 @@ class Disentangle(HeadsOptions):
         mesh = data_mesh()
         sizes = [sum(len(two[part]) for two in pairs.values()) for part in (0, 1)]
         validation_batch(run.objective, run.optimizer.batch, sizes[0], sizes[1], mesh)
-        with locked(run.out):
+        with locked(run.out, run.encoder.encoder):
             return [run._train(encoder, pairs, mesh)]
 
     def _train(self, encoder: SentenceEncoder, pairs: TrainingPairs, mesh: jax.sharding.Mesh) -> Trained:

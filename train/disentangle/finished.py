@@ -1,6 +1,5 @@
 """Reads finished runs of ``train.disentangle``, and checks that they can be compared."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -8,6 +7,7 @@ from typing import Any, Self
 
 from lsar_jax import EncoderSpec, Transform
 from lsar_jax.corpora.tables import Data
+from lsar_jax.files import read_json
 from train.text import TextOptions, text_hash
 
 __all__ = ["PARTS", "TrainedRun", "check_comparable", "check_text"]
@@ -41,6 +41,7 @@ class TrainedRun:
 
         Raises:
           FileNotFoundError: the folder is not a run, or the run has not finished.
+          ValueError: a file of the run is damaged.
         """
         path = folder / "config.json"
         if not path.is_file():
@@ -50,7 +51,16 @@ class TrainedRun:
             raise FileNotFoundError(
                 f"the run in {folder} has not finished: {ended} does not exist; repeat its command to resume it"
             )
-        run = cls(folder, *(json.loads(one.read_text(encoding="utf-8")) for one in (path, ended)))
+        config = read_json(path, dict, ("encoder_spec", "pairs", "split", *_TRAINING, *_SAME))
+        trained = read_json(ended, dict, ("objective", "epochs", "seeds"))
+        run = cls(folder, config, trained)
+        try:
+            EncoderSpec.from_dict(config["encoder_spec"])
+            _ = run.training, [end["seed"] for end in trained["seeds"]], sorted(config["pairs"]), f"{run.objective:s}"
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise ValueError(
+                f"{path} or {ended.name} is damaged: a value is of another type than was written"
+            ) from error
         missing = [str(file) for file in run.files if not file.is_file()]
         if missing:
             raise FileNotFoundError(f"{folder} lacks {', '.join(missing)}; repeat its command to write them again")

@@ -148,7 +148,7 @@ class Finetune:
             unmapped = [name for name, (code, _) in tests.items() if code != "en" and code not in maps]
             if unmapped:
                 console.print(f"{self.maps} has no matrices for {', '.join(unmapped)}; tested without")
-        with locked(self.out):
+        with locked(self.out, self.encoder.encoder):
             claim(self.out, self._config(encoder, task), ("transfer.json", "seed-*/checkpoints/[0-9]*"))
             done = self._done()
             for path in self.out.glob("seed-*/checkpoints"):
@@ -259,7 +259,12 @@ class Finetune:
 
     def _done(self) -> dict[str, Any]:
         path = self.out / "transfer.json"
-        return read_json(path, dict)["seeds"] if path.is_file() else {}
+        if not path.is_file():
+            return {}
+        done = read_json(path, dict, ("seeds",))["seeds"]
+        if not isinstance(done, dict):
+            raise ValueError(f"{path} is damaged: its seeds are {done!r:.60}")
+        return done
 
     def _trainee(
         self, task: TransferTask, encoder: SentenceEncoder, training: list[Any], development: list[Any]
