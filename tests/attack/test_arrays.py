@@ -29,9 +29,9 @@ def with_value(value):
 
 
 BAD = {
-    "NaN": (with_value(np.nan), "1 of 4 rows hold NaN or infinity, the first is row 2"),
-    "infinity": (with_value(-np.inf), "1 of 4 rows hold NaN or infinity, the first is row 2"),
-    "too large": (with_value(1e300), "1 of 4 rows hold a value that float32 cannot hold, the first is row 2"),
+    "NaN": (with_value(np.nan), "1 of 4 rows holds NaN or infinity, the first is row 2"),
+    "infinity": (with_value(-np.inf), "1 of 4 rows holds NaN or infinity, the first is row 2"),
+    "too large": (with_value(1e300), "1 of 4 rows holds a value that float32 cannot hold, the first is row 2"),
     "bool": (GOOD > 0, "must be a numpy or jax array of floats, not a numpy.ndarray of bool"),
     "int": (GOOD.astype(int), "not a numpy.ndarray of int64"),
     "complex": (GOOD.astype(complex), "not a numpy.ndarray of complex128"),
@@ -79,7 +79,7 @@ def test_a_result_beyond_float32_is_refused(rng):
     whitening = lj.transforms.fit_whitening({"de": 0.01 * rng.standard_normal((50, 8)).astype(np.float32)})
     long = np.full((3, 8), 3e38, np.float32)
     long[:2] = 1
-    with pytest.raises(ValueError, match="transformed by whitening.*: 1 of 3 rows hold .* the first is row 2"):
+    with pytest.raises(ValueError, match="transformed by whitening.*: 1 of 3 rows holds .* the first is row 2"):
         whitening(long)
 
 
@@ -119,7 +119,7 @@ def test_vectors_whose_digits_are_lost_are_refused(length, rng):
     for one, other in ((short, unit), (unit, short)):
         with pytest.raises(
             ValueError,
-            match=r"the largest value of 3 of 5 vectors is as small as .*, for example row 0; scale the array",
+            match=r"3 of 5 vectors \(the first is row 0\) are too short for float32 .*; scale the array",
         ):
             lj.retrieval.nearest(one, other)
     # A zero vector is none of them.
@@ -150,7 +150,7 @@ def test_a_transform_says_that_digits_are_lost(offset, rng, caplog):
     x = {code: rng.standard_normal((50, 12)) + offset for code in ("de", "en")}
     center = lj.transforms.fit_center(x)
     moved = center(x["de"], "de")
-    assert ("so large an offset" in caplog.text) == (offset == 1e8)
+    assert ("offset is so large" in caplog.text) == (offset == 1e8)
     if offset < 1e8:
         np.testing.assert_allclose(moved, x["de"] - x["de"].mean(axis=0), atol=1e-3)
 
@@ -165,10 +165,10 @@ def test_a_transform_says_that_digits_are_lost(offset, rng, caplog):
         (b"abc", "not a bytes"),
         (5, "not a int"),
         (None, "not a NoneType"),
-        (["a", 5], "sentence 1 is a int, not a str"),
-        (["a", None], "sentence 1 is a NoneType"),
-        ([b"a"], "sentence 0 is a bytes"),
-        ([["a"]], "sentence 0 is a list"),
+        (["a", 5], "sentence 1 is of type int, not a str"),
+        (["a", None], "sentence 1 is of type NoneType"),
+        ([b"a"], "sentence 0 is of type bytes"),
+        ([["a"]], "sentence 0 is of type list"),
         (["\ud800"], r"sentence 0 has the lone surrogate U\+D800"),
     ],
 )
@@ -216,3 +216,95 @@ def test_embeddings_that_are_not_finite_are_an_error_of_encode(tiny, output):
     with pytest.raises(ValueError, match="the embeddings hold NaN or infinity, for example in row 0"):
         broken.encode(["abc"], output=output)
     assert np.isfinite(tiny.encode(["abc"])).all()
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1e-22, 1e-19, 1.0, 1e18, 1e25, 1e37])
+def test_the_size_of_vectors_does_not_change_the_order_of_dot_products(scale, rng):
+    queries, candidates = (rng.standard_normal((n, 48)) for n in (60, 200))
+    products = queries @ candidates.T
+    order = np.argsort(-products, axis=1)[:, :5]
+    small = [(x * scale).astype(np.float32) for x in (queries, candidates)]
+    ranks = lj.retrieval.candidate_ranks(*small, order, metric="dot")
+    np.testing.assert_array_equal(ranks, np.tile(np.arange(5), (60, 1)))
+    if scale > 1e18:
+        return  # the products themselves are beyond float32
+    scores, found = lj.retrieval.nearest(*small, k=5, metric="dot")
+    np.testing.assert_array_equal(found, order)
+    if scale > 1e-20:
+        expected = np.take_along_axis(products, order, 1) * scale**2
+        np.testing.assert_allclose(scores, expected, rtol=1e-5, atol=1e-5 * scale**2)
+
+
+def test_digits_that_one_dimension_loses_are_told(rng, caplog):
+    """The first dimension varies so much that it would hide the offset of the second."""
+    x = {code: rng.standard_normal((50, 4)) * [1e6, 1, 1, 1] + [0, 1e8, 0, 0] for code in ("de", "en")}
+    lj.transforms.fit_center(x)(x["de"], "de")
+    assert "embeddings: the offset is so large" in caplog.text
+
+
+def test_digits_that_cosines_lose_are_told(rng, caplog):
+    x = rng.standard_normal((50, 12))
+    lj.retrieval.nearest(x + 10, x)
+    lj.retrieval.nearest(x + 1e5, x, metric="dot")
+    lj.transforms.fit_identifier({"de": x, "en": x + 1})(x + 1e3)
+    assert not caplog.text
+    lj.retrieval.nearest(x + 1e3, x)
+    assert "queries: the offset is so large" in caplog.text
+
+
+def test_masked_arrays_are_refused(fitted, rng):
+    masked = np.ma.array(rng.standard_normal((4, 8)).astype(np.float32), mask=np.eye(4, 8))
+    for call in (fitted[0], lambda x: lj.retrieval.nearest(x, x), lj.Moments.from_embeddings):
+        with pytest.raises(ValueError, match="is a masked array, whose mask would be ignored"):
+            call(masked)
+
+
+@pytest.mark.parametrize("value", ["no", 1, None, 0.0])
+def test_flags_are_true_or_false(value, rng, tiny):
+    x = {code: rng.standard_normal((20, 8)).astype(np.float32) for code in ("de", "en")}
+    calls = {
+        "per_language": [lambda: lj.transforms.fit_center(x, per_language=value),
+                         lambda: lj.transforms.fit_whitening(x, per_language=value)],
+        "absolute": [lambda: lj.transforms.fit_whitening(x, absolute=value)],
+        "second_moment": [lambda: lj.Moments.from_embeddings(x["de"], second_moment=value)],
+        "precise": [lambda: lj.transforms.fit_lsar(x, precise=value), lambda: lj.transforms.fit_lir(x, precise=value),
+                    lambda: lj.transforms.fit_leace(x, precise=value)],
+        "normalize": [lambda: tiny.warm_up(normalize=value)],
+        "auto": [lambda: tiny.warm_up(auto=value)],
+    }  # fmt: skip
+    for name, several in calls.items():
+        for call in several:
+            with pytest.raises(ValueError, match=f"{name} is {value!r}; it must be True or False"):
+                call()
+
+
+@pytest.mark.parametrize("language", [[["de"]], np.array([["de"]]), np.array("de"), ["de", 5], "klingon", [None, "de"]])
+@pytest.mark.parametrize("name", ["center", "lsar"])
+def test_languages_that_are_none(name, language, rng):
+    x = {code: rng.standard_normal((2, 8)).astype(np.float32) for code in ("de", "en")}
+    transform = getattr(lj.transforms, f"fit_{name}")(x)
+    with pytest.raises(ValueError, match=r"language|number of languages"):
+        transform(x["de"], language)
+    with pytest.raises(ValueError, match="language"):
+        transform.as_affine(language)
+
+
+@pytest.mark.parametrize("kind", [bool, int, complex, object, str, "list", "nan", "large"])
+def test_functions_on_the_host_check_too(kind, rng):
+    x = rng.standard_normal((6, 6))
+    bad = {"list": x.tolist(), "nan": np.where(x > 1, np.nan, x), "large": x * 1e300}.get(kind)
+    bad = x.astype(kind) if bad is None else bad
+    for call in (lj.transforms.whiten_samples, lj.geometry.isoscore_from_covariance):
+        with pytest.raises(ValueError, match=r"array of floats|NaN|float32 cannot hold"):
+            call(bad)
+
+
+def test_moments_without_vectors_are_refused(tmp_path):
+    bad = lj.Moments(-5, np.zeros(4))
+    for call in (lambda: lj.transforms.fit_center({"de": bad}), lambda: lj.save_moments(tmp_path / "m", {"de": bad})):
+        with pytest.raises(ValueError, match="de: the count is -5"):
+            call()
+    with pytest.raises(ValueError, match="moments are merged with moments"):
+        lj.Moments(5, np.zeros(4)).merge(None)
+    with pytest.raises(ValueError, match="score 1 is not finite"):
+        lj.mining.best_threshold(np.array([1.0, np.nan]), np.array([True, False]), 1)

@@ -24,6 +24,7 @@ def folder(tmp_path, rng):
     data = [f"{code}={tmp_path / code}.npy" for code in CODES]
     assert main(["fit", "lsar", str(tmp_path / "t"), "--data", *data, "--save", str(tmp_path / "m")]) == 0
     (tmp_path / "link").hardlink_to(tmp_path / "de.npy")
+    (tmp_path / "same.npy").hardlink_to(tmp_path / "de.npy")
     (tmp_path / "soft").symlink_to(tmp_path / "de.npy")
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
     os.mkfifo(tmp_path / "pipe")
@@ -60,7 +61,18 @@ TWICE = "is given for two outputs"
         ("apply t de.npy loop", "loop already exists"),
         ("apply t de.npy new --layer 7", "--layer is given, but there is no text to encode; omit it"),
         ("apply t de.txt de.txt --encoder {tiny} --overwrite", f"de.txt {READ}"),
-        ("apply t de.txt {copy}/config.json --encoder {copy} --overwrite", f"config.json {READ}"),
+        ("apply t de.txt {copy}/config.json --encoder {copy} --overwrite", "config.json is in copy, which is read"),
+        ("apply t de.txt {copy}/new --encoder {copy}", "new is in copy, which is read; choose another place"),
+        ("apply t de.txt linked/new --encoder {copy}", "linked/new is in copy, which is read"),
+        ("apply t de.txt part/config.json --encoder {copy} --overwrite", f"part/config.json {READ}"),
+        ("fit lsar /dev/null --moments m --overwrite", "/dev/null is not a file, and will not be replaced by one"),
+        ("fit lsar /dev/stdout --moments m --overwrite", "/dev/stdout is not a file, and will not be replaced"),
+        ("fit lsar new --moments m m", "--moments has m twice; omit one"),
+        ("fit lsar new --data de=de.npy en=en.npy de=same.npy", "--data de has same.npy twice; omit one"),
+        ("fit lsar new --moments m --layer 5", "--layer is given, but there is no text to encode; omit it"),
+        ("fit lsar new --data de=de.npy en=en.npy --max-length 5", "--max-length is given, but there is no text"),
+        ("fit lsar new --moments m --limit 5", "--limit is given, but there are no files of --data"),
+        ("apply t de.npy new --language klingon", "'klingon' is not a language code"),
     ],
 )
 def test_no_file_is_lost(folder, monkeypatch, capsys, command, message):
@@ -68,6 +80,10 @@ def test_no_file_is_lost(folder, monkeypatch, capsys, command, message):
 
     monkeypatch.chdir(folder)
     shutil.copytree(TINY, folder / "copy")
+    (folder / "linked").symlink_to("copy")
+    (folder / "part").mkdir()
+    (folder / "part" / "config.json").write_text("{}")
+    (folder / "copy" / "1_Pooling").symlink_to("../part")
     before = contents(folder)
     words = command.format(here=folder.name, tiny=TINY, copy="copy").split()
     capsys.readouterr()
@@ -188,3 +204,82 @@ def test_a_full_disk_is_one_line(folder, capsys):
             assert "No space left on device" in error
             assert error.count("\n") == 1
         assert sorted(path.name for path in disk.iterdir()) == ["filler", "more"]
+
+
+@pytest.mark.parametrize("place", range(0, 128, 5))
+def test_damaged_headers_of_vectors(folder, place, monkeypatch, capsys):
+    """What is written is either refused in one line, or the rows that there are."""
+    monkeypatch.chdir(folder)
+    whole = bytearray((folder / "de.npy").read_bytes())
+    expected = np.asarray(lj.Transform.load("t")(np.load("de.npy")))
+    for bit in range(8):
+        changed = bytearray(whole)
+        changed[place] ^= 1 << bit
+        (folder / "de.npy").write_bytes(changed)
+        capsys.readouterr()
+        status = main(["apply", "t", "de.npy", "x.npy", "--overwrite"])
+        error = capsys.readouterr().err
+        if status:
+            assert error.count("\n") == 1
+            assert "pickle" not in error
+        else:
+            np.testing.assert_allclose(np.load("x.npy"), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("shape", ["(99999999999999999999, 32)", "(20, 32)", "(30, 32), " + " " * 20_000])
+def test_headers_that_do_not_fit(folder, shape, monkeypatch, capsys):
+    monkeypatch.chdir(folder)
+    header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}}}\n".encode()
+    rows = np.load("de.npy").tobytes()
+    (folder / "de.npy").write_bytes(b"\x93NUMPY\x02\x00" + len(header).to_bytes(4, "little") + header + rows)
+    assert main(["apply", "t", "de.npy", "x.npy"]) == 1
+    error = capsys.readouterr().err
+    assert "de.npy is " in error
+    assert error.count("\n") == 1
+    assert "pickle" not in error
+
+
+def test_unknown_languages_are_told_once_for_all_blocks(folder, monkeypatch, caplog):
+    monkeypatch.chdir(folder)
+    rng = np.random.default_rng(0)
+    x = {code: (rng.standard_normal((60, 32)) + 4 * i).astype(np.float32) for i, code in enumerate(CODES)}
+    center = lj.transforms.fit_center(x)
+    center.with_identifier(lj.transforms.fit_identifier(x)).save("auto")
+    known = x["de"][lj.transforms.fit_identifier(x).novelty(x["de"]) < 3][:40]
+    large = np.tile(known, (600, 1))
+    strange = [20_000, 20_001, 23_000]
+    large[strange] = x["de"][:3] - 40
+    np.save("large.npy", large)
+    assert main(["apply", "auto", "large.npy", "x.npy", "--language", "auto"]) == 0
+    [told] = [record.getMessage() for record in caplog.records]
+    assert told.startswith("3 of 24000 vectors in large.npy are in none of the languages")
+    assert "for example row 20000" in told
+
+
+@pytest.mark.parametrize("name", ["out\udcff.st", "a." + "b" * 240, "ü" * 120])
+def test_names_of_files_of_any_kind(folder, name, monkeypatch):
+    monkeypatch.chdir(folder)
+    assert main(["fit", "lsar", name, "--moments", "m"]) == 0
+    assert lj.Transform.load(name).name == lj.Transform.load("t").name
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "apply t de.npy {long}", "apply {long} de.npy x", "apply t {long} x", "fit lsar {long} --moments m",
+        "fit lsar x --moments {long}", "fit lsar x --moments m --save {long}", "fit lsar x --data de={long} en=en.npy",
+        "apply t de.txt x --encoder {long}", "convert {long} x", "convert de.txt {long}",
+    ],
+)  # fmt: skip
+def test_a_long_path_is_one_short_line(folder, command, monkeypatch, capsys):
+    monkeypatch.chdir(folder)
+    capsys.readouterr()
+    assert main(command.format(long="a" * 5000).split()) == 1
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert len(error) < 500
+
+
+def test_a_typo_in_what_is_converted(capsys):
+    assert main(["convert", "mbrt", "x"]) == 1
+    assert "there is no encoder 'mbrt'; did you mean mbert" in capsys.readouterr().err

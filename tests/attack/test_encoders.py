@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import lsar_jax as lj
+from lsar_jax.checkpoints.convert import convert
 from tests.attack.damage import truncate
 from tests.conftest import TINY
 
@@ -123,13 +124,6 @@ def test_names(name, message):
     assert len(str(raised.value)) < 400
 
 
-def test_a_long_path_is_one_short_line(capsys):
-    from lsar_jax.__main__ import main
-
-    assert main(["apply", "a" * 5000, "x.npy", "y.npy"]) == 1
-    assert len(capsys.readouterr().err) < 3200
-
-
 def test_an_encoder_says_why_it_does_not_pickle(tiny):
     with pytest.raises(
         TypeError, match="the encoder .* cannot be pickled or deep-copied, .* load_encoder in each process"
@@ -139,18 +133,30 @@ def test_an_encoder_says_why_it_does_not_pickle(tiny):
 
 FORK = """
 import multiprocessing, sys
+import jax
 import lsar_jax as lj
 encoder = lj.load_encoder(sys.argv[1])
 encoder.encode(["a"])
 
 x = encoder.encode(["a", "b"])
 center = lj.transforms.fit_center({"de": x})
+y = jax.numpy.asarray(x)
+identifier = lj.transforms.fit_identifier({"de": x, "en": x + 1})
+center.save(sys.argv[2])
 sums = {code: lj.Moments.from_embeddings(x + i) for i, code in enumerate(("de", "en"))}
 tasks = {
     "encode": lambda: encoder.encode(["a"]),
     "load": lambda: lj.load_encoder(sys.argv[1]),
     "transform": lambda: center(x, "de"),
+    "transform of a jax array": lambda: center(y, "de"),
     "nearest": lambda: lj.retrieval.nearest(x, x),
+    "nearest of jax arrays": lambda: lj.retrieval.nearest(y, y),
+    "ranks": lambda: lj.retrieval.candidate_ranks(y, y, [[0], [1]]),
+    "anisotropy": lambda: lj.geometry.expected_anisotropy(y),
+    "identifier": lambda: identifier(y),
+    "outliers": lambda: lj.geometry.outlier_dimensions(x[0]),
+    "zeroed": lambda: lj.transforms.zero_dimensions([0], 4),
+    "file": lambda: lj.Transform.load(sys.argv[2]),
     "moments": lambda: lj.Moments.from_embeddings(x),
     "fit": lambda: lj.transforms.fit_lsar(sums),
     "warm up": lambda: encoder.warm_up(max_length=8),
@@ -174,11 +180,12 @@ for task in tasks:
 
 
 @pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="there is no fork here")
-def test_a_forked_process_is_told_at_once():
-    run = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", FORK, str(TINY)], capture_output=True, text=True, timeout=200
-    )
-    for task in ("encode", "load", "transform", "nearest", "moments", "fit", "warm up", "mine"):
+def test_a_forked_process_is_told_at_once(tmp_path):
+    command = [sys.executable, "-W", "ignore", "-c", FORK, str(TINY), str(tmp_path / "t")]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    tasks = [line.partition('"')[2].partition('"')[0] for line in FORK.splitlines() if '": lambda' in line]
+    assert len(tasks) == 16
+    for task in tasks:
         assert f"{task} this process was forked from one in which JAX had started its threads" in run.stdout, run.stderr
 
 
@@ -200,11 +207,65 @@ def test_transforms_of_other_embeddings(tiny, rng):
         tiny.with_transform(fitted(id="other", revision="sha256:1"))
     center = fitted()
     once = tiny.with_transform(center)
-    with pytest.raises(ValueError, match=r"center\(\) is already applied by center\(\)"):
+    with pytest.raises(ValueError, match=r"center\(\) is already part of the transform center\(\)"):
         once.with_transform(center)
     # Another fit of the same method is another map, and another space.
     other = lj.transforms.fit_center({code: rows + 1 for code, rows in x.items()}, source=spec)
     assert not tiny.with_transform(other).spec.same_space(once.spec)
+
+
+def test_languages_added_to_a_transform_are_not_applied_twice(rng):
+    x = {code: rng.standard_normal((9, 8)).astype(np.float32) for code in ("de", "en", "sw")}
+    center = lj.transforms.fit_center({code: x[code] for code in ("de", "en")})
+    more = center.with_languages(lj.transforms.fit_center({"sw": x["sw"]}))
+    for one, other in ((center, more), (more, center)):
+        with pytest.raises(ValueError, match="is already part of the transform"):
+            one.then(other)
+
+
+@pytest.mark.parametrize("source", ["bundled", 5, ("bundled", 8)])
+def test_sources_that_are_no_specs(source):
+    # Without the types that these tests check, which every fit would refuse first.
+    code = f"""
+import numpy as np, lsar_jax as lj
+x = {{code: np.random.default_rng(seed).standard_normal((40, 16)) for seed, code in enumerate(("de", "en"))}}
+for fit in (lj.transforms.fit_center, lj.transforms.fit_lsar, lj.transforms.fit_cbie, lj.transforms.fit_identifier):
+    try:
+        fit(x, source={source!r})
+    except ValueError as error:
+        print(error)
+"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=100)
+    assert run.stdout.count(f"source is {source!r}; give the spec of the encoder, encoder.spec") == 4, run.stderr
+
+
+@pytest.mark.parametrize("name", ["2_Dense/model.safetensors", "2_Dense/config.json", "1_Pooling/config.json"])
+def test_deep_folders_of_modules_are_part_of_the_encoder(name, tmp_path):
+    folder = shutil.copytree(TINY.parent / "labse", tmp_path / "deep")
+    modules = json.loads((folder / "modules.json").read_text())
+    (folder / "parts").mkdir()
+    for module in modules:
+        if module["path"] and (folder / module["path"]).exists():
+            (folder / module["path"]).rename(folder / "parts" / module["path"])
+        module["path"] = module["path"] and f"parts/{module['path']}"
+    (folder / "modules.json").write_text(json.dumps(modules))
+    before = lj.load_encoder(str(folder)).spec.revision
+    path = folder / "parts" / name
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]) if name.endswith("safetensors") else whole + b"\n")
+    assert lj.load_encoder(str(folder)).spec.revision != before
+    path.unlink()
+    os.mkfifo(path)
+    with pytest.raises(ValueError, match=f"{path.name} is not a file"):
+        loaded(folder)
+    with pytest.raises(ValueError, match=f"{path.name} is not a file"):
+        convert(str(folder), tmp_path / "converted")
+
+
+def test_folders_that_are_closed_to_us(folder, monkeypatch):
+    (folder / "lost+found").mkdir()
+    monkeypatch.setattr(os, "access", lambda path, mode: "lost+found" not in str(path))
+    loaded(folder)
 
 
 def test_moments_of_two_encoders_are_not_mixed(tiny, tmp_path):

@@ -109,7 +109,7 @@ def test_numbers_that_numpy_does_not_have_are_refused(x, tmp_path):
     header["0.basis"]["dtype"] = "F8_E4M3"
     text = json.dumps(header).encode()
     path.write_bytes(len(text).to_bytes(8, "little") + text + whole[8 + size :])
-    with pytest.raises(ValueError, match="0.basis of .* has numbers that numpy does not have$"):
+    with pytest.raises(ValueError, match="0.basis in .* has a dtype that numpy does not support$"):
         lj.Transform.load(path)
 
 

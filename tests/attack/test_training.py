@@ -7,6 +7,8 @@ import subprocess
 import numpy as np
 import pytest
 
+from eval.__main__ import main as evaluate
+from lsar_jax import SentenceEncoder
 from lsar_jax.array_files import open_arrays, save_arrays
 from tests.attack.damage import flip_bit, on_a_full_disk
 from tests.conftest import TINY
@@ -93,3 +95,94 @@ def test_a_run_of_others_is_not_continued(folder, tmp_path, capsys):
     assert main(command(folder, tmp_path, "--epochs", "2", "--batch", "8")) == 1
     assert "belongs to another run: batch was 16 and is now 8" in " ".join(capsys.readouterr().err.split())
     assert json.loads((tmp_path / "config.json").read_text()) == before
+
+
+def test_nothing_is_written_into_the_encoder(folder, tmp_path, capsys):
+    encoder = shutil.copytree(TINY, tmp_path / "encoder")
+    before = {path.name: path.read_bytes() for path in encoder.iterdir()}
+    for out in (encoder, encoder / "heads", tmp_path / "heads" / ".." / "encoder"):
+        arguments = command(folder, out)
+        arguments[1] = str(encoder)
+        assert main(arguments) == 1
+        assert "which is read; choose another place" in capsys.readouterr().err
+    assert {path.name: path.read_bytes() for path in encoder.iterdir()} == before
+
+
+@pytest.mark.parametrize(
+    "name", ["config.json", "log.jsonl", "curves.png", "trained.json", "seed-0/meaning.safetensors", "transfer.json"]
+)
+def test_files_of_others_are_kept(folder, tmp_path, name, capsys):
+    path = tmp_path / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("{}")
+    assert main(command(folder, tmp_path)) == 1
+    assert path.name in capsys.readouterr().err
+    assert path.read_text() == "{}"
+    assert not (tmp_path / "checkpoints").exists()
+
+
+def test_a_finished_run_without_checkpoints_is_not_replaced(folder, tmp_path, capsys):
+    out = shutil.copytree(folder / "whole", tmp_path / "run")
+    shutil.rmtree(out / "checkpoints")
+    before = (out / "seed-0" / "meaning.safetensors").read_bytes()
+    assert main(command(folder, out, "--epochs", "4", "--batch", "8")) == 1
+    assert "belongs to another run: batch was 16 and is now 8" in " ".join(capsys.readouterr().err.split())
+    assert (out / "seed-0" / "meaning.safetensors").read_bytes() == before
+    # The same options give the same heads.
+    assert main(command(folder, out, "--epochs", "4")) == 0
+    assert (out / "seed-0" / "meaning.safetensors").read_bytes() == before
+
+
+def test_a_cache_that_cannot_be_written(folder, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(SentenceEncoder, "_encode_into", lambda *_: pytest.fail("text was encoded first"))
+    (tmp_path / "file").touch()
+    for cache in (tmp_path / "file", tmp_path / "file" / "cache"):
+        arguments = command(folder, tmp_path / "run")
+        arguments[arguments.index("--cache") + 1] = str(cache)
+        assert main(arguments) == 1
+        assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_a_checkpoint_whose_digests_are_lost(folder, tmp_path, capsys):
+    out = tmp_path / "run"
+    assert main(command(folder, out, "--epochs", "2")) == 0
+    newest = max((path for path in (out / "checkpoints").iterdir()), key=lambda path: int(path.name))
+    (newest / "sha256.json").write_text("{}")
+    assert main(command(folder, out, "--epochs", "4")) == 0
+    assert "sha256.json is damaged; going on from" in " ".join(capsys.readouterr().out.split())
+    assert log_of(out) == log_of(folder / "whole")
+
+
+@pytest.mark.parametrize("content", [b"\xc1\n", b"[]\n", b"{\n", b"{}\n"])
+def test_a_damaged_log(folder, tmp_path, content, capsys):
+    out = shutil.copytree(folder / "whole", tmp_path / "run")
+    lines = (out / "log.jsonl").read_bytes().splitlines(keepends=True)
+    (out / "log.jsonl").write_bytes(b"".join([content, *lines[1:]]))
+    assert main(command(folder, out, "--epochs", "4")) == 1
+    error = capsys.readouterr().err
+    assert f"{out / 'log.jsonl'} is damaged" in error
+    assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize("content", ["[]", "{", "{}", "3", '{"seeds": 5, "objective": "", "epochs": 1}'])
+@pytest.mark.parametrize("name", ["config.json", "trained.json"])
+def test_leakage_of_a_damaged_run(folder, tmp_path, name, content, capsys):
+    out = shutil.copytree(folder / "whole", tmp_path / "run")
+    (out / name).write_text(content)
+    assert evaluate(["leakage", str(out), "--bitext", str(folder / "bitext"), "--out", str(tmp_path / "out")]) == 1
+    error = capsys.readouterr().err
+    assert name in error
+    assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize("content", ["[]", "{", "{}", "3", '{"files": 1, "seeds": 5, "task": 1}'])
+@pytest.mark.parametrize("name", ["config.json", "transfer.json"])
+def test_transfer_of_a_damaged_run(tmp_path, name, content, capsys):
+    for other in ("config.json", "transfer.json"):
+        keys = ("files", "train", "dev", "max_length", "task", "metric", "encoder", "maps", "seeds")
+        (tmp_path / other).write_text(json.dumps({key: {} for key in keys}))
+    (tmp_path / name).write_text(content)
+    assert evaluate(["transfer", str(tmp_path), "--out", str(tmp_path / "out")]) == 1
+    error = capsys.readouterr().err
+    assert str(tmp_path) in error
+    assert error.count("\n") == 1

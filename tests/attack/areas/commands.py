@@ -8,13 +8,14 @@ from typing import ClassVar
 
 import numpy as np
 
+import lsar_jax as lj
 from eval.run_record import recorded
 from lsar_jax.__main__ import main
 from lsar_jax.files import write_text
 from tests.attack.areas.outcome import CODES, DIM, Broke, Random, Refused, vectors
 from tests.attack.damage import full_disk
 
-__all__ = ["evaluations", "full_disks", "overwriting"]
+__all__ = ["evaluations", "full_disks", "names", "overwriting", "vectors_files"]
 
 
 @dataclass(frozen=True)
@@ -132,3 +133,59 @@ def full_disks(folder: Path, rng: Random) -> None:
             raise Broke(f"{error.count(chr(10))} lines of error: {error[:200]}")
         if status:
             raise Refused
+
+
+def vectors_files(folder: Path, rng: Random) -> None:
+    _files(folder, rng)
+    expected = lj.Transform.load(folder / "t")(np.load(folder / "de.npy"))
+    content = bytearray((folder / "de.npy").read_bytes())
+    kind = rng.integers(4)
+    if kind < 2:  # the header, which has no digest
+        content[rng.integers(128)] ^= 1 << int(rng.integers(8))
+    elif kind == 2:
+        content = content[: rng.integers(len(content))]
+    else:
+        content = bytearray(b"a sentence\n" * 40)
+    (folder / "de.npy").write_bytes(content)
+    status, error = _run(["apply", str(folder / "t"), str(folder / "de.npy"), str(folder / "x.npy")])
+    if status and (error.count("\n") != 1 or "pickle" in error):
+        raise Broke(f"{error.count(chr(10))} lines of error: {error[:300]}")
+    if status:
+        raise Refused
+    if not np.allclose(np.load(folder / "x.npy"), expected, atol=1e-5):
+        raise Broke("other vectors than were written")
+
+
+def names(folder: Path, rng: Random) -> None:
+    """Files and encoders whose names are long, strange or missing."""
+    _files(folder, rng)
+    characters = ["a", "b", ".", " ", "-", "_", "ü", "語", "\udcff", "\n", "'", "=", "%", "*"]
+    name = "".join(rng.choice(characters, int(rng.integers(1, 40)))) * int(rng.choice([1, 1, 10, 200]))
+    path = str(folder / name)
+    known = ["bundled", "mbert", "xlm", "xlm-r", "infoxlm", "labse", "laser2", "sbert"]
+    word = str(rng.choice(known))
+    place = int(rng.integers(len(word)))
+    typo = word[:place] + word[place + 1 :]
+    command = [
+        ["fit", "lsar", path, "--moments", str(folder / "m")],
+        ["apply", str(folder / "t"), str(folder / "de.npy"), path],
+        ["apply", path, str(folder / "de.npy"), str(folder / "x")],
+        ["fit", "lsar", str(folder / "x"), "--moments", path],
+        ["fit", "lsar", str(folder / "x"), "--data", f"de={path}", f"en={folder / 'en.npy'}"],
+        ["convert", path, str(folder / "x")],
+        ["convert", typo, str(folder / "x")],
+        ["apply", str(folder / "t"), str(folder / "text"), str(folder / "x"), "--encoder", typo],
+        ["apply", str(folder / "t"), str(folder / "text"), str(folder / "x"), "--encoder", path],
+    ][rng.integers(9)]
+    (folder / "text").write_text("a sentence\n")
+    before = _contents(folder)
+    status, error = _run(command)
+    if any(_contents(folder).get(other) != content for other, content in before.items()):
+        raise Broke(f"{command} changed another file")
+    # A line break in a name is part of it.
+    if status == 1 and (error.count("\n") - error.count(name) * name.count("\n") > 1 or len(error) > 3200):
+        raise Broke(f"{error.count(chr(10))} lines of error: {error[:300]}")
+    if status == 0 and any(path.name.endswith(".partial") or ".partial." in path.name for path in folder.iterdir()):
+        raise Broke("a partial file was left behind")
+    if status:
+        raise Refused

@@ -11,6 +11,7 @@ import time
 import warnings
 from pathlib import Path
 
+import jax
 import numpy as np
 
 import lsar_jax as lj
@@ -71,11 +72,15 @@ def training_kills(folder: Path, rng: Random) -> None:
 
 def forks(folder: Path, rng: Random) -> None:
     x = rng.standard_normal((4, DIM)).astype(np.float32)
+    device = jax.numpy.asarray(x)
     center = lj.transforms.fit_center({"de": x})
     sums = {code: lj.Moments.from_embeddings(rows, second_moment=True) for code, rows in vectors(rng).items()}
     calls = [
         lambda: center(x, "de"),
+        lambda: center(device, "de"),
         lambda: lj.retrieval.nearest(x, x),
+        lambda: lj.retrieval.nearest(device, device),
+        lambda: lj.geometry.expected_anisotropy(device),
         lambda: lj.Moments.from_embeddings(x),
         lambda: lj.load_encoder(str(TINY)),
         lambda: tiny().encode(["abc"]),

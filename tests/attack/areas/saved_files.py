@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,9 +16,11 @@ from eval.results import Result, read_results, write_results
 from tests.attack.areas.outcome import SPEC, Broke, Random, refused, tiny, vectors
 from tests.attack.damage import damage
 from train.checkpoints import Checkpoints
+from train.disentangle.finished import PARTS, TrainedRun
 from train.embeddings import embed_pairs
+from train.run_folder import claim
 
-__all__ = ["caches", "moments", "results", "training_checkpoints", "transforms"]
+__all__ = ["caches", "moments", "results", "runs", "training_checkpoints", "transforms"]
 
 
 def _of_ours(path: Path, read: Callable[[], Any], rng: Random) -> None:
@@ -86,3 +89,32 @@ def caches(folder: Path, rng: Random) -> None:
         again = refused(lambda: embed_pairs(tiny(), pairs, 24, folder / "cache")[0])
     if changed or not np.array_equal(x, again):
         raise Broke("a cache was read although its bytes had changed")
+
+
+def runs(folder: Path, rng: Random) -> None:
+    """Values of the two records of a training replaced, or their text."""
+    config = {
+        "encoder_spec": SPEC.to_dict(), "pairs": {"de": [3, 1]}, "split": "", "learning_rate": 1e-4, "batch": 8,
+        "patience": 3, "max_length": 24, "held_out": 15, "split_seed": 0, "validation": 0.1, "text": "sha256:0",
+        "lsar_jax": lj.__version__,
+    }  # fmt: skip
+    seeds = [{"seed": 0, "best_epoch": 1, "stopped_by": "epochs"}]
+    told = {"objective": "meat", "epochs": 2, "seeds": seeds}
+    (folder / "seed-0").mkdir()
+    for part in PARTS:
+        lj.transforms.zero_dimensions([0], 4).save(folder / "seed-0" / f"{part}.safetensors")
+    names = {"config.json": config, "trained.json": told}
+    for name, record in names.items():
+        (folder / name).write_text(json.dumps(record))
+    name = list(names)[rng.integers(2)]
+    record = names[name]
+    if rng.random() < 0.3:
+        (folder / name).write_text(str(rng.choice(["", "[]", "{", "{}", "null", "3", '"a"', "[" * 5000])))
+    else:
+        key = list(record)[rng.integers(len(record))]
+        junk = [None, [], {}, 3, "a", [[1]], {"a": 1}, [{"seed": 0}], True, -1, 1e300]
+        (folder / name).write_text(json.dumps(record | {key: junk[rng.integers(len(junk))]}))
+    run = refused(lambda: TrainedRun.load(folder))
+    refused(lambda: (run.layer, run.training, run.objective, [run.heads(seed) for seed in run.seeds]))
+    refused(lambda: claim(folder, config | {"batch": 9}))
+    raise Broke("the folder of a run of other options was claimed")

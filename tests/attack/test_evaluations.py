@@ -1,0 +1,225 @@
+"""Evaluations and reports: what is replaced, what is found before the encoding, and what is said of languages."""
+
+import json
+import os
+
+import numpy as np
+import pytest
+
+import lsar_jax as lj
+from eval.__main__ import main
+from eval.results import Result, read_results, write_results
+from eval.suite import Suite
+from tests.attack.damage import on_a_full_disk
+from tests.conftest import TINY
+from tests.eval.test_tasks import write_pairs
+from tests.train.runs import write_bitext
+
+ENCODER = ["--encoder", str(TINY), "--max-length", "16"]
+THREE = ["udhr", *ENCODER, "--layers", "1", "--languages", "en", "de", "fr"]
+UDHR = [*THREE, "--ranks", "2"]
+
+
+def failed(capsys, command):
+    """Returns the one line of a command's error."""
+    capsys.readouterr()
+    assert main(command) == 1
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    return error
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory):
+    """The folder of finished results."""
+    out = tmp_path_factory.mktemp("done")
+    assert main([*UDHR, "--out", str(out)]) == 0
+    return out
+
+
+def test_results_of_other_options_are_kept(done, capsys):
+    before = (done / "results.jsonl").read_bytes()
+    error = failed(capsys, [*UDHR, "--components", "2", "--out", str(done)])
+    assert "was made with other options: components was 1 and is now 2" in error
+    assert (done / "results.jsonl").read_bytes() == before
+    assert main([*UDHR, "--out", str(done)]) == 0
+
+
+@pytest.mark.parametrize("name", ["methods.png", "languages.pdf", "queries.npz", "results.jsonl"])
+def test_files_of_others_are_kept(name, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(lj.SentenceEncoder, "_encode_into", lambda *_: pytest.fail("text was encoded first"))
+    (tmp_path / name).write_text("mine")
+    assert f"{name} exists, and its options are not known" in failed(capsys, [*UDHR, "--out", str(tmp_path)])
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+    assert (tmp_path / name).read_text() == "mine"
+
+
+@pytest.mark.parametrize("make", [os.mkdir, os.mkfifo])
+@pytest.mark.parametrize("name", ["results.jsonl", "run.json", "methods.png"])
+def test_what_cannot_be_a_result(name, make, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(lj.SentenceEncoder, "_encode_into", lambda *_: pytest.fail("text was encoded first"))
+    make(tmp_path / name)
+    assert f"{name} is " in failed(capsys, [*UDHR, "--out", str(tmp_path), "--overwrite"])
+
+
+def test_links_in_place_of_figures_are_replaced(tmp_path):
+    (tmp_path / "victim").write_text("mine")
+    (tmp_path / "out").mkdir()
+    for name in ("methods.png", "methods.pdf", "languages.png"):
+        (tmp_path / "out" / name).symlink_to(tmp_path / "victim")
+    assert main([*UDHR, "--out", str(tmp_path / "out"), "--overwrite"]) == 0
+    assert (tmp_path / "victim").read_text() == "mine"
+    assert (tmp_path / "out" / "methods.png").read_bytes().startswith(b"\x89PNG")
+    assert not (tmp_path / "out" / "methods.png").is_symlink()
+
+
+def test_results_come_before_figures(tmp_path, capsys):
+    with on_a_full_disk(tmp_path / "disk", 64 << 10) as disk:
+        error = failed(capsys, [*UDHR, "--out", str(disk / "out")])
+        assert "was not written: No space left on device" in error
+        assert read_results(disk / "out" / "results.jsonl")
+        assert not [path for path in (disk / "out").iterdir() if ".partial" in path.name]
+
+
+def test_nothing_is_written_into_the_encoder(tmp_path, capsys):
+    import shutil
+
+    folder = shutil.copytree(TINY, tmp_path / "encoder")
+    before = lj.load_encoder(str(folder)).spec
+    for out in (folder, folder / "results"):
+        error = failed(capsys, ["udhr", "--encoder", str(folder), "--layers", "1", "--out", str(out)])
+        assert "which is read; choose another place" in error
+    assert lj.load_encoder(str(folder)).spec == before
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--ranks", "2", "0"], "rank is 0; it must be a whole number from 1 to 2"),
+        (["--ranks", "2", "-1"], "rank is -1"),
+        (["--ranks", "3"], "--ranks has 3, but the means of 3 languages span at most 2"),
+        (["--ranks", "2", "--components", "0"], "components is 0; it must be a whole number from 1 to 32"),
+        (["--ranks", "2", "--components", "40"], "components is 40"),
+        (["--transforms", "cbie", "--fit-seeds", "-1"], "seed is -1; it must be a whole number from 0"),
+    ],
+)
+def test_options_of_methods_are_checked_before_the_encoding(options, message, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(lj.SentenceEncoder, "_encode_into", lambda *_: pytest.fail("text was encoded first"))
+    assert message in failed(capsys, [*THREE, *options, "--out", str(tmp_path / "out")])
+
+
+def test_both_means_are_printed_and_the_languages_named(tmp_path, capsys):
+    """Malayalam has pairs to test, but no text to fit on."""
+    for code in ("deu", "fra", "mal"):
+        write_pairs(tmp_path / "data", code, "a cat\nno\nb\n", "a cat\nb\nno\n")
+    data = ["--data", str(tmp_path / "data"), "--languages", "de", "fr", "ml"]
+    assert main(["tatoeba", *ENCODER, *data, "--layers", "1", "--out", str(tmp_path / "out")]) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "has no text in ml: transforms are not fitted on these languages" in printed
+    metrics = {result.metric for result in read_results(tmp_path / "out" / "results.jsonl")}
+    assert {"en-xx mean over 2", "en-xx mean over 3", "en-xx mean over 1 unseen"} <= metrics
+
+
+@pytest.mark.parametrize("task", ["tatoeba", "bitext", "bitext --fit-on train", "udhr", "sweep", "geometry", "curve"])
+def test_transforms_are_fitted_on_all_languages_if_asked(task, tmp_path):
+    name, *more = task.split()
+    write_bitext(tmp_path / "bitext")
+    write_pairs(tmp_path / "pairs", "deu", "a cat\nno\nb\n", "a cat\nb\nno\n")
+    data = {
+        "tatoeba": ["--data", str(tmp_path / "pairs"), "--languages", "de"],
+        "bitext": ["--data", str(tmp_path / "bitext"), "--languages", "de", "--held-out", "15"],
+        "udhr": ["--languages", "en", "de"],
+        "sweep": ["--languages", "en", "de"],
+        "geometry": ["--languages", "en", "de", "fr"],
+        "curve": ["--data", str(tmp_path / "pairs"), "--bitext", str(tmp_path / "bitext"), "--languages", "de"],
+    }[name]
+    command = [name, *ENCODER, *data, *more, "--layers", "1", "--transforms", "original", "center"]
+    assert main([*command, "--fit-languages", "all", "--out", str(tmp_path / "out")]) == 0
+    fitted = {code for r in read_results(tmp_path / "out" / "results.jsonl") for code in r.fitted_languages}
+    tested = {code for r in read_results(tmp_path / "out" / "results.jsonl") for code in r.languages}
+    assert fitted >= ({"de", "en", "fr"} if name == "curve" or "train" in more else set(lj.corpora.udhr()))
+    assert tested <= {"de", "en", "fr"}
+    assert "fr" not in tested or name == "geometry"
+
+
+def test_the_suite_fits_on_all_languages(tmp_path, capsys):
+    (tmp_path / "data").mkdir()
+    write_pairs(tmp_path / "data" / "tatoeba", "deu", "a cat\nno\nb\n", "a cat\nb\nno\n")
+    command = ["all", *ENCODER, "--layers", "1", "--data", str(tmp_path / "data"), "--out", str(tmp_path / "out")]
+    # Where transforms are fitted on the tested sentences, there are no others.
+    chosen = ["--tasks", "tatoeba-evaluated", "sts17", "--languages", "de", "--fit-languages", "all"]
+    assert main([*command, *chosen]) == 0
+    printed = capsys.readouterr().out
+    assert "sts17: has no languages to choose; all of its data is tested" in printed
+    assert "## bert/tatoeba" in (tmp_path / "out" / "report.md").read_text()
+    every = dict(Suite(tasks=("udhr", "tatoeba", "curve"), profile="full", fit_languages="all").chosen())
+    assert {name: task.fit_languages for name, task in every.items()} == {
+        "udhr": "all", "tatoeba": "all", "tatoeba-evaluated": "tested", "curve": "all"
+    }  # fmt: skip
+    # The UDHR has no Malayalam; what it has is tested.
+    assert main([*command, "--tasks", "pool", "--languages", "de", "en", "fr", "ml"]) == 0
+    tested = read_results(tmp_path / "out" / "bert" / "pool" / "results.jsonl")
+    assert {code for result in tested for code in result.languages} == {"de", "en", "fr"}
+
+
+def test_pages_of_others_are_kept(done, tmp_path, capsys):
+    import shutil
+
+    folder = shutil.copytree(done, tmp_path / "results")
+    assert main(["report", str(folder)]) == 0
+    assert main(["report", str(folder)]) == 0
+    (folder / "report.md").write_text("mine")
+    assert "report.md already exists" in failed(capsys, ["report", str(folder)])
+    assert (folder / "report.md").read_text() == "mine"
+    assert main(["report", str(folder), "--overwrite"]) == 0
+
+
+@pytest.mark.parametrize("maker", ["make-bucc", "make-dictionaries"])
+def test_makers_of_data_replace_nothing(maker, tmp_path, capsys):
+    write_bitext(tmp_path / "bitext")
+    (tmp_path / "freedict-deu-eng.index").write_text("Haus\tA\tK\n")
+    (tmp_path / "freedict-deu-eng.dict").write_text("Haus\nhouse\n")
+    options = {
+        "make-bucc": ["--data", str(tmp_path / "bitext"), "--languages", "de", "--sample", "0.5"],
+        "make-dictionaries": ["--from", str(tmp_path)],
+    }[maker]
+    name = {"make-bucc": "de-en.training.gold", "make-dictionaries": "de-en.txt"}[maker]
+    (tmp_path / "to").mkdir()
+    (tmp_path / "to" / name).write_text("mine")
+    assert f"{name} already exists" in failed(capsys, [maker, *options, "--to", str(tmp_path / "to")])
+    assert [path.read_text() for path in (tmp_path / "to").iterdir()] == ["mine"]
+
+
+def test_fields_of_another_type_are_no_results(tmp_path):
+    result = Result(
+        "t", ("de",), "e", "r", 1, "mean", "float32", 8, "center", {"a": 1}, "udhr", "m", 1.0, 3, None, 0.1, options={}
+    )
+    write_results([result], tmp_path / "results.jsonl")
+    good = json.loads((tmp_path / "results.jsonl").read_text())
+    assert read_results(tmp_path / "results.jsonl") == [result]
+    for name in good:
+        for bad in ([[["a"]]], {"a": [{}]}):
+            (tmp_path / "results.jsonl").write_text(json.dumps(good | {name: bad}) + "\n")
+            with pytest.raises(ValueError, match="line 1 is not a result"):
+                read_results(tmp_path / "results.jsonl")
+
+
+def test_the_report_tells_worse_from_better(tmp_path, rng):
+    from eval.resampling import Queries
+
+    def result(name, hits):
+        return Result(
+            "tatoeba", ("de",), "e", "r", 1, "mean", "float32", 8, name, {}, "", "en-xx mean over 36",
+            float(hits.mean()), len(hits), None, 0.1,
+        ).resampled(Queries(hits))  # fmt: skip
+
+    middle = 100.0 * (rng.random(400) < 0.5)
+    results = [result("original", middle), result("lsar", np.full(400, 100.0)), result("lir", np.zeros(400))]
+    write_results(results, tmp_path / "results.jsonl")
+    assert main(["report", str(tmp_path)]) == 0
+    rows = {
+        line.split("|")[1].strip(): line for line in (tmp_path / "report.md").read_text().splitlines() if "|" in line
+    }
+    assert "▲" in rows["lsar"]
+    assert "▼" in rows["lir"]
+    assert "▲" not in rows["lir"]
