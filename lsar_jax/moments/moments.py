@@ -26,7 +26,7 @@ __all__ = ["NOT_KEPT", "Moments"]
 
 # Rows per block on each device, and blocks that may wait for the devices.
 _BLOCK = 8192
-_WAITING = 2
+_WAITING = 8
 _LARGEST = float(np.finfo(np.float32).max)
 NOT_KEPT = "the second moment was not kept; use Moments.from_embeddings(x, second_moment=True)"
 
