@@ -7,6 +7,7 @@ million rows, the devices' sums go to the host, which merges them in float64 wit
 Therefore neither a large common offset nor 10^8 rows cost precision.
 """
 
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
@@ -74,6 +75,7 @@ class Accumulator:
         self._sums: list[Sums] | None = None
         self._state: _State | None = None
         self._rows = 0  # in this window
+        self._counts: deque[jax.Array] = deque()  # of each block, known once it is summed
 
     def add(self, x: Float[Array, "layer row dim"], numbers: Int[np.ndarray, " real"]) -> None:
         """Adds the real rows of a block whose rows are split over the mesh.
@@ -86,16 +88,19 @@ class Accumulator:
         places[: len(numbers)] = np.minimum(numbers, _NONE - 1)
         with jax.enable_x64(self._precise):
             if self._state is None:
-                self._state = _first(self._mesh, self._second_moment, self._precise)(x, places)
+                self._state, count = _first(self._mesh, self._second_moment, self._precise)(x, places)
             else:
-                self._state = _next(self._mesh)(self._state, x, places)
+                self._state, count = _next(self._mesh)(self._state, x, places)
+        self._counts.append(count)
         self._rows += len(numbers)
         if self._rows >= _WINDOW:
             self._flush()
 
-    def wait(self) -> None:
-        """Waits until the devices have summed what was added; until then, it is all in memory."""
-        jax.block_until_ready(self._state)
+    def wait(self, most: int) -> None:
+        """Waits until at most ``most`` blocks are not summed yet; until they are, they are in memory."""
+        while len(self._counts) > most:
+            # Not the state, which is given away to the next block.
+            self._counts.popleft().block_until_ready()
 
     def result(self) -> list[Sums]:
         """Returns the sums of every layer.
@@ -133,6 +138,7 @@ class Accumulator:
                 ]
                 self._sums = fresh if self._sums is None else list(map(merge_sums, self._sums, fresh))
         self._state, self._rows = None, 0
+        self._counts.clear()
 
 
 def merge_sums(a: Sums, b: Sums) -> Sums:
@@ -146,14 +152,14 @@ def merge_sums(a: Sums, b: Sums) -> Sums:
 
 
 @cache
-def _first(mesh: Mesh, second_moment: bool, precise: bool) -> Callable[[Array, np.ndarray], _State]:
+def _first(mesh: Mesh, second_moment: bool, precise: bool) -> Callable[[Array, np.ndarray], tuple[_State, Array]]:
     """Returns the program that sums the first block; each device sums its own rows, without collectives."""
     add = partial(_add_first, second_moment=second_moment, precise=precise)
     return jax.jit(jax.shard_map(add, mesh=mesh, in_specs=(_ROWS, _PLACES), out_specs=_DEVICE, check_vma=False))
 
 
 @cache
-def _next(mesh: Mesh) -> Callable[[_State, Array, np.ndarray], _State]:
+def _next(mesh: Mesh) -> Callable[[_State, Array, np.ndarray], tuple[_State, Array]]:
     """Returns the program that adds a block to the running sums."""
     specs = (_DEVICE, _ROWS, _PLACES)
     return jax.jit(jax.shard_map(_add, mesh=mesh, in_specs=specs, out_specs=_DEVICE, check_vma=False), donate_argnums=0)
@@ -161,7 +167,7 @@ def _next(mesh: Mesh) -> Callable[[_State, Array, np.ndarray], _State]:
 
 def _add_first(
     x: Float[Array, "layer row dim"], places: Int[Array, " row"], *, second_moment: bool, precise: bool
-) -> _State:
+) -> tuple[_State, Float[Array, " device"]]:
     layers, _, dim = x.shape
     zeros = partial(jnp.zeros, dtype=jnp.float64 if precise else jnp.float32)
     empty = _State(
@@ -174,7 +180,10 @@ def _add_first(
     return _add(empty, x, places)
 
 
-def _add(state: _State, x: Float[Array, "layer row dim"], places: Int[Array, " row"]) -> _State:
+def _add(
+    state: _State, x: Float[Array, "layer row dim"], places: Int[Array, " row"]
+) -> tuple[_State, Float[Array, " device"]]:
+    """Returns the sums with those of the block, and its number of rows on each device."""
     x = x.astype(state.high.dtype)
     there = places >= 0
     finite = jnp.isfinite(x).all(axis=(0, 2))
@@ -195,13 +204,14 @@ def _add(state: _State, x: Float[Array, "layer row dim"], places: Int[Array, " r
         for layer in range(x.shape[0])
     ]
     highs, lows, scatters = zip(*merged, strict=True)
-    return _State(
+    added = _State(
         rows=(old_count + new_count)[None],
         high=jnp.stack(highs)[None],
         low=jnp.stack(lows)[None],
         scatter=None if state.scatter is None else jnp.stack(scatters)[None],
         bad=jnp.minimum(state.bad, bad),
     )
+    return added, new_count[None]
 
 
 def _merge_block(

@@ -26,7 +26,7 @@ __all__ = ["NOT_KEPT", "Moments"]
 
 # Rows per block on each device, and blocks that may wait for the devices.
 _BLOCK = 8192
-_WAITING = 8
+_WAITING = 2
 _LARGEST = float(np.finfo(np.float32).max)
 NOT_KEPT = "the second moment was not kept; use Moments.from_embeddings(x, second_moment=True)"
 
@@ -92,7 +92,7 @@ class Moments:
         # the numbers themselves may not.
         sums: dict[bool, Accumulator] = {}
         middle: dict[bool, Float[np.ndarray, " dim"]] = {}
-        dim, rows, waiting = 0, 0, 0
+        dim, rows = 0, 0
         for x in blocks:
             check_floats("embeddings", x)
             if not sums:
@@ -110,9 +110,7 @@ class Moments:
                 part = _near(part, middle[wide]) if wide else part
                 sums[wide].add(_place(part, mesh, precise), np.arange(rows, rows + len(part)))
                 rows += len(part)
-                waiting = (waiting + 1) % _WAITING
-                if not waiting:
-                    sums[wide].wait()
+                sums[wide].wait(_WAITING)
         if not sums:
             raise ValueError("there are no embeddings")
         results = [(part.result()[0], middle[wide]) for wide, part in sums.items()]
