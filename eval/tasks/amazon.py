@@ -43,6 +43,7 @@ class Amazon(FittedTask):
     Attributes:
       data: folder of en_train.tsv and {language}_test.tsv files, with a label, a tab and a text per line; or hub:ID; or
         tfds:NAME with {} for the language.
+      max_length: maximum number of tokens per review; by default 512, as in Xie et al.'s code.
       languages: language codes of the test sets.
       standardize: statistics to standardise test sets by: english for those of the English training set, as in the
         papers' code; language for each test set's own.
@@ -51,6 +52,7 @@ class Amazon(FittedTask):
 
     name = "amazon"
 
+    max_length: int = 512
     out: Path = Path("results/amazon")
     data: Data = Path("data/amazon")
     languages: tuple[str, ...] = ("en", "de", "fr", "ja")

@@ -51,9 +51,10 @@ PRESETS = {
         "FacebookAI/xlm-mlm-100-1280",
         None,
         "xlm",
-        8,
+        # The released code keeps the last 12 of the 16 blocks; the paper's "layer 8" is the eighth of them.
+        12,
         "mean",
-        _LSAR,
+        f"{_LSAR}, code; its text calls it layer 8",
         "words are split by language, so pass language=; LSAR lower-cased its text; may need conversion",
     ),
     "xlm-r-base": Preset(
