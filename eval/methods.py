@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 else:  # a Literal of the known names, so that the command line lists and checks them
     MethodName = tyro.extras.literal_type_from_choices(["original", *METHODS])
 
-# The original embeddings and every method except ``mean``, which alone removes nothing that differs between languages.
-ALL_METHODS = ("original", *(name for name in METHODS if name != "mean"))
+# The original embeddings and every method, except ``mean``, which alone removes nothing that differs between languages,
+# and ``lsar-published``, which is ``lsar`` at the default rank.
+ALL_METHODS = ("original", *(name for name in METHODS if name not in ("mean", "lsar-published")))
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """The published formulas in float64 numpy, written as they are printed.
 
-LSAR's Algorithm 1 stands in ``eval/algorithm1.py``, where its precision is measured.
+LSAR's Algorithm 1 as printed is ``transforms.published_subspace``; ``eval algorithm1`` measures its precision.
 """
 
 import numpy as np

@@ -13,15 +13,14 @@ retrieval, but is not part of the method. The table shows both variants, to help
 from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Float
 
 from eval.tasks.udhr import into_english, pool_precision
 from lsar_jax import corpora
-from lsar_jax.transforms import fit_lsar
+from lsar_jax.transforms import fit_lsar, published_subspace
 from train.console import print_table
 from train.embeddings import encode_all, open_encoder
 
-__all__ = ["Algorithm1", "algorithm1"]
+__all__ = ["Algorithm1"]
 
 
 @dataclass(frozen=True)
@@ -50,34 +49,16 @@ class Algorithm1:
             fit, test = (
                 {code: x[index, corpora.UDHR_PARTS[part]] for code, x in embeddings.items()} for part in ("fit", "test")
             )
-            means = np.stack([x.mean(axis=0, dtype=np.float64) for x in fit.values()], axis=1)
+            means = np.stack([x.mean(axis=0, dtype=np.float64) for x in fit.values()])
             for rank in self.ranks:
                 ours = fit_lsar(fit, rank, source=replace(encoder.spec, layer=layer))
                 bases = {
                     "one SVD (lsar_jax)": np.asarray(ours.steps[0].basis),
-                    "Algorithm 1, float64": algorithm1(means, rank),
-                    "Algorithm 1, float32": algorithm1(means.astype(np.float32), rank),
+                    "Algorithm 1, float64": published_subspace(means, rank),
+                    "Algorithm 1, float32": published_subspace(means.astype(np.float32), rank),
                 }
                 for name, basis in bases.items():
                     moved = {code: x - (x @ basis) @ basis.T for code, x in test.items()}
                     scores = pool_precision(moved).mean, into_english(moved).mean
                     rows.append([f"layer {layer}, rank {rank}: {name}", *scores])
         print_table("LSAR's subspace, in percent", ["", "mAP", "accuracy into en"], rows)
-
-
-def algorithm1(means: Float[np.ndarray, "dim language"], rank: int) -> Float[np.ndarray, "dim rank"]:
-    """Returns M_s by the printed steps, in the dtype of ``means``.
-
-    Step 1 divides by the number of languages; the printed 1/d is an error.
-
-    Args:
-      means: the matrix M, one column per language.
-      rank: the rank r.
-    """
-    overall = means.mean(axis=1, keepdims=True)
-    left, values, right = np.linalg.svd(means - overall, full_matrices=False)
-    approximation = overall + (left[:, :rank] * values[:rank]) @ right[:rank]
-    v = np.linalg.pinv(approximation, rcond=1e-15).T @ np.ones(means.shape[1], means.dtype)
-    mu = v / (v @ v)
-    left, _, _ = np.linalg.svd(approximation - mu[:, None], full_matrices=False)
-    return left[:, :rank]

@@ -49,7 +49,7 @@ class Sweep(Task):
 
     layers: tuple[int, ...] = ()
     transforms: tuple[MethodName, ...] = (
-        "original", "center", "lir", "lsar", "mean+lsar", "outliers", "whitening", "leace"
+        "original", "center", "lir", "lsar", "lsar-published", "mean+lsar", "outliers", "whitening", "leace"
     )  # fmt: skip
     ranks: tuple[int, ...] = (10, 20, 39)
     components: tuple[int, ...] = (1,)
@@ -81,8 +81,11 @@ class Sweep(Task):
         """Fits every method once, and cuts those that remove a subspace to each number of directions."""
         varied = {"rank": self._ranks, "components": self._components}
         counts = {name: varied[one.varied] for name, one in METHODS.items() if one.varied in varied}
+        del counts["lsar-published"]  # its subspaces of two ranks do not contain each other
         largest = replace(self, ranks=(max(self._ranks),), components=(max(self._components),))
-        fitted = largest.fit({code: value for (group, code), value in x.items() if group == "fit"}, spec)
+        every = replace(self, ranks=tuple(self._ranks))
+        fit = {code: value for (group, code), value in x.items() if group == "fit"}
+        fitted = [m for n in self.transforms for m in (largest if n in counts else every).fit(fit, spec, (n,))]
         return [one for m in fitted for one in (truncated(m, counts[m.name]) if m.name in counts else (m,))]
 
     def moved(self, x: Embedded, method: Method) -> Embedded:

@@ -7,7 +7,7 @@ from lsar_jax.transforms.identifier import LanguageIdentifier, fit_identifier
 from lsar_jax.transforms.leace import erasing_functionals, fit_leace
 from lsar_jax.transforms.linear_map import fit_linear_map, procrustes
 from lsar_jax.transforms.lir import fit_lir, principal_directions, principal_directions_of_few
-from lsar_jax.transforms.lsar import fit_lsar, language_subspace
+from lsar_jax.transforms.lsar import fit_lsar, language_subspace, published_subspace
 from lsar_jax.transforms.outliers import fit_outliers, largest_dimensions, zero_dimensions
 from lsar_jax.transforms.shift import fit_shift
 from lsar_jax.transforms.trained_head import head_transform
@@ -37,6 +37,7 @@ __all__ = [
     "principal_directions",
     "principal_directions_of_few",
     "procrustes",
+    "published_subspace",
     "whiten_samples",
     "zca",
     "zero_dimensions",

@@ -6,6 +6,10 @@ pseudo-inverse between them; its span equals that of the top left singular vecto
 means centred over the languages, because the vector mu that the second SVD subtracts is
 orthogonal to all differences of means. So one SVD is enough, and no matrix is inverted. Step 1
 divides by the number of languages L; the printed 1/d is a misprint, as the proof needs 1/L.
+
+The released code computes the printed steps in float32, where the pseudo-inverse of a matrix of rank
+r + 1 < L inverts rounding errors: mu almost vanishes, and M_s also holds most of the direction of
+the overall mean. That is another method, ``fit_lsar(..., published=True)``.
 """
 
 from collections.abc import Mapping
@@ -16,13 +20,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from lsar_jax.checks import whole_number
+from lsar_jax.checks import check_flags, whole_number
 from lsar_jax.moments import Moments, common_source, moments_by_language, stack_means
 from lsar_jax.shapes import AnyArray, Embeddings
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms.base import Fit, Step, Transform, fix_signs
 
-__all__ = ["fit_lsar", "language_subspace"]
+__all__ = ["fit_lsar", "language_subspace", "published_subspace"]
 
 
 def language_subspace(
@@ -41,10 +45,30 @@ def language_subspace(
     return fix_signs(rows[:rank].T), values
 
 
+def published_subspace(means: Float[np.ndarray, "language dim"], rank: int) -> Float[np.ndarray, "dim rank"]:
+    """Returns M_s by the printed steps of Algorithm 1, in the dtype of ``means``.
+
+    In float64 its span is that of ``language_subspace``. In float32 it is so only for a rank of
+    ``language - 1``; below, it depends on rounding, and so on the linear algebra library.
+
+    Args:
+      means: the mean raw embedding of each language.
+      rank: the rank r, at most ``language - 1``.
+    """
+    overall = means.mean(axis=0)
+    left, values, right = np.linalg.svd(means - overall, full_matrices=False)
+    approximation = overall + (left[:, :rank] * values[:rank]) @ right[:rank]
+    # The cutoff that the released code left to numpy.
+    v = np.linalg.pinv(approximation, rcond=1e-15) @ np.ones(len(means), means.dtype)
+    mu = v / (v @ v)
+    return np.linalg.svd(approximation - mu, full_matrices=False)[2][:rank].T
+
+
 def fit_lsar(
     x: Mapping[str, Embeddings | Moments],
     rank: int | None = None,
     *,
+    published: bool = False,
     source: EncoderSpec | None = None,
     precise: bool = False,
 ) -> Transform:
@@ -55,6 +79,8 @@ def fit_lsar(
         at least two languages.
       rank: dimensions removed; by default one less than the number of languages, which makes all
         language means equal.
+      published: whether to compute the printed algorithm in float32, as the released code does. Below
+        rank ``L - 1`` it also removes most of the direction of the mean over languages.
       source: spec of the encoder that made the embeddings; saved, and checked on use.
       precise: whether to sum embeddings and decompose in float64; moments are already summed.
 
@@ -62,9 +88,12 @@ def fit_lsar(
       A transform that needs no language; it also applies to unlabelled text and unseen languages.
 
     Raises:
-      ValueError: there are fewer than two languages, an array or code is invalid, or ``rank``
-        exceeds the rank of the means.
+      ValueError: there are fewer than two languages, an array or code is invalid, ``rank``
+        exceeds the rank of the means, or both ``published`` and ``precise`` are given.
     """
+    check_flags(published=published)
+    if published and precise:
+        raise ValueError("published is float32, and precise is float64; omit one of them")
     moments = moments_by_language(x, least=2, precise=precise)
     means = stack_means(moments)
     languages, dim = means.shape
@@ -83,7 +112,9 @@ def fit_lsar(
             f"rank is {kept}, but the means of {', '.join(moments)} span {significant} dimensions; "
             "rank cannot exceed that"
         )
-    fit = Fit.of("lsar", moments, by_language=False, rank=kept)
+    if published:
+        basis = fix_signs(jnp.asarray(published_subspace(means.astype(np.float32), kept)))
+    fit = Fit.of("lsar-published" if published else "lsar", moments, by_language=False, rank=kept)
     return Transform((Step(basis=basis),), (fit,), common_source(moments, source))
 
 

@@ -118,6 +118,7 @@ METHODS: dict[str, FitMethod] = {
     "mean": FitMethod(fit_center, "means", {"per_language": False}),
     "lir": FitMethod(fit_lir, "languages", varied="components"),
     "lsar": FitMethod(fit_lsar, "means", varied="rank", least=2),
+    "lsar-published": FitMethod(fit_lsar, "means", {"published": True}, varied="rank", least=2),
     "mean+lsar": FitMethod(fit_mean_then_lsar, "means", varied="rank", least=2),
     "outliers": FitMethod(fit_outliers, "means"),
     "whitening": FitMethod(fit_whitening, "pooled"),

@@ -4,9 +4,15 @@ import jax
 import numpy as np
 import pytest
 
-from eval.studies.algorithm1 import algorithm1
 from lsar_jax import Moments
-from lsar_jax.transforms import fit_center, fit_lir, fit_lsar, language_subspace, principal_directions
+from lsar_jax.transforms import (
+    fit_center,
+    fit_lir,
+    fit_lsar,
+    language_subspace,
+    principal_directions,
+    published_subspace,
+)
 from tests import reference
 
 
@@ -50,7 +56,7 @@ def test_lir_in_float32_is_near(x):
 
 @pytest.mark.parametrize("rank", [1, 2, 5])
 def test_lsar_spans_the_space_of_algorithm_1(x, rank):
-    expected = projector(algorithm1(means(x).T, rank))
+    expected = projector(published_subspace(means(x), rank))
     for precise, tolerance in ((False, 1e-5), (True, 1e-6)):
         basis = fit_lsar(x, rank, precise=precise).steps[0].basis
         np.testing.assert_allclose(projector(basis), expected, atol=tolerance)
@@ -59,10 +65,23 @@ def test_lsar_spans_the_space_of_algorithm_1(x, rank):
 def test_algorithm_1_in_float32_loses_the_mean(x):
     # Why the pseudo-inverse is not used: at rank r < L - 1 it inverts rounding.
     common = means(x).mean(axis=0)
-    kept = [projector(algorithm1(means(x).T.astype(dtype), 3)) @ common for dtype in (np.float32, np.float64)]
+    kept = [projector(published_subspace(means(x).astype(dtype), 3)) @ common for dtype in (np.float32, np.float64)]
     ours = projector(fit_lsar(x, 3).steps[0].basis) @ common
     np.testing.assert_allclose(ours, kept[1], atol=1e-3)
     assert np.linalg.norm(kept[0] - kept[1]) > 0.3 * np.linalg.norm(common)
+    # It can be fitted, under its own name.
+    published = fit_lsar(x, 3, published=True)
+    assert published.name == "lsar-published(rank=3)"
+    # From the same means to the last bit, since it depends on their rounding.
+    own = np.stack([Moments.from_embeddings(part).mean for part in x.values()]).astype(np.float32)
+    expected = projector(published_subspace(own, 3))
+    np.testing.assert_allclose(projector(published.steps[0].basis), expected, atol=1e-5)
+    assert np.linalg.norm(expected @ common - kept[1]) > 0.3 * np.linalg.norm(common)
+    # At full rank, it is LSAR.
+    full = [projector(fit_lsar(x, published=value).steps[0].basis) for value in (False, True)]
+    np.testing.assert_allclose(full[0], full[1], atol=1e-4)
+    with pytest.raises(ValueError, match="published is float32, and precise is float64; omit one of them"):
+        fit_lsar(x, 3, published=True, precise=True)
 
 
 def test_lsar_recovers_a_planted_subspace(rng):
