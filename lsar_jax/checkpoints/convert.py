@@ -13,7 +13,7 @@ from typing import Any
 
 from lsar_jax.checkpoints.architectures import LASER, Architecture, architecture_of
 from lsar_jax.checkpoints.checkpoint import other_files
-from lsar_jax.checkpoints.locate import CONFIG_FILES, TOKENIZER_FILES, locate
+from lsar_jax.checkpoints.locate import CONFIG_FILES, TOKENIZER_FILES, is_folder, locate
 from lsar_jax.checkpoints.presets import PRESETS
 from lsar_jax.checkpoints.sentence_transformers import module_folders, transformer_folder
 from lsar_jax.extras import import_extra
@@ -45,12 +45,14 @@ def convert(checkpoint: str, dest: Path, *, revision: str | None = None, pieces:
       ValueError: the architecture is not supported, or a pickle holds more than weights.
     """
     check_absent(dest)
+    if is_folder(checkpoint):
+        other_files(Path(checkpoint))  # finds files that were lost
     _check_torch()
     preset = None
     if Path(checkpoint).is_file():
         _convert_laser(Path(checkpoint), dest, pieces)
     else:
-        named = None if Path(checkpoint).is_dir() else PRESETS.get(checkpoint)
+        named = None if is_folder(checkpoint) else PRESETS.get(checkpoint)
         if named and not named.id:
             raise FileNotFoundError(f"{checkpoint} is not on the Hub: {named.note}")
         id = named.id if named else checkpoint
@@ -65,7 +67,6 @@ def convert(checkpoint: str, dest: Path, *, revision: str | None = None, pieces:
 
 
 def _convert_folder(folder: Path, dest: Path) -> None:
-    other_files(folder)  # finds files that were lost
     transformer = transformer_folder(folder)
     config = read_json(transformer / "config.json", dict)
     try:

@@ -11,6 +11,7 @@ from lsar_jax.__main__ import main
 from lsar_jax.cli import apply
 from tests.attack.damage import on_a_full_disk
 from tests.conftest import TINY
+from tests.optional import need
 
 CODES = ("de", "en", "zh")
 
@@ -281,5 +282,6 @@ def test_a_long_path_is_one_short_line(folder, command, monkeypatch, capsys):
 
 
 def test_a_typo_in_what_is_converted(capsys):
+    need("torch")
     assert main(["convert", "mbrt", "x"]) == 1
     assert "there is no encoder 'mbrt'; did you mean mbert" in capsys.readouterr().err
