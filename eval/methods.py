@@ -12,7 +12,7 @@ from lsar_jax import EncoderSpec, Moments, Transform, pool_moments
 from lsar_jax.languages import code_or_none, language_code
 from lsar_jax.transforms.methods import METHODS
 
-__all__ = ["ALL_METHODS", "Method", "MethodName", "fit_methods", "label", "saved_method"]
+__all__ = ["ALL_METHODS", "Method", "MethodName", "check_methods", "fit_methods", "label", "saved_method"]
 
 if TYPE_CHECKING:
     MethodName = str
@@ -69,6 +69,23 @@ class Method:
           language: one code for all rows, or one code per row.
         """
         return x if self.transform is None else np.asarray(self.transform(x, language))
+
+
+def check_methods(names: Sequence[str], varied: Mapping[str, Sequence[int]], languages: int, dim: int) -> None:
+    """Checks, before anything is encoded, that methods can be fitted with their options.
+
+    Args:
+      names: ``original`` or names of ``METHODS``.
+      varied: option -> the values that methods with this option are fitted with.
+      languages: number of languages to fit on.
+      dim: width of the embeddings.
+
+    Raises:
+      ValueError: a value is out of range.
+    """
+    for method in (METHODS[name] for name in names if name != "original"):
+        for value in varied.get(method.varied, ()):
+            method.check_options({method.varied: value}, languages, dim)
 
 
 def fit_methods(

@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Float
 
 from eval.figures.plots import bars
-from eval.methods import Method, MethodName, fit_methods, saved_method
+from eval.methods import Method, MethodName, check_methods, fit_methods, saved_method
 from eval.results import Result, by_method, write_results
 from eval.run_record import recorded
 from eval.score import Score
@@ -261,7 +261,9 @@ class Task(ABC):
         self.out.mkdir(parents=True, exist_ok=True)
         if encoder is None:
             encoder = open_encoder(self.encoder, self.layers, self.revision, self.pooling, self.dtype)
-        self._check_methods(encoder, fitted)
+        widest = max(encoder.dim, *(encoder.model.config.widths[layer] for layer in self.layers))
+        varied = {"rank": self.ranks, "components": self.components, "seed": self.fit_seeds}
+        check_methods(self.transforms, varied, fitted, widest)
         specs = [replace(encoder.spec, layer=layer) for layer in self.layers]
         for path, method in saved.items():
             source = method.source
@@ -272,14 +274,6 @@ class Task(ABC):
                     "encoder and layer that it was fitted on"
                 )
         return encoder
-
-    def _check_methods(self, encoder: SentenceEncoder, fitted: int) -> None:
-        """Raises ValueError if a method cannot be fitted with its options, before anything is encoded."""
-        widest = max(encoder.dim, *(encoder.model.config.widths[layer] for layer in self.layers))
-        varied = {"rank": self.ranks, "components": self.components, "seed": self.fit_seeds}
-        for method in (METHODS[name] for name in self.transforms if name != "original"):
-            for value in varied.get(method.varied, ()):
-                method.check_options({method.varied: value}, fitted, widest)
 
     @cached_property
     def _saved(self) -> dict[Path, Method]:

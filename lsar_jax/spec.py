@@ -71,8 +71,15 @@ class EncoderSpec:
         shown = [name for name in names if name != "digests" or names == ["digests"]]
         return "; ".join(f"{_NAMES.get(name, name)} {_told(name, self)}, not {_told(name, other)}" for name in shown)
 
-    def hint(self) -> str:
-        """Returns what to add to an error if a file written before specs had digests cannot be checked, else ''."""
+    def hint(self, prompt: str = "") -> str:
+        """Returns what to add to an error if the file of this spec may be too old to record what differs, else ''.
+
+        Args:
+          prompt: the prompt of the encoder that the file is used with.
+        """
+        if prompt and not self.prompt:
+            # Either fitted without a prompt, or written before specs had prompts.
+            return "; its file records no prompt; fit it again with this prompt, or use encoder.with_prompt('')"
         if not self.transform or self.digests:
             return ""
         return f"; its file does not record which fit of {self.transform} came before it; fit it again"

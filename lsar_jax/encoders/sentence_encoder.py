@@ -261,12 +261,9 @@ class SentenceEncoder:
         if not transform.fits_after(self.spec.raw(), self.transform):
             source = transform.source
             assert source is not None, "a transform without a source fits after any"
-            # Either fitted without a prompt, or written before specs had prompts.
-            lacks_prompt = not source.prompt and self.prompt
-            hint = "; its file records no prompt; fit it again with this prompt, or use encoder.with_prompt('')"
             raise ValueError(
                 f"the transform was fitted on other embeddings than those of this encoder: "
-                f"{source.difference(self.spec)}{hint if lacks_prompt else source.hint()}"
+                f"{source.difference(self.spec)}{source.hint(self.prompt)}"
             )
         if transform.dim != self.dim:
             raise ValueError(f"the transform takes width {transform.dim}, but this encoder returns width {self.dim}")
