@@ -20,7 +20,9 @@ from train.console import console
 __all__ = ["EncoderChoice", "PairEmbeddings", "embed_pairs", "encode_all", "open_encoder"]
 
 # Format of the file of cached embeddings.
-_FORMAT = "lsar_jax.embeddings.v1"
+_FORMAT = "lsar_jax.embeddings.v2"
+# Bytes of the hash that stands for a sentence in it.
+_HASH = 16
 
 K = TypeVar("K")
 
@@ -133,7 +135,7 @@ def embed_pairs(
       encoder: the encoder; its last loaded layer is used.
       pairs: language -> pairs of English sentences and their translations.
       max_length: maximum number of tokens per sentence.
-      cache: folder for the embeddings; file names are hashes of everything that the embeddings depend on.
+      cache: folder for the embeddings of sentences; only those that it lacks are encoded.
     """
     # If the encoder uses the language, the same text has different embeddings in different languages.
     own = encoder.uses_language
@@ -145,28 +147,66 @@ def embed_pairs(
             for language, texts in zip(("en", code), zip(*several, strict=True), strict=True)
         ]
         rows[code] = (sides[0], sides[1])
-    named = json.dumps([encoder.spec.to_dict(), max_length, list(row)], ensure_ascii=False)
-    path = cache / f"{hashlib.sha256(named.encode()).hexdigest()[:32]}.safetensors"
-    if path.is_file():
-        with open_arrays(path, format=_FORMAT, what="embedding cache") as file:
-            x = file.read("embeddings") if "embeddings" in file.names else np.empty(0)
-        if x.shape != (len(row), encoder.dim) or x.dtype != np.float32:
-            raise ValueError(
-                f"{path} holds {x.dtype} of shape {list(x.shape)}, but the embeddings are float32 of shape "
-                f"{[len(row), encoder.dim]}; delete the file"
-            )
-        console.print(f"using the cached embeddings of {len(row)} distinct sentences in {path}")
-        return x, rows
-    # Before the encoding, because it may take hours.
-    cache.mkdir(parents=True, exist_ok=True)
-    check_outputs([path])
-    texts: dict[str, list[str]] = {}
-    for language, text in row:
-        texts.setdefault(language, []).append(text)
-    layer = encoder.spec.layer
-    encoded, _ = encode_all(encoder, texts, (layer,), max_length, {language: language or "en" for language in texts})
-    # Restore the order of the rows.
-    taken = {language: iter(x[0]) for language, x in encoded.items()}
-    x = np.stack([next(taken[language]) for language, _ in row])
-    save_arrays(path, {"embeddings": x}, format=_FORMAT, header=encoder.spec.to_dict())
+    cached = _Cache(cache, encoder, max_length)
+    x, missing = cached.read(list(row))
+    if len(missing) < len(row):
+        console.print(f"using the cached embeddings of {len(row) - len(missing)} of {len(row)} distinct sentences")
+    if missing:
+        # Before the encoding, because it may take hours.
+        cache.mkdir(parents=True, exist_ok=True)
+        new = sorted((sentence for sentence, number in row.items() if number in missing), key=lambda one: one[0])
+        path = cached.path(new)
+        check_outputs([path])
+        texts: dict[str, list[str]] = {}
+        for language, text in new:
+            texts.setdefault(language, []).append(text)
+        languages = {language: language or "en" for language in texts}
+        encoded, _ = encode_all(encoder, texts, (encoder.spec.layer,), max_length, languages)
+        values = np.concatenate([x[0] for x in encoded.values()])
+        x[[row[sentence] for sentence in new]] = values
+        cached.write(path, new, values)
     return x, rows
+
+
+class _Cache:
+    """Embeddings of sentences, in files of those that were encoded together.
+
+    The names of the files begin with a hash of the encoder and of the maximum number of tokens.
+    """
+
+    def __init__(self, folder: Path, encoder: SentenceEncoder, max_length: int) -> None:
+        self.folder, self.encoder = folder, encoder
+        self.name = hashlib.sha256(json.dumps([encoder.spec.to_dict(), max_length]).encode()).hexdigest()[:32]
+
+    def read(self, sentences: Sequence[tuple[str, str]]) -> tuple[Float[np.ndarray, "sentence dim"], set[int]]:
+        """Returns the embeddings of sentences, and the numbers of those that are not in the cache."""
+        x = np.zeros((len(sentences), self.encoder.dim), np.float32)
+        missing = {_hash(sentence): number for number, sentence in enumerate(sentences)}
+        for path in sorted(self.folder.glob(f"{self.name}-*.safetensors")):
+            with open_arrays(path, format=_FORMAT, what="embedding cache") as file:
+                known, values = (file.read(n) if n in file.names else np.empty(0) for n in ("sentences", "embeddings"))
+            shape = (len(known), self.encoder.dim)
+            if values.shape != shape or values.dtype != np.float32 or known.shape[1:] != (_HASH,):
+                raise ValueError(
+                    f"{path} holds {values.dtype} of shape {list(values.shape)}, but the embeddings are float32 of "
+                    f"shape {list(shape)}; delete the file"
+                )
+            for place, one in enumerate(known):
+                if (number := missing.pop(one.tobytes(), None)) is not None:
+                    x[number] = values[place]
+        return x, set(missing.values())
+
+    def path(self, sentences: Sequence[tuple[str, str]]) -> Path:
+        """Returns the file of sentences that are encoded together."""
+        every = hashlib.sha256(b"".join(_hash(sentence) for sentence in sentences)).hexdigest()
+        return self.folder / f"{self.name}-{every[:16]}.safetensors"
+
+    def write(self, path: Path, sentences: Sequence[tuple[str, str]], x: Float[np.ndarray, "sentence dim"]) -> None:
+        """Writes the embeddings of sentences that were encoded together."""
+        known = np.stack([np.frombuffer(_hash(sentence), np.uint8) for sentence in sentences])
+        save_arrays(path, {"sentences": known, "embeddings": x}, format=_FORMAT, header=self.encoder.spec.to_dict())
+
+
+def _hash(sentence: tuple[str, str]) -> bytes:
+    """Returns a hash of a language and a text."""
+    return hashlib.sha256(json.dumps(sentence).encode()).digest()[:_HASH]

@@ -3,11 +3,12 @@
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Self
 
 from lsar_jax.corpora.parallel_text import Pair, distinct, held_out, read_bitext, shuffled, text_key
-from lsar_jax.corpora.tables import Data, check_split
+from lsar_jax.corpora.tables import Data, check_split, pin
 from lsar_jax.languages import canonical_keys, language_code
 
 __all__ = ["TextOptions", "TrainingPairs", "text_hash"]
@@ -23,19 +24,23 @@ class TextOptions:
     Attributes:
       data: parallel text of English and other languages: a folder of en-xx.tsv or Moses files, a folder that
         lsar_jax.corpora.builders.prepare wrote, hub:ID or tfds:NAME.
+      more: further parallel text, given as in --data.
       languages: language codes; by default, all available.
       split: split of a named dataset, hub:ID or tfds:NAME; by default, its only split, or else test.
       held_out: number of pairs per language to hold out for testing.
       split_seed: seed that chooses the held-out pairs.
       validation: share of the remaining pairs used for validation, which chooses the best epoch.
+      share: share of the pairs left for training to train on; a smaller share is part of a larger one.
     """
 
     data: Data = Path("data/bitext")
+    more: tuple[Data, ...] = ()
     languages: tuple[str, ...] = ()
     split: str = ""
     held_out: int = 500
     split_seed: int = 0
     validation: float = 0.05
+    share: float = 1.0
 
     def check(self) -> None:
         """Raises ValueError if a number is out of range."""
@@ -43,16 +48,19 @@ class TextOptions:
             raise ValueError(f"--held-out is {self.held_out}; it must be at least 1")
         if not 0 < self.validation < 1:
             raise ValueError(f"--validation is {self.validation}; it must be between 0 and 1")
+        if not 0 < self.share <= 1:
+            raise ValueError(f"--share is {self.share}; it must be above 0 and at most 1")
 
-    def pairs(self, *more: Data) -> TrainingPairs:
+    def pinned(self) -> Self:
+        """Returns the options with Hub datasets pinned to their current commits."""
+        return replace(self, data=pin(self.data), more=tuple(map(pin, self.more)))
+
+    def pairs(self) -> TrainingPairs:
         """Returns the training and validation pairs of each language.
 
         A pair is dropped if either side is held out in any language, and is not trained on if its English side is used
-        for validation in any language. Texts that differ only in case, digits or punctuation count as equal.
-
-        Args:
-          *more: further parallel text. Pairs are held out of each text by itself, so that they are the same ones
-            whatever other text there is.
+        for validation in any language. Texts that differ only in case, digits or punctuation count as equal. Pairs are
+        held out of each text by itself, so that they are the same ones whatever other text there is.
 
         Raises:
           FileNotFoundError: the data do not exist, or have no text in one of ``languages``.
@@ -61,8 +69,8 @@ class TextOptions:
         check_split(self.data, self.split)
         kept: dict[str, list[Pair]] = {}
         tested: set[str] = set()
-        for data, split in ((self.data, self.split), *((one, "") for one in more)):
-            found = read_bitext(data, () if more else self.languages, "--data", split=split)
+        for data, split in ((self.data, self.split), *((one, "") for one in self.more)):
+            found = read_bitext(data, () if self.more else self.languages, "--data", split=split)
             wanted = canonical_keys(dict.fromkeys(self.languages or found))
             for code in (code for code in found if code in wanted):
                 try:
@@ -72,7 +80,8 @@ class TextOptions:
                 kept.setdefault(code, []).extend(others)
                 tested |= {text_key(text) for pair in test for text in pair}
         if absent := sorted({language_code(code) for code in self.languages} - set(kept)):
-            raise FileNotFoundError(f"{', '.join(map(str, (self.data, *more)))} have no text in {', '.join(absent)}")
+            told = ", ".join(map(str, (self.data, *self.more)))
+            raise FileNotFoundError(f"{told} have no text in {', '.join(absent)}")
         rest = {
             code: [
                 pair
@@ -89,10 +98,12 @@ class TextOptions:
                     f"remaining pairs; lower --held-out, change --validation, or omit {code}"
                 )
         chosen_by = {text_key(english) for code, pairs in rest.items() for english, _ in pairs[: counts[code]]}
-        return {
-            code: ([pair for pair in pairs if text_key(pair[0]) not in chosen_by], pairs[: counts[code]])
-            for code, pairs in rest.items()
-        }
+        result = {}
+        for code, pairs in rest.items():
+            train = [pair for pair in pairs if text_key(pair[0]) not in chosen_by]
+            # Pairs are in the order of a hash, so that the first ones are a random sample.
+            result[code] = train[: max(1, round(self.share * len(train)))], pairs[: counts[code]]
+        return result
 
 
 def text_hash(pairs: Mapping[str, tuple[Sequence[Pair], Sequence[Pair]]]) -> str:

@@ -127,8 +127,8 @@ def texts(rng, tmp_path):
 
 
 def test_several_texts_are_split_together(texts):
-    options = TextOptions(texts / "a", held_out=20, validation=0.2)
-    alone, both = options.pairs(), options.pairs(texts / "b")
+    more = (texts / "b",)
+    alone, both = (TextOptions(texts / "a", added, held_out=20, validation=0.2).pairs() for added in ((), more))
     assert (list(alone), list(both)) == (["de"], ["de", "fr"])
     train, validation = both["de"]
     # Both texts are in both parts, and what is held out of one by itself is held out here too.
@@ -137,9 +137,9 @@ def test_several_texts_are_split_together(texts):
     of_first = [pair for pair in (*train, *validation) if pair[1].startswith("xdeq")]
     assert set(of_first) <= {pair for part in alone["de"] for pair in part}
     assert not {s for s, _ in train} & {s for part in both.values() for s, _ in part[1]}
-    assert list(TextOptions(texts / "a", ("fr",), held_out=20).pairs(texts / "b")) == ["fr"]
+    assert list(TextOptions(texts / "a", more, ("fr",), held_out=20).pairs()) == ["fr"]
     with pytest.raises(FileNotFoundError, match="a, .*b have no text in it"):
-        TextOptions(texts / "a", ("fr", "it"), held_out=20).pairs(texts / "b")
+        TextOptions(texts / "a", more, ("fr", "it"), held_out=20).pairs()
 
 
 def test_the_command(texts, capsys):

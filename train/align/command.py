@@ -28,7 +28,6 @@ import optax
 import tyro
 
 from lsar_jax import SentenceEncoder
-from lsar_jax.corpora.tables import Data, pin
 from lsar_jax.encoders.options import check_length, check_prompt
 from lsar_jax.files import write_json
 from lsar_jax.mesh import data_mesh
@@ -63,7 +62,6 @@ class Align:
       objective: linear, l2, weak, strong or sentence.
       words: folder of word-aligned text, from python -m train.word_pairs, for all objectives but sentence.
       text: the text of the objective sentence.
-      more: further text of the objective sentence, given as in --data.
       encoder: the encoder to align.
       layer: layer to align, above which no block is kept; by default, the last.
       optimizer: the optimizer.
@@ -81,7 +79,6 @@ class Align:
     text: tyro.conf.OmitArgPrefixes[TextOptions] = field(
         default_factory=lambda: TextOptions(data=Path("data/sentences"))
     )
-    more: tuple[Data, ...] = ()
     encoder: tyro.conf.OmitArgPrefixes[EncoderChoice] = field(default_factory=lambda: EncoderChoice(max_length=96))
     layer: int | None = None
     optimizer: tyro.conf.OmitArgPrefixes[AlignOptimizer] = field(default_factory=AlignOptimizer)
@@ -116,7 +113,7 @@ class Align:
         )
         if self.objective != "sentence":
             return run
-        return replace(run, text=replace(self.text, data=pin(self.text.data)), more=tuple(map(pin, self.more)))
+        return replace(run, text=self.text.pinned())
 
     def _check(self) -> None:
         self.optimizer.check(data_mesh().size)
@@ -144,7 +141,7 @@ class Align:
                 )
         others = {"words": (self.words, plain.words)}
         if self.objective != "sentence":
-            texts = [{**vars(one.text), "more": one.more} for one in (self, plain)]
+            texts = [vars(one.text) for one in (self, plain)]
             others = {name: (texts[0][name], texts[1][name]) for name in texts[0] if name != "languages"}
         for name, (value, usual_value) in others.items():
             if value != usual_value:
@@ -170,7 +167,7 @@ class Align:
         examples = []
         if self.objective == "sentence":
             check_prompt(encoder.prompt, tokenizer, check_length(length, tokenizer))
-            pairs = self.text.pairs(*self.more)
+            pairs = self.text.pairs()
             for part in (0, 1):
                 own = {code: both[part] for code, both in pairs.items()}
                 examples.append(sentence_examples(tokenizer, own, length, encoder.prompt))

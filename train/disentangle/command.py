@@ -15,13 +15,12 @@ each seed ended, and two transforms for each seed, ``seed-0/meaning.safetensors`
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
 import jax
 import tyro
 
 from lsar_jax import EncoderSpec, SentenceEncoder
-from lsar_jax.corpora.tables import pin
 from lsar_jax.files import write_json
 from lsar_jax.mesh import data_mesh, replicated
 from lsar_jax.objectives.disentangle import Base, Head, Heads, Objective
@@ -118,7 +117,7 @@ class Disentangle(HeadsOptions):
           ValueError: the options or data are invalid, the folder belongs to another run, or a loss is not finite.
         """
         self._check()
-        run = self._pinned()
+        run = replace(self, text=self.text.pinned())
         pairs = run.text.pairs()
         encoder = run.encoder.open(run.layer)
         mesh = data_mesh()
@@ -161,9 +160,6 @@ class Disentangle(HeadsOptions):
         if not self.optimizer.learning_rate > 0:
             raise ValueError(f"--learning-rate is {self.optimizer.learning_rate}; it must be above 0")
         self.objective.check()
-
-    def _pinned(self) -> Self:
-        return replace(self, text=replace(self.text, data=pin(self.text.data)))
 
     def _claim(self, spec: EncoderSpec, pairs: TrainingPairs) -> None:
         wanted = flat_options(self, _FREE)

@@ -141,7 +141,13 @@ def check_text(data: Data, run: TrainedRun) -> None:
       ValueError: the text has changed since training.
     """
     names = ("split", "held_out", "split_seed", "validation")
-    options = TextOptions(data, tuple(sorted(run.config["pairs"])), **{name: run.config[name] for name in names})
+    options = TextOptions(
+        data,
+        tuple(run.config.get("more", ())),
+        tuple(sorted(run.config["pairs"])),
+        share=run.config.get("share", 1.0),
+        **{name: run.config[name] for name in names},
+    )
     try:
         pairs = options.pairs()
     except FileNotFoundError:

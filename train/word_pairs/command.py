@@ -13,17 +13,16 @@ describes, and ``word-pairs.json`` with the counts. To use another aligner, writ
 """
 
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 import tyro
 
 from lsar_jax import __version__
-from lsar_jax.corpora.tables import Data, pin
 from lsar_jax.files import check_absent, new_folder, write_json
 from train.console import console, print_table
+from train.run_folder import flat_options
 from train.text import TextOptions, text_hash
 from train.word_pairs.aligned_files import PARTS, AlignedPair, Kept, keep, write_aligned
 from train.word_pairs.aligner import align_words
@@ -38,14 +37,12 @@ class WordPairs:
 
     Attributes:
       text: the text to align.
-      more: further parallel text, given as in --data.
       out: folder to write; it must not exist.
     """
 
     text: tyro.conf.OmitArgPrefixes[TextOptions] = field(
         default_factory=lambda: TextOptions(data=Path("data/sentences"))
     )
-    more: tuple[Data, ...] = ()
     out: Path = Path("results/word-pairs")
 
     def run(self) -> dict[str, dict[str, Kept]]:
@@ -62,9 +59,8 @@ class WordPairs:
         """
         check_absent(self.out)
         self.text.check()
-        text = replace(self.text, data=pin(self.text.data))
-        more = tuple(map(pin, self.more))
-        pairs = text.pairs(*more)
+        text = self.text.pinned()
+        pairs = text.pairs()
         counts: dict[str, dict[str, Kept]] = {}
         with new_folder(self.out) as folder:
             for code, parts in pairs.items():
@@ -77,8 +73,7 @@ class WordPairs:
                         raise ValueError(f"no links are left in the {part} pairs of {code}; omit {code}, or add text")
                     write_aligned(folder, code, part, kept)
                 console.print(f"{code}: {sum(map(len, parts))} pairs in {time.perf_counter() - started:.1f} s")
-            options: dict[str, Any] = {"data": str(text.data), "more": list(map(str, more)), "split": text.split}
-            options |= {"held_out": text.held_out, "split_seed": text.split_seed, "validation": text.validation}
+            options = flat_options(text, ("languages",))
             versions = {name: version(name) for name in ("eflomal", "sacremoses")} | {"lsar_jax": __version__}
             told = {code: {part: one._asdict() for part, one in both.items()} for code, both in counts.items()}
             write_json(
