@@ -6,10 +6,10 @@ r"""Trains every objective in the paper's table and its ablations, with several 
         --learning-rate 1e-4 --patience 100 --out results/oracle
     python -m eval leakage results/oracle/layer-8/* results/oracle/layer-12/* --out results/leakage
 
-The base of a row is DREAM, MEAT or none. Each base is trained with ORACLE, and with ORACLE minus one of its terms;
-DREAM and MEAT are also trained alone. Objectives with ORACLE's separation are trained with both of its variants. The
-last three rows are ORACLE's released configurations, which use the separation, the clustering and the DREAM of its
-code. Rows that have already been trained are not trained again.
+DREAM and MEAT are trained alone, with ORACLE in both variants of its separation, with ORACLE minus one of its terms,
+and in ORACLE's released configurations, which use the separation, the clustering and the DREAM of its code. Without a
+base, ORACLE is trained alone: by the paper's equations, and by the five stand-alone objectives of its code. Rows that
+have already been trained are not trained again.
 """
 
 import re
@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
 from lsar_jax.cli.run import run
-from lsar_jax.objectives.disentangle import Base, Objective
+from lsar_jax.objectives.disentangle import ALONE, Base, Objective
 from train.console import console
 from train.disentangle.command import Disentangle, HeadsOptions, ObjectiveOptions
 from train.loop import Trained
@@ -26,20 +26,19 @@ from train.loop import Trained
 __all__ = ["Ablations", "objectives"]
 
 
-def objectives() -> list[Objective]:
-    """Returns the rows of the table."""
-    rows = []
-    for base in ("dream", "meat", "none"):
-        if base != "none":
-            rows.append(Objective(base, False))
-        for separation in ("paper", "code"):
-            rows.append(Objective(base, True, separation))
-            rows.append(Objective(base, True, separation, without=("clustering",)))
-        rows.append(Objective(base, True, without=("separation",)))
-    rows.append(Objective("dream", False, halves=True))
-    rows.append(Objective("dream", True, "code", "all", halves=True))
-    rows.append(Objective("meat", True, "code", "all"))
-    return rows
+def objectives(base: Base) -> list[Objective]:
+    """Returns the rows of the table with a base; with ``none``, those of ORACLE alone."""
+    if base == "none":
+        return [Objective("none", True), *ALONE.values()]
+    rows = [Objective(base, False)]
+    for separation in ("paper", "code"):
+        rows.append(Objective(base, True, separation))
+        rows.append(Objective(base, True, separation, without=("clustering",)))
+    rows.append(Objective(base, True, without=("separation",)))
+    halves = base == "dream"
+    if halves:
+        rows.append(Objective(base, False, halves=True))
+    return [*rows, Objective(base, True, "code", "all", halves=halves)]
 
 
 @dataclass(frozen=True)
@@ -51,7 +50,8 @@ class Ablations(HeadsOptions):
     Attributes:
       seeds: number of seeds, trained in parallel in one program.
       layers: hidden-state layers to train on.
-      bases: train only the rows with these bases; one learning rate does not suit them all.
+      bases: train only the rows with these bases, of which none is ORACLE alone; one learning rate does not suit them
+        all.
       out: folder for all runs.
     """
 
@@ -65,10 +65,8 @@ class Ablations(HeadsOptions):
         shared = {f.name: getattr(self, f.name) for f in fields(HeadsOptions)}
         rows = []
         for layer in self.layers:
-            for objective in objectives():
-                if objective.base not in self.bases:
-                    continue
-                name = re.sub(r"[^a-z]+", "-", objective.name.replace(" - ", " without ")).strip("-")
+            for objective in (row for base in self.bases for row in objectives(base)):
+                name = re.sub(r"[^a-z0-9]+", "-", objective.name.replace(" - ", " without ")).strip("-")
                 out = self.out / f"layer-{layer}" / name
                 losses = ObjectiveOptions(**asdict(objective))
                 rows.append(Disentangle(**shared, objective=losses, layer=layer, out=out))

@@ -13,7 +13,7 @@ from lsar_jax import corpora
 from lsar_jax.corpora.tables import Data, named_pairs, named_tables, plain_folder
 from lsar_jax.languages import language_code, own_name
 
-__all__ = ["ORACLE_14", "XTREME_36", "read_pairs"]
+__all__ = ["ORACLE_14", "ORACLE_8", "XTREME_36", "files_of", "read_pairs"]
 
 # fmt: off
 XTREME_36 = (
@@ -24,6 +24,9 @@ XTREME_36 = (
 
 # The languages of ORACLE's table with 14 languages.
 ORACLE_14 = ("ar", "bg", "de", "el", "es", "fr", "hi", "ru", "sw", "th", "tr", "ur", "vi", "zh")
+
+# The languages of its table of code-switched sentences; Romanian is not among the 36.
+ORACLE_8 = ("ar", "de", "es", "fr", "it", "nl", "pt", "ro")
 
 
 def read_pairs(data: Data, languages: Sequence[str], split: str = "") -> dict[str, tuple[list[str], list[str]]]:
@@ -48,6 +51,12 @@ def read_pairs(data: Data, languages: Sequence[str], split: str = "") -> dict[st
     return pairs
 
 
+def files_of(folder: Path) -> list[str]:
+    """Returns the languages that a folder has pairs of, as its file names have them."""
+    matches = (re.fullmatch(r"tatoeba\.(\w+)-eng\.\1", path.name) for path in sorted(folder.iterdir()))
+    return [match[1] for match in matches if match]
+
+
 def _check_not_blank(lines: Sequence[str], where: str) -> None:
     blank = next((number for number, line in enumerate(lines, 1) if not line.strip()), None)
     if blank:
@@ -60,8 +69,7 @@ def _files(folder: Path, languages: Sequence[str]) -> dict[str, tuple[list[str],
             f"there is no folder {folder}; copy data/tatoeba/v1 of github.com/facebookresearch/LASER there, "
             "or set --data, for example to hub:mteb/tatoeba-bitext-mining"
         )
-    matches = (re.fullmatch(r"tatoeba\.(\w+)-eng\.\1", path.name) for path in sorted(folder.iterdir()))
-    names = [match[1] for match in matches if match]
+    names = files_of(folder)
     known = {language_code(name) for name in names}
     missing = [code for code in map(language_code, languages) if code not in known]
     if missing or not languages:

@@ -16,9 +16,9 @@ from pathlib import Path
 import numpy as np
 
 from eval.data.dictionaries import read_dictionary
-from eval.data.tatoeba import XTREME_36, read_pairs
+from eval.data.tatoeba import ORACLE_8, files_of, read_pairs
 from eval.tasks.translations import TranslatedTexts, TranslationTask
-from lsar_jax.corpora.tables import Data
+from lsar_jax.corpora.tables import Data, named_tables
 from lsar_jax.languages import language_code
 from train.console import console
 
@@ -32,8 +32,8 @@ class CodeSwitch(TranslationTask):
     Attributes:
       data: folder of tatoeba.xxx-eng.xxx files; hub:ID; or tfds:NAME with {} for the language.
       dictionaries: folder of the dictionaries de-en.txt and so on, with a word and its translation per line.
-      languages: language codes; by default, the paper's languages that have a dictionary, except Romanian, which
-        is not among Tatoeba's 36.
+      languages: language codes; by default, the paper's languages that have a dictionary and are in the data. Romanian
+        is not among XTREME's 36 languages, but LASER's Tatoeba has it.
       rate: probability of replacing a word that has a translation.
       switch_seed: seed of the replacements.
     """
@@ -56,12 +56,9 @@ class CodeSwitch(TranslationTask):
         """Reads the pairs of each language, and replaces some words by English ones."""
         if not 0 < self.rate <= 1:
             raise ValueError(f"--rate is {self.rate}; it must be above 0 and at most 1")
-        paper = ("ar", "de", "es", "fr", "it", "nl", "pt", "ro")
-        codes = [language_code(code) for code in self.languages] or [
-            code for code in paper if code in XTREME_36 and (self.dictionaries / f"{code}-en.txt").is_file()
-        ]
+        codes = [language_code(code) for code in self.languages] or self._available()
         # Without any dictionaries, try the first language: its error says where to get them.
-        dictionaries = {code: read_dictionary(self.dictionaries, code) for code in codes or paper[:1]}
+        dictionaries = {code: read_dictionary(self.dictionaries, code) for code in codes or ORACLE_8[:1]}
         result = {}
         for code, (english, other) in read_pairs(self.data, codes, self.split).items():
             # Seeded by the language, so that its sentences do not depend on the other languages.
@@ -74,6 +71,16 @@ class CodeSwitch(TranslationTask):
             words = sum(count for _, count in switched)
             console.print(f"{code}: replaced {words} words in {len(kept)} of {len(other)} sentences")
         return result
+
+    def _available(self) -> list[str]:
+        """Returns the paper's languages that have a dictionary and are in the data; says which lack only pairs."""
+        codes = [code for code in ORACLE_8 if (self.dictionaries / f"{code}-en.txt").is_file()]
+        if named_tables(self.data) is not None or not Path(self.data).is_dir():
+            return codes
+        known = {language_code(name) for name in files_of(Path(self.data))}
+        if absent := [code for code in codes if code not in known]:
+            console.print(f"{self.data} has no pairs of {', '.join(absent)}: left out, although there is a dictionary")
+        return [code for code in codes if code in known]
 
 
 def switch(

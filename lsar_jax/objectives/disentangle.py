@@ -11,12 +11,13 @@ CEL- = mean(max(0, cos)).
   no gradient is reversed.
 - ORACLE (Ki, Park and Kim, "Mitigating Semantic Leakage in Cross-lingual Embeddings via Orthogonality Constraint",
   RepL4NLP 2024) clusters the language embeddings of a batch. It makes them orthogonal to the meaning embeddings
-  (Eq. 6), or, in its released code, those of the two sides orthogonal to each other.
+  (Eq. 6), or, in its released code, those of the two sides orthogonal to each other. The code's stand-alone
+  objectives, without all terms of a base, are in ``ALONE``.
 
 All functions are pure, for ``jit``, ``vmap`` and ``grad``; gradients are finite at zero vectors.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
 from typing import Literal, NamedTuple
 
@@ -27,6 +28,7 @@ from jaxtyping import Array, Float, Int
 from lsar_jax.objectives.cosine import cosine, squares, unit
 
 __all__ = [
+    "ALONE",
     "Batch",
     "Head",
     "Heads",
@@ -47,7 +49,7 @@ __all__ = [
 ]
 
 Base = Literal["dream", "meat", "none"]
-Separation = Literal["paper", "code"]
+Separation = Literal["paper", "code", "alone"]
 ClusterPairs = Literal["off_diagonal", "all", "same_language"]
 
 _product = partial(jnp.matmul, precision=jax.lax.Precision.HIGHEST)
@@ -105,7 +107,8 @@ class Objective:
       base: dream, meat, or none for ORACLE alone.
       oracle: whether to add ORACLE's clustering and separation.
       separation: what ORACLE separates: with paper, meaning embeddings from language embeddings (Eq. 6); with code, the
-        language embedding of a sentence from that of its translation.
+        language embedding of a sentence from that of its translation; with alone, both, as in the stand-alone
+        objectives of its code, which also pull the meanings of translations together by a term named agreement.
       clustering: pairs of sentences in a batch to pull together: off_diagonal, all except a sentence with itself, as in
         the paper; all, as in its code; or same_language, those with the same target language.
       without: names of terms to leave out, for ablations.
@@ -126,7 +129,7 @@ class Objective:
     def __post_init__(self) -> None:
         for name, value, known in (
             ("base", self.base, tuple(_TERMS)),
-            ("separation", self.separation, ("paper", "code")),
+            ("separation", self.separation, ("paper", "code", "alone")),
             ("clustering", self.clustering, ("off_diagonal", "all", "same_language")),
         ):
             if value not in known:
@@ -135,18 +138,22 @@ class Objective:
             raise ValueError("separation and clustering apply only to ORACLE; add oracle, or leave them out")
         if self.halves and self.base != "dream":
             raise ValueError("halves applies only to DREAM; leave it out")
-        every = (*_TERMS[self.base], *(_ORACLE if self.oracle else ()))
         for name in self.without:
-            if name not in every:
-                raise ValueError(f"without is {name!r}; the terms are {', '.join(every) or 'none'}")
+            if name not in self._every:
+                raise ValueError(f"without is {name!r}; the terms are {', '.join(self._every) or 'none'}")
         if not self.terms:
             raise ValueError("no term is left; choose a base or add oracle, and keep at least one of their terms")
 
     @property
     def terms(self) -> tuple[str, ...]:
         """The names of the terms that are summed."""
-        every = (*_TERMS[self.base], *(_ORACLE if self.oracle else ()))
-        return tuple(name for name in every if name not in self.without)
+        return tuple(name for name in self._every if name not in self.without)
+
+    @property
+    def _every(self) -> tuple[str, ...]:
+        """The names of the terms from which some may be left out."""
+        oracle = (*_ORACLE, *(("agreement",) if self.separation == "alone" else ()))
+        return (*_TERMS[self.base], *(oracle if self.oracle else ()))
 
     @property
     def adversarial(self) -> bool:
@@ -156,6 +163,8 @@ class Objective:
     @property
     def name(self) -> str:
         """The name of the objective in tables and files."""
+        if names := [name for name, objective in ALONE.items() if _same(objective, self)]:
+            return f"oracle {names[0]}"
         parts: list[str] = [] if self.base == "none" else [self.base + (" (halves)" if self.halves else "")]
         if self.oracle:
             shown = self.separation if "separation" not in self.without else "no separation"
@@ -170,6 +179,25 @@ _TERMS: dict[Base, tuple[str, ...]] = {
     "none": (),
 }
 _ORACLE = ("clustering", "separation")
+_PARTLY = ("reconstruction", "identification")
+
+# The stand-alone objectives of ORACLE's released code, by the names that its configurations have for them. All of them
+# train the head of meaning: the first by agreement alone, the fourth with MEAT's adversarial term, the others with
+# DREAM's term of meaning.
+ALONE = {
+    "alone1": Objective("none", True, "alone", "all"),
+    "alone2": Objective("dream", True, "alone", "all", (*_PARTLY, "language", "clustering", "agreement"), halves=True),
+    "alone3": Objective("dream", True, "alone", "all", (*_PARTLY, "clustering", "agreement"), halves=True),
+    "alone4": Objective("meat", True, "alone", "all", ("reconstruction", "cross_reconstruction", "language")),
+    "alone5": Objective("dream", True, "alone", "all", _PARTLY, halves=True),
+}
+
+
+def _same(one: Objective, other: Objective) -> bool:
+    """Whether two objectives are equal, although one may have further options, of the command line."""
+    values = [[getattr(each, field.name) for field in fields(Objective)] for each in (one, other)]
+    values = [[set(value) if isinstance(value, tuple) else value for value in each] for each in values]
+    return values[0] == values[1]
 
 
 def apply_head(head: Head, x: Float[Array, "vector in"]) -> Float[Array, "vector out"]:
@@ -222,10 +250,14 @@ def separation_loss(source: Parts, target: Parts, separation: Separation = "pape
     """Returns ORACLE's inter-class separation.
 
     In the paper, Eq. 6, it is ``mean(max(0, cos(s_m, s_l)) + max(0, cos(t_m, t_l)))``; in its code,
-    ``mean(max(0, cos(s_l, t_l)))``.
+    ``mean(max(0, cos(s_l, t_l)))``. The stand-alone objectives of its code add ``mean(|cos(s_m, s_l)| +
+    |cos(t_m, t_l)|)`` to the latter.
     """
     if separation == "code":
         return _apart(source.language, target.language)
+    if separation == "alone":
+        of_parts = sum(jnp.abs(cosine(side.meaning, side.language)).mean() for side in (source, target))
+        return of_parts + _apart(source.language, target.language)
     return _apart(source.meaning, source.language) + _apart(target.meaning, target.language)
 
 
@@ -357,6 +389,7 @@ def parts_terms(
             source.language, target.language, pairs, batch.target_language, len(probe.offset)
         )
         terms["separation"] = separation_loss(source, target, objective.separation)
+        terms["agreement"] = _together(source.meaning, target.meaning)
     return {name: terms[name] for name in objective.terms}
 
 

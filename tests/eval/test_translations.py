@@ -163,14 +163,19 @@ def test_code_switch(tmp_path, capsys):
     write_pairs(tmp_path / "data", "fra", "\n".join(texts), "\n".join(texts))
     words = tmp_path / "words"
     words.mkdir()
-    (words / "de-en.txt").write_text("A x\na y\ne z\n")
+    for code in ("de", "ro", "nl"):
+        (words / f"{code}-en.txt").write_text("A x\na y\ne z\n")
+    # Romanian is not one of XTREME's languages, but one of the paper's; there are no pairs of Dutch.
+    write_pairs(tmp_path / "data", "ron", "\n".join(texts), "\n".join(texts))
     data = ["--data", str(tmp_path / "data"), "--dictionaries", str(words), "--transforms", "original"]
     assert main(["code-switch", *OPTIONS, *data, "--rate", "1", "--out", str(tmp_path / "out")]) == 0
     printed = capsys.readouterr().out
     # 16 sentences: the four with a have a translation of it, the four with e too, one has both.
     assert "de: replaced 8 words in 7 of 16 sentences" in printed
     results = {r["metric"]: r for r in read(tmp_path / "out")}
-    assert results["en-de accuracy"]["n"] == 7
+    assert results["en-de accuracy"]["n"] == results["en-ro accuracy"]["n"] == 7
+    assert "has no pairs of nl: left out, although there is a dictionary" in printed.replace("\n", " ")
+    assert "en-fr accuracy" not in results
     for rate, message in (("0", "--rate is 0.0; it must be above 0 and at most 1"), ("1.5", "--rate is 1.5")):
         assert main(["code-switch", *OPTIONS, *data, "--rate", rate, "--out", str(tmp_path)]) == 1
         assert message in capsys.readouterr().err

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from lsar_jax.objectives.disentangle import (
+    ALONE,
     Batch,
     Head,
     Heads,
@@ -31,9 +32,9 @@ def cos(x, y):
     return float(x @ y / np.sqrt(x @ x) / np.sqrt(y @ y))
 
 
-def pairs_mean(value):
+def pairs_mean(value, n):
     """The mean of a function of i and j over all i and j."""
-    return np.mean([[value(i, j) for j in range(N)] for i in range(N)])
+    return np.mean([[value(i, j) for j in range(n)] for i in range(n)])
 
 
 @pytest.fixture
@@ -62,7 +63,8 @@ def twin(heads, probe, batch, random, same):
     soft = lambda x: np.log(np.exp(x) / np.exp(x).sum(axis=1, keepdims=True))  # noqa: E731
     classify = lambda x, label: -np.mean([row[n] for row, n in zip(soft(apply(probe, x)), label, strict=True)])  # noqa: E731
     labels = np.asarray(batch.source_language), np.asarray(batch.target_language)
-    off = [(i, j) for i in range(N) for j in range(N) if i != j]
+    n = len(es)
+    off = [(i, j) for i in range(n) for j in range(n) if i != j]
     of_one = [(i, j) for i, j in off if labels[1][i] == labels[1][j]]
     pull = lambda i, j: 2 - cos(sl[i], sl[j]) - cos(tl[i], tl[j])  # noqa: E731
     return {
@@ -78,9 +80,14 @@ def twin(heads, probe, batch, random, same):
             "language": apart(sl, tl),
             "adversarial": -np.mean(soft(apply(probe, sm))) - np.mean(soft(apply(probe, tm))),
         },
-        "separation": {"paper": apart(sm, sl) + apart(tm, tl), "code": apart(sl, tl)},
+        "separation": {
+            "paper": apart(sm, sl) + apart(tm, tl),
+            "code": apart(sl, tl),
+            "alone": np.mean([abs(cos(a, b)) for a, b in zip((*sm, *tm), (*sl, *tl), strict=True)]) * 2 + apart(sl, tl),
+        },
+        "agreement": together(sm, tm),
         "clustering": {
-            "all": pairs_mean(pull),
+            "all": pairs_mean(pull, n),
             "off_diagonal": np.mean([pull(i, j) for i, j in off]),
             "same_language": np.mean([pull(i, j) for i, j in of_one]),
         },
@@ -89,7 +96,7 @@ def twin(heads, probe, batch, random, same):
 
 
 @pytest.mark.parametrize("base", ["dream", "meat", "none"])
-@pytest.mark.parametrize("separation", ["paper", "code"])
+@pytest.mark.parametrize("separation", ["paper", "code", "alone"])
 @pytest.mark.parametrize("clustering", ["off_diagonal", "all", "same_language"])
 def test_every_term_is_its_twin(case, base, separation, clustering):
     expected = twin(*case)
@@ -99,6 +106,8 @@ def test_every_term_is_its_twin(case, base, separation, clustering):
         "clustering": expected["clustering"][clustering],
         "separation": expected["separation"][separation],
     }
+    if separation == "alone":
+        wanted["agreement"] = expected["agreement"]
     assert list(terms) == list(wanted) == list(objective.terms)
     for name, value in wanted.items():
         assert float(terms[name]) == pytest.approx(value, rel=2e-6, abs=2e-6), name
@@ -122,6 +131,35 @@ def test_oracles_halves(case):
         assert float(terms[name]) == pytest.approx(float(value)), name
     whole = twin(heads, probe, batch, batch, batch)["clustering"]["off_diagonal"]
     assert float(terms["clustering"]) == pytest.approx(whole, rel=1e-5)
+
+
+@pytest.mark.parametrize("name", list(ALONE))
+def test_stand_alone_objectives(case, name):
+    """The five classes of the released code, each written out as what it adds up."""
+    heads, probe, batch, *_ = case
+    half = N // 2
+    first, second = (Batch(*(x[rows] for x in batch)) for rows in (slice(half), slice(half, N)))
+    # DREAM's terms compare the first half of a batch with the second; ORACLE's are of the whole.
+    dream = twin(heads, probe, first, second, second)["dream"]
+    whole = twin(heads, probe, batch, batch, batch)
+    within = whole["clustering"]["all"] + whole["agreement"]
+    between = whole["separation"]["alone"]
+    adversarial = whole["meat"]["adversarial"]
+    expected = {
+        "alone1": within + between,
+        "alone2": dream["meaning"] + between,
+        "alone3": dream["meaning"] + dream["language"] + between,
+        "alone4": adversarial + within + between,
+        "alone5": dream["meaning"] + dream["language"] + within + between,
+    }[name]
+    terms = objective_terms(ALONE[name], heads, probe, batch)
+    assert float(sum(terms.values())) == pytest.approx(expected, rel=5e-6)
+
+    def loss(heads):
+        return sum(objective_terms(ALONE[name], heads, probe, batch).values())
+
+    # All of them train both heads.
+    assert all(np.abs(leaf).max() > 0 for leaf in jax.tree.leaves(jax.grad(loss)(heads)))
 
 
 def test_by_hand():
@@ -164,7 +202,7 @@ def test_zero_at_the_optimum(rng):
 
 
 @pytest.mark.parametrize("base", ["dream", "meat", "none"])
-@pytest.mark.parametrize("separation", ["paper", "code"])
+@pytest.mark.parametrize("separation", ["paper", "code", "alone"])
 def test_gradients_are_finite_at_zero(base, separation):
     zero = Batch(jnp.zeros((N, D)), jnp.zeros((N, D)), jnp.zeros(N, jnp.int32), jnp.ones(N, jnp.int32))
     heads = Heads(*(Head(jnp.zeros((D, D)), jnp.zeros(D)) for _ in range(2)))
@@ -257,6 +295,7 @@ def test_split_is_both_heads(case):
 def test_names_of_objectives():
     assert Objective("meat", True).name == "meat + oracle (paper)"
     assert Objective("none", True, "code", "all").name == "oracle (code, all)"
+    assert [objective.name for objective in ALONE.values()] == [f"oracle alone{n}" for n in range(1, 6)]
     assert Objective("dream", True, without=("separation",)).name == "dream + oracle (no separation)"
     assert Objective("dream", True, "code", without=("clustering",)).name == "dream + oracle (code) - clustering"
     assert Objective("dream", False).terms == ("meaning", "reconstruction", "language", "identification")
@@ -265,7 +304,7 @@ def test_names_of_objectives():
 def test_refusals(unchecked):
     for arguments, message in [
         ({"base": "cream"}, "base is 'cream'; choose one of dream, meat, none"),
-        ({"separation": "eq7"}, "separation is 'eq7'; choose one of paper, code"),
+        ({"separation": "eq7"}, "separation is 'eq7'; choose one of paper, code, alone"),
         ({"clustering": "none"}, "clustering is 'none'; choose one of off_diagonal, all, same_language"),
         ({"without": ("meaning",)}, "without is 'meaning'; the terms are reconstruction, cross_reconstruction, l"),
         ({"base": "none", "oracle": False}, "no term is left"),

@@ -246,11 +246,12 @@ def test_one_device_is_four(folder, tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_rows_of_the_table(folder, tmp_path):
-    every = objectives()
+    every = [objective for base in ("dream", "meat", "none") for objective in objectives(base)]
     names = [objective.name for objective in every]
-    assert len(names) == len(set(names)) == 20
+    assert len(names) == len(set(names)) == 21
     assert names[0] == "dream"
-    assert {"meat + oracle (code)", "oracle (paper) - clustering", "oracle (no separation)"} <= set(names)
+    assert {"meat + oracle (code)", "oracle (paper)", "dream (halves) + oracle (code, all)"} <= set(names)
+    assert "oracle alone4" in names
     rows = Ablations(
         layers=(2,),
         text=TextOptions(folder / "bitext", held_out=15),
@@ -261,7 +262,7 @@ def test_rows_of_the_table(folder, tmp_path):
         out=tmp_path,
     ).rows()
     assert [asdict(row.objective) for row in rows] == [asdict(objective) for objective in every]
-    assert len({row.out for row in rows}) == 20
+    assert len({row.out for row in rows}) == 21
     [row] = [row for row in rows if row.out == tmp_path / "layer-2" / "dream-halves-oracle-code-all"]
     [trained] = row.run()
     assert trained.progress.epoch == 1

@@ -48,7 +48,8 @@ class ObjectiveOptions(Objective):
       base: dream, meat, or none to use ORACLE alone.
       oracle: add ORACLE's clustering and separation losses.
       separation: what ORACLE separates: with paper, meaning embeddings from language embeddings (Eq. 6); with code, the
-        language embedding of an English sentence from that of its translation.
+        language embedding of an English sentence from that of its translation; with alone, both, as in the stand-alone
+        objectives of its code, and a term named agreement is added, which pulls the meanings of translations together.
       clustering: pairs of sentences in a batch that ORACLE pulls together: off_diagonal for all pairs except a sentence
         with itself, all for all pairs, or same_language for pairs with the same target language.
       without: names of loss terms to omit, for ablations.
