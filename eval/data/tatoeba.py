@@ -13,7 +13,7 @@ from lsar_jax import corpora
 from lsar_jax.corpora.tables import Data, named_pairs, named_tables, plain_folder
 from lsar_jax.languages import language_code, own_name
 
-__all__ = ["ORACLE_14", "ORACLE_8", "XTREME_36", "files_of", "read_pairs"]
+__all__ = ["ORACLE_8", "ORACLE_14", "XTREME_36", "files_of", "read_pairs"]
 
 # fmt: off
 XTREME_36 = (
