@@ -5,12 +5,22 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
+from jaxtyping import Float
+
 from eval.data.fit_text import fit_texts, text_languages
-from eval.task import Task
+from eval.methods import OF_FILES, OF_PAIRS, Method, MethodName, fit_files, fit_pairs
+from eval.task import Embedded, Task, Texts, languages_of
+from lsar_jax import EncoderSpec
+from lsar_jax.corpora.parallel_text import read_bitext
+from lsar_jax.corpora.tables import Data
 
 __all__ = ["FitLanguages", "FittedTask"]
 
 FitLanguages = Literal["tested", "all"]
+
+# Groups of the two sides of the parallel text.
+_PAIRS = "fit"
 
 
 @dataclass(frozen=True)
@@ -25,11 +35,15 @@ class FittedTask(Task):
       fit_count: maximum number of sentences per language.
       fit_languages: languages to fit on: tested, or all that the text has. More languages give a shared method such as
         LSAR more to remove.
+      parallel: parallel text of English and other languages, for the methods that are fitted on pairs, linear and
+        shift: a folder of en-xx.tsv or Moses files, a prepared dataset, hub:ID, or tfds:NAME. They are tested on the
+        languages that it has.
     """
 
     fit_on: str = "udhr"
     fit_count: int = 10_000
     fit_languages: FitLanguages = "tested"
+    parallel: Data | None = None
 
     @abstractmethod
     def codes(self) -> Sequence[str]:
@@ -38,6 +52,8 @@ class FittedTask(Task):
     @property
     def fitted_on(self) -> str:
         """The name, in results, of the text that transforms are fitted on."""
+        if self.fit_on == "evaluated":
+            return "the evaluated sentences"
         return "udhr all" if self.fit_on == "udhr" else f"{self.fit_on}, up to {self.fit_count} a language"
 
     def fit_texts(self) -> Mapping[str, Sequence[str]]:
@@ -69,3 +85,69 @@ class FittedTask(Task):
     def fitted_languages(self, fit: Mapping[str, Sequence[str]]) -> int:
         """Returns the number of languages to fit on."""
         return len(fit) or len(set(self.codes()))
+
+    def lacking(self, name: MethodName) -> str:
+        """Returns why a method cannot be fitted here, as the end of a sentence; empty if it can."""
+        if name in OF_PAIRS:
+            if self.fit_on == "evaluated":
+                return "which is fitted on parallel text; it cannot be combined with --fit-on evaluated"
+            return "" if self.parallel is not None else "which is fitted on parallel text; name some with --parallel"
+        if name in OF_FILES and self.fit_on == "evaluated":
+            return ""
+        why = super().lacking(name)
+        return "which whitens the evaluated sentences; add --fit-on evaluated" if why and name in OF_FILES else why
+
+    def text_of(self, method: Method) -> str:
+        """Returns the name, in results, of the text that a method was fitted on; empty if it was not fitted."""
+        return (
+            f"{self.parallel}, up to {self.fit_count} a language"
+            if method.name in OF_PAIRS
+            else super().text_of(method)
+        )
+
+    def pair_texts(self) -> Texts:
+        """Returns both sides of the parallel text, in the tested languages that it has.
+
+        Raises:
+          FileNotFoundError: the parallel text does not exist.
+          ValueError: it has none of the tested languages.
+        """
+        if self.parallel is None or not set(self.transforms) & OF_PAIRS.keys():
+            return {}
+        every = read_bitext(self.parallel, (), "--parallel")
+        pairs = {code: every[code][: self.fit_count] for code in self.codes() if every.get(code)}
+        if not pairs:
+            raise ValueError(
+                f"--parallel {self.parallel} has {', '.join(every)}, but none of the tested languages, "
+                f"{', '.join(self.codes())}"
+            )
+        sides = {f"{_PAIRS} {side}": n for n, side in enumerate(("en", "xx"))}
+        return {(group, code): [pair[n] for pair in some] for group, n in sides.items() for code, some in pairs.items()}
+
+    def methods(self, x: Embedded, spec: EncoderSpec) -> list[Method]:
+        """Fits every method on the embeddings of the fitting texts, or of the two sides of the parallel text."""
+        pairs = {
+            code: (value, x[f"{_PAIRS} en", code]) for (group, code), value in x.items() if group == f"{_PAIRS} xx"
+        }
+        return super().methods(x, spec) + [fit_pairs(name, pairs, spec) for name in self.transforms if name in OF_PAIRS]
+
+    def fit_evaluated(
+        self, x: Embedded, by_language: Mapping[str, Float[np.ndarray, "_ dim"]], spec: EncoderSpec
+    ) -> list[Method]:
+        """Fits methods on the evaluated sentences.
+
+        Whitening and CBIE are fitted on each file by itself, as in Hämmerl et al. 2023.
+
+        Args:
+          x: the embeddings of each file.
+          by_language: language -> embeddings of its evaluated sentences, for all other methods.
+          spec: spec of the embeddings.
+        """
+        names = [n for n in self.transforms if n != "whitening" or "language-whitening" not in self.transforms]
+        result: list[Method] = []
+        for name in names:
+            if name in OF_FILES:
+                result += fit_files(name, x, languages_of(x), seeds=self.fit_seeds, source=spec)
+            else:
+                result += self.fit(by_language, spec, (name,))
+        return result + self.saved_methods(spec)

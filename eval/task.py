@@ -17,18 +17,18 @@ import numpy as np
 from jaxtyping import Float
 
 from eval.figures.plots import bars
-from eval.methods import Method, MethodName, check_methods, fit_methods, saved_method
+from eval.methods import FITTED, FileMethod, Method, MethodName, check_methods, fit_methods, saved_method
+from eval.option_checks import check_options
 from eval.results import Result, by_method, write_results
 from eval.run_record import recorded
 from eval.score import Score
 from eval.speed.timing import print_latency
 from lsar_jax import EncoderSpec, SentenceEncoder, Transform
 from lsar_jax.corpora.tables import pin
-from lsar_jax.transforms.methods import METHODS
 from train.console import console, print_table
 from train.embeddings import encode_all, open_encoder
 
-__all__ = ["Embedded", "Encoded", "Key", "Task", "Texts"]
+__all__ = ["Embedded", "Encoded", "Key", "Task", "Texts", "languages_of"]
 
 # (group, language), which identifies a set of texts. Group ``en`` has the English translations of that language's
 # sentences.
@@ -55,6 +55,9 @@ class Task(ABC):
       transforms: methods to compare.
       ranks: ranks of LSAR, each in a row of its own; by default, one less than the number of languages it is fitted on.
       components: numbers of components that LIR removes, each in a row of its own.
+      largest: numbers of dimensions with the largest means in each language but English whose union the method
+        largest zeroes, each in a row of its own.
+      zero: dimensions that the method zero zeroes, such as 588 or 588,306, each in a row of its own.
       fit_seeds: seeds of CBIE's clustering; each gives its own result, and tables show their mean.
       saved: files of transforms that were fitted on this encoder, to add to the comparison; each is tested at the layer
         that it was fitted on.
@@ -73,6 +76,8 @@ class Task(ABC):
     transforms: tuple[MethodName, ...] = ("original", "center", "lir", "lsar")
     ranks: tuple[int, ...] = ()
     components: tuple[int, ...] = (1,)
+    largest: tuple[int, ...] = (10,)
+    zero: tuple[str, ...] = ()
     fit_seeds: tuple[int, ...] = (0,)
     saved: tuple[Path, ...] = ()
     dtype: Literal["float32", "bfloat16"] = "float32"
@@ -118,6 +123,14 @@ class Task(ABC):
         """Returns the number of languages to fit on."""
         return len(fit)
 
+    def pair_texts(self) -> Texts:
+        """Returns parallel text to fit on, in groups whose names begin with fit; by default none."""
+        return {}
+
+    def lacking(self, name: MethodName) -> str:
+        """Returns why a method cannot be fitted here, as the end of a sentence; empty if it can."""
+        return "" if name == "original" or name in FITTED else f"which {self.name} cannot fit; omit it"
+
     def parts(self) -> Iterator[Texts]:
         """Yields the texts to measure in parts; each part is encoded and scored before the next."""
         yield self.texts()
@@ -128,7 +141,10 @@ class Task(ABC):
 
     def moved(self, x: Embedded, method: Method) -> Embedded:
         """Returns the measured embeddings, transformed by a method."""
-        return {key: method(value, _language(key)) for key, value in x.items() if key[0] != _FIT}
+        test = {key: value for key, value in x.items() if not key[0].startswith(_FIT)}
+        if isinstance(method, FileMethod):
+            return method.moved(test)
+        return {key: method(value, _language(key)) for key, value in test.items()}
 
     def means(self, scores: Sequence[Score]) -> Iterable[Score]:
         """Returns means over the scores of all parts; by default none."""
@@ -164,7 +180,7 @@ class Task(ABC):
         first = next(parts)
         fit = self.fit_texts() if self.fits else {}
         encoder = self.prepare(self.fitted_languages(fit), encoder)
-        fitting: Texts = {(_FIT, code): text for code, text in fit.items()}
+        fitting = {(_FIT, code): text for code, text in fit.items()} | dict(self.pair_texts())
         second = next(parts, None)
         if second is None:
             encoded = self.encode(encoder, {**fitting, **first})
@@ -172,7 +188,7 @@ class Task(ABC):
             return [one for layer in self.fitted(encoded, encoder.spec) for one in self.scored([layer], [encoded])]
         encoded = self.encode(encoder, fitting) if fitting else {}
         every = (
-            encode_all(encoder, part, self.layers, self.max_length, _languages(part))[0]
+            encode_all(encoder, part, self.layers, self.max_length, languages_of(part))[0]
             for part in chain((first, second), parts)
         )
         return self.scored(list(self.fitted(encoded, encoder.spec)), every)
@@ -223,6 +239,17 @@ class Task(ABC):
         return {name: list(map(str, value)) if isinstance(value, tuple) else value for name, value in plain.items()}
 
     @property
+    def varied(self) -> dict[str, Sequence[Any]]:
+        """The values of each option that methods are fitted with, each in a row of its own."""
+        return {
+            "rank": self.ranks,
+            "components": self.components,
+            "largest": self.largest,
+            "zero": self.zero,
+            "seed": self.fit_seeds,
+        }
+
+    @property
     def fits(self) -> bool:
         """Whether any method needs fitting."""
         return set(self.transforms) != {"original"}
@@ -237,20 +264,8 @@ class Task(ABC):
         Raises:
           ValueError: the options contradict each other, or a saved transform belongs to other embeddings.
         """
-        for option in ("layers", "transforms", "ranks", "components", "fit_seeds"):
-            values = getattr(self, option)
-            if len(set(values)) != len(values):
-                raise ValueError(f"--{option} {' '.join(map(str, values))} contains a value twice; remove duplicates")
-        if not self.layers or not self.transforms:
-            raise ValueError("--layers and --transforms need at least one value each")
-        ranked = any(METHODS[name].varied == "rank" for name in self.transforms if name in METHODS)
-        if ranked and fitted < 2:
-            raise ValueError("lsar needs at least two languages to fit on, but there is one; omit it from --transforms")
-        if ranked and max(self.ranks, default=1) >= fitted:
-            raise ValueError(
-                f"--ranks has {max(self.ranks)}, but the means of {fitted} languages span at most {fitted - 1} "
-                "dimensions; lower the rank"
-            )
+        names = ("layers", "transforms", "ranks", "components", "largest", "zero", "fit_seeds")
+        check_options({name: getattr(self, name) for name in names}, self.lacking, fitted)
         saved = self._saved
         named = [(method.label, method.seed, method.source) for method in saved.values()]
         for path, one in zip(saved, named, strict=True):
@@ -262,8 +277,7 @@ class Task(ABC):
         if encoder is None:
             encoder = open_encoder(self.encoder, self.layers, self.revision, self.pooling, self.dtype)
         widest = max(encoder.dim, *(encoder.model.config.widths[layer] for layer in self.layers))
-        varied = {"rank": self.ranks, "components": self.components, "seed": self.fit_seeds}
-        check_methods(self.transforms, varied, fitted, widest)
+        check_methods(self.transforms, self.varied, fitted, widest)
         specs = [replace(encoder.spec, layer=layer) for layer in self.layers]
         for path, method in saved.items():
             source = method.source
@@ -295,7 +309,7 @@ class Task(ABC):
 
     def encode(self, encoder: SentenceEncoder, texts: Texts) -> Encoded:
         """Returns the embeddings of the texts by key, and prints speed and latency."""
-        languages = _languages(texts)
+        languages = languages_of(texts)
         embeddings, _ = encode_all(encoder, texts, self.layers, self.max_length, languages)
         first = next(iter(texts))
         print_latency(encoder, texts[first][0], languages[first], self.max_length)
@@ -308,8 +322,8 @@ class Task(ABC):
         names: Sequence[MethodName] | None = None,
     ) -> list[Method]:
         """Fits the methods in ``transforms`` and adds the saved ones; with ``names``, fits only the methods named."""
-        every = self.transforms if names is None else names
-        made = fit_methods(x, every, ranks=self.ranks, components=self.components, seeds=self.fit_seeds, source=spec)
+        every = [name for name in (self.transforms if names is None else names) if name == "original" or name in FITTED]
+        made = fit_methods(x, every, self.varied, source=spec)
         return made if names is not None else made + self.saved_methods(spec)
 
     def saved_methods(self, spec: EncoderSpec) -> list[Method]:
@@ -331,7 +345,7 @@ class Task(ABC):
             max_length=self.max_length,
             transform=method.name,
             parameters={name: value for name, value in method.parameters.items() if name != "seed"},
-            fitted_on=self._fitted_on(method) if score.fitted_on is None else score.fitted_on,
+            fitted_on=self.text_of(method) if score.fitted_on is None else score.fitted_on,
             metric=score.metric,
             value=score.value,
             n=score.n,
@@ -345,8 +359,11 @@ class Task(ABC):
         )
         return made if score.queries is None else made.resampled(score.queries)
 
-    def _fitted_on(self, method: Method) -> str:
-        if method.transform is None:
+    def text_of(self, method: Method) -> str:
+        """Returns the name, in results, of the text that a method was fitted on; empty if it was not fitted."""
+        if isinstance(method, FileMethod):
+            return self.fitted_on
+        if method.transform is None or method.name == "zero":
             return ""
         paths = [str(path) for path, saved in self._saved.items() if saved is method]
         return paths[0] if paths else self.fitted_on
@@ -387,9 +404,10 @@ def _layer(encoded: Encoded, index: int) -> Embedded:
     return {key: value[index] for key, value in encoded.items()}
 
 
-def _language(key: Key) -> str:
-    return "en" if key[0] == "en" else key[1]
-
-
-def _languages(texts: Texts) -> dict[Key, str]:
+def languages_of(texts: Iterable[Key]) -> dict[Key, str]:
+    """Returns the language of each set of texts; that of a group ``en`` or ``fit en`` is English."""
     return {key: _language(key) for key in texts}
+
+
+def _language(key: Key) -> str:
+    return "en" if key[0] in ("en", f"{_FIT} en") else key[1]

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from lsar_jax.arrays import unit_rows
 from train.curves import save_figure
 
-__all__ = ["bars", "heat_maps", "scatter", "sweep_figure"]
+__all__ = ["bars", "heat_maps", "rank_curves", "scatter", "sweep_figure"]
 
 
 # Languages with different scripts, from different families; more colours would be hard to tell apart.
@@ -122,6 +122,52 @@ def heat_maps(
     figure.colorbar(image, ax=axes, shrink=0.8)
     figure.suptitle(title)
     save_figure(figure, path)
+
+
+def rank_curves(
+    panels: Mapping[str, Mapping[str, float]], ylabel: str, title: str, path: Path
+) -> dict[str, dict[int, float]]:
+    """Draws a value against the rank of LSAR or the components of LIR, as in Xie et al. 2022, Figures 6 and 7.
+
+    Methods without a rank are horizontal lines. Nothing is drawn if no method has several ranks.
+
+    Args:
+      panels: title -> method label -> value.
+      ylabel: label of the y axis.
+      title: title of the figure.
+      path: the PNG to write.
+
+    Returns:
+      Title and method, separated by a comma -> rank -> value, of each curve that was drawn.
+    """
+    curves: dict[str, dict[int, float]] = {}
+    for panel, values in panels.items():
+        for label, value in values.items():
+            if match := re.fullmatch(r"(\S+) (?:rank|components)=(\d+)", label):
+                curves.setdefault(f"{panel}, {match[1]}", {})[int(match[2])] = value
+    curves = {name: dict(sorted(curve.items())) for name, curve in curves.items() if len(curve) > 1}
+    if not curves:
+        return {}
+    figure = Figure(figsize=(4.4 * len(panels) + 1.6, 4.2), layout="constrained")
+    tab10 = matplotlib.color_sequences["tab10"]
+    axes = figure.subplots(1, len(panels), squeeze=False, sharey=True)[0]
+    for axis, (panel, values) in zip(axes, panels.items(), strict=True):
+        own = {
+            name.removeprefix(f"{panel}, "): curve for name, curve in curves.items() if name.startswith(f"{panel}, ")
+        }
+        for index, (name, curve) in enumerate(own.items()):
+            axis.plot(list(curve), list(curve.values()), marker="o", ms=3.5, color=tab10[index % 10], label=name)
+        flat = {label: value for label, value in values.items() if label.split()[0] not in own}
+        for index, (label, value) in enumerate(flat.items()):
+            axis.axhline(value, color="0.4", ls=("--", ":", "-.")[index % 3], lw=1, label=label)
+        axis.set_xlabel("dimensions removed")
+        axis.set_title(panel)
+        axis.spines[["top", "right"]].set_visible(False)
+    axes[0].set_ylabel(ylabel)
+    axes[-1].legend(frameon=False, fontsize=7.5)
+    figure.suptitle(title)
+    save_figure(figure, path)
+    return curves
 
 
 def sweep_figure(grid: Mapping[str, Mapping[int, float]], layers: Sequence[int], title: str, path: Path) -> None:

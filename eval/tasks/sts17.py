@@ -2,16 +2,19 @@
 
     python -m eval sts17 --data data/sts17
     python -m eval sts17 --data hub:mteb/sts17-crosslingual-sts
+    python -m eval sts17 --fit-on evaluated --transforms original whitening sample-whitening cbie
 
 The data are the sentence pairs of Cer et al., "SemEval-2017 Task 1: Semantic Textual Similarity", 2017, which people
 rated from 0 to 5. The score is the correlation between the cosine and this gold score: Pearson's, as in the shared task
 and in Hämmerl et al. 2023, and Spearman's, as in sentence-transformers and ORACLE. Means are taken over the monolingual
-tracks, over the cross-lingual tracks, and over all tracks.
+tracks, over the cross-lingual tracks, and over all tracks. With ``--fit-on evaluated``, whitening and CBIE are fitted
+on each column of a track by itself, as in that paper's Table 5, and the other methods on the sentences of each
+language.
 
 ``eval.data.sts17`` documents the files and where to get them.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -42,6 +45,8 @@ class Sts17(FittedTask):
       data: folder of STS.input.track*.txt and STS.gs.track*.txt files, or hub:ID.
       tracks: tracks to test, such as 1.ar-ar, or ar-ar for a Hub dataset; by default, all available.
       split: split of a named dataset; by default, its only split, or else test.
+      fit_on: text to fit transforms on: udhr, for the Universal Declaration of Human Rights; evaluated, for the
+        evaluated sentences; a folder with one text file per language; tfds:NAME/{}; or hub:ID.
     """
 
     name = "sts17"
@@ -73,6 +78,21 @@ class Sts17(FittedTask):
             for name, track in self.scored_tracks.items()
             for column, (code, sentences) in enumerate(zip(track.languages, track.pairs, strict=True))
         }
+
+    def fit_texts(self) -> Mapping[str, Sequence[str]]:
+        """Returns the text to fit on; empty if transforms are fitted on the evaluated sentences."""
+        if self.fit_on != "evaluated":
+            return super().fit_texts()
+        if self.fit_languages == "all":
+            raise ValueError("--fit-languages all cannot be combined with --fit-on evaluated; omit one of them")
+        return {}
+
+    def methods(self, x: Embedded, spec: EncoderSpec) -> list[Method]:
+        """Fits every method on the fitting text, or on the evaluated sentences."""
+        if self.fit_on != "evaluated":
+            return super().methods(x, spec)
+        own = {code: [value for (_, other), value in x.items() if other == code] for code in self.codes()}
+        return self.fit_evaluated(x, {code: np.concatenate(several) for code, several in own.items()}, spec)
 
     def scores(self, x: Embedded, method: Method, spec: EncoderSpec) -> Iterator[Score]:
         """Yields both correlations of each track, and their means, with intervals over resampled pairs."""

@@ -13,10 +13,11 @@ from functools import cached_property
 
 import numpy as np
 
+from eval.figures.plots import rank_curves
 from eval.fitted_task import FittedTask
 from eval.methods import Method
 from eval.resampling import Queries
-from eval.results import Result
+from eval.results import Result, by_method
 from eval.score import Score
 from eval.task import Embedded, Texts
 from lsar_jax import EncoderSpec
@@ -156,3 +157,13 @@ class TranslationTask(FittedTask):
         taken = [[code for code in self.fitted_codes if method.takes(code)] for method in self._saved.values()]
         counts = [count for count in dict.fromkeys(map(len, [self.fitted_codes, *taken, self.pairs])) if count]
         return [f"{query}-{candidate} mean over {count}" for count in counts for query, candidate in _DIRECTIONS]
+
+    def draw(self, results: Sequence[Result]) -> None:
+        """Draws accuracy against rank, if a method was fitted with several ranks."""
+        metric = self.shown(results)[0]
+        table = by_method(results)
+        panels = {
+            f"layer {layer}": {label: row[layer, metric] for label, row in table.items() if (layer, metric) in row}
+            for layer in self.layers
+        }
+        rank_curves(panels, f"{metric}, %", f"{self.title} ({self.encoder})", self.out / "ranks.png")

@@ -56,6 +56,44 @@ def test_sts17(tmp_path, capsys):
     assert results["original", "Pearson 6.tr-en"]["languages"] == ["en", "tr"]
 
 
+def test_fitted_on_the_evaluated_columns(tmp_path, capsys):
+    """Whitening is fitted on each column of a track by itself, and never on several together."""
+    rng = np.random.default_rng(0)
+    pairs = [tuple(" ".join(rng.choice(list("abcdefgh"), 3)) for _ in range(2)) for _ in range(20)]
+    gold = rng.uniform(0, 5, 20)
+    # Both columns of the first track are English.
+    write(tmp_path / "data", "1.en-en", pairs, gold)
+    write(tmp_path / "data", "6.tr-en", [pair[::-1] for pair in pairs], gold)
+    options = ["--data", str(tmp_path / "data"), "--layers", "2", "--max-length", "24"]
+    names = ["--transforms", "original", "whitening", "language-whitening", "sample-whitening", "cbie", "lsar"]
+    out = tmp_path / "out"
+    assert main(["sts17", *ENCODER, *options, *names, "--fit-on", "evaluated", "--out", str(out)]) == 0
+    results = {(r["transform"], r["metric"]): r for r in read(out)}
+    assert {name for name, _ in results} == {"original", "language-whitening", "sample-whitening", "cbie", "lsar"}
+    encoder = lj.load_encoder(ENCODER[1], layer=2)
+    sides = [encoder.encode([pair[side] for pair in pairs]) for side in (0, 1)]
+    fits = {
+        "language-whitening": lambda x: lj.transforms.fit_whitening(
+            {"en": x}, 1e-8, absolute=True, per_language=True, precise=True
+        )(x, "en"),
+        "sample-whitening": lj.transforms.whiten_samples,
+    }
+    for name, fit in fits.items():
+        cosine = paired_cosine(*(np.asarray(fit(side)) for side in sides))
+        found = results[name, "Pearson 1.en-en"]
+        assert found["value"] == pytest.approx(100 * pearsonr(cosine, gold).statistic, abs=0.05)
+        assert found["fitted_on"] == "the evaluated sentences"
+    for arguments, message in (
+        (
+            ["--fit-on", "udhr"],
+            "--transforms has sample-whitening, which whitens the evaluated sentences; add --fit-on",
+        ),
+        (["--fit-on", "evaluated", "--fit-languages", "all"], "--fit-languages all cannot be combined with --fit-on"),
+    ):
+        assert main(["sts17", *ENCODER, *options, *names, *arguments, "--out", str(tmp_path / "no")]) == 1
+        assert message in capsys.readouterr().err
+
+
 def test_paired_cosine_by_hand():
     a = np.array([[1.0, 0], [3, 4], [0, 0]])
     np.testing.assert_allclose(paired_cosine(a, np.array([[0.0, 2], [3, 4], [1, 1]])), [0, 1, 0])

@@ -61,9 +61,9 @@ def test_the_first_columns_are_the_fit_of_a_smaller_rank(rng):
     x = {code: rows.astype(np.float32) for code, rows in x.items()}
     spec = lj.EncoderSpec("e", "1", 0, "mean", "float32")
     for name in ("lsar", "lir", "mean+lsar"):
-        [largest] = fit_methods(x, (name,), ranks=(4,), components=(4,), source=spec)
+        [largest] = fit_methods(x, (name,), {"rank": (4,), "components": (4,)}, source=spec)
         for count, got in zip((1, 3), truncated(largest, (1, 3)), strict=True):
-            [expected] = fit_methods(x, (name,), ranks=(count,), components=(count,), source=spec)
+            [expected] = fit_methods(x, (name,), {"rank": (count,), "components": (count,)}, source=spec)
             assert got.label == expected.label
             assert got.transform.fits == expected.transform.fits
             np.testing.assert_allclose(got(x["de"], "de"), expected(x["de"], "de"), atol=1e-4)
@@ -75,7 +75,7 @@ def test_layers_share_their_programs(rng):
     x = {code: rng.standard_normal((30, 20)).astype(np.float32) for code in LANGUAGES}
     specs = [lj.EncoderSpec("e", "1", layer, "mean", "float32") for layer in (1, 2)]
     names = ("center", "lir", "lsar", "whitening", "cbie")
-    first, second = (fit_methods(x, names, ranks=(2,), source=spec) for spec in specs)
+    first, second = (fit_methods(x, names, {"rank": (2,)}, source=spec) for spec in specs)
     for method in first:
         method(x["de"][:10], "de")
     with count_compilations() as compiled:

@@ -1,0 +1,105 @@
+"""The rows of evaluations that are not transforms of the library by themselves: zeroed dimensions and pairs."""
+
+import numpy as np
+import pytest
+
+import lsar_jax as lj
+from eval.__main__ import main
+from eval.data.tatoeba import read_pairs
+from eval.figures.plots import rank_curves
+from eval.methods import check_methods, fit_methods
+from lsar_jax import EncoderSpec
+from lsar_jax.retrieval import nearest
+from tests.eval.test_tasks import ENCODER, is_png, read, write_pairs
+
+SPEC = EncoderSpec("x", "sha256:0", 1, "mean", "float32")
+
+
+def test_the_largest_dimensions_of_every_language_but_english(rng):
+    x = {code: 0.01 * rng.standard_normal((20, 8)).astype(np.float32) for code in ("en", "de", "fr")}
+    for code, dimensions in (("en", (0, 1)), ("de", (2, 3)), ("fr", (3, 5))):
+        x[code][:, dimensions] += 5
+    [method] = fit_methods(x, ("largest",), {"largest": (2,)}, source=SPEC)
+    assert method.label == "largest=2"
+    moved = method(x["en"], "en")
+    assert (moved[:, [2, 3, 5]] == 0).all()
+    np.testing.assert_array_equal(moved[:, [0, 1, 4, 6, 7]], x["en"][:, [0, 1, 4, 6, 7]])
+
+
+def test_dimensions_to_zero(rng):
+    x = {code: rng.standard_normal((5, 8)).astype(np.float32) for code in ("en", "de")}
+    first, second = fit_methods(x, ("zero",), {"zero": ("3", "1,6")}, source=SPEC)
+    assert [first.label, second.label] == ["zero=3", "zero=1,6"]
+    assert np.flatnonzero((second(x["de"], "de") == 0).all(axis=0)).tolist() == [1, 6]
+    for zero, message in (
+        ((), "--transforms has zero, but --zero names no dimensions; give some, such as 588"),
+        (("8",), "--zero has 8, but the embeddings have 8 dimensions, from 0"),
+        (("1,x",), "--zero has '1,x'; give different dimensions, such as 588 or 588,306"),
+        (("1,1",), "--zero has '1,1'; give different dimensions"),
+        (("-1",), "--zero has '-1'; give different dimensions"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            check_methods(("zero",), {"zero": zero}, 2, 8)
+
+
+def test_methods_fitted_on_pairs(tmp_path, capsys):
+    texts = [f"{a} {b} c{a}" for a in "abcd" for b in "efgh"]
+    data = tmp_path / "data"
+    for code in ("deu", "fra"):
+        write_pairs(data, code, "\n".join(texts), "\n".join(f"{code} {text}" for text in texts))
+    pairs = tmp_path / "pairs"
+    pairs.mkdir()
+    (pairs / "en-de.tsv").write_text("".join(f"{a} c\tdeu {a} c\n" for a in "abcdefgh"))
+    command = ["tatoeba", *ENCODER, "--data", str(data), "--layers", "2", "--max-length", "24"]
+    names = ["--transforms", "original", "linear", "shift"]
+    out = tmp_path / "out"
+    languages = ["--languages", "de", "fr"]
+    assert main([*command, *languages, *names, "--parallel", str(pairs), "--out", str(out)]) == 0
+    results = {(r["transform"], r["metric"]): r for r in read(out)}
+    encoder = lj.load_encoder(ENCODER[1], layer=2)
+    sides = [[line.split("\t")[n] for line in (pairs / "en-de.tsv").read_text().splitlines()] for n in (0, 1)]
+    english, german = (encoder.encode(side) for side in sides)
+    queries, candidates = (encoder.encode(side) for side in read_pairs(data, ("de",))["de"])
+    for name, fit in (("linear", lj.transforms.fit_linear_map), ("shift", lj.transforms.fit_shift)):
+        transform = fit({"de": (german, english)})
+        found = np.asarray(nearest(queries, np.asarray(transform(candidates, "de")))[1])[:, 0]
+        expected = 100 * (found == np.arange(len(found))).mean()
+        assert results[name, "en-de accuracy"]["value"] == pytest.approx(expected)
+        # It knows no French.
+        assert (name, "en-fr accuracy") not in results
+        assert results[name, "en-de accuracy"]["fitted_on"] == f"{pairs}, up to 10000 a language"
+    for arguments, message in (
+        (names, "--transforms has linear, which is fitted on parallel text; name some with --parallel"),
+        ([*names, "--parallel", str(pairs), "--fit-on", "evaluated"], "it cannot be combined with --fit-on evaluated"),
+        ([*names, "--parallel", str(tmp_path / "absent")], "absent"),
+        ([*names, "--parallel", str(pairs), "--languages", "fr"], "has de, but none of the tested languages, fr, en"),
+    ):
+        chosen = [] if "--languages" in arguments else languages
+        assert main([*command, *chosen, *arguments, "--out", str(tmp_path / "no")]) == 1
+        assert message in capsys.readouterr().err.replace("\n", " ")
+    assert main(["udhr", *ENCODER, "--transforms", "linear", "--out", str(tmp_path / "no")]) == 1
+    assert "--transforms has linear, which udhr cannot fit; omit it" in capsys.readouterr().err
+
+
+def test_curves_of_rank(tmp_path):
+    texts = [f"{a} {b} c{a}" for a in "abcd" for b in "efgh"]
+    for code in ("deu", "fra"):
+        write_pairs(tmp_path / "data", code, "\n".join(texts), "\n".join(f"{code} {text}" for text in texts))
+    command = ["tatoeba", *ENCODER, "--data", str(tmp_path / "data"), "--layers", "2", "--max-length", "24"]
+    out = tmp_path / "out"
+    ranks = ["--languages", "de", "fr", "--ranks", "1", "2", "--components", "1", "3"]
+    assert main([*command, *ranks, "--out", str(out)]) == 0
+    assert is_png(out / "ranks.png")
+    values = {
+        r["transform"] + "".join(f" {k}={v}" for k, v in r["parameters"].items()): r["value"]
+        for r in read(out)
+        if r["metric"] == "en-xx mean over 2"
+    }
+    curves = rank_curves({"layer 2": values}, "%", "", tmp_path / "again.png")
+    assert curves == {
+        "layer 2, lir": {1: values["lir components=1"], 3: values["lir components=3"]},
+        "layer 2, lsar": {1: values["lsar rank=1"], 2: values["lsar rank=2"]},
+    }
+    # With one rank there is no curve.
+    assert main([*command, "--languages", "de", "fr", "--out", str(tmp_path / "one")]) == 0
+    assert not (tmp_path / "one" / "ranks.png").exists()
