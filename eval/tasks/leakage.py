@@ -7,12 +7,16 @@ r"""Does meaning leak into language embeddings? Compares trained meaning and lan
 The evaluation follows Ki, Park and Kim 2024: a translation should be found by its meaning embedding (higher is better)
 and not by its language embedding (lower is better). Retrieval is tested in both directions on LASER's Tatoeba, on
 held-out pairs of the training text, and on code-switched sentences. On STS17, the score is Spearman's correlation with
-human similarity scores, averaged over all tracks. The Tatoeba languages that the heads were trained on also have a
-column of their own. Several seeds of a run are reported as mean and sample standard deviation. The last table shows how
-each run was trained and which epochs were best; the best epochs show whether training was cut short while the heads
-were still improving, or never improved on the first epoch.
+human similarity scores, averaged over all tracks.
+
+The Tatoeba languages that the heads were trained on also have a column of their own, and the last row of each table is
+the accuracy of guessing. Several seeds of a run are reported as mean and sample standard deviation. The last table
+shows how each run was trained and which epochs were best; the best epochs show whether training was cut short while the
+heads were still improving, or never improved on the first epoch. How alike the embeddings of held-out pairs are (the
+paper's Table 2) is printed too, and written by language to ``similarities.jsonl``.
 """
 
+import json
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -28,13 +32,16 @@ from eval.run_record import recorded
 from eval.task import Task
 from eval.tasks.bitext import Bitext
 from eval.tasks.code_switch import CodeSwitch
+from eval.tasks.head_similarity import draw_held_out, print_similarities, similarities
 from eval.tasks.sts17 import Sts17
 from eval.tasks.tatoeba import Tatoeba
 from lsar_jax.corpora.tables import Data
+from lsar_jax.files import write_text
+from lsar_jax.languages import language_code
 from train.console import console, print_table
 from train.disentangle.finished import PARTS, TrainedRun, check_comparable, check_text
 
-__all__ = ["Leakage", "summary"]
+__all__ = ["Leakage", "chance", "summary"]
 
 # Column for the Tatoeba languages that the heads were trained on.
 _TRAINED = "Tatoeba (trained)"
@@ -65,6 +72,7 @@ class Leakage:
       dictionaries: folder of the dictionaries de-en.txt and so on.
       languages: languages of Tatoeba to test.
       pairs: number of sentence pairs, all of one language and English, in the two-dimensional plot.
+      pictures: languages of which held-out pairs are drawn too, a panel each; one figure for each run.
       out: folder for the JSON lines and figures.
       overwrite: replace results in the folder that are from other options.
     """
@@ -76,6 +84,7 @@ class Leakage:
     dictionaries: Path = Path("data/dictionaries")
     languages: tuple[str, ...] = XTREME_36
     pairs: int = 250
+    pictures: tuple[str, ...] = ()
     out: Path = Path("results/leakage")
     overwrite: bool = False
 
@@ -97,6 +106,8 @@ class Leakage:
         runs = [TrainedRun.load(folder) for folder in self.runs]
         check_comparable(runs)
         first = runs[0].config
+        if unknown := [code for code in map(language_code, self.pictures) if code not in first["pairs"]]:
+            raise ValueError(f"--pictures has {unknown[0]}, but the heads were trained on {', '.join(first['pairs'])}")
         text = self.bitext or first["data"]
         check_text(text, runs[0])
         layers = tuple(sorted({run.layer for run in runs}))
@@ -107,16 +118,17 @@ class Leakage:
         }  # fmt: skip
         trained = tuple(sorted(first["pairs"]))
         tatoeba = Tatoeba(**shared, data=self.tatoeba, languages=self.languages, fit_on="evaluated")
+        bitext = Bitext(
+            **shared, data=text, languages=trained, held_out=first["held_out"], split=first["split"],
+            split_seed=first["split_seed"], fit_on="train",
+        )  # fmt: skip
         # The shortest task comes first, so that errors in its data appear early.
         tasks: list[Task] = [
             Sts17(**shared, data=self.sts17),
             CodeSwitch(**shared, data=self.tatoeba, dictionaries=self.dictionaries),
-            Bitext(
-                **shared, data=text, languages=trained, held_out=first["held_out"], split=first["split"],
-                split_seed=first["split_seed"], fit_on="train",
-            ),
+            bitext,
             tatoeba,
-        ]  # fmt: skip
+        ]
         self.out.mkdir(parents=True, exist_ok=True)
         results: list[Result] = []
         for task in tasks:
@@ -128,12 +140,15 @@ class Leakage:
             else:
                 if isinstance(pinned, Tatoeba):
                     tatoeba = pinned
+                elif isinstance(pinned, Bitext):
+                    bitext = pinned
         if not results:
             raise ValueError("no task was run, because the data of all tasks are missing; see the lines above")
         write_results(results, self.out / "results.jsonl")
         scores = summary(results, trained)
+        guessed = chance(results, trained)
         for layer in layers:
-            _print(scores, layer)
+            _print(scores, layer, guessed)
         print_table(
             "Training, with the best epoch of each seed (counted from 0; * if --epochs ended the run)",
             ["layer, objective", "rate, batch, patience", "epochs", "best"],
@@ -148,6 +163,8 @@ class Leakage:
         draw.bases(bases, layers, self.out / "bases.png")
         if any(r.task == "tatoeba" for r in results):
             self._planes(tatoeba, whole)
+        if any(r.task == "bitext" for r in results):
+            self._held_out(replace(bitext, saved=()), runs, whole)
         console.print(f"wrote results and figures to {self.out}")
         return results
 
@@ -169,6 +186,30 @@ class Leakage:
                     }
             title = f"{len(english)} pairs of English and {code}, layer {layer}"
             draw.pair_planes(panels, title, self.out / f"embeddings-{layer}.png")
+
+    def _held_out(self, task: Bitext, runs: Sequence[TrainedRun], whole: Sequence[TrainedRun]) -> None:
+        """Prints and writes how alike the embeddings of held-out pairs are, and draws them."""
+        x = task.encode(task.prepare(2), task.texts())
+        held_out = {layer: {key: value[index] for key, value in x.items()} for index, layer in enumerate(task.layers)}
+        found = list(similarities(runs, held_out))
+        print_similarities(found)
+        lines = [{"layer": run.layer, "objective": run.objective, "language": code} | c for run, code, c in found]
+        write_text(self.out / "similarities.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
+        if self.pictures:
+            draw_held_out(whole, held_out, [language_code(code) for code in self.pictures], self.pairs, self.out)
+
+
+def chance(results: Sequence[Result], trained: Collection[str] = ()) -> dict[str, float]:
+    """Returns the accuracy of guessing, in percent, in each column of retrieval: the mean over languages of 100 / n."""
+    counts: dict[str, dict[str, int]] = {}
+    tasks = {task: column for column, (task, _) in COLUMNS.items()}
+    for r in results:
+        if len(r.languages) == 1 and r.metric.startswith("en-") and r.metric.endswith(" accuracy"):
+            [code] = r.languages
+            counts.setdefault(tasks[r.task], {})[code] = r.n
+            if r.task == "tatoeba" and code in trained:
+                counts.setdefault(_TRAINED, {})[code] = r.n
+    return {column: float(np.mean([100 / n for n in of.values()])) for column, of in counts.items()}
 
 
 def summary(results: Sequence[Result], trained: Collection[str] = ()) -> dict[tuple[int, str, str], SeedValues]:
@@ -203,7 +244,7 @@ def _counts(results: Sequence[Result], task: str) -> set[str]:
     return {one[3] for one in words if len(one) == 4}
 
 
-def _print(scores: dict[tuple[int, str, str], SeedValues], layer: int) -> None:
+def _print(scores: dict[tuple[int, str, str], SeedValues], layer: int, guessed: dict[str, float]) -> None:
     """Prints a layer's scores in tables of two columns each, with both parts, so that they fit on a terminal."""
     objectives = dict.fromkeys(name for at, name, _ in scores if at == layer)
     there = {column for (at, *_), score in scores.items() if at == layer for column in score}
@@ -218,5 +259,8 @@ def _print(scores: dict[tuple[int, str, str], SeedValues], layer: int) -> None:
                     spread = f" ± {np.std(values, ddof=1):.1f}" if len(values) > 1 else ""
                     row.append(f"{np.mean(values):.1f}{spread}" if values else "")
             rows.append(row)
+        rows.append(
+            ["chance", *(f"{guessed[column]:.2f}" if column in guessed else "" for column in columns for _ in PARTS)]
+        )
         names = [f"{column}, {part[0]}" for column in columns for part in PARTS]
         print_table(f"Layer {layer}: by meaning (m) and by language (l), in percent", ["objective", *names], rows)

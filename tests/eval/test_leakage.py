@@ -12,8 +12,9 @@ from eval.__main__ import main
 from eval.data.tatoeba import read_pairs
 from eval.figures import leakage as figures
 from eval.results import read_results
-from eval.tasks.leakage import summary
+from eval.tasks.leakage import chance, summary
 from lsar_jax import Transform
+from lsar_jax.corpora.parallel_text import held_out, read_bitext
 from tests.eval.test_tasks import ENCODER, is_png, read, write_pairs
 from tests.optional import need
 from train.console import console
@@ -71,7 +72,7 @@ def printed(folder):
     """What leakage prints of both runs."""
     runs = [str(folder / name) for name in ("meat", "meat-oracle")]
     with console.capture() as captured:
-        assert main(["leakage", *runs, *data(folder), "--out", str(folder / "out")]) == 0
+        assert main(["leakage", *runs, *data(folder), "--pictures", "fr", "--out", str(folder / "out")]) == 0
     return captured.get()
 
 
@@ -112,8 +113,46 @@ def test_every_task_has_both_parts(leakage):
         for r in of:
             named = r["fitted_on"].endswith(f"{r['transform']}.safetensors")
             assert named or r["transform"] == "original"
-    for name in ("leakage", "sts", "bases", "embeddings-2"):
+    pictures = ("held-out-2-meat", "held-out-2-meat---oracle--code-")
+    for name in ("leakage", "sts", "bases", "embeddings-2", *pictures):
         assert is_png(leakage / f"{name}.png")
+
+
+def test_similarities_are_those_by_hand(folder, leakage, printed):
+    lines = [json.loads(line) for line in (leakage / "similarities.jsonl").read_text().splitlines()]
+    found = {(line["objective"], line["language"]): line for line in lines}
+    assert list(found) == [(name, code) for name in ("meat", "meat + oracle (code)") for code in ("en", "de", "fr")]
+    encoder = lj.load_encoder(ENCODER[1], layer=2)
+    held = held_out(read_bitext(folder / "bitext", (), "--data")["fr"], 10, 0)[1]
+    sides = [encoder.encode([pair[n] for pair in held], max_length=24).astype(float) for n in (0, 1)]
+    expected = []
+    for seed in (0, 1):
+        maps = [Transform.load(folder / "meat" / f"seed-{seed}" / f"{part}.safetensors").as_affine() for part in PARTS]
+        (em, el), (om, ol) = ([unit(x @ np.asarray(a, float).T + b) for a, b in maps] for x in sides)
+        off = ~np.eye(10, dtype=bool)
+        expected.append({
+            "meaning and language": (om * ol).sum(axis=1).mean(),
+            "meanings of translations": (om * em).sum(axis=1).mean(),
+            "meanings of others": (om @ om.T)[off].mean(),
+            "languages of translations": (ol * el).sum(axis=1).mean(),
+            "languages of others": (ol @ ol.T)[off].mean(),
+        })  # fmt: skip
+    for name in expected[0]:
+        assert found["meat", "fr"][name] == pytest.approx(np.mean([one[name] for one in expected]), abs=1e-5), name
+    assert "Cosines on held-out pairs" in printed
+
+
+def unit(x):
+    return x / np.linalg.norm(x, axis=1, keepdims=True)
+
+
+def test_the_accuracy_of_guessing(leakage, printed):
+    # 12 pairs of Tatoeba and 10 that are held out, in both languages; STS17 has no chance level.
+    guessed = chance(read_results(leakage / "results.jsonl"), ("de",))
+    assert guessed["Tatoeba"] == guessed["Tatoeba (trained)"] == pytest.approx(100 / 12)
+    assert guessed["held-out"] == pytest.approx(10)
+    assert set(guessed) == {"Tatoeba", "Tatoeba (trained)", "held-out", "code-switched"}
+    assert "chance" in printed
 
 
 def test_the_table_has_the_mean_of_both_directions(leakage, printed):
@@ -135,8 +174,7 @@ def test_the_table_has_the_mean_of_both_directions(leakage, printed):
     rows = [line for line in printed.splitlines() if line.startswith("│ meat  ")]
     assert len(rows) == 3
     assert f"{np.mean(expected):.1f} ± {deviation:.1f}" in rows[1]
-    [line] = [line for line in printed.splitlines() if "│ 2, meat  " in line]
-    assert "0.001, 16, 10" in line
+    [line] = [line for line in printed.splitlines() if "│ 2, meat  " in line and "0.001, 16, 10" in line]
     # Both seeds got better until --epochs ended them.
     assert "1* 1*" in line
     assert len(scores[2, "original", "meaning"]["STS17"]) == 1
