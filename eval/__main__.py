@@ -29,6 +29,9 @@ TASKS = {
         "eval.data.dictionaries", "MakeDictionaries", "bilingual dictionaries converted from FreeDict"
     ),
     "curve": Command("eval.studies.curve", "Curve", "accuracy against the number of fitting sentences"),
+    "training-text": Command(
+        "eval.studies.training_text", "TrainingText", "heads against the kind and amount of their training text"
+    ),
     "sweep": Command("eval.studies.sweep", "Sweep", "every layer, method and rank in one pass"),
     "algorithm1": Command("eval.studies.algorithm1", "Algorithm1", "LSAR's Algorithm 1 as printed, against one SVD"),
     "unknown": Command(
