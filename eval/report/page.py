@@ -19,7 +19,7 @@ import numpy as np
 import tyro
 
 from eval.methods import label
-from eval.report.published import published
+from eval.report.published import Published, published
 from eval.report.transfer import Spread, is_transfer, sizes, transfer_rows
 from eval.resampling import paired_test
 from eval.results import Result, read_results
@@ -176,9 +176,7 @@ def _headline(metric: str, results: Sequence[Result]) -> bool:
     languages, all are shown.
     """
     of_metric = [r for r in results if r.metric == metric]
-    return any(len(r.languages) > 2 or published(r.task, metric, len(r.languages)) for r in of_metric) or all(
-        len(r.languages) <= 2 for r in results
-    )
+    return any(len(r.languages) > 2 or _published(r) for r in of_metric) or all(len(r.languages) <= 2 for r in results)
 
 
 def _table(metric: str, results: Sequence[Result]) -> Table:
@@ -190,20 +188,19 @@ def _table(metric: str, results: Sequence[Result]) -> Table:
     means = {key: float(np.mean([r.value for r in several])) for key, several in grid.items()}
     better = metric.startswith(_HIGHER_IS_BETTER)
     best = {column: max(means[key] for key in means if key[1] == column) if better else None for column in columns}
-    papers = published(results[0].task, metric, len(set(results[0].languages)))
-    theirs = {(one.encoder, one.method): one for one in papers}
+    papers = list(dict.fromkeys(one for r in results for one in _published(r)))
     encoders = list(dict.fromkeys((one.encoder, one.source) for one in papers))
+    ours = [method.split(_FITTED_ON)[0] for method in methods]
     rows = []
-    for method in [*methods, *dict.fromkeys(one.method for one in papers if not _known(one.method, methods))]:
+    for method in [*methods, *dict.fromkeys(one.method for one in papers if not any(map(one.is_of, ours)))]:
         cells = [Cell(method)]
         for column in columns:
             several = grid.get((method, column), [])
             cells.append(_cell(several, grid.get(("original", column), []), means, best[column], (method, column)))
-        for encoder, _ in encoders:
-            # A method that the paper gives without arguments is compared with any of ours.
+        for encoder in encoders:
             name = method.split(_FITTED_ON)[0]
-            one = theirs.get((encoder, name)) or theirs.get((encoder, name.split()[0]))
-            cells.append(Cell("" if one is None else _number(one.value)))
+            theirs = [one.value for one in papers if (one.encoder, one.source) == encoder and one.is_of(name)]
+            cells.append(Cell(_number(theirs[0]) if theirs else ""))
         rows.append(cells)
     languages = sorted({len(set(r.languages)) for r in results})
     title = f"{metric} ({', '.join(map(str, languages))} languages, n = {max(r.n for r in results)})"
@@ -227,9 +224,9 @@ def _column(r: Result, results: Sequence[Result]) -> str:
     return ", ".join(parts)
 
 
-def _known(method: str, methods: Sequence[str]) -> bool:
-    names = [one.split(_FITTED_ON)[0] for one in methods]
-    return any(method in (name, name.split()[0]) for name in names)
+def _published(r: Result) -> list[Published]:
+    """Returns the papers' numbers that were measured as a result was."""
+    return published(r.task, r.metric, len(set(r.languages)), str(r.options.get("fit_on", "")))
 
 
 def _cell(

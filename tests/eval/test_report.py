@@ -11,11 +11,12 @@ from eval.__main__ import main
 from eval.data.tatoeba import XTREME_36
 from eval.report.compare import differences
 from eval.report.page import tables
-from eval.report.published import PUBLISHED, published
+from eval.report.published import PROTOCOLS, PUBLISHED, published
 from eval.resampling import Queries
 from eval.results import Result, read_results, write_results
 from eval.run_record import already_run, recorded
 from eval.suite import Suite
+from tests.commands import parsed
 from tests.eval.test_tasks import ENCODER, write_pairs
 
 
@@ -64,11 +65,12 @@ def test_results_come_back_as_they_were(tmp_path):
 
 
 def test_tables(rng):
+    evaluated = {"fit_on": "evaluated"}
     low, high = (Queries(np.repeat([0.0, 100], counts)) for counts in ((60, 40), (20, 80)))
     results = [
         result("original", 40.0).resampled(low),
         result("center", 80.0).resampled(high),
-        *(result("cbie", value, seed=seed) for seed, value in enumerate((50.0, 54.0, 58.0))),
+        *(result("cbie", value, seed=seed, options=evaluated) for seed, value in enumerate((50.0, 54.0, 58.0))),
         result("original", 45.0, layer=12),
         result("original", 1.0, metric="en-de accuracy", languages=("de",)),
     ]
@@ -84,7 +86,7 @@ def test_tables(rng):
     assert cell(table, "cbie", "layer 8")[:3] == ("54.0", False, "± 4.0")
     assert cell(table, "center", "layer 12").text == ""
     assert cell(table, "original", "mBERT (Xie").text == "37.5"
-    assert cell(table, "cbie", "XLM-R base (H").text == "69.0"
+    assert cell(table, "cbie", "XLM-R base (Hämmerl et al. 2023, Tatoeba").text == "69.0"
     # What only a paper has is a row of its own, and so is a fit of another rank.
     assert cell(table, "lsar rank=36", "mBERT (Xie").text == "44.6"
     assert [t.title.split(" (")[0] for t in tables(results, ("en-de",))] == ["en-de accuracy"]
@@ -108,18 +110,59 @@ def test_what_results_were_measured_with(tmp_path):
         assert "saved center, fitted on results/center; layer 8: center() on 9 sentences of 2 languages" in text
 
 
-def test_published_numbers_are_the_papers():
-    assert len(PUBLISHED) > 40
-    assert {one.value for one in published("lareqa", "mAP", 11) if one.encoder == "mBERT X-X"} == {
-        23.36,
-        44.66,
-        44.25,
-        45.89,
-    }
-    # 85.7 is the F1 of S-BERT on BUCC, and 60.09 that of XLM-R without 18 dimensions, which are not those of 3 sigma.
-    assert not {85.7, 60.09} & {one.value for one in published("tatoeba", "en-xx mean over 36", 36)}
-    assert published("lareqa", "something", 11) == published("lareqa", "mAP", 7) == []
-    assert published("tatoeba", "en-xx mean over 8 unseen", 36) == []
+# Copied by hand from the papers: task, metric, languages, fitted on, encoder, method, value, table.
+SAMPLE = [
+    ("tatoeba", "en-xx mean over 36", 36, "udhr", "XLM", "lir components=15", 31.65, "Xie et al. 2022, Tatoeba"),
+    ("tatoeba", "en-xx mean over 36", 36, "evaluated", "mBERT", "cbie", 45.79, "Hämmerl et al. 2023, Tatoeba"),
+    ("tatoeba", "en-xx mean over 36", 36, "udhr", "XLM-R base", "largest=10", 60.09, "Hämmerl et al. 2023, Table 4"),
+    ("bucc", "F1 mean", 5, "udhr", "XLM-R base", "zero=306", 58.0, "Hämmerl et al. 2023, Table 4"),
+    ("bucc", "F1 mean", 5, "udhr", "S-BERT", "original", 85.7, "Hämmerl et al. 2023, Table 4"),
+    ("lareqa", "mAP, dot", 11, "udhr", "mBERT X-X", "lsar rank=10", 45.89, "Xie et al. 2022, Table 2"),
+    ("sts17", "Pearson 4b.es-en", 2, "evaluated", "XLM-R base", "original", -5.9, "Hämmerl et al. 2023, Table 5"),
+    ("geometry", "NMI", 37, "udhr", "XLM-R large", "lsar rank=36", 0.0856, "Xie et al. 2022, clustering"),
+    ("tatoeba", "xx-en mean without id", 35, "evaluated", "LaBSE", "language objective=meat", 40.61,
+     "Ki et al. 2024, Tatoeba-36"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("row", SAMPLE)
+def test_published_numbers_are_the_papers(row):
+    task, metric, languages, fit_on, encoder, method, value, source = row
+    found = [
+        one for one in published(task, metric, languages, fit_on) if (one.encoder, one.method) == (encoder, method)
+    ]
+    assert [(one.value, one.source) for one in found] == [(value, source)]
+
+
+def test_published_numbers_are_of_the_same_quantity():
+    # A whitening of each file is not one of all languages, nor the reverse.
+    of_files = [one.method for one in published("tatoeba", "en-xx mean over 36", 36, "evaluated")]
+    of_text = [one.method for one in published("tatoeba", "en-xx mean over 36", 36, "udhr")]
+    assert ("cbie" in of_files, "cbie" in of_text) == (True, False)
+    assert ("lsar rank=36" in of_files, "lsar rank=36" in of_text) == (False, True)
+    # The papers rank answers by dot product.
+    assert published("lareqa", "something", 11) == published("lareqa", "mAP, dot", 7) == []
+    assert published("lareqa", "mAP", 11) == published("tatoeba", "en-xx mean over 8 unseen", 36) == []
+    # A rank is never another rank.
+    [lsar] = [
+        one for one in published("tatoeba", "en-xx mean over 36", 36) if one.is_of("lsar rank=36") and one.value < 40
+    ]
+    assert lsar.is_of("lsar rank=36")
+    assert not any(map(lsar.is_of, ("lsar", "lsar rank=3", "lsar rank=35", "lsar-published rank=36")))
+
+
+def test_every_published_number_has_a_protocol_that_runs():
+    assert {one.protocol for one in PUBLISHED} == set(PROTOCOLS)
+    for one in PUBLISHED:
+        protocol = PROTOCOLS[one.protocol]
+        options = parsed(f"python -m eval {protocol.command}")
+        assert all((one.paper, one.table, protocol.what))
+        if protocol.evaluated:
+            assert options.fit_on == "evaluated"
+    with pytest.raises(AssertionError, match="tatoebo is not one of udhr, tatoeba"):
+        parsed("python -m eval tatoebo")
+    with pytest.raises(SystemExit):
+        parsed("python -m eval tatoeba --transforms lsa")
 
 
 class Checker(html.parser.HTMLParser):

@@ -1,0 +1,40 @@
+"""Parses the commands that documents show, without running them."""
+
+import importlib
+import shlex
+
+import tyro
+
+from eval.__main__ import TASKS
+from lsar_jax.__main__ import COMMANDS
+
+__all__ = ["parsed"]
+
+
+def parsed(command):
+    """The options of a command ``python -m eval ...``, ``python -m train.x ...`` or ``lsar-jax ...``.
+
+    Raises AssertionError if there is no such command, and SystemExit if its options do not parse.
+    """
+    words = shlex.split(command)
+    if words[:1] == ["lsar-jax"]:
+        named, arguments = COMMANDS, words[1:]
+    else:
+        assert words[:2] == ["python", "-m"], command
+        named, arguments = (TASKS, words[3:]) if words[2] == "eval" else ({}, words[3:])
+    if not named:
+        try:
+            module = importlib.import_module(f"{words[2]}.__main__")
+        except ModuleNotFoundError:
+            module = importlib.import_module(words[2])
+        kept, options = module.run, []
+        module.run = lambda kind, prog, given, description=None: options.append(tyro.cli(kind, prog=prog, args=given))
+        try:
+            module.main(arguments)
+        finally:
+            module.run = kept
+        return options[0]
+    name, *rest = arguments
+    assert name in named, f"{name} is not one of {', '.join(named)}"
+    found = named[name]
+    return tyro.cli(getattr(importlib.import_module(found.module), found.kind), prog=name, args=rest)
