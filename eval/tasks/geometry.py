@@ -77,7 +77,8 @@ class Geometry(FittedTask):
         the half of its paragraphs that is not); evaluated, for the measured sentences; a folder with one text file per
         language; tfds:NAME/{}; or hub:ID. Languages without such text are left out.
       pair: codes of two languages to draw alone, by t-SNE; by default, none.
-      xquad: folder of XQuAD-R, for language preference and the figure of questions and answers.
+      xquad: folder of XQuAD-R, for language preference and the figure of questions and answers; for these, methods are
+        always fitted on the UDHR.
       uriel: path of lang2vec's distances2.zip; by default, cosine distances are computed from the features in
         lang2vec's wheel.
       seeds: seeds of k-means.
