@@ -203,7 +203,7 @@ def answers(
         # The best last, so that none is hidden.
         order = np.argsort(-plane.ranks, kind="stable")
         rest = order[~np.isin(order, plane.answers)]
-        axis.scatter(*plane.candidates[rest].T, s=6, color=own[rest], alpha=shown[rest], linewidths=0)
+        axis.scatter(*plane.candidates[rest].T, s=14, color=own[rest], alpha=shown[rest], linewidths=0)
         for code, point in zip(codes, plane.questions, strict=True):
             width = 1.6 if code == asked else 0.6
             axis.scatter(*point, s=130, marker="*", color=colours[code], edgecolors="k", linewidths=width)

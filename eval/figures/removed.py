@@ -81,8 +81,8 @@ def families(
     for number, (axis, values) in enumerate(zip(axes, coordinates.T, strict=True), 1):
         edges, shares = family_histograms(values, codes)
         for name, share in shares.items():
-            axis.stairs(share, edges, fill=True, alpha=0.35, color=colours[name], label=name)
-            axis.stairs(share, edges, color=colours[name], lw=1)
+            axis.stairs(share, edges, fill=True, alpha=0.15, color=colours[name])
+            axis.stairs(share, edges, color=colours[name], lw=1.4, label=name)
         axis.set_xlabel(f"direction {number}")
         bare(axis)
     axes[0].set_ylabel("share of the family's sentences")
