@@ -228,7 +228,8 @@ def answers(
 def distinct_colours(count: int) -> list[Colour]:
     """Returns colours that can be told apart, up to 20; more are taken from a spectrum."""
     if count <= 20:
-        return [matplotlib.colors.to_rgba(colour) for colour in matplotlib.color_sequences["tab20"]][:count]
+        name = "tab10" if count <= 10 else "tab20"  # tab20 has pairs of a dark and a light colour
+        return [matplotlib.colors.to_rgba(colour) for colour in matplotlib.color_sequences[name]][:count]
     return [matplotlib.colormaps["turbo"](index / (count - 1)) for index in range(count)]
 
 

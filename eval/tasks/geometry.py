@@ -318,7 +318,7 @@ class Geometry(FittedTask):
         for dimension, entry, share in outliers(center, mean):
             yield Score(f"contribution of dimension {dimension}", share, languages, count)
             yield Score(f"mean of dimension {dimension}", entry, languages, count)
-            shown: list[str | float] = [spec.layer, dimension, f"{entry:.2f}", f"{share:.3f}"]
+            shown = [f"{spec.layer}", f"{dimension}", f"{entry:.2f}", f"{share:.3f}"]
             self._add(title, ["layer", "dimension", "mean", "contribution to English-xx"], shown)
 
     def _identified(self, fit: ByLanguage, test: ByLanguage, spec: EncoderSpec) -> Iterator[tuple[Method, Score]]:
