@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import matplotlib
 import numpy as np
@@ -13,7 +13,20 @@ from matplotlib.figure import Figure
 from eval.figures.language_families import family
 from train.curves import save_figure
 
-__all__ = ["answers", "contributions", "distances", "layer_curves", "layer_means", "outliers", "planes", "removed"]
+__all__ = [
+    "AnswerPlane",
+    "Plane",
+    "answers",
+    "bare",
+    "contributions",
+    "distances",
+    "distinct_colours",
+    "layer_curves",
+    "layer_means",
+    "opacity",
+    "outliers",
+    "planes",
+]
 
 Plane = Float[np.ndarray, "_ 2"]
 Colour = tuple[float, float, float, float]
@@ -31,7 +44,7 @@ def layer_curves(curves: Mapping[str, Sequence[float]], layers: Sequence[int], t
     axis.axhline(0, color="0.8", lw=0.8, zorder=0)
     axis.set_title(title)
     axis.legend(frameon=False, fontsize=8)
-    _bare(axis)
+    bare(axis)
     save_figure(figure, path)
 
 
@@ -90,7 +103,7 @@ def layer_means(
             axis.annotate(f"{dimension}", (dimension, values[dimension]), fontsize=6, color="tab:red")
         axis.set_title(f"layer {layer}", fontsize=8)
         axis.tick_params(labelsize=6)
-        _bare(axis)
+        bare(axis)
     for axis in axes[len(layers) :]:
         axis.set_axis_off()
     figure.suptitle(title, fontsize=10)
@@ -107,36 +120,7 @@ def distances(curves: Mapping[str, Float[np.ndarray, " k"]], title: str, path: P
     axis.set_ylabel("mean distance, 2 - 2 cos")
     axis.set_title(title, fontsize=10)
     axis.legend(frameon=False, fontsize=8)
-    _bare(axis)
-    save_figure(figure, path)
-
-
-def removed(panels: Mapping[str, Plane], codes: Sequence[str], path: Path) -> None:
-    """Draws coordinates along two directions that a method removes, coloured by language family.
-
-    Language codes mark the language means.
-
-    Args:
-      panels: title -> coordinates; rows correspond to ``codes``.
-      codes: language code of each row.
-      path: the PNG to write.
-    """
-    families = sorted({family(code) for code in codes}, key=lambda name: (name == "other", name))
-    colours = dict(zip(families, _colours(len(families)), strict=True))
-    labels = np.array(codes)
-    figure = Figure(figsize=(5 * len(panels) + 1.6, 4.8), layout="constrained")
-    for axis, (title, plane) in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels.items(), strict=True):
-        for name in families:
-            own = np.array([family(code) == name for code in codes])
-            axis.scatter(plane[own, 0], plane[own, 1], s=7, alpha=0.6, color=colours[name], label=name, linewidths=0)
-        for code in sorted(set(codes)):
-            axis.text(*plane[labels == code].mean(axis=0), code, fontsize=7, ha="center", va="center", weight="bold")
-        axis.set_title(title, fontsize=10)
-        axis.set_xlabel("first direction")
-        axis.set_ylabel("second direction")
-        _bare(axis)
-    handles, names = axis.get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside right upper", frameon=False, fontsize=8, markerscale=3)
+    bare(axis)
     save_figure(figure, path)
 
 
@@ -145,7 +129,7 @@ def planes(panels: Mapping[str, Plane], codes: Sequence[str], title: str, path: 
     if len(set(codes)) > 20:
         codes = [family(code) for code in codes]
     every = sorted(set(codes))
-    colours = dict(zip(every, _colours(len(every)), strict=True))
+    colours = dict(zip(every, distinct_colours(len(every)), strict=True))
     labels = np.array(codes)
     figure = Figure(figsize=(4.8 * len(panels) + 1.4, 4.8), layout="constrained")
     for axis, (name, plane) in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels.items(), strict=True):
@@ -169,32 +153,63 @@ def planes(panels: Mapping[str, Plane], codes: Sequence[str], title: str, path: 
     save_figure(figure, path)
 
 
+class AnswerPlane(NamedTuple):
+    """Questions and candidate answers, as points in a plane.
+
+    Attributes:
+      candidates: the candidates.
+      questions: one question in each language.
+      answers: index of the right candidate in each language.
+      ranks: rank of each candidate for the question in the asked language; 1 is the best.
+    """
+
+    candidates: Plane
+    questions: Plane
+    answers: Int[np.ndarray, " language"]
+    ranks: Int[np.ndarray, " candidate"]
+
+
+def opacity(ranks: Int[np.ndarray, " candidate"]) -> Float[np.ndarray, " candidate"]:
+    """Returns an opacity that falls with the logarithm of the rank, from 1 for the first to 0.1 for the last ones."""
+    return np.maximum(0.1, 1 - np.log(ranks) / np.log(max(len(ranks), 2)))
+
+
 def answers(
-    panels: Mapping[str, tuple[Plane, Plane, Plane]],
+    panels: Mapping[str, AnswerPlane],
     candidate_codes: Sequence[str],
     codes: Sequence[str],
+    asked: str,
     title: str,
     path: Path,
 ) -> None:
     """Draws one question in all languages, its answers and the other candidates (Xie et al. 2022, Figure 2).
 
+    The better a candidate is ranked for the question in the asked language, the more opaque it is.
+
     Args:
-      panels: title -> (candidates, questions, answers), as points in a plane.
+      panels: title -> points in a plane.
       candidate_codes: language code of each candidate.
       codes: language code of each question and answer.
+      asked: language of the question that candidates are ranked for; its question has a thick edge.
       title: title of the figure.
       path: the PNG to write.
     """
     every = sorted(set(codes))
-    colours = dict(zip(every, _colours(len(every)), strict=True))
+    colours = dict(zip(every, distinct_colours(len(every)), strict=True))
+    own = np.array([colours[code] for code in candidate_codes])
     figure = Figure(figsize=(4.8 * len(panels) + 1.4, 4.8), layout="constrained")
-    for axis, (name, (others, asked, right)) in zip(
-        figure.subplots(1, len(panels), squeeze=False)[0], panels.items(), strict=True
-    ):
-        axis.scatter(*others.T, s=4, color=[colours[code] for code in candidate_codes], alpha=0.25, linewidths=0)
-        for points, marker, size in ((asked, "*", 130), (right, "D", 45)):
-            for code, point in zip(codes, points, strict=True):
-                axis.scatter(*point, s=size, marker=marker, color=colours[code], edgecolors="k", linewidths=0.6)
+    for axis, (name, plane) in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels.items(), strict=True):
+        shown = opacity(plane.ranks)
+        # The best last, so that none is hidden.
+        order = np.argsort(-plane.ranks, kind="stable")
+        rest = order[~np.isin(order, plane.answers)]
+        axis.scatter(*plane.candidates[rest].T, s=14, color=own[rest], alpha=shown[rest], linewidths=0)
+        for code, point in zip(codes, plane.questions, strict=True):
+            width = 1.6 if code == asked else 0.6
+            axis.scatter(*point, s=130, marker="*", color=colours[code], edgecolors="k", linewidths=width)
+        for code, place in zip(codes, plane.answers, strict=True):
+            face = (*colours[code][:3], float(shown[place]))
+            axis.scatter(*plane.candidates[place], s=45, marker="D", color=[face], edgecolors="k", linewidths=0.6)
         axis.set_title(name, fontsize=10)
         axis.set_xticks([])
         axis.set_yticks([])
@@ -210,13 +225,16 @@ def answers(
     save_figure(figure, path)
 
 
-def _colours(count: int) -> list[Colour]:
+def distinct_colours(count: int) -> list[Colour]:
+    """Returns colours that can be told apart, up to 20; more are taken from a spectrum."""
     if count <= 20:
-        return [matplotlib.colors.to_rgba(colour) for colour in matplotlib.color_sequences["tab20"]][:count]
+        name = "tab10" if count <= 10 else "tab20"  # tab20 has pairs of a dark and a light colour
+        return [matplotlib.colors.to_rgba(colour) for colour in matplotlib.color_sequences[name]][:count]
     return [matplotlib.colormaps["turbo"](index / (count - 1)) for index in range(count)]
 
 
-def _bare(axis: Axes) -> None:
+def bare(axis: Axes) -> None:
+    """Hides the upper and the right border."""
     axis.spines[["top", "right"]].set_visible(False)
 
 

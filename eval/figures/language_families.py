@@ -1,6 +1,8 @@
 """Language families for colouring figures; large families are split into branches."""
 
-__all__ = ["family"]
+from collections.abc import Iterable
+
+__all__ = ["families_of", "family"]
 
 _FAMILIES = {
     "Germanic": "af da de en is lb nl no sv yi",
@@ -21,3 +23,8 @@ _BY_CODE = {code: name for name, codes in _FAMILIES.items() for code in codes.sp
 def family(code: str) -> str:
     """Returns the family of a BCP 47 code, ignoring its script; ``other`` if it is unknown."""
     return _BY_CODE.get(code.partition("-")[0], "other")
+
+
+def families_of(codes: Iterable[str]) -> list[str]:
+    """Returns the families of the codes in alphabetical order, ``other`` last."""
+    return sorted({family(code) for code in codes}, key=lambda name: (name == "other", name))

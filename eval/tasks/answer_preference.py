@@ -33,6 +33,9 @@ __all__ = ["AnswerPreference"]
 
 # Number of questions used per language; the candidate sentences up to the last answer to them form the pool.
 _QUESTIONS = 100
+# The methods of the picture, in its order, and the language of the question that it ranks the candidates for.
+_SHOWN = ("original", "center", "lir", "lsar")
+_ASKED = "en"
 
 
 @dataclass(frozen=True)
@@ -48,8 +51,9 @@ class AnswerPreference(FittedTask):
     data: Data = Path("data/xquad-r")
 
     _rows: list[list[str | float]] = field(default_factory=list, init=False, repr=False, compare=False)
-    _planes: dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]] = field(
-        default_factory=dict, init=False, repr=False, compare=False
+    # Method -> title -> its picture.
+    _planes: dict[str, dict[str, draw.AnswerPlane]] = field(
+        default_factory=lambda: {name: {} for name in _SHOWN}, init=False, repr=False, compare=False
     )
 
     @property
@@ -101,27 +105,33 @@ class AnswerPreference(FittedTask):
         title = f"layer {spec.layer}, {method.label}"
         row = f"layer {spec.layer}: {method.label}"
         self._rows.append([row, f"{found.preference:.3f}", f"{low:.3f} to {high:.3f}", f"{found.spread:.3f}"])
-        if spec.layer == self.layers[0] and method.name in ("original", "lsar", "center"):
-            self._planes[title] = self._plane(x)
+        if spec.layer == self.layers[0] and method.name in _SHOWN:
+            self._planes[method.name][title] = self._plane(x)
 
     def report(self, results: Sequence[Result]) -> None:
         """Prints the table, and draws the first question at the first layer."""
-        if self._planes:
+        panels = {title: plane for several in self._planes.values() for title, plane in several.items()}
+        if panels:
             candidates = [code for code in XQUAD_R for _ in self.texts()["c", code]]
-            title = f"One question in {len(XQUAD_R)} languages, its answers, and the other candidates"
-            draw.answers(self._planes, candidates, XQUAD_R, title, self.out / "answers.png")
+            title = (
+                f"One question in {len(XQUAD_R)} languages, its answers, and the other candidates;\n"
+                f"a candidate's opacity falls with its rank for the question in {_ASKED}"
+            )
+            draw.answers(panels, candidates, XQUAD_R, _ASKED, title, self.out / "answers.png")
         print_table(self.title, ["", "preference", "95% of resamples", "spread"], self._rows)
 
-    def _plane(self, x: Embedded) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Projects all candidates, the first question and its answers onto the candidates' principal plane."""
+    def _plane(self, x: Embedded) -> draw.AnswerPlane:
+        """Projects all candidates and the first question onto the candidates' principal plane, and ranks them."""
         candidates = np.concatenate([x["c", code] for code in XQUAD_R])
         questions = np.stack([x["q", code][0] for code in XQUAD_R])
-        right = np.stack([x["c", code][self.questions[code].answers[0]] for code in XQUAD_R])
-        parts = [np.asarray(unit_rows(jnp.asarray(part))) for part in (candidates, questions, right)]
+        starts = np.cumsum([0, *(len(x["c", code]) for code in XQUAD_R[:-1])])
+        right = starts + [self.questions[code].answers[0] for code in XQUAD_R]
+        asked = x["q", _ASKED][:1]
+        ranks = 1 + candidate_ranks(asked, candidates, np.arange(len(candidates))[None])[0]
+        parts = [np.asarray(unit_rows(jnp.asarray(part))) for part in (candidates, questions)]
         mean = parts[0].mean(axis=0)
         axes = np.linalg.svd(parts[0] - mean, full_matrices=False)[2][:2].T
-        candidates, questions, right = ((part - mean) @ axes for part in parts)
-        return candidates, questions, right
+        return draw.AnswerPlane((parts[0] - mean) @ axes, (parts[1] - mean) @ axes, right, ranks)
 
     @staticmethod
     def _count(data: dict[str, Questions]) -> int:

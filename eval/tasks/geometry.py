@@ -1,82 +1,84 @@
 """The geometry of embeddings after each method: anisotropy, isotropy, outliers, and remaining language information.
 
     python -m eval geometry                                   # the UDHR, which comes with the library
-    python -m eval geometry --text tatoeba                    # fitted on the evaluated sentences
+    python -m eval geometry --text tatoeba                    # 36 languages and English, fitted on the UDHR
+    python -m eval geometry --text tatoeba --fit-on evaluated # fitted on the measured sentences
+    python -m eval geometry --text tatoeba --transforms original --layers 8     # Hämmerl et al. 2023, Table 1
+    python -m eval geometry --text data/wiki --transforms original --layers 12  # their Tables 2 and 3: ar.txt, en.txt
+    python -m eval geometry --text tatoeba --pair en de       # their Figure 3
     python -m eval geometry --xquad data/xquad-r              # adds language preference, questions and answers
 
-On the UDHR, methods are fitted on one half of the paragraphs and measured on the other. The measures are:
+On the UDHR, one half of the paragraphs is measured; methods are fitted on the other half, or on the text of
+``--fit-on``. The measures are:
 
 - the exact mean cosine of two sentences within a language, across languages and overall, and the mean cosine of 10,000
   random pairs within each language;
+- the same of a sentence in English and one in another language; on Tatoeba, each language has its own English side;
+- the mean of each outlier dimension and its contribution to that cosine, in the original embeddings;
 - IsoScore;
 - NMI between k-means clusters and languages, and the accuracy of a linear language probe;
 - the share of the ten nearest neighbours that are in the query's language, beside that language's share of the pool;
 - the correlation between URIEL's syntactic similarity to English and the cosine with English's mean, for the part of
-  the language means that LSAR removes and for the part that it leaves.
+  the language means that LSAR removes and for the part that it leaves (Xie et al. 2022).
 
 ``dimensions.jsonl`` lists the outliers and the largest contributions for each language and layer.
 """
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
-from threadpoolctl import threadpool_limits
 
-from eval.data.tatoeba import XTREME_36, read_pairs
-from eval.figures import geometry as draw
-from eval.figures.plots import scatter
-from eval.fitted_task import FitLanguages
+from eval.data.measured_text import MeasuredText, read_text
+from eval.figures.embedding_space import draw_pair, draw_space
+from eval.figures.layers import draw_layers
+from eval.figures.removed import syntax
+from eval.fitted_task import FittedTask
 from eval.methods import ALL_METHODS, Method, MethodName
 from eval.metrics import language_nmi, language_probe
 from eval.results import Result, write_results
 from eval.score import Score
-from eval.task import Embedded, Encoded, Task, Texts
+from eval.task import Embedded, Encoded, Texts
+from eval.tasks.anisotropy import ByLanguage, Contributions, mean_contributions, of_pairs, outliers, within
 from eval.tasks.answer_preference import AnswerPreference
-from eval.tasks.typology import syntactic_distances, typology_correlation
+from eval.tasks.typology import syntactic_distances, syntax_correlation
 from lsar_jax import EncoderSpec, SentenceEncoder, corpora
+from lsar_jax.corpora.sentence_filters import check_count
 from lsar_jax.corpora.tables import Data
-from lsar_jax.files import write_text
-from lsar_jax.geometry import (
-    anisotropy_by_language,
-    expected_contributions,
-    isoscore,
-    mean_distance_by_rank,
-    outlier_dimensions,
-    pair_contributions,
-    random_pairs,
-)
+from lsar_jax.geometry import anisotropy_by_language, isoscore
+from lsar_jax.languages import language_code
 from lsar_jax.retrieval import nearest
 from lsar_jax.retrieval.preference import top_k_share
 from lsar_jax.transforms import fit_identifier
 from train.console import console, print_table
 from train.embeddings import encode_all
 
-__all__ = ["Geometry", "tsne"]
+__all__ = ["Geometry"]
 
 # The groups of the texts to fit on and to measure.
 _FIT, _MEASURED = "fit", "measured"
 
-# Language -> embeddings.
-ByLanguage = Mapping[str, Float[np.ndarray, "_ dim"]]
-
 
 @dataclass(frozen=True)
-class Geometry(Task):
+class Geometry(FittedTask):
     """Measures and figures of the embedding space before and after each method.
 
     Attributes:
       layers: layers at which methods are compared; figures show the first.
-      text: the text to measure, udhr or tatoeba.
-      data: folder of tatoeba.xxx-eng.xxx files.
+      text: the text to measure: udhr; tatoeba; or a folder with one text file per language, such as de.txt, and one
+        sentence per line, of which the first 10,000 are measured.
+      data: folder of tatoeba.xxx-eng.xxx files; hub:ID; or tfds:NAME with {} for the language.
       languages: language codes; by default, all in the text.
-      fit_languages: languages to fit on: tested, or all that the UDHR has; on Tatoeba, only those tested.
-      xquad: folder of XQuAD-R, for language preference and the figure of questions and answers.
+      fit_on: text to fit transforms on: udhr, for the Universal Declaration of Human Rights (if it is also measured,
+        the half of its paragraphs that is not); evaluated, for the measured sentences; a folder with one text file per
+        language; tfds:NAME/{}; or hub:ID. Languages without such text are left out.
+      pair: codes of two languages to draw alone, by t-SNE; by default, none.
+      xquad: folder of XQuAD-R, for language preference and the figure of questions and answers; for these, methods are
+        always fitted on the UDHR.
       uriel: path of lang2vec's distances2.zip; by default, cosine distances are computed from the features in
         lang2vec's wheel.
       seeds: seeds of k-means.
@@ -86,84 +88,112 @@ class Geometry(Task):
 
     transforms: tuple[MethodName, ...] = ALL_METHODS
     out: Path = Path("results/geometry")
-    text: Literal["udhr", "tatoeba"] = "udhr"
+    text: str = "udhr"
     data: Data = Path("data/tatoeba")
     languages: tuple[str, ...] = ()
-    fit_languages: FitLanguages = "tested"
+    pair: tuple[str, str] | None = None
     xquad: Path | None = None
     uriel: Path | None = None
     seeds: tuple[int, ...] = (0, 1, 2)
 
-    _rows: list[list[str | float]] = field(default_factory=list, init=False, repr=False, compare=False)
+    # Rows of the printed tables, by title.
+    _tables: dict[str, list[list[str | float]]] = field(default_factory=dict, init=False, repr=False, compare=False)
     _encoded: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def title(self) -> str:
         """The title of tables."""
-        return f"{len(self._texts)} languages; cosines, shares and scores from 0 to 1, the probe in percent"
+        return f"{len(self._text.texts)} languages; cosines, shares and scores from 0 to 1, the probe in percent"
 
     @property
     def fitted_on(self) -> str:
         """The name, in results, of the text that transforms are fitted on."""
-        return "udhr fit" if self.text == "udhr" else "the evaluated sentences"
+        if self.fit_on == "evaluated":
+            return "the evaluated sentences"
+        return "udhr fit" if self.text == self.fit_on == "udhr" else super().fitted_on
+
+    def codes(self) -> list[str]:
+        """Returns the measured languages."""
+        return list(self._text.texts)
 
     def fit_texts(self) -> Mapping[str, Sequence[str]]:
-        """Returns the half of the UDHR to fit on; empty if transforms are fitted on the measured sentences."""
-        if self.text == "tatoeba":
-            return {}
-        return {code: text[corpora.UDHR_PARTS["fit"]] for code, text in (self._texts | self._further).items()}
+        """Returns the text to fit on; empty if transforms are fitted on the measured sentences."""
+        return self._fit_texts
 
-    def fitted_languages(self, fit: Mapping[str, Sequence[str]]) -> int:
-        """Returns the number of languages to fit on."""
-        return len(self._texts) + len(self._further)
+    def some_fit_texts(self, languages: Sequence[str]) -> dict[str, list[str]]:
+        """Returns the text to fit on, in those of the given languages that have text."""
+        if not self.text == self.fit_on == "udhr":
+            return super().some_fit_texts(languages)
+        check_count(self.fit_count)
+        known = corpora.udhr("fit")
+        return {code: known[code][: self.fit_count] for code in languages if code in known}
+
+    def text_languages(self) -> list[str]:
+        """Returns all languages that the text to fit on has."""
+        if self.fit_on == "evaluated":
+            raise ValueError("--fit-languages all cannot be combined with --fit-on evaluated; omit one of them")
+        return super().text_languages()
 
     def texts(self) -> Texts:
         """Returns the texts to measure."""
-        if len(self._texts) < 3:
-            raise ValueError(f"the languages are {', '.join(self._texts)}; geometry needs at least three")
+        if len(self._text.texts) < 3:
+            raise ValueError(f"the languages are {', '.join(self._text.texts)}; geometry needs at least three")
         # Read the other files now, so that errors in them appear before encoding.
-        _ = self._syntax, self._answers and self._answers.questions
-        part = corpora.UDHR_PARTS["test" if self.text == "udhr" else "all"]
-        return {(_MEASURED, code): text[part] for code, text in self._texts.items()}
+        _ = self._pair, self._syntax, self._answers and self._answers.questions
+        return {(_MEASURED, code): text for code, text in self._text.texts.items()}
 
     def encode(self, encoder: SentenceEncoder, texts: Texts) -> Encoded:
-        """Returns the embeddings at the layers to compare; those at all layers are kept for the curves."""
+        """Returns the embeddings at the layers to compare; the measured ones at all layers are kept for the curves."""
         every = tuple(range(encoder.spec.layer + 1))
-        whole, _ = encode_all(encoder, self._texts, every, self.max_length, {code: code for code in self._texts})
-        names = {_MEASURED: "all"} if self.text == "tatoeba" else {_FIT: "fit", _MEASURED: "test"}
-        groups = {group: corpora.UDHR_PARTS[part] for group, part in names.items()}
+        languages = {key: key[1] for key in texts}
+        fit = {key: text for key, text in texts.items() if key[0] == _FIT}
+        measured = {key: text for key, text in texts.items() if key not in fit}
+        # Programs are compiled for a choice of layers, so that a short text to fit on is best encoded at all of them.
+        short = sum(map(len, fit.values())) <= sum(map(len, measured.values()))
+        whole, _ = encode_all(encoder, texts if short else measured, every, self.max_length, languages)
         self._encoded["encoder"] = encoder
-        self._encoded["measured"] = {code: x[:, groups[_MEASURED]] for code, x in whole.items()}
-        chosen = list(self.layers)
-        parts = {(group, code): x[chosen][:, rows] for group, rows in groups.items() for code, x in whole.items()}
-        if not self._further:
-            return parts
-        text = {(_FIT, code): text[corpora.UDHR_PARTS["fit"]] for code, text in self._further.items()}
-        return parts | encode_all(encoder, text, self.layers, self.max_length, {key: key[1] for key in text})[0]
+        self._encoded["measured"] = {code: whole[_MEASURED, code] for _, code in measured}
+        chosen = {key: x[list(self.layers)] for key, x in whole.items()}
+        return chosen if short else chosen | encode_all(encoder, fit, self.layers, self.max_length, languages)[0]
 
     def methods(self, x: Embedded, spec: EncoderSpec) -> list[Method]:
-        """Fits every method on the fitting half, or on the measured sentences."""
-        group = _FIT if self.text == "udhr" else _MEASURED
-        return self.fit(_of(x, group), spec)
+        """Fits every method on the fitting text, or on the measured sentences."""
+        return self.fit(_of(x, _MEASURED), spec) if self.fit_on == "evaluated" else super().methods(x, spec)
 
     def scores(self, x: Embedded, method: Method, spec: EncoderSpec) -> Iterator[Score]:
         """Yields all measures of transformed embeddings."""
         test = _of(x, _MEASURED)
-        values = self._measures(test)
-        self._rows.append([f"{spec.layer} {_short(method)}", *(f"{value:.3f}" for value in values.values())])
-        self._encoded["names"] = list(values)
+        own = {code: within(rows) for code, rows in test.items()}
+        values = self._measures(test, own)
+        row = f"{spec.layer} {_short(method)}"
+        self._add(self.title, ["", *values], [row, *(f"{value:.3f}" for value in values.values())])
+        languages, count = list(test), sum(map(len, test.values()))
         for name, value in values.items():
-            yield Score(name, value, list(test), sum(map(len, test.values())))
+            yield Score(name, value, languages, count)
+        for code, contributions in own.items():
+            drawn, exact = contributions.anisotropy
+            yield Score(f"cosine within {code}", exact, [code], len(test[code]))
+            yield Score(f"drawn within {code}", drawn, [code], len(test[code]))
+        if method.transform is None:
+            self._add_languages(test, own, spec.layer)
+        if english := self._english(test):
+            yield from self._with_english(test, english, method, spec)
 
     def layer_scores(self, x: Embedded, methods: Sequence[Method], spec: EncoderSpec) -> Iterator[tuple[Method, Score]]:
         """Yields the accuracy of language identification and the correlations with syntax; draws the first layer."""
-        test = _of(x, _MEASURED)
-        if self.text == "udhr":
-            yield from self._identified(_of(x, _FIT), test, spec)
+        test, fit = _of(x, _MEASURED), _of(x, _FIT)
+        if fit:
+            yield from self._identified(fit, test, spec)
         if self._syntax is not None:
             yield from self._typology(methods, test, spec, *self._syntax)
         if spec.layer == self.layers[0]:
-            self._pictures(methods, test, spec.layer)
+            english, title = self._english(test), f"layer {spec.layer} ({self.encoder})"
+            draw_space(methods, test, english, title, self.out)
+            if self._pair is not None:
+                # On Tatoeba, the English side is that of the other language.
+                a, b = self._pair
+                sides = {one: english[other] if one == "en" else test[one] for one, other in ((a, b), (b, a))}
+                draw_pair(methods, sides, title, self.out)
 
     def measure(self, encoder: SentenceEncoder | None = None) -> list[Result]:
         """Encodes, fits, transforms and measures; the language preference of answers comes last."""
@@ -175,8 +205,9 @@ class Geometry(Task):
 
     def report(self, results: Sequence[Result]) -> None:
         """Prints tables, draws all layers, and writes ``results.jsonl``."""
-        self._all_layers()
-        print_table(self.title, ["", *self._encoded["names"]], self._rows)
+        draw_layers(self._encoded["measured"], self.encoder, self.out)
+        for title, (columns, *rows) in self._tables.items():
+            print_table(title, [f"{column}" for column in columns], rows)
         if self._answers is not None:
             self._answers.report(results)
         write_results(results, self.out / "results.jsonl")
@@ -191,39 +222,73 @@ class Geometry(Task):
         return AnswerPreference(**shared, data=self.xquad)
 
     @cached_property
-    def _texts(self) -> dict[str, list[str]]:
-        if self.text == "udhr":
-            return corpora.udhr("all", self.languages or None)
-        pairs = read_pairs(self.data, self.languages or XTREME_36)
-        # The English sides overlap; each sentence is measured once.
-        english = dict.fromkeys(text for side, _ in pairs.values() for text in side)
-        return dict(sorted(({code: other for code, (_, other) in pairs.items()} | {"en": list(english)}).items()))
+    def _pair(self) -> tuple[str, str] | None:
+        """The codes of the two languages to draw alone."""
+        if self.pair is None:
+            return None
+        a, b = map(language_code, self.pair)
+        if a == b or not {a, b} <= set(self._text.texts):
+            raise ValueError(
+                f"--pair is {' '.join(self.pair)}; it must be two different ones of the measured languages, "
+                f"{', '.join(self._text.texts)}"
+            )
+        return a, b
 
     @cached_property
-    def _further(self) -> dict[str, list[str]]:
-        """The text of the languages that are fitted on, but not measured."""
-        if self.fit_languages == "tested":
-            return {}
-        if self.text == "tatoeba":
-            raise ValueError(
-                "--fit-languages all cannot be combined with --text tatoeba, which fits on what it measures; omit it"
-            )
-        return {code: text for code, text in corpora.udhr("all").items() if code not in self._texts}
+    def _every(self) -> MeasuredText:
+        """The text to measure, in all its languages."""
+        every = read_text(self.text, self.data, self.languages)
+        if self.text != "udhr" and Path(self.text).resolve() == Path(self.fit_on).resolve():
+            raise ValueError(f"--fit-on {self.fit_on} is the measured text; set it to evaluated, or to another text")
+        return every
 
-    def _measures(self, x: ByLanguage) -> dict[str, float]:
+    @cached_property
+    def _fit_texts(self) -> dict[str, list[str]]:
+        further = self.further_codes(self._every.texts)
+        return {} if self.fit_on == "evaluated" else self.some_fit_texts([*self._every.texts, *further])
+
+    @cached_property
+    def _text(self) -> MeasuredText:
+        """The text to measure, in the languages that there is text to fit on in."""
+        every = self._every.texts
+        fit = self._fit_texts if self.fits or self.fit_on == "evaluated" else {}
+        if not self.fits or self.fit_on == "evaluated":
+            return self._every
+        if lacking := [code for code in every if code not in fit]:
+            console.print(f"--fit-on {self.fit_on} has no text in {', '.join(lacking)}: these are not measured either")
+        return self._every.only(fit)
+
+    def _english(self, x: ByLanguage) -> dict[str, Float[np.ndarray, "_ dim"]]:
+        """Returns the English side of each other language; empty if English is not measured."""
+        return {code: x["en"][rows] for code, rows in self._text.english_rows().items()}
+
+    def _add(self, title: str, columns: Sequence[str], row: Sequence[str | float]) -> None:
+        """Adds a row to a table, to be printed at the end."""
+        self._tables.setdefault(title, [list(columns)]).append(list(row))
+
+    def _add_languages(self, x: ByLanguage, own: Mapping[str, Contributions], layer: int) -> None:
+        """Adds the anisotropy and the outliers of each language to a table."""
+        for code, contributions in own.items():
+            drawn, exact = contributions.anisotropy
+            found = outliers(np.asarray(x[code]).mean(axis=0), contributions)
+            told = ", ".join(f"{one.dimension} ({one.mean:.2f}; {one.contribution:.3f})" for one in found[:5])
+            columns = ["language", "mean cosine", "drawn", "largest outliers (mean; contribution)"]
+            title = f"Within each language, original embeddings, layer {layer}"
+            self._add(title, columns, [code, f"{exact:.3f}", f"{drawn:.3f}", told or "none"])
+
+    def _measures(self, x: ByLanguage, own: Mapping[str, Contributions]) -> dict[str, float]:
         cosines = anisotropy_by_language(x)
-        drawn = [pair_contributions(rows, rows, random_pairs(len(rows), len(rows))).sum() for rows in x.values()]
         codes = [code for code, rows in x.items() for _ in rows]
         pool = np.concatenate(list(x.values()))
         numbers = np.unique(codes, return_inverse=True)[1]
         # Eleven neighbours, because the query itself is one; it is dropped below.
-        found = np.asarray(nearest(pool, pool, 11)[1])
-        own = found == np.arange(len(pool))[:, None]
-        own[~own.any(axis=1), -1] = True
-        top = top_k_share(found[~own].reshape(len(pool), 10), numbers, numbers)
+        near = np.asarray(nearest(pool, pool, 11)[1])
+        itself = near == np.arange(len(pool))[:, None]
+        itself[~itself.any(axis=1), -1] = True
+        top = top_k_share(near[~itself].reshape(len(pool), 10), numbers, numbers)
         return {
             "cosine within": cosines.within,
-            "drawn": float(np.mean(drawn)),
+            "drawn": float(np.mean([contributions.anisotropy[0] for contributions in own.values()])),
             "cosine across": cosines.across,
             "cosine of all": cosines.overall,
             "IsoScore": isoscore(pool),
@@ -232,6 +297,29 @@ class Geometry(Task):
             "own in first 10": top.share,
             "own in pool": top.pool_share,
         }
+
+    def _with_english(
+        self, test: ByLanguage, english: ByLanguage, method: Method, spec: EncoderSpec
+    ) -> Iterator[Score]:
+        """Yields the anisotropy of English and another language, and the outliers of the original embeddings."""
+        languages, count = list(test), sum(map(len, test.values()))
+        parallel = self._text.parallel
+        mean = mean_contributions([of_pairs(test[code], side, parallel=parallel) for code, side in english.items()])
+        drawn, exact = mean.anisotropy
+        yield Score("cosine English-xx", exact, languages, count)
+        yield Score("drawn English-xx", drawn, languages, count)
+        title = f"A sentence in English and one in another language, mean over {len(english)} languages"
+        row = f"{spec.layer} {_short(method)}"
+        self._add(title, ["", "mean cosine", "drawn"], [row, f"{exact:.3f}", f"{drawn:.3f}"])
+        if method.transform is not None:
+            return
+        title = f"Outlier dimensions of the mean over {len(english)} languages without English, original embeddings"
+        center = np.mean([test[code].mean(axis=0) for code in english], axis=0)
+        for dimension, entry, share in outliers(center, mean):
+            yield Score(f"contribution of dimension {dimension}", share, languages, count)
+            yield Score(f"mean of dimension {dimension}", entry, languages, count)
+            shown = [f"{spec.layer}", f"{dimension}", f"{entry:.2f}", f"{share:.3f}"]
+            self._add(title, ["layer", "dimension", "mean", "contribution to English-xx"], shown)
 
     def _identified(self, fit: ByLanguage, test: ByLanguage, spec: EncoderSpec) -> Iterator[tuple[Method, Score]]:
         """Yields the accuracy of ``language="auto"`` for each language."""
@@ -248,9 +336,9 @@ class Geometry(Task):
     @cached_property
     def _syntax(self) -> tuple[dict[str, float], str] | None:
         """The syntactic distances from English and the name of the measure; None if unavailable, and prints why."""
-        languages = self._texts
+        languages = self._text.texts
         why = None
-        if self.text == "tatoeba":
+        if self.fit_on == "evaluated":
             why = "the language means would coincide, because LSAR is fitted on the measured sentences"
         elif "lsar" not in self.transforms:
             why = "it compares the parts that LSAR removes and leaves, but lsar is not among --transforms"
@@ -272,121 +360,36 @@ class Geometry(Task):
         distances: Mapping[str, float],
         measure: str,
     ) -> Iterator[tuple[Method, Score]]:
-        """Yields the correlation between syntactic similarity and the cosines of language means with English's."""
+        """Yields the correlation of syntactic similarity and the cosines of language means with English's; draws it."""
+        panels: dict[str, dict[str, tuple[float, float]]] = {}
+        means = {code: x.mean(axis=0) for code, x in test.items()}
         for method in (method for method in methods if method.name == "lsar"):
-            means = {code: x.mean(axis=0) for code, x in test.items()}
             left = {code: method(mean[None], code)[0] for code, mean in means.items()}
             gone = {code: means[code] - left[code] for code in means}
+            panels = {}
             for what, vectors in (("removed", gone), ("left", left)):
-                english = vectors["en"]
-                cosine = {
-                    code: float(v @ english / np.linalg.norm(v) / np.linalg.norm(english))
-                    for code, v in vectors.items()
-                    if code != "en"
-                }
-                r, n = typology_correlation(cosine, distances)
-                yield method, Score(f"syntax, {what} ({measure})", r, list(test), n)
+                where = f"layer {spec.layer}, {method.label}"
+                try:
+                    found = syntax_correlation(vectors, distances)
+                except ValueError as error:  # one direction makes all cosines 1 or -1
+                    console.print(f"{where}: skipping the correlation with syntax in the part {what} by LSAR: {error}")
+                    continue
+                yield method, Score(f"syntax, {what} ({measure})", found.r, list(test), found.n)
                 console.print(
-                    f"layer {spec.layer}, {method.label}: cosine with English's mean in the part {what} by LSAR, and "
-                    f"syntactic similarity to English: r = {r:.3f} over {n} languages ({measure})"
+                    f"{where}: cosine with English's mean in the part {what} by LSAR, and syntactic similarity to "
+                    f"English: r = {found.r:.3f} over {found.n} languages ({measure})"
                 )
-
-    def _all_layers(self) -> None:
-        """Draws how the original embeddings change from layer to layer."""
-        measured: dict[str, np.ndarray] = self._encoded["measured"]
-        layers = range(len(next(iter(measured.values()))))
-        parts = [{code: value[layer] for code, value in measured.items()} for layer in layers]
-        cosines = [anisotropy_by_language(x) for x in parts]
-        scores = [isoscore(np.concatenate(list(x.values()))) for x in parts]
-        curves = {
-            "within a language": [c.within for c in cosines],
-            "across languages": [c.across for c in cosines],
-            "all sentences": [c.overall for c in cosines],
-            "IsoScore": scores,
-        }
-        draw.layer_curves(curves, layers, f"Mean cosine of two sentences ({self.encoder})", self.out / "layers.png")
-        of_language = np.array([[rows.mean(axis=0) for rows in x.values()] for x in parts])
-        means = of_language.mean(axis=1)
-        out = np.asarray(outlier_dimensions(means))
-        draw.layer_means(means, out, layers, f"Mean embedding of each layer ({self.encoder})", self.out / "means.png")
-        lines = []
-        for layer, x, own in zip(layers, parts, of_language, strict=True):
-            for code, mean, flags in zip(x, own, np.asarray(outlier_dimensions(own)), strict=True):
-                shares = np.asarray(expected_contributions(x[code]))
-                entry = {
-                    "layer": layer,
-                    "language": code,
-                    "outliers": {int(d): round(float(mean[d]), 4) for d in np.flatnonzero(flags)},
-                    "contributions": {int(d): round(float(shares[d]), 4) for d in np.argsort(-shares)[:10]},
-                }
-                lines.append(json.dumps(entry) + "\n")
-        write_text(self.out / "dimensions.jsonl", "".join(lines))
-        rows: list[list[str | float]] = [
-            [f"{layer}", f"{c.within:.2f}", f"{c.across:.2f}", f"{c.overall:.2f}", f"{score:.3f}", _named(mean, flags)]
-            for layer, c, score, mean, flags in zip(layers, cosines, scores, means, out, strict=True)
-        ]
-        print_table(
-            "Original embeddings by layer",
-            ["layer", "within", "across", "overall", "IsoScore", "outliers (mean)"],
-            rows,
-        )
-
-    def _pictures(self, methods: Sequence[Method], test: ByLanguage, layer: int) -> None:
-        codes = [code for code, x in test.items() for _ in x]
-        pool = np.concatenate(list(test.values()))
-        shares = np.stack([np.asarray(expected_contributions(x)) for x in test.values()])
-        title = f"layer {layer} ({self.encoder})"
-        draw.contributions(shares, list(test), f"Contribution of dimensions, {title}", self.out / "contributions.png")
-        means = np.stack([x.mean(axis=0) for x in test.values()])
-        flags = np.asarray(outlier_dimensions(means))
-        draw.outliers(means, flags, list(test), f"Outlier dimensions, {title}", self.out / "outliers.png")
-        worst = int(np.argmax(shares.mean(axis=0)))
-        if "en" in test:
-            others = {code: x for code, x in test.items() if code != "en"}
-            k = min(250, *(len(x) for x in others.values()))
-            curves = {
-                name: np.mean([mean_distance_by_rank(test["en"], x, k, without) for x in others.values()], axis=0)
-                for name, without in (("all dimensions", ()), (f"without dimension {worst}", (worst,)))
-            }
-            draw.distances(curves, f"English to the others, {title}", self.out / "distance_by_rank.png")
-        after = {method.name: method for method in methods}
-        chosen = [after[name] for name in ("original", "lsar", "cbie", "whitening") if name in after]
-        moved = {
-            method.label: np.concatenate([method(x, code) for code, x in test.items()])
-            for method in chosen or methods[:1]
-        }
-        scatter({f"layer {layer}, {name}": x for name, x in moved.items()}, codes, self.out / "pca.png")
-        flat = {name: tsne(x) for name, x in moved.items()}
-        draw.planes(flat, codes, f"t-SNE of 50 principal components, {title}", self.out / "tsne.png")
-        if "lsar" in after and after["lsar"].transform is not None:
-            basis = np.asarray(after["lsar"].transform.steps[0].basis)[:, :2]
-            if basis.shape[1] == 2:
-                title = f"What LSAR removes, layer {layer}"
-                draw.removed({title: pool @ basis}, codes, self.out / "removed.png")
+                panels[f"the part {what} by LSAR, r = {found.r:.3f}"] = found.points
+        if panels and spec.layer == self.layers[0]:
+            title = f"Language means and syntax, layer {spec.layer} ({self.encoder}); {measure.partition(',')[0]}"
+            syntax(panels, title, self.out / "syntax.png")
 
 
 def _of(x: Embedded, group: str) -> dict[str, Float[np.ndarray, "_ dim"]]:
     return {code: value for (own, code), value in x.items() if own == group}
 
 
-def tsne(x: Float[np.ndarray, "vector dim"], seed: int = 0) -> Float[np.ndarray, "vector 2"]:
-    """Returns a two-dimensional t-SNE of the first 50 principal components, as in Hämmerl et al. 2023."""
-    from sklearn.decomposition import PCA
-    from sklearn.manifold import TSNE
-
-    reduced = PCA(min(50, *x.shape), random_state=seed).fit_transform(np.asarray(x, np.float64))
-    plane = TSNE(2, perplexity=min(30, (len(x) - 1) / 3), random_state=seed)
-    # One thread: OpenMP's threads busy-wait for each other at every step while XLA's occupy the cores.
-    with threadpool_limits(1, "openmp"):
-        return plane.fit_transform(reduced.astype(np.float32))
-
-
 def _short(method: Method) -> str:
     """Returns the name of a method, with the arguments that may vary within a run."""
     shown = [f"{value}" for key, value in method.parameters.items() if key == "rank" or method.name == "lir"]
     return " ".join([method.name, *shown])
-
-
-def _named(mean: Float[np.ndarray, " dim"], out: np.ndarray) -> str:
-    order = np.argsort(-np.abs(mean))
-    return ", ".join(f"{d} ({mean[d]:.2f})" for d in order if out[d]) or "none"

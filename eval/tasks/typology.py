@@ -15,6 +15,7 @@ import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
+from typing import NamedTuple
 
 import langcodes
 import numpy as np
@@ -27,7 +28,7 @@ from scipy.stats import pearsonr
 from lsar_jax.files import sha256
 from lsar_jax.languages import canonical_keys, language_code
 
-__all__ = ["syntactic_distances", "typology_correlation"]
+__all__ = ["SyntaxCorrelation", "syntactic_distances", "syntax_correlation", "typology_correlation"]
 
 _COSINE = "cosine of syntax_knn, lang2vec 1.1.2"
 _FEATURES = "lang2vec/data/feature_predictions.npz"
@@ -122,6 +123,38 @@ def typology_correlation(
     if np.ptp(near) < _LEAST_SPREAD:
         raise ValueError(f"the distances of {', '.join(codes)} are all {1 - near[0]:.6g}; they must vary")
     return float(pearsonr(like, near).statistic), len(codes)
+
+
+class SyntaxCorrelation(NamedTuple):
+    """The correlation of two comparisons with English.
+
+    Attributes:
+      r: Pearson's r.
+      n: number of languages.
+      points: language -> (syntactic similarity to English, cosine with English's vector).
+    """
+
+    r: float
+    n: int
+    points: dict[str, tuple[float, float]]
+
+
+def syntax_correlation(
+    vectors: Mapping[str, Float[np.ndarray, " dim"]], distances: Mapping[str, float]
+) -> SyntaxCorrelation:
+    """Correlates the cosine with English's vector and the syntactic similarity to English over languages.
+
+    Args:
+      vectors: language -> its mean embedding or a part of it; English is among them.
+      distances: language -> its syntactic distance from English.
+
+    Raises:
+      ValueError: as for ``typology_correlation``.
+    """
+    units = {code: vector / (np.linalg.norm(vector) or 1.0) for code, vector in vectors.items()}
+    cosines = {code: float(unit @ units["en"]) for code, unit in units.items() if code != "en"}
+    points = {code: (1 - distances[code], cosine) for code, cosine in cosines.items() if code in distances}
+    return SyntaxCorrelation(*typology_correlation(cosines, distances), points)
 
 
 def _features() -> tuple[list[str], Float[np.ndarray, "language feature"]]:

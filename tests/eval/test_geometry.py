@@ -1,19 +1,70 @@
 """The geometry task on a tiny encoder; probes and XQuAD-R's reader by construction."""
 
+import itertools
 import json
 
 import numpy as np
 import pytest
 
+import lsar_jax as lj
 from eval.__main__ import main
+from eval.data.measured_text import read_text
+from eval.data.tatoeba import read_pairs
 from eval.data.xquad import XQUAD_R, read_xquad
+from eval.figures import embedding_space
+from eval.figures.embedding_space import tsne
+from eval.figures.geometry import opacity
 from eval.figures.language_families import family
+from eval.figures.removed import family_histograms
+from eval.methods import Method
 from eval.metrics import language_nmi, language_probe
-from eval.tasks.geometry import tsne
+from eval.tasks import answer_preference, geometry
+from eval.tasks.anisotropy import of_pairs
+from eval.tasks.geometry import Geometry
+from eval.tasks.typology import syntactic_distances
+from lsar_jax import EncoderSpec
+from lsar_jax.transforms import fit_center
 from tests.eval.test_tasks import ENCODER, is_png, read, write_pairs
 from tests.optional import need
 
-FIGURES = ["layers", "means", "contributions", "outliers", "distance_by_rank", "pca", "tsne", "removed"]
+FIGURES = [
+    "layers",
+    "means",
+    "contributions",
+    "outliers",
+    "distance_by_rank",
+    "pca",
+    "tsne",
+    "removed",
+    "families",
+    "syntax",
+]
+ORIGINAL = Method("original", {}, None)
+SPEC = EncoderSpec("tiny", "0", 2, "mean", "float32")
+
+
+def cosines(x, y):
+    """The cosines of all pairs of rows in float64, by dimension, ``[n, m, dim]``."""
+    x, y = (np.asarray(a, np.float64) / np.linalg.norm(a, axis=1, keepdims=True) for a in (x, y))
+    return x[:, None] * y[None]
+
+
+def without_translations(x, y):
+    """The contribution of each dimension to the mean cosine of row i and row j, i != j."""
+    every = cosines(x, y)
+    return every[~np.eye(len(x), dtype=bool)].mean(axis=0)
+
+
+def recorded(monkeypatch, place, name):
+    """Replaces a function that draws by one that keeps its arguments and draws too."""
+    calls, draw = [], getattr(place, name)
+
+    def keep(*arguments):
+        calls.append(arguments)
+        draw(*arguments)
+
+    monkeypatch.setattr(place, name, keep)
+    return calls
 
 
 def write_xquad(folder, sentences=3):
@@ -71,27 +122,275 @@ def test_geometry(tmp_path, capsys, monkeypatch):
     assert "is the best answer in the question's language?" in printed
 
 
-def test_geometry_of_tatoeba(tmp_path):
+def write_tatoeba(folder, codes, count=15):
+    """Writes pairs whose English sides differ, and overlap in their second half."""
+    for number, code in enumerate(codes):
+        starts = [f"{number} " if i < count // 2 else "" for i in range(count)]
+        texts = [f"{start}{a} {b} abc" for start, (a, b) in zip(starts, itertools.product("abcde", "fgh"), strict=True)]
+        write_pairs(folder, code, "\n".join(texts), "\n".join(f"{code} {text} {code}" for text in texts))
+
+
+def test_geometry_of_the_evaluated_sentences_of_tatoeba(tmp_path, capsys):
     folder = tmp_path / "data"
-    texts = [f"{a} {b} abc" for a in "abcde" for b in "fgh"]
-    for code in ("deu", "fra", "spa"):
-        write_pairs(folder, code, "\n".join(texts), "\n".join(code + text for text in texts))
+    write_tatoeba(folder, ("deu", "fra", "spa"))
     options = ["--text", "tatoeba", "--data", str(folder), "--languages", "de", "fr", "es", "--layers", "2"]
-    command = ["geometry", *ENCODER, *options, "--transforms", "original", "cbie", "--out", str(tmp_path / "out")]
-    assert main([*command, "--max-length", "16", "--seeds", "0"]) == 0
+    options += ["--fit-on", "evaluated", "--transforms", "original", "cbie", "--seeds", "0"]
+    assert main(["geometry", *ENCODER, *options, "--out", str(tmp_path / "out"), "--max-length", "16"]) == 0
     results = read(tmp_path / "out")
-    assert {tuple(r["languages"]) for r in results} == {("de", "en", "es", "fr")}
-    # The English sides are one text: its fifteen sentences, not forty-five.
-    assert {r["n"] for r in results} == {60}
+    # The English sides are one text: their 8 common and 3 x 7 own sentences.
+    counts = {"de": 15, "en": 29, "es": 15, "fr": 15}
+    assert {(tuple(r["languages"]), r["n"]) for r in results} == {
+        (tuple(counts), sum(counts.values())),
+        *(((code,), count) for code, count in counts.items()),
+    }
+    assert {r["fitted_on"] for r in results} == {"", "the evaluated sentences"}
+    assert next(r["fitted_languages"] for r in results if r["transform"] == "cbie") == counts
+    assert "because LSAR is fitted on the measured sentences" in capsys.readouterr().out
+
+
+def test_geometry_of_tatoeba_fitted_on_the_udhr(tmp_path, capsys, monkeypatch):
+    need("lang2vec")
+    folder, out = tmp_path / "data", tmp_path / "out"
+    write_tatoeba(folder, ("deu", "fin", "hin", "mal"))
+    drawn = {name: recorded(monkeypatch, place, name) for place, name in (
+        (embedding_space, "families"), (embedding_space.draw, "planes"), (geometry, "syntax"),
+    )}  # fmt: skip
+    reduced = []
+    monkeypatch.setattr(embedding_space, "tsne", lambda x: (reduced.append(x), x[:, :2])[1])
+    options = ["--text", "tatoeba", "--data", str(folder), "--languages", "de", "fi", "hi", "ml", "--layers", "2"]
+    options += ["--transforms", "original", "center", "lsar", "--seeds", "0", "--pair", "eng", "de"]
+    assert main(["geometry", *ENCODER, *options, "--out", str(out), "--max-length", "16"]) == 0
+    printed = capsys.readouterr().out
+    assert "--fit-on udhr has no text in ml: these are not measured either" in printed
+    assert "A sentence in English and one in another language, mean over 3 languages" in printed
+    assert "Within each language, original embeddings, layer 2" in printed
+    for name in ("families", "syntax", "tsne-en-de"):
+        assert is_png(out / f"{name}.png"), name
+        assert (out / f"{name}.pdf").is_file()
+    results = read(out)
+    assert {r["fitted_on"] for r in results} == {"", "udhr all"}
+    codes = ("de", "en", "fi", "hi")
+    assert {tuple(r["fitted_languages"].items()) for r in results if r["transform"] == "lsar"} == {
+        tuple((code, 50) for code in codes)
+    }
+
+    # Twins of the measures, from embeddings of each file.
+    encoder = lj.load_encoder(ENCODER[1], layer=2)
+    pairs = read_pairs(folder, ("de", "fi", "hi"))
+    sides = {code: [encoder.encode(side, max_length=16) for side in pair] for code, pair in pairs.items()}
+    values = {(r["transform"], r["metric"]): r["value"] for r in results}
+    exact = [without_translations(other, english).sum() for english, other in sides.values()]
+    pooled = [cosines(other, sides["de"][0]).sum(axis=-1).mean() for _, other in sides.values()]
+    assert values["original", "cosine English-xx"] == pytest.approx(np.mean(exact), abs=1e-5)
+    assert abs(np.mean(exact) - np.mean(pooled)) > 1e-4  # the sides are not exchangeable
+    assert values["original", "drawn English-xx"] == pytest.approx(np.mean(exact), abs=3e-3)
+    own = without_translations(sides["fi"][1], sides["fi"][1]).sum()
+    assert values["original", "cosine within fi"] == pytest.approx(own, abs=1e-5)
+    assert values["center", "cosine English-xx"] < values["original", "cosine English-xx"] - 0.1
+
+    # The figures hold the measured sentences, in the directions that LSAR removes on the fitting text.
+    x = {code: other for code, (_, other) in sides.items()}
+    english = dict.fromkeys(text for side, _ in pairs.values() for text in side)
+    x["en"] = encoder.encode(list(english), max_length=16)
+    text = lj.corpora.udhr(languages=codes)
+    lsar = lj.transforms.fit_lsar({code: encoder.encode(text[code], max_length=16) for code in codes})
+    [(coordinates, labels, *_)] = drawn["families"]
+    assert labels == [code for code in codes for _ in x[code]]
+    whole = np.concatenate([x[code] for code in codes])
+    np.testing.assert_allclose(np.abs(coordinates), np.abs(whole @ np.asarray(lsar.steps[0].basis)[:, :2]), atol=1e-3)
+
+    [(panels, *_)] = drawn["syntax"]
+    means = {code: rows.mean(axis=0, dtype=np.float64) for code, rows in x.items()}
+    left = {code: np.asarray(lsar(mean[None].astype(np.float32)))[0] for code, mean in means.items()}
+    distances, measure = syntactic_distances(codes, precomputed=None)
+    for what, of in (("removed", {code: means[code] - left[code] for code in codes}), ("left", left)):
+        r = values["lsar", f"syntax, {what} ({measure})"]
+        points = panels[f"the part {what} by LSAR, r = {r:.3f}"]
+        assert list(points) == ["de", "fi", "hi"]
+        assert r == pytest.approx(np.corrcoef(np.array(list(points.values())).T)[0, 1], abs=1e-6)
+        for code, (similarity, cosine) in points.items():
+            assert similarity == 1 - distances[code]
+            assert cosine == pytest.approx(cosines(of[code][None], of["en"][None]).sum(), abs=1e-4)
+
+    # Figure 3 has the two files of the pair, and not all English sentences.
+    panels, labels, *_ = drawn["planes"][-1]
+    assert list(panels) == ["original", "lsar rank=3"]
+    assert labels == ["en"] * 15 + ["de"] * 15
+    np.testing.assert_allclose(reduced[-2], np.concatenate(sides["de"]), atol=1e-5)
+    np.testing.assert_allclose(reduced[-1], np.asarray(lsar(np.concatenate(sides["de"]))), atol=1e-4)
+    np.testing.assert_array_equal(panels["original"], reduced[-2][:, :2])
+
+
+def write_folder(folder, counts):
+    folder.mkdir()
+    for code, count in counts.items():
+        (folder / f"{code}.txt").write_text("".join(f"{code} {i}\n" for i in range(count)))
+    return str(folder)
+
+
+def test_planted_outliers(tmp_path, rng):
+    counts = {"ar": 20, "en": 12, "sw": 10}
+    task = Geometry(text=write_folder(tmp_path / "wiki", counts), transforms=("original",))
+    x = {code: rng.standard_normal((count, 96)) for code, count in counts.items()}
+    x["ar"][:, 7] -= 30
+    x["sw"][:, 7] -= 20
+    x["sw"][:, 41] += 30
+    x["en"][:, 3] += 30  # English does not count
+    x = {code: rows.astype(np.float32) for code, rows in x.items()}
+    scores = {s.metric: s for s in task.scores({("measured", c): rows for c, rows in x.items()}, ORIGINAL, SPEC)}
+    of_dimension = {name for name in scores if "dimension" in name}
+    assert of_dimension == {f"{what} of dimension {d}" for what in ("mean", "contribution") for d in (7, 41)}
+    for d in (7, 41):
+        mean = (x["ar"][:, d].mean() + x["sw"][:, d].mean()) / 2
+        assert scores[f"mean of dimension {d}"].value == pytest.approx(mean, rel=1e-5)
+        share = np.mean([cosines(x[code], x["en"])[..., d].mean() for code in ("ar", "sw")])
+        assert scores[f"contribution of dimension {d}"].value == pytest.approx(share, abs=1e-6)
+    # A folder is not parallel: all pairs count.
+    every = np.mean([cosines(x[code], x["en"]).sum(axis=-1).mean() for code in ("ar", "sw")])
+    assert scores["cosine English-xx"].value == pytest.approx(every, abs=1e-6)
+    for code, rows in x.items():
+        exact = without_translations(rows, rows).sum()
+        assert scores[f"cosine within {code}"].value == pytest.approx(exact, abs=1e-6)
+        spread = cosines(rows, rows).sum(axis=-1).std() / 100
+        assert abs(scores[f"drawn within {code}"].value - exact) < 5 * spread
+        assert (scores[f"cosine within {code}"].languages, scores[f"cosine within {code}"].n) == ([code], counts[code])
+    # Dimensions are those of the original embeddings.
+    moved = task.scores({("measured", c): rows for c, rows in x.items()}, Method("lir", {}, fit_center(x)), SPEC)
+    assert not [score for score in moved if "dimension" in score.metric]
+
+
+def test_a_part_without_variation_is_left_out(tmp_path, monkeypatch, capsys, rng):
+    calls = recorded(monkeypatch, geometry, "syntax")
+    codes = ("de", "en", "es", "fi", "hi")
+    task = Geometry(languages=codes, layers=(2,), out=tmp_path)
+    x = {code: rng.standard_normal((5, 8)) for code in codes}
+    distances = {"de": 0.2, "es": 0.3, "fi": 0.5, "hi": 0.6}
+    # A method that removes nothing: all cosines are 0 in that part.
+    [(_, score)] = task._typology([Method("lsar", {}, None)], x, SPEC, distances, "measure")
+    means = {code: rows.mean(axis=0) for code, rows in x.items()}
+    like = [cosines(means[code][None], means["en"][None]).sum() for code in distances]
+    assert score.metric == "syntax, left (measure)"
+    assert score.value == pytest.approx(np.corrcoef(like, 1 - np.array(list(distances.values())))[0, 1])
+    assert "layer 2, lsar: skipping the correlation with syntax in the part removed by LSAR" in capsys.readouterr().out
+    assert [list(panels) for panels, *_ in calls] == [[f"the part left by LSAR, r = {score.value:.3f}"]]
+
+
+def test_pairs_with_english(rng):
+    x = np.eye(8, dtype=np.float32)
+    # Only translations are alike.
+    apart = of_pairs(x, x, parallel=True)
+    assert apart.anisotropy == (0, pytest.approx(0, abs=1e-7))
+    drawn, exact = of_pairs(x, x, parallel=False).anisotropy
+    assert exact == pytest.approx(1 / 8, abs=1e-7)
+    assert 0.1 < drawn < 0.15
+    x, y = (rng.standard_normal((n, 24)).astype(np.float32) + 1 for n in (30, 20))
+    np.testing.assert_allclose(of_pairs(x[:20], y, parallel=True).exact, without_translations(x[:20], y), atol=1e-6)
+    np.testing.assert_allclose(of_pairs(x, y, parallel=False).exact, cosines(x, y).mean(axis=(0, 1)), atol=1e-6)
+    with pytest.raises(ValueError, match="parallel sides must have the same length; they have 30 and 20 rows"):
+        of_pairs(x, y, parallel=True)
+
+
+def test_texts_to_measure_and_to_fit_on(tmp_path):
+    wiki = write_folder(tmp_path / "wiki", {"ar": 2, "en": 4, "su": 3, "sw": 2})
+    other = write_folder(tmp_path / "other", {"ar": 5, "en": 5, "fr": 5, "sw": 5})
+    udhr = {part: lj.corpora.udhr(part, ["de", "en", "fr"]) for part in ("all", "fit", "test")}
+    three = {"languages": ("de", "en", "fr")}
+
+    halves = Geometry(**three)
+    assert {code: text for (_, code), text in halves.texts().items()} == udhr["test"]
+    assert (halves.fit_texts(), halves.fitted_on) == (udhr["fit"], "udhr fit")
+    assert {len(text) for text in Geometry(**three, fit_count=7).fit_texts().values()} == {7}
+
+    same = Geometry(**three, fit_on="evaluated")
+    assert same.texts() == halves.texts()
+    assert (same.fit_texts(), same.fitted_on) == ({}, "the evaluated sentences")
+    assert same.fitted_languages({}) == 3
+
+    files = Geometry(text=wiki, fit_on=other, fit_count=3)
+    assert {code: len(text) for (_, code), text in files.texts().items()} == {"ar": 2, "en": 4, "sw": 2}
+    assert {code: len(text) for code, text in files.fit_texts().items()} == {"ar": 3, "en": 3, "sw": 3}
+    assert files.fitted_on == f"{other}, up to 3 a language"
+    further = Geometry(text=wiki, fit_on=other, fit_languages="all")
+    assert (list(further.texts()), set(further.fit_texts())) == (list(files.texts()), {"ar", "en", "fr", "sw"})
+    # Without a fit, every language is measured.
+    assert [code for _, code in Geometry(text=wiki, transforms=("original",)).texts()] == ["ar", "en", "su", "sw"]
+
+    write_tatoeba(tmp_path / "pairs", ("deu", "fra", "mal"))
+    tatoeba = Geometry(text="tatoeba", data=tmp_path / "pairs", languages=("de", "fr", "ml"))
+    assert tatoeba.fitted_on == "udhr all"
+    texts = {code: text for (_, code), text in tatoeba.texts().items()}
+    assert tatoeba.fit_texts() == udhr["all"]
+    pairs = read_pairs(tmp_path / "pairs", ("de", "fr"))
+    # The English of a language that is left out is not measured.
+    assert set(texts["en"]) == set(pairs["de"][0]) | set(pairs["fr"][0])
+    rows = read_text("tatoeba", tmp_path / "pairs", ("de", "fr", "ml")).only(["de", "en", "fr"]).english_rows()
+    assert {code: [texts["en"][row] for row in own] for code, own in rows.items()} == {
+        code: english for code, (english, _) in pairs.items()
+    }
 
 
 def test_geometry_refusals(tmp_path, capsys):
+    wiki = write_folder(tmp_path / "wiki", {"en": 3, "de": 3, "ml": 3})
+    three = ["--languages", "en", "de", "fr"]
     for options, message in (
         (["--languages", "en", "de"], "the languages are de, en; geometry needs at least three"),
         (["--text", "tatoeba", "--data", str(tmp_path / "nowhere")], "copy data/tatoeba/v1"),
+        (["--text", "oscar"], "--text oscar is not udhr, tatoeba or a folder of text files"),
+        (["--text", wiki], "the languages are de, en; geometry needs at least three"),
+        (["--text", wiki, "--fit-on", f"{wiki}/"], "is the measured text; set it to evaluated, or to another text"),
+        ([*three, "--fit-on", "evaluated", "--fit-languages", "all"], "cannot be combined with --fit-on evaluated"),
+        ([*three, "--fit-on", "nowhere"], "--fit-on nowhere is not udhr, a folder, tfds:NAME/{} or hub:ID"),
+        ([*three, "--fit-count", "0"], "count is 0"),
+        ([*three, "--pair", "en", "es"], "--pair is en es; it must be two different ones of the measured languages"),
+        ([*three, "--pair", "en", "eng"], "--pair is en eng; it must be two different ones of the measured languages"),
     ):
         assert main(["geometry", *ENCODER, *options, "--out", str(tmp_path)]) == 1
-        assert message in capsys.readouterr().err
+        error = capsys.readouterr().err
+        assert message in error
+        assert error.count("\n") == 1
+
+
+def test_histograms_of_families():
+    codes = ["de"] * 3 + ["nl"] + ["fr"] * 2 + ["ja"]
+    edges, shares = family_histograms(np.array([0.0, 0.0, 10.0, 10.0, 5.1, 5.1, 10.0]), codes)
+    np.testing.assert_allclose(edges, np.linspace(0, 10, 41))
+    assert list(shares) == ["Germanic", "Romance", "other"]
+    expected = np.zeros((3, 40))
+    expected[[0, 0, 1, 2], [0, 39, 20, 39]] = 0.5, 0.5, 1, 1
+    np.testing.assert_allclose(list(shares.values()), expected)
+
+
+def test_one_question(tmp_path, monkeypatch, rng):
+    monkeypatch.setattr("eval.tasks.answer_preference._QUESTIONS", 5)
+    calls = recorded(monkeypatch, answer_preference.draw, "answers")
+    write_xquad(tmp_path / "xquad")
+    task = answer_preference.AnswerPreference(data=tmp_path / "xquad", layers=(2,), out=tmp_path)
+    x = {key: rng.standard_normal((len(text), 6)).astype(np.float32) for key, text in task.texts().items()}
+    for name in ("lsar", "cbie", "lir", "original"):
+        list(task.scores(x, Method(name, {}, None), SPEC))
+    task.report([])
+    assert is_png(tmp_path / "answers.png")
+    [(panels, candidate_codes, codes, asked, *_)] = calls
+    assert list(panels) == [f"layer 2, {name}" for name in ("original", "lir", "lsar")]
+    assert asked == "en"
+    plane = panels["layer 2, lir"]
+    candidates = np.concatenate([x["c", code] for code in XQUAD_R])
+    likeness = cosines(x["q", "en"][:1], candidates).sum(axis=-1)[0]
+    np.testing.assert_array_equal(np.argsort(plane.ranks), np.argsort(-likeness))
+    assert plane.ranks.min() == 1
+    assert [candidate_codes[place] for place in plane.answers] == list(codes)
+    starts = {code: candidate_codes.index(code) for code in codes}
+    assert [place - starts[code] for code, place in zip(codes, plane.answers, strict=True)] == [
+        task.questions[code].answers[0] for code in codes
+    ]
+
+
+def test_opacity_falls_with_the_rank():
+    shown = opacity(np.arange(1, 1001))
+    assert (shown[0], shown[-1]) == (1, 0.1)
+    assert (np.diff(shown) <= 0).all()
+    assert (np.diff(shown[:500]) < 0).all()
+    assert opacity(np.array([1])) == [1]
 
 
 def test_probes_on_planted_languages(rng):
