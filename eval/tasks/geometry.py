@@ -34,6 +34,7 @@ import numpy as np
 from jaxtyping import Float
 
 from eval.data.measured_text import MeasuredText, read_text
+from eval.data.typology import syntactic_distances, syntax_correlation
 from eval.figures.embedding_space import draw_pair, draw_space
 from eval.figures.layers import draw_layers
 from eval.figures.removed import syntax
@@ -45,7 +46,6 @@ from eval.score import Score
 from eval.task import Embedded, Encoded, Texts
 from eval.tasks.anisotropy import ByLanguage, Contributions, mean_contributions, of_pairs, outliers, within
 from eval.tasks.answer_preference import AnswerPreference
-from eval.tasks.typology import syntactic_distances, syntax_correlation
 from lsar_jax import EncoderSpec, SentenceEncoder, corpora
 from lsar_jax.corpora.sentence_filters import check_count
 from lsar_jax.corpora.tables import Data
@@ -111,6 +111,10 @@ class Geometry(FittedTask):
         if self.fit_on == "evaluated":
             return "the evaluated sentences"
         return "udhr fit" if self.text == self.fit_on == "udhr" else super().fitted_on
+
+    def lacking(self, name: MethodName) -> str:
+        """Returns why a method cannot be fitted here, as the end of a sentence; empty if it can."""
+        return "which geometry cannot fit; omit it" if name == "sample-whitening" else super().lacking(name)
 
     def codes(self) -> list[str]:
         """Returns the measured languages."""

@@ -10,6 +10,7 @@ import lsar_jax as lj
 from eval.__main__ import main
 from eval.data.measured_text import read_text
 from eval.data.tatoeba import read_pairs
+from eval.data.typology import syntactic_distances
 from eval.data.xquad import XQUAD_R, read_xquad
 from eval.figures import embedding_space
 from eval.figures.embedding_space import tsne
@@ -21,7 +22,6 @@ from eval.metrics import language_nmi, language_probe
 from eval.tasks import answer_preference, geometry
 from eval.tasks.anisotropy import of_pairs
 from eval.tasks.geometry import Geometry
-from eval.tasks.typology import syntactic_distances
 from lsar_jax import EncoderSpec
 from lsar_jax.transforms import fit_center
 from tests.eval.test_tasks import ENCODER, is_png, read, write_pairs

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from eval.data import typology
 from eval.data.tatoeba import XTREME_36
-from eval.tasks import typology
-from eval.tasks.typology import syntactic_distances, typology_correlation
+from eval.data.typology import syntactic_distances, typology_correlation
 from tests.optional import need
 
 NAMES = ["fra", "eng", "zho", "cmn", "pes", "tgl", "deu"]
