@@ -3,7 +3,8 @@
 from abc import abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from functools import cached_property
+from typing import ClassVar, Literal
 
 import numpy as np
 from jaxtyping import Float
@@ -12,8 +13,9 @@ from eval.data.fit_text import fit_texts, text_languages
 from eval.methods import OF_FILES, OF_PAIRS, Method, MethodName, fit_files, fit_pairs
 from eval.task import Embedded, Task, Texts, languages_of
 from lsar_jax import EncoderSpec
-from lsar_jax.corpora.parallel_text import read_bitext
+from lsar_jax.corpora.parallel_text import Pair, read_bitext
 from lsar_jax.corpora.tables import Data
+from train.console import console
 
 __all__ = ["FitLanguages", "FittedTask"]
 
@@ -45,6 +47,10 @@ class FittedTask(Task):
     fit_languages: FitLanguages = "tested"
     parallel: Data | None = None
 
+    # Whether methods can be fitted on the evaluated sentences, and whether a method is tested on some languages only.
+    fits_evaluated: ClassVar[bool] = False
+    tests_some: ClassVar[bool] = False
+
     @abstractmethod
     def codes(self) -> Sequence[str]:
         """Returns the codes of the languages to fit on."""
@@ -52,7 +58,7 @@ class FittedTask(Task):
     @property
     def fitted_on(self) -> str:
         """The name, in results, of the text that transforms are fitted on."""
-        if self.fit_on == "evaluated":
+        if self.fits_evaluated and self.fit_on == "evaluated":
             return "the evaluated sentences"
         return "udhr all" if self.fit_on == "udhr" else f"{self.fit_on}, up to {self.fit_count} a language"
 
@@ -80,6 +86,8 @@ class FittedTask(Task):
 
     def text_languages(self) -> list[str]:
         """Returns all languages that the text to fit on has."""
+        if self.fits_evaluated and self.fit_on == "evaluated":
+            raise ValueError("--fit-languages all cannot be combined with --fit-on evaluated; omit one of them")
         return text_languages(self.fit_on)
 
     def fitted_languages(self, fit: Mapping[str, Sequence[str]]) -> int:
@@ -92,37 +100,44 @@ class FittedTask(Task):
             if self.fit_on == "evaluated":
                 return "which is fitted on parallel text; it cannot be combined with --fit-on evaluated"
             return "" if self.parallel is not None else "which is fitted on parallel text; name some with --parallel"
-        if name in OF_FILES and self.fit_on == "evaluated":
-            return ""
         why = super().lacking(name)
-        return "which whitens the evaluated sentences; add --fit-on evaluated" if why and name in OF_FILES else why
+        if not why or name not in OF_FILES or not self.fits_evaluated:
+            return why
+        return "" if self.fit_on == "evaluated" else "which whitens the evaluated sentences; add --fit-on evaluated"
 
     def text_of(self, method: Method) -> str:
         """Returns the name, in results, of the text that a method was fitted on; empty if it was not fitted."""
-        return (
-            f"{self.parallel}, up to {self.fit_count} a language"
-            if method.name in OF_PAIRS
-            else super().text_of(method)
-        )
+        fitted_here = method.name in OF_PAIRS and not any(saved is method for saved in self._saved.values())
+        return f"{self.parallel}, up to {self.fit_count} a language" if fitted_here else super().text_of(method)
 
     def pair_texts(self) -> Texts:
         """Returns both sides of the parallel text, in the tested languages that it has.
 
         Raises:
           FileNotFoundError: the parallel text does not exist.
-          ValueError: it has none of the tested languages.
+          ValueError: it has none of the tested languages, or lacks one in a task that tests every method on all.
         """
+        pairs = self.pairs_to_fit
+        sides = {f"{_PAIRS} {side}": n for n, side in enumerate(("en", "xx"))}
+        return {(group, code): [pair[n] for pair in some] for group, n in sides.items() for code, some in pairs.items()}
+
+    @cached_property
+    def pairs_to_fit(self) -> dict[str, list[Pair]]:
+        """The parallel text in the tested languages that it has; empty if no method is fitted on pairs."""
         if self.parallel is None or not set(self.transforms) & OF_PAIRS.keys():
             return {}
         every = read_bitext(self.parallel, (), "--parallel")
-        pairs = {code: every[code][: self.fit_count] for code in self.codes() if every.get(code)}
-        if not pairs:
+        wanted = [code for code in self.codes() if code != "en"]
+        pairs = {code: every[code][: self.fit_count] for code in wanted if every.get(code)}
+        lacking = [code for code in wanted if code not in pairs]
+        if not pairs or (lacking and not self.tests_some):
             raise ValueError(
-                f"--parallel {self.parallel} has {', '.join(every)}, but none of the tested languages, "
-                f"{', '.join(self.codes())}"
+                f"--parallel {self.parallel} has {', '.join(every)}, but not {', '.join(lacking)}; "
+                + ("test other languages" if not pairs else "omit these languages, or the methods linear and shift")
             )
-        sides = {f"{_PAIRS} {side}": n for n, side in enumerate(("en", "xx"))}
-        return {(group, code): [pair[n] for pair in some] for group, n in sides.items() for code, some in pairs.items()}
+        if lacking:
+            console.print(f"--parallel {self.parallel} has no pairs of {', '.join(lacking)}: no map is tested on these")
+        return pairs
 
     def methods(self, x: Embedded, spec: EncoderSpec) -> list[Method]:
         """Fits every method on the embeddings of the fitting texts, or of the two sides of the parallel text."""

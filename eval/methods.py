@@ -132,9 +132,17 @@ class FileMethod(Method):
 
     Attributes:
       by_file: file -> the function that transforms its embeddings.
+      counts: language -> number of sentences in its files.
     """
 
     by_file: Mapping[Any, Callable[[Float[np.ndarray, "vector dim"]], Any]] = field(default_factory=dict)
+    counts: Mapping[str, int] = field(default_factory=dict)
+
+    def __call__(
+        self, x: Float[np.ndarray, "vector dim"], language: str | Sequence[str]
+    ) -> Float[np.ndarray, "vector dim"]:
+        """Raises TypeError: without its file, an embedding cannot be transformed."""
+        raise TypeError(f"{self.label} has a fit for each file; use moved")
 
     def takes(self, language: str) -> bool:
         """Returns True: every file has a function of its own."""
@@ -218,8 +226,8 @@ def fit_files(
     languages: Mapping[Any, str],
     *,
     seeds: Sequence[int] = (0,),
-    source: EncoderSpec,
-) -> list[Method]:
+    source: EncoderSpec | None = None,
+) -> list[FileMethod]:
     """Fits a method of ``OF_FILES`` on each file of the evaluated sentences by itself.
 
     Args:
@@ -229,9 +237,12 @@ def fit_files(
       seeds: seeds of CBIE, one method each.
       source: spec of the encoder that made the embeddings.
     """
+    counts: dict[str, int] = {}
+    for file, value in x.items():
+        counts[languages[file]] = counts.get(languages[file], 0) + len(value)
     if name == "sample-whitening":
-        return [FileMethod(name, {"eps": 1e-5}, None, dict.fromkeys(x, whiten_samples))]
-    methods: list[Method] = []
+        return [FileMethod(name, {"eps": 1e-5}, None, dict.fromkeys(x, whiten_samples), counts)]
+    methods: list[FileMethod] = []
     for seed in seeds if name == "cbie" else seeds[:1]:
         fits: dict[Any, Transform] = {}
         for file, value in x.items():
@@ -246,7 +257,7 @@ def fit_files(
         if name != "cbie":
             name, parameters = "language-whitening", {"eps": 1e-8, "absolute": 1}
         by_file = {file: partial(transform, language=languages[file]) for file, transform in fits.items()}
-        methods.append(FileMethod(name, parameters, next(iter(fits.values())), by_file))
+        methods.append(FileMethod(name, parameters, None, by_file, counts))
     return methods
 
 

@@ -46,7 +46,7 @@ class Suite:
       layers: hidden-state layers to test.
       data: folder that contains tatoeba, xquad-r, mlqa-r, sts17, bucc2018, bucc-made, bitext, dictionaries and amazon.
       out: folder for the results, with a subfolder for each encoder and task.
-      max_length: maximum number of tokens per sentence.
+      max_length: maximum number of tokens per sentence; by default, that of each task.
       tasks: names of the tasks to run; by default, all of the profile.
       languages: language codes for the tasks that have --languages, as far as they test them; by default, all.
       fit_languages: languages to fit on: tested, or all that the text has.
@@ -58,7 +58,7 @@ class Suite:
     layers: tuple[int, ...] = (8, 12)
     data: Path = Path("data")
     out: Path = Path("results/all")
-    max_length: int = 128
+    max_length: int | None = None
     tasks: tuple[str, ...] = ()
     languages: tuple[str, ...] = ()
     fit_languages: FitLanguages = "tested"
@@ -99,7 +99,7 @@ class Suite:
         shared: dict[str, Any] = {
             "encoder": self.encoder,
             "layers": self.layers,
-            "max_length": self.max_length,
+            **({} if self.max_length is None else {"max_length": self.max_length}),
             "transforms": _SMALL if self.profile == "small" else ALL_METHODS,
             "overwrite": self.overwrite,
         }

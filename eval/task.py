@@ -334,6 +334,7 @@ class Task(ABC):
     def result(self, spec: EncoderSpec, method: Method, score: Score, seconds: float) -> Result:
         """Returns the full record of a score, with everything needed to reproduce it."""
         fits = method.transform.fits if method.transform else ()
+        counts = {code: count for fit in fits for code, count in fit.fitted_on}
         made = Result(
             task=self.name,
             languages=tuple(score.languages),
@@ -353,7 +354,7 @@ class Task(ABC):
             seconds=round(seconds, 3),
             low=score.low,
             high=score.high,
-            fitted_languages={code: count for fit in fits for code, count in fit.fitted_on},
+            fitted_languages=dict(method.counts) if isinstance(method, FileMethod) else counts,
             options=self.options,
             fits=() if method.transform is None else _told(method.transform),
         )

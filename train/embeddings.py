@@ -184,16 +184,21 @@ class _Cache:
         missing = {_hash(sentence): number for number, sentence in enumerate(sentences)}
         for path in sorted(self.folder.glob(f"{self.name}-*.safetensors")):
             with open_arrays(path, format=_FORMAT, what="embedding cache") as file:
-                known, values = (file.read(n) if n in file.names else np.empty(0) for n in ("sentences", "embeddings"))
+                known = file.read("sentences") if "sentences" in file.names else np.empty((0, 0), np.uint8)
+                if known.shape[1:] != (_HASH,) or known.dtype != np.uint8 or "embeddings" not in file.names:
+                    raise ValueError(f"{path} has no embeddings of sentences; delete the file")
+                hashes = [row.tobytes() for row in known]
+                places = [place for place, one in enumerate(hashes) if one in missing]
+                if not places:
+                    continue
+                values = file.read("embeddings")
             shape = (len(known), self.encoder.dim)
-            if values.shape != shape or values.dtype != np.float32 or known.shape[1:] != (_HASH,):
+            if values.shape != shape or values.dtype != np.float32:
                 raise ValueError(
                     f"{path} holds {values.dtype} of shape {list(values.shape)}, but the embeddings are float32 of "
                     f"shape {list(shape)}; delete the file"
                 )
-            for place, one in enumerate(known):
-                if (number := missing.pop(one.tobytes(), None)) is not None:
-                    x[number] = values[place]
+            x[[missing.pop(hashes[place]) for place in places]] = values[places]
         return x, set(missing.values())
 
     def path(self, sentences: Sequence[tuple[str, str]]) -> Path:

@@ -10,7 +10,7 @@ from threadpoolctl import threadpool_limits
 from eval.figures import geometry as draw
 from eval.figures.plots import scatter
 from eval.figures.removed import families, removed
-from eval.methods import Method
+from eval.methods import OF_FILES, Method, fit_files
 from lsar_jax.geometry import expected_contributions, mean_distance_by_rank, outlier_dimensions
 
 __all__ = ["draw_pair", "draw_space", "tsne"]
@@ -68,17 +68,23 @@ def draw_space(methods: Sequence[Method], x: ByLanguage, english: ByLanguage, ti
 def draw_pair(methods: Sequence[Method], sides: ByLanguage, title: str, out: Path) -> None:
     """Draws t-SNE of two languages before and after methods (Hämmerl et al. 2023, Figure 3), as ``tsne-en-de.png``.
 
+    CBIE and whitening are fitted on each of the two sides by itself, as in the paper.
+
     Args:
-      methods: the methods of one layer; original, lsar, cbie and whitening are drawn.
+      methods: the methods of one layer, of which original and lsar are drawn as they were fitted.
       sides: language -> its original embeddings.
       title: layer and encoder, for the title.
       out: folder to write to.
     """
     codes = [code for code, rows in sides.items() for _ in rows]
-    flat = {
-        method.label: tsne(np.concatenate([method(rows, code) for code, rows in sides.items()]))
-        for method in _compared(methods)
-    }
+    flat = {}
+    for method in _compared(methods):
+        if method.name in OF_FILES:
+            [method] = fit_files(method.name, sides, dict(zip(sides, sides, strict=True)))
+            moved = method.moved(sides)
+        else:
+            moved = {code: method(rows, code) for code, rows in sides.items()}
+        flat[method.label] = tsne(np.concatenate(list(moved.values())))
     if flat:
         told = f"t-SNE of {' and '.join(sides)} in 50 joint principal components, {title}"
         draw.planes(flat, codes, told, out / f"tsne-{'-'.join(sides)}.png")

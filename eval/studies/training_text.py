@@ -31,7 +31,7 @@ from lsar_jax import EncoderSpec
 from lsar_jax.corpora.tables import Data
 from train.console import console, print_table
 from train.curves import save_figure
-from train.disentangle.finished import PARTS, TrainedRun
+from train.disentangle.finished import PARTS, TrainedRun, check_text
 
 __all__ = ["TrainingText"]
 
@@ -79,9 +79,11 @@ class TrainingText:
             raise ValueError("give at least one output folder of train.disentangle")
         runs = [TrainedRun.load(folder) for folder in self.runs]
         _check(runs)
+        for run in runs:
+            check_text(run.config["data"], run)
         first = runs[0].config
         spec = EncoderSpec.from_dict(first["encoder_spec"])
-        tasks = self._tasks(runs[0])
+        tasks = {column: task.pinned() for column, task in self._tasks(runs[0]).items()}
         self.out.mkdir(parents=True, exist_ok=True)
         encoder = next(iter(tasks.values())).prepare(2)
         results: list[Result] = []
@@ -132,7 +134,15 @@ class TrainingText:
 def _check(runs: Sequence[TrainedRun]) -> None:
     """Raises ValueError if runs differ in more than their text and objective."""
     first = runs[0]
-    for run in runs:
+    keys = [(run.objective, _text(run), _pairs(run)) for run in runs]
+    for run, key in zip(runs, keys, strict=True):
+        alike = [other for other, its in zip(runs, keys, strict=True) if its == key]
+        for name in ("learning_rate", "batch", "patience"):
+            if run.config[name] != alike[0].config[name]:
+                raise ValueError(
+                    f"{run.folder} and {alike[0].folder} have the same objective and text, but {name} "
+                    f"{run.config[name]} and {alike[0].config[name]}; omit one"
+                )
         for name in ("encoder_spec", "max_length", "held_out", "split_seed"):
             if run.config[name] != first.config[name]:
                 raise ValueError(
@@ -146,16 +156,24 @@ def _check(runs: Sequence[TrainedRun]) -> None:
             )
 
 
+def _text(run: TrainedRun) -> str:
+    """Returns the names of the texts that a run was trained on."""
+    return "+".join(Path(one).name for one in [run.config["data"], *run.config.get("more", ())])
+
+
+def _pairs(run: TrainedRun) -> int:
+    """Returns the number of pairs that a run was trained on."""
+    return sum(count for count, _ in run.config["pairs"].values())
+
+
 def _heads(runs: Sequence[TrainedRun]) -> Iterator[tuple[tuple[str, str, int], str, Method]]:
     """Yields (objective, text, training pairs), the part and the method of each head."""
     for run in runs:
-        data = [run.config["data"], *run.config.get("more", ())]
-        text = "+".join(Path(one).name for one in data)
-        pairs = sum(count for count, _ in run.config["pairs"].values())
+        text, pairs = _text(run), _pairs(run)
         for seed in run.seeds:
             for part, head in zip(PARTS, run.heads(seed), strict=True):
                 method = saved_method(head)
-                told = {"text": text, "pairs": pairs, "folder": str(run.folder)}
+                told: dict[str, int | float | str] = {"text": text, "pairs": pairs, "folder": str(run.folder)}
                 yield (run.objective, text, pairs), part[0], replace(method, parameters=method.parameters | told)
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from eval.data.dictionaries import read_dictionary
-from eval.data.tatoeba import ORACLE_8, files_of, read_pairs
+from eval.data.tatoeba import ORACLE_8, XTREME_36, files_of, read_pairs
 from eval.tasks.translations import TranslatedTexts, TranslationTask
 from lsar_jax.corpora.tables import Data, named_tables
 from lsar_jax.languages import language_code
@@ -75,11 +75,16 @@ class CodeSwitch(TranslationTask):
     def _available(self) -> list[str]:
         """Returns the paper's languages that have a dictionary and are in the data; says which lack only pairs."""
         codes = [code for code in ORACLE_8 if (self.dictionaries / f"{code}-en.txt").is_file()]
-        if named_tables(self.data) is not None or not Path(self.data).is_dir():
+        if named_tables(self.data) is not None:
+            # Its languages are not known before it is read, and few datasets have Romanian.
+            return [code for code in codes if code in XTREME_36]
+        if not Path(self.data).is_dir():
             return codes
         known = {language_code(name) for name in files_of(Path(self.data))}
         if absent := [code for code in codes if code not in known]:
             console.print(f"{self.data} has no pairs of {', '.join(absent)}: left out, although there is a dictionary")
+        if absent and len(absent) == len(codes):
+            raise FileNotFoundError(f"{self.data} has pairs of {', '.join(sorted(known))}, but dictionaries of others")
         return [code for code in codes if code in known]
 
 

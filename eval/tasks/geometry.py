@@ -25,7 +25,7 @@ On the UDHR, one half of the paragraphs is measured; methods are fitted on the o
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -35,6 +35,7 @@ from jaxtyping import Float
 
 from eval.data.measured_text import MeasuredText, read_text
 from eval.data.typology import syntactic_distances, syntax_correlation
+from eval.data.xquad import XQUAD_R
 from eval.figures.embedding_space import draw_pair, draw_space
 from eval.figures.layers import draw_layers
 from eval.figures.removed import syntax
@@ -43,7 +44,7 @@ from eval.methods import ALL_METHODS, Method, MethodName
 from eval.metrics import language_nmi, language_probe
 from eval.results import Result, write_results
 from eval.score import Score
-from eval.task import Embedded, Encoded, Texts
+from eval.task import Embedded, Encoded, Task, Texts, languages_of
 from eval.tasks.anisotropy import ByLanguage, Contributions, mean_contributions, of_pairs, outliers, within
 from eval.tasks.answer_preference import AnswerPreference
 from lsar_jax import EncoderSpec, SentenceEncoder, corpora
@@ -85,6 +86,7 @@ class Geometry(FittedTask):
     """
 
     name = "geometry"
+    fits_evaluated = True
 
     transforms: tuple[MethodName, ...] = ALL_METHODS
     out: Path = Path("results/geometry")
@@ -108,8 +110,6 @@ class Geometry(FittedTask):
     @property
     def fitted_on(self) -> str:
         """The name, in results, of the text that transforms are fitted on."""
-        if self.fit_on == "evaluated":
-            return "the evaluated sentences"
         return "udhr fit" if self.text == self.fit_on == "udhr" else super().fitted_on
 
     def lacking(self, name: MethodName) -> str:
@@ -132,24 +132,18 @@ class Geometry(FittedTask):
         known = corpora.udhr("fit")
         return {code: known[code][: self.fit_count] for code in languages if code in known}
 
-    def text_languages(self) -> list[str]:
-        """Returns all languages that the text to fit on has."""
-        if self.fit_on == "evaluated":
-            raise ValueError("--fit-languages all cannot be combined with --fit-on evaluated; omit one of them")
-        return super().text_languages()
-
     def texts(self) -> Texts:
         """Returns the texts to measure."""
         if len(self._text.texts) < 3:
             raise ValueError(f"the languages are {', '.join(self._text.texts)}; geometry needs at least three")
         # Read the other files now, so that errors in them appear before encoding.
-        _ = self._pair, self._syntax, self._answers and self._answers.questions
+        _ = self._pair, self._syntax, self._answers and (self._answers.questions, self._answers.pair_texts())
         return {(_MEASURED, code): text for code, text in self._text.texts.items()}
 
     def encode(self, encoder: SentenceEncoder, texts: Texts) -> Encoded:
         """Returns the embeddings at the layers to compare; the measured ones at all layers are kept for the curves."""
         every = tuple(range(encoder.spec.layer + 1))
-        languages = {key: key[1] for key in texts}
+        languages = languages_of(texts)
         fit = {key: text for key, text in texts.items() if key[0] == _FIT}
         measured = {key: text for key, text in texts.items() if key not in fit}
         # Programs are compiled for a choice of layers, so that a short text to fit on is best encoded at all of them.
@@ -221,9 +215,10 @@ class Geometry(FittedTask):
     def _answers(self) -> AnswerPreference | None:
         if self.xquad is None:
             return None
-        names = ("encoder", "revision", "pooling", "layers", "transforms", "components", "saved", "dtype", "max_length")
-        shared = {name: getattr(self, name) for name in (*names, "out")}
-        return AnswerPreference(**shared, data=self.xquad)
+        shared = {one.name: getattr(self, one.name) for one in fields(Task)}
+        # The means of its languages span fewer directions.
+        shared["ranks"] = tuple(rank for rank in self.ranks if rank < len(XQUAD_R))
+        return AnswerPreference(**shared, parallel=self.parallel, data=self.xquad)
 
     @cached_property
     def _pair(self) -> tuple[str, str] | None:
@@ -255,8 +250,8 @@ class Geometry(FittedTask):
     def _text(self) -> MeasuredText:
         """The text to measure, in the languages that there is text to fit on in."""
         every = self._every.texts
-        fit = self._fit_texts if self.fits or self.fit_on == "evaluated" else {}
-        if not self.fits or self.fit_on == "evaluated":
+        fit = self._fit_texts if self.fits else {}
+        if not fit:
             return self._every
         if lacking := [code for code in every if code not in fit]:
             console.print(f"--fit-on {self.fit_on} has no text in {', '.join(lacking)}: these are not measured either")

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from eval.figures import leakage as draw
 from eval.metrics import paired_cosine
@@ -30,12 +30,15 @@ HeldOut = Mapping[int, Embedded]
 Sides = Sequence[Float[np.ndarray, "pair dim"]]
 
 
-def similarities(runs: Sequence[TrainedRun], held_out: HeldOut) -> Iterator[tuple[TrainedRun, str, dict[str, float]]]:
+def similarities(
+    runs: Sequence[TrainedRun], held_out: HeldOut, distinct: Int[np.ndarray, " row"]
+) -> Iterator[tuple[TrainedRun, str, dict[str, float]]]:
     """Yields the cosines of each run in each language, as means over its seeds; those of English come first.
 
     Args:
       runs: the runs, with a meaning head and a language head for each seed.
       held_out: the pairs; the English sides of all languages count as one set.
+      distinct: rows of that set that are different sentences.
     """
     for run in runs:
         x = held_out[run.layer]
@@ -43,8 +46,8 @@ def similarities(runs: Sequence[TrainedRun], held_out: HeldOut) -> Iterator[tupl
         found: dict[str, list[dict[str, float]]] = {code: [] for code in ("en", *codes)}
         for seed in run.seeds:
             parts = {key: [np.asarray(head(value)) for head in run.heads(seed)] for key, value in x.items()}
-            english = [np.concatenate([parts["en", code][n] for code in codes]) for n in range(2)]
-            other = [np.concatenate([parts["xx", code][n] for code in codes]) for n in range(2)]
+            english = [np.concatenate([parts["en", code][n] for code in codes])[distinct] for n in range(2)]
+            other = [np.concatenate([parts["xx", code][n] for code in codes])[distinct] for n in range(2)]
             found["en"].append(_cosines(english, other))
             for code in codes:
                 found[code].append(_cosines(parts["xx", code], parts["en", code]))

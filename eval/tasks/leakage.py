@@ -38,6 +38,7 @@ from eval.tasks.tatoeba import Tatoeba
 from lsar_jax.corpora.tables import Data
 from lsar_jax.files import write_text
 from lsar_jax.languages import language_code
+from lsar_jax.objectives.disentangle import ALONE
 from train.console import console, print_table
 from train.disentangle.finished import PARTS, TrainedRun, check_comparable, check_text
 
@@ -157,7 +158,8 @@ class Leakage:
         draw.leakage(scores, layers, self.out / "leakage.png")
         draw.similarity(scores, layers, self.out / "sts.png")
         # The remaining figures leave out ablations, which would crowd them, unless there is nothing else.
-        whole = [run for run in runs if not run.config["without"]] or runs
+        alone = {objective.name for objective in ALONE.values()}
+        whole = [run for run in runs if not run.config["without"] or run.objective in alone] or runs
         names = {"original", *(run.objective for run in whole)}
         bases = {key: score for key, score in scores.items() if key[1] in names}
         draw.bases(bases, layers, self.out / "bases.png")
@@ -191,7 +193,8 @@ class Leakage:
         """Prints and writes how alike the embeddings of held-out pairs are, and draws them."""
         x = task.encode(task.prepare(2), task.texts())
         held_out = {layer: {key: value[index] for key, value in x.items()} for index, layer in enumerate(task.layers)}
-        found = list(similarities(runs, held_out))
+        english = [text for (side, _), texts in task.texts().items() if side == "en" for text in texts]
+        found = list(similarities(runs, held_out, np.unique(english, return_index=True)[1]))
         print_similarities(found)
         lines = [{"layer": run.layer, "objective": run.objective, "language": code} | c for run, code, c in found]
         write_text(self.out / "similarities.jsonl", "".join(json.dumps(line) + "\n" for line in lines))

@@ -50,6 +50,7 @@ class Sts17(FittedTask):
     """
 
     name = "sts17"
+    fits_evaluated = True
 
     out: Path = Path("results/sts17")
     data: Data = Path("data/sts17")
@@ -83,8 +84,7 @@ class Sts17(FittedTask):
         """Returns the text to fit on; empty if transforms are fitted on the evaluated sentences."""
         if self.fit_on != "evaluated":
             return super().fit_texts()
-        if self.fit_languages == "all":
-            raise ValueError("--fit-languages all cannot be combined with --fit-on evaluated; omit one of them")
+        _ = self.further_codes(self.codes())
         return {}
 
     def methods(self, x: Embedded, spec: EncoderSpec) -> list[Method]:

@@ -3,7 +3,7 @@
     python -m eval tatoeba --data data/tatoeba
     python -m eval tatoeba --data hub:mteb/tatoeba-bitext-mining
     python -m eval tatoeba --fit-on evaluated --transforms original center lsar whitening sample-whitening cbie
-    python -m eval tatoeba --transforms original largest zero --zero 588 306 239
+    python -m eval tatoeba --transforms original largest zero --zero 15 15,297
     python -m eval tatoeba --transforms original linear shift --parallel data/sentences
 
 The protocol is that of XTREME (Hu et al., ICML 2020) and Xie et al. 2022: 36 languages of LASER's Tatoeba v1, up to
@@ -48,6 +48,7 @@ class Tatoeba(TranslationTask):
     """
 
     name = "tatoeba"
+    fits_evaluated = True
 
     out: Path = Path("results/tatoeba")
     data: Data = Path("data/tatoeba")
@@ -67,12 +68,6 @@ class Tatoeba(TranslationTask):
         if not set(self.languages) >= set(XTREME_36):
             return {}
         return {"of ORACLE's 14": ORACLE_14, "without id": [code for code in XTREME_36 if code != "id"]}
-
-    def text_languages(self) -> list[str]:
-        """Returns all languages that the text to fit on has."""
-        if self.fit_on == "evaluated":
-            raise ValueError("--fit-languages all cannot be combined with --fit-on evaluated; omit one of them")
-        return super().text_languages()
 
     def fit_texts(self) -> Mapping[str, Sequence[str]]:
         """Returns the text to fit on; empty if transforms are fitted on the evaluated sentences."""

@@ -44,6 +44,8 @@ class TranslationTask(FittedTask):
       split: split of a named dataset, hub:ID or tfds:NAME; by default, its only split, or else test.
     """
 
+    tests_some = True
+
     data: Data = ""
     seen: tuple[str, ...] = ()
     split: str = ""
@@ -127,12 +129,14 @@ class TranslationTask(FittedTask):
     def scores(self, x: Embedded, method: Method, spec: EncoderSpec) -> Iterator[Score]:
         """Yields the accuracy of each language and direction, and the means.
 
-        Means are taken over the seen languages, over all tested languages, over the unseen languages if there are any,
+        Means are taken over the languages with parallel text to fit on, over the seen languages, over all tested
+        languages, over the unseen languages if there are any,
         and over each of the ``groups`` whose languages were all tested.
         """
         tested = [code for side, code in x if side == "xx"]
         seen = [code for code in self.fitted_codes if code in tested]
-        means = {f"mean over {len(codes)}": codes for codes in (seen, tested) if codes}
+        mapped = [code for code in self.pairs_to_fit if code in tested]
+        means = {f"mean over {len(codes)}": codes for codes in (mapped, seen, tested) if codes}
         if unseen := [code for code in tested if code not in seen]:
             means[f"mean over {len(unseen)} unseen"] = unseen
         means |= {f"mean {name}": list(codes) for name, codes in self.groups().items() if set(codes) <= set(tested)}
@@ -155,7 +159,8 @@ class TranslationTask(FittedTask):
     def shown(self, results: Sequence[Result]) -> list[str]:
         """Returns the means over the seen languages, over those of each saved transform, and over all tested ones."""
         taken = [[code for code in self.fitted_codes if method.takes(code)] for method in self._saved.values()]
-        counts = [count for count in dict.fromkeys(map(len, [self.fitted_codes, *taken, self.pairs])) if count]
+        several = [self.fitted_codes, *taken, self.pairs_to_fit, self.pairs]
+        counts = [count for count in dict.fromkeys(map(len, several)) if count]
         return [f"{query}-{candidate} mean over {count}" for count in counts for query, candidate in _DIRECTIONS]
 
     def draw(self, results: Sequence[Result]) -> None:

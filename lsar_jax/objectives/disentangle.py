@@ -181,9 +181,9 @@ _TERMS: dict[Base, tuple[str, ...]] = {
 _ORACLE = ("clustering", "separation")
 _PARTLY = ("reconstruction", "identification")
 
-# The stand-alone objectives of ORACLE's released code, by the names that its configurations have for them. All of them
-# train the head of meaning: the first by agreement alone, the fourth with MEAT's adversarial term, the others with
-# DREAM's term of meaning.
+# The stand-alone objectives of ORACLE's released code, by the names of its classes; none of its configurations uses
+# them, and weights of 1 are ours. All of them train the head of meaning: the first by agreement alone, the fourth with
+# MEAT's adversarial term, the others with DREAM's term of meaning.
 ALONE = {
     "alone1": Objective("none", True, "alone", "all"),
     "alone2": Objective("dream", True, "alone", "all", (*_PARTLY, "language", "clustering", "agreement"), halves=True),

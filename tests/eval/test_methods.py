@@ -7,7 +7,8 @@ import lsar_jax as lj
 from eval.__main__ import main
 from eval.data.tatoeba import read_pairs
 from eval.figures.plots import rank_curves
-from eval.methods import check_methods, fit_methods
+from eval.methods import check_methods, fit_files, fit_methods
+from eval.tasks.geometry import Geometry
 from lsar_jax import EncoderSpec
 from lsar_jax.retrieval import nearest
 from tests.eval.test_tasks import ENCODER, is_png, read, write_pairs
@@ -55,6 +56,11 @@ def test_methods_fitted_on_pairs(tmp_path, capsys):
     out = tmp_path / "out"
     languages = ["--languages", "de", "fr"]
     assert main([*command, *languages, *names, "--parallel", str(pairs), "--out", str(out)]) == 0
+    printed = capsys.readouterr().out
+    assert "has no pairs of fr: no map is tested on these" in printed.replace("\n", " ")
+    # The table has a column of the languages that have pairs, with the original beside the maps.
+    [row] = [line for line in printed.splitlines() if line.startswith("│ linear")]
+    assert row.count(".") == 2
     results = {(r["transform"], r["metric"]): r for r in read(out)}
     encoder = lj.load_encoder(ENCODER[1], layer=2)
     sides = [[line.split("\t")[n] for line in (pairs / "en-de.tsv").read_text().splitlines()] for n in (0, 1)]
@@ -68,11 +74,21 @@ def test_methods_fitted_on_pairs(tmp_path, capsys):
         # It knows no French.
         assert (name, "en-fr accuracy") not in results
         assert results[name, "en-de accuracy"]["fitted_on"] == f"{pairs}, up to 10000 a language"
+    # A task that tests every method on every language needs pairs of all of them.
+    lines = ["--transforms", "linear", "--parallel", str(pairs), "--layers", "2", "--max-length", "24"]
+    assert main(["geometry", *ENCODER, *lines, "--languages", "en", "de", "fr", "--out", str(tmp_path / "no")]) == 1
+    assert "has de, but not fr; omit these languages, or the methods" in capsys.readouterr().err.replace("\n", " ")
+    # A saved map is named by its file.
+    transform.save(tmp_path / "shift.safetensors")
+    saved = [*command, "--languages", "de", "--transforms", "original", "--saved", str(tmp_path / "shift.safetensors")]
+    assert main([*saved, "--out", str(tmp_path / "saved")]) == 0
+    [named] = {r["fitted_on"] for r in read(tmp_path / "saved") if r["transform"] == "shift"}
+    assert named.endswith("shift.safetensors")
     for arguments, message in (
         (names, "--transforms has linear, which is fitted on parallel text; name some with --parallel"),
         ([*names, "--parallel", str(pairs), "--fit-on", "evaluated"], "it cannot be combined with --fit-on evaluated"),
         ([*names, "--parallel", str(tmp_path / "absent")], "absent"),
-        ([*names, "--parallel", str(pairs), "--languages", "fr"], "has de, but none of the tested languages, fr, en"),
+        ([*names, "--parallel", str(pairs), "--languages", "fr"], "has de, but not fr; test other languages"),
     ):
         chosen = [] if "--languages" in arguments else languages
         assert main([*command, *chosen, *arguments, "--out", str(tmp_path / "no")]) == 1
@@ -103,3 +119,21 @@ def test_curves_of_rank(tmp_path):
     # With one rank there is no curve.
     assert main([*command, "--languages", "de", "fr", "--out", str(tmp_path / "one")]) == 0
     assert not (tmp_path / "one" / "ranks.png").exists()
+
+
+def test_answers_are_ranked_by_the_same_methods(tmp_path):
+    geometry = Geometry(transforms=("zero", "lsar"), zero=("3",), ranks=(2, 35), largest=(5,), xquad=tmp_path)
+    answers = geometry._answers
+    assert (answers.transforms, answers.zero, answers.largest) == (("zero", "lsar"), ("3",), (5,))
+    # Of eleven languages, whose means span ten directions.
+    assert answers.ranks == (2,)
+
+
+def test_a_method_of_files_needs_its_file(rng):
+    x = {("a", "en"): rng.standard_normal((30, 4)), ("b", "en"): rng.standard_normal((30, 4)) + 3}
+    [whitening] = fit_files("whitening", x, dict.fromkeys(x, "en"))
+    assert whitening.counts == {"en": 60}
+    for value in whitening.moved(x).values():
+        np.testing.assert_allclose(np.cov(value.T), np.eye(4), atol=1e-3)
+    with pytest.raises(TypeError, match="language-whitening eps=1e-08 absolute=1 has a fit for each file; use moved"):
+        whitening(x["a", "en"], "en")

@@ -138,7 +138,7 @@ def check_text(data: Data, run: TrainedRun) -> None:
     """Checks that the pairs that are held out now were not trained on; does nothing if the data do not exist.
 
     Raises:
-      ValueError: the text has changed since training.
+      ValueError: the text has changed since training, or further text that was trained on is gone.
     """
     names = ("split", "held_out", "split_seed", "validation")
     options = TextOptions(
@@ -150,8 +150,12 @@ def check_text(data: Data, run: TrainedRun) -> None:
     )
     try:
         pairs = options.pairs()
-    except FileNotFoundError:
-        return
+    except FileNotFoundError as error:
+        try:
+            replace(options, more=()).pairs()
+        except FileNotFoundError:
+            return
+        raise ValueError(f"the heads were also trained on other text than {data}: {error}") from error
     if text_hash(pairs) != run.config["text"]:
         raise ValueError(
             f"{data} is not the text that the heads were trained on, so the pairs held out from it may have been "
