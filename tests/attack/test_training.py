@@ -66,16 +66,17 @@ def test_the_options_of_a_run_are_damaged(folder, tmp_path, content, capsys):
     assert error.count("\n") == 1
 
 
-@pytest.mark.parametrize("kind", ["narrow", "short", "float64", "flipped", "text"])
+@pytest.mark.parametrize("kind", ["narrow", "short", "float64", "hashes", "flipped", "text"])
 def test_caches_that_are_not_of_these_embeddings(folder, tmp_path, kind, rng, capsys):
     cache = shutil.copytree(folder / "cache", tmp_path / "cache")
     [path] = cache.iterdir()
-    with open_arrays(path, format="lsar_jax.embeddings.v1", what="cache") as file:
-        x, header = file.read("embeddings"), file.header
+    with open_arrays(path, format="lsar_jax.embeddings.v2", what="cache") as file:
+        x, sentences, header = file.read("embeddings"), file.read("sentences"), file.header
     assert header["layer"] == 2
     changed = {"narrow": x[:, :20], "short": x[:-1], "float64": x.astype(np.float64)}
-    if kind in changed:
-        save_arrays(path, {"embeddings": changed[kind]}, format="lsar_jax.embeddings.v1", header=header)
+    if kind in changed or kind == "hashes":
+        arrays = {"embeddings": changed.get(kind, x), "sentences": sentences if kind in changed else sentences[:, :8]}
+        save_arrays(path, arrays, format="lsar_jax.embeddings.v2", header=header)
     elif kind == "flipped":
         flip_bit(path, rng)
     else:
