@@ -98,14 +98,15 @@ class TrainingText:
         write_results(results, self.out / "results.jsonl")
         means = {key: {name: float(np.mean(values)) for name, values in row.items()} for key, row in rows.items()}
         names = list(dict.fromkeys(name for row in means.values() for name in row))
-        print_table(
-            f"Layer {spec.layer}: by meaning (m) and by language (l), in percent",
-            ["objective", "text", "pairs", *names],
-            [
-                [objective, text, f"{pairs:,}" if pairs else "", *(row.get(name, "") for name in names)]
+        for part, word in (("m", "meaning"), ("l", "language")):
+            columns = [name for name in names if name.endswith(f", {part}")]
+            table: list[list[str | float]] = [
+                [f"{objective}, {text}, {pairs:,}" if text else objective, *(row[name] for name in columns)]
                 for (objective, text, pairs), row in means.items()
-            ],
-        )
+                if columns[0] in row
+            ]
+            heads = ["objective, text, training pairs", *(name.removesuffix(f", {part}") for name in columns)]
+            print_table(f"Layer {spec.layer}, by {word}, in percent", heads, table)
         curves: dict[tuple[str, str], dict[int, Mapping[str, float]]] = {}
         for (objective, text, pairs), row in means.items():
             curves.setdefault((objective, text), {})[pairs] = row
