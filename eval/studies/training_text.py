@@ -192,7 +192,7 @@ def _columns(column: str, scores: Sequence[Any], trained: Sequence[str]) -> dict
 
 
 def _draw(curves: Curves, names: Sequence[str], title: str, path: Path) -> None:
-    """Draws each column against the number of pairs: a colour for each objective, a line style for each text."""
+    """Draws each column against the number of pairs: a colour for each objective, a marker and line for each text."""
     objectives = list(dict.fromkeys(objective for objective, text in curves if text))
     texts = list(dict.fromkeys(text for _, text in curves if text))
     columns = -(-len(names) // 2)
@@ -210,7 +210,8 @@ def _draw(curves: Curves, names: Sequence[str], title: str, path: Path) -> None:
                 axis.axhline(row[0][name], color="0.5", lw=1, ls=":", label="without heads")
                 continue
             axis.plot(
-                sorted(row), [row[pairs][name] for pairs in sorted(row)], marker="o", ms=3.5, lw=1.2,
+                sorted(row), [row[pairs][name] for pairs in sorted(row)], ms=4, lw=1.2,
+                marker="osD^"[texts.index(text) % 4],
                 color=matplotlib.color_sequences["tab10"][objectives.index(objective) % 10],
                 ls=("-", "--", "-.", ":")[texts.index(text) % 4], label=f"{objective}, {text}",
             )  # fmt: skip
