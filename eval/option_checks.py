@@ -1,11 +1,13 @@
 """Checks of the options that all tasks share, before anything is encoded."""
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-from eval.methods import FITTED
+from eval.methods import FITTED, Method
+from lsar_jax import EncoderSpec
 
-__all__ = ["check_options"]
+__all__ = ["check_distinct_methods", "check_options", "check_spaces"]
 
 
 def check_options(options: Mapping[str, Sequence[Any]], lacking: Callable[[str], str], fitted: int) -> None:
@@ -37,3 +39,25 @@ def check_options(options: Mapping[str, Sequence[Any]], lacking: Callable[[str],
             f"--ranks has {max(options['ranks'])}, but the means of {fitted} languages span at most {fitted - 1} "
             "dimensions; lower the rank"
         )
+
+
+def check_distinct_methods(saved: Mapping[Path, Method]) -> None:
+    """Raises ValueError if two saved files have the same method, embeddings and seed."""
+    named = [(method.label, method.seed, method.source) for method in saved.values()]
+    for path, one in zip(saved, named, strict=True):
+        if named.count(one) > 1:
+            raise ValueError(
+                f"{path} has the same method {one[0]!r}, embeddings and seed as another --saved file; omit one"
+            )
+
+
+def check_spaces(saved: Mapping[Path, Method], specs: Sequence[EncoderSpec]) -> None:
+    """Raises ValueError if a saved transform was fitted on none of the embeddings that ``specs`` name."""
+    for path, method in saved.items():
+        source = method.source
+        if source and not any(source.same_space(spec) for spec in specs):
+            told = ", or ".join(source.difference(spec) for spec in specs)
+            raise ValueError(
+                f"{path} was fitted on other embeddings than this task uses: {told}; omit the file, or choose the "
+                "encoder and layer that it was fitted on"
+            )

@@ -18,7 +18,7 @@ from jaxtyping import Float
 
 from eval.figures.plots import bars
 from eval.methods import FITTED, FileMethod, Method, MethodName, check_methods, fit_methods, saved_method
-from eval.option_checks import check_options
+from eval.option_checks import check_distinct_methods, check_options, check_spaces
 from eval.results import Result, by_method, write_results
 from eval.run_record import recorded
 from eval.score import Score
@@ -266,27 +266,13 @@ class Task(ABC):
         """
         names = ("layers", "transforms", "ranks", "components", "largest", "zero", "fit_seeds")
         check_options({name: getattr(self, name) for name in names}, self.lacking, fitted)
-        saved = self._saved
-        named = [(method.label, method.seed, method.source) for method in saved.values()]
-        for path, one in zip(saved, named, strict=True):
-            if named.count(one) > 1:
-                raise ValueError(
-                    f"{path} has the same method {one[0]!r}, embeddings and seed as another --saved file; omit one"
-                )
+        check_distinct_methods(self._saved)
         self.out.mkdir(parents=True, exist_ok=True)
         if encoder is None:
             encoder = open_encoder(self.encoder, self.layers, self.revision, self.pooling, self.dtype)
         widest = max(encoder.dim, *(encoder.model.config.widths[layer] for layer in self.layers))
         check_methods(self.transforms, self.varied, fitted, widest)
-        specs = [replace(encoder.spec, layer=layer) for layer in self.layers]
-        for path, method in saved.items():
-            source = method.source
-            if source and not any(source.same_space(spec) for spec in specs):
-                told = ", or ".join(source.difference(spec) for spec in specs)
-                raise ValueError(
-                    f"{path} was fitted on other embeddings than this task uses: {told}; omit the file, or choose the "
-                    "encoder and layer that it was fitted on"
-                )
+        check_spaces(self._saved, [replace(encoder.spec, layer=layer) for layer in self.layers])
         return encoder
 
     @cached_property

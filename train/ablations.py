@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
 from lsar_jax.cli.run import run
-from lsar_jax.objectives.disentangle import ALONE, Base, Objective
+from lsar_jax.objectives.disentangle_objective import ALONE, Base, Objective
 from train.console import console
 from train.disentangle.command import Disentangle, HeadsOptions, ObjectiveOptions
 from train.loop import Trained

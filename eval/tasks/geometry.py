@@ -33,6 +33,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from eval.anisotropy import ByLanguage, Contributions, mean_contributions, of_pairs, outliers, within
 from eval.data.measured_text import MeasuredText, read_text
 from eval.data.typology import syntactic_distances, syntax_correlation
 from eval.data.xquad import XQUAD_R
@@ -45,7 +46,6 @@ from eval.metrics import language_nmi, language_probe
 from eval.results import Result, write_results
 from eval.score import Score
 from eval.task import Embedded, Encoded, Task, Texts, languages_of
-from eval.tasks.anisotropy import ByLanguage, Contributions, mean_contributions, of_pairs, outliers, within
 from eval.tasks.answer_preference import AnswerPreference
 from lsar_jax import EncoderSpec, SentenceEncoder, corpora
 from lsar_jax.corpora.sentence_filters import check_count

@@ -23,7 +23,8 @@ import tyro
 from lsar_jax import EncoderSpec, SentenceEncoder
 from lsar_jax.files import write_json
 from lsar_jax.mesh import data_mesh, replicated
-from lsar_jax.objectives.disentangle import Base, Head, Heads, Objective
+from lsar_jax.objectives.disentangle import Head, Heads, Objective
+from lsar_jax.objectives.disentangle_objective import Base
 from lsar_jax.transforms import head_transform
 from train.console import Seldom, console
 from train.curves import draw_curves

@@ -1,0 +1,100 @@
+"""XQuAD-R's questions and answers: the reader, and the picture of one question."""
+
+import json
+
+import numpy as np
+import pytest
+
+from eval.data.xquad import XQUAD_R, read_xquad
+from eval.figures.geometry import opacity
+from eval.methods import Method
+from eval.tasks import answer_preference
+from tests.eval.test_tasks import is_png
+
+
+def recorded(monkeypatch, place, name):
+    """Replaces a function that draws by one that keeps its arguments and draws too."""
+    calls, draw = [], getattr(place, name)
+
+    def keep(*arguments):
+        calls.append(arguments)
+        draw(*arguments)
+
+    monkeypatch.setattr(place, name, keep)
+    return calls
+
+
+def write_xquad(folder, sentences=3):
+    folder.mkdir()
+    for code in XQUAD_R:
+        paragraphs = []
+        for number in range(2):
+            texts = [f"{code} {number} abc {i}." for i in range(sentences)]
+            breaks, start = [], 0
+            for text in texts:
+                breaks.append([start, start + len(text)])
+                start += len(text) + 1
+            starts = [low + 2 for low, _ in breaks]
+            qas = [
+                {"id": f"{number}-{i}", "question": f"what {code} {i}?", "answers": [{"answer_start": start}]}
+                for i, start in enumerate(starts)
+            ]
+            paragraphs.append({"context": " ".join(texts), "sentence_breaks": breaks, "qas": qas})
+        (folder / f"{code}.json").write_text(json.dumps({"data": [{"paragraphs": paragraphs}]}))
+
+
+def test_one_question(tmp_path, monkeypatch, rng):
+    monkeypatch.setattr("eval.tasks.answer_preference._QUESTIONS", 5)
+    calls = recorded(monkeypatch, answer_preference.draw, "answers")
+    write_xquad(tmp_path / "xquad")
+    task = answer_preference.AnswerPreference(data=tmp_path / "xquad", layers=(2,), out=tmp_path)
+    x = {key: rng.standard_normal((len(text), 6)).astype(np.float32) for key, text in task.texts().items()}
+    for name in ("lsar", "cbie", "lir", "original"):
+        list(task.scores(x, Method(name, {}, None), SPEC))
+    task.report([])
+    assert is_png(tmp_path / "answers.png")
+    [(panels, candidate_codes, codes, asked, *_)] = calls
+    assert list(panels) == [f"layer 2, {name}" for name in ("original", "lir", "lsar")]
+    assert asked == "en"
+    plane = panels["layer 2, lir"]
+    candidates = np.concatenate([x["c", code] for code in XQUAD_R])
+    likeness = cosines(x["q", "en"][:1], candidates).sum(axis=-1)[0]
+    np.testing.assert_array_equal(np.argsort(plane.ranks), np.argsort(-likeness))
+    assert plane.ranks.min() == 1
+    assert [candidate_codes[place] for place in plane.answers] == list(codes)
+    starts = {code: candidate_codes.index(code) for code in codes}
+    assert [place - starts[code] for code, place in zip(codes, plane.answers, strict=True)] == [
+        task.questions[code].answers[0] for code in codes
+    ]
+
+
+def test_opacity_falls_with_the_rank():
+    shown = opacity(np.arange(1, 1001))
+    assert (shown[0], shown[-1]) == (1, 0.1)
+    assert (np.diff(shown) <= 0).all()
+    assert (np.diff(shown[:500]) < 0).all()
+    assert opacity(np.array([1])) == [1]
+
+
+def test_xquad(tmp_path):
+    write_xquad(tmp_path / "x")
+    read_in = read_xquad(tmp_path / "x", ("de", "en"))
+    assert read_in["de"].answers == [0, 1, 2, 3, 4, 5]
+    assert read_in["de"].candidates[4] == "de 1 abc 1."
+    assert read_in["de"].ids == read_in["en"].ids
+    # A start on the end of a break belongs to that sentence, as in the code of LIR and LSAR.
+    path = tmp_path / "x" / "de.json"
+    data = json.loads(path.read_text())
+    paragraph = data["data"][0]["paragraphs"][0]
+    paragraph["qas"][0]["answers"][0]["answer_start"] = paragraph["sentence_breaks"][0][1]
+    path.write_text(json.dumps(data))
+    assert read_xquad(tmp_path / "x", ("de",))["de"].answers[0] == 0
+    paragraph["qas"][0]["answers"][0]["answer_start"] = 999
+    path.write_text(json.dumps(data))
+    with pytest.raises(ValueError, match=r"de.json, article 1, paragraph 1: the answer of '0-0' at 999 is not in any"):
+        read_xquad(tmp_path / "x", ("de",))
+    path.write_text("{}")
+    with pytest.raises(ValueError, match="de.json, the top level is not in XQuAD-R's format: KeyError"):
+        read_xquad(tmp_path / "x", ("de",))
+    with pytest.raises(FileNotFoundError, match="there is no folder .*nowhere; copy the folder xquad-r"):
+        read_xquad(tmp_path / "nowhere")
