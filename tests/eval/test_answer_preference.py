@@ -9,7 +9,16 @@ from eval.data.xquad import XQUAD_R, read_xquad
 from eval.figures.geometry import opacity
 from eval.methods import Method
 from eval.tasks import answer_preference
+from lsar_jax import EncoderSpec
 from tests.eval.test_tasks import is_png
+
+SPEC = EncoderSpec("tiny", "0", 2, "mean", "float32")
+
+
+def cosines(x, y):
+    """The cosines of all pairs of rows in float64, by dimension, ``[n, m, dim]``."""
+    x, y = (np.asarray(a, np.float64) / np.linalg.norm(a, axis=1, keepdims=True) for a in (x, y))
+    return x[:, None] * y[None]
 
 
 def recorded(monkeypatch, place, name):

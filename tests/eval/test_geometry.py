@@ -20,9 +20,8 @@ from eval.methods import Method
 from eval.metrics import language_nmi, language_probe
 from eval.tasks import geometry
 from eval.tasks.geometry import Geometry
-from lsar_jax import EncoderSpec
 from lsar_jax.transforms import fit_center
-from tests.eval.test_answer_preference import recorded, write_xquad
+from tests.eval.test_answer_preference import SPEC, cosines, recorded, write_xquad
 from tests.eval.test_tasks import ENCODER, is_png, read, write_pairs
 from tests.optional import need
 
@@ -39,13 +38,6 @@ FIGURES = [
     "syntax",
 ]
 ORIGINAL = Method("original", {}, None)
-SPEC = EncoderSpec("tiny", "0", 2, "mean", "float32")
-
-
-def cosines(x, y):
-    """The cosines of all pairs of rows in float64, by dimension, ``[n, m, dim]``."""
-    x, y = (np.asarray(a, np.float64) / np.linalg.norm(a, axis=1, keepdims=True) for a in (x, y))
-    return x[:, None] * y[None]
 
 
 def without_translations(x, y):
