@@ -92,22 +92,28 @@ def families(
     save_figure(figure, path)
 
 
-def syntax(panels: Mapping[str, Mapping[str, tuple[float, float]]], title: str, path: Path) -> None:
+def syntax(rows: Sequence[Mapping[str, Mapping[str, tuple[float, float]]]], title: str, path: Path) -> None:
     """Draws the cosine with English's mean against the syntactic similarity to English (Xie et al. 2022, Figure 5).
 
     Args:
-      panels: title -> language code -> (syntactic similarity to English, cosine with English's mean).
+      rows: for each row, title -> language code -> (syntactic similarity to English, cosine with English's mean).
       title: title of the figure.
       path: the PNG to write.
     """
-    figure = Figure(figsize=(4.8 * len(panels), 4.4), layout="constrained")
-    for axis, (name, points) in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels.items(), strict=True):
-        for code, point in points.items():
-            axis.plot(*point, "o", ms=3, color="tab:blue")
-            axis.annotate(code, point, xytext=(3, 2), textcoords="offset points", fontsize=7)
-        axis.set_title(name, fontsize=10)
-        axis.set_xlabel("syntactic similarity to English")
-        axis.set_ylabel("cosine with English's mean")
-        bare(axis)
+    columns = max(map(len, rows))
+    figure = Figure(figsize=(4.8 * columns, 4.2 * len(rows) + 0.2), layout="constrained")
+    axes = figure.subplots(len(rows), columns, squeeze=False)
+    for axis in axes.ravel():
+        axis.set_axis_off()
+    for row, panels in zip(axes, rows, strict=True):
+        for axis, (name, points) in zip(row, panels.items(), strict=False):
+            axis.set_axis_on()
+            for code, point in points.items():
+                axis.plot(*point, "o", ms=3, color="tab:blue")
+                axis.annotate(code, point, xytext=(3, 2), textcoords="offset points", fontsize=7)
+            axis.set_title(name, fontsize=10)
+            axis.set_xlabel("syntactic similarity to English")
+            axis.set_ylabel("cosine with English's mean")
+            bare(axis)
     figure.suptitle(title, fontsize=10)
     save_figure(figure, path)

@@ -31,7 +31,7 @@ from lsar_jax import EncoderSpec
 from lsar_jax.corpora.tables import Data
 from train.console import console, print_table
 from train.curves import save_figure
-from train.disentangle.finished import PARTS, TrainedRun, check_text
+from train.disentangle.finished import PARTS, TrainedRun, check_comparable, check_text
 
 __all__ = ["TrainingText"]
 
@@ -69,7 +69,8 @@ class TrainingText:
 
         Raises:
           FileNotFoundError: a folder is not a finished run, or data do not exist.
-          ValueError: the runs differ in encoder, layer, languages or held-out pairs.
+          ValueError: the runs differ in encoder, layer, languages or held-out pairs, or two runs of one row
+            in training options, or not in seeds.
         """
         with recorded(self):
             return self._evaluate()
@@ -78,7 +79,7 @@ class TrainingText:
         if not self.runs:
             raise ValueError("give at least one output folder of train.disentangle")
         runs = [TrainedRun.load(folder) for folder in self.runs]
-        _check(runs)
+        check_comparable(runs, across_texts=True)
         for run in runs:
             check_text(run.config["data"], run)
         first = runs[0].config
@@ -132,45 +133,10 @@ class TrainingText:
         }
 
 
-def _check(runs: Sequence[TrainedRun]) -> None:
-    """Raises ValueError if runs differ in more than their text and objective."""
-    first = runs[0]
-    keys = [(run.objective, _text(run), _pairs(run)) for run in runs]
-    for run, key in zip(runs, keys, strict=True):
-        alike = [other for other, its in zip(runs, keys, strict=True) if its == key]
-        for name in ("learning_rate", "batch", "patience"):
-            if run.config[name] != alike[0].config[name]:
-                raise ValueError(
-                    f"{run.folder} and {alike[0].folder} have the same objective and text, but {name} "
-                    f"{run.config[name]} and {alike[0].config[name]}; omit one"
-                )
-        for name in ("encoder_spec", "max_length", "held_out", "split_seed"):
-            if run.config[name] != first.config[name]:
-                raise ValueError(
-                    f"{run.folder} has {name} {run.config[name]!r}, but {first.folder} has {first.config[name]!r}; "
-                    "omit one"
-                )
-        if set(run.config["pairs"]) != set(first.config["pairs"]):
-            raise ValueError(
-                f"{run.folder} was trained on {', '.join(sorted(run.config['pairs']))}, but {first.folder} on "
-                f"{', '.join(sorted(first.config['pairs']))}; omit one"
-            )
-
-
-def _text(run: TrainedRun) -> str:
-    """Returns the names of the texts that a run was trained on."""
-    return "+".join(Path(one).name for one in [run.config["data"], *run.config.get("more", ())])
-
-
-def _pairs(run: TrainedRun) -> int:
-    """Returns the number of pairs that a run was trained on."""
-    return sum(count for count, _ in run.config["pairs"].values())
-
-
 def _heads(runs: Sequence[TrainedRun]) -> Iterator[tuple[tuple[str, str, int], str, Method]]:
     """Yields (objective, text, training pairs), the part and the method of each head."""
     for run in runs:
-        text, pairs = _text(run), _pairs(run)
+        text, pairs = run.text, run.pairs
         for seed in run.seeds:
             for part, head in zip(PARTS, run.heads(seed), strict=True):
                 method = saved_method(head)

@@ -33,7 +33,8 @@ class CodeSwitch(TranslationTask):
       data: folder of tatoeba.xxx-eng.xxx files; hub:ID; or tfds:NAME with {} for the language.
       dictionaries: folder of the dictionaries de-en.txt and so on, with a word and its translation per line.
       languages: language codes; by default, the paper's languages that have a dictionary and are in the data. Romanian
-        is not among XTREME's 36 languages, but LASER's Tatoeba has it.
+        is not among XTREME's 36 languages, but LASER's Tatoeba has it. Of a named dataset (hub: or tfds:), whose
+        languages are not known before it is read, Romanian is only read if it is given here.
       rate: probability of replacing a word that has a translation.
       switch_seed: seed of the replacements.
     """
@@ -76,7 +77,7 @@ class CodeSwitch(TranslationTask):
         """Returns the paper's languages that have a dictionary and are in the data; says which lack only pairs."""
         codes = [code for code in ORACLE_8 if (self.dictionaries / f"{code}-en.txt").is_file()]
         if named_tables(self.data) is not None:
-            # Its languages are not known before it is read, and few datasets have Romanian.
+            # See languages: few datasets have Romanian.
             return [code for code in codes if code in XTREME_36]
         if not Path(self.data).is_dir():
             return codes

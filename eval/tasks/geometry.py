@@ -360,12 +360,11 @@ class Geometry(FittedTask):
         measure: str,
     ) -> Iterator[tuple[Method, Score]]:
         """Yields the correlation of syntactic similarity and the cosines of language means with English's; draws it."""
-        panels: dict[str, dict[str, tuple[float, float]]] = {}
+        rows: dict[str, dict[str, dict[str, tuple[float, float]]]] = {}
         means = {code: x.mean(axis=0) for code, x in test.items()}
         for method in (method for method in methods if method.name == "lsar"):
             left = {code: method(mean[None], code)[0] for code, mean in means.items()}
             gone = {code: means[code] - left[code] for code in means}
-            panels = {}
             for what, vectors in (("removed", gone), ("left", left)):
                 where = f"layer {spec.layer}, {method.label}"
                 try:
@@ -378,10 +377,11 @@ class Geometry(FittedTask):
                     f"{where}: cosine with English's mean in the part {what} by LSAR, and syntactic similarity to "
                     f"English: r = {found.r:.3f} over {found.n} languages ({measure})"
                 )
-                panels[f"the part {what} by LSAR, r = {found.r:.3f}"] = found.points
-        if panels and spec.layer == self.layers[0]:
+                panels = rows.setdefault(method.label, {})
+                panels[f"the part {what} by {method.label}, r = {found.r:.3f}"] = found.points
+        if rows and spec.layer == self.layers[0]:
             title = f"Language means and syntax, layer {spec.layer} ({self.encoder}); {measure.partition(',')[0]}"
-            syntax(panels, title, self.out / "syntax.png")
+            syntax(list(rows.values()), title, self.out / "syntax.png")
 
 
 def _of(x: Embedded, group: str) -> dict[str, Float[np.ndarray, "_ dim"]]:

@@ -277,6 +277,23 @@ def test_other_seeds_of_an_objective_are_put_together(folder, leakage, tmp_path,
         )
 
 
+def test_oracle_alone_stands_beside_the_bases(folder, tmp_path, monkeypatch):
+    options = [
+        *ENCODER, "--data", str(folder / "bitext"), "--cache", str(folder / "cache"), "--layer", "2",
+        "--max-length", "24", "--held-out", "10", "--batch", "16", "--learning-rate", "1e-3", "--epochs", "1",
+        "--oracle", "--separation", "alone", "--clustering", "all", "--out", str(tmp_path / "alone2"),
+    ]  # fmt: skip
+    left = ["reconstruction", "identification", "language", "clustering", "agreement"]
+    assert train([*options, "--objective", "dream", "--halves", "--without", *left]) == 0
+    drawn = {}
+    monkeypatch.setattr(figures, "pair_planes", lambda panels, *_: drawn.update(planes=list(panels)))
+    monkeypatch.setattr(figures, "bases", lambda scores, *_: drawn.update(bases={name for _, name, _ in scores}))
+    runs = [str(folder / "meat"), str(tmp_path / "alone2")]
+    assert main(["leakage", *runs, *data(folder), "--out", str(tmp_path / "out")]) == 0
+    # It is made of DREAM's losses without most of its terms, but it is no ablation.
+    assert drawn == {"planes": ["meat", "oracle alone2"], "bases": {"original", "meat", "oracle alone2"}}
+
+
 def test_marker_and_colour_are_one_objective_in_every_panel(tmp_path, monkeypatch):
     made = []
     monkeypatch.setattr(figures, "save_figure", lambda figure, path: made.append(figure))
@@ -348,4 +365,6 @@ def test_text_that_heads_were_trained_on(folder, tmp_path, capsys):
     other = tmp_path / "other"
     assert train([*options, "--layer", "1", "--out", str(other)]) == 0
     assert main(["training-text", *runs, str(other), *texts, "--out", str(tmp_path / "no")]) == 1
-    assert f"{other} has encoder_spec" in capsys.readouterr().err
+    assert f"{other} was trained on layer 1" in capsys.readouterr().err
+    assert main(["training-text", *runs, runs[0], *texts, "--out", str(tmp_path / "no")]) == 1
+    assert "both have seed 0" in capsys.readouterr().err

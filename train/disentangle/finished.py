@@ -77,6 +77,16 @@ class TrainedRun:
         return self.config["encoder_spec"]["layer"]
 
     @property
+    def text(self) -> str:
+        """The names of the texts that the heads were trained on."""
+        return "+".join(Path(one).name for one in [self.config["data"], *self.config.get("more", ())])
+
+    @property
+    def pairs(self) -> int:
+        """The number of pairs that the heads were trained on."""
+        return sum(count for count, _ in self.config["pairs"].values())
+
+    @property
     def seeds(self) -> list[int]:
         """The seeds of the run."""
         return [end["seed"] for end in self.trained["seeds"]]
@@ -98,31 +108,49 @@ class TrainedRun:
         return [Transform.load(path) for path in self.files[2 * self.seeds.index(seed) :][:2]]
 
 
-def check_comparable(runs: Sequence[TrainedRun]) -> None:
+def check_comparable(runs: Sequence[TrainedRun], across_texts: bool = False) -> None:
     """Checks that runs have the same encoder and text, and differ only in seeds if objective and layer are the same.
 
     Training options may differ between objectives, since one learning rate does not suit them all. The number of
     epochs may differ too, and is printed.
 
+    Args:
+      runs: the runs.
+      across_texts: let runs of one layer and the same languages differ in text, and training options with the text.
+
     Raises:
       ValueError: the runs cannot be compared; the error names the option that differs.
     """
     first = runs[0]
+    same = [option for option in _SAME if option != "text" or not across_texts]
+
+    def row(run: TrainedRun) -> tuple[object, ...]:
+        return (run.objective, run.layer, *((run.text, run.pairs) if across_texts else ()))
+
     for index, run in enumerate(runs):
+        if across_texts and run.layer != first.layer:
+            raise ValueError(
+                f"{run.folder} was trained on layer {run.layer}, but {first.folder} on layer {first.layer}; omit one"
+            )
+        if across_texts and set(run.config["pairs"]) != set(first.config["pairs"]):
+            raise ValueError(
+                f"{run.folder} was trained on {', '.join(sorted(run.config['pairs']))}, but {first.folder} on "
+                f"{', '.join(sorted(first.config['pairs']))}; omit one"
+            )
         # Runs of older versions lack the newer fields.
         mine, others = (replace(EncoderSpec.from_dict(one.config["encoder_spec"]), layer=0) for one in (run, first))
         if mine != others:
             raise ValueError(
                 f"{run.folder} was trained on embeddings from {mine}, but {first.folder} from {others}; omit one"
             )
-        for option in _SAME:
+        for option in same:
             if run.config[option] != first.config[option]:
                 raise ValueError(
                     f"{run.folder} has {option} {run.config[option]!r}, "
                     f"but {first.folder} has {first.config[option]!r}; omit one"
                 )
         for other in runs[:index]:
-            if (other.objective, other.layer) != (run.objective, run.layer):
+            if row(other) != row(run):
                 continue
             both = f"{run.folder} and {other.folder} are both {run.objective!r} at layer {run.layer}"
             if twice := set(other.seeds) & set(run.seeds):
