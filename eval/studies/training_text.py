@@ -69,8 +69,8 @@ class TrainingText:
 
         Raises:
           FileNotFoundError: a folder is not a finished run, or data do not exist.
-          ValueError: the runs differ in encoder, layer, languages or held-out pairs, or two runs of one row
-            in training options, or not in seeds.
+          ValueError: the runs differ in encoder, layer, languages or held-out pairs; or runs of one objective and
+            text have other training options, or the same seed.
         """
         with recorded(self):
             return self._evaluate()
