@@ -19,7 +19,7 @@ import numpy as np
 import tyro
 
 from eval.methods import label
-from eval.report.published import Published, published
+from eval.report.published import published
 from eval.report.transfer import Spread, is_transfer, sizes, transfer_rows
 from eval.resampling import paired_test
 from eval.results import Result, read_results
@@ -176,7 +176,7 @@ def _headline(metric: str, results: Sequence[Result]) -> bool:
     languages, all are shown.
     """
     of_metric = [r for r in results if r.metric == metric]
-    return any(len(r.languages) > 2 or _published(r) for r in of_metric) or all(len(r.languages) <= 2 for r in results)
+    return any(len(r.languages) > 2 or published(r) for r in of_metric) or all(len(r.languages) <= 2 for r in results)
 
 
 def _table(metric: str, results: Sequence[Result]) -> Table:
@@ -188,7 +188,7 @@ def _table(metric: str, results: Sequence[Result]) -> Table:
     means = {key: float(np.mean([r.value for r in several])) for key, several in grid.items()}
     better = metric.startswith(_HIGHER_IS_BETTER)
     best = {column: max(means[key] for key in means if key[1] == column) if better else None for column in columns}
-    papers = list(dict.fromkeys(one for r in results for one in _published(r)))
+    papers = list(dict.fromkeys(one for r in results for one in published(r)))
     encoders = list(dict.fromkeys((one.encoder, one.source) for one in papers))
     ours = [method.split(_FITTED_ON)[0] for method in methods]
     rows = []
@@ -222,11 +222,6 @@ def _column(r: Result, results: Sequence[Result]) -> str:
         if len({getattr(other, name) for other in same}) > 1:
             parts.append(f"{name} {getattr(r, name)}")
     return ", ".join(parts)
-
-
-def _published(r: Result) -> list[Published]:
-    """Returns the papers' numbers that were measured as a result was."""
-    return published(r.task, r.metric, len(set(r.languages)), str(r.options.get("fit_on", "")))
 
 
 def _cell(

@@ -1,7 +1,8 @@
 """Published numbers, to show beside ours, and the protocols that they were measured by.
 
-A number stands beside ours only if the task, the metric, the languages and the protocol are the same; encoders, fitting
-text and layers are those of the papers. Where the number of a table is not known here, its subject stands instead.
+A number stands beside ours only if the task, the metric, the languages, the number of queries and the protocol are the
+same; encoders, fitting text and layers are those of the papers. Where the number of a table is not known here, its
+subject stands instead.
 Numbers that could not be read in a source are left out: of Xie et al., MLQA-R, XLM on the Amazon reviews, and LaBSE
 (about 95.5 on Tatoeba, with and without each method); of Hämmerl et al., mBERT's and S-BERT's rows of STS17 and BUCC,
 but for S-BERT's original on BUCC; of Ki et al., all but LaBSE on Tatoeba and six numbers of Table 9, which
@@ -9,7 +10,10 @@ but for S-BERT's original on BUCC; of Ki et al., all but LaBSE on Tatoeba and si
 """
 
 import re
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from eval.results import Result
 
 __all__ = ["PROTOCOLS", "PUBLISHED", "Protocol", "Published", "published"]
 
@@ -25,29 +29,64 @@ class Protocol(NamedTuple):
       command: the command of this library that measures by it, after ``python -m eval``.
       what: what is measured.
       evaluated: whether methods are fitted on the evaluated sentences; None if it does not matter.
+      n: number of queries or vectors, as our results count them, which tells the data from other data of the same form;
+        None if it is not known.
+      settings: options of the task, and ``max_length``, that our result must have been measured with.
       other: what differs from our measurement, so that its numbers do not stand beside ours; empty if nothing does.
     """
 
     command: str
     what: str
     evaluated: bool | None = None
+    n: int | None = None
+    settings: Mapping[str, Any] = {}
     other: str = ""
+
+    @property
+    def task(self) -> str:
+        """The name of the task in our results."""
+        return self.command.split()[0]
+
+    def measured(self, result: Result) -> bool:
+        """Whether a result was measured by this protocol, on its data, whatever its methods were fitted on."""
+        used = {**result.options, "max_length": result.max_length}
+        return (
+            not self.other
+            and self.task == result.task
+            and self.n in (None, result.n)
+            and all(used.get(name) == value for name, value in self.settings.items())
+        )
+
+    def fitted(self, result: Result) -> bool:
+        """Whether the methods beside a result were fitted as in this protocol."""
+        return self.evaluated in (None, result.options.get("fit_on") == "evaluated")
+
+
+# XTREME's 36 languages of Tatoeba.
+_TATOEBA_PAIRS = 31_692
+# Gold pairs of BUCC 2018's training split: 9,580 of German, 9,086 of French, 14,435 of Russian and 1,899 of Chinese.
+_BUCC_PAIRS = 35_000
 
 
 PROTOCOLS = {
     "tatoeba": Protocol(
-        "tatoeba", "XTREME's 36 languages, English queries, nearest by cosine; fitted on other text", False
+        "tatoeba --components 1 15",
+        "XTREME's 36 languages, English queries, nearest by cosine; fitted on other text",
+        evaluated=False,
+        n=_TATOEBA_PAIRS,
     ),
     "tatoeba, files": Protocol(
         "tatoeba --fit-on evaluated --transforms original whitening sample-whitening cbie",
         "the same, but each of a language's two files is transformed by a fit of its own",
-        True,
+        evaluated=True,
+        n=_TATOEBA_PAIRS,
     ),
     "tatoeba, zeroed": Protocol(
         "tatoeba --encoder xlm-r-base --layers 8 --fit-on evaluated --transforms original largest zero "
         "--zero 588 306 239",
         "the same, with dimensions zeroed on both sides; largest=10 is the paper's set of 18, chosen on Tatoeba",
-        True,
+        evaluated=True,
+        n=_TATOEBA_PAIRS,
     ),
     "tatoeba, heads": Protocol(
         "leakage results/heads",
@@ -57,6 +96,8 @@ PROTOCOLS = {
     "bucc": Protocol(
         "bucc --encoder xlm-r-base --layers 8 --transforms original zero --zero 588 306 239",
         "F1 by the ratio margin of 4 neighbours, with the threshold of the sample split; de, fr, ru and zh",
+        n=_BUCC_PAIRS,
+        settings={"k": 4, "margin": "ratio", "retrieval": "max"},
     ),
     "bucc, largest": Protocol(
         "bucc --encoder xlm-r-base --layers 8 --transforms original largest --fit-on text/tatoeba --fit-languages all",
@@ -64,26 +105,43 @@ PROTOCOLS = {
         other="the dimensions are those of 36 languages of Tatoeba, whatever text ours were chosen on",
     ),
     "lareqa": Protocol(
-        "lareqa --metrics dot", "mAP over a pool of all languages, by dot product; fitted on the questions' language"
+        "lareqa --metrics dot",
+        "mAP over a pool of all languages of XQuAD-R, by dot product; fitted on the questions' language",
+        n=11 * 1_190,
     ),
     "sts17, columns": Protocol(
         "sts17 --fit-on evaluated --tracks 2.ar-en 4a.es-en 4b.es-en 6.tr-en "
         "--transforms original sample-whitening cbie",
         "Pearson's correlation of cosines; each sentence column is transformed by a fit of its own",
-        True,
+        evaluated=True,
+        n=250,
     ),
     "clustering": Protocol(
-        "geometry --text tatoeba", "mutual information of k-means clusters and languages on Tatoeba", False
+        "geometry --text tatoeba",
+        "mutual information of k-means clusters and languages on Tatoeba",
+        evaluated=False,
+        n=2 * _TATOEBA_PAIRS,
+        settings={"text": "tatoeba"},
     ),
     "typology": Protocol(
         "geometry --text tatoeba --uriel distances2.zip",
         "Pearson's r of syntactic similarity to English and cosine with English's mean, 36 languages",
-        False,
+        evaluated=False,
+        n=36,
+        settings={"text": "tatoeba"},
     ),
     "anisotropy": Protocol(
-        "geometry --text tatoeba", "mean cosine of 10,000 random pairs of English and another language"
+        "geometry --text tatoeba",
+        "mean cosine of 10,000 random pairs of English and another language",
+        n=2 * _TATOEBA_PAIRS,
+        settings={"text": "tatoeba"},
     ),
-    "amazon": Protocol("amazon --max-length 512", "accuracy of a classifier trained on English, mean of 4 languages"),
+    "amazon": Protocol(
+        "amazon --max-length 512 --ranks 1 2 3",
+        "accuracy of a classifier trained on English, mean of 4 languages",
+        evaluated=False,
+        settings={"max_length": 512, "standardize": "english"},
+    ),
 }
 
 
@@ -93,7 +151,7 @@ class Published(NamedTuple):
     Attributes:
       protocol: key of ``PROTOCOLS``; its command begins with the name of the task.
       metric: regular expression for the metric's name in our results.
-      languages: a result of ours that covers one of these numbers of languages is on the same data as the paper's.
+      languages: number of languages that our result covers, with English where the task counts it.
       encoder: the paper's name for the encoder.
       method: label of the method in our results, which may have further parameters; a rank must agree.
       value: the value, in percent or as printed in the paper.
@@ -103,7 +161,7 @@ class Published(NamedTuple):
 
     protocol: str
     metric: str
-    languages: tuple[int, ...]
+    languages: int
     encoder: str
     method: str
     value: float
@@ -115,11 +173,6 @@ class Published(NamedTuple):
         """The paper and its table."""
         return f"{self.paper}, {self.table}"
 
-    @property
-    def task(self) -> str:
-        """The name of the task in our results."""
-        return PROTOCOLS[self.protocol].command.split()[0]
-
     def is_of(self, method: str) -> bool:
         """Whether a method's label in our results is the one of this number."""
         rest = method.removeprefix(self.method)
@@ -129,7 +182,7 @@ class Published(NamedTuple):
 def _rows(
     protocol: str,
     metric: str,
-    languages: tuple[int, ...],
+    languages: int,
     source: tuple[str, str],
     methods: tuple[str, ...],
     values: dict[str, tuple[float, ...]],
@@ -143,7 +196,7 @@ def _rows(
 
 _FOUR = ("original", "center", "lir components=1")
 _ZEROED = ("original", "zero=588", "zero=306", "zero=239")
-_TATOEBA = (r"en-xx mean over 3[56]", (35, 36))
+_TATOEBA = ("en-xx mean over 36", 36)
 
 # Ranks are those of the papers, and a fit of another rank is another method. For LAReQA, Xie et al. give rank 11 of 11
 # languages, whose means span 10 directions.
@@ -159,19 +212,19 @@ PUBLISHED = (
         "XLM-R base": (50.35, 52.99, 50.59, 51.11, 60.09),
     }),
     *_rows("tatoeba, zeroed", *_TATOEBA, (_HAEMMERL, "Table 4"), ("original",), {"S-BERT": (85.17,)}),
-    *_rows("bucc", "F1 mean", (4, 5), (_HAEMMERL, "Table 4"), _ZEROED, {"XLM-R base": (59.1, 59.6, 58.0, 59.2)}),
-    *_rows("bucc, largest", "F1 mean", (4, 5), (_HAEMMERL, "Table 4"), ("largest=10",), {"XLM-R base": (64.4,)}),
-    *_rows("bucc", "F1 mean", (4, 5), (_HAEMMERL, "Table 4"), ("original",), {"S-BERT": (85.7,)}),
-    *_rows("lareqa", "mAP, dot", (11,), (_XIE, "Table 2, LSAR of rank 11"), (*_FOUR, "lsar rank=10"), {
+    *_rows("bucc", "F1 mean", 5, (_HAEMMERL, "Table 4"), _ZEROED, {"XLM-R base": (59.1, 59.6, 58.0, 59.2)}),
+    *_rows("bucc, largest", "F1 mean", 5, (_HAEMMERL, "Table 4"), ("largest=10",), {"XLM-R base": (64.4,)}),
+    *_rows("bucc", "F1 mean", 5, (_HAEMMERL, "Table 4"), ("original",), {"S-BERT": (85.7,)}),
+    *_rows("lareqa", "mAP, dot", 11, (_XIE, "Table 2, LSAR of rank 11"), (*_FOUR, "lsar rank=10"), {
         "mBERT X-X": (23.36, 44.66, 44.25, 45.89), "mBERT En-En": (28.57, 35.37, 37.70, 41.13),
     }),
-    *_rows("lareqa", "same language, dot", (11,), (_XIE, "one target"), ("original", "lsar rank=10"), {
+    *_rows("lareqa", "same language, dot", 11, (_XIE, "one target"), ("original", "lsar rank=10"), {
         "mBERT X-X": (84.57, 81.57),
     }),
-    *_rows("lareqa", "other languages, dot", (11,), (_XIE, "one target"), ("original", "lsar rank=10"), {
+    *_rows("lareqa", "other languages, dot", 11, (_XIE, "one target"), ("original", "lsar rank=10"), {
         "mBERT X-X": (5.89, 23.76),
     }),
-    *_rows("clustering", "NMI", (36, 37), (_XIE, "clustering"), (*_FOUR, "lsar rank=36"), {
+    *_rows("clustering", "NMI", 37, (_XIE, "clustering"), (*_FOUR, "lsar rank=36"), {
         "mBERT": (0.2815, 0.0975, 0.0900, 0.0801), "XLM": (0.5422, 0.2483, 0.1875, 0.1320),
         "XLM-R large": (0.2457, 0.2004, 0.2203, 0.0856),
     }),
@@ -181,15 +234,15 @@ PUBLISHED = (
             ("removed", (0.6910, 0.6378, 0.7526, 0.6894)), ("left", (-0.2711, 0.2239, 0.1338, -0.2362)),
         )
         for number in _rows(
-            "typology", rf"syntax, {part} \(precomputed.*\)", (37,), (_XIE, "typology"), ("lsar rank=36",),
+            "typology", rf"syntax, {part} \(precomputed.*\)", 37, (_XIE, "typology"), ("lsar rank=36",),
             {name: (value,) for name, value in zip(("mBERT", "XLM", "XLM-R large", "LaBSE"), values, strict=True)},
         )
     ),
-    *_rows("anisotropy", "drawn English-xx", (36, 37), (_HAEMMERL, "Table 1"), ("original",), {
+    *_rows("anisotropy", "drawn English-xx", 37, (_HAEMMERL, "Table 1"), ("original",), {
         "XLM-R base": (0.92,), "mBERT": (0.73,), "S-BERT": (0.35,),
     }),
-    *_rows("amazon", "accuracy mean", (4,), (_XIE, "Table 3"), ("original", "lsar rank=1"), {"mBERT": (74.73, 75.58)}),
-    *_rows("amazon", "accuracy mean", (4,), (_XIE, "Table 3"), ("original", "lsar rank=2"), {
+    *_rows("amazon", "accuracy mean", 4, (_XIE, "Table 3"), ("original", "lsar rank=1"), {"mBERT": (74.73, 75.58)}),
+    *_rows("amazon", "accuracy mean", 4, (_XIE, "Table 3"), ("original", "lsar rank=2"), {
         "XLM-R large": (80.32, 82.37),
     }),
     *(
@@ -199,7 +252,7 @@ PUBLISHED = (
             ("4b.es-en", (-5.9, 15.3, 12.1)), ("6.tr-en", (14.1, 36.0, 37.0)),
         )
         for number in _rows(
-            "sts17, columns", rf"Pearson {re.escape(track)}", (2,), (_HAEMMERL, "Table 5"),
+            "sts17, columns", rf"Pearson {re.escape(track)}", 2, (_HAEMMERL, "Table 5"),
             ("original", "sample-whitening", "cbie"), {"XLM-R base": values},
         )
     ),
@@ -209,7 +262,7 @@ PUBLISHED = (
             ("en-xx", (95.27, 95.26, 19.33, 1.50, 86.51, 9.92)), ("xx-en", (95.09, 95.03, 19.58, 1.70, 40.61, 8.41)),
         )
         for number in _rows(
-            "tatoeba, heads", f"{way} mean without id", (35,), (_KI, "Tatoeba-36"), (
+            "tatoeba, heads", f"{way} mean without id", 35, (_KI, "Tatoeba-36"), (
                 "meaning objective=dream (halves)", "meaning objective=dream (halves) + oracle (code, all)",
                 "language objective=dream (halves)", "language objective=dream (halves) + oracle (code, all)",
                 "language objective=meat", "language objective=meat + oracle (code, all)",
@@ -219,20 +272,18 @@ PUBLISHED = (
 )  # fmt: skip
 
 
-def published(task: str, metric: str, languages: int, fit_on: str = "") -> list[Published]:
-    """Returns the papers' numbers for a metric on the same data.
+def published(result: Result) -> list[Published]:
+    """Returns the papers' numbers that were measured as a result of ours was: by the same metric on the same data.
 
-    Args:
-      task: name of the task in our results.
-      metric: name of the metric.
-      languages: number of languages that our result covers.
-      fit_on: the text that our methods were fitted on, as the option names it.
+    Numbers of fitted methods are left out if the paper fitted them on the evaluated sentences and we did not, or the
+    reverse.
     """
-    found = []
-    for one in PUBLISHED:
-        _, _, evaluated, other = PROTOCOLS[one.protocol]
-        if other or one.task != task or languages not in one.languages or not re.fullmatch(one.metric, metric):
-            continue
-        if one.method == "original" or evaluated is None or evaluated == (fit_on == "evaluated"):
-            found.append(one)
-    return found
+    languages = len(set(result.languages))
+    return [
+        one
+        for one in PUBLISHED
+        if PROTOCOLS[one.protocol].measured(result)
+        and (one.method == "original" or PROTOCOLS[one.protocol].fitted(result))
+        and languages == one.languages
+        and re.fullmatch(one.metric, result.metric)
+    ]

@@ -6,6 +6,7 @@ import pytest
 from eval.__main__ import main
 from eval.data.reviews import read_reviews
 from eval.tasks.amazon import classify
+from tests.eval.test_published import check_published_metrics
 from tests.eval.test_tasks import ENCODER, read
 
 
@@ -67,6 +68,7 @@ def test_amazon(tmp_path, capsys):
     assert values["original", "accuracy ja"]["value"] == values["original", "accuracy en"]["value"]
     assert values["lsar", "accuracy mean"]["n"] == 120
     assert values["lsar", "accuracy mean"]["seed"] == 42
+    check_published_metrics("amazon", {metric for _, metric in values})
     assert "Amazon reviews, trained on English" in capsys.readouterr().out
     # Of stars the metric says so: the papers' numbers are of good and bad.
     (folder / "en_train.tsv").write_text("".join(f"{i % 3}\t{'abc'[i % 3]} {i}\n" for i in range(60)))

@@ -8,6 +8,7 @@ from eval.__main__ import main
 from eval.data.bucc import read_split
 from lsar_jax.corpora.parallel_text import distinct, held_out, read_bitext
 from lsar_jax.mining import best_threshold, mine
+from tests.eval.test_published import check_published_metrics
 from tests.eval.test_tasks import ENCODER, read
 
 OPTIONS = ["--layers", "2", "--max-length", "24", "--languages", "de", "fr"]
@@ -77,6 +78,7 @@ def test_bucc_equals_brute_force(made, tmp_path, capsys):
         assert "F1 on" in r["metric"] or "threshold" in r["metric"] or r["low"] <= r["value"] <= r["high"]
     assert values["F1 mean"] == pytest.approx(np.mean(list(scores.values())), abs=0.01)
     assert "BUCC, 2 languages" in capsys.readouterr().out
+    check_published_metrics("bucc", values)
 
 
 def test_made_files(made, bitext):

@@ -22,6 +22,7 @@ from eval.tasks import geometry
 from eval.tasks.geometry import Geometry
 from lsar_jax.transforms import fit_center
 from tests.eval.test_answer_preference import SPEC, cosines, recorded, write_xquad
+from tests.eval.test_published import check_published_metrics
 from tests.eval.test_tasks import ENCODER, is_png, read, write_pairs
 from tests.optional import need
 
@@ -139,6 +140,7 @@ def test_geometry_of_tatoeba_fitted_on_the_udhr(tmp_path, capsys, monkeypatch):
     pairs = read_pairs(folder, ("de", "fi", "hi"))
     sides = {code: [encoder.encode(side, max_length=16) for side in pair] for code, pair in pairs.items()}
     values = {(r["transform"], r["metric"]): r["value"] for r in results}
+    check_published_metrics("geometry", {metric for _, metric in values})
     exact = [without_translations(other, english).sum() for english, other in sides.values()]
     pooled = [cosines(other, sides["de"][0]).sum(axis=-1).mean() for _, other in sides.values()]
     assert values["original", "cosine English-xx"] == pytest.approx(np.mean(exact), abs=1e-5)

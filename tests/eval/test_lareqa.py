@@ -13,6 +13,7 @@ from eval.data.xquad import XQUAD_R, Questions, question_languages, read_xquad
 from eval.metrics import one_target_precision, precision_of_ranks
 from eval.tasks.lareqa import answer_table
 from lsar_jax.retrieval.ranks import candidate_ranks
+from tests.eval.test_published import check_published_metrics
 from tests.eval.test_tasks import ENCODER, is_png, read
 
 DATA = Path(__file__).parents[2] / "data" / "xquad-r"
@@ -86,6 +87,7 @@ def lareqa(tmp_path_factory):
 @pytest.mark.parametrize("metric", ["cosine", "dot"])
 def test_lareqa(lareqa, metric):
     tmp_path, end = lareqa, "" if metric == "cosine" else ", dot"
+    check_published_metrics("lareqa", {r["metric"] for r in read(tmp_path / "out")})
     values = {
         (r["transform"], r["metric"].removesuffix(end)): r
         for r in read(tmp_path / "out")

@@ -10,6 +10,7 @@ import lsar_jax as lj
 from eval.__main__ import main
 from eval.data.sts17 import read_tracks
 from eval.metrics import paired_cosine
+from tests.eval.test_published import check_published_metrics
 from tests.eval.test_tasks import ENCODER, read
 
 DATA = Path(__file__).parents[2] / "data" / "sts17"
@@ -54,6 +55,7 @@ def test_sts17(tmp_path, capsys):
         assert results["center", f"{correlation} cross-lingual mean"]["value"] == of["6.tr-en"]
     # The file is named tr-en and has English first.
     assert results["original", "Pearson 6.tr-en"]["languages"] == ["en", "tr"]
+    check_published_metrics("sts17", {metric for _, metric in results})
 
 
 def test_fitted_on_the_evaluated_columns(tmp_path, capsys):

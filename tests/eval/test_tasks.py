@@ -11,6 +11,7 @@ from eval.__main__ import main
 from eval.data.tatoeba import XTREME_36, read_pairs
 from eval.methods import Method
 from eval.tasks.tatoeba import Tatoeba
+from tests.eval.test_published import check_published_metrics
 
 ENCODER = ["--encoder", str(Path(__file__).parents[1] / "golden" / "bert")]
 DATA = Path(__file__).parents[2] / "data" / "tatoeba"
@@ -111,6 +112,7 @@ def test_tatoeba(tmp_path, capsys):
     assert values["lsar", "en-xx mean over 1 unseen"] == values["lsar", "en-ml accuracy"] == 0
     assert is_png(tmp_path / "out" / "methods.png")
     assert "Tatoeba" in capsys.readouterr().out
+    check_published_metrics("tatoeba", {metric for _, metric in values})
 
 
 def test_tatoeba_fitted_on_the_evaluated_sentences(tmp_path):

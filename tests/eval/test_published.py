@@ -1,0 +1,160 @@
+"""Published numbers: copied rightly, of protocols that run, and beside ours only if they are the same quantity."""
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from eval.report.published import PROTOCOLS, PUBLISHED, published
+from eval.results import Result
+from tests.commands import parsed
+
+# A result on the papers' data, by task: number of languages, number of queries, and the options that matter.
+DATA = {
+    "tatoeba": (36, 31_692, {}),
+    "bucc": (5, 35_000, {"k": 4, "margin": "ratio", "retrieval": "max"}),
+    "lareqa": (11, 13_090, {}),
+    "sts17": (2, 250, {}),
+    "geometry": (37, 63_384, {"text": "tatoeba"}),
+    "amazon": (4, 24_000, {"standardize": "english"}),
+    "leakage": (35, 30_692, {}),
+}
+
+
+def result(task, metric, fit_on="udhr", **changes):
+    count, n, options = DATA[task]
+    made = Result(
+        task=task,
+        languages=tuple(map(str, range(count))),
+        encoder="bundled",
+        revision="1",
+        layer=8,
+        pooling="mean",
+        dtype="float32",
+        max_length=512,
+        transform="original",
+        parameters={},
+        fitted_on="",
+        metric=metric,
+        value=50.0,
+        n=n,
+        seed=None,
+        seconds=0.0,
+        options={"fit_on": fit_on} | options | changes.pop("options", {}),
+    )
+    return replace(made, **changes)
+
+
+def check_published_metrics(task, metrics):
+    """Asserts that a task measures each metric of the published numbers that may stand beside its own.
+
+    The number of languages, the track of STS17 and the measure of syntax may differ.
+    """
+    for pattern in {one.metric for one in PUBLISHED if PROTOCOLS[one.protocol].task == task}:
+        loose = re.sub(r"over \d+$", r"over \\d+", pattern).replace("precomputed", "")
+        loose = re.sub(r"^Pearson .*", "Pearson .*", loose)
+        assert any(re.fullmatch(loose, metric) for metric in metrics), f"{task} does not measure {pattern}"
+
+
+TATOEBA = ("tatoeba", "en-xx mean over 36")
+# Copied by hand: task, metric, fitted on, encoder, method, value, table.
+SAMPLE = [
+    (*TATOEBA, "udhr", "XLM", "lir components=15", 31.65, "Xie et al. 2022, Tatoeba"),
+    (*TATOEBA, "evaluated", "mBERT", "cbie", 45.79, "Hämmerl et al. 2023, Tatoeba"),
+    (*TATOEBA, "evaluated", "XLM-R base", "largest=10", 60.09, "Hämmerl et al. 2023, Table 4"),
+    (*TATOEBA, "evaluated", "S-BERT", "sample-whitening", 87.35, "Hämmerl et al. 2023, Tatoeba"),
+    ("bucc", "F1 mean", "udhr", "XLM-R base", "zero=306", 58.0, "Hämmerl et al. 2023, Table 4"),
+    ("bucc", "F1 mean", "udhr", "S-BERT", "original", 85.7, "Hämmerl et al. 2023, Table 4"),
+    ("lareqa", "mAP, dot", "udhr", "mBERT X-X", "lsar rank=10", 45.89, "Xie et al. 2022, Table 2, LSAR of rank 11"),
+    ("sts17", "Pearson 4b.es-en", "evaluated", "XLM-R base", "original", -5.9, "Hämmerl et al. 2023, Table 5"),
+    ("geometry", "NMI", "udhr", "XLM-R large", "lsar rank=36", 0.0856, "Xie et al. 2022, clustering"),
+    ("amazon", "accuracy mean", "udhr", "mBERT", "lsar rank=1", 75.58, "Xie et al. 2022, Table 3"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("row", SAMPLE)
+def test_published_numbers_are_the_papers(row):
+    task, metric, fit_on, encoder, method, value, source = row
+    numbers = published(result(task, metric, fit_on))
+    found = [one for one in numbers if (one.encoder, one.method) == (encoder, method)]
+    assert [(one.value, one.source) for one in found] == [(value, source)]
+
+
+@pytest.mark.parametrize(
+    ("task", "metric", "changes"),
+    [
+        # Other pairs, or 35 of the languages.
+        (*TATOEBA, {"n": 31_691}),
+        ("tatoeba", "en-xx mean over 35", {"n": 31_005, "languages": tuple(map(str, range(35)))}),
+        # Pairs that make-bucc hid, and other ways of mining.
+        ("bucc", "F1 mean", {"n": 1_729}),
+        ("bucc", "F1 mean", {"options": {"k": 5}}),
+        ("bucc", "F1 mean", {"options": {"margin": "absolute"}}),
+        ("bucc", "F1 mean", {"options": {"retrieval": "intersection"}}),
+        ("lareqa", "mAP, dot", {"n": 13_000}),
+        ("lareqa", "mAP, dot", {"languages": tuple(map(str, range(7)))}),
+        ("geometry", "NMI", {"options": {"text": "text/wiki"}}),
+        ("geometry", "drawn English-xx", {"options": {"text": "udhr"}}),
+        ("geometry", "drawn English-xx", {"n": 3_700}),
+        ("amazon", "accuracy mean", {"options": {"standardize": "language"}}),
+        ("amazon", "accuracy mean", {"max_length": 128}),
+        ("sts17", "Pearson 4b.es-en", {"n": 249}),
+    ],
+)
+def test_no_number_stands_beside_another_quantity(task, metric, changes):
+    metric_of_all = metric.replace("35", "36")
+    for fit_on in ("udhr", "evaluated"):
+        assert published(result(task, metric_of_all, fit_on))
+        assert published(result(task, metric, fit_on, **changes)) == []
+
+
+def test_methods_stand_beside_those_that_were_fitted_likewise():
+    # A whitening of each file is not one of all languages, nor the reverse.
+    of_files, of_text = (
+        {one.method for one in published(result(*TATOEBA, fit_on))} for fit_on in ("evaluated", "udhr")
+    )
+    assert ("cbie" in of_files, "cbie" in of_text) == (True, False)
+    assert ("lsar rank=36" in of_files, "lsar rank=36" in of_text) == (False, True)
+    assert "original" in of_files & of_text
+    # The papers rank answers by dot product.
+    for task, metric in (("lareqa", "something"), ("lareqa", "mAP"), ("tatoeba", "en-xx mean over 8 unseen")):
+        assert published(result(task, metric)) == []
+    # What was chosen or measured on other data stands nowhere.
+    assert "largest=10" not in {one.method for one in published(result("bucc", "F1 mean"))} | of_text
+    for way in ("en-xx", "xx-en"):
+        assert published(result("leakage", f"{way} mean without id", "evaluated")) == []
+
+
+def test_a_name_is_never_a_longer_name_or_another_rank():
+    names = {one.method for one in PUBLISHED}
+    for one in PUBLISHED:
+        assert [name for name in names if one.is_of(name)] == [one.method]
+        assert one.is_of(f"{one.method} eps=1e-05 batch=512")
+    [lsar] = [one for one in published(result(*TATOEBA)) if one.is_of("lsar rank=36") and one.value < 40]
+    assert not any(map(lsar.is_of, ("lsar", "lsar rank=3", "lsar rank=35", "lsar-published rank=36")))
+
+
+def test_every_published_number_has_a_protocol_that_runs():
+    assert {one.protocol for one in PUBLISHED} == set(PROTOCOLS)
+    for one in PUBLISHED:
+        protocol = PROTOCOLS[one.protocol]
+        options = parsed(f"python -m eval {protocol.command}")
+        if one.method.startswith(("zero", "largest", "sample-whitening", "cbie", "lir", "lsar", "center")):
+            assert one.method.split()[0].partition("=")[0] in options.transforms
+        if one.method.startswith("zero="):
+            assert one.method.removeprefix("zero=") in options.zero
+        for name, option in (("rank", "ranks"), ("components", "components")):
+            if found := re.search(rf"{name}=(\d+)", one.method):
+                # By default, LSAR's rank is one less than the number of languages with English, which Tatoeba omits.
+                default = one.languages if one.languages == 36 else one.languages - 1
+                assert int(found[1]) in (getattr(options, option) or [default])
+        for name, value in protocol.settings.items():
+            assert getattr(options, name) == value
+        if protocol.evaluated:
+            assert options.fit_on == "evaluated"
+        if protocol.task == "sts17":
+            assert one.metric.removeprefix("Pearson ").replace("\\", "") in options.tracks
+    with pytest.raises(AssertionError, match="tatoebo is not one of udhr, tatoeba"):
+        parsed("python -m eval tatoebo")
+    with pytest.raises(SystemExit):
+        parsed("python -m eval tatoeba --transforms lsa")
