@@ -8,7 +8,8 @@ import pytest
 from tests.commands import parsed
 from tests.optional import need
 
-PAGE = (Path(__file__).parents[1] / "docs" / "papers.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).parents[1]
+PAGE = (ROOT / "docs" / "papers.md").read_text(encoding="utf-8")
 # The tables and figures with results, by paper.
 ITEMS = {
     "Xie et al. 2022": {*(f"Table {n}" for n in range(1, 21)), *(f"Figure {n}" for n in range(2, 8))},
@@ -54,6 +55,15 @@ def test_every_table_and_figure_has_a_row(paper):
 def test_commands_parse(command):
     need("optax")
     parsed(command)
+
+
+def test_pictures_are_drawn():
+    code = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "eval").rglob("*.py"))
+    drawn = {name for paper in ITEMS for cells in rows(paper) for name in re.findall(r"`([\w-]+)\.png`", cells[2])}
+    assert len(drawn) > 10
+    for name in drawn:
+        # Layers, objectives and languages are parts of some names.
+        assert f'"{re.split(r"-(?=[0-9]|en-)", name)[0]}' in code, name
 
 
 def test_numbers_of_rows():

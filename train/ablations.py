@@ -2,7 +2,9 @@ r"""Trains every objective in the paper's table and its ablations, with several 
 
     python -m train.ablations --layers 8 12 --seeds 5 --bases dream none \
         --learning-rate 1e-3 --epochs 30 --out results/oracle
-    python -m train.ablations --layers 8 12 --seeds 5 --bases meat \
+    python -m train.ablations --layers 8 --seeds 5 --bases meat \
+        --learning-rate 1e-4 --patience 30 --out results/oracle
+    python -m train.ablations --layers 12 --seeds 5 --bases meat \
         --learning-rate 1e-4 --patience 100 --out results/oracle
     python -m eval leakage results/oracle/layer-8/* results/oracle/layer-12/* --out results/leakage
 

@@ -8,6 +8,7 @@ from typing import Any
 import matplotlib
 import numpy as np
 from jaxtyping import Float
+from matplotlib.container import ErrorbarContainer
 from matplotlib.figure import Figure
 
 from train.curves import save_figure
@@ -29,8 +30,11 @@ def leakage(scores: Scores, layers: Sequence[int], path: Path) -> None:
         return
     every = [_named(name) for layer in layers for name in _objectives(scores, layer)]
     markers = dict(zip(dict.fromkeys(base for base, _ in every), itertools.cycle("oDs^vP*X"), strict=False))
-    tab10 = itertools.cycle(matplotlib.color_sequences["tab10"])
-    colours = dict(zip(dict.fromkeys(added for _, added in every), tab10, strict=False))
+    # The ten colours of tab10, then their lighter forms.
+    tab20 = matplotlib.color_sequences["tab20"]
+    colours = dict(
+        zip(dict.fromkeys(added for _, added in every), itertools.cycle(tab20[::2] + tab20[1::2]), strict=False)
+    )
     for axis, layer in zip(axes, layers, strict=True):
         for name in _objectives(scores, layer):
             base, added = _named(name)
@@ -147,6 +151,7 @@ def _deviation(values: Sequence[float]) -> float:
 def _legend(figure: Figure) -> None:
     labelled: dict[str, Any] = {}
     for axis in figure.axes:
-        handles, names = axis.get_legend_handles_labels()
-        labelled |= dict(zip(names, handles, strict=True))
+        for handle, name in zip(*axis.get_legend_handles_labels(), strict=True):
+            # The marker alone: with its error bars, markers look alike.
+            labelled[name] = handle[0] if isinstance(handle, ErrorbarContainer) else handle
     figure.legend(list(labelled.values()), list(labelled), loc="outside right center", frameon=False, fontsize="small")

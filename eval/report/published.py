@@ -64,6 +64,8 @@ class Protocol(NamedTuple):
 
 # XTREME's 36 languages of Tatoeba.
 _TATOEBA_PAIRS = 31_692
+# Their sentences and the 28,234 distinct English ones.
+_TATOEBA_SENTENCES = 59_926
 # Gold pairs of BUCC 2018's training split: 9,580 of German, 9,086 of French, 14,435 of Russian and 1,899 of Chinese.
 _BUCC_PAIRS = 35_000
 
@@ -120,7 +122,7 @@ PROTOCOLS = {
         "geometry --text tatoeba",
         "mutual information of k-means clusters and languages on Tatoeba",
         evaluated=False,
-        n=2 * _TATOEBA_PAIRS,
+        n=_TATOEBA_SENTENCES,
         settings={"text": "tatoeba"},
     ),
     "typology": Protocol(
@@ -133,7 +135,7 @@ PROTOCOLS = {
     "anisotropy": Protocol(
         "geometry --text tatoeba",
         "mean cosine of 10,000 random pairs of English and another language",
-        n=2 * _TATOEBA_PAIRS,
+        n=_TATOEBA_SENTENCES,
         settings={"text": "tatoeba"},
     ),
     "amazon": Protocol(

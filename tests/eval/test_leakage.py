@@ -318,10 +318,22 @@ def test_marker_and_colour_are_one_objective_in_every_panel(tmp_path, monkeypatc
     assert every["meat + oracle (code)"][1] == every["oracle (code)"][1] == every["dream + oracle (code)"][1]
     [legend] = figure.legends
     assert {text.get_text() for text in legend.get_texts()} == set(every)
+    assert [line.get_marker() for line in legend.get_lines()] == [marker for marker, _ in every.values()]
     # The titles of the panels are below that of the figure.
     figure.canvas.draw()
     above = figure._suptitle.get_window_extent().y0
     assert all(axis.title.get_window_extent().y1 < above for axis in figure.axes)
+
+
+def test_fifteen_objectives_look_different(tmp_path, monkeypatch):
+    made = []
+    monkeypatch.setattr(figures, "save_figure", lambda figure, path: made.append(figure))
+    names = ["meat", *(f"meat + oracle ({n})" for n in range(14))]
+    scores = {(8, name, part): {"Tatoeba": [1.0]} for name in names for part in PARTS}
+    figures.leakage(scores, (8,), tmp_path / "a.png")
+    [[axis]] = [figure.axes for figure in made]
+    looks = {(handle[0].get_marker(), handle[0].get_color()) for handle in axis.get_legend_handles_labels()[0]}
+    assert len(looks) == len(names)
 
 
 def test_text_that_has_changed_is_refused(folder, tmp_path, capsys):
