@@ -23,7 +23,8 @@ _COLOURS = {"meaning": "tab:blue", "language": "tab:red"}
 def leakage(scores: Scores, layers: Sequence[int], path: Path) -> None:
     """Draws accuracy by meaning against accuracy by language on Tatoeba, as in Figure 3.
 
-    Each point is an objective; its marker shows the base, its colour what is added to the base.
+    Each point is an objective; its marker shows the base, its colour what is added to the base. Markers are hollow, so
+    that points in one place are seen.
     """
     figure, axes = _panels(layers, "Tatoeba", scores)
     if figure is None:
@@ -41,7 +42,7 @@ def leakage(scores: Scores, layers: Sequence[int], path: Path) -> None:
             x, y = (scores[layer, name, part]["Tatoeba"] for part in ("language", "meaning"))
             axis.errorbar(
                 np.mean(x), np.mean(y), xerr=_deviation(x), yerr=_deviation(y), fmt=markers[base], capsize=2,
-                color=colours[added], label=name,
+                color=colours[added], markerfacecolor="none", markeredgewidth=1.6, label=name,
             )  # fmt: skip
         if (original := scores.get((layer, "original", "meaning"))) is not None and "Tatoeba" in original:
             axis.axhline(original["Tatoeba"][0], color="0.6", linestyle=":", label="without heads")

@@ -72,7 +72,7 @@ _BUCC_PAIRS = 35_000
 
 PROTOCOLS = {
     "tatoeba": Protocol(
-        "tatoeba --components 1 15",
+        "tatoeba --components 1 15 --fit-on text/oscar",
         "XTREME's 36 languages, English queries, nearest by cosine; fitted on other text",
         evaluated=False,
         n=_TATOEBA_PAIRS,
@@ -119,14 +119,14 @@ PROTOCOLS = {
         n=250,
     ),
     "clustering": Protocol(
-        "geometry --text tatoeba",
+        "geometry --text tatoeba --fit-on text/oscar",
         "mutual information of k-means clusters and languages on Tatoeba",
         evaluated=False,
         n=_TATOEBA_SENTENCES,
         settings={"text": "tatoeba"},
     ),
     "typology": Protocol(
-        "geometry --text tatoeba --uriel distances2.zip",
+        "geometry --text tatoeba --fit-on text/oscar --uriel distances2.zip",
         "Pearson's r of syntactic similarity to English and cosine with English's mean, 36 languages",
         evaluated=False,
         n=36,

@@ -10,7 +10,7 @@ held-out pairs of the training text, and on code-switched sentences. On STS17, t
 human similarity scores, averaged over all tracks.
 
 The Tatoeba languages that the heads were trained on also have a column of their own, and the last row of each table is
-the accuracy of guessing. Several seeds of a run are reported as mean and sample standard deviation. The last table
+the level of chance. Several seeds of a run are reported as mean and sample standard deviation. The last table
 shows how each run was trained and which epochs were best; the best epochs show whether training was cut short while the
 heads were still improving, or never improved on the first epoch. How alike the embeddings of held-out pairs are (the
 paper's Table 2) is printed too, and written by language to ``similarities.jsonl``.
@@ -147,9 +147,9 @@ class Leakage:
             raise ValueError("no task was run, because the data of all tasks are missing; see the lines above")
         write_results(results, self.out / "results.jsonl")
         scores = summary(results, trained)
-        guessed = chance(results, trained)
+        by_chance = chance(results, trained)
         for layer in layers:
-            _print(scores, layer, guessed)
+            _print(scores, layer, by_chance)
         print_table(
             "Training, with the best epoch of each seed (counted from 0; * if --epochs ended the run)",
             ["layer, objective", "rate, batch, patience", "epochs", "best"],
@@ -203,7 +203,7 @@ class Leakage:
 
 
 def chance(results: Sequence[Result], trained: Collection[str] = ()) -> dict[str, float]:
-    """Returns the accuracy of guessing, in percent, in each column of retrieval: the mean over languages of 100 / n."""
+    """Returns the level of chance, in percent, in each column of retrieval: the mean over languages of 100 / n."""
     counts: dict[str, dict[str, int]] = {}
     tasks = {task: column for column, (task, _) in COLUMNS.items()}
     for r in results:
@@ -247,7 +247,7 @@ def _counts(results: Sequence[Result], task: str) -> set[str]:
     return {one[3] for one in words if len(one) == 4}
 
 
-def _print(scores: dict[tuple[int, str, str], SeedValues], layer: int, guessed: dict[str, float]) -> None:
+def _print(scores: dict[tuple[int, str, str], SeedValues], layer: int, by_chance: dict[str, float]) -> None:
     """Prints a layer's scores in tables of two columns each, with both parts, so that they fit on a terminal."""
     objectives = dict.fromkeys(name for at, name, _ in scores if at == layer)
     there = {column for (at, *_), score in scores.items() if at == layer for column in score}
@@ -263,7 +263,10 @@ def _print(scores: dict[tuple[int, str, str], SeedValues], layer: int, guessed: 
                     row.append(f"{np.mean(values):.1f}{spread}" if values else "")
             rows.append(row)
         rows.append(
-            ["chance", *(f"{guessed[column]:.2f}" if column in guessed else "" for column in columns for _ in PARTS)]
+            [
+                "chance",
+                *(f"{by_chance[column]:.2f}" if column in by_chance else "" for column in columns for _ in PARTS),
+            ]
         )
         names = [f"{column}, {part[0]}" for column in columns for part in PARTS]
         print_table(f"Layer {layer}: by meaning (m) and by language (l), in percent", ["objective", *names], rows)

@@ -2,9 +2,11 @@
 
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from eval.data.tatoeba import XTREME_36, read_pairs
 from eval.report.published import PROTOCOLS, PUBLISHED, published
 from eval.results import Result
 from tests.commands import parsed
@@ -17,7 +19,6 @@ DATA = {
     "sts17": (2, 250, {}),
     "geometry": (37, 59_926, {"text": "tatoeba"}),
     "amazon": (4, 24_000, {"standardize": "english"}),
-    "leakage": (35, 30_692, {}),
 }
 
 
@@ -108,6 +109,23 @@ def test_no_number_stands_beside_another_quantity(task, metric, changes):
         assert published(result(task, metric, fit_on, **changes)) == []
 
 
+def test_syntax_is_that_of_36_languages():
+    metric = "syntax, removed (precomputed syntactic distances of URIEL)"
+    assert {one.value for one in published(result("geometry", metric, n=36))} == {0.6910, 0.6378, 0.7526, 0.6894}
+    assert published(result("geometry", metric, n=35)) == []
+    assert published(result("geometry", "syntax, removed (cosine of syntax_knn)", n=36)) == []
+
+
+def test_tatoeba_has_the_pairs_that_numbers_are_of():
+    folder = Path("data/tatoeba")
+    if not folder.is_dir():
+        pytest.skip("data/tatoeba is not there")
+    pairs = read_pairs(folder, XTREME_36)
+    assert sum(len(english) for english, _ in pairs.values()) == DATA["tatoeba"][1]
+    distinct = {text for english, _ in pairs.values() for text in english}
+    assert DATA["tatoeba"][1] + len(distinct) == DATA["geometry"][1]
+
+
 def test_methods_stand_beside_those_that_were_fitted_likewise():
     # A whitening of each file is not one of all languages, nor the reverse.
     of_files, of_text = (
@@ -122,7 +140,8 @@ def test_methods_stand_beside_those_that_were_fitted_likewise():
     # What was chosen or measured on other data stands nowhere.
     assert "largest=10" not in {one.method for one in published(result("bucc", "F1 mean"))} | of_text
     for way in ("en-xx", "xx-en"):
-        assert published(result("leakage", f"{way} mean without id", "evaluated")) == []
+        heads = result("tatoeba", f"{way} mean without id", "evaluated", n=30_692, languages=tuple(map(str, range(35))))
+        assert published(heads) == []
 
 
 def test_a_name_is_never_a_longer_name_or_another_rank():
@@ -145,13 +164,16 @@ def test_every_published_number_has_a_protocol_that_runs():
             assert one.method.removeprefix("zero=") in options.zero
         for name, option in (("rank", "ranks"), ("components", "components")):
             if found := re.search(rf"{name}=(\d+)", one.method):
-                # By default, LSAR's rank is one less than the number of languages with English, which Tatoeba omits.
-                default = one.languages if one.languages == 36 else one.languages - 1
+                # By default, LSAR's rank is one less than the number of languages. Results of Tatoeba do not count
+                # English, which methods are fitted on too.
+                default = one.languages if protocol.task == "tatoeba" else one.languages - 1
                 assert int(found[1]) in (getattr(options, option) or [default])
         for name, value in protocol.settings.items():
             assert getattr(options, name) == value
         if protocol.evaluated:
             assert options.fit_on == "evaluated"
+        elif protocol.evaluated is False and one.languages in (36, 37):
+            assert options.fit_on != "udhr", "the UDHR lacks one of the languages"
         if protocol.task == "sts17":
             assert one.metric.removeprefix("Pearson ").replace("\\", "") in options.tracks
     with pytest.raises(AssertionError, match="tatoebo is not one of udhr, tatoeba"):
