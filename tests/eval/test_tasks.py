@@ -199,7 +199,9 @@ def test_tatoeba_data_that_is_wrong(tmp_path):
         read_pairs(tmp_path / "data", ["deu"])
 
 
-def test_an_error_is_one_line(tmp_path, capsys):
+def test_an_error_is_one_line(tmp_path, capsys, monkeypatch):
+    # Results of the demo may lie in the folder that the tests run in.
+    monkeypatch.chdir(tmp_path)
     assert main(["tatoeba", *ENCODER, "--data", str(tmp_path / "nowhere")]) == 1
     error = capsys.readouterr().err
     assert error.startswith("error: there is no folder")
