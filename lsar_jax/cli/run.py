@@ -4,6 +4,7 @@ import importlib
 import re
 import sys
 from collections.abc import Mapping, Sequence
+from importlib.metadata import version
 from typing import Any, NamedTuple
 
 import tyro
@@ -58,6 +59,8 @@ def run_named(
 ) -> int:
     """Runs the command that the first argument names; without arguments, or for ``--help``, lists the commands.
 
+    ``--version`` prints the versions of the library, of jax and of Python.
+
     Args:
       commands: the commands by name.
       prog: name of the program.
@@ -69,6 +72,9 @@ def run_named(
       The exit status: 0, 1 after a user error, or 2 if no known command is named.
     """
     given = sys.argv[1:] if arguments is None else list(arguments)
+    if given == ["--version"]:
+        print(f"lsar_jax {version('lsar_jax')}, jax {version('jax')}, Python {sys.version.split()[0]}")
+        return 0
     if not given or given[0] in ("-h", "--help"):
         width = max(map(len, commands))
         lines = [f"  {name:{width}}  {command.what}" for name, command in commands.items()]

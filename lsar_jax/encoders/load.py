@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import jax
 import jax.numpy as jnp
@@ -15,6 +15,7 @@ from lsar_jax.checkpoints.fill import fill, read_pooler
 from lsar_jax.checkpoints.locate import is_folder, locate
 from lsar_jax.checkpoints.presets import PRESETS, Preset
 from lsar_jax.checks import whole_number
+from lsar_jax.encoders.options import unexpected
 from lsar_jax.encoders.sentence_encoder import SentenceEncoder
 from lsar_jax.mesh import data_mesh, replicated
 from lsar_jax.models.pooling import POOLINGS
@@ -26,6 +27,10 @@ __all__ = ["load_encoder"]
 _DTYPES = ("float32", "bfloat16")
 
 
+class _NoOthers(TypedDict):
+    """No further options: what is given is an error, which says what to write instead."""
+
+
 def load_encoder(
     name_or_path: str | Path,
     *,
@@ -35,6 +40,7 @@ def load_encoder(
     dtype: Any = None,
     param_dtype: Any = None,
     mesh: Mesh | None = None,
+    **others: Unpack[_NoOthers],
 ) -> SentenceEncoder:
     """Loads a multilingual encoder.
 
@@ -55,12 +61,16 @@ def load_encoder(
         and everything after it are float32 in either case.
       param_dtype: dtype of the parameters, by default ``dtype``.
       mesh: devices to encode on, made by ``mesh.data_mesh``; by default all local devices.
+      **others: no other option is accepted.
 
     Raises:
       FileNotFoundError: the folder does not exist, or the Hub id cannot be downloaded.
       ImportError: the encoder needs an extra that is not installed.
+      TypeError: there is no such option; for those of sentence-transformers, the error says what to write instead.
       ValueError: the architecture, layer, pooling or dtype is unknown, or the weights do not fit.
     """
+    for name in others:
+        raise unexpected("load_encoder", name, ("revision", "layer", "pooling", "dtype", "param_dtype", "mesh"))
     computed = _dtype("dtype", dtype, "float32")
     stored = _dtype("param_dtype", param_dtype, computed.name)
     if mesh is not None and mesh.axis_names != ("data",):

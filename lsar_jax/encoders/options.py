@@ -1,7 +1,7 @@
 """The options of encoding, shared by all methods that take them, and checks of those that depend on the tokenizer."""
 
 from collections.abc import Iterable, KeysView, Mapping, Set
-from typing import Literal, TypedDict
+from typing import Any, Literal, TypedDict
 
 from lsar_jax.checks import whole_number
 from lsar_jax.tokens.tokenizer import Tokenizer, check_sentences
@@ -13,7 +13,27 @@ __all__ = [
     "check_length",
     "check_names",
     "check_prompt",
+    "chosen_prompt",
+    "unexpected",
 ]
+
+# What to write instead of the options of sentence-transformers and transformers.
+_INSTEAD = {
+    "batch_size": "batches are as large as a budget of tokens allows; to change it, pass token_budget to encode",
+    "cache_folder": "set the environment variable HF_HOME",
+    "convert_to_numpy": 'pass output="numpy", which is the default, to encode',
+    "convert_to_tensor": 'pass output="jax" to encode',
+    "device": "it runs on all local devices; to choose some, pass mesh=lj.mesh.data_mesh(devices) to load_encoder",
+    "max_seq_length": "pass max_length to encode",
+    "model_kwargs": "pass dtype and param_dtype to load_encoder",
+    "normalize_embeddings": "pass normalize to encode",
+    "precision": "pass dtype to load_encoder",
+    "show_progress_bar": "pass show_progress to encode",
+    "token": "set the environment variable HF_TOKEN",
+    "torch_dtype": "pass dtype to load_encoder",
+    "truncate_dim": "cut the vectors: vectors[:, :dim]",
+    "trust_remote_code": "code from a checkpoint is never run; leave it out",
+}
 
 
 class StreamOptions(TypedDict, total=False):
@@ -22,6 +42,7 @@ class StreamOptions(TypedDict, total=False):
     layers: Iterable[int] | None
     language: str | Iterable[str] | None
     prompt: str | None
+    prompt_name: str | None
     max_length: int | None
     token_budget: int | None
     show_progress: bool
@@ -39,7 +60,32 @@ def check_names(method: str, options: StreamOptions, known: type) -> None:
     names = known.__annotations__
     for name in options:
         if name not in names:
-            raise TypeError(f"{method}() got an unexpected option {name!r}; its options are {', '.join(names)}")
+            raise unexpected(method, name, names)
+
+
+def unexpected(method: str, name: str, known: Iterable[str]) -> TypeError:
+    """Returns the error for an option that a method does not have; it says what to write instead, if that is known."""
+    instead = _INSTEAD.get(name, f"its options are {', '.join(known)}")
+    return TypeError(f"{method}() got an unexpected option {name!r}; {instead}")
+
+
+def chosen_prompt(options: StreamOptions, own: str, prompts: Mapping[str, str]) -> Any:
+    """Returns the prompt that the options name, by its text or by its name in ``prompts``; by default ``own``.
+
+    Raises:
+      ValueError: both options are given, or the name is unknown.
+    """
+    prompt, name = options.get("prompt"), options.get("prompt_name")
+    if name is None:
+        return own if prompt is None else prompt
+    if prompt is not None:
+        raise ValueError(f"prompt is {prompt!r} and prompt_name is {name!r}; give one of them")
+    if name not in prompts:
+        known = (
+            f"choose from {', '.join(map(repr, prompts))}" if prompts else "the checkpoint names no prompts; use prompt"
+        )
+        raise ValueError(f"prompt_name is {name!r}; {known}")
+    return prompts[name]
 
 
 def check_iterable(sentences: str | Iterable[str]) -> Iterable[str]:

@@ -36,6 +36,7 @@ from lsar_jax.encoders.options import (
     check_length,
     check_names,
     check_prompt,
+    chosen_prompt,
 )
 from lsar_jax.encoders.program import Program, compiled
 from lsar_jax.encoders.progress import progress
@@ -102,6 +103,15 @@ class SentenceEncoder:
         result.__dict__.update(self.__dict__)
         return result
 
+    def __repr__(self) -> str:
+        spec, devices = self.spec, self.mesh.devices
+        told = [f"{spec.id!r}", f"layer={spec.layer}", f"pooling={spec.pooling!r}", f"dtype={spec.dtype!r}"]
+        told += [f"dim={self.dim}", f"max_length={self.tokenizer.max_length}"]
+        told += [
+            f"{name}={value!r}" for name, value in (("prompt", spec.prompt), ("transform", spec.transform)) if value
+        ]
+        return f"SentenceEncoder({', '.join(told)}, devices='{devices.size} x {devices.flat[0].device_kind}')"
+
     def __reduce_ex__(self, protocol: Any) -> Any:
         raise TypeError(
             f"the encoder {self.spec.id} cannot be pickled or deep-copied, because its weights are on the devices "
@@ -141,6 +151,7 @@ class SentenceEncoder:
               languages that it knows are taken for the nearest one, counted and logged as a warning.
             prompt: string put before each sentence, such as ``"query: "`` for multilingual-e5; by default
               ``prompt``, the checkpoint's own, which is usually empty.
+            prompt_name: name of one of ``prompts`` to use instead.
             normalize: whether to divide each vector by its length, after the transform; by default False.
             max_length: maximum tokens per sentence, special tokens included; by default the checkpoint's maximum.
             token_budget: token positions of a full batch on each device; by default 32,768, and 1,024 on a CPU. A
@@ -214,8 +225,8 @@ class SentenceEncoder:
         result, report = self._encode_into(gather, sentences, False, options)
         log_report(report)
         layers = self._check_layers(options.get("layers"))
-        given = options.get("prompt")
-        specs = [replace(self.spec, layer=layer, prompt=self.prompt if given is None else given) for layer in layers]
+        prompt = chosen_prompt(options, self.prompt, self.prompts)
+        specs = [replace(self.spec, layer=layer, prompt=prompt) for layer in layers]
         moments = [replace(one, source=spec) for one, spec in zip(result, specs, strict=True)]
         return moments[0] if options.get("layers") is None else moments
 
@@ -347,8 +358,7 @@ class SentenceEncoder:
         check_flags(normalize=normalize, show_progress=options.get("show_progress", False))
         language = options.get("language")
         limit = check_length(options.get("max_length"), self.tokenizer)
-        given = options.get("prompt")
-        prompt = check_prompt(self.prompt if given is None else given, self.tokenizer, limit)
+        prompt = check_prompt(chosen_prompt(options, self.prompt, self.prompts), self.tokenizer, limit)
         fitted = self.transform is not None and self.transform.source is not None
         if fitted and prompt != self.prompt and prompt not in self._warned:
             self._warned.add(prompt)

@@ -1,6 +1,6 @@
-"""Exact nearest neighbours on the device, in bounded memory.
+"""Exact nearest neighbours on the device, in bounded memory, and the similarity of all pairs.
 
-Queries and candidates are processed in chunks, and the best k so far are carried along: besides the
+``nearest`` processes queries and candidates in chunks, and the best k so far are carried along: besides the
 embeddings, only the product of two chunks is held, never the matrix of all similarities. Ties go
 to the lower index, whatever the chunk sizes.
 """
@@ -27,7 +27,7 @@ from lsar_jax.arrays import (
 from lsar_jax.checks import whole_number
 from lsar_jax.shapes import AnyArray
 
-__all__ = ["check_metric", "nearest"]
+__all__ = ["check_metric", "nearest", "similarity"]
 
 Metric = Literal["cosine", "dot"]
 Precision = Literal["float32", "bfloat16"]
@@ -64,23 +64,36 @@ def nearest(
     k = whole_number("k", k, 1, len(candidates), "the candidates")
     rows = row_bucket(len(queries), chunk[0])
     columns = max(k, row_bucket(len(candidates), chunk[1]))
-    prepared, exponents = [], []
-    for name, x, size in (("queries", queries, rows), ("candidates", candidates, columns)):
-        warn_far_off(name, x, cosines=metric == "cosine")
-        padded = in_float32(pad_rows(x, size))
-        check_rows(name, x, padded, lengths=True)
-        if metric == "dot":
-            # The order of a query's candidates does not depend on its length.
-            padded, powers = near_one(padded, by_row=name == "queries")
-            exponents.append(powers)
-        prepared.append(_prepare(padded, metric == "cosine", jnp.dtype(precision)))
-    chunks = prepared[1].reshape(-1, columns, prepared[1].shape[1])
-    scores, indices = _search(prepared[0], chunks, len(candidates), k, rows)
-    if metric == "dot":
-        scores = times_power(scores, sum(exponents))
-    if metric == "dot" and not isinstance(scores, jax.core.Tracer) and not all_finite(scores):
-        raise ValueError("dot products of these vectors are too large for float32; scale them, or use metric='cosine'")
-    return scores[: len(queries)], indices[: len(queries)]
+    left, right, exponents = _prepared(queries, candidates, metric, precision, (rows, columns))
+    chunks = right.reshape(-1, columns, right.shape[1])
+    scores, indices = _search(left, chunks, len(candidates), k, rows)
+    return _scaled(scores, exponents)[: len(queries)], indices[: len(queries)]
+
+
+def similarity(
+    queries: Float[AnyArray, "query dim"],
+    candidates: Float[AnyArray, "candidate dim"],
+    *,
+    metric: Metric = "cosine",
+    precision: Precision = "float32",
+) -> Float[Array, "query candidate"]:
+    """Returns the similarity of every query and every candidate, in float32.
+
+    All of them are held at once; to search among many candidates, use ``nearest``.
+
+    Args:
+      queries: ``[query, dim]``; jax arrays must be on the same devices as the candidates.
+      candidates: ``[candidate, dim]``.
+      metric: ``cosine`` (a zero vector has similarity 0 to all) or ``dot``.
+      precision: precision of the products, as in ``nearest``.
+
+    Raises:
+      ValueError: shapes do not fit, the metric or precision is unknown, or a value is not finite.
+    """
+    _check(queries, candidates, metric, precision, (1, 1))
+    sizes = row_bucket(len(queries), 1024), row_bucket(len(candidates), 1024)
+    left, right, exponents = _prepared(queries, candidates, metric, precision, sizes)
+    return _scaled(_products(left, right), exponents)[: len(queries), : len(candidates)]
 
 
 def check_metric(metric: str) -> None:
@@ -104,6 +117,38 @@ def _check(queries: AnyArray, candidates: AnyArray, metric: str, precision: str,
         raise ValueError(f"chunk is {chunk}; it must be at least (1, 1)")
 
 
+def _prepared(
+    queries: AnyArray, candidates: AnyArray, metric: str, precision: str, sizes: tuple[int, int]
+) -> tuple[Float[Array, "row dim"], Float[Array, "column dim"], list[Array]]:
+    """Returns both sides padded and ready for the products, and the powers of two to multiply these with."""
+    prepared, exponents = [], []
+    for name, x, size in (("queries", queries, sizes[0]), ("candidates", candidates, sizes[1])):
+        warn_far_off(name, x, cosines=metric == "cosine")
+        padded = in_float32(pad_rows(x, size))
+        check_rows(name, x, padded, lengths=True)
+        if metric == "dot":
+            # The order of a query's candidates does not depend on its length.
+            padded, powers = near_one(padded, by_row=name == "queries")
+            exponents.append(powers)
+        prepared.append(_prepare(padded, metric == "cosine", jnp.dtype(precision)))
+    return prepared[0], prepared[1], exponents
+
+
+def _scaled(scores: Float[Array, "query _"], exponents: list[Array]) -> Float[Array, "query _"]:
+    """Returns the scores times the powers of two; raises ValueError if one is too large for float32."""
+    if not exponents:
+        return scores
+    scores = times_power(scores, sum(exponents))
+    if not isinstance(scores, jax.core.Tracer) and not all_finite(scores):
+        raise ValueError("dot products of these vectors are too large for float32; scale them, or use metric='cosine'")
+    return scores
+
+
+@jax.jit
+def _products(x: Float[Array, "*row dim"], y: Float[Array, "column dim"]) -> Float[Array, "*row column"]:
+    return jnp.matmul(x, y.T, precision=jax.lax.Precision.HIGHEST, preferred_element_type=jnp.float32)
+
+
 @partial(jax.jit, static_argnames=("unit", "dtype"))
 def _prepare(x: Float[Array, "row dim"], unit: bool, dtype: jnp.dtype) -> Float[Array, "row dim"]:
     """Returns the rows ready for the products."""
@@ -125,7 +170,7 @@ def _search(
     def search(query: Array) -> tuple[Array, Array]:
         def step(best: tuple[Array, Array], numbered: tuple[Array, Array]) -> tuple[tuple[Array, Array], None]:
             number, chunk = numbered
-            scores = jnp.matmul(query, chunk.T, precision=jax.lax.Precision.HIGHEST, preferred_element_type=jnp.float32)
+            scores = _products(query, chunk)
             ids = number * columns + jnp.arange(columns, dtype=jnp.int32)
             top, where = _top(jnp.where(ids < real, scores, -jnp.inf), k)
             # The best so far come first, so that top_k, which is stable, keeps the lower index.

@@ -4,7 +4,7 @@ import jax
 import numpy as np
 import pytest
 
-from lsar_jax.retrieval.search import nearest
+from lsar_jax.retrieval.search import nearest, similarity
 from tests.compilations import count_compilations
 
 
@@ -95,3 +95,31 @@ def test_few_programs_for_many_sizes(rng):
             nearest(x[:n], x[: n + 1], 2)
     # The search itself is one program; what is left is the cut of two results to n rows.
     assert len(compiled) <= 2 * 40
+
+
+@pytest.mark.parametrize("metric", ["cosine", "dot"])
+def test_similarity_of_all_pairs(rng, metric):
+    queries = rng.standard_normal((33, 16)).astype(np.float32)
+    candidates = rng.standard_normal((101, 16)).astype(np.float32) * rng.uniform(0.1, 10, (101, 1)).astype(np.float32)
+    scores = similarity(queries, candidates, metric=metric)
+    assert (scores.shape, scores.dtype) == ((33, 101), np.float32)
+    expected, order = brute_force(queries, candidates, 101, metric)
+    np.testing.assert_allclose(np.take_along_axis(np.asarray(scores), order, axis=1), expected, atol=1e-4)
+    best, where = nearest(queries, candidates, 1, metric=metric)
+    np.testing.assert_allclose(np.asarray(scores).max(axis=1), best[:, 0], rtol=1e-6)
+    np.testing.assert_array_equal(np.asarray(scores).argmax(axis=1), where[:, 0])
+
+
+def test_similarity_at_the_limits_of_float32():
+    rows = np.array([[1e-30, 0], [3e38, 0]], np.float32)
+    np.testing.assert_allclose(similarity(rows, rows), np.ones((2, 2)), rtol=1e-6)
+    with pytest.raises(ValueError, match="too large for float32"):
+        similarity(rows, rows, metric="dot")
+
+
+def test_similarity_refuses_what_does_not_fit(unchecked):
+    rows = np.ones((2, 2), np.float32)
+    with pytest.raises(ValueError, match="differ in width"):
+        similarity(rows, np.ones((2, 3), np.float32))
+    with pytest.raises(ValueError, match="metric 'l2' is not one of cosine, dot"):
+        similarity(rows, rows, metric="l2")
