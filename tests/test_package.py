@@ -34,6 +34,7 @@ def test_import_is_light():
 
 def test_version():
     assert version("lsar_jax") == lj.__version__
+    assert f"\nversion: {lj.__version__}\n" in (ROOT / "CITATION.cff").read_text()
 
 
 @pytest.mark.parametrize(
