@@ -66,7 +66,8 @@ def _files(
         raise FileNotFoundError(
             f"{folder} has no en-xx.tsv{missing and f' for {missing}'}; it has {', '.join(places) or 'none'}. Put "
             "tables of tab-separated domain, English and xx there (for example the messages of Debian's gimp-data, "
-            f"inkscape and gnucash-common), or Moses files, or name another folder with {option}"
+            "inkscape and gnucash-common), or Moses files (NAME.en-xx.en and NAME.en-xx.xx), or name another folder "
+            f"with {option}"
         )
     result = {}
     for code in wanted:
