@@ -1,15 +1,17 @@
-"""The options of encoding, shared by all methods that take them, and checks of those that depend on the tokenizer."""
+"""The options of encoding, shared by all methods that take them, and their checks."""
 
-from collections.abc import Iterable, KeysView, Mapping, Set
+from collections.abc import Iterable, KeysView, Mapping, Sequence, Set
 from typing import Any, Literal, TypedDict
 
 from lsar_jax.checks import whole_number
+from lsar_jax.spec import EncoderSpec
 from lsar_jax.tokens.tokenizer import Tokenizer, check_sentences
 
 __all__ = [
     "EncodeOptions",
     "StreamOptions",
     "check_iterable",
+    "check_layers",
     "check_length",
     "check_names",
     "check_prompt",
@@ -104,6 +106,47 @@ def check_iterable(sentences: str | Iterable[str]) -> Iterable[str]:
     if shape is not None and len(shape) != 1:
         raise ValueError(f"sentences is an array of shape {tuple(shape)}; give a list of str, or an array of shape [n]")
     return sentences
+
+
+def check_layers(
+    layers: Iterable[int] | None,
+    spec: EncoderSpec,
+    widths: Sequence[int],
+    pooling: str,
+    *,
+    transformed: bool,
+    projected: bool,
+) -> tuple[int, ...]:
+    """Returns the layers to encode; by default, that of the spec alone.
+
+    Args:
+      layers: the layers asked for.
+      spec: spec of what the encoder returns by default.
+      widths: width of each loaded layer.
+      pooling: the pooling without the layers that the checkpoint applies after it.
+      transformed: whether the encoder has a transform, which belongs to the layer of the spec.
+      projected: whether the checkpoint has layers after the pooling, which belong to it too.
+
+    Raises:
+      ValueError: a layer is not loaded, or is not the one that belongs to the rest of the encoder.
+    """
+    if layers is None:
+        return (spec.layer,)
+    several = () if isinstance(layers, str) or not isinstance(layers, Iterable) else tuple(layers)
+    if not several:
+        raise ValueError(f"layers is {layers!r}; give one or more, such as layers=({spec.layer},)")
+    wanted = tuple(whole_number("a layer", layer, 0, len(widths) - 1, "the loaded layers") for layer in several)
+    if set(wanted) != {spec.layer}:
+        if transformed:
+            raise ValueError(f"the transform belongs to layer {spec.layer}, not to {wanted}; leave out layers")
+        if projected:
+            raise ValueError(
+                f"the projection of {spec.pooling!r} belongs to layer {spec.layer}, not to "
+                f"{wanted}; load the encoder with pooling={pooling!r} to compare layers"
+            )
+    if len({widths[layer] for layer in wanted}) > 1:
+        raise ValueError(f"layers {wanted} have widths {[widths[layer] for layer in wanted]}; encode each alone")
+    return wanted
 
 
 def check_length(max_length: int | None, tokenizer: Tokenizer) -> int:

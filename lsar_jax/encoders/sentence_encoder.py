@@ -25,7 +25,7 @@ from jax.sharding import Mesh
 
 from lsar_jax.checkpoints.architectures import Architecture
 from lsar_jax.checkpoints.export import check_exportable, export
-from lsar_jax.checks import check_flags, whole_number
+from lsar_jax.checks import check_flags
 from lsar_jax.encoders.collectors import Collector, MomentsResult, collector
 from lsar_jax.encoders.encode_report import Counts, EncodeReport, log_report
 from lsar_jax.encoders.input_stream import LanguageTables, read_chunks, read_slots
@@ -33,6 +33,7 @@ from lsar_jax.encoders.options import (
     EncodeOptions,
     StreamOptions,
     check_iterable,
+    check_layers,
     check_length,
     check_names,
     check_prompt,
@@ -388,24 +389,9 @@ class SentenceEncoder:
         return LanguageTables(self.spec.id, self.tokenizer.uses_language, self.languages, self.transform)
 
     def _check_layers(self, layers: Iterable[int] | None) -> tuple[int, ...]:
-        if layers is None:
-            return (self.spec.layer,)
-        several = () if isinstance(layers, str) or not isinstance(layers, Iterable) else tuple(layers)
-        if not several:
-            raise ValueError(f"layers is {layers!r}; give one or more, such as layers=({self.spec.layer},)")
+        transformed, projected = self.transform is not None, self.projection is not None
         widths = self.model.config.widths
-        wanted = tuple(whole_number("a layer", layer, 0, len(widths) - 1, "the loaded layers") for layer in several)
-        if set(wanted) != {self.spec.layer}:
-            if self.transform is not None:
-                raise ValueError(f"the transform belongs to layer {self.spec.layer}, not to {wanted}; leave out layers")
-            if self.projection is not None:
-                raise ValueError(
-                    f"the projection of {self.spec.pooling!r} belongs to layer {self.spec.layer}, not to "
-                    f"{wanted}; load the encoder with pooling={self.pooling!r} to compare layers"
-                )
-        if len({widths[layer] for layer in wanted}) > 1:
-            raise ValueError(f"layers {wanted} have widths {[widths[layer] for layer in wanted]}; encode each alone")
-        return wanted
+        return check_layers(layers, self.spec, widths, self.pooling, transformed=transformed, projected=projected)
 
     def _width(self, layers: tuple[int, ...]) -> int:
         return self.dim if layers[0] == self.spec.layer else self.model.config.widths[layers[0]]
