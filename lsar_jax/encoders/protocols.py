@@ -10,7 +10,7 @@ from jaxtyping import Array, Float
 from lsar_jax.shapes import Hidden, LanguageIds, Lengths, RowLanguages, TokenIds
 from lsar_jax.spec import EncoderSpec
 
-__all__ = ["EmbeddingTransform", "EncoderModel"]
+__all__ = ["EmbeddingTransform", "EncoderModel", "check_transform"]
 
 
 @runtime_checkable
@@ -96,3 +96,25 @@ class EmbeddingTransform(Protocol):
     def as_affine(self, language: str | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Returns A and b with ``y = x A^T + b``; raises ValueError if no such pair exists."""
         ...
+
+
+def check_transform(
+    transform: EmbeddingTransform, spec: EncoderSpec, applied: EmbeddingTransform | None, dim: int
+) -> None:
+    """Raises ValueError if an encoder cannot apply a transform.
+
+    Args:
+      transform: the transform to apply.
+      spec: spec of the embeddings that the encoder returns now.
+      applied: the transform that the encoder applies already, or None.
+      dim: the width of its embeddings.
+    """
+    if not transform.fits_after(spec.raw(), applied):
+        source = transform.source
+        assert source is not None, "a transform without a source fits after any"
+        raise ValueError(
+            f"the transform was fitted on other embeddings than those of this encoder: "
+            f"{source.difference(spec)}{source.hint(spec.prompt)}"
+        )
+    if transform.dim != dim:
+        raise ValueError(f"the transform takes width {transform.dim}, but this encoder returns width {dim}")

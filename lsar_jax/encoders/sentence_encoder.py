@@ -41,7 +41,7 @@ from lsar_jax.encoders.options import (
 )
 from lsar_jax.encoders.program import Program, compiled
 from lsar_jax.encoders.progress import progress
-from lsar_jax.encoders.protocols import EmbeddingTransform, EncoderModel
+from lsar_jax.encoders.protocols import EmbeddingTransform, EncoderModel, check_transform
 from lsar_jax.languages import AUTO, check_given
 from lsar_jax.mesh import check_process, replicated, split
 from lsar_jax.models.projection import Dense, Normalize, Projection
@@ -270,15 +270,7 @@ class SentenceEncoder:
           ValueError: the transform was fitted on another encoder, layer, pooling or prompt, on the output of
             another transform, or on vectors of another width; or it is already applied.
         """
-        if not transform.fits_after(self.spec.raw(), self.transform):
-            source = transform.source
-            assert source is not None, "a transform without a source fits after any"
-            raise ValueError(
-                f"the transform was fitted on other embeddings than those of this encoder: "
-                f"{source.difference(self.spec)}{source.hint(self.prompt)}"
-            )
-        if transform.dim != self.dim:
-            raise ValueError(f"the transform takes width {transform.dim}, but this encoder returns width {self.dim}")
+        check_transform(transform, self.spec, self.transform, self.dim)
         result = copy.copy(self)
         result._warned = set()
         result.transform = transform if self.transform is None else self.transform.then(transform)

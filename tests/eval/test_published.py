@@ -1,16 +1,16 @@
 """Published numbers: copied rightly, of protocols that run, and beside ours only if they are the same quantity."""
 
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from eval.data.tatoeba import XTREME_36, read_pairs
 from eval.report.published import PROTOCOLS, PUBLISHED, published
-from eval.results import Result
 from tests.commands import parsed
+from tests.made_results import made_result
 
+TATOEBA_FILES = Path(__file__).parents[2] / "data" / "tatoeba"
 # A result on the papers' data, by task: number of languages, number of queries, and the options that matter.
 DATA = {
     "tatoeba": (36, 31_692, {}),
@@ -24,26 +24,15 @@ DATA = {
 
 def result(task, metric, fit_on="udhr", **changes):
     count, n, options = DATA[task]
-    made = Result(
-        task=task,
-        languages=tuple(map(str, range(count))),
-        encoder="bundled",
-        revision="1",
-        layer=8,
-        pooling="mean",
-        dtype="float32",
-        max_length=512,
-        transform="original",
-        parameters={},
-        fitted_on="",
-        metric=metric,
-        value=50.0,
-        n=n,
-        seed=None,
-        seconds=0.0,
-        options={"fit_on": fit_on} | options | changes.pop("options", {}),
-    )
-    return replace(made, **changes)
+    same = {
+        "task": task,
+        "metric": metric,
+        "languages": tuple(map(str, range(count))),
+        "n": n,
+        "max_length": 512,
+        "options": {"fit_on": fit_on} | options | changes.pop("options", {}),
+    }
+    return made_result(**same | changes)
 
 
 def check_published_metrics(task, metrics):
@@ -116,11 +105,9 @@ def test_syntax_is_that_of_36_languages():
     assert published(result("geometry", "syntax, removed (cosine of syntax_knn)", n=36)) == []
 
 
+@pytest.mark.skipif(not TATOEBA_FILES.is_dir(), reason="data/tatoeba is not there")
 def test_tatoeba_has_the_pairs_that_numbers_are_of():
-    folder = Path("data/tatoeba")
-    if not folder.is_dir():
-        pytest.skip("data/tatoeba is not there")
-    pairs = read_pairs(folder, XTREME_36)
+    pairs = read_pairs(TATOEBA_FILES, XTREME_36)
     assert sum(len(english) for english, _ in pairs.values()) == DATA["tatoeba"][1]
     distinct = {text for english, _ in pairs.values() for text in english}
     assert DATA["tatoeba"][1] + len(distinct) == DATA["geometry"][1]

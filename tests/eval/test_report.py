@@ -8,36 +8,18 @@ import numpy as np
 import pytest
 
 from eval.__main__ import main
-from eval.data.tatoeba import XTREME_36
 from eval.report.compare import differences
 from eval.report.page import tables
 from eval.resampling import Queries
-from eval.results import Result, read_results, write_results
+from eval.results import read_results, write_results
 from eval.run_record import already_run, recorded
 from eval.suite import Suite
 from tests.eval.test_tasks import ENCODER, write_pairs
+from tests.made_results import made_result
 
 
 def result(transform="original", value=50.0, **changes):
-    made = Result(
-        task="tatoeba",
-        languages=tuple(XTREME_36),
-        encoder="bundled",
-        revision="1",
-        layer=8,
-        pooling="mean",
-        dtype="float32",
-        max_length=128,
-        transform=transform,
-        parameters={},
-        fitted_on="",
-        metric="en-xx mean over 36",
-        value=value,
-        n=31_692,
-        seed=None,
-        seconds=0.0,
-    )
-    return replace(made, **changes)
+    return made_result(transform=transform, value=value, **changes)
 
 
 def cell(table, method, column):
