@@ -25,7 +25,7 @@ _INSTEAD = {
     "cache_folder": "set the environment variable HF_HOME",
     "convert_to_numpy": 'pass output="numpy", which is the default, to encode',
     "convert_to_tensor": 'pass output="jax" to encode',
-    "device": "to choose devices, pass mesh=lj.mesh.data_mesh(devices) to load_encoder; by default all local ones are used",
+    "device": "all local devices are used; to choose some, pass mesh=lj.mesh.data_mesh(devices) to load_encoder",
     "max_seq_length": "pass max_length to encode",
     "model_kwargs": "pass dtype and param_dtype to load_encoder",
     "normalize_embeddings": "pass normalize to encode",
