@@ -14,10 +14,10 @@ import lsar_jax as lj
 ROOT = Path(__file__).parents[1]
 PAGES = (
     "README.md",
-    "docs/transforms.md",
-    "docs/evaluation.md",
-    "docs/training.md",
-    "docs/from-sentence-transformers.md",
+    "docs/explanation/transforms.md",
+    "docs/reference/evaluation.md",
+    "docs/explanation/training.md",
+    "docs/how-to/from-sentence-transformers.md",
 )
 
 

@@ -1,4 +1,4 @@
-"""docs/papers.md names every table and figure of the four papers, with commands that parse."""
+"""docs/reference/papers.md names every table and figure of the four papers, with commands that parse."""
 
 import re
 from pathlib import Path
@@ -9,7 +9,7 @@ from tests.commands import parsed
 from tests.optional import need
 
 ROOT = Path(__file__).parents[1]
-PAGE = (ROOT / "docs" / "papers.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "reference" / "papers.md").read_text(encoding="utf-8")
 # The tables and figures with results, by paper.
 ITEMS = {
     "Xie et al. 2022": {*(f"Table {n}" for n in range(1, 21)), *(f"Figure {n}" for n in range(2, 8))},

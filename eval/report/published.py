@@ -6,7 +6,7 @@ subject stands instead.
 Numbers that could not be read in a source are left out: of Xie et al., MLQA-R, XLM on the Amazon reviews, and LaBSE
 (about 95.5 on Tatoeba, with and without each method); of Hämmerl et al., mBERT's and S-BERT's rows of STS17 and BUCC,
 but for S-BERT's original on BUCC; of Ki et al., all but LaBSE on Tatoeba and six numbers of Table 9, which
-``docs/training.md`` has.
+``docs/explanation/training.md`` has.
 """
 
 import re

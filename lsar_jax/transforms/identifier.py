@@ -28,7 +28,7 @@ from lsar_jax.transforms.novelty import Novelty, novelty_of
 
 __all__ = ["NOVEL", "UNKNOWN", "LanguageIdentifier", "discriminant", "fit_identifier", "oas_shrinkage"]
 
-# The default threshold: docs/transforms.md has the shares of wrong answers.
+# The default threshold: docs/explanation/transforms.md has the shares of wrong answers.
 NOVEL = 4.0
 # The code of BCP 47 for a language that is not determined.
 UNKNOWN = "und"
