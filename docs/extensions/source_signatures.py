@@ -1,0 +1,175 @@
+"""Signatures as they are written in the source: ``x: Mapping[str, Embeddings | Moments], rank: int | None = None``.
+
+At run time an alias such as ``Embeddings`` is a union of jaxtyping's classes. autodoc would print that union, and not
+the alias, which has a page. Names of the library are turned into links to where they are documented; each object is
+documented once, at its shortest public name.
+"""
+
+import ast
+import importlib
+import inspect
+from collections.abc import Iterator
+from functools import cache
+from types import ModuleType
+from typing import Any
+
+from sphinx.application import Sphinx
+
+import lsar_jax
+
+__all__ = ["documented_modules", "setup"]
+
+# Subscripts of these hold strings that are not annotations.
+_SHAPED = {"Literal", "Float", "Int", "Bool", "UInt32", "Key", "Shaped"}
+
+
+def documented_modules() -> tuple[ModuleType, ...]:
+    """Returns the modules whose ``__all__`` is public, the shortest names first."""
+    public = [lsar_jax, lsar_jax.moments, lsar_jax.spec, lsar_jax.shapes, importlib.import_module("lsar_jax.mteb")]
+    todo = [lsar_jax]
+    while todo:
+        module = todo.pop()
+        inner = [value for name in module.__all__ if inspect.ismodule(value := getattr(module, name))]
+        todo += [value for value in inner if value not in public]
+        public += [value for value in inner if value not in public]
+    return tuple(sorted(public, key=lambda module: (module.__name__.count("."), module.__name__)))
+
+
+@cache
+def _public() -> dict[tuple[str, int], str]:
+    """Returns the documented name of each public object, by its own name and identity."""
+    found: dict[tuple[str, int], str] = {}
+    for module in documented_modules():
+        for name in module.__all__:
+            found.setdefault((name, id(getattr(module, name))), f"{module.__name__}.{name}")
+    return found
+
+
+@cache
+def _tree(module: str) -> ast.Module:
+    return ast.parse(inspect.getsource(importlib.import_module(module)))
+
+
+def _definition(module: str, qualname: str) -> ast.AST | None:
+    """Returns the class or function of a qualified name, or None if the source does not show it."""
+    node: ast.AST = _tree(module)
+    for part in qualname.split("."):
+        inner = [one for one in getattr(node, "body", []) if getattr(one, "name", None) == part]
+        if not inner:
+            return None
+        node = inner[-1]
+    return node
+
+
+def _alias(module: str, name: str) -> tuple[str, ast.expr] | None:
+    """Returns what a module of the library assigns to a name, and the module that does."""
+    for node in _tree(module).body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == name:
+            return module, node.value
+        if isinstance(node, ast.ImportFrom) and str(node.module).startswith("lsar_jax"):
+            for one in node.names:
+                if name == (one.asname or one.name):
+                    return _alias(str(node.module), one.name)
+    return None
+
+
+class _Names(ast.NodeTransformer):
+    """Links the public names of an annotation, and writes out the aliases that have no page."""
+
+    def __init__(self, module: str) -> None:
+        self.module = module
+        self.values = vars(importlib.import_module(module))
+
+    def visit_Constant(self, node: ast.Constant) -> ast.AST:
+        """A string is an annotation too: ``"Transform"``."""
+        return self.visit(ast.parse(node.value, mode="eval").body) if isinstance(node.value, str) else node
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
+        """But not within ``Literal`` and ``Float[Array, "row dim"]``."""
+        node.value = self.visit(node.value)
+        if ast.unparse(node.value) not in _SHAPED:
+            node.slice = self.visit(node.slice)
+        return node
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        """A name of the library, or of another."""
+        if node.id not in self.values:
+            return node
+        documented = _public().get((node.id, id(self.values[node.id])))
+        if documented:
+            return ast.UnaryOp(ast.Invert(), ast.parse(documented, mode="eval").body)
+        alias = _alias(self.module, node.id) if self.module.startswith("lsar_jax") else None
+        if alias is None or isinstance(alias[1], ast.Call):
+            return node
+        return _Names(alias[0]).visit(alias[1])
+
+
+def _annotation(node: ast.expr, module: str) -> ast.expr:
+    # A copy, because the tree of a module is used again.
+    return _Names(module).visit(ast.parse(ast.unparse(node), mode="eval").body)
+
+
+def _of_function(node: ast.FunctionDef, module: str, *, bound: bool) -> tuple[str, str]:
+    given = ast.parse(f"def f({ast.unparse(node.args)}): ...").body[0].args
+    if bound:
+        (given.posonlyargs or given.args).pop(0)
+    every = [*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg]
+    for one in every:
+        if one is not None and one.annotation is not None:
+            one.annotation = _annotation(one.annotation, module)
+    returns = ast.unparse(_annotation(node.returns, module)) if node.returns else ""
+    return f"({ast.unparse(given)})", returns
+
+
+def _fields(kind: type) -> Iterator[tuple[str, str]]:
+    """Yields the annotated names of a class and of its bases, and each with its annotation and default."""
+    for one in reversed(kind.__mro__):
+        node = _definition(one.__module__, one.__qualname__) if one.__module__.startswith("lsar_jax") else None
+        for field in getattr(node, "body", []):
+            if isinstance(field, ast.AnnAssign):
+                name, kept = ast.unparse(field.target), ast.unparse(_annotation(field.annotation, one.__module__))
+                yield name, f"{name}: {kept}" + (f" = {ast.unparse(field.value)}" if field.value else "")
+
+
+def _of_class(kind: type) -> tuple[str, str] | None:
+    node = _definition(kind.__module__, f"{kind.__qualname__}.__init__")
+    if isinstance(node, ast.FunctionDef):
+        return _of_function(node, kind.__module__, bound=True)[0], ""
+    written = dict(_fields(kind))
+    names = list(inspect.signature(kind).parameters)
+    if not names or set(names) - set(written):
+        return None
+    return f"({', '.join(written[name] for name in names)})", ""
+
+
+def _signature(
+    app: Sphinx, what: str, name: str, obj: Any, options: Any, signature: str | None, returns: str | None
+) -> tuple[str, str] | None:
+    if what in ("class", "exception"):
+        return _of_class(obj) if isinstance(obj, type) and obj.__module__.startswith("lsar_jax") else None
+    if what not in ("function", "method"):
+        return None
+    function = inspect.unwrap(getattr(obj, "__func__", obj))
+    if not getattr(function, "__module__", "").startswith("lsar_jax"):
+        return None
+    node = _definition(function.__module__, function.__qualname__)
+    if not isinstance(node, ast.FunctionDef):
+        return None
+    static = any(ast.unparse(one) == "staticmethod" for one in node.decorator_list)
+    return _of_function(node, function.__module__, bound=what == "method" and not static)
+
+
+def _skip(app: Sphinx, what: str, name: str, obj: Any, skip: bool, options: Any) -> bool | None:
+    """Skips what is documented under a shorter name, modules, and the fields of tuples, which the class lists."""
+    if inspect.ismodule(obj) or type(obj).__name__ == "_tuplegetter":
+        return True
+    documented = _public().get((name, id(obj)))
+    here = f"{app.env.current_document.autodoc_module}.{name}"
+    return True if what == "module" and documented not in (None, here) else None
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Connects the extension."""
+    app.connect("autodoc-process-signature", _signature)
+    app.connect("autodoc-skip-member", _skip)
+    return {"parallel_read_safe": True}
