@@ -49,10 +49,22 @@ def kmeans(
     keeps its centroid. Pure: works under ``jit`` (``clusters`` static) and ``vmap``.
 
     Args:
-      x: rows; those from index ``count`` on are filler.
+      x: rows ``[row, dim]``; those from index ``count`` on are filler.
       count: number of real rows, at least ``clusters``.
       clusters: number of clusters.
-      key: random key of the start.
+      key: random key of the start, from ``jax.random.key``.
+
+    Returns:
+      The centroids, ``[cluster, dim]``, and the cluster of each row, int32 ``[row]``; those of filler mean nothing.
+
+    Example:
+      >>> import jax
+      >>> import numpy as np
+      >>> import lsar_jax as lj
+      >>> x = np.array([[0, 0], [0, 1], [9, 9], [9, 8]], np.float32)
+      >>> centroids, chosen = lj.transforms.kmeans(x, 4, 2, jax.random.key(0))
+      >>> sorted(centroids.tolist()), bool(chosen[0] == chosen[1] != chosen[2] == chosen[3])
+      ([[0.0, 0.5], [9.0, 8.5]], True)
     """
     x = jnp.asarray(x)
     there = jnp.arange(len(x)) < count
@@ -94,9 +106,20 @@ def dominant_directions(
     ``x x^T`` and ``x^T x``.
 
     Args:
-      x: centred rows.
-      there: which rows are real.
+      x: centred rows, ``[row, dim]``.
+      there: which rows are real, ``[row]``.
       components: number of directions, at most ``dim``.
+
+    Returns:
+      Orthonormal or zero columns, ``[dim, components]``.
+
+    Example:
+      >>> import numpy as np
+      >>> import lsar_jax as lj
+      >>> x = np.random.default_rng(0).normal(size=(20, 5)).astype(np.float32) * np.array([1, 1, 9, 1, 4], np.float32)
+      >>> directions = lj.transforms.dominant_directions(x - x.mean(axis=0), np.ones(20, bool), 2)
+      >>> np.abs(directions).argmax(axis=0).tolist()  # the two dimensions that vary most
+      [2, 4]
     """
     x = jnp.where(there[:, None], x, jnp.zeros((), x.dtype))
     rows, dim = x.shape
@@ -138,6 +161,17 @@ def fit_cbie(
     Raises:
       ValueError: moments are given, an array or code is invalid, a language has fewer sentences than
         clusters or than ``components + 2``, or ``components`` is out of range.
+
+    Example:
+      >>> import numpy as np
+      >>> import lsar_jax as lj
+      >>> rng = np.random.default_rng(0)
+      >>> x = {code: rng.normal(size=(60, 16)) + 4 for code in ("de", "en")}
+      >>> cbie = lj.transforms.fit_cbie(x, clusters=2, components=3)
+      >>> cbie.steps[0].shift.shape, cbie.steps[0].basis.shape  # two clusters of each of two languages
+      ((4, 16), (4, 16, 3))
+      >>> [abs(round(lj.geometry.expected_anisotropy(rows), 1)) for rows in (x["de"], cbie(x["de"], "de"))]
+      [0.9, 0.0]
     """
     if any(isinstance(value, Moments) for value in getattr(x, "values", tuple)()):
         raise ValueError("CBIE clusters the embeddings themselves; their moments do not suffice, so give arrays")

@@ -38,7 +38,20 @@ def fit_center(
       A transform that needs the language of each vector if ``per_language``.
 
     Raises:
-      ValueError: an array or a language code is invalid.
+      ValueError: an array or a language code is invalid, the widths or the encoders of the languages differ, ``x`` is
+        empty, or a flag is not a bool.
+
+    Example:
+      >>> import numpy as np
+      >>> import lsar_jax as lj
+      >>> rng = np.random.default_rng(0)
+      >>> x = {"de": rng.normal(size=(100, 8)) + 3, "en": rng.normal(size=(100, 8)) - 2}
+      >>> center = lj.transforms.fit_center(x)
+      >>> for code in x:
+      ...     before, after = x[code].mean(), np.asarray(center(x[code], code)).mean()
+      ...     print(code, round(float(before), 1), abs(round(float(after), 1)))
+      de 3.0 0.0
+      en -2.0 0.0
     """
     check_flags(per_language=per_language)
     moments = moments_by_language(x, least=1, precise=precise)

@@ -47,10 +47,24 @@ class LanguageIdentifier:
       center: vector that is subtracted first, ``[dim]``.
       weights: ``[language, dim]``.
       bias: ``[language]``.
-      languages: codes of the rows.
+      languages: codes of the rows, in alphabetical order.
       source: spec of the raw embeddings that it was fitted on, or None for bare arrays.
       novel: tells text in other languages; None if it was read from a file of the first versions.
-      threshold: novelty above which the language of a row is unknown.
+      threshold: novelty, a ratio, above which the language of a row is unknown.
+
+    Example:
+      >>> import numpy as np
+      >>> import lsar_jax as lj
+      >>> rng = np.random.default_rng(0)
+      >>> places = 9 * np.eye(4, 64)
+      >>> x = {code: rng.normal(size=(200, 64)) + place for code, place in zip(("de", "en", "fr"), places)}
+      >>> identifier = lj.transforms.fit_identifier(x)
+      >>> identifier(places)  # the last is none of the three
+      ['de', 'en', 'fr', 'und']
+      >>> identifier.accuracy(x)
+      {'de': 100.0, 'en': 100.0, 'fr': 100.0}
+      >>> (identifier.novelty(places) > identifier.threshold).tolist()
+      [False, False, False, True]
     """
 
     center: Float[AnyArray, " dim"]
@@ -176,9 +190,23 @@ def fit_identifier(
       source: spec of the encoder that made the embeddings; saved, and checked on use.
       precise: whether to sum embeddings and solve in float64; moments are already summed.
 
+    Returns:
+      An identifier of the languages of ``x``.
+
     Raises:
-      ValueError: there are fewer than two languages, an array or code is invalid, moments have no
-        second moments, the embeddings do not vary within any language, or the threshold is not positive.
+      ValueError: there are fewer than two languages, an array or code is invalid, widths or encoders differ, moments
+        have no second moments, the embeddings do not vary within any language, their covariance is singular in
+        float32, or the threshold is not positive.
+
+    Example:
+      >>> import numpy as np
+      >>> import lsar_jax as lj
+      >>> rng = np.random.default_rng(0)
+      >>> places = 9 * np.eye(3, 8)
+      >>> x = {code: rng.normal(size=(200, 8)) + place for code, place in zip(("de", "en", "fr"), places)}
+      >>> center = lj.transforms.fit_center(x).with_identifier(lj.transforms.fit_identifier(x))
+      >>> abs(np.round(center(places, "auto"))).max().item()  # each loses the mean of its language
+      0.0
     """
     if isinstance(threshold, bool) or not isinstance(threshold, int | float | np.number) or not threshold > 0:
         raise ValueError(f"threshold is {threshold!r}; it must be a number above 0")

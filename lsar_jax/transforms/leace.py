@@ -39,10 +39,21 @@ def erasing_functionals(
     Pure: works under ``jit`` and ``vmap``, for example over layers.
 
     Args:
-      covariance: S, the covariance of all embeddings.
-      span: U, with orthonormal columns.
+      covariance: S, the covariance of all embeddings, ``[dim, dim]``.
+      span: U, with orthonormal columns, ``[dim, rank]``.
       floor: share of the largest eigenvalue of S below which an eigenvalue counts as 0 (in the
         pseudo-inverse).
+
+    Returns:
+      B, ``[dim, rank]``, with ``U^T B = I``.
+
+    Example:
+      >>> import numpy as np
+      >>> import lsar_jax as lj
+      >>> covariance = np.array([[2.0, 1.0], [1.0, 2.0]], np.float32)
+      >>> span = np.array([[1.0], [0.0]], np.float32)
+      >>> np.round(lj.transforms.erasing_functionals(covariance, span, 1e-6), 3).ravel().tolist()
+      [1.0, -0.5]
     """
     values, vectors = jnp.linalg.eigh(jnp.asarray(covariance))
     kept = values > floor * values[-1]
@@ -66,8 +77,20 @@ def fit_leace(
       A transform that needs no language; it also applies to unlabelled text and unseen languages.
 
     Raises:
-      ValueError: there are fewer than two languages, an array or code is invalid, moments have no
-        second moments, or the means of the languages do not differ.
+      ValueError: there are fewer than two languages, an array or code is invalid, widths or encoders differ, moments
+        have no second moments, the means of the languages do not differ, or the covariance is singular in float32
+        where they differ.
+
+    Example:
+      >>> import numpy as np
+      >>> import lsar_jax as lj
+      >>> rng = np.random.default_rng(0)
+      >>> x = {"de": rng.normal(size=(200, 6)) + 2, "en": rng.normal(size=(200, 6))}
+      >>> leace = lj.transforms.fit_leace(x)
+      >>> for y in (x, {code: leace(rows) for code, rows in x.items()}):
+      ...     print(round(float(np.linalg.norm(y["de"].mean(axis=0) - y["en"].mean(axis=0))), 1))
+      4.9
+      0.0
     """
     pooled = pool_moments(x, least=2, precise=precise)
     total = pooled.total()

@@ -37,6 +37,21 @@ def procrustes(cross: Float[AnyArray, "dim dim"]) -> Float[Array, "dim dim"]:
     """Returns the orthogonal W that best maps x to y, ``y = W x``, from the sum of ``y x^T``.
 
     Pure: works under ``jit`` and ``vmap``.
+
+    Args:
+      cross: the sum over pairs of ``y x^T``, ``[dim, dim]``.
+
+    Returns:
+      W, ``[dim, dim]``.
+
+    Example:
+      >>> import numpy as np
+      >>> import lsar_jax as lj
+      >>> x = np.random.default_rng(0).normal(size=(9, 2)).astype(np.float32)
+      >>> turn = np.array([[0, -1], [1, 0]], np.float32)  # by 90 degrees
+      >>> y = x @ turn.T
+      >>> np.round(lj.transforms.procrustes(y.T @ x)).astype(int).tolist()
+      [[0, -1], [1, 0]]
     """
     left, _, right = jnp.linalg.svd(jnp.asarray(cross), full_matrices=False)
     return _product(left, right)
@@ -68,7 +83,18 @@ def fit_linear_map(
       A transform that needs the language of each vector.
 
     Raises:
-      ValueError: there are no pairs, sides differ in number or width, or an array or code is invalid.
+      ValueError: there are no pairs, sides differ in number or width, an array or code is invalid, moments are given,
+        or a side holds only zeros.
+
+    Example:
+      >>> import numpy as np
+      >>> import lsar_jax as lj
+      >>> rng = np.random.default_rng(0)
+      >>> english = rng.normal(size=(50, 4))
+      >>> german = english @ np.linalg.qr(rng.normal(size=(4, 4)))[0]  # the same, rotated
+      >>> align = lj.transforms.fit_linear_map({"de": (german, english)})
+      >>> bool(np.allclose(align(german, "de"), english, atol=1e-4))
+      True
     """
     check_flags(center=center)
     target = language_code(target)

@@ -31,6 +31,20 @@ def principal_directions(
     """Returns the top eigenvectors of a symmetric matrix as columns, and all eigenvalues, largest first.
 
     Pure: works under ``jit`` (``components`` static) and ``vmap``.
+
+    Args:
+      second_moment: a symmetric matrix ``[dim, dim]``, such as the mean of ``x x^T``.
+      components: number of eigenvectors, at most ``dim``.
+
+    Returns:
+      The eigenvectors ``[dim, components]``, each with its largest entry positive, and the eigenvalues ``[dim]``.
+
+    Example:
+      >>> import numpy as np
+      >>> import lsar_jax as lj
+      >>> directions, values = lj.transforms.principal_directions(np.diag([1.0, 4.0, 2.0]).astype(np.float32), 1)
+      >>> directions.ravel().tolist(), values.tolist()
+      ([0.0, 1.0, 0.0], [4.0, 2.0, 1.0])
     """
     values, vectors = jnp.linalg.eigh(second_moment)
     return fix_signs(vectors[:, ::-1][:, :components]), values[::-1]
@@ -44,6 +58,23 @@ def principal_directions_of_few(
     Its product with ``rank`` random vectors spans its range, so the eigenvectors of a small matrix
     are enough (Halko, Martinsson and Tropp 2011); the matrix of n sentences has rank at most n.
     Pure: works under ``jit`` (``components`` and ``rank`` static) and ``vmap``.
+
+    Args:
+      second_moment: a symmetric matrix ``[dim, dim]`` without negative eigenvalues.
+      components: number of eigenvectors, at most ``rank``.
+      rank: upper bound of the rank of the matrix, such as the number of sentences.
+
+    Returns:
+      The eigenvectors ``[dim, components]``, and the ``rank`` largest eigenvalues.
+
+    Example:
+      >>> import numpy as np
+      >>> import lsar_jax as lj
+      >>> x = np.random.default_rng(0).normal(size=(3, 40)).astype(np.float32)  # three sentences of width 40
+      >>> few, _ = lj.transforms.principal_directions_of_few(x.T @ x, components=2, rank=4)
+      >>> every, _ = lj.transforms.principal_directions(x.T @ x, components=2)
+      >>> bool(np.allclose(few, every, atol=1e-4))
+      True
     """
     second_moment = jnp.asarray(second_moment)
     product = partial(jnp.matmul, precision=jax.lax.Precision.HIGHEST)
@@ -75,8 +106,20 @@ def fit_lir(
       A transform that needs the language of each vector.
 
     Raises:
-      ValueError: an array or code is invalid, moments have no second moments, or there are more
-        components than the embeddings of a language span.
+      ValueError: an array or code is invalid, widths or encoders differ, moments have no second moments or are pooled,
+        or there are more components than the embeddings of a language span.
+
+    Example:
+      >>> import numpy as np
+      >>> import lsar_jax as lj
+      >>> rng = np.random.default_rng(0)
+      >>> x = {"de": rng.normal(size=(50, 8)) + 9 * np.eye(8)[0], "en": rng.normal(size=(50, 8)) + 9 * np.eye(8)[1]}
+      >>> lir = lj.transforms.fit_lir(x, components=1)
+      >>> np.abs(np.asarray(lir.steps[0].basis)).argmax(axis=1).ravel().tolist()  # planted above
+      [0, 1]
+      >>> y = lir(np.concatenate([x["de"], x["en"]]), ["de"] * 50 + ["en"] * 50)  # a mixed batch
+      >>> y.shape, float(abs(y).mean()) < 1
+      ((100, 8), True)
     """
     moments = moments_by_language(x, least=1, second_moment=True, precise=precise)
     dim = next(iter(moments.values())).dim

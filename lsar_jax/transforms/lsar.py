@@ -37,8 +37,22 @@ def language_subspace(
     Pure: works under ``jit`` (``rank`` static) and ``vmap``, for example over layers.
 
     Args:
-      means: the mean raw embedding of each language.
+      means: the mean raw embedding of each language, ``[language, dim]``.
       rank: number of columns of the basis, at most ``language - 1`` for a meaningful result.
+
+    Returns:
+      The basis ``[dim, rank]`` with orthonormal columns, largest singular value first, each with its largest entry
+      positive; and the ``min(language, dim)`` singular values of the centred means.
+
+    Example:
+      >>> import numpy as np
+      >>> import lsar_jax as lj
+      >>> means = np.array([[5, 0, 1], [1, 0, 1], [3, 0, 1]], np.float32)  # they differ in the first dimension only
+      >>> basis, values = lj.transforms.language_subspace(means, rank=1)
+      >>> basis.ravel().tolist()
+      [1.0, 0.0, 0.0]
+      >>> [round(value, 3) for value in values.tolist()]
+      [2.828, 0.0, 0.0]
     """
     centred = means - means.mean(axis=0, keepdims=True)
     _, values, rows = jnp.linalg.svd(centred, full_matrices=False)
@@ -52,8 +66,19 @@ def published_subspace(means: Float[np.ndarray, "language dim"], rank: int) -> F
     ``language - 1``; below, it depends on rounding, and so on the linear algebra library.
 
     Args:
-      means: the mean raw embedding of each language.
+      means: the mean raw embedding of each language, ``[language, dim]``.
       rank: the rank r, at most ``language - 1``.
+
+    Returns:
+      An orthonormal basis, ``[dim, rank]``.
+
+    Example:
+      >>> import numpy as np
+      >>> import lsar_jax as lj
+      >>> means = np.random.default_rng(0).normal(size=(4, 6))
+      >>> printed, ours = lj.transforms.published_subspace(means, 2), lj.transforms.language_subspace(means, 2)[0]
+      >>> bool(np.allclose(printed @ printed.T, ours @ ours.T, atol=1e-5))  # the same span, in float64
+      True
     """
     overall = means.mean(axis=0)
     left, values, right = np.linalg.svd(means - overall, full_matrices=False)
@@ -88,8 +113,21 @@ def fit_lsar(
       A transform that needs no language; it also applies to unlabelled text and unseen languages.
 
     Raises:
-      ValueError: there are fewer than two languages, an array or code is invalid, ``rank``
+      ValueError: there are fewer than two languages, an array or code is invalid, widths or encoders differ, ``rank``
         exceeds the rank of the means, or both ``published`` and ``precise`` are given.
+
+    Example:
+      >>> import numpy as np
+      >>> import lsar_jax as lj
+      >>> rng = np.random.default_rng(0)
+      >>> x = {code: rng.normal(size=(50, 8)) + 5 * rng.normal(size=8) for code in ("de", "en", "fr")}
+      >>> lsar = lj.transforms.fit_lsar(x)
+      >>> lsar
+      Transform(lsar(rank=2); dim 8, shared)
+      >>> for y in (x, {code: lsar(rows) for code, rows in x.items()}):
+      ...     print(round(float(np.linalg.norm(y["de"].mean(axis=0) - y["en"].mean(axis=0))), 1))
+      25.5
+      0.0
     """
     check_flags(published=published)
     if published and precise:

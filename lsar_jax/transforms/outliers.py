@@ -33,6 +33,20 @@ def largest_dimensions(means: Float[AnyArray, "language dim"], largest: int) -> 
     """Returns which dimensions are among the ``largest`` ones of any language by magnitude of the mean.
 
     Pure: works under ``jit`` (``largest`` static) and ``vmap``.
+
+    Args:
+      means: the mean embedding of each language, ``[language, dim]``.
+      largest: number of dimensions of each language, at most ``dim``.
+
+    Returns:
+      bool, ``[dim]``.
+
+    Example:
+      >>> import numpy as np
+      >>> import lsar_jax as lj
+      >>> means = np.array([[9.0, 0, 1, 2], [1, 0, -9, 2]], np.float32)
+      >>> lj.transforms.largest_dimensions(means, 1).tolist()
+      [True, False, True, False]
     """
     _, chosen = jax.lax.top_k(jnp.abs(jnp.asarray(means)), largest)
     return jnp.zeros(means.shape[1], bool).at[chosen.ravel()].set(True)
@@ -45,11 +59,20 @@ def outlier_dimensions(mean: Float[AnyArray, "*layer dim"], sigma: float = 3.0) 
     code, ``|v_i|`` is compared, not ``|v_i - m|``.
 
     Args:
-      mean: v, or one v per layer; in the paper it is the unweighted mean of the languages' means.
-      sigma: 3 or 5 in the paper.
+      mean: v, ``[dim]``, or one v per layer, ``[layer, dim]``; in the paper it is the unweighted mean of the
+        languages' means.
+      sigma: number of standard deviations; 3 or 5 in the paper.
 
     Raises:
       ValueError: there are fewer than two dimensions, or a value is not finite.
+
+    Example:
+      >>> import numpy as np
+      >>> import lsar_jax as lj
+      >>> mean = np.random.default_rng(0).normal(size=64)
+      >>> mean[[7, 50]] = 20, -30
+      >>> np.flatnonzero(lj.geometry.outlier_dimensions(mean)).tolist()
+      [7, 50]
     """
     check_process()
     if np.ndim(mean) < 1 or np.shape(mean)[-1] < 2:
@@ -94,7 +117,19 @@ def fit_outliers(
       there may be no outliers.
 
     Raises:
-      ValueError: an array or code is invalid, ``sigma`` is not positive, or ``largest`` is out of range.
+      ValueError: an array or code is invalid, widths or encoders differ, ``sigma`` is not positive, ``largest`` is out
+        of range, or the embeddings have fewer than two dimensions.
+
+    Example:
+      >>> import numpy as np
+      >>> import lsar_jax as lj
+      >>> rng = np.random.default_rng(0)
+      >>> x = {code: rng.normal(size=(50, 32)) + 30 * np.eye(32)[7] for code in ("de", "fr")}  # dimension 7 is planted
+      >>> outliers = lj.transforms.fit_outliers(x)
+      >>> np.flatnonzero(outliers.steps[0].scale == 0).tolist()
+      [7]
+      >>> [abs(round(lj.geometry.expected_anisotropy(rows), 1)) for rows in (x["de"], outliers(x["de"]))]
+      [1.0, 0.0]
     """
     moments = moments_by_language(x, least=1, precise=precise)
     means = stack_means(moments)
@@ -120,7 +155,13 @@ def zero_dimensions(dimensions: Sequence[int], dim: int, *, source: EncoderSpec 
       source: spec of the encoder that made the embeddings; saved, and checked on use.
 
     Raises:
-      ValueError: an index is out of range.
+      ValueError: an index or ``dim`` is out of range.
+
+    Example:
+      >>> import numpy as np
+      >>> import lsar_jax as lj
+      >>> lj.transforms.zero_dimensions([0, 2], dim=4)(np.ones((1, 4))).tolist()
+      [[0.0, 1.0, 0.0, 1.0]]
     """
     check_process()
     scale = np.ones(whole_number("dim", dim, 1, 1 << 20, "the width of the embeddings"), np.float32)

@@ -34,7 +34,7 @@ def fit_shift(
     """Fits ``y = x - v_l``, with the mean difference v_l between a language and its translations.
 
     Args:
-      pairs: mapping from language to its embeddings and those of their translations into ``target``,
+      pairs: mapping from language to its embeddings ``[n, dim]`` and those of their translations into ``target``,
         row by row, or to the moments of both.
       target: the language that stays unchanged; the transform knows it too.
       source: spec of the encoder that made the embeddings; saved, and checked on use.
@@ -45,6 +45,17 @@ def fit_shift(
 
     Raises:
       ValueError: there are no pairs, sides differ in number or width, or an array or code is invalid.
+
+    Example:
+      >>> import numpy as np
+      >>> import lsar_jax as lj
+      >>> english = np.random.default_rng(0).normal(size=(20, 4))
+      >>> german = english + [1, 2, 3, 4]  # the same content, moved
+      >>> shift = lj.transforms.fit_shift({"de": (german, english)})
+      >>> bool(np.allclose(shift(german, "de"), english, atol=1e-5))
+      True
+      >>> shift(np.ones((1, 4)), "en").tolist()
+      [[1.0, 1.0, 1.0, 1.0]]
     """
     target = language_code(target)
     sides = canonical_keys(check_pairs(pairs, target))

@@ -40,15 +40,29 @@ def head_transform(
     """Returns the transform ``y = W x + b`` of a head whose output is as wide as the embeddings.
 
     Args:
-      head: the head of one seed.
+      head: the head of one seed, with ``matrix`` W ``[dim, dim]`` and ``offset`` b ``[dim]``.
       part: what the head extracts.
       objective: name of the training objective.
       fitted_on: number of training sentences by language.
       source: spec of the encoder that made the embeddings; saved, and checked on use.
       **parameters: parameters of the training, such as its seed.
 
+    Returns:
+      A transform that needs no language.
+
     Raises:
       ValueError: the head is not square.
+
+    Example:
+      >>> import jax.numpy as jnp
+      >>> import numpy as np
+      >>> import lsar_jax as lj
+      >>> head = lj.objectives.disentangle.Head(2 * jnp.eye(3), jnp.ones(3))
+      >>> meaning = lj.transforms.head_transform(head, "meaning", "meat", {"de": 100, "en": 100}, seed=0)
+      >>> meaning
+      Transform(meaning(objective=meat, seed=0); dim 3, shared)
+      >>> meaning(np.ones((1, 3))).tolist()
+      [[3.0, 3.0, 3.0]]
     """
     if head.matrix.ndim != 2 or head.matrix.shape[0] != head.matrix.shape[1]:
         raise ValueError(

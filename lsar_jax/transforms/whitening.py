@@ -33,6 +33,21 @@ def zca(covariance: Float[AnyArray, "dim dim"], eps: float | Float[AnyArray, ""]
     """Returns the symmetric ``(C + eps I)^-1/2`` of a covariance C; eps is absolute.
 
     Pure: works under ``jit`` and ``vmap``. Eigenvalues that are negative by rounding count as 0.
+
+    Args:
+      covariance: C, ``[dim, dim]``.
+      eps: what is added to each eigenvalue, in the unit of C.
+
+    Returns:
+      The whitening matrix W, ``[dim, dim]``.
+
+    Example:
+      >>> import numpy as np
+      >>> import lsar_jax as lj
+      >>> c = np.array([[2.0, 1.0], [1.0, 2.0]], np.float32)
+      >>> w = lj.transforms.zca(c, 0.0)
+      >>> bool(np.allclose(w @ c @ w.T, np.eye(2), atol=1e-5))
+      True
     """
     values, vectors = jnp.linalg.eigh(jnp.asarray(covariance))
     return _product(vectors / jnp.sqrt(jnp.maximum(values, 0) + eps), vectors.T)
@@ -66,8 +81,18 @@ def fit_whitening(
       A transform that needs the language of each vector if ``per_language``.
 
     Raises:
-      ValueError: an array or code is invalid, moments have no second moments, ``eps`` is not a
-        positive number, or the embeddings do not vary.
+      ValueError: an array or code is invalid, widths or encoders differ, moments have no second moments, ``eps`` is not
+        a positive number, or the embeddings do not vary.
+
+    Example:
+      >>> import numpy as np
+      >>> import lsar_jax as lj
+      >>> rng = np.random.default_rng(0)
+      >>> scale = np.linspace(1, 9, 6)
+      >>> x = {"de": scale * rng.normal(size=(500, 6)) + 5, "en": scale * rng.normal(size=(500, 6)) + 5}
+      >>> y = lj.transforms.fit_whitening(x, eps=1e-6)(np.concatenate([x["de"], x["en"]]))
+      >>> bool(np.allclose(np.cov(y.T), np.eye(6), atol=1e-2)), bool(np.allclose(y.mean(axis=0), 0, atol=1e-4))
+      (True, True)
     """
     check_flags(absolute=absolute, per_language=per_language)
     eps = positive_number("eps", eps)
@@ -119,17 +144,28 @@ def whiten_samples(x: Float[np.ndarray, "sentence dim"], eps: float = 1e-5) -> F
     """Whitens over sentences in float64, as the published code of Hämmerl et al. 2023 does.
 
     The eigenvectors are those of the covariance between the sentences, so that a vector depends on
-    all others in ``x``, and in a set of at most ``dim`` sentences all end up equally far from
-    each other. It cannot be applied to new text; use ``fit_whitening`` for that. With more
+    all others in ``x``, and in a set of at most ``dim`` sentences all end up almost equally far
+    from each other. It cannot be applied to new text; use ``fit_whitening`` for that. With more
     sentences than dimensions, the published code's general eigendecomposition returns eigenvectors
     for the eigenvalue 0 that are not orthogonal; here they are.
 
     Args:
       x: embeddings of one language, ``[n, dim]``, n at least 2.
-      eps: added to the eigenvalues.
+      eps: added to the eigenvalues, in the unit of the covariance.
+
+    Returns:
+      float64, ``[n, dim]``.
 
     Raises:
-      ValueError: it is not such an array, or a value is not finite in float32.
+      ValueError: it is not such an array, a value is not finite in float32, or ``eps`` is not a positive number.
+
+    Example:
+      >>> import numpy as np
+      >>> import lsar_jax as lj
+      >>> y = lj.transforms.whiten_samples(np.random.default_rng(0).normal(size=(4, 384)))
+      >>> distances = np.linalg.norm(y[:, None] - y[None], axis=-1)[np.triu_indices(4, 1)]
+      >>> bool(np.allclose(distances, distances[0], rtol=1e-2))  # all are almost equally far from each other
+      True
     """
     eps = positive_number("eps", eps)
     padded_rows({"embeddings": x}, least=2, unit=False)  # checks the values

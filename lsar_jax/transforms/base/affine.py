@@ -36,6 +36,15 @@ class Step(NamedTuple):
       offset: ``[dim]``, or ``[row, dim]``.
       clusters: ``[row]`` int32, the language of each row of the tables. If given, an embedding
         uses the row of its language whose ``shift`` is nearest (Euclidean).
+
+    Example:
+      >>> import jax.numpy as jnp
+      >>> import numpy as np
+      >>> from lsar_jax.transforms import Fit, Step, Transform
+      >>> step = Step(shift=jnp.ones(2), scale=jnp.array([1.0, 0.0]))  # a transform of one's own
+      >>> transform = Transform((step,), (Fit("mine", 2, (), ()),))
+      >>> transform(np.array([[3.0, 4.0]])).tolist()
+      [[2.0, 0.0]]
     """
 
     shift: Float[AnyArray, "*row dim"] | None = None

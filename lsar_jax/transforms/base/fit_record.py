@@ -18,6 +18,13 @@ class Fit:
       languages: the language of each row of the step's tables, in order; empty for a shared step.
       fitted_on: languages whose text was used, with the number of sentences of each.
       parameters: names and values of the method's arguments.
+
+    Example:
+      >>> import numpy as np
+      >>> import lsar_jax as lj
+      >>> lsar = lj.transforms.fit_lsar({"de": np.ones((3, 4)), "en": np.eye(4)})
+      >>> lsar.fits[0].fitted_on, str(lsar.fits[0])
+      ((('de', 3), ('en', 4)), 'lsar(rank=1)')
     """
 
     method: str
