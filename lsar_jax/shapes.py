@@ -35,15 +35,25 @@ __all__ = [
     "TokenIds",
 ]
 
+#: An array of jax or of numpy.
 AnyArray = Array | np.ndarray
 
+#: The token ids of a batch, padded to its length.
 TokenIds = Int[AnyArray, "batch length"]
+#: The number of tokens of each row.
 Lengths = Int[AnyArray, " batch"]
+#: The language of each row, as its index in a table of languages.
 RowLanguages = Int[AnyArray, " batch"]
+#: Which positions hold a token that counts.
 Mask = Bool[Array, "batch length"]
+#: The hidden states of one layer.
 Hidden = Float[Array, "batch length dim"]
+#: An embedding of each row.
 Pooled = Float[Array, "batch dim"]
+#: An embedding of each row at each layer.
 PooledLayers = Float[Array, "layer batch dim"]
 
+#: Embeddings, one per sentence, in any float dtype.
 Embeddings = Float[AnyArray, "vector dim"]
+#: The language of all vectors, or of each, as its index in a table of languages.
 LanguageIds = Int[AnyArray, ""] | Int[AnyArray, " vector"]

@@ -146,20 +146,21 @@ class SentenceEncoder:
             one vector, and no strings give ``[0, dim]``. An empty string is encoded as its special tokens; text
             beyond ``max_length`` is truncated, counted and logged as a warning.
           **options: any of the following.
-            layers: loaded layers to return together, from one forward pass; by default ``spec.layer``.
-            language: required if a transform or model depends on it, and used by tokenizers that do: one code, or
+
+            - ``layers``: loaded layers to return together, from one forward pass; by default ``spec.layer``.
+            - ``language``: required if a transform or model depends on it, and used by tokenizers that do: one code, or
               one per sentence; ``"auto"`` lets the transform's identifier detect it. Sentences in none of the
               languages that it knows are taken for the nearest one, counted and logged as a warning.
-            prompt: string put before each sentence, such as ``"query: "`` for multilingual-e5; by default
+            - ``prompt``: string put before each sentence, such as ``"query: "`` for multilingual-e5; by default
               ``prompt``, the checkpoint's own, which is usually empty.
-            prompt_name: name of one of ``prompts`` to use instead.
-            normalize: whether to divide each vector by its length, after the transform; by default False.
-            max_length: maximum tokens per sentence, special tokens included; by default the checkpoint's maximum.
-            token_budget: token positions of a full batch on each device; by default 32,768, and 1,024 on a CPU. A
+            - ``prompt_name``: name of one of ``prompts`` to use instead.
+            - ``normalize``: whether to divide each vector by its length, after the transform; by default False.
+            - ``max_length``: maximum tokens per sentence, special tokens included; by default the checkpoint's maximum.
+            - ``token_budget``: token positions of a full batch on each device; by default 32,768, and 1,024 on a CPU. A
               smaller budget needs less memory.
-            show_progress: whether to draw a progress bar; by default False.
-            output: ``"numpy"``, the default, or ``"jax"`` to leave the result on the devices of the mesh: split by
-              sentences if their number is divisible by that of the devices, otherwise replicated.
+            - ``show_progress``: whether to draw a progress bar; by default False.
+            - ``output``: ``"numpy"``, the default, or ``"jax"`` to leave the result on the devices of the mesh: split
+              by sentences if their number is divisible by that of the devices, otherwise replicated.
 
         Returns:
           ``[n, dim]``; ``[k, n, dim]`` for k ``layers``; without the axis ``n`` for one string.
