@@ -40,11 +40,13 @@ nb_execution_mode = "off"
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 4
 
-autodoc_default_options = {"members": True, "special-members": "__call__"}
+autodoc_default_options = {"members": True, "special-members": "__call__", "no-value": True}
 autodoc_member_order = "bysource"
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False
 napoleon_use_ivar = True
+# The types of attributes stand in the signature of the class.
+napoleon_attr_annotations = False
 python_maximum_signature_line_length = 88
 # Names in text are set as code, without a role.
 default_role = "code"

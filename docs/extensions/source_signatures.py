@@ -10,6 +10,7 @@ import importlib
 import inspect
 from collections.abc import Iterator
 from functools import cache
+from itertools import takewhile
 from types import ModuleType
 from typing import Any
 
@@ -19,20 +20,33 @@ import lsar_jax
 
 __all__ = ["documented_modules", "setup"]
 
+# Public modules that no ``__all__`` names.
+_FURTHER = (
+    "lsar_jax.encoders",
+    "lsar_jax.moments",
+    "lsar_jax.mteb",
+    "lsar_jax.shapes",
+    "lsar_jax.spec",
+    "lsar_jax.corpora.labelled",
+    "lsar_jax.objectives.cosine",
+)
 # Subscripts of these hold strings that are not annotations.
 _SHAPED = {"Literal", "Float", "Int", "Bool", "UInt32", "Key", "Shaped"}
+# Characters of a constant that is shown.
+_SHORT = 120
 
 
 def documented_modules() -> tuple[ModuleType, ...]:
     """Returns the modules whose ``__all__`` is public, the shortest names first."""
-    public = [lsar_jax, lsar_jax.moments, lsar_jax.spec, lsar_jax.shapes, importlib.import_module("lsar_jax.mteb")]
-    todo = [lsar_jax]
+    found = {lsar_jax.__name__: lsar_jax, **{name: importlib.import_module(name) for name in _FURTHER}}
+    todo = list(found.values())
     while todo:
         module = todo.pop()
-        inner = [value for name in module.__all__ if inspect.ismodule(value := getattr(module, name))]
-        todo += [value for value in inner if value not in public]
-        public += [value for value in inner if value not in public]
-    return tuple(sorted(public, key=lambda module: (module.__name__.count("."), module.__name__)))
+        for inner in filter(inspect.ismodule, (getattr(module, name) for name in module.__all__)):
+            if inner.__name__ not in found:
+                found[inner.__name__] = inner
+                todo.append(inner)
+    return tuple(sorted(found.values(), key=lambda module: (module.__name__.count("."), module.__name__)))
 
 
 @cache
@@ -61,7 +75,7 @@ def _definition(module: str, qualname: str) -> ast.AST | None:
     return node
 
 
-def _alias(module: str, name: str) -> tuple[str, ast.expr] | None:
+def _assigned(module: str, name: str) -> tuple[str, ast.expr] | None:
     """Returns what a module of the library assigns to a name, and the module that does."""
     for node in _tree(module).body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == name:
@@ -69,7 +83,7 @@ def _alias(module: str, name: str) -> tuple[str, ast.expr] | None:
         if isinstance(node, ast.ImportFrom) and str(node.module).startswith("lsar_jax"):
             for one in node.names:
                 if name == (one.asname or one.name):
-                    return _alias(str(node.module), one.name)
+                    return _assigned(str(node.module), one.name)
     return None
 
 
@@ -98,7 +112,7 @@ class _Names(ast.NodeTransformer):
         documented = _public().get((node.id, id(self.values[node.id])))
         if documented:
             return ast.UnaryOp(ast.Invert(), ast.parse(documented, mode="eval").body)
-        alias = _alias(self.module, node.id) if self.module.startswith("lsar_jax") else None
+        alias = _assigned(self.module, node.id) if self.module.startswith("lsar_jax") else None
         if alias is None or isinstance(alias[1], ast.Call):
             return node
         return _Names(alias[0]).visit(alias[1])
@@ -159,17 +173,30 @@ def _signature(
     return _of_function(node, function.__module__, bound=what == "method" and not static)
 
 
+def _describe(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
+    """Describes a constant by its source, if that is short, and by the comment before it."""
+    if what != "data":
+        return
+    module, _, constant = name.rpartition(".")
+    module, value = _assigned(module, constant) or (module, ast.Constant(obj))
+    source = inspect.getsource(importlib.import_module(module)).splitlines()
+    before = list(takewhile(lambda line: line.startswith("#"), reversed(source[: value.lineno - 1])))
+    written = ast.unparse(value)
+    lines[:] = [f"``{written}``", ""] if len(written) <= _SHORT else []
+    lines += [line.lstrip("#: ") for line in reversed(before)]
+
+
 def _skip(app: Sphinx, what: str, name: str, obj: Any, skip: bool, options: Any) -> bool | None:
-    """Skips what is documented under a shorter name, modules, and the fields of tuples, which the class lists."""
+    """Skips modules, what is documented under a shorter name, and fields of tuples, which their class lists."""
     if inspect.ismodule(obj) or type(obj).__name__ == "_tuplegetter":
         return True
-    documented = _public().get((name, id(obj)))
     here = f"{app.env.current_document.autodoc_module}.{name}"
-    return True if what == "module" and documented not in (None, here) else None
+    return True if what == "module" and _public().get((name, id(obj))) not in (None, here) else None
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Connects the extension."""
     app.connect("autodoc-process-signature", _signature)
+    app.connect("autodoc-process-docstring", _describe)
     app.connect("autodoc-skip-member", _skip)
     return {"parallel_read_safe": True}
