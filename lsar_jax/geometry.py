@@ -43,7 +43,7 @@ __all__ = [
 
 
 class LanguageAnisotropy(NamedTuple):
-    """The mean cosine of two sentences, by the languages that they are drawn from.
+    """The mean cosine of two sentences, from -1 to 1, by the languages that they are drawn from.
 
     Attributes:
       within: two sentences of one language, averaged over languages.
@@ -64,12 +64,21 @@ def random_pairs(
     Args:
       n: number of first vectors.
       m: number of second vectors.
-      count: number of pairs.
+      count: number of pairs; the papers draw 10,000.
       seed: seed of the random numbers; the papers' code sets none.
       distinct: whether to require ``i != j``, for pairs within one set.
 
+    Returns:
+      int32, ``[count, 2]``.
+
     Raises:
       ValueError: a number is out of range, or there is no pair to draw.
+
+    Example:
+      >>> import lsar_jax as lj
+      >>> pairs = lj.geometry.random_pairs(5, 5, count=100)
+      >>> pairs.shape, bool((pairs[:, 0] != pairs[:, 1]).all())
+      ((100, 2), True)
     """
     n, m, count = (whole_number(*given, 1, 2**31 - 1, "int32") for given in (("n", n), ("m", m), ("count", count)))
     same = min(n, m) if distinct else 0
@@ -90,10 +99,21 @@ def pair_contributions(
     Args:
       x: ``[n, dim]``.
       y: ``[m, dim]``; pass ``x`` again for pairs within one set.
-      pairs: (i, j), as ``random_pairs`` draws them; they are processed in chunks.
+      pairs: (i, j), ``[pair, 2]``, as ``random_pairs`` draws them; they are processed in chunks.
+
+    Returns:
+      float32; the sum is the mean cosine.
 
     Raises:
       ValueError: an array is invalid, widths differ, there are no pairs, or an index is out of range.
+
+    Example:
+      >>> import numpy as np
+      >>> import lsar_jax as lj
+      >>> x = np.random.default_rng(0).normal(size=(200, 8)) + 3 * np.eye(8)[2]
+      >>> terms = lj.geometry.pair_contributions(x, x, lj.geometry.random_pairs(200, 200))
+      >>> int(terms.argmax()), bool(terms[2] > 0.9 * terms.sum())  # dimension 2 makes nearly all of the anisotropy
+      (2, True)
     """
     units = padded_rows({"x": x, "y": y})
     if np.ndim(pairs) != 2 or np.shape(pairs)[1] != 2 or len(pairs) == 0:
@@ -115,8 +135,18 @@ def expected_contributions(x: Embeddings, y: Float[AnyArray, "other dim"] | None
       y: ``[m, dim]``, for pairs of a row of ``x`` and a row of ``y``; without it, pairs consist of two
         different rows of ``x``.
 
+    Returns:
+      float32; the sum is the mean cosine, ``expected_anisotropy``.
+
     Raises:
       ValueError: an array is invalid, there are too few rows, or widths differ.
+
+    Example:
+      >>> import numpy as np
+      >>> import lsar_jax as lj
+      >>> terms = lj.geometry.expected_contributions(np.array([[2.0, 0.0], [0.0, 1.0], [5.0, 0.0]]))
+      >>> [round(term, 3) for term in terms.tolist()]  # one of three pairs has the cosine 1, in the first dimension
+      [0.333, 0.0]
     """
     if y is None:
         mean, variance = _mean_and_variance(*padded_rows({"x": x}, least=2), len(x))
@@ -127,7 +157,22 @@ def expected_contributions(x: Embeddings, y: Float[AnyArray, "other dim"] | None
 
 
 def expected_anisotropy(x: Embeddings, y: Float[AnyArray, "other dim"] | None = None) -> float:
-    """Returns the mean cosine over all the pairs of ``expected_contributions``."""
+    """Returns the mean cosine over all the pairs of ``expected_contributions``, from -1 to 1.
+
+    Args:
+      x: ``[n, dim]``.
+      y: ``[m, dim]``, for pairs of a row of ``x`` and a row of ``y``.
+
+    Raises:
+      ValueError: as for ``expected_contributions``.
+
+    Example:
+      >>> import numpy as np
+      >>> import lsar_jax as lj
+      >>> x = np.random.default_rng(0).normal(size=(200, 8))
+      >>> abs(round(lj.geometry.expected_anisotropy(x), 1)), round(lj.geometry.expected_anisotropy(x + 3), 1)
+      (0.0, 0.9)
+    """
     return float(np.asarray(expected_contributions(x, y), np.float64).sum())
 
 
@@ -140,6 +185,15 @@ def anisotropy_by_language(x: Mapping[str, Embeddings]) -> LanguageAnisotropy:
     Raises:
       ValueError: there are too few languages or sentences, a code is unknown, widths differ, or an array is
         invalid.
+
+    Example:
+      >>> import numpy as np
+      >>> import lsar_jax as lj
+      >>> rng = np.random.default_rng(0)
+      >>> x = {code: rng.normal(size=(50, 8)) + 5 * np.eye(8)[i] for i, code in enumerate(("de", "en"))}
+      >>> found = lj.geometry.anisotropy_by_language(x)
+      >>> round(found.within, 1), abs(round(found.across, 1))  # each language is in a cone of its own
+      (0.8, 0.0)
     """
     x = canonical_keys(x)
     units = {code: rows[: len(x[code])] for code, rows in zip(x, padded_rows(x, least=2), strict=True)}
@@ -163,7 +217,14 @@ def isoscore(x: Embeddings) -> float:
       x: ``[n, dim]``, dim at least 2; with fewer rows than dimensions, 1 cannot be reached.
 
     Raises:
-      ValueError: the array is invalid, there are fewer than two rows, or all rows are the same.
+      ValueError: the array is invalid, there are fewer than two rows or dimensions, or all rows are the same.
+
+    Example:
+      >>> import numpy as np
+      >>> import lsar_jax as lj
+      >>> x = np.random.default_rng(0).normal(size=(2000, 4))
+      >>> round(lj.geometry.isoscore(x), 1), abs(round(lj.geometry.isoscore(x * [1, 0, 0, 0]), 1))
+      (1.0, 0.0)
     """
     covariance = Moments.from_embeddings(x, second_moment=True).covariance()
     total = covariance.trace()
@@ -182,8 +243,17 @@ def isoscore_from_covariance(covariance: Float[AnyArray, "dim dim"]) -> Float[Ar
     scaled variances: the score is ``(trace(C)^2 / |C|^2 - 1) / (n - 1)``, and neither the trace nor
     the Frobenius norm needs a PCA.
 
+    Args:
+      covariance: C, ``[dim, dim]``, dim at least 2.
+
     Raises:
       ValueError: ``covariance`` is not a square matrix of at least two dimensions, or a value is not finite.
+
+    Example:
+      >>> import numpy as np
+      >>> import lsar_jax as lj
+      >>> [float(lj.geometry.isoscore_from_covariance(np.diag(values))) for values in ([1.0, 1.0], [1.0, 0.0])]
+      [1.0, 0.0]
     """
     shape = np.shape(covariance)
     check_floats("the covariance", covariance)
@@ -198,18 +268,25 @@ def isoscore_from_covariance(covariance: Float[AnyArray, "dim dim"]) -> Float[Ar
 def mean_distance_by_rank(
     x: Float[AnyArray, "query dim"], y: Float[AnyArray, "candidate dim"], k: int, without: Sequence[int] = ()
 ) -> Float[Array, " k"]:
-    """Returns the mean distance of the queries to their nearest, second nearest, ..., k-th nearest candidate.
+    """Returns the mean distance of the queries to their nearest, second nearest, ..., k-th nearest candidate, ``[k]``.
 
     The distance is ``2 - 2 cos``, the squared distance of unit vectors, as in Haemmerl et al.'s code.
 
     Args:
-      x: the queries.
-      y: the candidates.
+      x: the queries, ``[query, dim]``.
+      y: the candidates, ``[candidate, dim]``.
       k: the last rank, at most the number of candidates.
       without: dimensions to set to zero on both sides first.
 
     Raises:
-      ValueError: as for ``retrieval.nearest``, or a dimension does not exist.
+      ValueError: an array is invalid, widths differ, ``k`` is out of range, or a dimension does not exist.
+
+    Example:
+      >>> import numpy as np
+      >>> import lsar_jax as lj
+      >>> x = np.array([[1.0, 0.0]])
+      >>> lj.geometry.mean_distance_by_rank(x, np.array([[0.0, 1.0], [2.0, 0.0], [-1.0, 0.0]]), k=3).tolist()
+      [0.0, 2.0, 4.0]
     """
     units = padded_rows({"x": x, "y": y})
     dropped = np.array([whole_number("without", d, 0, x.shape[1] - 1, "the dimensions") for d in without], np.int32)

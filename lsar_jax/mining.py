@@ -30,9 +30,9 @@ class Pairs(NamedTuple):
     """Pairs of sentences that may be translations of each other, best first.
 
     Attributes:
-      source: row of each pair's source sentence.
-      target: row of each pair's target sentence.
-      score: margin of each pair.
+      source: row of each pair's source sentence, ``[pair]``.
+      target: row of each pair's target sentence, ``[pair]``.
+      score: margin of each pair, ``[pair]``: a ratio, a difference of cosines, or a cosine.
     """
 
     source: Int[np.ndarray, " pair"]
@@ -45,9 +45,9 @@ class Threshold(NamedTuple):
 
     Attributes:
       value: pairs with at least this score are kept.
-      precision: share of the kept pairs that are gold pairs.
-      recall: share of the gold pairs that are kept.
-      f1: harmonic mean of precision and recall.
+      precision: percentage of the kept pairs that are gold pairs.
+      recall: percentage of the gold pairs that are kept.
+      f1: harmonic mean of precision and recall, in percent.
     """
 
     value: float
@@ -62,10 +62,25 @@ def margin_score(
     """Returns the score of each pair.
 
     Args:
-      cosine: cosine of each pair.
-      neighbourhood: mean over both sentences of the mean cosine to their k nearest neighbours.
+      cosine: cosine of each pair, ``[...]``.
+      neighbourhood: mean over both sentences of the mean cosine to their k nearest neighbours, ``[...]``.
       margin: ``ratio`` for the cosine divided by the neighbourhood (0 if the neighbourhood is not positive),
         ``distance`` for the cosine minus the neighbourhood, or ``absolute`` for the cosine itself.
+
+    Returns:
+      ``[...]``: a ratio, a difference of cosines, or a cosine.
+
+    Raises:
+      ValueError: the margin is unknown.
+
+    Example:
+      >>> import numpy as np
+      >>> import lsar_jax as lj
+      >>> cosine, neighbourhood = np.array([0.75, 0.75], np.float32), np.array([0.5, 0.75], np.float32)
+      >>> lj.mining.margin_score(cosine, neighbourhood).tolist()
+      [1.5, 1.0]
+      >>> lj.mining.margin_score(cosine, neighbourhood, "distance").tolist()
+      [0.25, 0.0]
     """
     check_process()
     cosine, neighbourhood = jnp.asarray(cosine), jnp.asarray(neighbourhood)
@@ -91,8 +106,8 @@ def mine(
     """Finds pairs of rows that may be translations of each other.
 
     Args:
-      source: embeddings of one collection; identical sentences should occur only once.
-      target: embeddings of the other collection.
+      source: embeddings of one collection, ``[source, dim]``; identical sentences should occur only once.
+      target: embeddings of the other collection, ``[target, dim]``.
       k: number of nearest neighbours in each direction, at most the number of rows of the smaller collection.
       margin: how a pair is scored; see ``margin_score``.
       retrieval: ``max`` takes the best of the k neighbours of each source and of each target, and accepts
@@ -106,6 +121,18 @@ def mine(
 
     Raises:
       ValueError: as for ``retrieval.nearest``, or the margin or retrieval is unknown.
+
+    Example:
+      >>> import numpy as np
+      >>> import lsar_jax as lj
+      >>> rng = np.random.default_rng(0)
+      >>> english = rng.normal(size=(50, 32))
+      >>> german = np.concatenate([english[[3, 8]] + 0.05, rng.normal(size=(40, 32))])  # two are translations
+      >>> pairs = lj.mining.mine(german, english)
+      >>> list(zip(pairs.source[:2].tolist(), pairs.target[:2].tolist()))
+      [(0, 3), (1, 8)]
+      >>> [round(score, 1) for score in pairs.score[:4].tolist()]
+      [2.1, 2.0, 1.7, 1.7]
     """
     if retrieval not in ("max", "intersection", "forward", "backward"):
         raise ValueError(f"retrieval {retrieval!r} is not one of max, intersection, forward, backward")
@@ -133,12 +160,20 @@ def best_threshold(score: Float[np.ndarray, " pair"], right: Bool[np.ndarray, " 
     """Returns the threshold with the best F1, midway between two scores; if several are equally good, the highest.
 
     Args:
-      score: scores of candidate pairs, in any order.
-      right: whether each is a gold pair.
+      score: scores of candidate pairs, ``[pair]``, in any order.
+      right: whether each is a gold pair, ``[pair]``.
       gold: number of gold pairs, found or not.
 
     Raises:
-      ValueError: there are no pairs or no gold pairs, lengths differ, or more pairs are right than are gold.
+      ValueError: there are no pairs or no gold pairs, lengths differ, more pairs are right than are gold, or a score is
+        not finite.
+
+    Example:
+      >>> import numpy as np
+      >>> import lsar_jax as lj
+      >>> score, right = np.array([1.5, 1.25, 1.0, 0.5]), np.array([True, True, False, False])
+      >>> lj.mining.best_threshold(score, right, gold=2)._asdict()
+      {'value': 1.125, 'precision': 100.0, 'recall': 100.0, 'f1': 100.0}
     """
     if score.shape != right.shape or not len(score):
         raise ValueError(

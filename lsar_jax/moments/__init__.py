@@ -1,4 +1,18 @@
-"""Moments: the streaming statistic that transforms are fitted from, and its file format."""
+"""Moments: the streaming statistic that transforms are fitted from, and its file format.
+
+Sums are merged in float64 with whole counts, so that a corpus can be read in parts and in any order.
+
+Example:
+  >>> import numpy as np
+  >>> import lsar_jax as lj
+  >>> rng = np.random.default_rng(0)
+  >>> text = {code: rng.normal(size=(100, 8)) + place for code, place in (("de", 3), ("en", -2))}
+  >>> moments = {code: lj.Moments.from_embeddings(rows) for code, rows in text.items()}
+  >>> list(moments), moments["de"].mean.round().tolist()
+  (['de', 'en'], [3.0, 3.0, 3.0, 3.0, 3.0, 3.0, 3.0, 3.0])
+  >>> lj.transforms.fit_center(moments)  # any method that needs no more than means
+  Transform(center(); dim 8, 2 languages)
+"""
 
 from lsar_jax.moments.by_language import (
     PooledMoments,

@@ -73,7 +73,18 @@ def pool_moments(x: Mapping[str, Embeddings | Moments], *, least: int = 1, preci
       precise: whether to sum embeddings in float64.
 
     Raises:
-      ValueError: as for ``moments_by_language``.
+      ValueError: there are fewer than ``least`` languages, a code is unknown, widths or encoders differ, an array is
+        invalid, or moments have no second moment.
+
+    Example:
+      >>> import numpy as np
+      >>> import lsar_jax as lj
+      >>> rng = np.random.default_rng(0)
+      >>> pooled = lj.pool_moments({code: rng.normal(size=(20, 4)) for code in ("de", "en", "fr")})
+      >>> list(pooled), pooled.count, pooled.means.shape, pooled.within.shape
+      (['de', 'en', 'fr'], 60, (3, 4), (4, 4))
+      >>> lj.transforms.fit_leace(pooled)
+      Transform(leace(); dim 4, shared)
     """
     check_process()
     if isinstance(x, PooledMoments):
@@ -97,8 +108,15 @@ def moments_by_language(
       precise: whether to sum in float64.
 
     Raises:
-      ValueError: there are too few languages, a code is unknown, widths differ, or an array is
-        invalid; the error names the language.
+      ValueError: there are too few languages, a code is unknown, widths or encoders differ, an array is invalid, or
+        moments have no second moment of each language; the error names the language.
+
+    Example:
+      >>> import numpy as np
+      >>> import lsar_jax as lj
+      >>> moments = lj.moments.moments_by_language({"eng": np.ones((3, 2)), "deu": np.zeros((2, 2))}, least=2)
+      >>> {code: (m.count, m.mean.tolist()) for code, m in moments.items()}
+      {'de': (2, [0.0, 0.0]), 'en': (3, [1.0, 1.0])}
     """
     check_process()
     check_flags(precise=precise)
@@ -141,9 +159,20 @@ def common_source(moments: Mapping[str, Moments], given: EncoderSpec | None = No
       moments: mapping from language to moments.
       given: the spec that the caller names; by default, that of the moments.
 
+    Returns:
+      The spec, or None if neither the moments nor the caller name one.
+
     Raises:
       ValueError: two languages, or the moments and ``given``, are embeddings of different encoders, or ``given`` is
         not a spec.
+
+    Example:
+      >>> import numpy as np
+      >>> import lsar_jax as lj
+      >>> spec = lj.EncoderSpec("bundled", "sha256:0", 8, "mean", "float32")
+      >>> moments = {"de": lj.Moments.from_embeddings(np.ones((2, 3)))}  # of bare arrays: they name no encoder
+      >>> lj.moments.common_source(moments, spec).layer
+      8
     """
     check_source(given)
     known = {code: m.source for code, m in moments.items() if m.source is not None}
@@ -159,11 +188,25 @@ def common_source(moments: Mapping[str, Moments], given: EncoderSpec | None = No
 
 
 def stack_means(moments: Mapping[str, Moments]) -> Float[np.ndarray, "language dim"]:
-    """Returns the means in float64, one row per language, in the order of ``moments``."""
+    """Returns the means in float64, ``[language, dim]``, in the order of ``moments``.
+
+    Example:
+      >>> import numpy as np
+      >>> import lsar_jax as lj
+      >>> moments = {code: lj.Moments.from_embeddings(i * np.ones((2, 3))) for i, code in enumerate(("de", "en"))}
+      >>> lj.moments.stack_means(moments).tolist()
+      [[0.0, 0.0, 0.0], [1.0, 1.0, 1.0]]
+    """
     return np.stack([m.mean for m in moments.values()])
 
 
 def too_few(x: Collection[str], least: int) -> str:
-    """Returns the error that these are too few languages."""
+    """Returns the error that these are too few languages.
+
+    Example:
+      >>> import lsar_jax as lj
+      >>> lj.moments.too_few(["de"], least=2)
+      '1 language is given (de); at least 2 are needed'
+    """
     given = "1 language is given" if len(x) == 1 else f"{len(x)} languages are given"
     return f"{given} ({', '.join(x) or 'none'}); at least {least} are needed"

@@ -40,6 +40,15 @@ class Moments:
       mean: mean of the vectors, ``[dim]`` float64.
       scatter: sum of ``(x - mean)(x - mean)^T``, ``[dim, dim]`` float64, or None if it was not kept.
       source: spec of the encoder whose embeddings were summed, or None for bare arrays.
+
+    Example:
+      >>> import numpy as np
+      >>> import lsar_jax as lj
+      >>> x = np.array([[1.0, 0.0], [3.0, 0.0], [2.0, 6.0]])
+      >>> first = lj.Moments.from_embeddings(x[:2], second_moment=True)
+      >>> both = first.merge(lj.Moments.from_embeddings(x[2:], second_moment=True))  # the same as first.update(x[2:])
+      >>> both.count, both.mean.tolist(), both.covariance().tolist()
+      (3, [2.0, 2.0], [[1.0, 0.0], [0.0, 12.0]])
     """
 
     count: int
@@ -55,12 +64,20 @@ class Moments:
 
         Args:
           x: ``[n, dim]``, n at least 1, of any float dtype.
-          second_moment: whether to keep the scatter, which LIR and whitening need.
+          second_moment: whether to keep the scatter, which LIR, whitening, LEACE and identifiers need.
           precise: whether to sum blocks in float64 instead of float32.
           mesh: as in ``from_blocks``.
 
         Raises:
-          ValueError: ``x`` is not such an array, or a value is not finite.
+          ValueError: ``x`` is not such an array, a value is not finite, float32 cannot hold the sums, or a flag is
+            not a bool.
+
+        Example:
+          >>> import numpy as np
+          >>> import lsar_jax as lj
+          >>> moments = lj.Moments.from_embeddings(np.arange(8.0).reshape(4, 2))
+          >>> moments.count, moments.mean.tolist(), moments.scatter is None
+          (4, [3.0, 4.0], True)
         """
         check_floats("embeddings", x)
         return cls.from_blocks([x], second_moment=second_moment, precise=precise, mesh=mesh)
@@ -86,6 +103,13 @@ class Moments:
         Raises:
           ValueError: there are no blocks, shapes are wrong, widths differ, or a value is not finite
             (the error names the row).
+
+        Example:
+          >>> import numpy as np
+          >>> import lsar_jax as lj
+          >>> blocks = (np.full((size, 2), float(size)) for size in (1, 3))  # a generator: one block at a time
+          >>> lj.Moments.from_blocks(blocks).mean.tolist()
+          [2.5, 2.5]
         """
         check_flags(second_moment=second_moment, precise=precise)
         # float64 numbers are summed apart, as differences from a vector in their middle: those fit into float32, where
@@ -128,7 +152,21 @@ class Moments:
         return len(self.mean)
 
     def update(self, x: Embeddings, *, precise: bool = False) -> "Moments":
-        """Returns the moments of the vectors summed so far and the rows of ``x`` together."""
+        """Returns the moments of the vectors summed so far and the rows of ``x`` together.
+
+        Args:
+          x: ``[n, dim]``, n at least 1.
+          precise: whether to sum ``x`` in float64 instead of float32.
+
+        Raises:
+          ValueError: as for ``from_embeddings``, or the widths differ.
+
+        Example:
+          >>> import numpy as np
+          >>> import lsar_jax as lj
+          >>> lj.Moments.from_embeddings(np.zeros((1, 2))).update(np.ones((3, 2))).mean.tolist()
+          [0.75, 0.75]
+        """
         return self.merge(Moments.from_embeddings(x, second_moment=self.scatter is not None, precise=precise))
 
     def merge(self, other: "Moments") -> "Moments":
@@ -136,6 +174,13 @@ class Moments:
 
         Raises:
           ValueError: the widths differ, only one of the two kept its scatter, or they are of different encoders.
+
+        Example:
+          >>> import numpy as np
+          >>> import lsar_jax as lj
+          >>> one, three = (lj.Moments.from_embeddings(np.full((n, 2), float(n))) for n in (1, 3))
+          >>> one.merge(three).count, one.merge(three).mean.tolist()
+          (4, [2.5, 2.5])
         """
         if not isinstance(other, Moments):
             raise ValueError(f"moments are merged with moments, not with a {type(other).__name__}")

@@ -31,7 +31,19 @@ def save_moments(path: str | Path, moments: Mapping[str, Moments], *, source: En
 
     Raises:
       FileNotFoundError: the folder of ``path`` does not exist.
-      ValueError: there are no moments, a code is unknown, widths differ, or the moments are of other embeddings.
+      ValueError: there are no moments, a code is unknown, widths differ, or the moments are of other embeddings than
+        each other or than ``source``.
+
+    Example:
+      >>> import tempfile
+      >>> import numpy as np
+      >>> import lsar_jax as lj
+      >>> moments = {code: lj.Moments.from_embeddings(np.ones((3, 4))) for code in ("de", "en")}
+      >>> with tempfile.TemporaryDirectory() as folder:
+      ...     lj.save_moments(f"{folder}/text.safetensors", moments)
+      ...     read, source = lj.load_moments(f"{folder}/text.safetensors", ["de"])
+      >>> read["de"].count, list(read), source
+      (3, ['de'], None)
     """
     checked = moments_by_language(moments, least=1)
     source = common_source(checked, source)
@@ -62,6 +74,21 @@ def load_moments(
       FileNotFoundError: the file does not exist.
       ValueError: the file is of another kind, is damaged or lacks a language; or a subset of pooled moments is
         requested together with their second moment, which covers all languages.
+
+    Example:
+      >>> import tempfile
+      >>> import numpy as np
+      >>> import lsar_jax as lj
+      >>> rng = np.random.default_rng(0)
+      >>> x = {code: rng.normal(size=(9, 4)) for code in ("de", "en", "fr")}
+      >>> with tempfile.TemporaryDirectory() as folder:
+      ...     lj.save_moments(f"{folder}/text.safetensors", lj.pool_moments(x))
+      ...     every, _ = lj.load_moments(f"{folder}/text.safetensors")
+      ...     two, _ = lj.load_moments(f"{folder}/text.safetensors", ["de", "fr"], means_only=True)
+      >>> type(every).__name__, every.within.shape
+      ('PooledMoments', (4, 4))
+      >>> lj.transforms.fit_lsar(two)
+      Transform(lsar(rank=1); dim 4, shared)
     """
     path = Path(path)
     if isinstance(languages, str):
@@ -109,9 +136,20 @@ def merge_moments(*parts: Mapping[str, Moments]) -> dict[str, Moments] | PooledM
     Args:
       *parts: mappings from language to moments; either all or none of them are ``PooledMoments``.
 
+    Returns:
+      A mapping from language to moments in alphabetical order, or ``PooledMoments`` if the parts are.
+
     Raises:
       ValueError: widths differ, only some moments have a second moment, only some parts are pooled, or they are of
         different encoders.
+
+    Example:
+      >>> import numpy as np
+      >>> import lsar_jax as lj
+      >>> one = {code: lj.Moments.from_embeddings(np.zeros((2, 3))) for code in ("de", "en")}
+      >>> two = {code: lj.Moments.from_embeddings(np.ones((6, 3))) for code in ("de", "fr")}
+      >>> {code: (m.count, m.mean.tolist()) for code, m in lj.merge_moments(one, two).items()}
+      {'de': (8, [0.75, 0.75, 0.75]), 'en': (2, [0.0, 0.0, 0.0]), 'fr': (6, [1.0, 1.0, 1.0])}
     """
     pooled = [isinstance(part, PooledMoments) for part in parts]
     if any(pooled) and not all(pooled):

@@ -24,9 +24,9 @@ class Preference(NamedTuple):
     """How retrieval treats languages, on average and for each query; undefined values are NaN.
 
     Attributes:
-      preference: share of queries whose best-ranked relevant candidate is in their language.
+      preference: share of queries, from 0 to 1, whose best-ranked relevant candidate is in their language.
       spread: mean difference in rank between the best and the worst relevant candidate, divided by
-        the size of the pool.
+        the size of the pool, from 0 to 1.
       preferred: ``[query]``, 1 or 0; NaN without a relevant candidate in the query's language
         or without one in another.
       spreads: ``[query]``; NaN with fewer than two relevant candidates.
@@ -42,10 +42,10 @@ class TopShare(NamedTuple):
     """The share of the first results that is in the query's language.
 
     Attributes:
-      share: share of the first k results, averaged over queries.
-      pool_share: share of the pool, averaged over queries: the ``share`` without preference.
-      shares: ``share`` of each query.
-      pool_shares: ``pool_share`` of each query.
+      share: share of the first k results, from 0 to 1, averaged over queries.
+      pool_share: share of the pool, from 0 to 1, averaged over queries: the ``share`` without preference.
+      shares: ``share`` of each query, ``[query]``.
+      pool_shares: ``pool_share`` of each query, ``[query]``.
     """
 
     share: float
@@ -70,20 +70,29 @@ def relevant_ranks(
     held at a time.
 
     Args:
-      queries: embeddings of the queries.
-      candidates: embeddings of the pool, in all languages.
-      query_group: group of each query; its relevant candidates are those of the same group.
-      candidate_group: group of each candidate, any whole numbers.
-      candidate_language: language of each candidate, from 0; the largest sets the number of columns.
-      left_out: index of a candidate to hide from each query, such as the query itself; -1 for none.
+      queries: embeddings of the queries, ``[query, dim]``.
+      candidates: embeddings of the pool, in all languages, ``[candidate, dim]``.
+      query_group: group of each query, ``[query]``; its relevant candidates are those of the same group.
+      candidate_group: group of each candidate, ``[candidate]``, any whole numbers.
+      candidate_language: language of each candidate, ``[candidate]``, from 0; the largest sets the number of columns.
+      left_out: index of a candidate to hide from each query, such as the query itself, ``[query]``; -1 for none.
       chunk: number of queries per product.
 
     Returns:
-      int32; -1 if a group has no candidate in a language, or if that candidate is left out.
+      int32, ``[query, language]``; -1 if a group has no candidate in a language, or if that candidate is left out.
 
     Raises:
       ValueError: an array is invalid, lengths differ, a number is out of range, or a group has two
         candidates in one language.
+
+    Example:
+      >>> import numpy as np
+      >>> import lsar_jax as lj
+      >>> meanings = np.random.default_rng(0).normal(size=(3, 16))
+      >>> pool = np.concatenate([meanings, meanings + 0.1])  # three sentences in language 0, then their translations
+      >>> group, language = np.array([0, 1, 2, 0, 1, 2]), np.array([0, 0, 0, 1, 1, 1])
+      >>> lj.preference.relevant_ranks(meanings, pool, np.arange(3), group, language).tolist()
+      [[0, 1], [0, 1], [0, 1]]
     """
     n, pool = len(queries), len(candidates)
     places = _places(
@@ -100,12 +109,21 @@ def language_preference(
     """Returns how often the query's language wins, and how far apart the languages rank.
 
     Args:
-      ranks: rank of the relevant candidate in each language; 0 is the best, -1 stands for none.
-      query_language: column of each query's language.
+      ranks: rank of the relevant candidate in each language, ``[query, language]``, as ``relevant_ranks`` returns them;
+        0 is the best, -1 stands for none.
+      query_language: column of each query's language, ``[query]``.
       pool: number of candidates that were ranked.
 
     Raises:
       ValueError: a number is out of range, lengths differ, or no query has two relevant candidates.
+
+    Example:
+      >>> import numpy as np
+      >>> import lsar_jax as lj
+      >>> ranks = np.array([[0, 5], [1, 0], [0, 3]])  # of three queries in language 0, in a pool of 10
+      >>> found = lj.preference.language_preference(ranks, np.array([0, 0, 0]), pool=10)
+      >>> found.preferred.tolist(), round(found.preference, 2), round(found.spread, 2)
+      ([1.0, 0.0, 1.0], 0.67, 0.3)
     """
     pool = whole_number("pool", pool, 1, 2**31 - 1, "int32")
     if np.ndim(ranks) != 2 or 0 in np.shape(ranks):
@@ -133,12 +151,20 @@ def top_k_share(
     """Returns the share of the first k results, and of the pool, in the query's language.
 
     Args:
-      top_ids: the first k candidates of each query, as ``retrieval.nearest`` finds them.
-      candidate_language: language of each candidate, from 0.
-      query_language: language of each query, in the same numbering; the pool need not contain it.
+      top_ids: the first k candidates of each query, ``[query, k]``, as ``retrieval.nearest`` finds them.
+      candidate_language: language of each candidate, ``[candidate]``, from 0.
+      query_language: language of each query, ``[query]``, in the same numbering; the pool need not contain it.
 
     Raises:
       ValueError: a number is out of range, or lengths differ.
+
+    Example:
+      >>> import numpy as np
+      >>> import lsar_jax as lj
+      >>> top = np.array([[0, 1, 2], [3, 0, 4]])  # the three nearest of two queries
+      >>> found = lj.preference.top_k_share(top, np.array([0, 0, 0, 1, 1]), np.array([0, 1]))
+      >>> np.round(found.shares, 2).tolist(), found.pool_shares.tolist()
+      ([1.0, 0.67], [0.6, 0.4])
     """
     if np.ndim(top_ids) != 2 or 0 in np.shape(top_ids):
         raise ValueError(f"top_ids have shape {np.shape(top_ids)}; expected [query, k], with at least one of each")

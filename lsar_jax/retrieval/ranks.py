@@ -34,18 +34,27 @@ def candidate_ranks(
     held at a time.
 
     Args:
-      queries: embeddings of the queries.
-      candidates: embeddings of the pool.
-      relevant: indices of the candidates to rank; -1 for none.
+      queries: embeddings of the queries, ``[query, dim]``.
+      candidates: embeddings of the pool, ``[candidate, dim]``.
+      relevant: indices of the candidates to rank, ``[query, relevant]``; -1 for none.
       metric: ``cosine`` or ``dot``.
-      left_out: index of a candidate to hide from each query, such as the query itself; -1 for none.
+      left_out: index of a candidate to hide from each query, such as the query itself, ``[query]``; -1 for none.
       chunk: number of queries per product.
 
     Returns:
-      int32; -1 if there is no candidate, or if it is left out.
+      int32, ``[query, relevant]``; -1 if there is no candidate, or if it is left out.
 
     Raises:
-      ValueError: an array is invalid, lengths differ, or a number is out of range.
+      ValueError: an array is invalid, lengths or widths differ, the metric is unknown, or a number is out of range.
+
+    Example:
+      >>> import numpy as np
+      >>> import lsar_jax as lj
+      >>> pool = np.array([[1.0, 0.0], [0.8, 0.6], [0.0, 1.0]])
+      >>> lj.retrieval.candidate_ranks(pool[:1], pool, np.array([[0, 1, 2]])).tolist()
+      [[0, 1, 2]]
+      >>> lj.retrieval.candidate_ranks(pool[:1], pool, np.array([[0, 1, 2]]), left_out=np.array([0])).tolist()
+      [[-1, 0, 1]]
     """
     chunk = whole_number("chunk", chunk, 1, 2**31 - 1, "int32")
     check_metric(metric)

@@ -54,11 +54,21 @@ def nearest(
       chunk: number of queries and of candidates per product.
 
     Returns:
-      Scores in float32, and int32 indices into ``candidates``.
+      Scores ``[query, k]`` in float32, cosines from -1 to 1 or dot products, and int32 indices into ``candidates``,
+      ``[query, k]``.
 
     Raises:
-      ValueError: shapes do not fit, the metric or precision is unknown, ``k`` is out of range, or a
-        value is not finite.
+      ValueError: shapes do not fit, the metric or precision is unknown, ``k`` or ``chunk`` is out of range, a value is
+        not finite, a vector is too short for float32, or a dot product is too large for it.
+
+    Example:
+      >>> import numpy as np
+      >>> import lsar_jax as lj
+      >>> english = np.random.default_rng(0).normal(size=(100, 16))
+      >>> german = english[[7, 42]] + 0.01  # nearly the same as two of them
+      >>> scores, ids = lj.retrieval.nearest(german, english, k=1)
+      >>> ids.ravel().tolist(), np.round(scores, 2).ravel().tolist()
+      ([7, 42], [1.0, 1.0])
     """
     _check(queries, candidates, metric, precision, chunk)
     k = whole_number("k", k, 1, len(candidates), "the candidates")
@@ -87,8 +97,21 @@ def similarity(
       metric: ``cosine`` (a zero vector has similarity 0 to all) or ``dot``.
       precision: precision of the products, as in ``nearest``.
 
+    Returns:
+      ``[query, candidate]``, cosines from -1 to 1 or dot products.
+
     Raises:
-      ValueError: shapes do not fit, the metric or precision is unknown, or a value is not finite.
+      ValueError: shapes do not fit, the metric or precision is unknown, a value is not finite, a vector is too short
+        for float32, or a dot product is too large for it.
+
+    Example:
+      >>> import numpy as np
+      >>> import lsar_jax as lj
+      >>> x = np.array([[3.0, 0.0], [0.0, 2.0]])
+      >>> lj.retrieval.similarity(x, x).tolist()
+      [[1.0, 0.0], [0.0, 1.0]]
+      >>> lj.retrieval.similarity(x, x, metric="dot").tolist()
+      [[9.0, 0.0], [0.0, 4.0]]
     """
     _check(queries, candidates, metric, precision, (1, 1))
     sizes = row_bucket(len(queries), 1024), row_bucket(len(candidates), 1024)
@@ -97,7 +120,15 @@ def similarity(
 
 
 def check_metric(metric: str) -> None:
-    """Raises ValueError if the metric is unknown."""
+    """Raises ValueError if the metric is neither ``cosine`` nor ``dot``.
+
+    Example:
+      >>> import lsar_jax as lj
+      >>> lj.retrieval.check_metric("euclidean")
+      Traceback (most recent call last):
+          ...
+      ValueError: metric 'euclidean' is not one of cosine, dot
+    """
     if metric not in ("cosine", "dot"):
         raise ValueError(f"metric {metric!r} is not one of cosine, dot")
 

@@ -44,6 +44,24 @@ class Transform:
       fits: how each step was fitted.
       source: spec of the embeddings that it was fitted on, or None for bare arrays.
       identifier: detects the language for ``language="auto"``, or None.
+
+    Example:
+      >>> import tempfile
+      >>> import numpy as np
+      >>> import lsar_jax as lj
+      >>> rng = np.random.default_rng(0)
+      >>> x = {code: rng.normal(size=(50, 8)) + 3 * rng.normal(size=8) for code in ("de", "en", "fr")}
+      >>> center, lsar = lj.transforms.fit_center(x), lj.transforms.fit_lsar(x)
+      >>> center.languages, lsar.languages, center(x["de"], "de").shape
+      (('de', 'en', 'fr'), None, (50, 8))
+      >>> chain = center.then(lsar)
+      >>> a, b = chain.as_affine("de")
+      >>> bool(np.allclose(x["de"] @ a.T + b, chain(x["de"], "de"), atol=1e-4))
+      True
+      >>> with tempfile.TemporaryDirectory() as folder:
+      ...     chain.save(f"{folder}/chain.safetensors")
+      ...     lj.Transform.load(f"{folder}/chain.safetensors")
+      Transform(center() then lsar(rank=2); dim 8, 3 languages)
     """
 
     steps: tuple[Step, ...]
@@ -102,7 +120,7 @@ class Transform:
     def with_unknown(
         self, x: Embeddings, language: str | Iterable[str] | None = None
     ) -> tuple[Float[Array, "vector dim"], Bool[np.ndarray, " vector"] | None]:
-        """Returns the result of a call and, with ``"auto"``, which rows are in no known language; logs nothing."""
+        """Returns what a call does and, with ``"auto"``, which rows ``[n]`` are in no known language; logs nothing."""
         check_floats("embeddings", x, least=0)
         if x.shape[1] != self.dim:
             raise ValueError(f"embeddings have shape {x.shape}; the transform takes [n, {self.dim}]")
@@ -257,7 +275,7 @@ class Transform:
         return _in_turn(self.steps, x, ids)
 
     def as_affine(self, language: str | None = None) -> tuple[Float[np.ndarray, "dim dim"], Float[np.ndarray, " dim"]]:
-        """Returns A and b of ``y = x A^T + b`` in float64, for numpy and vector databases.
+        """Returns A ``[dim, dim]`` and b ``[dim]`` of ``y = x A^T + b`` in float64, for numpy and vector databases.
 
         Args:
           language: one code; a shared transform needs none.
