@@ -26,6 +26,15 @@ class EncoderSpec:
       transform: human-readable names of the methods applied after the pooling; empty for raw embeddings.
       prompt: string prepended to each sentence.
       digests: digest of the arrays of each applied step; it differs between fits of one method on different text.
+
+    Example:
+      >>> from lsar_jax import EncoderSpec
+      >>> raw = EncoderSpec("bundled", "sha256:1571", 8, "mean", "float32")
+      >>> moved = raw.after("lsar(rank=2)", ["0f3a"])
+      >>> raw.same_space(moved), raw.same_space(moved.raw())
+      (False, True)
+      >>> moved.difference(raw)
+      'embeddings after the transform lsar(rank=2), not none'
     """
 
     id: str
@@ -89,7 +98,12 @@ class EncoderSpec:
         return replace(self, transform="", digests=())
 
     def after(self, transform: str, digests: Sequence[str]) -> "EncoderSpec":
-        """Returns the spec of these embeddings after a further transform."""
+        """Returns the spec of these embeddings after a further transform.
+
+        Args:
+          transform: its name, as ``Transform.name``.
+          digests: a digest of each of its steps, as ``Transform.digests``.
+        """
         name = " then ".join(filter(None, (self.transform, transform)))
         return replace(self, transform=name, digests=(*self.digests, *digests))
 
@@ -98,7 +112,15 @@ class EncoderSpec:
 
 
 def check_source(source: object) -> None:
-    """Raises ValueError if the source of a fit is neither None nor a spec."""
+    """Raises ValueError if the source of a fit is neither None nor a spec.
+
+    Example:
+      >>> from lsar_jax.spec import check_source
+      >>> check_source("bundled")
+      Traceback (most recent call last):
+          ...
+      ValueError: source is 'bundled'; give the spec of the encoder, encoder.spec
+    """
     if source is not None and not isinstance(source, EncoderSpec):
         raise ValueError(f"source is {source!r:.80}; give the spec of the encoder, encoder.spec")
 

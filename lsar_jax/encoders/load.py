@@ -63,11 +63,25 @@ def load_encoder(
       mesh: devices to encode on, made by ``mesh.data_mesh``; by default all local devices.
       **others: no other option is accepted.
 
+    Returns:
+      The encoder, with its parameters on every device of the mesh. ``repr`` shows its id, layer, pooling, dtype, width
+      and longest input in tokens.
+
     Raises:
       FileNotFoundError: the folder does not exist, or the Hub id cannot be downloaded.
       ImportError: the encoder needs an extra that is not installed.
       TypeError: there is no such option; for those of sentence-transformers, the error says what to write instead.
-      ValueError: the architecture, layer, pooling or dtype is unknown, or the weights do not fit.
+      ValueError: the architecture, layer, pooling or dtype is unknown, the axes of the mesh are not ``("data",)``, the
+        name is empty, a revision is given for ``bundled``, or the weights do not fit.
+
+    Example:
+      >>> import lsar_jax as lj
+      >>> encoder = lj.load_encoder("bundled", layer=2)  # blocks 3 to 12 are not read
+      >>> encoder.spec.layer, encoder.spec.pooling, encoder.dim
+      (2, 'mean', 384)
+      >>> x = encoder.encode(["All human beings are born free.", "Alle Menschen sind frei geboren."])
+      >>> x.shape, x.dtype.name
+      ((2, 384), 'float32')
     """
     for name in others:
         raise unexpected("load_encoder", name, ("revision", "layer", "pooling", "dtype", "param_dtype", "mesh"))

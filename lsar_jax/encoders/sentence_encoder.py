@@ -1,11 +1,9 @@
 """Text in, embeddings out: tokens, hidden states and pooling in one call.
 
 There is one jitted program per batch shape; parameters are replicated and rows are split over the ``data`` axis of
-a mesh. Every requested layer is pooled as the blocks run, so several layers cost one forward pass and no more
-memory than one.
-
-Text is a stream: a thread tokenizes ahead of the device, sentences wait in buckets by length until a batch is full,
-and results are fetched a few batches late. Only the embeddings and a bounded number of sentences are held.
+a mesh. Layers are pooled as the blocks run, so several cost one forward pass and no more memory than one. Text is a
+stream: a thread tokenizes ahead of the device, sentences wait in buckets by length until a batch is full, and results
+are fetched a few batches late. Only the embeddings and a bounded number of sentences are held.
 """
 
 import copy
@@ -69,6 +67,16 @@ class SentenceEncoder:
       languages: row of the model's language embedding by code; None if it has none.
       architecture: names of the weights in a checkpoint, for ``to_sentence_transformers``.
       transform: the transform applied on the device, or None.
+
+    Example:
+      >>> import lsar_jax as lj
+      >>> encoder = lj.load_encoder("bundled", layer=2)
+      >>> text = lj.corpora.udhr("fit", ["de", "en", "fr"])
+      >>> lsar = lj.transforms.fit_lsar({code: encoder.moments(paragraphs) for code, paragraphs in text.items()})
+      >>> encoder.with_transform(lsar).encode(text["de"], normalize=True).shape
+      (25, 384)
+      >>> encoder.encode("Guten Tag", layers=(0, 2)).shape  # one string, two layers
+      (2, 384)
     """
 
     def __init__(
@@ -178,11 +186,7 @@ class SentenceEncoder:
     def encode_with_report(
         self, sentences: str | Iterable[str], **options: Unpack[EncodeOptions]
     ) -> tuple[np.ndarray | jax.Array, EncodeReport]:
-        """Returns the result of ``encode``, and a report of tokens, padding, truncated sentences and seconds.
-
-        Nothing is logged; ``report.truncated`` is the number of truncated sentences, and ``report.unknown`` that of
-        sentences in none of the languages that the identifier knows.
-        """
+        """Returns the result of ``encode``, with its options and errors, and an ``EncodeReport``; nothing is logged."""
         check_names("encode", options, EncodeOptions)
         output = options.pop("output", "numpy")
         if output not in ("numpy", "jax"):
@@ -201,9 +205,6 @@ class SentenceEncoder:
         self, sentences: Iterable[str], *, second_moment: bool = False, **options: Unpack[StreamOptions]
     ) -> Moments | list[Moments]:
         """Returns the moments of what ``encode`` would return, while holding at most one batch of embeddings.
-
-        Each device sums the rows that it encoded. One sum per device goes to the host, every half million sentences
-        and at the end.
 
         Args:
           sentences: sentences of one language, from a list, an iterator or a generator.
@@ -235,15 +236,17 @@ class SentenceEncoder:
     def warm_up(self, *, auto: bool = False, **options: Unpack[EncodeOptions]) -> int:
         """Compiles every encoder program that ``encode`` may need with these options.
 
-        The programs that put results in order for ``output="jax"`` are compiled by the first calls.
-
         Args:
           auto: whether to compile for ``language="auto"``, which has its own programs.
           **options: as for ``encode``; only ``layers``, ``normalize``, ``max_length``, ``token_budget`` and
             ``language="auto"`` matter.
 
         Returns:
-          The number of programs: at most two per width.
+          The number of programs: at most two per width. Those that order results on the device come later.
+
+        Raises:
+          TypeError: an option is unknown.
+          ValueError: a layer is not loaded, a length is out of range, or an option has no such value.
         """
         check_process()
         check_names("warm_up", options, EncodeOptions)
@@ -305,9 +308,8 @@ class SentenceEncoder:
         """Writes a folder with which transformers and sentence-transformers compute the same vectors.
 
         It holds the blocks up to ``spec.layer``, the tokenizer, the pooling, the layers after it, and a shared
-        transform as one Dense layer, in float32. There, XLM's tokenizer splits every sentence as English, as it does
-        here without ``language``. BERT's own pooler is not written; transformers reports that it initializes a new
-        one, which is not used.
+        transform as one Dense layer, in float32. XLM's tokenizer splits every sentence as English there. BERT's own
+        pooler is not written; transformers reports that it initializes a new one, which is not used.
 
         Raises:
           FileExistsError: ``folder`` already exists.
