@@ -37,6 +37,7 @@ class Preset:
     note: str = ""
 
 
+# The presets by name.
 PRESETS = {
     "mbert": Preset(
         "google-bert/bert-base-multilingual-cased",

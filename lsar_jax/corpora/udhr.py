@@ -8,6 +8,7 @@ from lsar_jax.languages import own_name
 
 __all__ = ["UDHR_PARTS", "udhr"]
 
+# The paragraphs of each part; those of ``fit`` and ``test`` alternate.
 UDHR_PARTS = {"all": slice(None), "fit": slice(0, None, 2), "test": slice(1, None, 2)}
 
 

@@ -14,6 +14,7 @@ from lsar_jax.languages import code_or_none
 
 __all__ = ["LABELS", "SentencePair", "read_inference"]
 
+# The labels of a pair of sentences, in the order of their ids.
 LABELS = ("entailment", "neutral", "contradiction")
 
 # Names of the columns that are read: of the release's tables, and of its training tables.
