@@ -11,6 +11,8 @@ from pathlib import Path
 _DOCS = Path(__file__).parent
 sys.path[:0] = [str(_DOCS.parent), str(_DOCS / "extensions")]
 
+from sphinx.domains.python._object import PyObject  # noqa: E402
+
 import lsar_jax  # noqa: E402
 
 # Nothing is computed here, and no accelerator is needed.
@@ -40,7 +42,7 @@ nb_execution_mode = "off"
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 4
 
-autodoc_default_options = {"members": True, "special-members": "__call__", "no-value": True}
+autodoc_default_options = {"members": True, "special-members": "__call__"}
 autodoc_member_order = "bysource"
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False
@@ -54,8 +56,14 @@ default_role = "code"
 copybutton_exclude = ".linenos, .gp, .go"
 
 html_theme = "furo"
+pygments_dark_style = "github-dark"
 html_title = f"lsar_jax {release}"
 html_static_path = ["static"]
 html_css_files = ["site.css"]
 html_copy_source = False
 html_show_sphinx = False
+
+# The attributes of a class are called so, as in the docstrings.
+for _field in PyObject.doc_field_types:
+    if _field.name == "variable":
+        _field.label = "Attributes"

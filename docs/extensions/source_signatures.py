@@ -2,7 +2,8 @@
 
 At run time an alias such as ``Embeddings`` is a union of jaxtyping's classes. autodoc would print that union, and not
 the alias, which has a page. Names of the library are turned into links to where they are documented; each object is
-documented once, at its shortest public name.
+documented once, at its shortest public name. The directive ``constants`` describes the constants and aliases of a
+module in the same way, since autodoc does not find those that a package takes from its modules.
 """
 
 import ast
@@ -14,11 +15,14 @@ from itertools import takewhile
 from types import ModuleType
 from typing import Any
 
+from docutils import nodes
 from sphinx.application import Sphinx
+from sphinx.errors import ExtensionError
+from sphinx.util.docutils import SphinxDirective
 
 import lsar_jax
 
-__all__ = ["documented_modules", "setup"]
+__all__ = ["Constants", "documented_modules", "public_names", "setup"]
 
 # Public modules that no ``__all__`` names.
 _FURTHER = (
@@ -49,13 +53,19 @@ def documented_modules() -> tuple[ModuleType, ...]:
     return tuple(sorted(found.values(), key=lambda module: (module.__name__.count("."), module.__name__)))
 
 
+def public_names() -> set[str]:
+    """Returns the full name of each public object, the shortest if it has several, and that of each public module."""
+    return {module.__name__ for module in documented_modules()} | set(_public().values())
+
+
 @cache
 def _public() -> dict[tuple[str, int], str]:
     """Returns the documented name of each public object, by its own name and identity."""
     found: dict[tuple[str, int], str] = {}
     for module in documented_modules():
         for name in module.__all__:
-            found.setdefault((name, id(getattr(module, name))), f"{module.__name__}.{name}")
+            if not inspect.ismodule(value := getattr(module, name)):
+                found.setdefault((name, id(value)), f"{module.__name__}.{name}")
     return found
 
 
@@ -80,7 +90,8 @@ def _assigned(module: str, name: str) -> tuple[str, ast.expr] | None:
     for node in _tree(module).body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == name:
             return module, node.value
-        if isinstance(node, ast.ImportFrom) and str(node.module).startswith("lsar_jax"):
+        # A package that imports one of its modules imports it from itself.
+        if isinstance(node, ast.ImportFrom) and str(node.module).startswith("lsar_jax") and node.module != module:
             for one in node.names:
                 if name == (one.asname or one.name):
                     return _assigned(str(node.module), one.name)
@@ -103,6 +114,9 @@ class _Names(ast.NodeTransformer):
         node.value = self.visit(node.value)
         if ast.unparse(node.value) not in _SHAPED:
             node.slice = self.visit(node.slice)
+        elif isinstance(node.slice, ast.Tuple) and isinstance(shape := node.slice.elts[-1], ast.Constant):
+            # ``" dim"``, whose space says that it is no forward reference.
+            shape.value = shape.value.strip()
         return node
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
@@ -173,30 +187,41 @@ def _signature(
     return _of_function(node, function.__module__, bound=what == "method" and not static)
 
 
-def _describe(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
-    """Describes a constant by its source, if that is short, and by the comment before it."""
-    if what != "data":
-        return
-    module, _, constant = name.rpartition(".")
-    module, value = _assigned(module, constant) or (module, ast.Constant(obj))
-    source = inspect.getsource(importlib.import_module(module)).splitlines()
-    before = list(takewhile(lambda line: line.startswith("#"), reversed(source[: value.lineno - 1])))
-    written = ast.unparse(value)
-    lines[:] = [f"``{written}``", ""] if len(written) <= _SHORT else []
-    lines += [line.lstrip("#: ") for line in reversed(before)]
+class Constants(SphinxDirective):
+    """Describes what the ``__all__`` of a module names and its source assigns: by its source and the comment before."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        """Returns a description of each."""
+        module = self.arguments[0]
+        found = {name: _assigned(module, name) for name in importlib.import_module(module).__all__}
+        return [node for name, at in found.items() if at for node in self._described(module, name, *at)]
+
+    def _described(self, public: str, name: str, module: str, value: ast.expr) -> list[nodes.Node]:
+        lines = inspect.getsource(importlib.import_module(module)).splitlines()[: value.lineno - 1]
+        comment = list(takewhile(lambda line: line.startswith("#"), reversed(lines)))[::-1]
+        if not comment:
+            raise ExtensionError(f"{module}: put a comment that says what {name} is before its assignment")
+        written = ast.unparse(value)
+        options = [f":module: {public}", *([f":value: {written}"] if len(written) <= _SHORT else [])]
+        about = [line.lstrip("#: ") for line in comment]
+        return self.parse_text_to_nodes("\n   ".join([f".. py:data:: {name}", *options, "", *about]))
 
 
 def _skip(app: Sphinx, what: str, name: str, obj: Any, skip: bool, options: Any) -> bool | None:
-    """Skips modules, what is documented under a shorter name, and fields of tuples, which their class lists."""
+    """Skips modules, constants, what has a shorter name, and fields of tuples, which their class lists."""
     if inspect.ismodule(obj) or type(obj).__name__ == "_tuplegetter":
         return True
-    here = f"{app.env.current_document.autodoc_module}.{name}"
-    return True if what == "module" and _public().get((name, id(obj))) not in (None, here) else None
+    module = app.env.current_document.autodoc_module
+    if what != "module" or (_public().get((name, id(obj))) == f"{module}.{name}" and not _assigned(module, name)):
+        return None
+    return True
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Connects the extension."""
     app.connect("autodoc-process-signature", _signature)
-    app.connect("autodoc-process-docstring", _describe)
+    app.add_directive("constants", Constants)
     app.connect("autodoc-skip-member", _skip)
     return {"parallel_read_safe": True}
