@@ -18,7 +18,9 @@ TASKS = {
     "pool": Command("eval.tasks.pool", "Pool", "language preference and clusters in any multilingual pool"),
     "leakage": Command("eval.tasks.leakage", "Leakage", "semantic leakage of heads trained by train.disentangle"),
     "geometry": Command("eval.tasks.geometry", "Geometry", "the geometry of the space after each method, with figures"),
+    "bias": Command("eval.bias.command", "Bias", "a report on text of your own: which layer, method and rank to use"),
     "all": Command("eval.suite", "Suite", "every task whose data is available, and a report"),
+    "repro": Command("eval.repro.command", "Repro", "a table or figure of a paper: its commands, and the comparison"),
     "report": Command("eval.report.page", "Report", "one page with all results"),
     "transfer": Command("eval.report.transfer", "Transfer", "zero-shot transfer of encoders trained by train.finetune"),
     "compare": Command(

@@ -1,0 +1,266 @@
+"""The bias report: how one's own text is placed by language, and which layer, method and rank to use on it.
+
+    python -m eval bias --texts mycorpus/ --encoder bundled
+
+``--texts`` is a folder with a file per language (``de.txt``, ``en.txt``, ... with a sentence a line), or parallel text
+of English and other languages (``en-de.tsv`` or Moses files). Every layer is encoded in one pass. In cross-validation,
+each method is fitted on all folds but one, and measured on the fold that is left out:
+
+- *Search*: if line i has the same content in all files, each sentence searches the sentences of all languages for its
+  translations (mAP); with pairs, it searches the other side of its language's pairs (accuracy, from and into English).
+- *Preference*: the share of the ten nearest neighbours in the sentence's own language, beside what is expected without
+  preference. *Language identity*: the accuracy of a linear classifier of the language. *Isotropy*: IsoScore, and the
+  mean cosine of two sentences.
+
+The recommended layer and method are those with the highest score in search. Text that is not aligned has none: then the
+transforms are fitted on it and scored on the Universal Declaration of Human Rights (UDHR) in the same languages, which
+is aligned, but is text of another kind.
+
+Written to ``--out``: ``report.html``, one page with figures that needs no other file; ``transform.safetensors``, the
+recommended transform, fitted on all of the text; ``results.jsonl``.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import tyro
+from jaxtyping import Bool, Float
+from threadpoolctl import threadpool_limits
+
+from eval.bias.candidate import Candidate
+from eval.bias.choice import choose
+from eval.bias.figures import draw_layers, draw_own_space
+from eval.bias.measures import Neutrality, joined, measure_neutrality, measure_search
+from eval.bias.own_text import Aligned, OwnText, is_aligned, read_own_text
+from eval.bias.page import MARK, Page
+from eval.methods import Method, MethodName, move_together
+from eval.resampling import Queries
+from eval.results import Result, write_results
+from eval.score import Score
+from eval.task import Embedded, Task, Texts
+from eval.tasks.udhr import pool_precision
+from lsar_jax import EncoderSpec, corpora
+from lsar_jax.checks import whole_number
+from lsar_jax.files import check_outputs, write_text
+from train.console import console, print_table
+from train.embeddings import open_encoder
+
+__all__ = ["Bias"]
+
+_REPORT, _TRANSFORM, _LAYERS, _SPACE = "report.html", "transform.safetensors", "layers.png", "space.png"
+# Sentences of all languages that are measured together in a fold.
+_MEASURED = 2000
+_OWN, _YARDSTICK = "text", "udhr"
+
+# Language -> embeddings of its sentences.
+ByLanguage = Mapping[str, Float[np.ndarray, "_ dim"]]
+
+
+@dataclass(frozen=True)
+class Bias(Task):
+    """How one's own text is placed by language, and which layer, method and rank to use on it.
+
+    Attributes:
+      folder: folder with a text file per language, or with parallel text of English and other languages.
+      languages: language codes; by default, all that the folder has.
+      aligned: whether line i has the same content in all files; by default found out from the text.
+      count: maximum number of sentences of each language, drawn at random.
+      folds: number of parts for cross-validation.
+      seed: seed of the draw, of the parts and of resampling.
+      layers: hidden-state layers to compare; by default, all.
+      ranks: ranks of LSAR, each in a row of its own; by default, half and all of the dimensions that the means of the
+        languages span.
+    """
+
+    name = "bias"
+
+    folder: Annotated[Path, tyro.conf.arg(name="texts")] = Path("texts")
+    languages: tuple[str, ...] = ()
+    aligned: Aligned = "auto"
+    count: int = 1000
+    folds: int = 5
+    seed: int = 0
+    layers: tuple[int, ...] = ()
+    ranks: tuple[int, ...] = ()
+    transforms: tuple[MethodName, ...] = (
+        "original", "center", "lir", "lsar", "lsar-published", "mean+lsar", "outliers", "whitening", "leace"
+    )  # fmt: skip
+    out: Path = Path("results/bias")
+
+    @property
+    def title(self) -> str:
+        """The title of tables and figures."""
+        return f"Language in {self.folder}"
+
+    @property
+    def fitted_on(self) -> str:
+        """The name, in results, of the text that transforms are fitted on."""
+        return f"{self.folder}, up to {self.count} a language"
+
+    @cached_property
+    def text(self) -> OwnText:
+        """The user's text, aligned if its form allows it."""
+        return read_own_text(self.folder, self.languages, self.count, self.aligned, self.seed)
+
+    @cached_property
+    def yardstick(self) -> dict[str, list[str]]:
+        """The UDHR in the languages of the text; empty if it has fewer than two of them."""
+        shared = [code for code in self.text.codes if code in corpora.udhr("all")]
+        return corpora.udhr("all", shared) if len(shared) > 1 else {}
+
+    def fit_texts(self) -> dict[str, list[str]]:
+        """Returns the text."""
+        return self.text.sentences
+
+    def texts(self) -> Texts:
+        """Returns the text, and the UDHR unless the text is sure to be aligned."""
+        sure = self.text.pairs or self.aligned == "yes"
+        return {(_OWN, code): sentences for code, sentences in self.text.sentences.items()} | {
+            (_YARDSTICK, code): paragraphs for code, paragraphs in ({} if sure else self.yardstick).items()
+        }
+
+    def scores(self, x: Embedded, method: Method, spec: EncoderSpec) -> Iterator[Score]:
+        """Yields the mean average precision of the paragraphs of the UDHR."""
+        moved = {code: rows for (group, code), rows in x.items() if group == _YARDSTICK}
+        yield Score.of("mAP on the UDHR", list(moved), pool_precision(moved))
+
+    def evaluate(self) -> list[Result]:
+        """Encodes, measures every layer and method, chooses one, and writes the report and the transform."""
+        self._check()
+        encoder = open_encoder(self.encoder, self.layers or None, self.revision, self.pooling, self.dtype)
+        layers = self.layers or tuple(range(encoder.spec.layer + 1))
+        task = replace(self, layers=layers, ranks=self.ranks or self._ranks)
+        encoder = task.prepare(len(self.text.codes), encoder)
+        encoded = task.encode(encoder, self.checked(self.texts()))
+        every = {code: encoded[_OWN, code] for code in self.text.codes}
+        text = self.text
+        if text.aligned and not text.pairs and self.aligned == "auto":
+            text = text if is_aligned(text, {code: x[-1] for code, x in every.items()}) else text.not_aligned()
+            console.print(
+                f"the files of {self.folder} have as many lines each, and their lines "
+                + ("are" if text.aligned else "are not")
+                + " nearest to those of the same number: taken for "
+                + (
+                    "aligned (--aligned no if they are not)"
+                    if text.aligned
+                    else "not aligned (--aligned yes if they are)"
+                )
+            )
+        paragraphs = {} if text.aligned else {c: x for (group, c), x in encoded.items() if group == _YARDSTICK}
+        candidates: list[Candidate] = []
+        # One thread: those of BLAS wait without sleeping and take the cores from XLA's.
+        with threadpool_limits(1, "blas"):
+            for index, layer in enumerate(layers):
+                spec = replace(encoder.spec, layer=layer)
+                x, further = ({code: rows[index] for code, rows in each.items()} for each in (every, paragraphs))
+                candidates += task._layer(text, x, further, spec)
+                console.print(f"measured layer {layer}: {len(candidates)} combinations of layer and method so far")
+        return task._written(text, every, candidates)
+
+    def _check(self) -> None:
+        if self.saved:
+            raise ValueError(f"{self.name} fits its own transforms; omit --saved")
+        if "original" not in self.transforms:
+            raise ValueError("--transforms lacks original, which all others are compared with; add it")
+        fewest = min(map(len, self.text.sentences.values()))
+        whole_number("--folds", self.folds, 2, fewest // 4, "a quarter of the sentences of the smallest language")
+        whole_number("--count", self.count, 20, 10**9, "sentences of a language")
+        report = self.out / _REPORT
+        ours = report.is_file() and MARK in report.read_text(encoding="utf-8", errors="replace")
+        check_outputs([report, self.out / _TRANSFORM], overwrite=self.overwrite or ours)
+
+    @property
+    def _ranks(self) -> tuple[int, ...]:
+        most = len(self.text.codes) - 1
+        return tuple(dict.fromkeys((max(1, most // 2), most)))
+
+    def _fits(self, x: ByLanguage, spec: EncoderSpec) -> list[Method]:
+        """Fits every method; the published form of LSAR only below full rank, where it differs from LSAR."""
+        made: list[Method] = []
+        for name in self.transforms:
+            below = tuple(rank for rank in self.ranks if rank < len(x) - 1)
+            if name != "lsar-published":
+                made += self.fit(x, spec, (name,))
+            elif below:
+                made += replace(self, ranks=below).fit(x, spec, (name,))
+        return made
+
+    def _layer(self, text: OwnText, x: ByLanguage, paragraphs: ByLanguage, spec: EncoderSpec) -> list[Candidate]:
+        """Measures every method at a layer by cross-validation."""
+        fold_of = text.folds(self.folds, self.seed)
+        most = max(_MEASURED // len(x), 10)
+        whole = self._fits(x, spec)
+        searches: list[list[Queries]] = [[] for _ in whole]
+        spaces: list[list[Neutrality]] = [[] for _ in whole]
+        for fold in range(self.folds):
+            rest = {code: folds != fold for code, folds in fold_of.items()}
+            # Pairs are searched language by language, a pool of all languages is not: it is kept small.
+            limit = None if text.pairs else most
+            held_out = {code: _first(folds == fold, limit) for code, folds in fold_of.items()}
+            known = {code: rows[_first(rest[code], most)] for code, rows in x.items()}
+            methods = self._fits({code: rows[rest[code]] for code, rows in x.items()}, spec)
+            for number, method in enumerate(methods):
+                test = move_together(method, {code: rows[held_out[code]] for code, rows in x.items()})
+                few = {code: rows[:most] for code, rows in test.items()}
+                spaces[number].append(measure_neutrality(move_together(method, known), few))
+                if text.aligned:
+                    searches[number].append(measure_search(test, text, held_out))
+        result = []
+        for method, several, measured in zip(whole, searches, spaces, strict=True):
+            found = joined(several) if several else None
+            if paragraphs:
+                found = pool_precision(move_together(method, paragraphs))
+            mean = Neutrality(*np.mean(measured, axis=0).tolist())
+            result.append(Candidate(spec, method, mean, found))
+        return result
+
+    def _written(self, text: OwnText, x: Mapping[str, np.ndarray], candidates: Sequence[Candidate]) -> list[Result]:
+        """Chooses a layer and method; writes the results, the transform, the figures and the page."""
+        metric = self._metric(text)
+        searched = list(self.text.codes if text.aligned else self.yardstick)
+        results = [
+            self.result(one.spec, one.method, score, 0.0)
+            for one in candidates
+            for score in _scores(one, metric, searched)
+        ]
+        write_results(results, self.out / "results.jsonl")
+        choice = choose([one.search for one in candidates if one.search is not None]) if metric else None
+        page = Page(self.folder, text, metric, candidates, choice, self.folds, list(self.yardstick))
+        print_table(*page.table())
+        for line in page.summary():
+            console.print(line)
+        shown = page.shown
+        if choice and shown.method.transform is not None:
+            shown.method.transform.save(self.out / _TRANSFORM)
+        elif not self.overwrite:
+            (self.out / _TRANSFORM).unlink(missing_ok=True)  # that of an earlier run with these options
+        draw_layers(candidates, metric, self.out / _LAYERS)
+        index = sorted({one.spec.layer for one in candidates}).index(shown.spec.layer)
+        draw_own_space(shown.method, text, {code: rows[index] for code, rows in x.items()}, self.out / _SPACE)
+        write_text(self.out / _REPORT, page.html(self.out / _LAYERS, self.out / _SPACE, self.out / _TRANSFORM, results))
+        console.print(f"wrote the report, results and figures to {self.out}")
+        return results
+
+    def _metric(self, text: OwnText) -> str:
+        if text.pairs:
+            return "accuracy of pairs"
+        if text.aligned:
+            return "mAP"
+        return "mAP on the UDHR" if self.yardstick else ""
+
+
+def _first(rows: Bool[np.ndarray, " _"], most: int | None) -> Bool[np.ndarray, " _"]:
+    """Returns the first of the rows that are chosen, at most so many."""
+    return rows if most is None else rows & (np.cumsum(rows) <= most)
+
+
+def _scores(one: Candidate, metric: str, searched: Sequence[str]) -> Iterator[Score]:
+    if one.search is not None:
+        yield Score.of(metric, searched, one.search)
+    codes = searched
+    for name, value in one.neutrality._asdict().items():
+        yield Score(name, value, codes, len(codes))

@@ -1,0 +1,189 @@
+"""A user's own multilingual text: a folder with a file per language, or parallel text of English and other languages.
+
+If line i has the same content in every file, or if there are pairs, retrieval of translations can be measured.
+Sentences that repeat another of their language, ignoring case, digits and punctuation, are left out, since a copy could
+be found instead of a translation.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Bool, Int
+
+from eval.metrics import find_own
+from lsar_jax import corpora, languages, transforms
+from lsar_jax.corpora.parallel_text import distinct, read_bitext, shuffled, text_key
+from train.console import console
+
+__all__ = ["Aligned", "OwnText", "is_aligned", "read_own_text"]
+
+Aligned = Literal["auto", "yes", "no"]
+
+# Fewest sentences of a language.
+_LEAST = 20
+# A line finds its translation this many times as often as by chance in text that is taken to be aligned.
+_ABOVE_CHANCE = 10
+
+
+@dataclass(frozen=True)
+class OwnText:
+    """The sentences of each language, and which of them translate each other.
+
+    Attributes:
+      sentences: language -> different sentences.
+      units: language -> unit of each sentence. Sentences of one unit, such as translations of each other, are fitted
+        on or measured together.
+      pairs: language -> rows of English sentences, and rows of their translations, for parallel text with English.
+      aligned: whether sentences of a unit translate each other.
+    """
+
+    sentences: dict[str, list[str]]
+    units: dict[str, Int[np.ndarray, " _"]]
+    pairs: dict[str, tuple[Int[np.ndarray, " _"], Int[np.ndarray, " _"]]]
+    aligned: bool
+
+    @property
+    def codes(self) -> list[str]:
+        """The languages."""
+        return list(self.sentences)
+
+    @property
+    def form(self) -> str:
+        """What the text is, in words."""
+        if self.pairs:
+            return "pairs of English and another language"
+        return "the same content in every language, line by line" if self.aligned else "text that is not aligned"
+
+    def folds(self, count: int, seed: int) -> dict[str, Int[np.ndarray, " _"]]:
+        """Returns the fold of each sentence: units are dealt to folds in a random order, the same in all languages."""
+        rng = np.random.default_rng(seed)
+        if self.aligned:
+            every = np.unique(np.concatenate(list(self.units.values())))
+            fold = np.zeros(every.max() + 1, int)
+            fold[rng.permutation(every)] = np.arange(len(every)) % count
+            return {code: fold[unit] for code, unit in self.units.items()}
+        return {code: rng.permutation(len(text)) % count for code, text in self.sentences.items()}
+
+    def not_aligned(self) -> "OwnText":
+        """Returns the same sentences, with a unit for each."""
+        starts = np.cumsum([0, *map(len, self.sentences.values())])
+        units = {
+            code: start + np.arange(len(s)) for start, (code, s) in zip(starts, self.sentences.items(), strict=False)
+        }
+        return replace(self, units=units, pairs={}, aligned=False)
+
+
+def read_own_text(folder: Path, codes: Sequence[str], count: int, aligned: Aligned, seed: int) -> OwnText:
+    """Reads a folder of ``{language}.txt`` files, or of parallel text in any form that ``read_bitext`` reads.
+
+    Text with as many lines in every file counts as aligned, unless ``aligned`` is ``no``; ``is_aligned`` tells from the
+    embeddings whether it is.
+
+    Args:
+      folder: the folder.
+      codes: languages to read; by default, all.
+      count: maximum number of sentences of a language, drawn at random.
+      aligned: whether line i has the same content in all files.
+      seed: seed of the draw.
+
+    Raises:
+      FileNotFoundError: the folder does not exist, or a language has no file.
+      ValueError: there are fewer than two languages, or a language has fewer than 20 different sentences; with
+        ``aligned="yes"``, the files differ in their number of lines.
+    """
+    if not folder.is_dir():
+        raise FileNotFoundError(
+            f"there is no folder {folder}; put a file per language there, such as de.txt and en.txt, with one sentence "
+            "per line, or parallel text, such as en-de.tsv"
+        )
+    text = (
+        _files(folder, codes, count, aligned, seed) if any(folder.glob("*.txt")) else _pairs(folder, codes, count, seed)
+    )
+    if len(text.sentences) < 2:
+        raise ValueError(f"{folder} has only {', '.join(text.sentences)}; give text in at least two languages")
+    for code, sentences in text.sentences.items():
+        if len(sentences) < _LEAST:
+            raise ValueError(
+                f"{folder} has {len(sentences)} different sentences in {code}; give at least {_LEAST}, or leave the "
+                "language out with --languages"
+            )
+    return text
+
+
+def is_aligned(text: OwnText, x: Mapping[str, np.ndarray]) -> bool:
+    """Returns whether lines find the lines of the same number in the first language far more often than by chance.
+
+    Args:
+      text: text with as many sentences in every language.
+      x: language -> embeddings ``[sentence, dim]``.
+    """
+    first, *others = text.codes
+    center = transforms.fit_center(x)
+    goal = np.asarray(center(x[first], first))
+    found = np.concatenate([find_own(np.asarray(center(x[code], code)), goal) for code in others])
+    return bool(100 * found.mean() * len(goal) >= 100 * _ABOVE_CHANCE)
+
+
+def _files(folder: Path, codes: Sequence[str], count: int, aligned: Aligned, seed: int) -> OwnText:
+    paths = corpora.language_files(folder, ".txt", codes or None)
+    texts = {code: [line.strip() for line in corpora.lines(path)] for code, path in paths.items()}
+    counts = {code: len(text) for code, text in texts.items()}
+    same = len(set(counts.values())) == 1
+    if aligned == "yes" and not same:
+        raise ValueError(
+            f"--aligned yes needs as many lines in every file, but they have {counts}; keep blank lines where a "
+            "translation is missing, or leave --aligned out"
+        )
+    rng = np.random.default_rng(seed)
+    if same and aligned != "no":
+        [total] = set(counts.values())
+        kept = np.flatnonzero(np.logical_and.reduce([_first(text) for text in texts.values()]))
+        _told(total - len(kept), f"lines of {folder} that are blank or repeated in a language")
+        kept = np.sort(rng.permutation(kept)[:count])
+        sentences = {code: [text[i] for i in kept] for code, text in texts.items()}
+        return OwnText(sentences, {code: np.arange(len(kept)) for code in texts}, {}, True)
+    sentences = {}
+    for code, text in texts.items():
+        kept = np.flatnonzero(_first(text))
+        _told(len(text) - len(kept), f"lines of {paths[code]} that are blank or repeated")
+        sentences[code] = [text[i] for i in np.sort(rng.permutation(kept)[:count])]
+    return OwnText(sentences, {}, {}, False).not_aligned()
+
+
+def _pairs(folder: Path, codes: Sequence[str], count: int, seed: int) -> OwnText:
+    wanted = [code for code in map(languages.language_code, codes) if code != "en"]
+    try:
+        read = read_bitext(folder, wanted, "--texts")
+    except FileNotFoundError as error:
+        raise FileNotFoundError(
+            f"{folder} has neither a file per language, such as de.txt, nor parallel text: {error}"
+        ) from error
+    every = {}
+    for code, pairs in read.items():
+        kept = distinct(pairs)
+        _told(len(pairs) - len(kept), f"pairs of en-{code} that repeat a side of another pair")
+        every[code] = shuffled(kept, seed)[:count]
+    english = list(dict.fromkeys(first for pairs in every.values() for first, _ in pairs))
+    row = {sentence: number for number, sentence in enumerate(english)}
+    rows = {code: np.array([row[first] for first, _ in pairs]) for code, pairs in every.items()}
+    sentences = {"en": english} | {code: [second for _, second in pairs] for code, pairs in every.items()}
+    sides = {code: (one, np.arange(len(one))) for code, one in rows.items()}
+    return OwnText(sentences, {"en": np.arange(len(english))} | rows, sides, True)
+
+
+def _first(text: Iterable[str]) -> Bool[np.ndarray, " _"]:
+    """Returns which lines are not blank and do not repeat an earlier one; a line without letters is its own key."""
+    seen, result = set(), []
+    for line in text:
+        key = text_key(line) or line
+        result.append(bool(line) and key not in seen)
+        seen.add(key)
+    return np.array(result)
+
+
+def _told(left_out: int, what: str) -> None:
+    if left_out:
+        console.print(f"left out {left_out} {what}")
