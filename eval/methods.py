@@ -30,6 +30,7 @@ __all__ = [
     "fit_methods",
     "fit_pairs",
     "label",
+    "move_together",
     "saved_method",
 ]
 
@@ -259,6 +260,13 @@ def fit_files(
         by_file = {file: partial(transform, language=languages[file]) for file, transform in fits.items()}
         methods.append(FileMethod(name, parameters, None, by_file, counts))
     return methods
+
+
+def move_together(method: Method, x: Mapping[str, Float[np.ndarray, "_ dim"]]) -> dict[str, Float[np.ndarray, "_ dim"]]:
+    """Returns the embeddings of each language, transformed by a method in one call."""
+    codes = [code for code, rows in x.items() for _ in rows]
+    bounds = np.cumsum([len(rows) for rows in x.values()])[:-1]
+    return dict(zip(x, np.split(method(np.concatenate(list(x.values())), codes), bounds), strict=True))
 
 
 def saved_method(transform: Transform) -> Method:

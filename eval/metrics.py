@@ -3,10 +3,12 @@
 from collections.abc import Sequence
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
+
+from lsar_jax.retrieval import nearest
 
 __all__ = [
-    "accuracy",
+    "find_own",
     "language_nmi",
     "language_probe",
     "one_target_precision",
@@ -46,11 +48,11 @@ def one_target_precision(ranks: Int[np.ndarray, "query relevant"]) -> Float[np.n
     return np.where(known, 1 / np.where(known, ranks - ahead.sum(axis=2) + 1, 1), np.nan)
 
 
-def accuracy(found: Int[np.ndarray, " query"], gold: Int[np.ndarray, " query"]) -> float:
-    """Returns the percentage of queries whose answer is correct."""
-    if found.shape != gold.shape or not found.size:
-        raise ValueError(f"found has shape {found.shape} and gold {gold.shape}; they must agree and not be empty")
-    return 100 * float((found == gold).mean())
+def find_own(
+    queries: Float[np.ndarray, "pair dim"], candidates: Float[np.ndarray, "pair dim"]
+) -> Bool[np.ndarray, " pair"]:
+    """Returns whether the candidate nearest to query i, by cosine, is candidate i, its translation."""
+    return np.asarray(nearest(queries, candidates)[1])[:, 0] == np.arange(len(queries))
 
 
 def paired_cosine(a: Float[np.ndarray, "pair dim"], b: Float[np.ndarray, "pair dim"]) -> Float[np.ndarray, " pair"]:

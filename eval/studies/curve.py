@@ -24,7 +24,7 @@ from matplotlib.figure import Figure
 from eval.data.tatoeba import XTREME_36, read_pairs
 from eval.fitted_task import FitLanguages
 from eval.methods import ALL_METHODS, Method, MethodName
-from eval.metrics import accuracy
+from eval.metrics import find_own
 from eval.results import Result, write_results
 from eval.score import Score
 from eval.task import Embedded, Task, Texts
@@ -32,7 +32,6 @@ from lsar_jax import EncoderSpec
 from lsar_jax.corpora.parallel_text import read_bitext
 from lsar_jax.corpora.tables import Data
 from lsar_jax.languages import language_code
-from lsar_jax.retrieval import nearest
 from train.console import console, print_table
 from train.curves import save_figure
 
@@ -170,8 +169,8 @@ class Curve(Task):
     def scores(self, x: Embedded, method: Method, spec: EncoderSpec) -> Iterator[Score]:
         """Yields the accuracy from English, averaged over the languages."""
         assert isinstance(method, _MethodOfCount), "methods() returns only this type"
-        found = [np.asarray(nearest(x["en", code], x["xx", code])[1])[:, 0] for code in self.pairs]
-        value = float(np.mean([accuracy(rows, np.arange(len(rows))) for rows in found]))
+        found = [find_own(x["en", code], x["xx", code]) for code in self.pairs]
+        value = 100 * float(np.mean([rows.mean() for rows in found]))
         score = Score(f"en-xx mean over {len(found)}", value, list(self.pairs), sum(map(len, found)))
         row = self._values.setdefault(spec.layer, {}).setdefault(method.label, {})
         row.setdefault(method.count, []).append(value)

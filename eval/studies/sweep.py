@@ -21,7 +21,7 @@ from threadpoolctl import threadpool_limits
 
 from eval.figures.plots import sweep_figure
 from eval.fitted_task import FitLanguages
-from eval.methods import Method, MethodName
+from eval.methods import Method, MethodName, move_together
 from eval.results import Result, write_results
 from eval.score import Score
 from eval.task import Embedded, Task, Texts
@@ -90,11 +90,8 @@ class Sweep(Task):
 
     def moved(self, x: Embedded, method: Method) -> Embedded:
         """Returns the test paragraphs, transformed by a method in one call."""
-        test = {key: value for key, value in x.items() if key[0] == "test"}
-        codes = [code for (_, code), value in test.items() for _ in value]
-        bounds = np.cumsum([len(value) for value in test.values()])[:-1]
-        moved = method(np.concatenate(list(test.values())), codes)
-        return dict(zip(test, np.split(moved, bounds), strict=True))
+        moved = move_together(method, {code: value for (group, code), value in x.items() if group == "test"})
+        return {("test", code): value for code, value in moved.items()}
 
     def scores(self, x: Embedded, method: Method, spec: EncoderSpec) -> Iterator[Score]:
         """Yields mean average precision."""

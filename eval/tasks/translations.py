@@ -16,6 +16,7 @@ import numpy as np
 from eval.figures.plots import rank_curves
 from eval.fitted_task import FittedTask
 from eval.methods import Method
+from eval.metrics import find_own
 from eval.resampling import Queries
 from eval.results import Result, by_method
 from eval.score import Score
@@ -23,7 +24,6 @@ from eval.task import Embedded, Texts
 from lsar_jax import EncoderSpec
 from lsar_jax.corpora.tables import Data, check_split
 from lsar_jax.languages import language_code
-from lsar_jax.retrieval import nearest
 from train.console import console
 
 __all__ = ["TranslatedTexts", "TranslationTask"]
@@ -143,11 +143,10 @@ class TranslationTask(FittedTask):
         for query, candidate in _DIRECTIONS:
             hits, values = {}, {}
             for code in tested:
-                found = np.asarray(nearest(x[query, code], x[candidate, code])[1])[:, 0]
-                hits[code] = found == np.arange(len(found))
+                hits[code] = find_own(x[query, code], x[candidate, code])
                 values[code] = 100 * float(hits[code].mean())
                 name = f"{query if query == 'en' else code}-{candidate if candidate == 'en' else code} accuracy"
-                yield Score(name, values[code], [code], len(found), Queries(100.0 * hits[code]))
+                yield Score(name, values[code], [code], len(hits[code]), Queries(100.0 * hits[code]))
             for name, codes in means.items():
                 parts = [hits[code] for code in codes]
                 strata = np.repeat(np.arange(len(parts)), [len(part) for part in parts])

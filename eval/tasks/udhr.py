@@ -18,13 +18,13 @@ from jaxtyping import Float
 from eval.figures.plots import scatter
 from eval.fitted_task import FitLanguages
 from eval.methods import Method
-from eval.metrics import precision_of_ranks
+from eval.metrics import find_own, precision_of_ranks
 from eval.resampling import Queries
 from eval.results import Result
 from eval.score import Score
 from eval.task import Embedded, Task, Texts
 from lsar_jax import EncoderSpec, corpora
-from lsar_jax.retrieval import candidate_ranks, nearest
+from lsar_jax.retrieval import candidate_ranks
 
 __all__ = ["Udhr", "into_english", "pool_precision"]
 
@@ -106,7 +106,6 @@ def pool_precision(x: Mapping[str, Float[np.ndarray, "paragraph dim"]]) -> Queri
 def into_english(x: Mapping[str, Float[np.ndarray, "paragraph dim"]]) -> Queries:
     """Returns 100 for each text whose nearest English text is its translation, else 0; translations form a cluster."""
     others = [code for code in x if code != "en"]
-    found = [np.asarray(nearest(x[code], x["en"])[1])[:, 0] for code in others]
-    hits = [100.0 * (ids == np.arange(len(ids))) for ids in found]
+    hits = [100.0 * find_own(x[code], x["en"]) for code in others]
     # Every language has the same number of texts, so the mean is also the mean over languages.
     return Queries(np.concatenate(hits), clusters=np.tile(np.arange(len(x["en"])), len(others)))

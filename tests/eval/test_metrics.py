@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import average_precision_score
 
-from eval.metrics import accuracy, precision_of_ranks
+from eval.metrics import find_own, precision_of_ranks
 from eval.tasks.udhr import into_english, pool_precision
 from lsar_jax.retrieval import candidate_ranks
 
@@ -63,12 +63,12 @@ def test_metrics_refuse(unchecked):
         precision_of_ranks(ranks_of(np.eye(2), np.array([[0], [-1]])))
     with pytest.raises(ValueError, match=r"relevant has shape \(3, 1\); expected a row for each of 2 queries"):
         ranks_of(np.eye(2), np.zeros((3, 1), int))
-    with pytest.raises(ValueError, match="they must agree and not be empty"):
-        accuracy(np.array([1]), np.array([1, 2]))
 
 
-def test_accuracy_by_hand():
-    assert accuracy(np.array([0, 1, 3, 3]), np.array([0, 1, 2, 3])) == 75
+def test_own_candidates_are_found_by_cosine():
+    candidates = np.eye(3, dtype=np.float32)
+    queries = np.array([[9, 1, 0], [0, 1, 2], [0, 0, 0.1]], np.float32)  # the second is nearest to the third candidate
+    assert find_own(queries, candidates).tolist() == [True, False, True]
 
 
 def test_pool_precision_by_hand():
