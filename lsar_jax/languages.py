@@ -43,8 +43,16 @@ def language_code(code: str) -> str:
     Args:
       code: BCP 47, ISO 639-1, 639-2 or 639-3, with ``-`` or ``_`` between subtags.
 
+    Returns:
+      The code: a language, and its script if that is not the usual one of the language.
+
     Raises:
       ValueError: ``code`` is not a registered language.
+
+    Example:
+      >>> from lsar_jax.languages import language_code
+      >>> [language_code(code) for code in ("deu", "de-AT", "cmn", "zh_TW", "sr-Latn", "x-law")]
+      ['de', 'de', 'zh', 'zh-Hant', 'sr-Latn', 'x-law']
     """
     tag = str(code).strip().replace("_", "-")
     try:
@@ -75,6 +83,11 @@ def canonical_keys(by_language: Mapping[str, T]) -> dict[str, T]:
 
     Raises:
       ValueError: a key is not a language code, or two keys are the same language.
+
+    Example:
+      >>> from lsar_jax.languages import canonical_keys
+      >>> canonical_keys({"eng": 1, "deu": 2})
+      {'de': 2, 'en': 1}
     """
     seen: dict[str, str] = {}
     for key in by_language:
@@ -86,7 +99,16 @@ def canonical_keys(by_language: Mapping[str, T]) -> dict[str, T]:
 
 
 def check_given(language: object) -> None:
-    """Raises ValueError unless ``language`` is None, a code, or an ordered iterable of codes, one per sentence."""
+    """Raises ValueError unless ``language`` is None, a code, or an ordered iterable of codes, one per sentence.
+
+    Example:
+      >>> from lsar_jax.languages import check_given
+      >>> check_given(["de", "en"])
+      >>> check_given({"de"})  # a set has no order
+      Traceback (most recent call last):
+          ...
+      ValueError: language is {'de'}; give one code, such as 'de', or a list with one per sentence
+    """
     wrong = isinstance(language, bytes | Mapping | Set) or not isinstance(language, str | Iterable | None)
     if wrong or len(getattr(language, "shape", (1,))) != 1:
         raise ValueError(f"language is {language!r:.80}; give one code, such as 'de', or a list with one per sentence")
@@ -96,7 +118,12 @@ def check_codes(language: str | Iterable[str]) -> list[str]:
     """Returns the codes that ``check_given`` lets pass, as a list.
 
     Raises:
-      ValueError: one of them is not a language code.
+      ValueError: one of them is not a language code, or ``check_given`` refuses ``language``.
+
+    Example:
+      >>> from lsar_jax.languages import check_codes
+      >>> check_codes("de"), check_codes(("de", "eng"))
+      (['de'], ['de', 'eng'])
     """
     check_given(language)
     codes = [language] if isinstance(language, str) else list(language)
@@ -117,7 +144,12 @@ def own_name(language: str, names: Iterable[str], where: str) -> str:
       where: what uses the names, for error messages.
 
     Raises:
-      ValueError: no name, or more than one, matches the language.
+      ValueError: no name, or more than one, matches the language, or ``language`` is not a language code.
+
+    Example:
+      >>> from lsar_jax.languages import own_name
+      >>> own_name("de", ["deu_Latn", "fra_Latn"], "FLORES")
+      'deu_Latn'
     """
     names = list(names)
     if language in names:
@@ -138,7 +170,13 @@ check_known = own_name
 
 
 def code_or_none(name: str) -> str | None:
-    """Returns the BCP 47 code of a language, or None if ``name`` is not a language code."""
+    """Returns the BCP 47 code of a language, or None if ``name`` is not a language code.
+
+    Example:
+      >>> from lsar_jax.languages import code_or_none
+      >>> code_or_none("deu"), code_or_none("de_pud_test")
+      ('de', None)
+    """
     try:
         return language_code(name)
     except ValueError:
@@ -150,5 +188,13 @@ def spaces_words(code: str) -> bool:
 
     Args:
       code: any code of the language.
+
+    Raises:
+      ValueError: ``code`` is not a language code.
+
+    Example:
+      >>> from lsar_jax.languages import spaces_words
+      >>> spaces_words("deu"), spaces_words("zh-Hant")
+      (True, False)
     """
     return language_code(code).partition("-")[0] not in _UNSPACED

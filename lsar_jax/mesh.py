@@ -17,7 +17,12 @@ _started_in: int | None = None
 
 
 def check_process() -> None:
-    """Raises RuntimeError in a process that was forked after this library had used JAX: a computation would hang."""
+    """Raises RuntimeError in a process that was forked after this library had used JAX: a computation would hang.
+
+    Example:
+      >>> from lsar_jax.mesh import check_process
+      >>> check_process()  # no error: this process was not forked
+    """
     global _started_in
     if _started_in is None:
         _started_in = os.getpid()
@@ -31,8 +36,18 @@ def check_process() -> None:
 def data_mesh(devices: Sequence[jax.Device] | None = None) -> Mesh:
     """Returns a mesh with the axis ``data`` over ``devices``, by default all local devices.
 
+    Args:
+      devices: the devices; all of them in this process.
+
     Raises:
       RuntimeError: the process was forked after JAX had started.
+
+    Example:
+      >>> import jax
+      >>> import lsar_jax as lj
+      >>> mesh = lj.mesh.data_mesh(jax.local_devices()[:1])
+      >>> mesh.axis_names, mesh.devices.size
+      (('data',), 1)
     """
     check_process()
     devices = jax.local_devices() if devices is None else list(devices)
@@ -41,10 +56,34 @@ def data_mesh(devices: Sequence[jax.Device] | None = None) -> Mesh:
 
 
 def replicated(mesh: Mesh) -> NamedSharding:
-    """Returns the sharding of an array of which every device holds a full copy."""
+    """Returns the sharding of an array of which every device holds a full copy.
+
+    Example:
+      >>> import jax
+      >>> import numpy as np
+      >>> import lsar_jax as lj
+      >>> mesh = lj.mesh.data_mesh()
+      >>> whole = jax.device_put(np.ones((8, 4)), lj.mesh.replicated(mesh))
+      >>> whole.addressable_shards[0].data.shape
+      (8, 4)
+    """
     return NamedSharding(mesh, PartitionSpec())
 
 
 def split(mesh: Mesh, axis: int = 0) -> NamedSharding:
-    """Returns the sharding of an array whose ``axis`` is split over the devices."""
+    """Returns the sharding of an array whose ``axis`` is split over the devices.
+
+    Args:
+      mesh: the devices.
+      axis: the axis that is split; its length is a multiple of the number of devices.
+
+    Example:
+      >>> import jax
+      >>> import numpy as np
+      >>> import lsar_jax as lj
+      >>> mesh = lj.mesh.data_mesh()
+      >>> x = jax.device_put(np.ones((8 * mesh.devices.size, 4)), lj.mesh.split(mesh))
+      >>> x.addressable_shards[0].data.shape
+      (8, 4)
+    """
     return NamedSharding(mesh, PartitionSpec(*[None] * axis, "data"))

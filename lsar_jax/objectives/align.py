@@ -70,6 +70,12 @@ def init_projector(key: Array, dim: int, out: int = 128) -> Projector:
       key: a random key.
       dim: width of the hidden states.
       out: width of the projection.
+
+    Example:
+      >>> import jax
+      >>> from lsar_jax.objectives import align
+      >>> align.init_projector(jax.random.key(0), dim=8, out=4).outer.shape
+      (4, 8)
     """
     bound = dim**-0.5
     inner, outer = jax.random.split(key)
@@ -80,7 +86,19 @@ def init_projector(key: Array, dim: int, out: int = 128) -> Projector:
 
 
 def project(projector: Projector, x: Float[Array, "vector dim"]) -> Float[Array, "vector out"]:
-    """Returns ``relu(x inner^T) outer^T``."""
+    """Returns ``relu(x inner^T) outer^T``, ``[vector, out]``.
+
+    Args:
+      projector: its two matrices.
+      x: ``[vector, dim]``.
+
+    Example:
+      >>> import jax.numpy as jnp
+      >>> from lsar_jax.objectives import align
+      >>> projector = align.Projector(jnp.eye(2), jnp.ones((1, 2)))
+      >>> align.project(projector, jnp.array([[3.0, -5.0]])).tolist()
+      [[3.0]]
+    """
     return _product(jax.nn.relu(_product(_wide(x), projector.inner.T)), projector.outer.T)
 
 
@@ -88,9 +106,15 @@ def l2_loss(source: Linked, target: Linked, valid: Valid | None = None) -> Float
     """Returns the mean of ``||s_i - t_i||^2`` over links (Eq. 3).
 
     Args:
-      source: states of the source words.
-      target: states of the words they are aligned with.
-      valid: whether a row is a link rather than padding; by default, all are.
+      source: states of the source words, ``[link, dim]``.
+      target: states of the words they are aligned with, ``[link, dim]``.
+      valid: whether a row is a link rather than padding, ``[link]``; by default, all are.
+
+    Example:
+      >>> import jax.numpy as jnp
+      >>> from lsar_jax.objectives import align
+      >>> float(align.l2_loss(jnp.zeros((2, 3)), jnp.ones((2, 3)), jnp.array([True, False])))
+      3.0
     """
     return _mean(jnp.square(_wide(source) - _wide(target)).sum(axis=1), _valid(source, valid))
 
@@ -103,10 +127,21 @@ def weak_contrastive_loss(
     It is the mean of both directions and of all links.
 
     Args:
-      source: projected states of the source words, or embeddings of sentences.
-      target: projected states of the words they are aligned with, or embeddings of translations.
-      valid: whether a row is a link rather than padding; by default, all are.
+      source: projected states of the source words, or embeddings of sentences, ``[link, dim]``.
+      target: projected states of the words they are aligned with, or embeddings of translations, ``[link, dim]``.
+      valid: whether a row is a link rather than padding, ``[link]``; by default, all are.
       temperature: T, which divides the cosines.
+
+    Returns:
+      A scalar in nats: near 0 at best, and ``log(n)`` if no state is told from another.
+
+    Example:
+      >>> import jax.numpy as jnp
+      >>> from lsar_jax.objectives import align
+      >>> for target in (jnp.eye(4), jnp.ones((4, 4))):
+      ...     print(round(float(align.weak_contrastive_loss(jnp.eye(4), target)), 2))
+      0.0
+      1.39
     """
     valid = _valid(source, valid)
     scores = _product(unit(_wide(source)), unit(_wide(target)).T) / temperature
@@ -122,10 +157,21 @@ def strong_contrastive_loss(
     """Returns the cross-entropy of finding the linked state among the other ``2 n - 1`` of both sides (Eq. 8).
 
     Args:
-      source: projected states of the source words, or embeddings of sentences.
-      target: projected states of the words they are aligned with, or embeddings of translations.
-      valid: whether a row is a link rather than padding; by default, all are.
+      source: projected states of the source words, or embeddings of sentences, ``[link, dim]``.
+      target: projected states of the words they are aligned with, or embeddings of translations, ``[link, dim]``.
+      valid: whether a row is a link rather than padding, ``[link]``; by default, all are.
       temperature: T, which divides the cosines.
+
+    Returns:
+      A scalar in nats: near 0 at best, and ``log(2 n - 1)`` if no state is told from another.
+
+    Example:
+      >>> import jax.numpy as jnp
+      >>> from lsar_jax.objectives import align
+      >>> for side in (jnp.eye(4), jnp.ones((4, 4))):
+      ...     print(round(float(align.strong_contrastive_loss(side, side)), 2))
+      0.0
+      1.95
     """
     valid = _valid(source, valid)
     every = unit(_wide(jnp.concatenate([source, target])))
@@ -144,20 +190,43 @@ def linear_map_loss(
     target: Float[Array, "layer link dim"],
     valid: Valid | None = None,
 ) -> Float[Array, " layer"]:
-    """Returns, for each layer, the mean of ``||s_i - W t_i||^2`` over the links of one language.
+    """Returns, for each layer, the mean of ``||s_i - W t_i||^2`` over the links of one language, ``[layer]``.
 
     Args:
-      maps: W of each layer.
-      source: states of the English words.
-      target: states of the words they are aligned with.
-      valid: whether a row is a link rather than padding; by default, all are.
+      maps: W of each layer, ``[layer, dim, dim]``.
+      source: states of the English words, ``[layer, link, dim]``.
+      target: states of the words they are aligned with, ``[layer, link, dim]``.
+      valid: whether a row is a link rather than padding, ``[link]``; by default, all are.
+
+    Example:
+      >>> import jax.numpy as jnp
+      >>> from lsar_jax.objectives import align
+      >>> target = jnp.ones((1, 5, 3))  # one layer, five links
+      >>> align.linear_map_loss(2 * jnp.eye(3)[None], 2 * target, target).tolist()
+      [0.0]
+      >>> align.linear_map_loss(jnp.eye(3)[None], 2 * target, target).tolist()
+      [3.0]
     """
     moved = jnp.einsum("lnd,led->lne", _wide(target), _wide(maps), precision=jax.lax.Precision.HIGHEST)
     return jax.vmap(l2_loss, in_axes=(0, 0, None))(source, moved, _valid(source[0], valid))
 
 
 def orthogonalize(maps: Float[Array, "*maps dim dim"], beta: float = 0.01) -> Float[Array, "*maps dim dim"]:
-    """Returns ``(1 + beta) W - beta W W^T W``, which draws W towards the nearest orthogonal matrix."""
+    """Returns ``(1 + beta) W - beta W W^T W``, which draws W towards the nearest orthogonal matrix.
+
+    Args:
+      maps: W, ``[dim, dim]``, or several, ``[..., dim, dim]``.
+      beta: size of the step, from 0 to 1.
+
+    Example:
+      >>> import jax.numpy as jnp
+      >>> from lsar_jax.objectives import align
+      >>> w = jnp.diag(jnp.array([0.5, 1.5]))
+      >>> for _ in range(30):
+      ...     w = align.orthogonalize(w, 0.2)
+      >>> bool(jnp.allclose(w, jnp.eye(2), atol=1e-3))
+      True
+    """
     return (1 + beta) * maps - beta * _product(_product(maps, jnp.swapaxes(maps, -1, -2)), maps)
 
 
@@ -170,6 +239,13 @@ def parameter_drift(parameters: Any, start: Any, *, squared: bool = False) -> Fl
       parameters: a tree of arrays.
       start: a tree of the same shape, the parameters before training.
       squared: whether to return the square, as in Eq. 5.
+
+    Example:
+      >>> import jax.numpy as jnp
+      >>> from lsar_jax.objectives import align
+      >>> start = {"kernel": jnp.zeros(2), "bias": jnp.zeros(1)}
+      >>> float(align.parameter_drift({"kernel": jnp.array([3.0, 0.0]), "bias": jnp.array([4.0])}, start))
+      5.0
     """
     changes = jax.tree.map(lambda new, old: jnp.square(_wide(new) - _wide(old)).sum(), parameters, start)
     total = jax.tree.reduce(jnp.add, changes, jnp.zeros((), jnp.float32))
@@ -183,9 +259,16 @@ def hidden_drift(
     """Returns the squared change of the hidden states, summed over dimensions, per token (Eq. 4).
 
     Args:
-      states: hidden states of the source sentences.
-      start: those of the encoder before training.
-      lengths: number of tokens in each row.
+      states: hidden states of the source sentences, ``[batch, length, dim]``.
+      start: those of the encoder before training, ``[batch, length, dim]``.
+      lengths: number of tokens in each row, ``[batch]``.
+
+    Example:
+      >>> import jax.numpy as jnp
+      >>> from lsar_jax.objectives import align
+      >>> states = jnp.ones((2, 3, 4))
+      >>> float(align.hidden_drift(states, 0 * states, jnp.array([1, 3])))  # padding does not count
+      4.0
     """
     real = jnp.arange(states.shape[1])[None, :] < lengths[:, None]
     change = jnp.where(real[:, :, None], _wide(states) - _wide(start), 0)

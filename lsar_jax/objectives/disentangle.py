@@ -15,6 +15,32 @@ CEL- = mean(max(0, cos)).
   objectives, without all terms of a base, are in ``ALONE``.
 
 All functions are pure, for ``jit``, ``vmap`` and ``grad``; gradients are finite at zero vectors.
+
+Example:
+  >>> import jax
+  >>> import jax.numpy as jnp
+  >>> from lsar_jax.objectives import disentangle
+  >>> x, y = jax.random.normal(jax.random.key(0), (2, 6, 4))  # six sentences and their translations
+  >>> batch = disentangle.Batch(x, y, jnp.zeros(6, int), jnp.ones(6, int))  # in the languages 0 and 1
+  >>> half = disentangle.Head(jnp.eye(4) / 2, jnp.zeros(4))
+  >>> heads = disentangle.Heads(half, half)  # half of an embedding for its meaning, half for its language
+  >>> probe = disentangle.Head(jnp.zeros((2, 4)), jnp.zeros(2))  # guesses the language
+  >>> terms = disentangle.objective_terms(disentangle.Objective("meat"), heads, probe, batch)
+  >>> list(terms)
+  ['reconstruction', 'cross_reconstruction', 'language', 'adversarial', 'clustering', 'separation']
+  >>> [abs(round(float(terms[name]), 2)) for name in ("reconstruction", "adversarial")]  # the latter is 2 log 2
+  [0.0, 1.39]
+  >>> source, target, others = disentangle.parts_of(heads, batch, random=batch, same=batch)
+  >>> bool(jnp.allclose(source.meaning, disentangle.apply_heads(heads, x).meaning))
+  True
+  >>> list(disentangle.dream_terms(batch, source, target, others, probe))
+  ['meaning', 'reconstruction', 'language', 'identification']
+  >>> bool(terms["adversarial"] == disentangle.meat_terms(batch, source, target, probe)["adversarial"])
+  True
+  >>> round(float(disentangle.discriminator_loss(batch, source, target, probe)), 2)
+  1.39
+  >>> list(disentangle.parts_terms(disentangle.ALONE["alone1"], source, target, None, probe, batch))
+  ['clustering', 'separation', 'agreement']
 """
 
 from functools import partial
@@ -71,14 +97,14 @@ class Heads(NamedTuple):
 
 
 class Parts(NamedTuple):
-    """The outputs of both heads for embeddings."""
+    """The outputs of both heads for embeddings, each ``[vector, dim]``."""
 
     meaning: Float[Array, "vector dim"]
     language: Float[Array, "vector dim"]
 
 
 class Batch(NamedTuple):
-    """Embeddings of sentences and of their translations, row by row, and the index of each one's language, from 0."""
+    """Embeddings of sentences and their translations ``[pair, dim]``, and the index of each one's language, from 0."""
 
     source: Float[Array, "pair dim"]
     target: Float[Array, "pair dim"]
@@ -96,12 +122,20 @@ class Others(NamedTuple):
 
 
 def apply_head(head: Head, x: Float[Array, "vector in"]) -> Float[Array, "vector out"]:
-    """Returns ``x W^T + b``."""
+    """Returns ``x W^T + b``, ``[vector, out]``, for x ``[vector, in]``.
+
+    Example:
+      >>> import jax.numpy as jnp
+      >>> from lsar_jax.objectives import disentangle
+      >>> classifier = disentangle.Head(jnp.array([[1.0, -1.0]]), jnp.array([0.5]))
+      >>> disentangle.apply_head(classifier, jnp.array([[3.0, 1.0], [0.0, 0.0]])).tolist()
+      [[2.5], [0.5]]
+    """
     return _product(x, head.matrix.T) + head.offset
 
 
 def apply_heads(heads: Heads, x: Float[Array, "vector dim"]) -> Parts:
-    """Returns the meaning and the language of embeddings."""
+    """Returns the meaning and the language of embeddings ``[vector, dim]``."""
     return Parts(apply_head(heads.meaning, x), apply_head(heads.language, x))
 
 
@@ -117,11 +151,24 @@ def clustering_loss(
     The mean of all cosines is the squared length of the mean unit vector, so no matrix is built.
 
     Args:
-      source: language embeddings of the sentences.
-      target: language embeddings of their translations.
+      source: language embeddings of the sentences, ``[pair, dim]``.
+      target: language embeddings of their translations, ``[pair, dim]``.
       pairs: off_diagonal, ``i != j``; all; or same_language, ``i != j`` with the same target language.
-      target_language: index of each translation's language, for same_language.
+      target_language: index of each translation's language, ``[pair]``, for same_language.
       languages: number of languages, for same_language.
+
+    Returns:
+      A scalar, from 0 (all language embeddings of a side point the same way) to 4.
+
+    Raises:
+      ValueError: ``pairs`` is same_language, and ``target_language`` or ``languages`` is missing.
+
+    Example:
+      >>> import jax.numpy as jnp
+      >>> from lsar_jax.objectives import disentangle
+      >>> same, apart = jnp.ones((4, 4)), jnp.eye(4)
+      >>> [round(float(disentangle.clustering_loss(side, side)), 2) for side in (same, apart)]
+      [0.0, 2.0]
     """
     source, target = unit(source), unit(target)
     n = len(source)
@@ -147,6 +194,22 @@ def separation_loss(source: Parts, target: Parts, separation: Separation = "pape
     In the paper, Eq. 6, it is ``mean(max(0, cos(s_m, s_l)) + max(0, cos(t_m, t_l)))``; in its code,
     ``mean(max(0, cos(s_l, t_l)))``. The stand-alone objectives of its code add ``mean(|cos(s_m, s_l)| +
     |cos(t_m, t_l)|)`` to the latter.
+
+    Args:
+      source: parts of the sentences, each ``[pair, dim]``.
+      target: parts of their translations, each ``[pair, dim]``.
+      separation: paper, code or alone.
+
+    Returns:
+      A scalar: 0 if what is separated is at right angles; at most 2 with paper, 1 with code and 3 with alone.
+
+    Example:
+      >>> import jax.numpy as jnp
+      >>> from lsar_jax.objectives import disentangle
+      >>> meaning, language = jnp.array([[1.0, 0.0]]), jnp.array([[0.0, 1.0]])
+      >>> side = disentangle.Parts(meaning, language)
+      >>> [round(float(disentangle.separation_loss(side, side, how)), 2) for how in ("paper", "code")]
+      [0.0, 1.0]
     """
     if separation == "code":
         return _apart(source.language, target.language)
@@ -159,14 +222,14 @@ def separation_loss(source: Parts, target: Parts, separation: Separation = "pape
 def dream_terms(
     batch: Batch, source: Parts, target: Parts, others: Others, classifier: Head
 ) -> dict[str, Float[Array, ""]]:
-    """Returns DREAM's terms by name.
+    """Returns DREAM's terms by name: meaning, reconstruction, language and identification.
 
     Args:
-      batch: embeddings.
+      batch: embeddings, ``[pair, dim]`` a side.
       source: parts of its sentences.
       target: parts of its translations.
       others: parts of other pairs, row by row.
-      classifier: maps language embeddings to the scores of languages.
+      classifier: maps language embeddings to the scores of languages, W ``[language, dim]``.
     """
     return {
         "meaning": _together(source.meaning, target.meaning)
@@ -181,16 +244,16 @@ def dream_terms(
 
 
 def meat_terms(batch: Batch, source: Parts, target: Parts, discriminator: Head) -> dict[str, Float[Array, ""]]:
-    """Returns MEAT's terms for the heads, by name.
+    """Returns MEAT's terms for the heads by name: reconstruction, cross_reconstruction, language and adversarial.
 
     The gradient of ``adversarial`` goes only to the heads; at its minimum, ``2 log(languages)``, the discriminator can
     only guess.
 
     Args:
-      batch: embeddings.
+      batch: embeddings, ``[pair, dim]`` a side.
       source: parts of its sentences.
       target: parts of its translations.
-      discriminator: maps meanings to the scores of languages.
+      discriminator: maps meanings to the scores of languages, W ``[language, dim]``.
     """
     fixed = jax.lax.stop_gradient(discriminator)
     return {
@@ -205,7 +268,14 @@ def meat_terms(batch: Batch, source: Parts, target: Parts, discriminator: Head) 
 
 
 def discriminator_loss(batch: Batch, source: Parts, target: Parts, discriminator: Head) -> Float[Array, ""]:
-    """Returns MEAT's loss for the discriminator, which has no gradient for the heads."""
+    """Returns MEAT's loss for the discriminator in nats, which has no gradient for the heads.
+
+    Args:
+      batch: embeddings, ``[pair, dim]`` a side, and their languages.
+      source: parts of its sentences.
+      target: parts of its translations.
+      discriminator: maps meanings to the scores of languages, W ``[language, dim]``.
+    """
     meanings = jax.lax.stop_gradient((source.meaning, target.meaning))
     return _cross_entropy(apply_head(discriminator, meanings[0]), batch.source_language) + _cross_entropy(
         apply_head(discriminator, meanings[1]), batch.target_language
@@ -225,10 +295,13 @@ def objective_terms(
     Args:
       objective: selects the terms.
       heads: the heads of meaning and language.
-      probe: DREAM's classifier or MEAT's discriminator, ``[languages, dim]``; it has one row per language.
-      batch: embeddings.
+      probe: DREAM's classifier or MEAT's discriminator, ``[language, dim]``; it has one row per language.
+      batch: embeddings, ``[pair, dim]`` a side, and their languages.
       random: DREAM's other pairs of any language, as many as the batch has; not needed with ``halves``.
       same: DREAM's other pairs of the same languages, as many as the batch has; not needed with ``halves``.
+
+    Raises:
+      ValueError: the base is DREAM without ``halves``, and ``random`` or ``same`` is missing.
     """
     return parts_terms(objective, *parts_of(heads, batch, random, same), probe, batch)
 
@@ -236,11 +309,11 @@ def objective_terms(
 def parts_of(
     heads: Heads, batch: Batch, random: Batch | None = None, same: Batch | None = None
 ) -> tuple[Parts, Parts, Others | None]:
-    """Returns the parts of both sides of a batch, and what DREAM needs from other pairs.
+    """Returns the parts of both sides of a batch, and what DREAM needs from other pairs, or None if some are missing.
 
     Args:
       heads: the heads of meaning and language.
-      batch: embeddings.
+      batch: embeddings, ``[pair, dim]`` a side.
       random: other pairs of any language.
       same: other pairs of the same languages.
     """
@@ -260,11 +333,14 @@ def parts_terms(
 
     Args:
       objective: selects the terms.
-      source: parts of the sentences of the batch.
-      target: parts of their translations.
+      source: parts of the sentences of the batch, each ``[pair, dim]``.
+      target: parts of their translations, each ``[pair, dim]``.
       others: what DREAM compares the batch with; with ``halves``, the second half of the batch is used instead.
       probe: as for ``objective_terms``.
       batch: embeddings.
+
+    Raises:
+      ValueError: the base is DREAM without ``halves``, and ``others`` is None.
     """
     terms: dict[str, Float[Array, ""]] = {}
     if objective.base == "dream":

@@ -28,6 +28,14 @@ class Objective:
 
     Raises:
       ValueError: a term is unknown, no term is left, or an option does not apply to this objective.
+
+    Example:
+      >>> from lsar_jax.objectives.disentangle import Objective
+      >>> meat = Objective("meat", oracle=False)
+      >>> meat.name, meat.terms
+      ('meat', ('reconstruction', 'cross_reconstruction', 'language', 'adversarial'))
+      >>> Objective("dream", separation="code", without=("language",)).name
+      'dream + oracle (code) - language'
     """
 
     base: Base = "meat"

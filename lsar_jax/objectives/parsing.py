@@ -44,7 +44,7 @@ class Biaffine(NamedTuple):
       label_head, label_dependent: the same for labels.
       arc: bilinear form of a dependent and a head, each with a 1 appended, ``[arc + 1, arc + 1]``.
       label: bilinear form of a head and a dependent for each label, ``[label, width, width]``.
-      label_bias: a score of each label.
+      label_bias: a score of each label, ``[label]``.
     """
 
     arc_head: Layer
@@ -78,6 +78,13 @@ def init_biaffine(key: Array, dim: int, labels: int, arc: int = 512, width: int 
       labels: number of labels.
       arc: width of what arcs are scored from.
       width: width of what labels are scored from.
+
+    Example:
+      >>> import jax
+      >>> from lsar_jax.objectives import parsing
+      >>> parameters = parsing.init_biaffine(jax.random.key(0), dim=8, labels=3, arc=4, width=2)
+      >>> parameters.arc.shape, parameters.label.shape
+      ((5, 5), (3, 2, 2))
     """
     keys = iter(jax.random.split(key, 6))
 
@@ -102,10 +109,20 @@ def biaffine_scores(
 
     Args:
       parameters: the scorer.
-      states: hidden state of the root, at position 0, and of each word.
-      words: whether there is a word; True at position 0.
+      states: hidden state of the root, at position 0, and of each word, ``[batch, word, dim]``.
+      words: whether there is a word, ``[batch, word]``; True at position 0.
       key: random key of the dropout; None for none.
-      dropout: share of the dimensions to zero, the same for all words of a sentence.
+      dropout: share of the dimensions to zero, from 0 to 1, the same for all words of a sentence.
+
+    Example:
+      >>> import jax
+      >>> import jax.numpy as jnp
+      >>> from lsar_jax.objectives import parsing
+      >>> parameters = parsing.init_biaffine(jax.random.key(0), dim=8, labels=3, arc=4, width=2)
+      >>> states, words = jnp.ones((1, 4, 8)), jnp.array([[True, True, True, False]])  # the root and two words
+      >>> scores = parsing.biaffine_scores(parameters, states, words)
+      >>> (scores.arcs > -1e9)[0, 1].tolist()  # what may be the head of the first word
+      [True, False, True, False]
     """
     keys = [None] * 4 if key is None else list(jax.random.split(key, 4))
 
@@ -131,14 +148,26 @@ def parse_loss(
     labels: Int[Array, "batch word"],
     words: Bool[Array, "batch word"],
 ) -> Float[Array, ""]:
-    """Returns the cross-entropy of the heads plus that of the labels of the right arcs, each the mean over words.
+    """Returns the cross-entropy of the heads plus that of the labels of the right arcs, each a mean over words in nats.
 
     Args:
       parameters: the scorer.
       scores: what ``biaffine_scores`` returned.
-      heads: position of the head of each word; 0 is the root.
-      labels: label of each word.
-      words: whether a word counts; False at position 0, and for words whose head was cut off.
+      heads: position of the head of each word, ``[batch, word]``; 0 is the root.
+      labels: label of each word, ``[batch, word]``.
+      words: whether a word counts, ``[batch, word]``; False at position 0, and for words whose head was cut off.
+
+    Example:
+      >>> import jax
+      >>> import jax.numpy as jnp
+      >>> from lsar_jax.objectives import parsing
+      >>> parameters = parsing.init_biaffine(jax.random.key(0), dim=8, labels=3, arc=4, width=2)
+      >>> blank = jax.tree.map(jnp.zeros_like, parameters)
+      >>> scores = parsing.biaffine_scores(blank, jnp.ones((1, 3, 8)), jnp.ones((1, 3), bool))
+      >>> words = jnp.array([[False, True, True]])
+      >>> loss = parsing.parse_loss(blank, scores, jnp.array([[0, 0, 1]]), jnp.array([[0, 1, 2]]), words)
+      >>> round(float(loss), 3)  # log 2 + log 3: two heads and three labels, equally likely
+      1.792
     """
     arc = jax.nn.log_softmax(scores.arcs, axis=-1)
     of_arc = jnp.take_along_axis(arc, heads[..., None], axis=-1)[..., 0]
@@ -156,6 +185,19 @@ def best_arcs(
     Args:
       parameters: the scorer.
       scores: what ``biaffine_scores`` returned.
+
+    Returns:
+      The log-probabilities, ``[batch, word, head]``, and the labels, int32 ``[batch, word, head]``.
+
+    Example:
+      >>> import jax
+      >>> import jax.numpy as jnp
+      >>> from lsar_jax.objectives import parsing
+      >>> parameters = parsing.init_biaffine(jax.random.key(0), dim=8, labels=3, arc=4, width=2)
+      >>> scores = parsing.biaffine_scores(parameters, jnp.ones((1, 3, 8)), jnp.ones((1, 3), bool))
+      >>> arcs, labels = parsing.best_arcs(parameters, scores)
+      >>> arcs.shape, labels.shape, bool((arcs < 0).all())
+      ((1, 3, 3), (1, 3, 3), True)
     """
     arc = jax.nn.log_softmax(scores.arcs, axis=-1)
 

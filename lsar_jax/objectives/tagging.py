@@ -26,8 +26,8 @@ class Transitions(NamedTuple):
 
     Attributes:
       between: score of tag j after tag i, ``[tag, tag]``.
-      first: score of a tag at the beginning.
-      last: score of a tag at the end.
+      first: score of a tag at the beginning, ``[tag]``.
+      last: score of a tag at the end, ``[tag]``.
     """
 
     between: Float[Array, "tag tag"]
@@ -41,6 +41,12 @@ def init_transitions(key: Array, tags: int) -> Transitions:
     Args:
       key: a random key.
       tags: number of tags.
+
+    Example:
+      >>> import jax
+      >>> from lsar_jax.objectives import tagging
+      >>> tagging.init_transitions(jax.random.key(0), 3).between.shape
+      (3, 3)
     """
     keys = jax.random.split(key, 3)
     shapes = ((tags, tags), (tags,), (tags,))
@@ -48,12 +54,20 @@ def init_transitions(key: Array, tags: int) -> Transitions:
 
 
 def tag_loss(scores: Scores, tags: Tags, words: Words) -> Float[Array, ""]:
-    """Returns the mean cross-entropy of the tags over words; 0 if there are none.
+    """Returns the mean cross-entropy of the tags over words, in nats; 0 if there are none.
 
     Args:
-      scores: scores of the tags of each word.
-      tags: the right tags.
-      words: whether there is a word, rather than padding or context.
+      scores: scores of the tags of each word, ``[batch, word, tag]``.
+      tags: the right tags, ``[batch, word]``.
+      words: whether there is a word, rather than padding or context, ``[batch, word]``.
+
+    Example:
+      >>> import jax.numpy as jnp
+      >>> from lsar_jax.objectives import tagging
+      >>> scores = 20 * jnp.array([[[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]]])  # the third word is padding
+      >>> words = jnp.array([[True, True, False]])
+      >>> [round(float(tagging.tag_loss(scores, jnp.array([tags]), words)), 1) for tags in ([0, 1, 0], [0, 0, 0])]
+      [0.0, 10.0]
     """
     chosen = jnp.take_along_axis(scores, tags[..., None], axis=-1)[..., 0]
     losses = jax.nn.logsumexp(scores, axis=-1) - chosen
@@ -61,13 +75,21 @@ def tag_loss(scores: Scores, tags: Tags, words: Words) -> Float[Array, ""]:
 
 
 def crf_loss(scores: Scores, transitions: Transitions, tags: Tags, lengths: Int[Array, " batch"]) -> Float[Array, ""]:
-    """Returns the negative log-likelihood of the tag sequences, per word; 0 if there are none.
+    """Returns the negative log-likelihood of the tag sequences, in nats per word; 0 if there are none.
 
     Args:
-      scores: scores of the tags of each word.
+      scores: scores of the tags of each word, ``[batch, word, tag]``.
       transitions: scores of adjacent tags.
-      tags: the right tags.
-      lengths: number of words of each row, which come first.
+      tags: the right tags, ``[batch, word]``.
+      lengths: number of words of each row, which come first, ``[batch]``.
+
+    Example:
+      >>> import jax.numpy as jnp
+      >>> from lsar_jax.objectives import tagging
+      >>> none = tagging.Transitions(jnp.zeros((2, 2)), jnp.zeros(2), jnp.zeros(2))
+      >>> loss = tagging.crf_loss(jnp.zeros((1, 3, 2)), none, jnp.array([[0, 1, 0]]), jnp.array([3]))
+      >>> round(float(loss), 3)  # log 2: both tags of every word are equally likely
+      0.693
     """
     words = jnp.arange(scores.shape[1]) < lengths[:, None]
     chosen = jnp.where(words, jnp.take_along_axis(scores, tags[..., None], axis=-1)[..., 0], 0).sum(axis=1)
@@ -91,9 +113,20 @@ def crf_tags(scores: Scores, transitions: Transitions, lengths: Int[Array, " bat
     """Returns the most likely tag sequences (Viterbi); tags past the length of a row are meaningless.
 
     Args:
-      scores: scores of the tags of each word.
+      scores: scores of the tags of each word, ``[batch, word, tag]``.
       transitions: scores of adjacent tags.
-      lengths: number of words of each row, which come first.
+      lengths: number of words of each row, which come first, ``[batch]``.
+
+    Returns:
+      int32, ``[batch, word]``.
+
+    Example:
+      >>> import jax.numpy as jnp
+      >>> from lsar_jax.objectives import tagging
+      >>> scores = jnp.array([[[2.0, 0.0], [0.0, 1.0], [2.0, 0.0]]])
+      >>> keep = tagging.Transitions(3 * jnp.eye(2), jnp.zeros(2), jnp.zeros(2))  # a tag likes to stay
+      >>> tagging.crf_tags(scores, keep, jnp.array([3])).tolist(), scores.argmax(axis=-1).tolist()
+      ([[0, 0, 0]], [[0, 1, 0]])
     """
     words = jnp.arange(scores.shape[1]) < lengths[:, None]
 

@@ -1,0 +1,161 @@
+"""The docstrings are the reference: their examples run, and every public name has one, its shapes and its errors."""
+
+import ast
+import doctest
+import importlib
+import inspect
+import pkgutil
+import re
+import textwrap
+import typing
+from types import ModuleType
+
+import jaxtyping
+import pytest
+
+import lsar_jax
+
+# Every name in their ``__all__`` is public.
+PUBLIC = (
+    "lsar_jax", "lsar_jax.transforms", "lsar_jax.retrieval", "lsar_jax.retrieval.preference", "lsar_jax.mining",
+    "lsar_jax.geometry", "lsar_jax.moments", "lsar_jax.encoders", "lsar_jax.corpora", "lsar_jax.corpora.builders",
+    "lsar_jax.corpora.labelled", "lsar_jax.objectives.align", "lsar_jax.objectives.disentangle",
+    "lsar_jax.objectives.tagging", "lsar_jax.objectives.parsing", "lsar_jax.objectives.cosine", "lsar_jax.languages",
+    "lsar_jax.mesh", "lsar_jax.spec", "lsar_jax.mteb",
+)  # fmt: skip
+RESULT = "the result of a function whose example shows it"
+PARAMETERS = "the parameters or the input of functions whose examples make them"
+MODULE = "the example of its module uses it"
+NO_EXAMPLE = {
+    "lsar_jax.EncodeReport": RESULT,
+    "lsar_jax.PooledMoments": RESULT,
+    "lsar_jax.encoders.Preset": "a row of the table PRESETS",
+    "lsar_jax.retrieval.preference.Preference": RESULT,
+    "lsar_jax.retrieval.preference.TopShare": RESULT,
+    "lsar_jax.mining.Pairs": RESULT,
+    "lsar_jax.mining.Threshold": RESULT,
+    "lsar_jax.geometry.LanguageAnisotropy": RESULT,
+    "lsar_jax.corpora.builders.Comparable": RESULT,
+    "lsar_jax.corpora.builders.ParallelText": RESULT,
+    "lsar_jax.corpora.builders.Questions": RESULT,
+    "lsar_jax.corpora.labelled.ParsedSentence": RESULT,
+    "lsar_jax.corpora.labelled.SentencePair": RESULT,
+    "lsar_jax.corpora.labelled.TaggedSentence": RESULT,
+    "lsar_jax.objectives.align.Projector": PARAMETERS,
+    "lsar_jax.objectives.disentangle.Batch": MODULE,
+    "lsar_jax.objectives.disentangle.Head": MODULE,
+    "lsar_jax.objectives.disentangle.Heads": MODULE,
+    "lsar_jax.objectives.disentangle.Others": RESULT,
+    "lsar_jax.objectives.disentangle.Parts": RESULT,
+    "lsar_jax.objectives.disentangle.apply_heads": MODULE,
+    "lsar_jax.objectives.disentangle.discriminator_loss": MODULE,
+    "lsar_jax.objectives.disentangle.dream_terms": MODULE,
+    "lsar_jax.objectives.disentangle.meat_terms": MODULE,
+    "lsar_jax.objectives.disentangle.objective_terms": MODULE,
+    "lsar_jax.objectives.disentangle.parts_of": MODULE,
+    "lsar_jax.objectives.disentangle.parts_terms": MODULE,
+    "lsar_jax.objectives.tagging.Transitions": PARAMETERS,
+    "lsar_jax.objectives.parsing.ArcScores": RESULT,
+    "lsar_jax.objectives.parsing.Biaffine": PARAMETERS,
+    "lsar_jax.objectives.parsing.Layer": PARAMETERS,
+}
+# Examples that cannot run here, with the reason.
+SKIPPED = {
+    "lsar_jax.corpora.hub_text.hub": "downloads",
+    "lsar_jax.mteb.MtebEncoder": "needs mteb",
+}
+FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+
+def members():
+    """Yields (name, function or class) for every public one, once, by the first module that has it."""
+    seen = set()
+    for module in map(importlib.import_module, PUBLIC):
+        for name in module.__all__:
+            value = getattr(module, name)
+            if callable(value) and id(value) not in seen:
+                seen.add(id(value))
+                yield f"{module.__name__}.{name}", value
+
+
+MEMBERS = dict(members())
+FUNCTIONS = {name: value for name, value in MEMBERS.items() if not inspect.isclass(value)}
+
+
+def examples():
+    """Yields a case for each docstring of the library that has examples; those that load the encoder are slow."""
+    finder = doctest.DocTestFinder()
+    for found in pkgutil.walk_packages(lsar_jax.__path__, "lsar_jax."):
+        if not re.search(r"\.(cli|__main__|make_udhr)\b", found.name):
+            yield from finder.find(importlib.import_module(found.name))
+    yield from finder.find(lsar_jax)
+
+
+EXAMPLES = {test.name: test for test in examples() if test.examples}
+CASES = [
+    pytest.param(name, marks=[pytest.mark.slow] if "load_encoder(" in test.docstring else []) for name, test in
+    EXAMPLES.items()
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_examples_run(name):
+    told = []
+    outcome = doctest.DocTestRunner(optionflags=FLAGS).run(EXAMPLES[name], out=told.append, clear_globs=False)
+    assert not outcome.failed, "".join(told)
+
+
+def test_only_what_is_not_here_is_skipped():
+    skipped = {name for name, test in EXAMPLES.items() if any(doctest.SKIP in one.options for one in test.examples)}
+    assert skipped == set(SKIPPED)
+
+
+@pytest.mark.parametrize("name", MEMBERS)
+def test_every_public_name_has_an_example(name):
+    doc = inspect.getdoc(MEMBERS[name]) or ""
+    assert ("\nExample:\n" in doc and ">>> " in doc) != (name in NO_EXAMPLE)
+
+
+@pytest.mark.parametrize("name", [name for name, reason in NO_EXAMPLE.items() if reason == MODULE])
+def test_the_example_of_the_module_uses_it(name):
+    module, _, own = name.rpartition(".")
+    assert any(re.search(rf"\b{own}\(", one.source) for one in EXAMPLES[module].examples)
+
+
+def array_shapes(annotation):
+    """Returns the shapes of the arrays in an annotation, scalars left out."""
+    if inspect.isclass(annotation) and issubclass(annotation, jaxtyping.AbstractArray):
+        return {annotation.dim_str.strip()} - {""}
+    return {shape for part in typing.get_args(annotation) for shape in array_shapes(part)}
+
+
+def takes_arrays(function):
+    return any(array_shapes(one.annotation) for one in inspect.signature(function).parameters.values())
+
+
+@pytest.mark.parametrize("name", [name for name, value in FUNCTIONS.items() if takes_arrays(value)])
+def test_functions_of_arrays_name_shapes(name):
+    assert re.search(r"``\[[^\]`]*\]``", inspect.getdoc(FUNCTIONS[name]))
+
+
+def raised(function):
+    """Returns the names of the errors that the body of a function raises itself."""
+    tree = ast.parse(textwrap.dedent(inspect.getsource(inspect.unwrap(function))))
+    errors = (
+        node.exc.func for node in ast.walk(tree) if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call)
+    )
+    return {error.id for error in errors if isinstance(error, ast.Name) and error.id.endswith("Error")}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_errors_are_documented(name):
+    doc = inspect.getdoc(FUNCTIONS[name])
+    # A check that does nothing else says so in its first line.
+    assert all(f"\n  {error}: " in doc or doc.startswith(f"Raises {error} ") for error in raised(FUNCTIONS[name]))
+
+
+def test_the_tests_find_arrays_and_errors():
+    assert isinstance(lsar_jax.transforms, ModuleType)
+    assert takes_arrays(lsar_jax.transforms.fit_lsar)
+    assert not takes_arrays(lsar_jax.languages.language_code)
+    assert raised(lsar_jax.mining.mine) == {"ValueError"}
