@@ -9,6 +9,7 @@ module in the same way, since autodoc does not find those that a package takes f
 import ast
 import importlib
 import inspect
+import re
 from collections.abc import Iterator
 from functools import cache
 from itertools import takewhile
@@ -145,8 +146,16 @@ def _of_function(node: ast.FunctionDef, module: str, *, bound: bool) -> tuple[st
     for one in every:
         if one is not None and one.annotation is not None:
             one.annotation = _annotation(one.annotation, module)
+    for defaults in (given.defaults, given.kw_defaults):
+        defaults[:] = [_default(one, module) for one in defaults]
     returns = ast.unparse(_annotation(node.returns, module)) if node.returns else ""
     return f"({ast.unparse(given)})", returns
+
+
+def _default(node: ast.expr | None, module: str) -> ast.expr | None:
+    """Returns a default, with the value of a named constant in place of its name."""
+    named = _assigned(module, node.id) if isinstance(node, ast.Name) else None
+    return named[1] if named and isinstance(named[1], ast.Constant) else node
 
 
 def _fields(kind: type) -> Iterator[tuple[str, str]]:
@@ -219,9 +228,22 @@ def _skip(app: Sphinx, what: str, name: str, obj: Any, skip: bool, options: Any)
     return True
 
 
+def _links_back(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
+    """Leaves out the links from source to pages that lead nowhere.
+
+    viewcode takes all of a source file to be documented in one module; ``lsar_jax.Moments`` and
+    ``lsar_jax.moments.too_few`` share a room, not a module.
+    """
+    if page.startswith("_modules/"):
+        known = app.env.domains.python_domain.objects
+        link = re.compile(r'<a class="viewcode-back" href="[^"#]*#([^"]+)">.*?</a>')
+        context["body"] = link.sub(lambda found: found[0] if found[1] in known else "", context["body"])
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     """Connects the extension."""
     app.connect("autodoc-process-signature", _signature)
+    app.connect("html-page-context", _links_back)
     app.add_directive("constants", Constants)
     app.connect("autodoc-skip-member", _skip)
     return {"parallel_read_safe": True}
