@@ -36,6 +36,13 @@ class MtebEncoder:
       mteb_model_meta: mteb's ``ModelMeta``. Its name contains the layer, pooling and transform; its
         ``experiment_kwargs`` contain everything else that distinguishes two results, so that mteb's cache
         does not confuse transforms that were fitted on different text. Unknown fields are None.
+
+    Example:
+      >>> import lsar_jax as lj
+      >>> from lsar_jax.mteb import MtebEncoder
+      >>> encoder = lj.load_encoder("bundled", layer=2)
+      >>> import mteb  # doctest: +SKIP
+      >>> scores = mteb.evaluate(MtebEncoder(encoder), mteb.get_tasks(["STS17"]))  # doctest: +SKIP
     """
 
     def __init__(

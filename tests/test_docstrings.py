@@ -83,7 +83,7 @@ FUNCTIONS = {name: value for name, value in MEMBERS.items() if not inspect.iscla
 
 
 def examples():
-    """Yields a case for each docstring of the library that has examples; those that load the encoder are slow."""
+    """Yields the doctest of each docstring of the library."""
     finder = doctest.DocTestFinder()
     for found in pkgutil.walk_packages(lsar_jax.__path__, "lsar_jax."):
         if not re.search(r"\.(cli|__main__|make_udhr)\b", found.name):
@@ -92,10 +92,12 @@ def examples():
 
 
 EXAMPLES = {test.name: test for test in examples() if test.examples}
+# Loading the encoder takes seconds, and so does importing TensorFlow Datasets.
+SLOW = re.compile(r"\b(load_encoder|prepare)\(")
 CASES = [
-    pytest.param(name, marks=[pytest.mark.slow] if "load_encoder(" in test.docstring else []) for name, test in
-    EXAMPLES.items()
-]  # fmt: skip
+    pytest.param(name, marks=[pytest.mark.slow] if any(SLOW.search(one.source) for one in test.examples) else [])
+    for name, test in EXAMPLES.items()
+]
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -43,7 +43,7 @@ def hub(
     filter: Filter | None = None,
     count: int | None = COUNT,
 ) -> list[str]:
-    """Returns the first sentences of one language in a dataset.
+    r"""Returns the first sentences of one language in a dataset.
 
     Args:
       id: id of a dataset on the Hub, or a folder of its files with the same layout.
@@ -55,11 +55,26 @@ def hub(
       filter: filter that turns documents into sentences; by default, the one in ``HUB_SETS``, or ``oscar_lines``.
       count: maximum number of sentences; None for all.
 
+    Returns:
+      The sentences, in the order of the dataset.
+
     Raises:
       FileNotFoundError: the Hub does not answer, has no such dataset or revision, or a file is missing.
       ValueError: no revision is given or pinned; the language, configuration, split or field is unknown; a
         file is not in the format of its name; there is no sentence; or ``count`` is below 1.
       ImportError: pyarrow is not installed.
+
+    Example:
+      >>> import json
+      >>> import tempfile
+      >>> from pathlib import Path
+      >>> import lsar_jax as lj
+      >>> with tempfile.TemporaryDirectory() as folder:  # laid out as on the Hub, one folder a configuration
+      ...     Path(folder, "de").mkdir()
+      ...     _ = Path(folder, "de", "train.jsonl").write_text(json.dumps({"text": "Eins.\nZwei."}), encoding="utf-8")
+      ...     lj.corpora.hub(folder, "de")
+      ['Eins.', 'Zwei.']
+      >>> text = lj.corpora.hub("wikimedia/wikipedia", "de", count=100)  # doctest: +SKIP
     """
     check_count(count)
     folder = Path(id)

@@ -20,17 +20,22 @@ Filter = Callable[[Iterable[str], int | None], Iterator[str]]
 
 
 def oscar_lines(documents: Iterable[str], count: int | None = COUNT) -> Iterator[str]:
-    """Yields the first non-blank lines of documents, after stripping white space around each document.
+    r"""Yields the first non-blank lines of documents, after stripping white space around each document.
 
     Args:
       documents: texts with any number of lines.
       count: maximum number of lines; None for all.
+
+    Example:
+      >>> import lsar_jax as lj
+      >>> list(lj.corpora.oscar_lines(["Eins.\n\nZwei.", "Drei."], count=2))
+      ['Eins.', 'Zwei.']
     """
     return islice((line for text in documents for line in text.strip().split("\n") if line.strip()), count)
 
 
 def wiki40b_pieces(documents: Iterable[str], count: int | None = COUNT) -> Iterator[str]:
-    """Yields the first pieces of paragraphs in Wiki-40B articles.
+    r"""Yields the first pieces of paragraphs in Wiki-40B articles.
 
     An article is split at ``_START_PARAGRAPH_``. Parts that contain the title of the article or of the
     next section are left out, along with the paragraph before that title. The other parts are split at
@@ -40,12 +45,28 @@ def wiki40b_pieces(documents: Iterable[str], count: int | None = COUNT) -> Itera
     Args:
       documents: articles with their markers.
       count: maximum number of pieces; None for all.
+
+    Example:
+      >>> import lsar_jax as lj
+      >>> article = "_START_ARTICLE_\nBern\n_START_PARAGRAPH_\nBern liegt an der Aare._NEWLINE_Kurz."
+      >>> list(lj.corpora.wiki40b_pieces([article]))
+      ['Bern liegt an der Aare.']
     """
     return islice((piece for text in documents for piece in _pieces(text)), count)
 
 
 def not_blank(documents: Iterable[str], count: int | None = COUNT) -> Iterator[str]:
-    """Yields the first non-blank texts unchanged. Use it for data that is already split into sentences."""
+    """Yields the first non-blank texts unchanged. Use it for data that is already split into sentences.
+
+    Args:
+      documents: sentences.
+      count: maximum number of sentences; None for all.
+
+    Example:
+      >>> import lsar_jax as lj
+      >>> list(lj.corpora.not_blank(["Eins.", " ", "Zwei."]))
+      ['Eins.', 'Zwei.']
+    """
     return islice((text for text in documents if text.strip()), count)
 
 

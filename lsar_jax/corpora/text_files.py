@@ -17,9 +17,22 @@ def lines(path: str | Path) -> list[str]:
     files. A byte-order mark is dropped; empty lines are kept, because line i may translate line i
     of another file.
 
+    Args:
+      path: the file.
+
     Raises:
       FileNotFoundError: there is no such file.
       ValueError: a line is not UTF-8, or the file is empty.
+
+    Example:
+      >>> import tempfile
+      >>> from pathlib import Path
+      >>> import lsar_jax as lj
+      >>> with tempfile.TemporaryDirectory() as folder:
+      ...     path = Path(folder, "de.txt")
+      ...     _ = path.write_bytes("Grüß Gott\r\n\r\nServus\r\n".encode())
+      ...     lj.corpora.lines(path)
+      ['Grüß Gott', '', 'Servus']
     """
     return list(stream_lines(path))
 
@@ -27,9 +40,22 @@ def lines(path: str | Path) -> list[str]:
 def stream_lines(path: str | Path) -> Iterator[str]:
     r"""Yields the lines that ``lines`` returns, with only one line at a time in memory.
 
+    Args:
+      path: the file.
+
     Raises:
       FileNotFoundError: there is no such file.
       ValueError: a line is not UTF-8 (raised when it is reached), or the file is empty.
+
+    Example:
+      >>> import tempfile
+      >>> from pathlib import Path
+      >>> import lsar_jax as lj
+      >>> with tempfile.TemporaryDirectory() as folder:
+      ...     path = Path(folder, "de.txt")
+      ...     _ = path.write_text("Guten Tag\nServus\n", encoding="utf-8")
+      ...     next(lj.corpora.stream_lines(path))
+      'Guten Tag'
     """
     path = Path(path)
     if not path.is_file():
@@ -53,7 +79,7 @@ def stream_lines(path: str | Path) -> Iterator[str]:
 def text_folder(
     folder: str | Path, languages: Iterable[str] | None = None, count: int | None = COUNT
 ) -> dict[str, list[str]]:
-    """Returns the first sentences of each file ``{language}.txt`` in a folder, one sentence per line.
+    r"""Returns the first sentences of each file ``{language}.txt`` in a folder, one sentence per line.
 
     Blank lines are left out. Each file is read only as far as needed.
 
@@ -69,6 +95,16 @@ def text_folder(
       FileNotFoundError: the folder does not exist, or a language has no file.
       ValueError: two files are for the same language, a file is not named after a language, is not UTF-8 or
         has no sentences, or ``count`` is below 1.
+
+    Example:
+      >>> import tempfile
+      >>> from pathlib import Path
+      >>> import lsar_jax as lj
+      >>> with tempfile.TemporaryDirectory() as folder:
+      ...     for name, text in (("deu.txt", "Guten Tag\nServus\n"), ("en.txt", "Good morning\n")):
+      ...         _ = Path(folder, name).write_text(text, encoding="utf-8")
+      ...     lj.corpora.text_folder(folder)
+      {'de': ['Guten Tag', 'Servus'], 'en': ['Good morning']}
     """
     check_count(count)
     paths = language_files(folder, ".txt", languages)
@@ -87,6 +123,16 @@ def language_files(folder: str | Path, suffix: str, languages: Iterable[str] | N
       FileNotFoundError: the folder does not exist, or a language has no file.
       ValueError: two files are for the same language, or ``languages`` is not given and a file is not named
         after a language.
+
+    Example:
+      >>> import tempfile
+      >>> from pathlib import Path
+      >>> import lsar_jax as lj
+      >>> with tempfile.TemporaryDirectory() as folder:
+      ...     for name in ("deu.json", "en.json"):
+      ...         Path(folder, name).touch()
+      ...     {code: path.name for code, path in lj.corpora.language_files(folder, ".json").items()}
+      {'de': 'deu.json', 'en': 'en.json'}
     """
     folder = Path(folder)
     if not folder.is_dir():

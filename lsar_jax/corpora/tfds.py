@@ -40,7 +40,7 @@ def prepared(
     filter: Filter | None = None,
     data_dir: str | Path | None = None,
 ) -> list[str]:
-    """Returns the first sentences of a prepared dataset of texts.
+    r"""Returns the first sentences of a prepared dataset of texts.
 
     Args:
       folder_or_name: the folder of one version of a dataset, or its name under ``data_dir``,
@@ -52,11 +52,24 @@ def prepared(
         ``not_blank`` for ``builders.Monolingual``, and ``oscar_lines`` for all others.
       data_dir: folder of prepared datasets; by default, ``TFDS_DATA_DIR`` or ``~/tensorflow_datasets``.
 
+    Returns:
+      The sentences, in the order of the dataset.
+
     Raises:
       FileNotFoundError: the folder or some of its files do not exist.
       ValueError: the format is not array_record, the split or field is unknown, there is no sentence, or
         ``count`` is below 1.
       ImportError: tensorflow-datasets is not installed.
+
+    Example:
+      >>> import tempfile
+      >>> from pathlib import Path
+      >>> import lsar_jax as lj
+      >>> with tempfile.TemporaryDirectory() as folder:
+      ...     _ = Path(folder, "de.txt").write_text("Eins.\nZwei.\nDrei.\n", encoding="utf-8")
+      ...     _ = lj.corpora.builders.prepare(lj.corpora.builders.Monolingual(folder), folder)
+      ...     lj.corpora.prepared("monolingual/de", data_dir=folder, count=2)
+      ['Eins.', 'Zwei.']
     """
     check_count(count)
     folder = find(folder_or_name, data_dir)

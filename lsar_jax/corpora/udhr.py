@@ -26,7 +26,15 @@ def udhr(part: str = "all", languages: Iterable[str] | None = None) -> dict[str,
       Mapping from language code to paragraphs, in alphabetical order of the codes.
 
     Raises:
-      ValueError: the part or a language is unknown.
+      ValueError: the part or a language is unknown, or ``languages`` is a single string.
+
+    Example:
+      >>> import lsar_jax as lj
+      >>> text = lj.corpora.udhr("fit", ["deu", "en"])
+      >>> {code: len(paragraphs) for code, paragraphs in text.items()}
+      {'de': 25, 'en': 25}
+      >>> text["de"][0][:34], text["en"][0][:30]
+      ('Alle Menschen sind frei und gleich', 'All human beings are born free')
     """
     if part not in UDHR_PARTS:
         raise ValueError(f"part {part!r} is not one of {', '.join(UDHR_PARTS)}")

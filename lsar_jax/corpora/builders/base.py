@@ -34,6 +34,20 @@ class DatasetFiles(ABC):
     Attributes:
       name: name of the dataset.
       fields: fields of a row and their types.
+
+    Example:
+      >>> from lsar_jax.corpora import builders
+      >>> class Letters(builders.DatasetFiles):  # a source of one's own, for builders.prepare
+      ...     name, fields = "letters", {"text": "text"}
+      ...     configs = ("en",)
+      ...
+      ...     def splits(self, config):
+      ...         return ("train",)
+      ...
+      ...     def rows(self, config, split):
+      ...         return ({"text": letter} for letter in "ab")
+      >>> list(Letters().rows("en", "train"))
+      [{'text': 'a'}, {'text': 'b'}]
     """
 
     name: ClassVar[str]
@@ -83,7 +97,7 @@ class FolderDataset(DatasetFiles):
 
 
 def prepare(dataset: DatasetFiles, out: str | Path) -> dict[str, Path]:
-    """Writes all rows of a source as a TensorFlow dataset; if this fails, nothing is written.
+    r"""Writes all rows of a source as a TensorFlow dataset; if this fails, nothing is written.
 
     Args:
       dataset: ``Monolingual``, ``Parallel``, ``XquadR`` or ``Bucc``.
@@ -97,6 +111,16 @@ def prepare(dataset: DatasetFiles, out: str | Path) -> dict[str, Path]:
       FileNotFoundError: a file of the source does not exist.
       ValueError: a file is malformed; the error names the file and the line.
       ImportError: tensorflow-datasets is not installed.
+
+    Example:
+      >>> import tempfile
+      >>> from pathlib import Path
+      >>> from lsar_jax.corpora import builders
+      >>> with tempfile.TemporaryDirectory() as folder:
+      ...     _ = Path(folder, "de.txt").write_text("Eins.\nZwei.\n", encoding="utf-8")
+      ...     written = builders.prepare(builders.Monolingual(folder), Path(folder, "datasets"))
+      ...     written["de"].relative_to(folder).as_posix(), builders.Monolingual.read(written["de"])
+      ('datasets/monolingual/de/1.0.0', ['Eins.', 'Zwei.'])
     """
     folder = Path(out) / dataset.name
     configs = dataset.configs

@@ -44,11 +44,27 @@ class Comparable:
 
 
 class Bucc(FolderDataset):
-    """BUCC's files in a folder or in its subfolders ``{xx}-en``.
+    r"""BUCC's files in a folder or in its subfolders ``{xx}-en``.
 
     Args:
       folder: folder of the files.
       languages: codes of the non-English languages to read; by default, all available.
+
+    Raises:
+      FileNotFoundError: the folder does not exist, or a language has no files (when the files are first needed).
+      ValueError: a line is malformed, an id occurs twice, or a gold pair has an unknown id.
+
+    Example:
+      >>> import tempfile
+      >>> from pathlib import Path
+      >>> from lsar_jax.corpora import builders
+      >>> files = {"de": "d1\tHallo\nd2\tMontag\n", "en": "e1\tHello\n", "gold": "d1\te1\n"}
+      >>> with tempfile.TemporaryDirectory() as folder:
+      ...     for end, text in files.items():
+      ...         _ = Path(folder, f"de-en.sample.{end}").write_text(text, encoding="utf-8")
+      ...     found = builders.Bucc.load(folder, "de-en", "sample")
+      >>> [(found.other[other], found.english[english]) for other, english in found.gold]
+      [('Hallo', 'Hello')]
     """
 
     name: ClassVar = "bucc"

@@ -13,11 +13,24 @@ __all__ = ["Monolingual"]
 
 
 class Monolingual(FolderDataset):
-    """Files ``{language}.txt``, each named with any code of its language; every line is a row, even if blank.
+    r"""Files ``{language}.txt``, each named with any code of its language; every line is a row, even if blank.
 
     Args:
       folder: folder of the files.
       languages: codes of the languages to read; by default, all available.
+
+    Raises:
+      FileNotFoundError: the folder does not exist, or a language has no file (when the files are first needed).
+      ValueError: two files are for the same language, or a file is not named after a language.
+
+    Example:
+      >>> import tempfile
+      >>> from pathlib import Path
+      >>> from lsar_jax.corpora import builders
+      >>> with tempfile.TemporaryDirectory() as folder:
+      ...     _ = Path(folder, "deu.txt").write_text("Eins.\nZwei.\n", encoding="utf-8")
+      ...     builders.Monolingual.known(folder), builders.Monolingual.load(folder, "de", "train")
+      (('de',), ['Eins.', 'Zwei.'])
     """
 
     name: ClassVar = "monolingual"

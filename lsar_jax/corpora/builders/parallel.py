@@ -37,11 +37,24 @@ class ParallelText:
 
 
 class Parallel(FolderDataset):
-    """The bitext in a folder; every line is a row, even if blank.
+    r"""The bitext in a folder; every line is a row, even if blank.
 
     Args:
       folder: folder of tables or Moses files.
       pairs: pairs of language codes to read, such as ``[("en", "de")]``; by default, all available.
+
+    Raises:
+      FileNotFoundError: the folder does not exist, or a pair has no file (when the files are first needed).
+      ValueError: two files are for the same pair, a line has another number of fields, or Moses files differ in length.
+
+    Example:
+      >>> import tempfile
+      >>> from pathlib import Path
+      >>> from lsar_jax.corpora import builders
+      >>> with tempfile.TemporaryDirectory() as folder:
+      ...     _ = Path(folder, "en-de.tsv").write_text("one\teins\ntwo\tzwei\n", encoding="utf-8")
+      ...     builders.Parallel.load(folder, "en-de", "train")
+      ParallelText(first=['one', 'two'], second=['eins', 'zwei'], domain=['', ''])
     """
 
     name: ClassVar = "parallel"

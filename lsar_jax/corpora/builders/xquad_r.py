@@ -47,6 +47,24 @@ class XquadR(FolderDataset):
     Args:
       folder: folder of the files.
       languages: codes of the languages to read; by default, all available.
+
+    Raises:
+      FileNotFoundError: the folder does not exist, or a language has no file (when the files are first needed).
+      ValueError: a file is not in this format; the error names the file and the paragraph.
+
+    Example:
+      >>> import json
+      >>> import tempfile
+      >>> from pathlib import Path
+      >>> from lsar_jax.corpora import builders
+      >>> text, breaks = "Bern is old. It is in Switzerland.", [[0, 12], [13, 34]]
+      >>> qa = {"id": "q1", "question": "Where is Bern?", "answers": [{"answer_start": 22}]}
+      >>> paragraph = {"context": text, "sentence_breaks": breaks, "qas": [qa]}
+      >>> with tempfile.TemporaryDirectory() as folder:
+      ...     _ = Path(folder, "en.json").write_text(json.dumps({"data": [{"paragraphs": [paragraph]}]}))
+      ...     found = builders.XquadR.load(folder, "en", "test")
+      >>> found.questions[0], found.candidates[found.answers[0]]
+      ('Where is Bern?', 'It is in Switzerland.')
     """
 
     name: ClassVar = "xquad_r"

@@ -29,7 +29,7 @@ class ParsedSentence(NamedTuple):
 
 
 def read_conllu(path: str | Path) -> list[ParsedSentence]:
-    """Returns the sentences of a file.
+    r"""Returns the sentences of a file.
 
     Args:
       path: a file in CoNLL-U, of which the columns ID, FORM, UPOS, HEAD and DEPREL are read.
@@ -38,6 +38,17 @@ def read_conllu(path: str | Path) -> list[ParsedSentence]:
       FileNotFoundError: there is no such file.
       ValueError: a line cannot be read, a head does not exist, or the file has no sentences; the error names the file
         and the line.
+
+    Example:
+      >>> import tempfile
+      >>> from pathlib import Path
+      >>> from lsar_jax.corpora import labelled
+      >>> rows = ["1 Hunde Hund NOUN _ _ 2 nsubj _ _", "2 bellen bellen VERB _ _ 0 root _ _"]
+      >>> with tempfile.TemporaryDirectory() as folder:
+      ...     path = Path(folder, "de.conllu")
+      ...     _ = path.write_text("\n".join(rows).replace(" ", "\t"), encoding="utf-8")
+      ...     labelled.read_conllu(path)
+      [ParsedSentence(words=('Hunde', 'bellen'), tags=('NOUN', 'VERB'), heads=(2, 0), relations=('nsubj', 'root'))]
     """
     sentences = list(_sentences(Path(path)))
     if not sentences:

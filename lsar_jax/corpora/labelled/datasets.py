@@ -31,15 +31,29 @@ _SPLITS = {"train": ("train",), "dev": ("validation", "dev"), "test": ("test",)}
 
 
 def is_dataset(data: object) -> bool:
-    """Returns whether data are named as ``hub:ID#CONFIG`` or ``tfds:NAME#CONFIG`` rather than by a path."""
+    """Returns whether data are named as ``hub:ID#CONFIG`` or ``tfds:NAME#CONFIG`` rather than by a path.
+
+    Example:
+      >>> from lsar_jax.corpora import labelled
+      >>> labelled.is_dataset("hub:unimelb-nlp/wikiann#de"), labelled.is_dataset("data/de.tsv")
+      (True, False)
+    """
     return str(data).startswith(("hub:", "tfds:"))
 
 
 def dataset_language(data: str) -> str:
     """Returns the language that a configuration is named after: de for ``de`` and for ``de_pud``.
 
+    Args:
+      data: ``hub:ID#CONFIG`` or ``tfds:NAME#CONFIG``.
+
     Raises:
-      ValueError: it is not named after a language.
+      ValueError: it is not named after a language, or ``data`` names no configuration.
+
+    Example:
+      >>> from lsar_jax.corpora import labelled
+      >>> labelled.dataset_language("hub:commul/universal_dependencies#de_pud")
+      'de'
     """
     config = _parts(data)[1]
     code = code_or_none(config) or code_or_none(config.partition("_")[0])
@@ -56,9 +70,22 @@ def tagged_rows(data: str, part: str) -> list[TaggedSentence]:
       part: train, dev or test.
 
     Raises:
-      FileNotFoundError: there is no such dataset.
+      FileNotFoundError: there is no such dataset, or the Hub does not answer.
+      ImportError: tensorflow-datasets, or pyarrow for parquet, is not installed.
       ValueError: the configuration, the split or a column does not exist, the split is empty, columns of a sentence
         differ in length, or a label is unknown.
+
+    Example:
+      >>> import json
+      >>> import tempfile
+      >>> from pathlib import Path
+      >>> from lsar_jax.corpora import labelled
+      >>> row = {"tokens": ["Bern", "liegt"], "ner_tags": [5, 0]}
+      >>> with tempfile.TemporaryDirectory() as folder:  # in place of the id of a dataset on the Hub
+      ...     Path(folder, "de").mkdir()
+      ...     _ = Path(folder, "de", "validation.jsonl").write_text(json.dumps(row))
+      ...     labelled.tagged_rows(f"hub:{folder}#de", "dev")
+      [TaggedSentence(words=('Bern', 'liegt'), tags=('B-LOC', 'O'))]
     """
     table = _table(data, part)
     result = []
@@ -79,8 +106,21 @@ def parsed_rows(data: str, part: str) -> list[ParsedSentence]:
       part: train, dev or test.
 
     Raises:
-      FileNotFoundError: there is no such dataset.
+      FileNotFoundError: as for ``tagged_rows``.
+      ImportError: as for ``tagged_rows``.
       ValueError: as for ``tagged_rows``, or a head does not exist.
+
+    Example:
+      >>> import json
+      >>> import tempfile
+      >>> from pathlib import Path
+      >>> from lsar_jax.corpora import labelled
+      >>> row = {"tokens": ["Hunde", "bellen"], "upos": [0, 16], "head": ["2", "0"], "deprel": ["nsubj", "root"]}
+      >>> with tempfile.TemporaryDirectory() as folder:  # in place of the id of a dataset on the Hub
+      ...     Path(folder, "de").mkdir()
+      ...     _ = Path(folder, "de", "test.jsonl").write_text(json.dumps(row))
+      ...     labelled.parsed_rows(f"hub:{folder}#de", "test")
+      [ParsedSentence(words=('Hunde', 'bellen'), tags=('NOUN', 'VERB'), heads=(2, 0), relations=('nsubj', 'root'))]
     """
     table = _table(data, part)
     result = []
@@ -109,8 +149,21 @@ def inference_rows(data: str, part: str) -> list[SentencePair]:
       part: train, dev or test.
 
     Raises:
-      FileNotFoundError: there is no such dataset.
+      FileNotFoundError: as for ``tagged_rows``.
+      ImportError: as for ``tagged_rows``.
       ValueError: as for ``tagged_rows``.
+
+    Example:
+      >>> import json
+      >>> import tempfile
+      >>> from pathlib import Path
+      >>> from lsar_jax.corpora import labelled
+      >>> row = {"premise": "A dog barks.", "hypothesis": "It is quiet.", "label": 2}
+      >>> with tempfile.TemporaryDirectory() as folder:  # in place of the id of a dataset on the Hub
+      ...     Path(folder, "en").mkdir()
+      ...     _ = Path(folder, "en", "train.jsonl").write_text(json.dumps(row))
+      ...     labelled.inference_rows(f"hub:{folder}#en", "train")
+      [SentencePair(premise='A dog barks.', hypothesis='It is quiet.', label='contradiction')]
     """
     table = _table(data, part)
     pairs = [

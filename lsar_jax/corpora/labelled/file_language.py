@@ -24,6 +24,11 @@ def language_of_file(path: str | Path) -> str | None:
 
     Raises:
       ValueError: the file is named after two languages.
+
+    Example:
+      >>> from lsar_jax.corpora import labelled
+      >>> [labelled.language_of_file(name) for name in ("de_pud-ud-test.conllu", "dev-de.tsv", "xnli.dev.tsv")]
+      ['de', 'de', None]
     """
     stem = Path(path).stem
     found = re.findall(rf"^{_CODE}(?=[-_.]|$)", stem) + re.findall(rf"(?:^|[-_.]){_CODE}$", stem)

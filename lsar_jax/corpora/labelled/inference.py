@@ -24,7 +24,13 @@ _NAMES = {"contradictory": "contradiction"} | {label: label for label in LABELS}
 
 
 class SentencePair(NamedTuple):
-    """A premise, a hypothesis, and one of ``LABELS``."""
+    """A premise, a hypothesis, and one of ``LABELS``.
+
+    Attributes:
+      premise: the first sentence.
+      hypothesis: the second sentence.
+      label: entailment, neutral or contradiction.
+    """
 
     premise: str
     hypothesis: str
@@ -32,7 +38,7 @@ class SentencePair(NamedTuple):
 
 
 def read_inference(path: str | Path) -> dict[str, list[SentencePair]]:
-    """Returns the pairs of each language.
+    r"""Returns the pairs of each language.
 
     Args:
       path: a table with a header. A table without a column ``language`` is in the language that the file is named
@@ -42,6 +48,17 @@ def read_inference(path: str | Path) -> dict[str, list[SentencePair]]:
       FileNotFoundError: there is no such file.
       ValueError: a column is missing, a line has too few or too many columns, a language or a label is unknown, or
         the file is not named after its language; the error names the file and the line.
+
+    Example:
+      >>> import tempfile
+      >>> from pathlib import Path
+      >>> from lsar_jax.corpora import labelled
+      >>> table = "premise\thypo\tlabel\nA dog barks.\tIt is quiet.\tcontradictory\n"
+      >>> with tempfile.TemporaryDirectory() as folder:
+      ...     path = Path(folder, "multinli.train.en.tsv")
+      ...     _ = path.write_text(table, encoding="utf-8")
+      ...     labelled.read_inference(path)
+      {'en': [SentencePair(premise='A dog barks.', hypothesis='It is quiet.', label='contradiction')]}
     """
     path = Path(path)
     rows = stream_lines(path)

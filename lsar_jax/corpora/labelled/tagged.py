@@ -31,12 +31,25 @@ class TaggedSentence(NamedTuple):
 
 
 def read_tagged(path: str | Path) -> list[TaggedSentence]:
-    """Returns the sentences of a file.
+    r"""Returns the sentences of a file.
+
+    Args:
+      path: the file.
 
     Raises:
       FileNotFoundError: there is no such file.
       ValueError: a line is not a word, a tab and a tag, or the file has no sentences; the error names the file and the
         line.
+
+    Example:
+      >>> import tempfile
+      >>> from pathlib import Path
+      >>> from lsar_jax.corpora import labelled
+      >>> with tempfile.TemporaryDirectory() as folder:
+      ...     path = Path(folder, "de.tsv")
+      ...     _ = path.write_text("de:Bern\tB-LOC\nde:liegt\tO\n\n", encoding="utf-8")
+      ...     labelled.read_tagged(path)
+      [TaggedSentence(words=('Bern', 'liegt'), tags=('B-LOC', 'O'))]
     """
     sentences = list(_sentences(Path(path)))
     if not sentences:
