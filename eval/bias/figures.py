@@ -40,11 +40,13 @@ def draw_layers(candidates: Sequence[Candidate], metric: str, path: Path) -> Non
         "language told by a linear classifier, %": lambda one: one.neutrality.identity,
         "IsoScore, %": lambda one: one.neutrality.isoscore,
     }
-    figure = Figure(figsize=(4.3 * len(panels), 4.4), layout="constrained")
-    axes = figure.subplots(1, len(panels), squeeze=False)[0]
+    figure = Figure(figsize=(10.5, 7.2), layout="constrained")
+    axes = figure.subplots(2, 2).ravel()
+    for axis in axes[len(panels) :]:
+        axis.set_visible(False)
     names = list(dict.fromkeys(one.method.name for one in candidates))
     colours = matplotlib.colormaps["viridis"](np.linspace(0, 0.9, len(names)))
-    for axis, (title, value) in zip(axes, panels.items(), strict=True):
+    for axis, (title, value) in zip(axes, panels.items(), strict=False):
         for index, name in enumerate(names):
             shown = _best_of_each_layer([one for one in candidates if one.method.name == name])
             axis.plot(
@@ -65,7 +67,8 @@ def draw_layers(candidates: Sequence[Candidate], metric: str, path: Path) -> Non
         axis.set_xlabel("layer")
         axis.set_ylabel(title)
         axis.spines[["top", "right"]].set_visible(False)
-    axes[0].legend(frameon=False, fontsize=7.5)
+    handles, labels = axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside right upper", frameon=False, fontsize=8.5)
     save_figure(figure, path)
 
 

@@ -1,0 +1,250 @@
+"""The bias report: text by hand, planted best candidates, and a whole run on text whose answer is known."""
+
+import json
+
+import numpy as np
+import pytest
+
+import lsar_jax as lj
+from eval.__main__ import main
+from eval.bias.choice import choose
+from eval.bias.measures import joined, measure_neutrality, measure_search
+from eval.bias.own_text import OwnText, is_aligned, read_own_text
+from eval.resampling import Queries
+from eval.tasks.udhr import pool_precision
+from tests.eval.test_tasks import ENCODER, is_png, read
+
+CODES = ("de", "en", "fr")
+LINES = [
+    f"{first} {second}"
+    for first in ("red", "blue", "green", "old", "new")
+    for second in ("house", "car", "ship", "road", "tree")
+]
+
+
+def write(folder, lines, codes=CODES, ending=".txt"):
+    folder.mkdir(exist_ok=True)
+    for code in codes:
+        (folder / f"{code}{ending}").write_text("".join(f"{code} {line}\n" if line else "\n" for line in lines))
+    return folder
+
+
+def aligned(x):
+    """A text without words, of which only the embeddings are known."""
+    lines = len(next(iter(x.values())))
+    return OwnText({c: [""] * lines for c in x}, {c: np.arange(lines) for c in x}, {}, True)
+
+
+def planted(rng, lines=60, dim=24, apart=4.0):
+    """Embeddings of the same meanings in three languages, each around a mean of its own."""
+    meaning = rng.normal(size=(lines, dim))
+    return {
+        code: (meaning + 0.2 * rng.normal(size=meaning.shape) + apart * rng.normal(size=dim)).astype(np.float32)
+        for code in CODES
+    }
+
+
+def test_aligned_files_keep_their_lines_together(tmp_path):
+    folder = write(tmp_path / "text", [*LINES, "", LINES[0].upper(), "last line"])
+    text = read_own_text(folder, (), 1000, "auto", 0)
+    assert text.aligned
+    # The blank line and the one that repeats another are left out in all languages.
+    assert text.sentences["de"] == [f"de {line}" for line in (*LINES, "last line")]
+    few = read_own_text(folder, (), 21, "yes", 1)
+    assert [line.split(" ", 1)[1] for line in few.sentences["en"]] == [s.split(" ", 1)[1] for s in few.sentences["fr"]]
+    folds = few.folds(4, 0)
+    assert all((folds[code] == folds["de"]).all() for code in CODES)
+    assert np.bincount(folds["de"]).tolist() == [6, 5, 5, 5]
+
+
+def test_other_files_are_not_aligned(tmp_path):
+    folder = write(tmp_path / "text", LINES)
+    with (folder / "fr.txt").open("a") as file:
+        file.write("fr one more\n")
+    text = read_own_text(folder, (), 1000, "auto", 0)
+    assert not text.aligned
+    assert len(np.unique(np.concatenate(list(text.units.values())))) == sum(map(len, text.sentences.values())) == 76
+    assert not read_own_text(write(tmp_path / "same", LINES), (), 1000, "no", 0).aligned
+    with pytest.raises(ValueError, match=r"--aligned yes needs as many lines in every file, but they have \{'de': 25"):
+        read_own_text(folder, (), 1000, "yes", 0)
+
+
+def test_pairs_share_their_english_sentences(tmp_path):
+    for code in ("de", "fr"):
+        rows = [f"en {line}\t{code} {line}\n" for line in LINES[:22]]
+        (tmp_path / f"en-{code}.tsv").write_text("".join(rows[: 22 if code == "de" else 20]))
+    text = read_own_text(tmp_path, (), 1000, "auto", 0)
+    assert {code: len(sentences) for code, sentences in text.sentences.items()} == {"en": 22, "de": 22, "fr": 20}
+    for code, (english, other) in text.pairs.items():
+        for e, o in zip(english, other, strict=True):
+            assert text.sentences["en"][e].split(" ", 1)[1] == text.sentences[code][o].split(" ", 1)[1]
+            assert text.units["en"][e] == text.units[code][o]
+
+
+@pytest.mark.parametrize(
+    ("lines", "codes", "message"),
+    [
+        (LINES[:19], CODES, "has 19 different sentences in de; give at least 20"),
+        (LINES, ("de",), "has only de; give text in at least two languages"),
+        ([], (), "has neither a file per language, such as de.txt, nor parallel text"),
+    ],
+)
+def test_too_little_text(tmp_path, lines, codes, message):
+    with pytest.raises((ValueError, FileNotFoundError), match=message):
+        read_own_text(write(tmp_path / "text", lines, codes), (), 1000, "auto", 0)
+
+
+def test_alignment_is_told_from_the_embeddings(rng):
+    x = planted(rng)
+    assert is_aligned(aligned(x), x)
+    assert not is_aligned(aligned(x), {code: rng.permutation(rows) for code, rows in x.items()})
+
+
+def test_search_of_held_out_lines_and_pairs(rng):
+    x = planted(rng, apart=1.0)
+    text = aligned(x)
+    folds = text.folds(3, 0)
+    parts = []
+    for fold in range(3):
+        held_out = {code: of == fold for code, of in folds.items()}
+        part = {code: rows[held_out[code]] for code, rows in x.items()}
+        parts.append(measure_search(part, text, held_out))
+        np.testing.assert_array_equal(parts[-1].values, pool_precision(part).values)
+        assert set(parts[-1].clusters) == set(np.flatnonzero(held_out["de"]))
+    assert len(joined(parts).values) == 180
+    # As pairs, of which French has only the first half; English row i translates row i.
+    pairs = {"de": (np.arange(60), np.arange(60)), "fr": (np.arange(30), np.arange(30))}
+    text = OwnText(text.sentences, text.units, pairs, True)
+    held_out = {code: np.arange(60) % 2 == 0 for code in CODES}
+    found = measure_search({code: rows[::2] for code, rows in x.items()}, text, held_out)
+    assert np.bincount(found.strata).tolist() == [60, 30]
+    by_hand = [
+        100.0 * np.mean([np.argmax(lj.retrieval.similarity(a[::2], b[::2]), axis=1) == np.arange(len(a[::2]))])
+        for a, b in ((x["en"], x["de"]), (x["de"], x["en"]), (x["en"][:30], x["fr"][:30]), (x["fr"][:30], x["en"][:30]))
+    ]
+    assert found.mean == pytest.approx(np.mean(by_hand))
+
+
+def test_neutrality_by_construction(rng):
+    x = planted(rng, lines=200, apart=30.0)
+    fit, test = ({code: rows[part] for code, rows in x.items()} for part in (slice(100), slice(100, None)))
+    before = measure_neutrality(fit, test)
+    assert (before.own, before.identity) == (100, 100)
+    assert before.expected == pytest.approx(100 / 3)
+    center = lj.transforms.fit_center(fit)
+    after = measure_neutrality(*({c: np.asarray(center(r, c)) for c, r in part.items()} for part in (fit, test)))
+    # Two of the ten neighbours are translations in the other languages; of the rest, a third is expected.
+    assert 20 < after.own < 35
+    assert after.identity < 50
+    assert abs(after.cosine) < 5 < before.cosine
+    assert after.isoscore > 10 * before.isoscore
+
+
+def test_the_best_candidate_is_chosen(rng):
+    clusters, strata = np.repeat(np.arange(50), 4), np.tile(np.arange(2), 100)
+    base = rng.uniform(20, 60, 200)
+    noise = [rng.normal(0, 1, 200) for _ in range(3)]
+    gains = (0.0, 10.0, 9.99)
+    candidates = [Queries(base + gain + one, strata, clusters) for gain, one in zip(gains, noise, strict=True)]
+    choice = choose(candidates)
+    assert choice.best in (1, 2)
+    assert choice.score.value == pytest.approx(candidates[choice.best].mean)
+    assert choice.as_good() == [3 - choice.best]
+    gain = choice.gains[0]
+    assert gain.low < 10 < gain.high
+    assert gain.high - gain.low < 1  # the difference is surer than the score, as queries are paired
+    assert choice.score.high - choice.score.low > 2
+    assert 0.2 < choice.again < 0.95
+    with pytest.raises(ValueError, match="scores of different queries"):
+        choose([candidates[0], Queries(base)])
+
+
+def test_choosing_among_equals_is_told(rng):
+    # Fifty candidates without a difference: the best of them looks better than it is elsewhere.
+    candidates = [Queries(rng.normal(50, 10, 40)) for _ in range(50)]
+    choice = choose(candidates)
+    assert choice.score.value > 52
+    assert abs(choice.elsewhere - 50) < 2
+    assert len(choice.as_good()) > 40
+    assert choice.again < 0.5
+
+
+def test_report(tmp_path, capsys):
+    for code, text in lj.corpora.udhr("fit", ["de", "en", "es", "fr"]).items():
+        (tmp_path / f"{code}.txt").write_text("\n".join(text) + "\n")
+    out = tmp_path / "out"
+    options = ["--texts", str(tmp_path), "--max-length", "24", "--folds", "2", "--layers", "1", "3", "--out", str(out)]
+    assert main(["bias", *ENCODER, *options, "--aligned", "yes", "--transforms", "original", "center", "lsar"]) == 0
+    results = read(out)
+    assert {r["metric"] for r in results} == {"mAP", "own", "expected", "identity", "isoscore", "cosine"}
+    search = {(r["layer"], r["transform"], str(r["parameters"])): r for r in results if r["metric"] == "mAP"}
+    best = max(search.values(), key=lambda r: r["value"])
+    printed = capsys.readouterr().out
+    assert f"Recommended: layer {best['layer']}, {best['transform']}" in printed
+    assert f"mAP {best['value']:.1f} (" in printed
+    assert best["low"] <= best["value"] <= best["high"]
+    assert is_png(out / "layers.png")
+    assert is_png(out / "space.png")
+    page = (out / "report.html").read_text()
+    assert page.count("data:image/png;base64,") == 2
+    assert 'src="http' not in page
+    saved = lj.Transform.load(out / "transform.safetensors")
+    assert (saved.source.layer, saved.fits[0].method) == (best["layer"], best["transform"])
+    assert dict(saved.fits[0].fitted_on) == {code: 25 for code in ("de", "en", "es", "fr")}
+    # Once more, the report is replaced; other options are refused.
+    assert main(["bias", *ENCODER, *options, "--transforms", "original", "center"]) == 1
+    assert "was made with other options" in capsys.readouterr().err
+
+
+def test_report_on_text_that_is_not_aligned(tmp_path, capsys):
+    for code, text in lj.corpora.udhr("fit", ["de", "fr"]).items():
+        (tmp_path / f"{code}.txt").write_text("\n".join(text if code == "de" else text[:22]) + "\n")
+    options = ["--texts", str(tmp_path), "--max-length", "24", "--folds", "2", "--layers", "2"]
+    command = ["bias", *ENCODER, *options, "--transforms", "original", "center"]
+    assert main([*command, "--out", str(tmp_path / "out")]) == 0
+    printed = capsys.readouterr().out
+    assert "searched the paragraphs of the Universal Declaration of Human Rights in 2 of its languages" in printed
+    assert "center needs the language of each sentence" in printed or "Recommended: layer 2, original" in printed
+    assert {r["metric"] for r in read(tmp_path / "out")} > {"mAP on the UDHR"}
+    # In languages that the declaration is not in, nothing is recommended.
+    for old, new in (("de", "la"), ("fr", "cy")):
+        (tmp_path / f"{old}.txt").rename(tmp_path / f"{new}.txt")
+    assert main([*command, "--out", str(tmp_path / "other")]) == 0
+    assert "No recommendation: the text is not aligned" in capsys.readouterr().out
+    assert not (tmp_path / "other" / "transform.safetensors").exists()
+    assert (tmp_path / "other" / "report.html").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--transforms", "center"], "--transforms lacks original"),
+        (["--folds", "7"], "--folds is 7; it must be a whole number from 2 to 6"),
+        (["--saved", "x"], "bias fits its own transforms; omit --saved"),
+        (["--texts", "nowhere"], "there is no folder nowhere; put a file per language there"),
+    ],
+)
+def test_refusals(tmp_path, capsys, options, message):
+    folder = write(tmp_path / "text", LINES)
+    assert main(["bias", *ENCODER, "--texts", str(folder), "--out", str(tmp_path / "out"), *options]) == 1
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "out" / "results.jsonl").exists()
+
+
+def test_numbers_are_json(tmp_path):
+    write(tmp_path / "text", LINES)
+    command = [
+        "bias",
+        *ENCODER,
+        "--texts",
+        str(tmp_path / "text"),
+        "--layers",
+        "2",
+        "--folds",
+        "2",
+        "--max-length",
+        "24",
+    ]
+    assert main([*command, "--transforms", "original", "--out", str(tmp_path / "out")]) == 0
+    for line in (tmp_path / "out" / "results.jsonl").read_text().splitlines():
+        assert np.isfinite(json.loads(line)["value"])
