@@ -31,6 +31,7 @@ extensions = [
     "placed_pages",
     "source_signatures",
     "command_help",
+    "picture_text",
 ]
 exclude_patterns = ["extensions", "images", "_build"]
 

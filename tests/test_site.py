@@ -30,7 +30,8 @@ class Page(HTMLParser):
         attributes = dict(attrs)
         self.links += [attributes[name] for name in ("href", "src") if attributes.get(name)]
         self.anchors |= {attributes[name] for name in ("id", "name") if attributes.get(name)}
-        if tag == "img" and not attributes.get("alt", "").strip():
+        # Sphinx gives a picture without text the name of its file.
+        if tag == "img" and attributes.get("alt", "").strip() in ("", attributes["src"]):
             self.silent.append(attributes["src"])
 
 
