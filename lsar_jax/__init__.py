@@ -1,6 +1,23 @@
 """Language-agnostic multilingual sentence embeddings in JAX.
 
 text -> tokens -> hidden states -> embeddings -> transform -> scores
+
+Whatever uses a device raises RuntimeError in a process that was forked after JAX had started (``mesh.check_process``).
+
+Example:
+  >>> import numpy as np
+  >>> import lsar_jax as lj
+  >>> rng = np.random.default_rng(0)
+  >>> meaning = rng.normal(size=(200, 32))
+  >>> place = 4 * np.eye(32)  # in place of an encoder: a language moves all its sentences
+  >>> x = {code: meaning + place[i] + rng.normal(size=(200, 32)) / 2 for i, code in enumerate(("de", "en", "fr"))}
+  >>> pool = np.concatenate([x["en"], x["de"]])  # English sentences, and the German ones themselves
+  >>> lsar = lj.transforms.fit_lsar(x)
+  >>> for queries, candidates in ((x["de"], pool), (lsar(x["de"]), lsar(pool))):
+  ...     _, ids = lj.retrieval.nearest(queries, candidates, k=2)
+  ...     print(int((ids[:, 1] == np.arange(200)).sum()), "of 200 find their translation right after themselves")
+  62 of 200 find their translation right after themselves
+  199 of 200 find their translation right after themselves
 """
 
 from lsar_jax import corpora, geometry, languages, mesh, mining, objectives, retrieval, transforms

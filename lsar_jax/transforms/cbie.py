@@ -3,7 +3,7 @@
 Rajaee and Pilehvar, "A Cluster-based Approach for Improving Isotropy in Contextual Embedding
 Space", ACL 2021; for languages Hämmerl et al., Findings of ACL 2023. A language's embeddings are
 clustered by k-means; each embedding loses the mean of its cluster and its projection onto the
-cluster's top principal components,
+cluster's top principal components::
 
     y = z - P_c P_c^T z,   z = x - mean_c.
 

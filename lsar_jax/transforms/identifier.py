@@ -1,7 +1,7 @@
 """Identifies the language of an embedding, by linear discriminant analysis on the moments.
 
 The detected language has the nearest mean under the covariance that the languages share (Fisher 1936;
-Rao 1948). With means mu_l, their pooled within-language covariance S and equal priors, it maximizes
+Rao 1948). With means mu_l, their pooled within-language covariance S and equal priors, it maximizes::
 
     score_l(x) = mu_l^T S^-1 x - mu_l^T S^-1 mu_l / 2.
 

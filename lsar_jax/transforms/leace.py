@@ -2,7 +2,7 @@
 
 Belrose et al., "LEACE: Perfect linear concept erasure in closed form", NeurIPS 2023. With S the total
 covariance of the embeddings and U an orthonormal basis of the span of the differences between the
-language means,
+language means::
 
     y = x - U (U^T S^-1 U)^-1 U^T S^-1 (x - mean).
 

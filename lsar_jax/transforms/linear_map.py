@@ -1,7 +1,7 @@
 """Linear mapping: rotate each language onto a target language, fitted on aligned pairs.
 
 The orthogonal Procrustes problem (Schönemann 1966): with rows X in a language and Y of their
-translations,
+translations::
 
     W = argmin ||X W^T - Y||_F over orthogonal W = U V^T,   Y^T X = U S V^T
 

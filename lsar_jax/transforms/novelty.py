@@ -2,7 +2,7 @@
 
 The canonical variates u = A^T x are the directions in which the means of the languages differ, scaled such that the
 covariance S within a language is the identity (Rao 1948). With k of them, and expectations over the text that was
-fitted on,
+fitted on::
 
     novelty(x) = (|u - u_l|^2 / k) / (|x - mu_l|^2 / E|x - mu_l|^2)
 

@@ -2,7 +2,7 @@
 
 Hämmerl et al., "Exploring Anisotropy and Outliers in Multilingual Language Models for
 Cross-Lingual Semantic Sentence Similarity", Findings of ACL 2023. With v the mean over languages
-of their mean embeddings, dimension i is an outlier if
+of their mean embeddings, dimension i is an outlier if::
 
     |v_i| > mean(v) + sigma std(v),
 

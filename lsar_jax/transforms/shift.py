@@ -1,6 +1,6 @@
 """SHIFT: move each language by its mean difference from its translations.
 
-"SHIFT" (arXiv 2606.18801, 2026): with sentences of a language l aligned to translations in a source language,
+"SHIFT" (arXiv 2606.18801, 2026): with sentences of a language l aligned to translations in a source language::
 
     v_l = mean(x_l) - mean(x_source),   y = x - v_l
 

@@ -1,5 +1,7 @@
 """ZCA whitening: every direction gets the same variance, without a rotation of the axes.
 
+The map is::
+
     W = D (L + eps)^-1/2 D^T,   y = W (x - mean)
 
 with D L D^T the eigendecomposition of the covariance over features (Bell and Sejnowski 1997;

@@ -1,5 +1,7 @@
 """TensorFlow datasets built from local files: text, bitext, LAReQA's questions and BUCC's mining task.
 
+Prepare a dataset once, then read it::
+
     folders = builders.prepare(builders.Monolingual("text"), "datasets")    # once
     sentences = builders.Monolingual.read(folders["de"])                    # or prepared(folders["de"])
 

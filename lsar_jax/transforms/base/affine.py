@@ -1,6 +1,6 @@
 """One step of a transform: an affine map that is shared, or chosen by language, or by language and cluster.
 
-Every method moves an embedding by
+Every method moves an embedding by::
 
     z = scale * (x - shift)
     y = M (z - D B^T z) + offset
