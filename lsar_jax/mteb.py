@@ -87,7 +87,7 @@ class MtebEncoder:
         precision: str = "float32",
         token_budget: int | None = None,
     ) -> Float[np.ndarray, "sentence dim"]:
-        """Returns the embeddings of all texts of ``inputs``, in their order.
+        """Returns the embeddings of all texts of ``inputs``, ``[sentence, dim]``, in their order.
 
         Args:
           inputs: mteb's ``DataLoader``: batches with their strings under ``text``.

@@ -83,12 +83,12 @@ FUNCTIONS = {name: value for name, value in MEMBERS.items() if not inspect.iscla
 
 
 def examples():
-    """Yields the doctest of each docstring of the library."""
+    """Yields the doctest of each docstring of the library; an example imports all that it uses."""
     finder = doctest.DocTestFinder()
     for found in pkgutil.walk_packages(lsar_jax.__path__, "lsar_jax."):
         if not re.search(r"\.(cli|__main__|make_udhr)\b", found.name):
-            yield from finder.find(importlib.import_module(found.name))
-    yield from finder.find(lsar_jax)
+            yield from finder.find(importlib.import_module(found.name), globs={})
+    yield from finder.find(lsar_jax, globs={})
 
 
 EXAMPLES = {test.name: test for test in examples() if test.examples}
@@ -100,11 +100,21 @@ CASES = [
 ]
 
 
+def failures(test):
+    """Runs a doctest; returns what it reports, empty if all went well."""
+    told = []
+    doctest.DocTestRunner(optionflags=FLAGS).run(test, out=told.append)
+    return "".join(told)
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_examples_run(name):
-    told = []
-    outcome = doctest.DocTestRunner(optionflags=FLAGS).run(EXAMPLES[name], out=told.append, clear_globs=False)
-    assert not outcome.failed, "".join(told)
+    assert not failures(EXAMPLES[name])
+
+
+def test_a_wrong_example_is_found():
+    wrong = doctest.DocTestParser().get_doctest(">>> 1 + 1\n3\n", {}, "wrong", None, 0)
+    assert "Expected:\n    3\nGot:\n    2" in failures(wrong)
 
 
 def test_only_what_is_not_here_is_skipped():

@@ -26,7 +26,7 @@ class EncodeReport:
       padded_tokens: token positions computed, padding included.
       truncated: number of sentences that were truncated.
       max_length: the number of tokens that they were truncated to.
-      seconds: wall time, tokenization and compilation included.
+      seconds: wall time in seconds, tokenization and compilation included.
       unknown: with ``language="auto"``, number of sentences in none of the languages that the identifier knows.
     """
 
@@ -40,7 +40,7 @@ class EncodeReport:
 
     @property
     def padding_waste(self) -> float:
-        """The share of computed positions that held no token."""
+        """The share of computed positions, from 0 to 1, that held no token."""
         return 1 - self.tokens / self.padded_tokens if self.padded_tokens else 0.0
 
 

@@ -91,7 +91,7 @@ class LanguageIdentifier:
         return [UNKNOWN if new else self.languages[row] for row, new in zip(found, unknown, strict=True)]
 
     def novelty(self, x: Embeddings) -> Float[np.ndarray, " vector"]:
-        """Returns the novelty of each row: about 1 for text like that of the fit, more for other languages.
+        """Returns the novelty of each row, ``[n]``: about 1 for text like that of the fit, more for other languages.
 
         Raises:
           ValueError: as for a call; or the identifier was read from a file of the first versions, without ``novel``.
@@ -110,12 +110,12 @@ class LanguageIdentifier:
         return padded
 
     def ids(self, x: Float[Array, "vector dim"]) -> Int[Array, " vector"]:
-        """Returns the index of each row's language in ``languages``; pure, for use under ``jit``."""
+        """Returns the index of each row's language in ``languages``, ``[n]``; pure, for use under ``jit``."""
         product = partial(jnp.matmul, precision=jax.lax.Precision.HIGHEST)
         return jnp.argmax(product(x - self.center, jnp.asarray(self.weights).T) + self.bias, axis=1)
 
     def unknown(self, x: Float[Array, "vector dim"]) -> Bool[Array, " vector"]:
-        """Returns whether each row's novelty is above the threshold; pure, for use under ``jit``."""
+        """Returns whether each row's novelty is above the threshold, ``[n]``; pure, for use under ``jit``."""
         if self.novel is None:
             return jnp.zeros(len(x), bool)
         # Of vectors that are so long that it is NaN, too.
@@ -125,7 +125,7 @@ class LanguageIdentifier:
         """Returns the percentage of each language's rows whose nearest mean is that of their language.
 
         Raises:
-          ValueError: it was not fitted on a language, or a language has no rows.
+          ValueError: it was not fitted on a language, a language has no rows, or an array is invalid.
         """
         result = {}
         for code, rows in canonical_keys(x).items():
@@ -145,6 +145,10 @@ def oas_shrinkage(covariance: Float[AnyArray, "dim dim"], samples: int | Float[A
 
     Chen, Wiesel, Eldar and Hero, "Shrinkage Algorithms for MMSE Covariance Estimation", 2010,
     equation 23, without the terms that vanish with the width, as in scikit-learn.
+
+    Args:
+      covariance: the sample covariance, ``[dim, dim]``.
+      samples: number of vectors that it was computed from.
     """
     dim = covariance.shape[0]
     square = jnp.mean(covariance**2)
@@ -163,8 +167,8 @@ def discriminant(
     Pure: works under ``jit`` and ``vmap``, for example over layers.
 
     Args:
-      means: the means of the languages.
-      covariance: the pooled within-language covariance.
+      means: the means of the languages, ``[language, dim]``.
+      covariance: the pooled within-language covariance, ``[dim, dim]``.
       shrinkage: from 0 for none to 1 for a multiple of the identity.
     """
     covariance = jnp.asarray(covariance)
