@@ -1,15 +1,21 @@
-"""docs/reference/papers.md names every table and figure of the four papers, with commands that parse."""
+"""docs/reference/papers.md names every table and figure of the four papers, and is what the cards say."""
 
 import re
 from pathlib import Path
 
 import pytest
 
+from eval.report.published import PUBLISHED
+from eval.repro.card import items_of
+from eval.repro.cards import CARDS, PAPERS
+from eval.repro.page import papers_page
+from eval.repro.sources import SOURCES
 from tests.commands import parsed
 from tests.optional import need
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "reference" / "papers.md").read_text(encoding="utf-8")
+EVALUATION = (ROOT / "docs" / "reference" / "evaluation.md").read_text(encoding="utf-8")
 # The tables and figures with results, by paper.
 ITEMS = {
     "Xie et al. 2022": {*(f"Table {n}" for n in range(1, 21)), *(f"Figure {n}" for n in range(2, 8))},
@@ -30,25 +36,23 @@ def rows(paper):
     return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines[2:]]
 
 
-def named(cell):
-    """The tables and figures that a cell names: Table 1, Tables 8 to 16, Figures 2 and 4."""
-    found = set()
-    for kind, numbers in re.findall(r"(Table|Figure)s? (\d+(?:(?:, | and | to )\d+)*)", cell):
-        for part in re.split(r", | and ", numbers):
-            first, _, last = part.partition(" to ")
-            found |= {f"{kind} {n}" for n in range(int(first), int(last or first) + 1)}
-    return found
+def test_the_page_is_what_the_cards_say():
+    same = papers_page() == PAGE
+    assert same, "write it anew: python -m eval repro --page docs/reference/papers.md"
 
 
 @pytest.mark.parametrize("paper", ITEMS)
 def test_every_table_and_figure_has_a_row(paper):
-    listed = [item for row in rows(paper) for item in sorted(named(row[0]))]
-    assert sorted(listed) == sorted(ITEMS[paper])
+    listed = [item for row in rows(paper) for item in items_of(row[0])]
+    assert len(listed) == len(set(listed))
+    assert set(listed) == ITEMS[paper]
     for cells in rows(paper):
         assert len(cells) == 4, cells
         assert all(cells), cells
         assert "@" not in "".join(cells), cells
+        assert "{" not in cells[2].replace("wiki40b/{}", ""), cells
         assert "`python -m" in cells[2], cells
+        assert re.search(r"`([\w-]+)`", cells[0])[1] in CARDS, cells
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -58,7 +62,8 @@ def test_commands_parse(command):
 
 
 def test_pictures_are_drawn():
-    code = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "eval").rglob("*.py"))
+    files = [path for path in (ROOT / "eval").rglob("*.py") if "repro" not in path.relative_to(ROOT).parts]
+    code = "".join(path.read_text(encoding="utf-8") for path in files)
     drawn = {name for paper in ITEMS for cells in rows(paper) for name in re.findall(r"`([\w-]+)\.png`", cells[2])}
     assert len(drawn) > 10
     for name in drawn:
@@ -67,6 +72,34 @@ def test_pictures_are_drawn():
 
 
 def test_numbers_of_rows():
-    assert named("Tables 8 to 10, 12 and 14") == {f"Table {n}" for n in (8, 9, 10, 12, 14)}
-    assert named("Table 1, Figures 2 and 4") == {"Table 1", "Figure 2", "Figure 4"}
+    assert items_of("Tables 8 to 10, 12 and 14") == [f"Table {n}" for n in (8, 9, 10, 12, 14)]
+    assert items_of("Table 1, Figures 2 and 4") == ["Table 1", "Figure 2", "Figure 4"]
     assert len(COMMANDS) > 20
+
+
+def test_names_of_cards_say_what_they_show():
+    assert len(CARDS) == sum(len(paper.cards) for paper in PAPERS)
+    for paper in PAPERS:
+        for card in paper.cards:
+            numbers = re.findall(r"\d+", card.items)
+            kind = card.items.split()[0].lower()
+            assert card.name == f"{paper.prefix}-{kind}-{'-'.join(numbers)}"
+
+
+def test_every_published_table_has_a_card():
+    of_cards = {(paper.name, table) for paper in PAPERS for card in paper.cards for table in card.tables}
+    assert of_cards == {(one.paper, one.table) for one in PUBLISHED}
+
+
+def test_encoders_of_cards_have_the_names_of_published_numbers():
+    for paper in PAPERS:
+        for card in paper.cards:
+            published = {one.encoder for one in PUBLISHED if one.paper == paper.name and one.table in card.tables}
+            known = {one.name for step in card.steps for one in step.encoders.values()}
+            assert not card.tables or paper.name.startswith("Ki ") or published <= known, card.name
+
+
+@pytest.mark.parametrize("key", ["tatoeba", "xquad-r", "sts17", "bucc", "amazon"])
+def test_evaluation_page_says_the_same_of_data(key):
+    source = SOURCES[key]
+    assert f"`{source.path}`: {source.where}" in EVALUATION

@@ -38,9 +38,11 @@ def result(task, metric, fit_on="udhr", **changes):
 def check_published_metrics(task, metrics):
     """Asserts that a task measures each metric of the published numbers that may stand beside its own.
 
-    The number of languages, the track of STS17 and the measure of syntax may differ.
+    The number of languages, the track of STS17 and the measure of syntax may differ. Outlier dimensions are left out,
+    since an encoder need not have any.
     """
-    for pattern in {one.metric for one in PUBLISHED if PROTOCOLS[one.protocol].task == task}:
+    patterns = {one.metric for one in PUBLISHED if PROTOCOLS[one.protocol].task == task}
+    for pattern in {one for one in patterns if " of dimension " not in one}:
         loose = re.sub(r"over \d+$", r"over \\d+", pattern).replace("precomputed", "")
         loose = re.sub(r"^Pearson .*", "Pearson .*", loose)
         assert any(re.fullmatch(loose, metric) for metric in metrics), f"{task} does not measure {pattern}"
@@ -58,6 +60,8 @@ SAMPLE = [
     ("lareqa", "mAP, dot", "udhr", "mBERT X-X", "lsar rank=10", 45.89, "Xie et al. 2022, Table 2, LSAR of rank 11"),
     ("sts17", "Pearson 4b.es-en", "evaluated", "XLM-R base", "original", -5.9, "Hämmerl et al. 2023, Table 5"),
     ("geometry", "NMI", "udhr", "XLM-R large", "lsar rank=36", 0.0856, "Xie et al. 2022, clustering"),
+    ("geometry", "mean of dimension 588", "udhr", "XLM-R base", "original", -15.18, "Hämmerl et al. 2023, Table 1"),
+    ("geometry", "contribution of dimension 195", "udhr", "mBERT", "original", 0.16, "Hämmerl et al. 2023, Table 1"),
     ("amazon", "accuracy mean", "udhr", "mBERT", "lsar rank=1", 75.58, "Xie et al. 2022, Table 3"),
 ]  # fmt: skip
 

@@ -1,0 +1,208 @@
+"""Published values beside ours: the difference, the tolerance, and whether it is within.
+
+A value stands beside ours only if ``eval/report/published.py`` lets it: the same task, metric, languages, queries,
+options and kind of fit; and, here, the same encoder and layer. Everything else is listed, but not compared.
+
+The tolerance is the sum of what is known to differ between two measurements of the same quantity:
+
+- half a unit of the last printed digit. Numbers of one table are taken to be printed to the same number of digits,
+  which is the largest number among them;
+- half the width of our 95% interval over resampled queries. It is wider than a repetition on the same queries needs,
+  and stands for another draw of the fitting text and for rounding in the encoder. What differs by more is not explained
+  by the choice of queries;
+- if a method or measure has seeds, the half-width of the 95% prediction interval of one more seed,
+  t(0.975, k - 1) s sqrt(1 + 1/k), as the published number is one more draw.
+
+Where our value has neither an interval nor several seeds, only rounding is known, so that a larger difference is not
+judged. Nor is it if the paper's layer is not known.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+from scipy.stats import t as student
+
+from eval.methods import label
+from eval.report.published import PROTOCOLS, PUBLISHED, Published, published
+from eval.repro.card import Setting
+from eval.results import Result
+from lsar_jax.files import write_text
+
+__all__ = ["Measured", "Row", "compare", "decimals_of", "grouped", "write_rows"]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Our value: the mean over seeds.
+
+    Attributes:
+      first: the result of the first seed.
+      value: mean over seeds.
+      margin: half-width of the interval over queries, and of the prediction interval of a further seed; None if neither
+        is known.
+      setting: how the paper used the encoder in this command.
+      metrics: regular expressions of the metrics to show even if no published value is known.
+    """
+
+    first: Result
+    value: float
+    margin: float | None
+    setting: Setting
+    metrics: tuple[str, ...]
+
+    @property
+    def method(self) -> str:
+        """The label of the method."""
+        return label(self.first.transform, self.first.parameters)
+
+
+@dataclass(frozen=True)
+class Row:
+    """A published value, ours, or both.
+
+    Attributes:
+      task: the task, as in our results.
+      metric: the metric of our result; for a value that has none, the published one's pattern.
+      method: the method.
+      layer: the layer of our result.
+      published: the published value.
+      source: its paper and table.
+      ours: our value.
+      difference: ours minus the published value.
+      tolerance: what the difference may be.
+      verdict: within, outside, not judged, or not compared; empty if there is no published value.
+      why: why it is not judged or not compared.
+      decimals: the number of printed decimals of the published value.
+    """
+
+    task: str
+    metric: str
+    method: str
+    layer: int | None = None
+    published: float | None = None
+    source: str = ""
+    ours: float | None = None
+    difference: float | None = None
+    tolerance: float | None = None
+    verdict: str = ""
+    why: str = ""
+    decimals: int = 1
+
+
+def grouped(results: Sequence[Result], setting: Setting, metrics: tuple[str, ...]) -> list[Measured]:
+    """Returns our values, each the mean over its seeds, in the order of the results."""
+    groups: dict[tuple[str, ...], list[Result]] = {}
+    for r in results:
+        key = (r.task, r.encoder, f"{r.layer}", r.metric, r.fitted_on, label(r.transform, r.parameters))
+        groups.setdefault(key, []).append(r)
+    return [Measured(some[0], _mean(some), _margin(some), setting, metrics) for some in groups.values()]
+
+
+def compare(ours: Sequence[Measured], expected: Iterable[Published]) -> list[Row]:
+    """Returns the published values of an encoder with ours, then our other values.
+
+    Args:
+      ours: our values.
+      expected: the published values of this encoder.
+    """
+    rows: list[Row] = []
+    used: set[int] = set()
+    for one in expected:
+        same = [n for n, own in enumerate(ours) if own.setting.name == one.encoder and _is(own, one)]
+        used |= set(same)
+        rows += [_row(ours[n], one) for n in same] or [_not_compared(one)]
+    shown = (own for n, own in enumerate(ours) if n not in used and _shown(own))
+    return rows + [
+        Row(own.first.task, own.first.metric, own.method, own.first.layer, ours=own.value, tolerance=own.margin)
+        for own in shown
+    ]
+
+
+def write_rows(rows: Sequence[Row], folder: Path, told: Mapping[str, str]) -> None:
+    """Writes ``comparison.jsonl``, a line for each row, with ``told`` in each; and ``comparison.md``, a table."""
+    lines = [json.dumps({**told, **asdict(row)}) + "\n" for row in rows]
+    write_text(folder / "comparison.jsonl", "".join(lines))
+    head = ["", "layer", "published", "ours", "difference", "tolerance", ""]
+    table = [f"| {' | '.join(head)} |", "| --- | ---: | ---: | ---: | ---: | ---: | --- |"]
+    table += [f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells(row))} |" for row in rows]
+    about = "\n".join(f"- {name}: {value}" for name, value in told.items() if value)
+    write_text(folder / "comparison.md", f"{about}\n\n" + "\n".join(table) + "\n")
+
+
+def cells(row: Row) -> list[str]:
+    """Returns the cells of a row: what, layer, published, ours, difference, tolerance, verdict."""
+    own = row.decimals + 1 if row.published is not None else 1 if abs(row.ours or 0) > 1 else 3
+    bound = "" if row.tolerance is None else f"{row.tolerance:.{own}f}"
+    return [
+        f"{row.task}, {row.metric}: {row.method}",
+        "" if row.layer is None else f"{row.layer}",
+        "" if row.published is None else f"{row.published:.{row.decimals}f}",
+        "" if row.ours is None else f"{row.ours:.{own}f}",
+        "" if row.difference is None else f"{row.difference:+.{own}f}",
+        bound if row.published is not None or not bound else f"(± {bound})",
+        f"{row.verdict}{f': {row.why}' if row.why else ''}",
+    ]
+
+
+def decimals_of(one: Published) -> int:
+    """Returns the number of decimals that a published value was printed with."""
+    table = [other.value for other in PUBLISHED if (other.protocol, other.source) == (one.protocol, one.source)]
+    return max(len(f"{value:.6f}".rstrip("0").partition(".")[2]) for value in table)
+
+
+def _is(own: Measured, one: Published) -> bool:
+    """Whether our value is the published quantity."""
+    layers = own.setting.layers
+    at = not layers or own.first.layer in layers
+    return at and one in published(own.first) and one.is_of(own.method)
+
+
+def _shown(own: Measured) -> bool:
+    return any(re.fullmatch(pattern, f"{own.first.task} {own.first.metric}") for pattern in own.metrics)
+
+
+def _row(own: Measured, one: Published) -> Row:
+    digits = decimals_of(one)
+    rounding = 0.5 * 10**-digits
+    difference = own.value - one.value
+    tolerance = rounding + (own.margin or 0.0)
+    # Decimal fractions are not exact.
+    within = abs(difference) <= tolerance + 1e-9
+    verdict, why = ("within" if within else "outside"), ""
+    if len(own.setting.layers) != 1:
+        verdict, why = "not judged", "the layer of the published value is not known"
+    elif not within and own.margin is None:
+        verdict, why = "not judged", "our value has no interval, so that only rounding is known"
+    return Row(
+        own.first.task, own.first.metric, own.method, own.first.layer, one.value, one.source, own.value, difference,
+        tolerance, verdict, why, digits,
+    )  # fmt: skip
+
+
+def _not_compared(one: Published) -> Row:
+    protocol = PROTOCOLS[one.protocol]
+    why = protocol.other or "no result has its data, languages, kind of fit and layer"
+    metric = re.sub(r"\\(.)", r"\1", one.metric)
+    return Row(
+        protocol.task, metric, one.method, None, one.value, one.source, verdict="not compared", why=why,
+        decimals=decimals_of(one),
+    )  # fmt: skip
+
+
+def _mean(results: Sequence[Result]) -> float:
+    return float(np.mean([r.value for r in results]))
+
+
+def _margin(results: Sequence[Result]) -> float | None:
+    first, count = results[0], len(results)
+    parts = []
+    if first.low is not None and first.high is not None:
+        parts.append(max(first.high - first.value, first.value - first.low))
+    if count > 1:
+        spread = float(np.std([r.value for r in results], ddof=1))
+        parts.append(float(student.ppf(0.975, count - 1)) * spread * float(np.sqrt(1 + 1 / count)))
+    return sum(parts) if parts else None

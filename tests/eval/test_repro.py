@@ -1,0 +1,291 @@
+"""Cards: their commands, what they lack, and published values beside ours, within the tolerance and outside of it."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from eval.__main__ import main
+from eval.data.tatoeba import XTREME_36
+from eval.report.published import PUBLISHED
+from eval.repro.card import Setting, Step
+from eval.repro.cards import CARDS, find
+from eval.repro.commands import Choice, parsed, plan, plan_step
+from eval.repro.comparison import cells, compare, decimals_of, grouped
+from eval.repro.missing import missing
+from eval.results import read_results, write_results
+from tests.made_results import made_result
+
+TINY = str(Path(__file__).parents[1] / "golden" / "bert")
+MBERT = Setting("mBERT", (8,))
+TATOEBA = (r"tatoeba en-xx mean over \d+",)
+
+
+@pytest.fixture
+def empty(tmp_path, monkeypatch):
+    """An empty working directory."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def write_tatoeba(folder, codes=XTREME_36):
+    folder.mkdir(parents=True)
+    for code in codes:
+        for side in ("eng", code):
+            (folder / f"tatoeba.{code}-eng.{side}").write_text("a cat\nthe dog barks\nno\n")
+
+
+def ours(value, method="original", half=0.0, **changes):
+    """A result on the papers' Tatoeba, with an interval that is twice ``half`` wide."""
+    name, _, parameters = method.partition(" ")
+    found = dict(part.split("=") for part in parameters.split())
+    made = made_result(
+        transform=name, parameters={key: int(number) for key, number in found.items()}, value=value,
+        options={"fit_on": "text/oscar"}, **({"low": value - half, "high": value + half} if half else {}),
+    )  # fmt: skip
+    return replace(made, **changes)
+
+
+def expected(method, encoder="mBERT", table="Tatoeba"):
+    return [one for one in PUBLISHED if (one.method, one.encoder, one.table) == (method, encoder, table)]
+
+
+def compared(results, method="original", setting=MBERT):
+    """The rows of results beside Xie et al.'s mean of a method."""
+    return compare(grouped(results, setting, TATOEBA), [one for one in expected(method) if "Xie" in one.paper])
+
+
+@pytest.mark.parametrize("name", CARDS)
+def test_dry_run(name, empty, capsys):
+    assert main(["repro", name, "--dry-run", "--encoder", TINY, "--layers", "2"]) == 0
+    printed = capsys.readouterr().out
+    for number, one in enumerate(plan(CARDS[name], Choice(encoder=TINY, layers=(2,))), 1):
+        assert f"{number}. {one.line}" in printed
+        assert "{" not in one.line.replace("{}", "")
+        if one.out is not None:
+            assert (
+                parsed(one.words).out == empty.relative_to(empty) / "results" / "repro" / name / "bert" / one.out.name
+            )
+    assert not list(empty.iterdir()), "a dry run writes nothing"
+
+
+def test_list(empty, capsys):
+    assert main(["repro"]) == 0
+    printed = capsys.readouterr().out
+    for name in CARDS:
+        assert name in printed
+    assert "text/oscar" in printed
+    assert main(["repro", "xie-table-99"]) == 1
+    assert "did you mean xie-table-" in capsys.readouterr().err
+
+
+def test_a_card_is_found_by_any_of_its_tables():
+    assert find("xie-table-6") is CARDS["xie-tables-4-7"]
+    assert find("haemmerl-figure-4") is CARDS["haemmerl-figures-2-4"]
+
+
+def test_everything_that_is_missing_is_said_at_once(empty, capsys):
+    write_tatoeba(empty / "data" / "tatoeba", XTREME_36[:-1])
+    (empty / "text" / "oscar").mkdir(parents=True)
+    (empty / "text" / "oscar" / "de.txt").write_text("ein Satz\n")
+    assert main(["repro", "xie-tables-4-7", "--encoder", "mbert", "--dry-run"]) == 0
+    dry = capsys.readouterr().out
+    assert main(["repro", "xie-tables-4-7", "--encoder", "mbert"]) == 1
+    caught = capsys.readouterr()
+    for text in (dry, caught.err):
+        assert "xie-tables-4-7 cannot run with mbert: 4 things are missing" in text
+        assert "the encoder mbert cannot be loaded" in text
+        assert "hf download google-bert/bert-base-multilingual-cased" in text
+        assert (
+            "data/tatoeba has no files for zh: put there a copy of `data/tatoeba/v1` of facebookresearch/LASER" in text
+        )
+        assert "text/oscar, the text to fit on, has none of af, ar" in text
+        assert "data/lang2vec does not exist: put there `distances2.zip`" in text
+        assert "(command 2)" in text
+    assert caught.err.count("error:") == 1
+    assert "Traceback" not in caught.err
+    assert not (empty / "results").exists(), "nothing was run"
+
+
+def test_missing_layers_and_tokens():
+    card = CARDS["haemmerl-table-4"]
+    choice = Choice(encoder=TINY, named="mBERT", steps=(1,))
+    told = [one.told for one in missing(card, plan(card, choice), choice, download=False)]
+    assert f"layer 8: {TINY} has layers 0 to 3; choose others with --layers" in told
+    assert f"512 tokens: {TINY} takes at most 40; choose fewer with --max-length" in told
+
+
+def test_trained_heads_are_found_or_their_training_is_named(empty):
+    card = CARDS["ki-figure-3"]
+    choice = Choice(encoder=TINY, layers=(2,))
+    [heads] = [one for one in missing(card, plan(card, choice), choice, download=False) if "heads" in one.told]
+    assert heads.told.startswith("results/bert/oracle/layer-2/meat, results/bert/oracle/layer-2/meat-oracle-code-all")
+    lines = re.findall(r"`(python -m train\.ablations [^`]+)`", heads.told)
+    assert ["--bases meat" in lines[0], "--bases dream" in lines[1]] == [True, True]
+    assert all(f"--encoder {TINY}" in line and "--layers 2 " in line for line in lines)
+    for run in ("meat", "meat-oracle-code-all", "dream-halves"):
+        folder = empty / "results" / "bert" / "oracle" / "layer-2" / run
+        folder.mkdir(parents=True)
+        (folder / "trained.json").write_text("{}")
+    assert not [one for one in missing(card, plan(card, choice), choice, download=False) if "heads" in one.told]
+    # A card that trains its heads needs none.
+    card = CARDS["ki-table-3"]
+    assert not [one for one in missing(card, plan(card, choice), choice, download=False) if "heads" in one.told]
+
+
+def test_commands_for_an_encoder_of_the_paper():
+    [one] = plan(CARDS["xie-table-1"], Choice(encoder="xlm-r-large"))
+    task = parsed(one.words)
+    assert (task.encoder, task.layers, task.fit_on, task.max_length) == ("xlm-r-large", (11,), "text/oscar", 512)
+    assert task.components == (1, 15)
+    # By the id on the Hub, and with other choices.
+    [one] = plan(CARDS["xie-table-1"], Choice(encoder="FacebookAI/xlm-roberta-large", fit_on="udhr", max_length=64))
+    task = parsed(one.words)
+    assert (task.encoder, task.layers, task.fit_on, task.max_length) == (
+        "FacebookAI/xlm-roberta-large", (11,), "udhr", 64,
+    )  # fmt: skip
+    # Evaluated sentences stay what methods are fitted on.
+    first, _ = plan(CARDS["haemmerl-table-4"], Choice(encoder="mbert", fit_on="udhr", data=Path("elsewhere")))
+    task = parsed(first.words)
+    assert (task.encoder, task.layers, task.fit_on) == ("mbert", (8,), "evaluated")
+    assert Path(task.data) == Path("elsewhere/tatoeba")
+    with pytest.raises(ValueError, match="--steps has 3; haemmerl-table-4 has 2 commands"):
+        plan(CARDS["haemmerl-table-4"], Choice(steps=(3,)))
+    with pytest.raises(ValueError, match="--as is 'bert', but the encoders of xie-table-1 are mBERT, XLM"):
+        plan(CARDS["xie-table-1"], Choice(named="bert"))
+
+
+def test_a_word_with_a_layer_is_repeated():
+    step = Step("python -m eval leakage {trained}/heads/layer-{layer}/meat --languages de")
+    words = plan_step(step, Choice(layers=(8, 12)), Path("out")).words
+    assert words[4:6] == ["results/heads/layer-8/meat", "results/heads/layer-12/meat"]
+    assert words[6:] == ["--languages", "de", "--out", "out"]
+
+
+def test_within_and_outside_of_the_tolerance():
+    # 37.53 is printed to two decimals: half a unit is 0.005.
+    [one] = expected("original")
+    assert (one.value, decimals_of(one)) == (37.53, 2)
+    for value, half, verdict in (
+        (37.53, 0.5, "within"), (38.034, 0.5, "within"), (38.036, 0.5, "outside"), (37.024, 0.5, "outside"),
+        (37.534, 0.0, "within"), (37.54, 0.0, "not judged"),
+    ):  # fmt: skip
+        [row] = compared([ours(value, half=half)])
+        assert row.verdict == verdict, value
+        assert row.difference == pytest.approx(value - 37.53)
+        assert row.tolerance == pytest.approx(half + 0.005)
+
+
+def test_seeds_widen_the_tolerance():
+    values = (45.0, 46.0, 47.0)
+    same = {"options": {"fit_on": "evaluated"}}
+    results = [ours(value, "cbie clusters=3", seed=seed, **same) for seed, value in enumerate(values)]
+    [one] = expected("cbie")
+    [row] = compare(grouped(results, MBERT, TATOEBA), [one])
+    # t(0.975, 2) = 4.3027, s = 1.
+    assert row.ours == 46.0
+    assert row.tolerance == pytest.approx(0.005 + 4.3027 * (4 / 3) ** 0.5, rel=1e-4)
+    assert row.verdict == "within"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"n": 31_691},
+        {"layer": 12},
+        {"metric": "xx-en mean over 36"},
+        {"languages": tuple(XTREME_36[:35]), "metric": "en-xx mean over 35"},
+    ],
+)
+def test_no_value_stands_beside_another_quantity(changes):
+    rows = compared([ours(37.53, half=0.5, **changes)])
+    assert (rows[0].verdict, rows[0].ours, rows[0].published) == ("not compared", None, 37.53)
+    assert [row.published for row in rows[1:]] == ([] if "xx-en" in changes.get("metric", "") else [None])
+
+
+def test_the_fit_and_the_rank_must_be_the_papers():
+    rows = compared([ours(44.64, "lsar rank=36", half=0.5)], "lsar rank=36")
+    assert [row.verdict for row in rows] == ["within"]
+    for result in (
+        ours(44.64, "lsar rank=35", half=0.5),
+        ours(44.64, "lsar rank=36", half=0.5, options={"fit_on": "evaluated"}),
+    ):
+        assert compared([result], "lsar rank=36")[0].verdict == "not compared"
+
+
+def test_what_cannot_be_judged_says_why():
+    [row] = compared([ours(37.53, half=0.5)], setting=Setting("mBERT", (8, 12)))
+    assert (row.verdict, row.why) == ("not judged", "the layer of the published value is not known")
+    [row] = compare([], [one for one in expected("language objective=meat", "LaBSE", "Tatoeba-36")][:1])
+    assert (row.verdict, row.ours) == ("not compared", None)
+    assert "Tatoeba Challenge" in cells(row)[-1]
+
+
+def test_report_of_a_run(empty, capsys, monkeypatch):
+    """Results of an encoder of the paper, one value within and one outside; the commands are not run."""
+    write_tatoeba(empty / "data" / "tatoeba")
+    (empty / "text" / "oscar").mkdir(parents=True)
+    for code in (*XTREME_36, "en"):
+        (empty / "text" / "oscar" / f"{code}.txt").write_text("a cat\n")
+    folder = empty / "results" / "repro" / "xie-table-1" / "bert"
+    made = [ours(37.9, half=0.5), ours(46.0, "lsar rank=36", half=0.5), ours(39.0, "center", half=0.5, layer=12)]
+
+    def run(command, **_):
+        write_results(made, Path(command[command.index("--out") + 1]) / "results.jsonl")
+        return subprocess.CompletedProcess(command, 0)
+
+    monkeypatch.setattr("eval.repro.missing._encoder", lambda *_: iter(()))
+    monkeypatch.setattr("subprocess.run", run)
+    assert main(["repro", "xie-table-1", "--encoder", TINY, "--as", "mbert"]) == 0
+    printed = capsys.readouterr().out
+    assert "5 published values: 1 within, 1 outside, 3 not compared" in printed
+    lines = [json.loads(line) for line in (folder / "comparison.jsonl").read_text().splitlines()]
+    told = {(line["method"], line["published"], line["ours"], line["verdict"]) for line in lines}
+    assert {
+        ("original", 37.53, 37.9, "within"),
+        ("lsar rank=36", 44.64, 46.0, "outside"),
+        ("center", 39.57, None, "not compared"),
+        ("center", None, 39.0, ""),
+    } <= told
+    assert {(line["card"], line["encoder"], line["as"]) for line in lines} == {("xie-table-1", "bert", "mBERT")}
+    page = (folder / "comparison.md").read_text()
+    assert "| tatoeba, en-xx mean over 36: lsar rank=36 | 8 | 44.64 | 46.000 | +1.360 | 0.505 | outside |" in page
+    # A command that fails ends the run.
+    monkeypatch.setattr("subprocess.run", lambda command, **_: subprocess.CompletedProcess(command, 1))
+    assert main(["repro", "xie-table-1", "--encoder", TINY, "--as", "mbert", "--layers", "12"]) == 1
+    assert "command 1 of xie-table-1 ended with status 1" in capsys.readouterr().err
+
+
+def test_from_end_to_end(empty):
+    """An encoder that the paper does not have: our values, and the paper's as information only."""
+    write_tatoeba(empty / "data" / "tatoeba")
+    command = [sys.executable, "-m", "eval", "repro", "haemmerl-table-4", "--encoder", TINY, "--steps", "1"]
+    command += ["--layers", "1", "--max-length", "16"]
+    ended = subprocess.run(command, capture_output=True, text=True, env=_environment(), check=False)
+    assert ended.returncode == 0, ended.stderr
+    printed = " ".join(ended.stdout.split())
+    assert "bert is not an encoder of Table 4 of Hämmerl et al. 2023 (XLM-R base, mBERT, S-BERT)" in printed
+    assert "there is nothing to compare with" in printed
+    assert "encoded 216 sentences" in printed, "the output of the command is shown"
+    assert "Published in Hämmerl et al. 2023 for its encoders" in printed
+    assert "52.99" in printed
+    assert "difference" not in printed
+    folder = empty / "results" / "repro" / "haemmerl-table-4" / "bert"
+    methods = {r.transform for r in read_results(folder / "tatoeba" / "results.jsonl")}
+    assert methods == {"original", "largest"}
+    lines = [json.loads(line) for line in (folder / "comparison.jsonl").read_text().splitlines()]
+    assert [line["method"] for line in lines] == ["original", "largest=10"]
+    assert all(line["published"] is None and line["ours"] is not None for line in lines)
+    # What is there is not run again.
+    again = subprocess.run(command, capture_output=True, text=True, env=_environment(), check=True)
+    assert "not run again" in again.stdout
+    assert "encoded" not in again.stdout
+
+
+def _environment():
+    return {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
