@@ -23,7 +23,7 @@ Each row is a card, whose name is in its first column:
 python -m eval repro                                        # every card, and what it lacks here
 python -m eval repro xie-table-1 --encoder mbert --dry-run  # the commands, and everything that is missing
 python -m eval repro xie-table-1 --encoder mbert            # run them, and compare with the paper
-python -m eval repro xie-table-1 --fit-on udhr              # the bundled encoder, and text that is always here
+python -m eval repro xie-table-1 --fit-on udhr              # the bundled encoder, fitted on the UDHR
 ```
 
 `repro` adds the encoder, its layers in the paper, and the options in brackets, which the paper has and the numbers of

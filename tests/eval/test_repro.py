@@ -13,7 +13,7 @@ import pytest
 from eval.__main__ import main
 from eval.data.tatoeba import XTREME_36
 from eval.report.published import PUBLISHED
-from eval.repro.card import Setting, Step
+from eval.repro.card import Card, Setting, Step
 from eval.repro.cards import CARDS, find
 from eval.repro.commands import Choice, parsed, plan, plan_step
 from eval.repro.comparison import cells, compare, decimals_of, grouped
@@ -82,6 +82,17 @@ def test_list(empty, capsys):
     assert "text/oscar" in printed
     assert main(["repro", "xie-table-99"]) == 1
     assert "did you mean xie-table-" in capsys.readouterr().err
+
+
+def test_the_card_of_the_contributing_guide():
+    text = (Path(__file__).parents[2] / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    [code] = [code for code in re.findall(r"```python\n(.*?)```", text, flags=re.S) if code.startswith("# a card")]
+    card = eval(code, {"Card": Card, "Step": Step, "Setting": Setting})
+    real = CARDS[card.name]
+    assert (card.items, card.tables) == (real.items, real.tables)
+    [one], [other] = plan(card, Choice(encoder="mbert")), plan(real, Choice(encoder="mbert"))
+    assert one.words == other.words
+    assert card.here in real.here
 
 
 def test_a_card_is_found_by_any_of_its_tables():
