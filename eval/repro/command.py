@@ -25,7 +25,7 @@ from eval.report.published import PUBLISHED, Published
 from eval.repro.card import Card
 from eval.repro.cards import CARDS, find, paper_of
 from eval.repro.commands import Choice, Planned, parsed, plan
-from eval.repro.comparison import Measured, Row, cells, compare, grouped, write_rows
+from eval.repro.comparison import Measured, Row, cells, compare, decimals_of, grouped, write_rows
 from eval.repro.missing import Missing, missing
 from eval.repro.page import papers_page
 from eval.results import read_results
@@ -204,7 +204,7 @@ def _report(card: Card, planned: Sequence[Planned], choice: Choice) -> None:
     for name in (name for one in planned for name in one.step.figures):
         console.print(f"figure {name}: {', '.join(map(str, sorted(folder.rglob(name)))) or 'not drawn'}")
     if judged := [row for row in rows if row.verdict]:
-        counts = {verdict: sum(row.verdict == verdict for row in judged) for verdict in dict.fromkeys(_VERDICTS)}
+        counts = {verdict: sum(row.verdict == verdict for row in judged) for verdict in _VERDICTS}
         told_counts = ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count)
         console.print(f"{len(judged)} published values: {told_counts}")
     console.print(f"wrote results and comparison to {folder}" if rows else f"wrote results to {folder}")
@@ -219,15 +219,15 @@ def _print_rows(rows: Sequence[Row], choice: Choice) -> None:
         source = "; ".join(dict.fromkeys(row.source for row in with_published))
         print_table(f"{choice.name} beside {source}", columns, [cells(row) for row in with_published])
     if others:
-        title = f"{choice.name}: {'further values, for which' if with_published else ''} no published value is known"
+        title = f"{choice.name}: {'values that have no published one' if with_published else 'our values'}"
         table = [[name, layer, ours, margin] for name, layer, _, ours, _, margin, _ in map(cells, others)]
-        print_table(" ".join(title.split()), ["", "layer", "ours", "95% interval"], table)
+        print_table(title, ["", "layer", "ours", "95% interval"], table)
 
 
 def _print_published(paper: str, every: Sequence[Published]) -> None:
     """Prints the published values of the paper's encoders, as information."""
     encoders = list(dict.fromkeys(one.encoder for one in every))
-    values = {(one.source, one.metric, one.method, one.encoder): f"{one.value:g}" for one in every}
+    values = {(one.source, one.metric, one.method, one.encoder): f"{one.value:.{decimals_of(one)}f}" for one in every}
     keys = dict.fromkeys((one.source, one.metric, one.method) for one in every)
     rows = [
         [f"{source.removeprefix(paper + ', ')}, {_plain(metric)}: {method}"]
@@ -241,4 +241,4 @@ def _plain(pattern: str) -> str:
     return pattern.replace("\\", "")
 
 
-_VERDICTS = ("within", "outside", "not judged", "not compared")
+_VERDICTS = ("equal", "within", "outside", "not judged", "not compared")

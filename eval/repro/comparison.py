@@ -3,13 +3,14 @@
 A value stands beside ours only if ``eval/report/published.py`` lets it: the same task, metric, languages, queries,
 options and kind of fit; and, here, the same encoder and layer. Everything else is listed, but not compared.
 
-The tolerance is the sum of what is known to differ between two measurements of the same quantity:
+A difference of at most half a unit of the last printed digit is *equal*: the same encoder on the same queries, with
+the same fit, gives the same number. Numbers of one table are taken to be printed to the same number of digits, which is
+the largest number among them. Any other difference is *within* or *outside* of a tolerance, the sum of
 
-- half a unit of the last printed digit. Numbers of one table are taken to be printed to the same number of digits,
-  which is the largest number among them;
-- half the width of our 95% interval over resampled queries. It is wider than a repetition on the same queries needs,
-  and stands for another draw of the fitting text and for rounding in the encoder. What differs by more is not explained
-  by the choice of queries;
+- that half unit;
+- half the width of our 95% interval over resampled queries, which stands for another draw of the fitting text and for
+  rounding in the encoder. The queries are those of the paper, so this is generous: with few queries, as in STS17, a
+  difference of several points is within, and says little. What is outside is explained by neither;
 - if a method or measure has seeds, the half-width of the 95% prediction interval of one more seed,
   t(0.975, k - 1) s sqrt(1 + 1/k), as the published number is one more draw.
 
@@ -74,7 +75,7 @@ class Row:
       ours: our value.
       difference: ours minus the published value.
       tolerance: what the difference may be.
-      verdict: within, outside, not judged, or not compared; empty if there is no published value.
+      verdict: equal, within, outside, not judged, or not compared; empty if there is no published value.
       why: why it is not judged or not compared.
       decimals: the number of printed decimals of the published value.
     """
@@ -171,8 +172,8 @@ def _row(own: Measured, one: Published) -> Row:
     difference = own.value - one.value
     tolerance = rounding + (own.margin or 0.0)
     # Decimal fractions are not exact.
-    within = abs(difference) <= tolerance + 1e-9
-    verdict, why = ("within" if within else "outside"), ""
+    equal, within = (abs(difference) <= limit + 1e-9 for limit in (rounding, tolerance))
+    verdict, why = ("equal" if equal else "within" if within else "outside"), ""
     if len(own.setting.layers) != 1:
         verdict, why = "not judged", "the layer of the published value is not known"
     elif not within and own.margin is None:

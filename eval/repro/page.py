@@ -29,8 +29,10 @@ python -m eval repro xie-table-1 --fit-on udhr              # the bundled encode
 `repro` adds the encoder, its layers in the paper, and the options in brackets, which the paper has and the numbers of
 the last column do not. If anything is missing, it says what, where to get it and where to put it, and runs nothing.
 Results go to `results/repro/NAME/ENCODER`, with `comparison.md`: each published value for this encoder, ours, the
-difference, and the tolerance, whose parts `eval/repro/comparison.py` explains. A local copy of an encoder of the paper
-is named with `--as`, as in `--encoder models/mbert --as mbert`. `--steps 1` runs the first command alone.
+difference, and whether it is *equal* as printed, *within* a tolerance or *outside* of it. The tolerance adds half of
+the last printed digit, our 95% interval over queries and, if there are several, the spread over seeds;
+`eval/repro/comparison.py` gives the reasons. A local copy of an encoder of the paper is named with `--as`, as in
+`--encoder models/mbert --as mbert`. `--steps 1` runs the first command alone.
 
 The texts of the tables were not available while this page was written. What a table shows is known from its paper's
 text and released code; *probably* marks a number that is inferred from the order of the tables. Of these, Xie et al.'s

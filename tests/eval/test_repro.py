@@ -183,8 +183,8 @@ def test_within_and_outside_of_the_tolerance():
     [one] = expected("original")
     assert (one.value, decimals_of(one)) == (37.53, 2)
     for value, half, verdict in (
-        (37.53, 0.5, "within"), (38.034, 0.5, "within"), (38.036, 0.5, "outside"), (37.024, 0.5, "outside"),
-        (37.534, 0.0, "within"), (37.54, 0.0, "not judged"),
+        (37.53, 0.5, "equal"), (37.536, 0.5, "within"), (38.034, 0.5, "within"), (38.036, 0.5, "outside"),
+        (37.024, 0.5, "outside"), (37.534, 0.0, "equal"), (37.54, 0.0, "not judged"),
     ):  # fmt: skip
         [row] = compared([ours(value, half=half)])
         assert row.verdict == verdict, value
@@ -221,7 +221,7 @@ def test_no_value_stands_beside_another_quantity(changes):
 
 def test_the_fit_and_the_rank_must_be_the_papers():
     rows = compared([ours(44.64, "lsar rank=36", half=0.5)], "lsar rank=36")
-    assert [row.verdict for row in rows] == ["within"]
+    assert [row.verdict for row in rows] == ["equal"]
     for result in (
         ours(44.64, "lsar rank=35", half=0.5),
         ours(44.64, "lsar rank=36", half=0.5, options={"fit_on": "evaluated"}),
