@@ -135,7 +135,7 @@ def test_broken_links_of_a_site_are_found(tmp_path):
         ("docs/index.md", "../CONTRIBUTING.md", "contributing.md"),
         ("docs/how-to/a.md", "../../CONTRIBUTING.md#add-a-task", "../contributing.md#add-a-task"),
         ("docs/how-to/a.md", "../../README.md", "../index.md"),
-        ("docs/how-to/a.md", "../explanation/transforms.md#geometry", "../explanation/transforms.md#geometry"),
+        ("docs/how-to/a.md", "../explanation/measurements.md#geometry", "../explanation/measurements.md#geometry"),
         ("docs/how-to/a.md", "../../lsar_jax/mining.py", "../../lsar_jax/mining.py"),
         ("docs/how-to/a.md", "../../CONTRIBUTING.txt", "../../CONTRIBUTING.txt"),
         ("docs/how-to/a.md", "https://localhost/README.md", "https://localhost/README.md"),

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float
 
-from eval.figures.plots import scatter
+from eval.figures.meaning import draw_meaning, flat
 from eval.fitted_task import FitLanguages
 from eval.methods import Method
 from eval.metrics import find_own, precision_of_ranks
@@ -78,11 +78,14 @@ class Udhr(Task):
             self._panels[f"layer {spec.layer}, {method.label}"] = np.concatenate(list(test.values()))
 
     def draw(self, results: Sequence[Result]) -> None:
-        """Draws the paragraphs at the first layer, coloured by language, for the first and the last method."""
+        """Draws the paragraphs at the first layer before and after the last method, for light and for dark pages."""
         panels = list(self._panels)
-        chosen = {name: self._panels[name] for name in dict.fromkeys((panels[0], panels[-1]))}
-        codes = [code for code, paragraphs in self._part("test").items() for _ in paragraphs]
-        scatter(chosen, codes, self.out / "languages.png")
+        planes = flat({name: self._panels[name] for name in dict.fromkeys((panels[0], panels[-1]))})
+        test = self._part("test")
+        codes = [code for code, paragraphs in test.items() for _ in paragraphs]
+        paragraph = np.tile(np.arange(len(next(iter(test.values())))), len(test))
+        draw_meaning(planes, codes, paragraph, self.out / "space.png")
+        draw_meaning(planes, codes, paragraph, self.out / "space-dark.png", dark=True)
 
     def _part(self, part: str) -> dict[str, list[str]]:
         return corpora.udhr(part, self.languages or None)

@@ -65,7 +65,7 @@ def test_what_cannot_be_a_result(name, make, tmp_path, capsys, monkeypatch):
 def test_links_in_place_of_figures_are_replaced(tmp_path):
     (tmp_path / "victim").write_text("mine")
     (tmp_path / "out").mkdir()
-    for name in ("methods.png", "methods.pdf", "languages.png"):
+    for name in ("methods.png", "methods.pdf", "space.png"):
         (tmp_path / "out" / name).symlink_to(tmp_path / "victim")
     assert main([*UDHR, "--out", str(tmp_path / "out"), "--overwrite"]) == 0
     assert (tmp_path / "victim").read_text() == "mine"

@@ -71,7 +71,7 @@ def test_udhr(tmp_path, capsys):
     encoder = lj.load_encoder(ENCODER[1])
     texts = [text for texts in lj.corpora.udhr(languages=["en", "de", "fr", "es"]).values() for text in texts]
     assert f"200 sentences, {sum(map(len, encoder.tokenizer(texts, 24)[0]))} tokens" in printed
-    assert is_png(tmp_path / "languages.png")
+    assert is_png(tmp_path / "space-dark.png")
     assert is_png(tmp_path / "methods.png")
 
 
