@@ -1,0 +1,57 @@
+"""Executes the notebooks: ``python -m tests.notebooks [NAME ...]`` writes their outputs anew.
+
+A notebook is a script in percent format, which is what one edits, and an ``.ipynb`` of the same cells with outputs.
+"""
+
+import os
+import sys
+import time
+from pathlib import Path
+
+import jupytext
+import nbformat
+from nbclient import NotebookClient
+
+__all__ = ["FOLDER", "executed", "main", "script_of"]
+
+FOLDER = Path(__file__).parents[1] / "notebooks"
+
+
+def script_of(path):
+    """The notebook of a script, without outputs."""
+    notebook = jupytext.read(path)
+    for number, cell in enumerate(notebook.cells):
+        cell["id"] = f"cell-{number}"  # else drawn at random
+    notebook.metadata = {
+        "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+        "language_info": {"name": "python"},
+    }
+    return notebook
+
+
+def executed(path, folder):
+    """The notebook of a script with its outputs, run in a folder."""
+    notebook = script_of(path)
+    # Commands of a notebook are those of this environment, as if it had been activated.
+    bin = str(Path(sys.executable).parent)
+    if bin not in os.environ["PATH"].split(os.pathsep):
+        os.environ["PATH"] = os.pathsep.join((bin, os.environ["PATH"]))
+    NotebookClient(
+        notebook, timeout=180, kernel_name="python3", resources={"metadata": {"path": str(folder)}}
+    ).execute()
+    for cell in notebook.cells:
+        cell.metadata.pop("execution", None)  # times of day
+    return notebook
+
+
+def main(names):
+    """Executes the named notebooks, or all, in the root of the repository."""
+    for path in sorted(FOLDER.glob("*.py")):
+        if not names or path.stem in names:
+            started = time.perf_counter()
+            nbformat.write(executed(path, FOLDER.parent), path.with_suffix(".ipynb"))
+            print(f"{path.stem}: {time.perf_counter() - started:.0f} s")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

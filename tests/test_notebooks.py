@@ -1,0 +1,85 @@
+"""The notebooks: their cells and outputs, what they import, and that they run."""
+
+import ast
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import CACHE
+from tests.optional import need
+
+ROOT = Path(__file__).parents[1]
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.py"))
+# What a notebook may import: the library by its public name, and what the extra installs.
+ALLOWED = {"IPython", "faiss", "flax", "jax", "lsar_jax", "matplotlib", "numpy", "optax", "scipy", "sklearn"}
+# Bytes of a figure that are still quick to load.
+LARGEST = 250_000
+
+
+def outputs(notebook):
+    return [output for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs]
+
+
+def test_seven_stories():
+    assert [path.stem[:2] for path in NOTEBOOKS] == [f"{number}_" for number in range(1, 8)]
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_outputs_belong_to_the_script(path):
+    need("jupytext")
+    need("nbformat")
+    import nbformat
+
+    from tests.notebooks import script_of
+
+    script, notebook = script_of(path), nbformat.read(path.with_suffix(".ipynb"), 4)
+    assert [(cell.cell_type, cell.source) for cell in notebook.cells] == [
+        (cell.cell_type, cell.source) for cell in script.cells
+    ]
+    nbformat.validate(notebook)
+    counts = [cell.execution_count for cell in notebook.cells if cell.cell_type == "code"]
+    assert counts == list(range(1, len(counts) + 1))
+    shown = outputs(notebook)
+    assert not [output for output in shown if output.output_type == "error"]
+    text = "".join(output.text for output in shown if output.output_type == "stream")
+    assert "Warning" not in text
+    assert not re.search(r"(/root|/home|/tmp|/work)/", text)
+    figures = [output.data["image/png"] for output in shown if "image/png" in output.get("data", {})]
+    assert len(figures) >= 1
+    assert max(map(len, figures)) * 3 / 4 < LARGEST
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_only_public_names_are_imported(path):
+    imported = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            imported |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            imported.add(node.module)
+    ours = {name for name in imported if name.startswith("lsar_jax")}
+    assert ours <= {"lsar_jax"}
+    roots = {name.partition(".")[0] for name in imported}
+    assert roots <= ALLOWED | set(sys.stdlib_module_names)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_notebooks_run(path, tmp_path, monkeypatch):
+    need("jupytext")
+    need("nbclient")
+    if "import faiss" in path.read_text(encoding="utf-8"):
+        need("faiss")
+    from tests.notebooks import executed
+
+    # eval is not in the wheel; a notebook that calls it is run in a checkout.
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    # A notebook computes more than it compiles: with all optimizations, unlike the tests.
+    monkeypatch.setenv("JAX_DISABLE_MOST_OPTIMIZATIONS", "False")
+    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(CACHE.with_name("xla-optimized")))
+    monkeypatch.delenv("XLA_FLAGS", raising=False)
+    notebook = executed(path, tmp_path)
+    assert not [output for output in outputs(notebook) if output.output_type == "error"]
+    assert any("image/png" in output.get("data", {}) for output in outputs(notebook))
