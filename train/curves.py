@@ -3,11 +3,11 @@
 import json
 from pathlib import Path
 
-import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
 
 from lsar_jax.files import new_file
+from train.marks import line as look_of
 
 __all__ = ["draw_curves", "save_figure"]
 
@@ -23,7 +23,7 @@ def draw_curves(log: Path, title: str, folder: Path) -> None:
     lines = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
     figure = Figure(figsize=(11, 4.2))
     every = sorted({name for line in lines for name in line["terms"]})
-    colours = dict(zip(every, matplotlib.color_sequences["tab10"], strict=False))
+    looks = {name: {**look_of(index), "marker": ""} for index, name in enumerate(every)}
     # Epochs may differ in their number of steps.
     last: dict[int, int] = {}
     for line in lines:
@@ -38,8 +38,8 @@ def draw_curves(log: Path, title: str, folder: Path) -> None:
             values = np.array([line["terms"].get(name, line["loss"]) for line in several], float)
             # The loss of a seed that has stopped stays constant.
             width = 1.8 if len(names) == 1 or name == "loss" else 1.0
-            colour, label = colours.get(name, "black"), name.replace("_", " ")
-            [drawn] = axis.plot(steps, values.mean(axis=1), label=label, color=colour, linewidth=width)
+            look, label = looks.get(name, {"color": "black"}), name.replace("_", " ")
+            [drawn] = axis.plot(steps, values.mean(axis=1), label=label, linewidth=width, **look)
             axis.fill_between(steps, values.min(axis=1), values.max(axis=1), alpha=0.2, color=drawn.get_color())
         axis.set_xlabel("step")
         axis.set_title("training" if event == "train" else "validation")

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-import matplotlib
 import numpy as np
 from jaxtyping import Float
 from matplotlib.figure import Figure
@@ -13,11 +12,10 @@ from eval.bias.own_text import OwnText
 from eval.figures.meaning import draw_meaning, flat
 from eval.methods import Method, move_together
 from train.curves import save_figure
+from train.marks import line
 
 __all__ = ["draw_layers", "draw_own_space"]
 
-_MARKERS = "osv^D*PX<>h"
-_STYLES = ("-", "--", "-.", ":")
 # Points in the picture of the space.
 _POINTS = 1200
 
@@ -45,19 +43,16 @@ def draw_layers(candidates: Sequence[Candidate], metric: str, path: Path) -> Non
     for axis in axes[len(panels) :]:
         axis.set_visible(False)
     names = list(dict.fromkeys(one.method.name for one in candidates))
-    colours = matplotlib.colormaps["viridis"](np.linspace(0, 0.9, len(names)))
     for axis, (title, value) in zip(axes, panels.items(), strict=False):
         for index, name in enumerate(names):
             shown = _best_of_each_layer([one for one in candidates if one.method.name == name])
             axis.plot(
                 [one.spec.layer for one in shown],
                 [value(one) for one in shown],
-                marker=_MARKERS[index % len(_MARKERS)],
-                ls=_STYLES[index % len(_STYLES)],
-                color=colours[index],
                 ms=4,
                 lw=1.3,
                 label=name,
+                **line(index),
             )
         if title.startswith("neighbours"):
             expected = candidates[0].neutrality.expected

@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 
 from eval.figures.language_families import family
 from train.curves import save_figure
+from train.marks import mark
 
 __all__ = [
     "AnswerPlane",
@@ -129,13 +130,12 @@ def planes(panels: Mapping[str, Plane], codes: Sequence[str], title: str, path: 
     if len(set(codes)) > 20:
         codes = [family(code) for code in codes]
     every = sorted(set(codes))
-    colours = dict(zip(every, distinct_colours(len(every)), strict=True))
     labels = np.array(codes)
     figure = Figure(figsize=(4.8 * len(panels) + 1.4, 4.8), layout="constrained")
     for axis, (name, plane) in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels.items(), strict=True):
-        for code in every:
+        for index, code in enumerate(every):
             own = labels == code
-            axis.scatter(plane[own, 0], plane[own, 1], s=6, color=colours[code], label=code, linewidths=0)
+            axis.scatter(plane[own, 0], plane[own, 1], s=9, label=code, linewidths=0, **mark(index))
         axis.set_title(name, fontsize=10)
         axis.set_xticks([])
         axis.set_yticks([])
@@ -207,9 +207,11 @@ def answers(
         for code, point in zip(codes, plane.questions, strict=True):
             width = 1.6 if code == asked else 0.6
             axis.scatter(*point, s=130, marker="*", color=colours[code], edgecolors="k", linewidths=width)
+            axis.annotate(code, point, xytext=(5, 4), textcoords="offset points", fontsize=7)
         for code, place in zip(codes, plane.answers, strict=True):
             face = (*colours[code][:3], float(shown[place]))
             axis.scatter(*plane.candidates[place], s=45, marker="D", color=[face], edgecolors="k", linewidths=0.6)
+            axis.annotate(code, plane.candidates[place], xytext=(5, 4), textcoords="offset points", fontsize=7)
         axis.set_title(name, fontsize=10)
         axis.set_xticks([])
         axis.set_yticks([])

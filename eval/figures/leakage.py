@@ -12,12 +12,13 @@ from matplotlib.container import ErrorbarContainer
 from matplotlib.figure import Figure
 
 from train.curves import save_figure
+from train.marks import COLOURS
 
 __all__ = ["bases", "leakage", "pair_planes", "similarity"]
 
 # (layer, objective, part) -> column -> one value per seed.
 Scores = Mapping[tuple[int, str, str], Mapping[str, Sequence[float]]]
-_COLOURS = {"meaning": "tab:blue", "language": "tab:red"}
+_LOOKS = {"meaning": {"color": COLOURS[0]}, "language": {"color": COLOURS[5], "hatch": "//", "edgecolor": "white"}}
 
 
 def leakage(scores: Scores, layers: Sequence[int], path: Path) -> None:
@@ -92,7 +93,7 @@ def pair_planes(
         flat = TSNE(2, perplexity=perplexity, metric="cosine", init="random", max_iter=300, random_state=seed)
         parts = np.split(flat.fit_transform(x), np.cumsum([len(group) for group in groups.values()])[:-1])
         for (label, _), part, marker, colour in zip(
-            groups.items(), parts, "ooxx", ("tab:blue", "tab:red", "tab:cyan", "tab:orange"), strict=True
+            groups.items(), parts, "osx+", (COLOURS[0], COLOURS[5], COLOURS[4], COLOURS[1]), strict=True
         ):
             axis.scatter(part[:, 0], part[:, 1], s=9, marker=marker, color=colour, linewidths=0.8, label=label)
         axis.set_title(name, fontsize="small")
@@ -115,7 +116,7 @@ def _bars(scores: Scores, layers: Sequence[int], column: str, ylabel: str, title
             several = [scores[layer, name, part][column] for name in names]
             axis.bar(
                 np.arange(len(names)) + offset, [np.mean(values) for values in several], 0.4, label=part,
-                color=_COLOURS[part], yerr=[_deviation(values) for values in several], capsize=2,
+                yerr=[_deviation(values) for values in several], capsize=2, **_LOOKS[part],
             )  # fmt: skip
         if (original := scores.get((layer, "original", "meaning"))) is not None and column in original:
             axis.axhline(original[column][0], color="0.4", linestyle=":", label="without heads")

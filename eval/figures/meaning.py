@@ -14,24 +14,10 @@ from eval.figures.embedding_space import tsne
 from eval.figures.plots import COLOURED
 from lsar_jax.arrays import unit_rows
 from lsar_jax.files import new_file
+from train.marks import mark
 
 __all__ = ["draw_meaning", "flat"]
 
-# Colours that are told apart by the colour-blind (Okabe and Ito), dark enough on white and light enough on black;
-# markers tell the same apart without colour.
-_COLOURS = (
-    "#0072b2",
-    "#e69f00",
-    "#009e73",
-    "#cc79a7",
-    "#56b4e9",
-    "#d55e00",
-    "#8c6bb1",
-    "#999933",
-    "#7f7f7f",
-    "#44aa99",
-)
-_MARKERS = "osD^v<>P*X"
 # Meanings that are coloured.
 _SHOWN = 10
 
@@ -83,7 +69,7 @@ def draw_meaning(
                 middle = np.median(points, axis=0)
                 lines = np.stack([np.broadcast_to(middle, points.shape), points], axis=1)
                 axis.add_collection(
-                    LineCollection(list(lines), colors=_COLOURS[index % len(_COLOURS)], linewidths=0.7, alpha=0.55)
+                    LineCollection(list(lines), colors=mark(index)["color"], linewidths=0.7, alpha=0.55)
                 )
                 _points(axis, points, index, f"{index + 1}")
         _legend(figure, grid[1][-1], "meaning", ink)
@@ -101,8 +87,7 @@ def _frame(axis: Axes, title: str, ink: str, faint: str) -> None:
 
 
 def _points(axis: Axes, points: Float[np.ndarray, "vector 2"], index: int, label: str) -> None:
-    colour, marker = _COLOURS[index % len(_COLOURS)], _MARKERS[index % len(_MARKERS)]
-    axis.scatter(points[:, 0], points[:, 1], s=20, color=colour, marker=marker, linewidths=0, label=label)
+    axis.scatter(points[:, 0], points[:, 1], s=20, linewidths=0, label=label, **mark(index))
 
 
 def _legend(figure: Figure, axis: Axes, title: str, ink: str) -> None:

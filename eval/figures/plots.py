@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 
 from lsar_jax.arrays import unit_rows
 from train.curves import save_figure
+from train.marks import line, mark
 
 __all__ = ["bars", "heat_maps", "rank_curves", "scatter", "sweep_figure"]
 
@@ -44,9 +45,9 @@ def scatter(panels: Mapping[str, Float[np.ndarray, "vector dim"]], languages: Se
         rest = plane[~np.isin(labels, coloured)]
         if len(rest):
             axis.scatter(rest[:, 0], rest[:, 1], s=10, color="0.85", label="other", linewidths=0)
-        for colour, code in zip(matplotlib.color_sequences["tab10"], coloured, strict=False):
+        for index, code in enumerate(coloured):
             chosen = plane[labels == code]
-            axis.scatter(chosen[:, 0], chosen[:, 1], s=22, color=colour, label=code, linewidths=0)
+            axis.scatter(chosen[:, 0], chosen[:, 1], s=22, label=code, linewidths=0, **mark(index))
         axis.set_title(title)
         axis.set_xlabel(f"component 1 ({share[0]:.0f}% of variance)")
         axis.set_ylabel(f"component 2 ({share[1]:.0f}% of variance)")
@@ -149,14 +150,13 @@ def rank_curves(
     if not curves:
         return {}
     figure = Figure(figsize=(4.4 * len(panels) + 1.6, 4.2), layout="constrained")
-    tab10 = matplotlib.color_sequences["tab10"]
     axes = figure.subplots(1, len(panels), squeeze=False, sharey=True)[0]
     for axis, (panel, values) in zip(axes, panels.items(), strict=True):
         own = {
             name.removeprefix(f"{panel}, "): curve for name, curve in curves.items() if name.startswith(f"{panel}, ")
         }
         for index, (name, curve) in enumerate(own.items()):
-            axis.plot(list(curve), list(curve.values()), marker="o", ms=3.5, color=tab10[index % 10], label=name)
+            axis.plot(list(curve), list(curve.values()), ms=3.5, label=name, **line(index))
         flat = {label: value for label, value in values.items() if label.split()[0] not in own}
         for index, (label, value) in enumerate(flat.items()):
             axis.axhline(value, color="0.4", ls=("--", ":", "-.")[index % 3], lw=1, label=label)
@@ -188,12 +188,10 @@ def sweep_figure(grid: Mapping[str, Mapping[int, float]], layers: Sequence[int],
     ranked = {name: sorted(members) for name, members in families.items() if len(members) > 1}
     figure = Figure(figsize=(6.2 + 3.6 * len(ranked), 4.6), layout="constrained")
     axes = figure.subplots(1, 1 + len(ranked), width_ratios=[1.6] + [1.0] * len(ranked), squeeze=False)[0]
-    colours = matplotlib.color_sequences["tab10"]
-    markers = "osv^D*PX<>h"
     for index, (name, members) in enumerate(families.items()):
         best = [max(grid[label][layer] for _, label in members) for layer in layers]
         text = name if len(members) == 1 else f"{name}, best rank"
-        axes[0].plot(layers, best, marker=markers[index % 11], ms=4, lw=1.4, color=colours[index % 10], label=text)
+        axes[0].plot(layers, best, ms=4, lw=1.4, label=text, **line(index))
     axes[0].set_xlabel("layer")
     axes[0].set_ylabel("mAP, %")
     axes[0].set_xticks(layers)

@@ -7,9 +7,10 @@ import numpy as np
 from jaxtyping import Float
 from matplotlib.figure import Figure
 
-from eval.figures.geometry import Plane, bare, distinct_colours
+from eval.figures.geometry import Plane, bare
 from eval.figures.language_families import families_of, family
 from train.curves import save_figure
+from train.marks import line, mark
 
 __all__ = ["families", "family_histograms", "removed", "syntax"]
 
@@ -27,13 +28,12 @@ def removed(panels: Mapping[str, Plane], codes: Sequence[str], path: Path) -> No
       path: the PNG to write.
     """
     names = families_of(codes)
-    colours = dict(zip(names, distinct_colours(len(names)), strict=True))
     labels = np.array(codes)
     figure = Figure(figsize=(5 * len(panels) + 1.6, 4.8), layout="constrained")
     for axis, (title, plane) in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels.items(), strict=True):
-        for name in names:
+        for index, name in enumerate(names):
             own = np.array([family(code) == name for code in codes])
-            axis.scatter(plane[own, 0], plane[own, 1], s=7, alpha=0.6, color=colours[name], label=name, linewidths=0)
+            axis.scatter(plane[own, 0], plane[own, 1], s=10, alpha=0.6, label=name, linewidths=0, **mark(index))
         for code in sorted(set(codes)):
             axis.text(*plane[labels == code].mean(axis=0), code, fontsize=7, ha="center", va="center", weight="bold")
         axis.set_title(title, fontsize=10)
@@ -75,14 +75,14 @@ def families(
       path: the PNG to write.
     """
     names = families_of(codes)
-    colours = dict(zip(names, distinct_colours(len(names)), strict=True))
     figure = Figure(figsize=(5 * coordinates.shape[1] + 1.6, 4), layout="constrained")
     axes = figure.subplots(1, coordinates.shape[1], squeeze=False)[0]
     for number, (axis, values) in enumerate(zip(axes, coordinates.T, strict=True), 1):
         edges, shares = family_histograms(values, codes)
         for name, share in shares.items():
-            axis.stairs(share, edges, fill=True, alpha=0.15, color=colours[name])
-            axis.stairs(share, edges, color=colours[name], lw=1.4, label=name)
+            axis.stairs(share, edges, fill=True, alpha=0.15, color=line(names.index(name))["color"])
+            look = line(names.index(name))
+            axis.stairs(share, edges, color=look["color"], ls=look["linestyle"], lw=1.4, label=name)
         axis.set_xlabel(f"direction {number}")
         bare(axis)
     axes[0].set_ylabel("share of the family's sentences")

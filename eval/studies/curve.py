@@ -16,7 +16,6 @@ from functools import cached_property
 from itertools import product
 from pathlib import Path
 
-import matplotlib
 import numpy as np
 from jaxtyping import Int
 from matplotlib.figure import Figure
@@ -34,6 +33,7 @@ from lsar_jax.corpora.tables import Data
 from lsar_jax.languages import language_code
 from train.console import console, print_table
 from train.curves import save_figure
+from train.marks import line
 
 __all__ = ["Curve", "curve_figure", "enough", "read_texts"]
 
@@ -229,11 +229,12 @@ def curve_figure(panels: Mapping[str, Values], title: str, path: Path) -> None:
     counts = sorted({count for panel in panels.values() for row in panel.values() for count in row})
     for axis, (name, panel) in zip(axes, panels.items(), strict=True):
         for label, row in panel.items():
-            colour = matplotlib.color_sequences["tab10"][labels.index(label) % 10]
             if label == "original":
                 axis.axhline(*row.values(), color="k", ls="--", label=label)
             else:
-                axis.plot(sorted(row), [row[count] for count in sorted(row)], "o-", ms=4, color=colour, label=label)
+                axis.plot(
+                    sorted(row), [row[count] for count in sorted(row)], ms=4, label=label, **line(labels.index(label))
+                )
         axis.set(xscale="log", xlabel="sentences per language", title=name)
         axis.set_xticks(counts, counts)
         axis.minorticks_off()

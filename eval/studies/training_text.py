@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
-import matplotlib
 import numpy as np
 import tyro
 from matplotlib.figure import Figure
@@ -32,6 +31,7 @@ from lsar_jax.corpora.tables import Data
 from train.console import console, print_table
 from train.curves import save_figure
 from train.disentangle.finished import PARTS, TrainedRun, check_comparable, check_text
+from train.marks import COLOURS
 
 __all__ = ["TrainingText"]
 
@@ -178,7 +178,7 @@ def _draw(curves: Curves, names: Sequence[str], title: str, path: Path) -> None:
             axis.plot(
                 sorted(row), [row[pairs][name] for pairs in sorted(row)], ms=4, lw=1.2,
                 marker="osD^"[texts.index(text) % 4],
-                color=matplotlib.color_sequences["tab10"][objectives.index(objective) % 10],
+                color=COLOURS[objectives.index(objective) % len(COLOURS)],
                 ls=("-", "--", "-.", ":")[texts.index(text) % 4], label=f"{objective}, {text}",
             )  # fmt: skip
         axis.set_xscale("log")
