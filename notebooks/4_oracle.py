@@ -1,0 +1,408 @@
+# ---
+# jupyter:
+#   jupytext:
+#     formats: ipynb,py:percent
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # Does meaning leak into the language embedding?
+#
+# DREAM (Tiyajamorn et al. 2021) and MEAT (Kuroda et al. 2022) split a sentence embedding into two: one linear head
+# extracts the meaning, another the language. If the split were clean, the *language* embedding would not help to find
+# a translation. Ki, Park and Kim (2024) found that it does, called this semantic leakage, and added two losses,
+# ORACLE, that reduce it.
+#
+# This notebook trains both, with and without ORACLE, on a small parallel text and asks: how large is the leak, does
+# ORACLE close it, and what remains?
+#
+# Install with `pip install 'lsar_jax[notebooks]'`. The notebook takes about half a minute to a minute on two CPU
+# cores and runs on a GPU unchanged. The encoder and the text come with the packages; nothing is downloaded.
+
+# %%
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import matplotlib.pyplot as plt
+import numpy as np
+import optax
+from sklearn.linear_model import LogisticRegression
+from sklearn.manifold import TSNE
+
+import lsar_jax as lj
+
+D = lj.objectives.disentangle
+Batch, Head, Heads, Objective = D.Batch, D.Head, D.Heads, D.Objective
+plt.rcParams.update({"figure.facecolor": "white", "figure.dpi": 90, "axes.grid": True, "grid.alpha": 0.3})
+
+# %% [markdown]
+# ## The text and the embeddings
+#
+# The Universal Declaration of Human Rights gives 25 paragraphs to fit on and 25 to test on, in English and nine other
+# languages. Of the 25 paragraphs to fit on, five are kept for validation. The encoder stays as it is; only the heads
+# are trained.
+
+# %%
+languages = ["en", "ar", "de", "hi", "ja", "ru", "sw", "zh"]  # English first: index 0
+parts = [lj.corpora.udhr(part, languages) for part in ("fit", "test")]
+encoder = lj.load_encoder("bundled", layer=8)
+sentences = [sentence for text in parts for code in languages for sentence in text[code]]
+fit, test = encoder.encode(sentences).reshape(2, len(languages), 25, encoder.dim)  # [language, paragraph, dim]
+
+validation = np.arange(2, 25, 5)
+training = np.setdiff1d(np.arange(25), validation)
+print(
+    f"{(len(languages) - 1) * len(training)} pairs to train on, {(len(languages) - 1) * len(validation)} to validate on"
+)
+
+# %% [markdown]
+# ## The objectives
+#
+# `lj.objectives.disentangle` has the losses as pure functions. An `Objective` says which of them are summed. ORACLE
+# adds two terms: *clustering* pulls the language embeddings of a batch together, and *separation* pushes the meaning
+# and the language embedding of a sentence apart (Equations 5 and 6 of the paper).
+
+# %%
+OBJECTIVES = {
+    "DREAM": Objective("dream", oracle=False),
+    "DREAM + ORACLE": Objective("dream", oracle=True),
+    "MEAT": Objective("meat", oracle=False),
+    "MEAT + ORACLE": Objective("meat", oracle=True),
+}
+for name, objective in OBJECTIVES.items():
+    print(f"{name:15} {', '.join(objective.terms)}")
+
+# %% [markdown]
+# ## The training loop
+#
+# A step draws pairs of English and another language. DREAM also needs other pairs, of any language and of the same
+# languages. MEAT trains a discriminator in turns with the heads. After every 25 steps, the heads and the validation
+# loss are recorded; the heads with the lowest validation loss are used. All steps are one `lax.scan`, and three seeds
+# run one after another in one program; with `jax.vmap` in place of `jax.lax.map` they run side by side, which suits a
+# GPU.
+
+# %%
+RATE, SIZE, ROUNDS, EVERY, SEEDS = 3e-4, 32, 10, 25, 3
+optimizer = optax.adam(RATE)
+table = jnp.asarray(fit)
+others = len(languages) - 1
+
+
+def init_head(key: jax.Array, out: int) -> Head:
+    """Returns a random head, drawn as PyTorch draws a linear layer."""
+    draw = partial(jax.random.uniform, minval=-(encoder.dim**-0.5), maxval=encoder.dim**-0.5)
+    matrix, offset = jax.random.split(key)
+    return Head(draw(matrix, (out, encoder.dim)), draw(offset, (out,)))
+
+
+def pairs(language: jax.Array, paragraph: jax.Array) -> Batch:
+    """Returns English paragraphs and their translations."""
+    return Batch(table[0, paragraph], table[language, paragraph], jnp.zeros_like(language), language)
+
+
+def draw(key: jax.Array) -> tuple[Batch, Batch, Batch]:
+    """Returns a batch of training pairs, other pairs of any language, and other pairs of the same languages."""
+    rows = jnp.asarray(training)
+    chosen, other, offset = jax.random.split(key, 3)
+    language, row = jnp.divmod(jax.random.choice(chosen, others * len(rows), (SIZE,), replace=False), len(rows))
+    random_language, random_row = jnp.divmod(jax.random.randint(other, (SIZE,), 0, others * len(rows)), len(rows))
+    same_row = (row + jax.random.randint(offset, (SIZE,), 1, len(rows))) % len(rows)
+    return (
+        pairs(1 + language, rows[row]),
+        pairs(1 + random_language, rows[random_row]),
+        pairs(1 + language, rows[same_row]),
+    )
+
+
+def validation_batches() -> tuple[Batch, Batch, Batch]:
+    """Returns all validation pairs, and the other pairs that DREAM compares them with."""
+    language, row = jnp.divmod(jnp.arange(others * len(validation)), len(validation))
+    rows = jnp.asarray(validation)
+    return (
+        pairs(1 + language, rows[row]),
+        pairs(1 + jnp.roll(language, 7), rows[(row + 2) % len(rows)]),
+        pairs(1 + language, rows[(row + 1) % len(rows)]),
+    )
+
+
+def train(objective: Objective, key: jax.Array) -> tuple[Heads, jax.Array, jax.Array]:
+    """Returns the heads, the training loss and the validation loss after each round."""
+
+    def total(heads: Heads, probe: Head, batches: tuple[Batch, Batch, Batch]) -> jax.Array:
+        return sum(D.objective_terms(objective, heads, probe, *batches).values())
+
+    def step(state: tuple, key: jax.Array) -> tuple[tuple, jax.Array]:
+        heads, probe, of_heads, of_probe = state
+        batches = draw(key)
+        if objective.adversarial:  # MEAT's discriminator first
+            source, target, _ = D.parts_of(heads, batches[0])
+            gradient = jax.grad(lambda probe: D.discriminator_loss(batches[0], source, target, probe))(probe)
+            updates, of_probe = optimizer.update(gradient, of_probe)
+            probe = optax.apply_updates(probe, updates)
+        loss, (gradient, of_classifier) = jax.value_and_grad(total, argnums=(0, 1))(heads, probe, batches)
+        updates, of_heads = optimizer.update(gradient, of_heads)
+        heads = optax.apply_updates(heads, updates)
+        if "identification" in objective.terms:  # DREAM's classifier learns with the heads
+            updates, of_probe = optimizer.update(of_classifier, of_probe)
+            probe = optax.apply_updates(probe, updates)
+        return (heads, probe, of_heads, of_probe), loss
+
+    def one_round(state: tuple, keys: jax.Array) -> tuple[tuple, tuple]:
+        state, losses = jax.lax.scan(step, state, keys)
+        heads, probe, *_ = state
+        return state, (heads, losses.mean(), total(heads, probe, validation_batches()))
+
+    *starts, rest = jax.random.split(key, 4)
+    meaning, language, probe = (
+        init_head(key, out) for key, out in zip(starts, (encoder.dim, encoder.dim, len(languages)), strict=True)
+    )
+    heads = Heads(meaning, language)
+    state = (heads, probe, optimizer.init(heads), optimizer.init(probe))
+    return jax.lax.scan(one_round, state, jax.random.split(rest, (ROUNDS, EVERY)))[1]
+
+
+keys = jax.random.split(jax.random.key(0), SEEDS)
+runs = {
+    name: jax.tree.map(np.asarray, jax.jit(partial(jax.lax.map, partial(train, objective)))(keys))
+    for name, objective in OBJECTIVES.items()
+}
+
+# %%
+steps = EVERY * np.arange(1, ROUNDS + 1)
+figure, axes = plt.subplots(1, 4, figsize=(11, 2.9), layout="constrained")
+for axis, (name, (_, losses, validated)) in zip(axes, runs.items(), strict=True):
+    for values, style, color, label in (
+        (losses, "-", "#0072b2", "training"),
+        (validated, "--", "#000000", "validation"),
+    ):
+        axis.plot(steps, values.mean(axis=0), style, color=color, label=label)
+        axis.fill_between(steps, values.min(axis=0), values.max(axis=0), color=color, alpha=0.2, lw=0)
+    best = validated.argmin(axis=1)
+    axis.plot(steps[best], validated[np.arange(SEEDS), best], "D", color="#e69f00", mec="#000000", label="chosen")
+    axis.set(xlabel=f"step, {name}")
+axes[0].set(ylabel="sum of the losses")
+axes[0].legend()
+plt.show()
+
+# %% [markdown]
+# The bands span the three seeds. DREAM's validation loss falls for long. MEAT's has an early minimum and does not
+# fall further, because its discriminator learns as well.
+#
+# ## The leak on text that was not trained on
+#
+# Both kinds of embedding of the test paragraphs are searched for translations, in two ways:
+#
+# - **with English**: an English paragraph among 25 in another language, and the reverse (accuracy), as in ORACLE's
+#   paper;
+# - **in the pool**: all languages together; the score is the mean average precision (mAP) of the seven translations.
+#
+# By meaning, a high score is good. By language, it is the leak, and should be at chance. A third measure looks at the
+# opposite leak: can a linear classifier read the language from the *meaning* embedding?
+
+
+# %%
+def with_english(x: np.ndarray) -> float:
+    """Returns the mean accuracy between English and each other language, both ways; x is [language, paragraph, dim]."""
+    found = []
+    for other in x[1:]:
+        for queries, candidates in ((x[0], other), (other, x[0])):
+            found.append(np.asarray(lj.retrieval.nearest(queries, candidates)[1])[:, 0] == np.arange(len(other)))
+    return float(np.mean(found))
+
+
+def in_pool(x: np.ndarray) -> float:
+    """Returns the mean average precision of translations among all languages."""
+    many, n, dim = x.shape
+    pool = x.reshape(-1, dim)
+    relevant = [[m * n + row for m in range(many) if m != own] for own in range(many) for row in range(n)]
+    ranks = lj.retrieval.candidate_ranks(pool, pool, np.array(relevant), left_out=np.arange(len(pool)))
+    return float((np.arange(1, many) / (1 + np.sort(ranks, axis=1))).mean())
+
+
+def language_accuracy(x: np.ndarray, y: np.ndarray) -> float:
+    """Returns the accuracy on y of a linear classifier of the language that was trained on x."""
+    rows = [side.reshape(-1, side.shape[-1]) for side in (x, y)]
+    rows = [side / np.linalg.norm(side, axis=1, keepdims=True) for side in rows]
+    labels = np.repeat(np.arange(len(languages)), 25)
+    return LogisticRegression(C=10, max_iter=300).fit(rows[0], labels).score(rows[1], labels)
+
+
+def chosen(name: str, seed: int) -> Heads:
+    """Returns the heads of the round with the lowest validation loss."""
+    heads, _, validated = runs[name]
+    return jax.tree.map(lambda x: x[seed, validated[seed].argmin()], heads)
+
+
+def parts_of(heads: Heads, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the meaning and the language embeddings of x, [language, paragraph, dim]."""
+    return tuple(np.asarray(part).reshape(x.shape) for part in D.apply_heads(heads, x.reshape(-1, x.shape[-1])))
+
+
+MEASURES = (
+    "meaning, with English",
+    "meaning, in the pool",
+    "language, with English",
+    "language, in the pool",
+    "language read from meaning",
+)
+scores = {}
+for name in OBJECTIVES:
+    for seed in range(SEEDS):
+        meaning, language = parts_of(chosen(name, seed), test)
+        trained_meaning, _ = parts_of(chosen(name, seed), fit)
+        values = (
+            with_english(meaning),
+            in_pool(meaning),
+            with_english(language),
+            in_pool(language),
+            language_accuracy(trained_meaning, meaning),
+        )
+        scores.setdefault(name, []).append(values)
+scores = {name: np.array(values) for name, values in scores.items()}
+
+# Without training: the embeddings themselves, with the language subspace removed, and noise for chance.
+lsar = lj.transforms.fit_lsar(dict(zip(languages, fit, strict=True)))
+removed_fit, removed = (np.asarray(lsar(x.reshape(-1, encoder.dim))).reshape(x.shape) for x in (fit, test))
+noise = np.random.default_rng(0).normal(size=test.shape).astype(np.float32)
+plain = {
+    "original embeddings": (with_english(test), in_pool(test), language_accuracy(fit, test)),
+    "LSAR, not trained": (with_english(removed), in_pool(removed), language_accuracy(removed_fit, removed)),
+}
+chance = {"with English": 1 / 25, "in the pool": in_pool(noise)}
+
+print(f"{'':20} {'meaning':>27} {'language: the leak':>27} {'language read':>13}")
+print(f"{'':20} {'with English  in the pool':>27} {'with English  in the pool':>27} {'from meaning':>13}")
+for name, (english, pool, read) in plain.items():
+    print(f"{name:20} {english:14.2f} {pool:12.2f} {'':27} {read:13.2f}")
+for name, values in scores.items():
+    cells = [f"{m:.2f} ± {s:.2f}" for m, s in zip(values.mean(axis=0), values.std(axis=0, ddof=1), strict=True)]
+    print(f"{name:20} {cells[0]:>14} {cells[1]:>12} {cells[2]:>14} {cells[3]:>12} {cells[4]:>13}")
+print(f"{'chance':20} {chance['with English']:14.2f} {chance['in the pool']:12.2f}", end=" ")
+print(f"{chance['with English']:14.2f} {chance['in the pool']:12.2f} {1 / len(languages):13.2f}")
+
+# %%
+figure, axes = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained", sharey=True)
+for axis, way, first in ((axes[0], "with English", 0), (axes[1], "in the pool", 1)):
+    for offset, column, color, hatch, label in (
+        (-0.2, first, "#0072b2", None, "by meaning"),
+        (0.2, first + 2, "#e69f00", "///", "by language"),
+    ):
+        values = np.array([scores[name][:, column] for name in OBJECTIVES])
+        where = np.arange(len(OBJECTIVES)) + offset
+        spread = values.std(axis=1, ddof=1)
+        bar = {"color": color, "hatch": hatch, "ec": "black", "capsize": 3, "label": label}
+        axis.bar(where, values.mean(axis=1), 0.38, yerr=spread, **bar)
+    axis.axhline(chance[way], color="black", ls=":", label="chance")
+    axis.axhline(plain["original embeddings"][first], color="0.4", ls="--", label="original embeddings")
+    axis.set_xticks(range(len(OBJECTIVES)), [name.replace(" + ", "\n+ ") for name in OBJECTIVES])
+    axis.grid(axis="x", visible=False)
+axes[0].set(ylabel="retrieval with English, accuracy", ylim=(0, 1.05))
+axes[1].set(ylabel="retrieval in the pool, mAP")
+figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False)
+plt.show()
+
+mean = {name: dict(zip(MEASURES, values.mean(axis=0), strict=True)) for name, values in scores.items()}
+leak = {name: values[:, MEASURES.index("language, with English")] for name, values in scores.items()}
+assert (leak["MEAT"] > 2 * chance["with English"]).all()  # MEAT leaks in every seed,
+assert (leak["MEAT + ORACLE"] < leak["MEAT"] / 2).all()  # and ORACLE reduces its leak in every seed
+assert (leak["DREAM"] < leak["MEAT"] / 2).all()
+
+# %% [markdown]
+# The error bars are standard deviations over three seeds. MEAT leaks: its language embeddings find the translation
+# much more often than chance. DREAM, which classifies the language embeddings and pulls those of a language together,
+# leaks little, so that there is little for ORACLE to reduce. In MEAT, ORACLE removes most of the leak between English
+# and the other languages, in every seed. This is the effect that the paper reports.
+#
+# In the pool of all languages, the picture is another:
+
+# %%
+assert (scores["MEAT + ORACLE"][:, 3] > scores["MEAT"][:, 3]).all()
+assert mean["MEAT + ORACLE"]["language, in the pool"] > 2 * chance["in the pool"]
+for name in ("MEAT", "MEAT + ORACLE"):
+    print(f"{name:14} leak in the pool: {mean[name]['language, in the pool']:.2f}")
+
+# %% [markdown]
+# Among the other languages, MEAT's leak *grows* with ORACLE. Every pair of a batch has English on one side, so the
+# clustering term pulls the language embeddings of all translations together, whatever their language is. What is left
+# to tell them apart is more often the meaning. So measure the leak between all languages, not only with English.
+# `Objective(clustering="same_language")` pulls together only pairs with the same target language.
+#
+# The last column of the table shows the opposite leak. A linear classifier still reads the language from the meaning
+# embeddings, of text that it was not trained on, better than chance by far. After LSAR, a classifier that is trained
+# in the same way comes close to chance:
+
+# %%
+for name in OBJECTIVES:
+    print(f"{name:15} language read from meaning: {mean[name]['language read from meaning']:.2f}")
+    assert mean[name]["language read from meaning"] > 3 / len(languages)
+print(f"{'LSAR':15} language read from meaning: {plain['LSAR, not trained'][2]:.2f}")
+assert plain["LSAR, not trained"][2] < 3 / len(languages)
+
+# %% [markdown]
+# ## Both heads in a picture
+#
+# t-SNE of the test paragraphs in five languages, seed 0. Each code is one paragraph in that language. Shades stand
+# for the languages.
+
+# %%
+shown = ["ar", "en", "hi", "sw", "zh"]
+rows = [languages.index(code) for code in shown]
+shades = dict(zip(shown, plt.get_cmap("viridis")(np.linspace(0, 0.85, len(shown))), strict=True))
+figure, axes = plt.subplots(1, 4, figsize=(12, 3.2), layout="constrained")
+pictures = [(name, part) for name in ("MEAT", "MEAT + ORACLE") for part in ("meaning", "language")]
+for axis, (name, part) in zip(axes, pictures, strict=True):
+    x = dict(zip(("meaning", "language"), parts_of(chosen(name, 0), test[rows]), strict=True))[part]
+    tsne = TSNE(metric="cosine", init="random", perplexity=10, method="exact", max_iter=500, random_state=0)
+    places = tsne.fit_transform(x.reshape(-1, encoder.dim))
+    for (across, up), code in zip(places, np.repeat(shown, 25), strict=True):
+        axis.text(across, up, code, color=shades[code], fontsize=6.5, ha="center", va="center")
+    low, high = places.min(axis=0) - 2, places.max(axis=0) + 2
+    axis.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), xticks=[], yticks=[], xlabel=f"{name}, {part}")
+plt.show()
+
+# %% [markdown]
+# The meaning heads mix the languages. The language head of MEAT separates them all. With ORACLE, English is far from
+# the rest, and the other languages have moved towards each other, as the clustering term demands. This is why their
+# leak grew.
+#
+# ## Use a head
+#
+# A trained head becomes a `Transform` like any other: it can be saved, chained and applied by the encoder itself.
+
+# %%
+heads = chosen("DREAM + ORACLE", 0)
+counts = dict.fromkeys(languages, len(training))
+name = OBJECTIVES["DREAM + ORACLE"].name
+head = lj.transforms.head_transform(heads.meaning, "meaning", name, counts, source=encoder.spec, seed=0)
+agnostic = encoder.with_transform(head)
+print(agnostic)
+
+x = agnostic.encode(["The court is public.", "Das Gericht tagt öffentlich.", "Das Kind geht zur Schule."])
+print(np.asarray(lj.retrieval.similarity(x[:1], x[1:])).round(2))
+
+# %% [markdown]
+# ## What this means, and where it stops
+#
+# - Semantic leakage is easy to measure: search with the language embedding. A score above chance is a leak.
+# - ORACLE reduces the leak between English and the other languages where there is one, in MEAT.
+# - It is no clean split: meaning remains in the language embedding if all languages are compared, and the language
+#   can be read from the meaning embedding.
+# - Training is not always worth it. In the pool, no head here retrieves clearly better by meaning than LSAR, which
+#   needs neither pairs nor training.
+
+# %%
+assert max(mean[name]["meaning, in the pool"] for name in OBJECTIVES) < plain["LSAR, not trained"][1] + 0.03
+
+# %% [markdown]
+# Twenty paragraphs are very little text: a head has 384 x 384 weights, and it sees only twenty meanings in ten
+# languages. The rate and the number of steps were tried out on the paragraphs to fit on; other rates end elsewhere.
+# The encoder is multilingual-e5-small with 4-bit weights, at layer 8. The papers train on hundreds of thousands of
+# pairs. `python -m train.disentangle` and `python -m train.ablations` in the repository do this on text of your own,
+# with checkpoints and early stopping, and `python -m eval leakage` measures the result.
