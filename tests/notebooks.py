@@ -12,7 +12,7 @@ import jupytext
 import nbformat
 from nbclient import NotebookClient
 
-__all__ = ["FOLDER", "executed", "main", "script_of"]
+__all__ = ["FOLDER", "executed", "main", "script_of", "tidied"]
 
 FOLDER = Path(__file__).parents[1] / "notebooks"
 
@@ -39,8 +39,21 @@ def executed(path, folder):
     NotebookClient(
         notebook, timeout=180, kernel_name="python3", resources={"metadata": {"path": str(folder)}}
     ).execute()
+    return tidied(notebook)
+
+
+def tidied(notebook):
+    """The notebook without times of day, and with what was printed in pieces in one."""
     for cell in notebook.cells:
-        cell.metadata.pop("execution", None)  # times of day
+        cell.metadata.pop("execution", None)
+        kept = []
+        for output in cell.get("outputs", ()):
+            if kept and output.output_type == kept[-1].output_type == "stream" and output.name == kept[-1].name:
+                kept[-1].text += output.text
+            else:
+                kept.append(output)
+        if cell.cell_type == "code":
+            cell.outputs = kept
     return notebook
 
 
