@@ -39,7 +39,7 @@ from eval.bias.own_text import Aligned, OwnText, is_aligned, read_own_text
 from eval.bias.page import MARK, Page
 from eval.methods import Method, MethodName, move_together
 from eval.resampling import Queries
-from eval.results import Result, write_results
+from eval.results import Result, read_results, write_results
 from eval.score import Score
 from eval.task import Embedded, Task, Texts
 from eval.tasks.udhr import pool_precision
@@ -51,7 +51,8 @@ from train.embeddings import open_encoder
 
 __all__ = ["Bias"]
 
-_REPORT, _TRANSFORM, _LAYERS, _SPACE = "report.html", "transform.safetensors", "layers.png", "space.png"
+_REPORT, _TRANSFORM, _RESULTS = "report.html", "transform.safetensors", "results.jsonl"
+_LAYERS, _SPACE = "layers.png", "space.png"
 # Sentences of all languages that are measured together in a fold.
 _MEASURED = 2000
 _OWN, _YARDSTICK = "text", "udhr"
@@ -225,9 +226,9 @@ class Bias(Task):
         results = [
             self.result(one.spec, one.method, score, 0.0)
             for one in candidates
-            for score in _scores(one, metric, searched)
+            for score in _scores(one, metric, searched, text.codes)
         ]
-        write_results(results, self.out / "results.jsonl")
+        write_results(results, self.out / _RESULTS)
         choice = choose([one.search for one in candidates if one.search is not None]) if metric else None
         page = Page(self.folder, text, metric, candidates, choice, self.folds, list(self.yardstick))
         print_table(*page.table())
@@ -236,12 +237,15 @@ class Bias(Task):
         shown = page.shown
         if choice and shown.method.transform is not None:
             shown.method.transform.save(self.out / _TRANSFORM)
-        elif not self.overwrite:
-            (self.out / _TRANSFORM).unlink(missing_ok=True)  # that of an earlier run with these options
+        else:
+            (self.out / _TRANSFORM).unlink(missing_ok=True)  # that of an earlier report
         draw_layers(candidates, metric, self.out / _LAYERS)
-        index = sorted({one.spec.layer for one in candidates}).index(shown.spec.layer)
+        index = list(dict.fromkeys(one.spec.layer for one in candidates)).index(shown.spec.layer)
         draw_own_space(shown.method, text, {code: rows[index] for code, rows in x.items()}, self.out / _SPACE)
-        write_text(self.out / _REPORT, page.html(self.out / _LAYERS, self.out / _SPACE, self.out / _TRANSFORM, results))
+        write_text(
+            self.out / _REPORT,
+            page.html(self.out / _LAYERS, self.out / _SPACE, self.out / _TRANSFORM, read_results(self.out / _RESULTS)),
+        )
         console.print(f"wrote the report, results and figures to {self.out}")
         return results
 
@@ -258,9 +262,9 @@ def _first(rows: Bool[np.ndarray, " _"], most: int | None) -> Bool[np.ndarray, "
     return rows if most is None else rows & (np.cumsum(rows) <= most)
 
 
-def _scores(one: Candidate, metric: str, searched: Sequence[str]) -> Iterator[Score]:
+def _scores(one: Candidate, metric: str, searched: Sequence[str], codes: Sequence[str]) -> Iterator[Score]:
+    """Yields the score in search, of the searched languages, and the measures of the space, of those of the text."""
     if one.search is not None:
         yield Score.of(metric, searched, one.search)
-    codes = searched
     for name, value in one.neutrality._asdict().items():
         yield Score(name, value, codes, len(codes))

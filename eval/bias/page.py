@@ -59,7 +59,8 @@ class Page:
     @property
     def shown(self) -> Candidate:
         """The candidate of the pictures: the recommended one, else the most neutral one at the last layer."""
-        last = [one for one in self.candidates if one.spec.layer == self.candidates[-1].spec.layer]
+        highest = max(one.spec.layer for one in self.candidates)
+        last = [one for one in self.candidates if one.spec.layer == highest]
         return self.best or min(last, key=lambda one: one.neutrality.own)
 
     @cached_property
@@ -75,7 +76,7 @@ class Page:
         rows: list[list[str | float]] = []
         for label in dict.fromkeys(one.method.label for one in self.candidates):
             several = [one for one in self.candidates if one.method.label == label]
-            best = max(several, key=lambda one: one.score) if self.metric else several[-1]
+            best = max(several, key=lambda one: one.score if self.metric else one.spec.layer)
             measured = best.neutrality
             score = f"{best.score:.1f}" if self.metric else ""
             values = [measured.own, measured.identity, measured.isoscore, measured.cosine]
@@ -142,9 +143,9 @@ class Page:
         """
         title, columns, rows = self.table()
         meaning = _MEANING.format(metric=self.metric or "Search", expected=self.shown.neutrality.expected)
-        parts = [f"<p>{html.escape(line)}</p>" for line in self.summary()]
+        parts = [f"<p>{_led(line)}</p>" for line in self.summary()]
         parts += [
-            f"<h2>{html.escape(title)}</h2>",
+            f"<h2>{html.escape(title.partition(': ')[2].capitalize())}</h2>",
             _table(columns, rows),
             f"<p><small>{html.escape(meaning)}</small></p>",
         ]
@@ -181,6 +182,12 @@ class Page:
             f'encoder = encoder.with_transform(lj.Transform.load("{saved}"))\n'
             f"vectors = encoder.encode(sentences, normalize=True{argument})  # ready for an index of inner products"
         )
+
+
+def _led(line: str) -> str:
+    """Returns a line whose first words, up to the colon, stand out."""
+    first, colon, rest = html.escape(line).partition(": ")
+    return f"<b>{first}:</b> {rest}" if colon and len(first) < 25 else first + colon + rest
 
 
 def _table(columns: Sequence[str], rows: Iterable[Sequence[str | float]]) -> str:

@@ -173,7 +173,7 @@ def test_report(tmp_path, capsys):
     for code, text in lj.corpora.udhr("fit", ["de", "en", "es", "fr"]).items():
         (tmp_path / f"{code}.txt").write_text("\n".join(text) + "\n")
     out = tmp_path / "out"
-    options = ["--texts", str(tmp_path), "--max-length", "24", "--folds", "2", "--layers", "1", "3", "--out", str(out)]
+    options = ["--texts", str(tmp_path), "--max-length", "24", "--folds", "2", "--layers", "3", "1", "--out", str(out)]
     assert main(["bias", *ENCODER, *options, "--aligned", "yes", "--transforms", "original", "center", "lsar"]) == 0
     results = read(out)
     assert {r["metric"] for r in results} == {"mAP", "own", "expected", "identity", "isoscore", "cosine"}
