@@ -181,14 +181,11 @@ class Bias(Task):
 
     def _fits(self, x: ByLanguage, spec: EncoderSpec) -> list[Method]:
         """Fits every method; the published form of LSAR only below full rank, where it differs from LSAR."""
-        made: list[Method] = []
-        for name in self.transforms:
-            below = tuple(rank for rank in self.ranks if rank < len(x) - 1)
-            if name != "lsar-published":
-                made += self.fit(x, spec, (name,))
-            elif below:
-                made += replace(self, ranks=below).fit(x, spec, (name,))
-        return made
+        made = self.fit(x, spec, [name for name in self.transforms if name != "lsar-published"])
+        below = tuple(rank for rank in self.ranks if rank < len(x) - 1)
+        if below and "lsar-published" in self.transforms:
+            made += replace(self, ranks=below).fit(x, spec, ("lsar-published",))
+        return sorted(made, key=lambda method: self.transforms.index(method.name))
 
     def _layer(self, text: OwnText, x: ByLanguage, paragraphs: ByLanguage, spec: EncoderSpec) -> list[Candidate]:
         """Measures every method at a layer by cross-validation."""
