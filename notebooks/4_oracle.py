@@ -400,18 +400,18 @@ for name in ("MEAT", "MEAT + ORACLE"):
         ]
         print(f"{name:15} {rate:6g} {cells[0]:>16} {cells[1]:>19} {cells[2]:>20}")
 
-for name in ("MEAT", "MEAT + ORACLE"):  # the validation loss prefers the lower rate
-    assert rated[name, RATE][:, 0].mean() < rated[name, HIGHER][:, 0].mean()
+validated = [rated["MEAT + ORACLE", rate][:, 0] for rate in (RATE, HIGHER)]
+assert validated[0].max() < validated[1].min()  # with ORACLE, the validation loss prefers the lower rate
 assert rated["MEAT + ORACLE", HIGHER][:, 1].mean() > rated["MEAT", HIGHER][:, 1].mean()
 assert (rated["MEAT + ORACLE", HIGHER][:, 2] < -0.5).all()
 
 # %% [markdown]
 # It does, and much: at the higher rate, MEAT with ORACLE leaks *more* than MEAT. The cosine shows how. Equation 6
 # separates the parts by `max(0, cos)`, which opposite vectors satisfy as well as orthogonal ones do. At the higher
-# rate, the language embedding turns into nearly the negative of the meaning embedding, and so finds translations. The
-# validation loss prefers the lower rate, whose results are those above. So choose the rate by the validation loss,
-# and look at the cosine. `Objective(separation="alone")` uses the absolute cosine, as other objectives in ORACLE's
-# code do.
+# rate, the language embedding turns into nearly the negative of the meaning embedding, and so finds translations.
+# With ORACLE, the validation loss prefers the lower rate in every seed; the results above are those of that rate. So
+# choose the rate by the validation loss, and look at the cosine. `Objective(separation="alone")` uses the absolute
+# cosine, as other objectives in ORACLE's code do.
 #
 # ## Use a head
 #
