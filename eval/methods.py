@@ -19,6 +19,7 @@ from lsar_jax.transforms.methods import METHODS, FitMethod
 __all__ = [
     "ALL_METHODS",
     "FITTED",
+    "FROM_MOMENTS",
     "OF_FILES",
     "OF_PAIRS",
     "FileMethod",
@@ -78,6 +79,10 @@ else:  # a Literal of the known names, so that the command line lists and checks
 # The original embeddings and every method, except ``mean``, which alone removes nothing that differs between languages,
 # and ``lsar-published``, which is ``lsar`` at the default rank.
 ALL_METHODS = ("original", *(name for name in METHODS if name not in ("mean", "lsar-published")))
+# What is compared where every layer is: the methods that are fitted from moments, with one map or one of each language.
+FROM_MOMENTS = (
+    "original", "center", "lir", "lsar", "lsar-published", "mean+lsar", "outliers", "whitening", "leace"
+)  # fmt: skip
 
 
 @dataclass(frozen=True)

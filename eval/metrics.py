@@ -6,12 +6,14 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from lsar_jax.retrieval import nearest
+from lsar_jax.retrieval.preference import TopShare, top_k_share
 
 __all__ = [
     "find_own",
     "language_nmi",
     "language_probe",
     "one_target_precision",
+    "own_share",
     "paired_cosine",
     "precision_of_ranks",
 ]
@@ -53,6 +55,20 @@ def find_own(
 ) -> Bool[np.ndarray, " pair"]:
     """Returns whether the candidate nearest to query i, by cosine, is candidate i, its translation."""
     return np.asarray(nearest(queries, candidates)[1])[:, 0] == np.arange(len(queries))
+
+
+def own_share(x: Float[np.ndarray, "vector dim"], language: Int[np.ndarray, " vector"], k: int) -> TopShare:
+    """Returns the share of each row's k nearest other rows, by cosine, that are in its language.
+
+    Args:
+      x: embeddings, more than k rows.
+      language: number of the language of each row, from 0.
+      k: number of neighbours.
+    """
+    near = np.asarray(nearest(x, x, k + 1)[1])
+    itself = near == np.arange(len(x))[:, None]
+    itself[~itself.any(axis=1), -1] = True  # copies have pushed the row out of its own neighbours
+    return top_k_share(near[~itself].reshape(len(x), k), language, language)
 
 
 def paired_cosine(a: Float[np.ndarray, "pair dim"], b: Float[np.ndarray, "pair dim"]) -> Float[np.ndarray, " pair"]:

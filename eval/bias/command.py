@@ -28,22 +28,22 @@ from typing import Annotated
 
 import numpy as np
 import tyro
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from threadpoolctl import threadpool_limits
 
 from eval.bias.candidate import Candidate
 from eval.bias.choice import choose
 from eval.bias.figures import draw_layers, draw_own_space
-from eval.bias.measures import Neutrality, joined, measure_neutrality, measure_search
-from eval.bias.own_text import Aligned, OwnText, is_aligned, read_own_text
+from eval.bias.measures import MEASURED, Neutrality, joined, measure_neutrality, measure_search
+from eval.bias.own_text import Aligned, OwnText, not_aligned_languages, read_own_text
 from eval.bias.page import MARK, Page
-from eval.methods import Method, MethodName, move_together
+from eval.methods import FROM_MOMENTS, Method, MethodName, move_together
 from eval.resampling import Queries
 from eval.results import Result, read_results, write_results
 from eval.score import Score
 from eval.task import Embedded, Task, Texts
 from eval.tasks.udhr import pool_precision
-from lsar_jax import EncoderSpec, corpora
+from lsar_jax import EncoderSpec, SentenceEncoder, corpora
 from lsar_jax.checks import whole_number
 from lsar_jax.files import check_outputs, write_text
 from train.console import console, print_table
@@ -53,9 +53,16 @@ __all__ = ["Bias"]
 
 _REPORT, _TRANSFORM, _RESULTS = "report.html", "transform.safetensors", "results.jsonl"
 _LAYERS, _SPACE = "layers.png", "space.png"
-# Sentences of all languages that are measured together in a fold.
-_MEASURED = 2000
 _OWN, _YARDSTICK = "text", "udhr"
+
+# Names of the measures of the space in results.
+_MEASURES = {
+    "own": "own language among neighbours",
+    "expected": "own language without preference",
+    "identified": "language identified",
+    "isoscore": "IsoScore",
+    "cosine": "mean cosine",
+}
 
 # Language -> embeddings of its sentences.
 ByLanguage = Mapping[str, Float[np.ndarray, "_ dim"]]
@@ -87,9 +94,7 @@ class Bias(Task):
     seed: int = 0
     layers: tuple[int, ...] = ()
     ranks: tuple[int, ...] = ()
-    transforms: tuple[MethodName, ...] = (
-        "original", "center", "lir", "lsar", "lsar-published", "mean+lsar", "outliers", "whitening", "leace"
-    )  # fmt: skip
+    transforms: tuple[MethodName, ...] = FROM_MOMENTS
     out: Path = Path("results/bias")
 
     @property
@@ -133,51 +138,77 @@ class Bias(Task):
         """Encodes, measures every layer and method, chooses one, and writes the report and the transform."""
         self._check()
         encoder = open_encoder(self.encoder, self.layers or None, self.revision, self.pooling, self.dtype)
-        layers = self.layers or tuple(range(encoder.spec.layer + 1))
-        task = replace(self, layers=layers, ranks=self.ranks or self._ranks)
-        encoder = task.prepare(len(self.text.codes), encoder)
-        encoded = task.encode(encoder, self.checked(self.texts()))
+        layers = self.layers or _comparable_layers(encoder)
+        # The options are checked with the ranks that are given; the default ones depend on the embeddings.
+        task = replace(self, layers=layers)
+        task.prepare(len(self.text.codes), encoder)
+        encoded = task.encode(encoder, self.texts())
         every = {code: encoded[_OWN, code] for code in self.text.codes}
-        text = self.text
-        if text.aligned and not text.pairs and self.aligned == "auto":
-            text = text if is_aligned(text, {code: x[-1] for code, x in every.items()}) else text.not_aligned()
-            console.print(
-                f"the files of {self.folder} have as many lines each, and their lines "
-                + ("are" if text.aligned else "are not")
-                + " nearest to those of the same number: taken for "
-                + (
-                    "aligned (--aligned no if they are not)"
-                    if text.aligned
-                    else "not aligned (--aligned yes if they are)"
-                )
-            )
-        paragraphs = {} if text.aligned else {c: x for (group, c), x in encoded.items() if group == _YARDSTICK}
+        layers, index, ranks = self._spanned(layers, every)
+        task = replace(task, layers=layers, ranks=self.ranks or ranks)
+        every = {code: x[index] for code, x in every.items()}
+        text = self._judged({code: x[-1] for code, x in every.items()})
+        paragraphs = {} if text.aligned else {c: x[index] for (group, c), x in encoded.items() if group == _YARDSTICK}
         candidates: list[Candidate] = []
         # One thread: those of BLAS wait without sleeping and take the cores from XLA's.
         with threadpool_limits(1, "blas"):
-            for index, layer in enumerate(layers):
+            for number, layer in enumerate(layers):
                 spec = replace(encoder.spec, layer=layer)
-                x, further = ({code: rows[index] for code, rows in each.items()} for each in (every, paragraphs))
+                x, further = ({code: rows[number] for code, rows in each.items()} for each in (every, paragraphs))
                 candidates += task._layer(text, x, further, spec)
                 console.print(f"measured layer {layer}: {len(candidates)} combinations of layer and method so far")
-        return task._written(text, every, candidates)
+        return self._written(text, every, candidates)
+
+    def _spanned(
+        self, layers: Sequence[int], x: Mapping[str, Float[np.ndarray, "layer _ dim"]]
+    ) -> tuple[tuple[int, ...], list[int], tuple[int, ...]]:
+        """Returns the layers at which the means of the languages differ, their places, and the default ranks.
+
+        At the embedding output the vector of the first token is the same for all sentences; and languages whose files
+        have the same text have the same mean.
+        """
+        means = np.stack([rows.mean(axis=1) for rows in x.values()], axis=1).astype(np.float64)
+        spans = [int(np.linalg.matrix_rank(each - each.mean(axis=0), tol=1e-4 * np.abs(each).max())) for each in means]
+        kept = [number for number, span in enumerate(spans) if span]
+        if not kept:
+            raise ValueError(f"the languages of {self.folder} have the same mean at every layer; give different texts")
+        if left_out := [layer for layer, span in zip(layers, spans, strict=True) if not span]:
+            console.print(f"left out layer {' '.join(map(str, left_out))}, where all languages have the same mean")
+        most = min(spans[number] for number in kept)
+        return tuple(layers[n] for n in kept), kept, tuple(dict.fromkeys((max(1, most // 2), most)))
+
+    def _judged(self, x: ByLanguage) -> OwnText:
+        """Returns the text, as not aligned if its embeddings say so."""
+        text = self.text
+        if text.pairs or not text.aligned or self.aligned != "auto":
+            return text
+        lacking = not_aligned_languages(text, x)
+        if lacking:
+            console.print(
+                f"The files of {self.folder} have as many lines each, but those of {', '.join(lacking)} do not "
+                "find the lines of the same number in other languages: the text is read as not aligned. Correct or "
+                "leave out these files, or say --aligned yes."
+            )
+            return text.not_aligned()
+        console.print(
+            f"The files of {self.folder} have as many lines each, and lines find those of the same number in other "
+            "languages: the text is read as aligned (--aligned no reads it otherwise)."
+        )
+        return text
 
     def _check(self) -> None:
         if self.saved:
             raise ValueError(f"{self.name} fits its own transforms; omit --saved")
         if "original" not in self.transforms:
             raise ValueError("--transforms lacks original, which all others are compared with; add it")
-        fewest = min(map(len, self.text.sentences.values()))
-        whole_number("--folds", self.folds, 2, fewest // 4, "a quarter of the sentences of the smallest language")
         whole_number("--count", self.count, 20, 10**9, "sentences of a language")
+        fewest = min(map(len, self.text.sentences.values()))
+        whole_number("--folds", self.folds, 2, fewest // 5, "a fifth of the sentences of the smallest language")
+        if len(self.text.codes) == 2 and "lsar-published" in self.transforms:
+            console.print("lsar-published is lsar at full rank, and two languages have no other: it is left out")
         report = self.out / _REPORT
         ours = report.is_file() and MARK in report.read_text(encoding="utf-8", errors="replace")
         check_outputs([report, self.out / _TRANSFORM], overwrite=self.overwrite or ours)
-
-    @property
-    def _ranks(self) -> tuple[int, ...]:
-        most = len(self.text.codes) - 1
-        return tuple(dict.fromkeys((max(1, most // 2), most)))
 
     def _fits(self, x: ByLanguage, spec: EncoderSpec) -> list[Method]:
         """Fits every method; the published form of LSAR only below full rank, where it differs from LSAR."""
@@ -189,22 +220,22 @@ class Bias(Task):
 
     def _layer(self, text: OwnText, x: ByLanguage, paragraphs: ByLanguage, spec: EncoderSpec) -> list[Candidate]:
         """Measures every method at a layer by cross-validation."""
-        fold_of = text.folds(self.folds, self.seed)
-        most = max(_MEASURED // len(x), 10)
+        fold_of, order = text.folds(self.folds, self.seed), text.order(self.seed)
+        most = max(MEASURED // len(x), 10)
         whole = self._fits(x, spec)
         searches: list[list[Queries]] = [[] for _ in whole]
         spaces: list[list[Neutrality]] = [[] for _ in whole]
         for fold in range(self.folds):
-            rest = {code: folds != fold for code, folds in fold_of.items()}
+            own = {code: folds == fold for code, folds in fold_of.items()}
+            few = {code: _drawn(rows, order[code], most) for code, rows in own.items()}
             # Pairs are searched language by language, a pool of all languages is not: it is kept small.
-            limit = None if text.pairs else most
-            held_out = {code: _first(folds == fold, limit) for code, folds in fold_of.items()}
-            known = {code: rows[_first(rest[code], most)] for code, rows in x.items()}
-            methods = self._fits({code: rows[rest[code]] for code, rows in x.items()}, spec)
+            held_out = own if text.pairs else few
+            units = {code: text.units[code][rows] for code, rows in few.items()}
+            methods = self._fits({code: rows[fold_of[code] != fold] for code, rows in x.items()}, spec)
             for number, method in enumerate(methods):
                 test = move_together(method, {code: rows[held_out[code]] for code, rows in x.items()})
-                few = {code: rows[:most] for code, rows in test.items()}
-                spaces[number].append(measure_neutrality(move_together(method, known), few))
+                pool = {code: rows[few[code][held_out[code]]] for code, rows in test.items()}
+                spaces[number].append(measure_neutrality(pool, units))
                 if text.aligned:
                     searches[number].append(measure_search(test, text, held_out))
         result = []
@@ -223,11 +254,14 @@ class Bias(Task):
         results = [
             self.result(one.spec, one.method, score, 0.0)
             for one in candidates
-            for score in _scores(one, metric, searched, text.codes)
+            for score in _scores(one, metric, searched, text.codes, sum(map(len, text.sentences.values())))
         ]
         write_results(results, self.out / _RESULTS)
         choice = choose([one.search for one in candidates if one.search is not None]) if metric else None
-        page = Page(self.folder, text, metric, candidates, choice, self.folds, list(self.yardstick))
+        page = Page(
+            self.folder, text, metric, candidates, choice, self.folds, list(self.yardstick), self._known_paragraphs,
+            self._opening,
+        )  # fmt: skip
         print_table(*page.table())
         for line in page.summary():
             console.print(line)
@@ -246,6 +280,18 @@ class Bias(Task):
         console.print(f"wrote the report, results and figures to {self.out}")
         return results
 
+    @property
+    def _known_paragraphs(self) -> int:
+        """The number of sentences of the text that are paragraphs of the declaration."""
+        return sum(len(set(self.text.sentences[code]) & set(paragraphs)) for code, paragraphs in self.yardstick.items())
+
+    @property
+    def _opening(self) -> str:
+        """Returns the arguments of ``load_encoder`` that open this encoder, but for the layer."""
+        given = {"revision": self.revision, "pooling": self.pooling, "dtype": self.dtype}
+        named = [f"{name}={value!r}" for name, value in given.items() if value not in (None, "float32")]
+        return ", ".join([repr(self.encoder), *named])
+
     def _metric(self, text: OwnText) -> str:
         if text.pairs:
             return "accuracy of pairs"
@@ -254,14 +300,25 @@ class Bias(Task):
         return "mAP on the UDHR" if self.yardstick else ""
 
 
-def _first(rows: Bool[np.ndarray, " _"], most: int | None) -> Bool[np.ndarray, " _"]:
-    """Returns the first of the rows that are chosen, at most so many."""
-    return rows if most is None else rows & (np.cumsum(rows) <= most)
+def _comparable_layers(encoder: SentenceEncoder) -> tuple[int, ...]:
+    """Returns all layers; only the last if the checkpoint's own steps, such as LaBSE's, follow the pooling there."""
+    if encoder.projection is not None:
+        console.print(f"{encoder.spec.pooling} belongs to layer {encoder.spec.layer}; other layers need --pooling")
+        return (encoder.spec.layer,)
+    return tuple(range(encoder.spec.layer + 1))
 
 
-def _scores(one: Candidate, metric: str, searched: Sequence[str], codes: Sequence[str]) -> Iterator[Score]:
+def _drawn(rows: Bool[np.ndarray, " _"], order: Int[np.ndarray, " _"], most: int) -> Bool[np.ndarray, " _"]:
+    """Returns at most so many of the rows that are chosen: the first in a random order."""
+    chosen = np.flatnonzero(rows)
+    kept = np.zeros_like(rows)
+    kept[chosen[np.argsort(order[chosen], kind="stable")[:most]]] = True
+    return kept
+
+
+def _scores(one: Candidate, metric: str, searched: Sequence[str], codes: Sequence[str], count: int) -> Iterator[Score]:
     """Yields the score in search, of the searched languages, and the measures of the space, of those of the text."""
     if one.search is not None:
         yield Score.of(metric, searched, one.search)
     for name, value in one.neutrality._asdict().items():
-        yield Score(name, value, codes, len(codes))
+        yield Score(_MEASURES[name], value, codes, count)

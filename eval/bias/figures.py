@@ -35,7 +35,7 @@ def draw_layers(candidates: Sequence[Candidate], metric: str, path: Path) -> Non
         panels[f"{metric}, %"] = lambda one: one.score
     panels |= {
         "neighbours in the own language, %": lambda one: one.neutrality.own,
-        "language told by a linear classifier, %": lambda one: one.neutrality.identity,
+        "language identified by a linear classifier, %": lambda one: one.neutrality.identified,
         "IsoScore, %": lambda one: one.neutrality.isoscore,
     }
     figure = Figure(figsize=(10.5, 7.2), layout="constrained")

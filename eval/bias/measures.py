@@ -8,16 +8,15 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from eval.bias.own_text import OwnText
-from eval.metrics import find_own
+from eval.metrics import find_own, language_probe, own_share
 from eval.resampling import Queries
 from eval.tasks.udhr import pool_precision
 from lsar_jax.geometry import expected_anisotropy, isoscore
-from lsar_jax.retrieval import nearest
-from lsar_jax.retrieval.preference import top_k_share
 
-__all__ = ["Neutrality", "joined", "measure_neutrality", "measure_search"]
+__all__ = ["MEASURED", "Neutrality", "joined", "measure_neutrality", "measure_search", "neighbours"]
 
-# Neighbours of a sentence.
+# Sentences of all languages that are measured together in a fold.
+MEASURED = 2000
 _FIRST = 10
 
 # Language -> embeddings.
@@ -28,18 +27,23 @@ class Neutrality(NamedTuple):
     """How much of the language is left in a pool of held-out sentences, in percent.
 
     Attributes:
-      own: share of the ten nearest neighbours that are in the sentence's language.
-      expected: share of the pool that is in the sentence's language, which is ``own`` without preference.
-      identity: accuracy of a linear classifier of the language, fitted on other sentences.
+      own: share of the nearest neighbours that are in the sentence's language.
+      expected: the same without preference: the share of the other sentences that are in its language.
+      identified: sentences of which a linear classifier, fitted on others of them, identifies the language.
       isoscore: IsoScore of the pool.
       cosine: mean cosine of two of its sentences, times 100.
     """
 
     own: float
     expected: float
-    identity: float
+    identified: float
     isoscore: float
     cosine: float
+
+
+def neighbours(sentences: int) -> int:
+    """Returns how many neighbours are looked at in a pool: ten, but in a small pool at most a third of it."""
+    return max(1, min(_FIRST, (sentences - 1) // 3))
 
 
 def measure_search(x: ByLanguage, text: OwnText, held_out: Mapping[str, Bool[np.ndarray, " _"]]) -> Queries:
@@ -82,31 +86,20 @@ def joined(parts: Sequence[Queries]) -> Queries:
     return Queries(values, strata, clusters)
 
 
-def measure_neutrality(fit: ByLanguage, test: ByLanguage) -> Neutrality:
+def measure_neutrality(x: ByLanguage, units: Mapping[str, Int[np.ndarray, " _"]]) -> Neutrality:
     """Measures held-out sentences.
 
     Args:
-      fit: language -> transformed embeddings that the classifier is fitted on.
-      test: language -> transformed embeddings of held-out sentences.
+      x: language -> transformed embeddings of held-out sentences.
+      units: language -> unit of each of them; the classifier is not tested on a unit that it was fitted on.
     """
-    from sklearn.linear_model import RidgeClassifier
-
-    pool, of_pool = _together(test)
-    known, of_known = _together(fit)
-    k = min(_FIRST, len(pool) - 1)
-    ids = np.asarray(nearest(pool, pool, k + 1)[1])
-    itself = ids == np.arange(len(pool))[:, None]
-    itself[~itself.any(axis=1), -1] = True  # copies have pushed the sentence out of its own neighbours
-    share = top_k_share(ids[~itself].reshape(len(pool), k), of_pool, of_pool)
-    middle = known.mean(axis=0)
-    scale = np.sqrt(((known - middle) ** 2).mean()) or 1.0
-    probe = RidgeClassifier(alpha=1e-3 * len(known)).fit((known - middle) / scale, of_known)
-    identity = (probe.predict((pool - middle) / scale) == of_pool).mean()
-    cosine = expected_anisotropy(pool)
-    return Neutrality(
-        100 * share.share, 100 * share.pool_share, 100 * float(identity), 100 * isoscore(pool), 100 * float(cosine)
-    )
-
-
-def _together(x: ByLanguage) -> tuple[Float[np.ndarray, "vector dim"], Int[np.ndarray, " vector"]]:
-    return np.concatenate(list(x.values())), np.repeat(np.arange(len(x)), [len(rows) for rows in x.values()])
+    pool = np.concatenate(list(x.values()))
+    counts = np.array([len(rows) for rows in x.values()])
+    language = np.repeat(np.arange(len(x)), counts)
+    share = own_share(pool, language, neighbours(len(pool))).share
+    expected = float(np.average((counts - 1) / (len(pool) - 1), weights=counts))
+    codes = [code for code, rows in x.items() for _ in rows]
+    identified = language_probe(pool, codes, np.concatenate(list(units.values())).tolist())
+    # Zero is printed without a sign.
+    cosine = 100 * float(expected_anisotropy(pool)) + 0.0
+    return Neutrality(100 * share, 100 * expected, identified, 100 * isoscore(pool), cosine)

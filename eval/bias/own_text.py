@@ -18,7 +18,7 @@ from lsar_jax import corpora, languages, transforms
 from lsar_jax.corpora.parallel_text import distinct, read_bitext, shuffled, text_key
 from train.console import console
 
-__all__ = ["Aligned", "OwnText", "is_aligned", "read_own_text"]
+__all__ = ["Aligned", "OwnText", "not_aligned_languages", "read_own_text"]
 
 Aligned = Literal["auto", "yes", "no"]
 
@@ -57,15 +57,24 @@ class OwnText:
             return "pairs of English and another language"
         return "the same content in every language, line by line" if self.aligned else "text that is not aligned"
 
+    def order(self, seed: int) -> dict[str, Int[np.ndarray, " _"]]:
+        """Returns the place of each sentence in a random order of the units, which is the same in all languages."""
+        place = np.random.default_rng(seed).permutation(1 + max(int(unit.max()) for unit in self.units.values()))
+        return {code: place[unit] for code, unit in self.units.items()}
+
     def folds(self, count: int, seed: int) -> dict[str, Int[np.ndarray, " _"]]:
-        """Returns the fold of each sentence: units are dealt to folds in a random order, the same in all languages."""
-        rng = np.random.default_rng(seed)
-        if self.aligned:
-            every = np.unique(np.concatenate(list(self.units.values())))
-            fold = np.zeros(every.max() + 1, int)
-            fold[rng.permutation(every)] = np.arange(len(every)) % count
-            return {code: fold[unit] for code, unit in self.units.items()}
-        return {code: rng.permutation(len(text)) % count for code, text in self.sentences.items()}
+        """Returns the fold of each sentence; units stay together, and each language has as many in every fold.
+
+        Units are dealt in a random order to the fold that has the fewest of the language, the rarest language first.
+        """
+        order = self.order(seed)
+        fold = np.full(1 + max(int(place.max()) for place in order.values()), -1)
+        for place in sorted(order.values(), key=len):
+            sizes = np.bincount(fold[place][fold[place] >= 0], minlength=count)
+            for one in np.sort(place[fold[place] < 0]):
+                fold[one] = sizes.argmin()
+                sizes[fold[one]] += 1
+        return {code: fold[place] for code, place in order.items()}
 
     def not_aligned(self) -> "OwnText":
         """Returns the same sentences, with a unit for each."""
@@ -79,8 +88,8 @@ class OwnText:
 def read_own_text(folder: Path, codes: Sequence[str], count: int, aligned: Aligned, seed: int) -> OwnText:
     """Reads a folder of ``{language}.txt`` files, or of parallel text in any form that ``read_bitext`` reads.
 
-    Text with as many lines in every file counts as aligned, unless ``aligned`` is ``no``; ``is_aligned`` tells from the
-    embeddings whether it is.
+    Text with as many lines in every file counts as aligned, unless ``aligned`` is ``no``; ``not_aligned_languages``
+    tells from the embeddings whether it is.
 
     Args:
       folder: the folder.
@@ -99,6 +108,11 @@ def read_own_text(folder: Path, codes: Sequence[str], count: int, aligned: Align
             f"there is no folder {folder}; put a file per language there, such as de.txt and en.txt, with one sentence "
             "per line, or parallel text, such as en-de.tsv"
         )
+    tables = [path for pattern in ("*.tsv", "*.*-*.*") for path in folder.glob(pattern)]
+    if any(folder.glob("*.txt")) and tables:
+        raise ValueError(
+            f"{folder} has both a file per language and parallel text ({tables[0].name}); give each a folder of its own"
+        )
     text = (
         _files(folder, codes, count, aligned, seed) if any(folder.glob("*.txt")) else _pairs(folder, codes, count, seed)
     )
@@ -113,18 +127,23 @@ def read_own_text(folder: Path, codes: Sequence[str], count: int, aligned: Align
     return text
 
 
-def is_aligned(text: OwnText, x: Mapping[str, np.ndarray]) -> bool:
-    """Returns whether lines find the lines of the same number in the first language far more often than by chance.
+def not_aligned_languages(text: OwnText, x: Mapping[str, np.ndarray]) -> list[str]:
+    """Returns the languages whose lines do not find the lines of the same number in any other far above chance.
 
     Args:
       text: text with as many sentences in every language.
       x: language -> embeddings ``[sentence, dim]``.
     """
-    first, *others = text.codes
     center = transforms.fit_center(x)
-    goal = np.asarray(center(x[first], first))
-    found = np.concatenate([find_own(np.asarray(center(x[code], code)), goal) for code in others])
-    return bool(100 * found.mean() * len(goal) >= 100 * _ABOVE_CHANCE)
+    moved = {code: np.asarray(center(rows, code)) for code, rows in x.items()}
+    enough = min(1.0, _ABOVE_CHANCE / len(next(iter(x.values()))))
+    first, *rest = text.codes
+    found = {code: find_own(moved[code], moved[first]).mean() for code in rest}
+    lacking = [code for code, share in found.items() if share < enough]
+    if len(lacking) < len(rest) or len(rest) == 1:
+        return lacking
+    # Is the first language the one that does not fit?
+    return text.codes if find_own(moved[rest[1]], moved[rest[0]]).mean() < enough else [first]
 
 
 def _files(folder: Path, codes: Sequence[str], count: int, aligned: Aligned, seed: int) -> OwnText:
@@ -134,20 +153,27 @@ def _files(folder: Path, codes: Sequence[str], count: int, aligned: Aligned, see
     same = len(set(counts.values())) == 1
     if aligned == "yes" and not same:
         raise ValueError(
-            f"--aligned yes needs as many lines in every file, but they have {counts}; keep blank lines where a "
-            "translation is missing, or leave --aligned out"
+            f"--aligned yes needs as many lines in every file, but they have {counts}; correct the files, or "
+            "leave --aligned out"
         )
     rng = np.random.default_rng(seed)
     if same and aligned != "no":
         [total] = set(counts.values())
-        kept = np.flatnonzero(np.logical_and.reduce([_first(text) for text in texts.values()]))
+        good = {code: _not_repeated(text) for code, text in texts.items()}
+        kept = np.flatnonzero(np.logical_and.reduce(list(good.values())))
         _told(total - len(kept), f"lines of {folder} that are blank or repeated in a language")
+        if len(kept) < _LEAST:
+            lines = {code: int(rows.sum()) for code, rows in good.items()}
+            raise ValueError(
+                f"{folder} has {len(kept)} lines with text in all of {', '.join(texts)}, of {lines} in each; choose "
+                "languages with --languages, or have the files read as not aligned with --aligned no"
+            )
         kept = np.sort(rng.permutation(kept)[:count])
         sentences = {code: [text[i] for i in kept] for code, text in texts.items()}
         return OwnText(sentences, {code: np.arange(len(kept)) for code in texts}, {}, True)
     sentences = {}
     for code, text in texts.items():
-        kept = np.flatnonzero(_first(text))
+        kept = np.flatnonzero(_not_repeated(text))
         _told(len(text) - len(kept), f"lines of {paths[code]} that are blank or repeated")
         sentences[code] = [text[i] for i in np.sort(rng.permutation(kept)[:count])]
     return OwnText(sentences, {}, {}, False).not_aligned()
@@ -155,6 +181,8 @@ def _files(folder: Path, codes: Sequence[str], count: int, aligned: Aligned, see
 
 def _pairs(folder: Path, codes: Sequence[str], count: int, seed: int) -> OwnText:
     wanted = [code for code in map(languages.language_code, codes) if code != "en"]
+    if codes and not wanted:
+        raise ValueError("--languages names only English; name the languages of the pairs, such as de")
     try:
         read = read_bitext(folder, wanted, "--texts")
     except FileNotFoundError as error:
@@ -174,7 +202,7 @@ def _pairs(folder: Path, codes: Sequence[str], count: int, seed: int) -> OwnText
     return OwnText(sentences, {"en": np.arange(len(english))} | rows, sides, True)
 
 
-def _first(text: Iterable[str]) -> Bool[np.ndarray, " _"]:
+def _not_repeated(text: Iterable[str]) -> Bool[np.ndarray, " _"]:
     """Returns which lines are not blank and do not repeat an earlier one; a line without letters is its own key."""
     seen, result = set(), []
     for line in text:

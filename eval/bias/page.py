@@ -10,6 +10,7 @@ from string import Template
 
 from eval.bias.candidate import Candidate
 from eval.bias.choice import Choice
+from eval.bias.measures import MEASURED, neighbours
 from eval.bias.own_text import OwnText
 from eval.report.page import provenance
 from eval.results import Result
@@ -21,11 +22,12 @@ MARK = "<h1>Language in "
 # Candidates that a line names.
 _NAMED = 5
 
-_COLUMNS = ("method", "layer", "{metric}", "own language", "told", "IsoScore", "cosine")
+_COLUMNS = ("method", "layer", "{metric}", "own language", "identified", "IsoScore", "cosine")
 _MEANING = (
-    "{metric}: the score in search. Own language: the share of a sentence's ten nearest neighbours that are in its "
-    "language ({expected:.1f} without preference). Told: sentences whose language a linear classifier tells. IsoScore: "
-    "100 if all directions vary alike. Cosine: the mean cosine of two sentences, times 100."
+    "{metric}: the score in search. Own language: the share of a sentence's {neighbours} nearest neighbours that are "
+    "in its language ({expected:.1f} without preference). Identified: sentences of which a linear classifier "
+    "identifies the language ({chance:.1f} by chance). IsoScore: 100 if all directions vary alike. Cosine: the "
+    "mean cosine of two sentences, times 100. A sentence is measured among {pool:,} others."
 )
 
 
@@ -41,6 +43,8 @@ class Page:
       choice: the choice among them; None without search.
       folds: number of folds.
       yardstick: languages of the UDHR that were searched in place of text that is not aligned.
+      known: number of sentences of the text that are paragraphs of the UDHR.
+      opening: arguments of ``load_encoder`` that open the encoder, but for the layer.
     """
 
     folder: Path
@@ -50,6 +54,17 @@ class Page:
     choice: Choice | None
     folds: int
     yardstick: Sequence[str]
+    known: int
+    opening: str
+
+    @property
+    def _pool(self) -> int:
+        """The number of held-out sentences that are measured together in a fold, nearly."""
+        counts = [
+            min(len(text) // self.folds, max(MEASURED // len(self.text.codes), 10))
+            for text in self.text.sentences.values()
+        ]
+        return sum(counts)
 
     @property
     def best(self) -> Candidate | None:
@@ -79,7 +94,7 @@ class Page:
             best = max(several, key=lambda one: one.score if self.metric else one.spec.layer)
             measured = best.neutrality
             score = f"{best.score:.1f}" if self.metric else ""
-            values = [measured.own, measured.identity, measured.isoscore, measured.cosine]
+            values = [measured.own, measured.identified, measured.isoscore, measured.cosine]
             rows.append([label, f"{best.spec.layer}", score, *values])
         where = "at its best layer" if self.metric else "at the last layer"
         return f"Language in {self.folder}: each method {where}, in percent", columns, rows
@@ -92,9 +107,10 @@ class Page:
         own = before.neutrality
         lines = [
             f"The text: {count:,} sentences in {len(self.text.codes)} languages; {self.text.form}.",
-            f"Bias: at layer {before.spec.layer} without a transform, {own.own:.1f}% of the ten nearest neighbours are "
-            f"in the sentence's own language, where {own.expected:.1f}% would be without preference; a linear "
-            f"classifier tells the language of {own.identity:.1f}% of the sentences.",
+            f"Bias: at layer {before.spec.layer} without a transform, {own.own:.1f}% of a sentence's "
+            f"{neighbours(self._pool)} nearest neighbours are in its own language, where {own.expected:.1f}% would be "
+            f"without preference; a linear classifier identifies the language of {own.identified:.1f}% of "
+            "the sentences.",
         ]
         if self.choice is None or self.best is None:
             return [
@@ -111,9 +127,10 @@ class Page:
             f"Recommended: {best.label}. {self.metric} {choice.score}"
             + (f", which is {told}." if told else "; no transform is better than none.")
         )
+        units, rest = ("text", "sentences") if self.text.aligned else ("declaration", "paragraphs")
         lines.append(
-            f"How sure: chosen again in {100 * choice.again:.0f}% of 1,000 resamples of the text; what is chosen there "
-            f"has {choice.elsewhere:.1f} on the sentences that were not drawn."
+            f"Certainty: the same layer and method is chosen in {100 * choice.again:.0f}% of 1,000 resamples of the "
+            f"{units}; the choice of each resample scores {choice.elsewhere:.1f} on the {rest} that were not drawn."
         )
         if near := [self.candidates[index].label for index in choice.as_good()]:
             rest = f" and {len(near) - _NAMED} more" if len(near) > _NAMED else ""
@@ -126,9 +143,14 @@ class Page:
             )
         if not self.text.aligned:
             lines.append(
-                f"The text is not aligned: the transforms were fitted on it and searched the paragraphs of the "
-                f"Universal Declaration of Human Rights in {len(self.yardstick)} of its languages, which is text of "
-                "another kind. With pairs of your own the choice is surer."
+                f"The text is not aligned: the transforms were fitted on all of it, and the search was in the 50 "
+                f"paragraphs of the Universal Declaration of Human Rights in {len(self.yardstick)} of its languages, "
+                "which is text of another kind. With pairs of your own the choice is surer."
+                + (
+                    f" Take care: {self.known} sentences of the text are paragraphs of the declaration."
+                    if self.known
+                    else ""
+                )
             )
         return lines
 
@@ -142,16 +164,29 @@ class Page:
           results: the results, for the versions and devices.
         """
         title, columns, rows = self.table()
-        meaning = _MEANING.format(metric=self.metric or "Search", expected=self.shown.neutrality.expected)
+        counts = [len(text) for text in self.text.sentences.values()]
+        meaning = _MEANING.format(
+            metric=self.metric or "Search",
+            expected=self.shown.neutrality.expected,
+            chance=100 * max(counts) / sum(counts),
+            neighbours=neighbours(self._pool),
+            pool=self._pool - 1,
+        )
         parts = [f"<p>{_led(line)}</p>" for line in self.summary()]
         parts += [
             f"<h2>{html.escape(title.partition(': ')[2].capitalize())}</h2>",
             _table(columns, rows),
             f"<p><small>{html.escape(meaning)}</small></p>",
         ]
-        parts += ["<h2>By layer</h2>", _image(layers, "Each measure against the layer, with a line for each method")]
+        parts += [
+            "<h2>By layer</h2>",
+            _image(layers, f"Each measure against the layer, with a line for each method. {self._led}"),
+        ]
         told = f"before and after {self.shown.label}"
-        parts += [f"<h2>The space {html.escape(told)}</h2>", _image(space, f"t-SNE of sentences {told}")]
+        parts += [
+            f"<h2>The space {html.escape(told)}</h2>",
+            _image(space, f"t-SNE of sentences {told}, coloured by language. {self._led}"),
+        ]
         if self.best is not None and self.best.method.transform is not None:
             parts += ["<h2>Use it</h2>", f"<pre>{html.escape(self._example(saved))}</pre>"]
         by_layer: list[list[str | float]] = [
@@ -160,26 +195,40 @@ class Page:
         ]
         parts += [
             "<details><summary>Every layer and method</summary>",
-            _table(["", *columns[2:]], by_layer),
+            _table(["layer and method", *columns[2:]], by_layer),
             "</details>",
         ]
         languages: list[list[str | float]] = [[code, f"{len(text):,}"] for code, text in self.text.sentences.items()]
         parts += ["<details><summary>Languages</summary>", _table(["language", "sentences"], languages), "</details>"]
+        search = "" if self.text.aligned else " But the score in search is that of transforms fitted on all of it."
         how = [
             f"Each method was fitted on {self.folds - 1} of {self.folds} parts of the text and measured on the other; "
-            "the saved transform was fitted on all of it.",
+            f"the saved transform was fitted on all of it.{search}",
             *provenance(results[:1]),
         ]
         parts.append(f"<ul>{''.join(f'<li>{html.escape(line)}</li>' for line in how)}</ul>")
         return _PAGE.substitute(title=html.escape(str(self.folder)), mark=MARK, body="\n".join(parts))
 
+    @property
+    def _led(self) -> str:
+        """What the pictures show, in a sentence."""
+        shown = self.shown
+        before = next(
+            one for one in self.candidates if one.method.name == "original" and one.spec.layer == shown.spec.layer
+        )
+        return (
+            f"Neighbours in the own language at layer {shown.spec.layer}: {before.neutrality.own:.1f}% before and "
+            f"{shown.neutrality.own:.1f}% after {shown.method.label}."
+        )
+
     def _example(self, saved: Path) -> str:
         assert self.best is not None, "there is a recommended candidate"
-        spec, argument = self.best.spec, ', language="de"' if self.best.needs_language else ""
+        argument = f", language={self.text.codes[0]!r}" if self.best.needs_language else ""
         return (
             "import lsar_jax as lj\n\n"
-            f'encoder = lj.load_encoder("{spec.id}", layer={spec.layer}, pooling="{spec.pooling}")\n'
-            f'encoder = encoder.with_transform(lj.Transform.load("{saved}"))\n'
+            f"encoder = lj.load_encoder({self.opening}, layer={self.best.spec.layer})\n"
+            f"encoder = encoder.with_transform(lj.Transform.load({str(saved)!r}))\n"
+            f'sentences = ["..."]  # yours\n'
             f"vectors = encoder.encode(sentences, normalize=True{argument})  # ready for an index of inner products"
         )
 
@@ -191,7 +240,7 @@ def _led(line: str) -> str:
 
 
 def _table(columns: Sequence[str], rows: Iterable[Sequence[str | float]]) -> str:
-    heads = "".join(f"<th>{html.escape(column)}</th>" for column in columns)
+    heads = "".join(f'<th scope="col">{html.escape(column)}</th>' for column in columns)
     cells = [[html.escape(cell) if isinstance(cell, str) else f"{cell:.1f}" for cell in row] for row in rows]
     body = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in cells)
     return f'<div class="wide"><table><tr>{heads}</tr>{body}</table></div>'
@@ -214,7 +263,8 @@ td:first-child, th:first-child { text-align: left; }
 img { max-width: 100%; background: #fff; } small { color: #555; }
 pre { background: #f3f3f3; padding: 1em; overflow-x: auto; }
 </style></head><body>
+<main>
 $mark$title</h1>
 $body
-</body></html>
+</main></body></html>
 """)

@@ -97,6 +97,7 @@ class Repro:
         if self.dry_run:
             told = _told(card, choice, lacking) if lacking else "Everything that it needs is here."
             console.print(told, markup=False)
+            _print_expected(card, planned)
             return
         for one in planned:
             _run(card, one)
@@ -173,6 +174,20 @@ def _run(card: Card, one: Planned) -> None:
     ended = subprocess.run([sys.executable, *one.words[1:]], env={**os.environ, "PYTHONPATH": paths}, check=False)
     if ended.returncode:
         raise ValueError(f"command {one.number} of {card.name} ended with status {ended.returncode}: {one.line}")
+
+
+def _print_expected(card: Card, planned: Sequence[Planned]) -> None:
+    """Prints the published values that the results will be compared with; those of all encoders if none is asked for."""
+    paper, names = paper_of(card).name, {one.setting.name for one in planned if one.setting.name}
+    every = [one for one in PUBLISHED if one.paper == paper and one.table in card.tables]
+    if shown := [one for one in every if one.encoder in names] or every:
+        _print_published(paper, shown)
+        console.print(
+            "A value counts as equal within half a unit of its last digit, and otherwise as within the 95% interval of "
+            "ours over queries and seeds, or outside."
+        )
+    else:
+        console.print(f"No published value of {card.items} is known.")
 
 
 def _report(card: Card, planned: Sequence[Planned], choice: Choice) -> None:

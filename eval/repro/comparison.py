@@ -8,7 +8,7 @@ the same fit, gives the same number. Numbers of one table are taken to be printe
 the largest number among them. Any other difference is *within* or *outside* of a tolerance, the sum of
 
 - that half unit;
-- half the width of our 95% interval over resampled queries, which stands for another draw of the fitting text and for
+- the longer arm of our 95% interval over resampled queries, which stands for another draw of the fitting text and for
   rounding in the encoder. The queries are those of the paper, so this is generous: with few queries, as in STS17, a
   difference of several points is within, and says little. What is outside is explained by neither;
 - if a method or measure has seeds, the half-width of the 95% prediction interval of one more seed,

@@ -21,7 +21,7 @@ from threadpoolctl import threadpool_limits
 
 from eval.figures.plots import sweep_figure
 from eval.fitted_task import FitLanguages
-from eval.methods import Method, MethodName, move_together
+from eval.methods import FROM_MOMENTS, Method, MethodName, move_together
 from eval.results import Result, write_results
 from eval.score import Score
 from eval.task import Embedded, Task, Texts
@@ -48,9 +48,7 @@ class Sweep(Task):
     name = "sweep"
 
     layers: tuple[int, ...] = ()
-    transforms: tuple[MethodName, ...] = (
-        "original", "center", "lir", "lsar", "lsar-published", "mean+lsar", "outliers", "whitening", "leace"
-    )  # fmt: skip
+    transforms: tuple[MethodName, ...] = FROM_MOMENTS
     ranks: tuple[int, ...] = (10, 20, 39)
     components: tuple[int, ...] = (1,)
     out: Path = Path("results/sweep")

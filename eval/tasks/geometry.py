@@ -42,7 +42,7 @@ from eval.figures.layers import draw_layers
 from eval.figures.removed import syntax
 from eval.fitted_task import FittedTask
 from eval.methods import ALL_METHODS, Method, MethodName
-from eval.metrics import language_nmi, language_probe
+from eval.metrics import language_nmi, language_probe, own_share
 from eval.results import Result, write_results
 from eval.score import Score
 from eval.task import Embedded, Encoded, Task, Texts, languages_of
@@ -52,8 +52,6 @@ from lsar_jax.corpora.sentence_filters import check_count
 from lsar_jax.corpora.tables import Data
 from lsar_jax.geometry import anisotropy_by_language, isoscore
 from lsar_jax.languages import language_code
-from lsar_jax.retrieval import nearest
-from lsar_jax.retrieval.preference import top_k_share
 from lsar_jax.transforms import fit_identifier
 from train.console import console, print_table
 from train.embeddings import encode_all
@@ -280,11 +278,7 @@ class Geometry(FittedTask):
         codes = [code for code, rows in x.items() for _ in rows]
         pool = np.concatenate(list(x.values()))
         numbers = np.unique(codes, return_inverse=True)[1]
-        # Eleven neighbours, because the query itself is one; it is dropped below.
-        near = np.asarray(nearest(pool, pool, 11)[1])
-        itself = near == np.arange(len(pool))[:, None]
-        itself[~itself.any(axis=1), -1] = True
-        top = top_k_share(near[~itself].reshape(len(pool), 10), numbers, numbers)
+        top = own_share(pool, numbers, 10)
         return {
             "cosine within": cosines.within,
             "drawn": float(np.mean([contributions.anisotropy[0] for contributions in own.values()])),
