@@ -183,7 +183,7 @@ def _print_expected(card: Card, planned: Sequence[Planned]) -> None:
     if shown := [one for one in every if one.encoder in names] or every:
         _print_published(paper, shown)
         console.print(
-            "A value counts as equal within half a unit of its last digit, and otherwise as within the 95% interval of "
+            "A value counts as equal within half a unit of its last digit, otherwise as within the 95% interval of "
             "ours over queries and seeds, or outside."
         )
     else:
