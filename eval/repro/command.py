@@ -177,7 +177,7 @@ def _run(card: Card, one: Planned) -> None:
 
 
 def _print_expected(card: Card, planned: Sequence[Planned]) -> None:
-    """Prints the published values that the results will be compared with; those of all encoders if none is asked for."""
+    """Prints the published values that the results will be compared with; for another encoder, those of all."""
     paper, names = paper_of(card).name, {one.setting.name for one in planned if one.setting.name}
     every = [one for one in PUBLISHED if one.paper == paper and one.table in card.tables]
     if shown := [one for one in every if one.encoder in names] or every:
