@@ -60,6 +60,7 @@ def draw_layers(candidates: Sequence[Candidate], metric: str, path: Path) -> Non
             axis.annotate("without preference", (0.98, expected), xycoords=("axes fraction", "data"), ha="right",
                           va="bottom", fontsize=7.5, color="0.3")  # fmt: skip
         axis.set_xlabel("layer")
+        axis.set_xticks(sorted({one.spec.layer for one in candidates}))
         axis.set_ylabel(title)
         axis.spines[["top", "right"]].set_visible(False)
     handles, labels = axes[0].get_legend_handles_labels()

@@ -256,7 +256,7 @@ _PAGE = Template("""<!doctype html>
 <title>Language in $title</title>
 <style>
 body { font: 16px/1.5 system-ui, sans-serif; margin: 2em auto; max-width: 72em; padding: 0 1em; }
-body { color: #1a1a1a; background: #fff; }
+body { color: #1a1a1a; background: #fff; overflow-wrap: anywhere; }
 table { border-collapse: collapse; } .wide { overflow-x: auto; }
 td, th { padding: .2em .8em; text-align: right; border-bottom: 1px solid #ddd; }
 td:first-child, th:first-child { text-align: left; }
