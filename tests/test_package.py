@@ -80,7 +80,9 @@ def blocks(page):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("code", [b for page in PAGES for b in blocks(page) if "intfloat/" not in b and "results/" not in b])
+@pytest.mark.parametrize(
+    "code", [b for page in PAGES for b in blocks(page) if "intfloat/" not in b and "results/" not in b]
+)
 def test_examples_of_the_pages_run(code, tmp_path, monkeypatch):
     # The examples as they are printed, on the shortest paragraphs of the declaration in six languages.
     whole = lj.corpora.udhr
