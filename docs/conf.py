@@ -11,9 +11,9 @@ from pathlib import Path
 _DOCS = Path(__file__).parent
 sys.path[:0] = [str(_DOCS.parent), str(_DOCS / "extensions")]
 
-from sphinx.domains.python._object import PyObject  # noqa: E402
+from sphinx.domains.python._object import PyObject
 
-import lsar_jax  # noqa: E402
+import lsar_jax
 
 # Nothing is computed here, and no accelerator is needed.
 os.environ.setdefault("JAX_PLATFORMS", "cpu")

@@ -8,13 +8,13 @@ each method is fitted on all folds but one, and measured on the fold that is lef
 
 - *Search*: if line i has the same content in all files, each sentence searches the sentences of all languages for its
   translations (mAP); with pairs, it searches the other side of its language's pairs (accuracy, from and into English).
-- *Preference*: the share of the ten nearest neighbours in the sentence's own language, beside what is expected without
-  preference. *Language identity*: the accuracy of a linear classifier of the language. *Isotropy*: IsoScore, and the
-  mean cosine of two sentences.
+- *Preference*: the share of the ten nearest neighbours (fewer in a small pool) in the sentence's own language, beside
+  what is expected without preference. *Language identity*: the accuracy of a linear classifier of the language that is
+  fitted on other held-out sentences. *Isotropy*: IsoScore, and the mean cosine of two sentences.
 
-The recommended layer and method are those with the highest score in search. Text that is not aligned has none: then the
-transforms are fitted on it and scored on the Universal Declaration of Human Rights (UDHR) in the same languages, which
-is aligned, but is text of another kind.
+The recommended layer and method are those with the highest score in search. In text that is not aligned, there is
+nothing to search for: the transforms are then fitted on all of it and scored on the Universal Declaration of Human
+Rights (UDHR) in the same languages, which is aligned, but is text of another kind.
 
 Written to ``--out``: ``report.html``, one page with figures that needs no other file; ``transform.safetensors``, the
 recommended transform, fitted on all of the text; ``results.jsonl``.
