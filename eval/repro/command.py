@@ -12,7 +12,7 @@ the same options, are not run again.
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated
@@ -24,10 +24,11 @@ import eval
 from eval.report.published import PUBLISHED, Published
 from eval.repro.card import Card
 from eval.repro.cards import CARDS, find, paper_of
-from eval.repro.commands import Choice, Planned, parsed, plan
+from eval.repro.commands import Choice, Planned, option_of, parsed, plan
 from eval.repro.comparison import Measured, Row, cells, compare, decimals_of, grouped, write_rows
 from eval.repro.missing import Missing, missing
 from eval.repro.page import papers_page
+from eval.repro.sources import SOURCES, checksum_of
 from eval.results import read_results
 from eval.run_record import already_run
 from lsar_jax.files import write_text
@@ -94,6 +95,9 @@ class Repro:
         if lacking and not self.dry_run:
             raise FileNotFoundError(_told(card, choice, lacking))
         _print_plan(card, planned, choice)
+        copies = _copies(planned, choice)
+        for name, told in copies.items():
+            console.print(f"{name}: {told}", markup=False, soft_wrap=True)
         if self.dry_run:
             told = _told(card, choice, lacking) if lacking else "Everything that it needs is here."
             console.print(told, markup=False)
@@ -101,7 +105,7 @@ class Repro:
             return
         for one in planned:
             _run(card, one)
-        _report(card, planned, choice)
+        _report(card, planned, choice, copies)
 
 
 def _print_cards(choice: Choice) -> None:
@@ -130,6 +134,21 @@ def _print_plan(card: Card, planned: Sequence[Planned], choice: Choice) -> None:
         done = f"  (not run again: {done})" if (done := _done(one)) else ""
         console.print(f"{one.number}. {one.line}{done}", markup=False)
     console.print(f"Results go to {choice.folder(card)}.")
+
+
+def _copies(planned: Sequence[Planned], choice: Choice) -> dict[str, str]:
+    """Returns folder -> the checksum of the data in it, and whether it is the copy of the page's numbers."""
+    found = {}
+    for source in dict.fromkeys(SOURCES[key] for one in planned for key in one.step.data):
+        folder = source.folder(choice.data)
+        if source.path and (checksum := checksum_of(folder, source.read)):
+            known = ", the copy that the page's numbers are from" if checksum == source.checksum else ""
+            other = f", not the copy that the page's numbers are from ({source.checksum})" if source.checksum else ""
+            found[str(folder)] = f"sha256 {checksum}{known or other}"
+    for text in dict.fromkeys(value for one in planned for value in option_of(one.words, "--fit-on")):
+        if checksum := checksum_of(Path(text), "*.txt"):
+            found[text] = f"sha256 {checksum}"
+    return found
 
 
 def _told(card: Card, choice: Choice, lacking: Sequence[Missing]) -> str:
@@ -190,7 +209,7 @@ def _print_expected(card: Card, planned: Sequence[Planned]) -> None:
         console.print(f"No published value of {card.items} is known.")
 
 
-def _report(card: Card, planned: Sequence[Planned], choice: Choice) -> None:
+def _report(card: Card, planned: Sequence[Planned], choice: Choice, copies: Mapping[str, str]) -> None:
     """Prints and writes the published values beside ours."""
     ours: list[Measured] = []
     for one in planned:
@@ -213,7 +232,7 @@ def _report(card: Card, planned: Sequence[Planned], choice: Choice) -> None:
     if rows:
         _print_rows(rows, choice)
         told = {"card": card.name, "paper": paper.name, "encoder": choice.name, "as": ", ".join(sorted(names))}
-        write_rows(rows, folder, told)
+        write_rows(rows, folder, {**told, **copies})
     if every and not expected:
         _print_published(paper.name, every)
     for name in (name for one in planned for name in one.step.figures):

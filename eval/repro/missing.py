@@ -83,7 +83,7 @@ def _of_step(card: Card, one: Planned, made: Sequence[Step], choice: Choice) -> 
 
 def _names_file_of(path: Path, source: Source, data: Path) -> bool:
     """Whether a word of a command is a file of a source that is here, and that is not checked by name anyway."""
-    folder = _placed(source, data)
+    folder = source.folder(data)
     return path.parent == folder and bool(path.suffix) and folder.is_dir() and path.name not in source.files
 
 
@@ -91,13 +91,8 @@ def _with_place(keys: Iterable[str]) -> list[Source]:
     return [SOURCES[key] for key in keys if SOURCES[key].path]
 
 
-def _placed(source: Source, data: Path) -> Path:
-    """Returns where a source lies, if the folder of the data is another one."""
-    return data / source.path.removeprefix("data/") if source.path.startswith("data/") else Path(source.path)
-
-
 def _source(source: Source, languages: Sequence[str], data: Path) -> Iterator[Missing]:
-    folder = _placed(source, data)
+    folder = source.folder(data)
     get = f"put there {source.where}{f', at commit {source.revision}' if source.revision else ''}"
     if not folder.is_dir():
         yield Missing(str(folder), f"{folder} does not exist: {get}")

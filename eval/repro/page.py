@@ -46,6 +46,10 @@ values are for layers 8 and 12.
 `python -m eval repro --page docs/reference/papers.md` writes this page from the cards in `eval/repro`.
 """
 
+_CHECKSUMS = """The checksum is that of the copy from which the numbers on this page are: what
+`LC_ALL=C; cd data/tatoeba; sha256sum tatoeba.* | sha256sum` prints. `repro` prints those of the copies that it reads,
+says whether they are the same, and writes them to `comparison.md`."""
+
 
 def papers_page() -> str:
     """Returns the page as Markdown."""
@@ -75,7 +79,8 @@ def _command(step: Step) -> str:
 
 
 def _data() -> str:
-    lines = ["## Data", "", "| | where it lies | what it is |", "| --- | --- | --- |", *_places()]
+    lines = ["## Data", "", _CHECKSUMS, "", "| | where it lies | what it is | checksum |"]
+    lines += ["| --- | --- | --- | --- |", *_places()]
     return "\n".join(lines) + "\n"
 
 
@@ -83,4 +88,5 @@ def _places() -> Iterator[str]:
     for source in SOURCES.values():
         place = f"`{source.path}`" if source.path else ""
         at = f"; commit {source.revision}" if source.revision else ""
-        yield f"| {source.name} | {place} | {source.where}{at} |"
+        checksum = f"`{source.checksum}`, of `{source.read}`" if source.checksum else ""
+        yield f"| {source.name} | {place} | {source.where}{at} | {checksum} |"

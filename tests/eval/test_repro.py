@@ -18,6 +18,7 @@ from eval.repro.cards import CARDS, find
 from eval.repro.commands import Choice, parsed, plan, plan_step
 from eval.repro.comparison import cells, compare, decimals_of, grouped
 from eval.repro.missing import missing
+from eval.repro.sources import checksum_of
 from eval.results import read_results, write_results
 from tests.made_results import made_result
 
@@ -121,6 +122,22 @@ def test_everything_that_is_missing_is_said_at_once(empty, capsys):
     assert caught.err.count("error:") == 1
     assert "Traceback" not in caught.err
     assert not (empty / "results").exists(), "nothing was run"
+
+
+def test_checksum(empty):
+    """It is what the command on the page prints, and changes with a byte and with a name."""
+    write_tatoeba(empty / "data", ("de", "fr"))
+    command = "LC_ALL=C; cd data; sha256sum tatoeba.* | sha256sum"
+    shell = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True).stdout
+    assert checksum_of(Path("data"), "tatoeba.*") == shell.split()[0]
+    one = Path("data/tatoeba.de-eng.de")
+    one.write_text("a cat\nthe dog barks\nNo\n")
+    changed = checksum_of(Path("data"), "tatoeba.*")
+    assert changed != shell.split()[0]
+    one.rename("data/tatoeba.de-eng.nl")
+    assert checksum_of(Path("data"), "tatoeba.*") not in (changed, shell.split()[0])
+    assert checksum_of(empty, "**/*") not in ("", changed), "files in folders count"
+    assert checksum_of(Path("data"), "none.*") == checksum_of(Path("nowhere"), "*") == ""
 
 
 def test_missing_layers_and_tokens():
@@ -265,6 +282,10 @@ def test_report_of_a_run(empty, capsys, monkeypatch):
     } <= told
     assert {(line["card"], line["encoder"], line["as"]) for line in lines} == {("xie-table-1", "bert", "mBERT")}
     page = (folder / "comparison.md").read_text()
+    checksum = checksum_of(Path("data/tatoeba"), "tatoeba.*")
+    assert f"data/tatoeba: sha256 {checksum}, not the copy that the page's numbers are from" in printed
+    assert f"- data/tatoeba: sha256 {checksum}" in page
+    assert f"- text/oscar: sha256 {checksum_of(Path('text/oscar'), '*.txt')}" in page
     assert "| tatoeba, en-xx mean over 36: lsar rank=36 | 8 | 44.64 | 46.000 | +1.360 | 0.505 | outside |" in page
     # A command that fails ends the run.
     monkeypatch.setattr("subprocess.run", lambda command, **_: subprocess.CompletedProcess(command, 1))
