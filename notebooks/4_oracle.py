@@ -35,6 +35,8 @@ import numpy as np
 import optax
 from sklearn.linear_model import LogisticRegression
 from sklearn.manifold import TSNE
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import Normalizer
 
 import lsar_jax as lj
 
@@ -56,11 +58,10 @@ encoder = lj.load_encoder("bundled", layer=8)
 sentences = [sentence for text in parts for code in languages for sentence in text[code]]
 fit, test = encoder.encode(sentences).reshape(2, len(languages), 25, encoder.dim)  # [language, paragraph, dim]
 
+others = len(languages) - 1
 validation = np.arange(2, 25, 5)
 training = np.setdiff1d(np.arange(25), validation)
-print(
-    f"{(len(languages) - 1) * len(training)} pairs to train on, {(len(languages) - 1) * len(validation)} to validate on"
-)
+print(f"{others * len(training)} pairs to train on, {others * len(validation)} to validate on")
 
 # %% [markdown]
 # ## The objectives
@@ -91,7 +92,6 @@ for name, objective in OBJECTIVES.items():
 # %%
 RATE, SIZE, ROUNDS, EVERY, SEEDS = 3e-4, 32, 8, 25, 3
 table = jnp.asarray(fit)
-others = len(languages) - 1
 
 
 def init_head(key: jax.Array, out: int) -> Head:
@@ -101,41 +101,40 @@ def init_head(key: jax.Array, out: int) -> Head:
     return Head(draw(matrix, (out, encoder.dim)), draw(offset, (out,)))
 
 
-def pairs(language: jax.Array, paragraph: jax.Array) -> Batch:
-    """Returns English paragraphs and their translations."""
-    return Batch(table[0, paragraph], table[language, paragraph], jnp.zeros_like(language), language)
+def pairs(numbers: jax.Array, rows: np.ndarray) -> Batch:
+    """Returns English paragraphs and their translations; the pairs of all languages are numbered."""
+    language, row = jnp.divmod(numbers, len(rows))
+    row = jnp.asarray(rows)[row]
+    return Batch(table[0, row], table[1 + language, row], jnp.zeros_like(language), 1 + language)
 
 
-def draw(key: jax.Array) -> tuple[Batch, Batch, Batch]:
+def further(numbers: jax.Array, by: jax.Array | int, count: int) -> jax.Array:
+    """Returns the pairs that come later in the ``count`` of the same language, and after the last the first."""
+    return numbers - numbers % count + (numbers + by) % count
+
+
+def draw(key: jax.Array) -> tuple[Batch, ...]:
     """Returns a batch of training pairs, other pairs of any language, and other pairs of the same languages."""
-    rows = jnp.asarray(training)
     chosen, other, offset = jax.random.split(key, 3)
-    language, row = jnp.divmod(jax.random.choice(chosen, others * len(rows), (SIZE,), replace=False), len(rows))
-    random_language, random_row = jnp.divmod(jax.random.randint(other, (SIZE,), 0, others * len(rows)), len(rows))
-    same_row = (row + jax.random.randint(offset, (SIZE,), 1, len(rows))) % len(rows)
-    return (
-        pairs(1 + language, rows[row]),
-        pairs(1 + random_language, rows[random_row]),
-        pairs(1 + language, rows[same_row]),
-    )
+    count = len(training)
+    numbers = jax.random.choice(chosen, others * count, (SIZE,), replace=False)
+    of_any = jax.random.randint(other, (SIZE,), 0, others * count)
+    of_same = further(numbers, jax.random.randint(offset, (SIZE,), 1, count), count)
+    return tuple(pairs(each, training) for each in (numbers, of_any, of_same))
 
 
-def validation_batches() -> tuple[Batch, Batch, Batch]:
+def validation_batches() -> tuple[Batch, ...]:
     """Returns all validation pairs, and the other pairs that DREAM compares them with."""
-    language, row = jnp.divmod(jnp.arange(others * len(validation)), len(validation))
-    rows = jnp.asarray(validation)
-    return (
-        pairs(1 + language, rows[row]),
-        pairs(1 + jnp.roll(language, 7), rows[(row + 2) % len(rows)]),
-        pairs(1 + language, rows[(row + 1) % len(rows)]),
-    )
+    count = len(validation)
+    numbers = jnp.arange(others * count)
+    return tuple(pairs(each, validation) for each in (numbers, jnp.roll(numbers, 7), further(numbers, 1, count)))
 
 
 def train(objective: Objective, rate: float, key: jax.Array) -> tuple[Heads, jax.Array, jax.Array]:
     """Returns the heads, the training loss and the validation loss after each round."""
     optimizer = optax.adam(rate)
 
-    def total(heads: Heads, probe: Head, batches: tuple[Batch, Batch, Batch]) -> jax.Array:
+    def total(heads: Heads, probe: Head, batches: tuple[Batch, ...]) -> jax.Array:
         return sum(D.objective_terms(objective, heads, probe, *batches).values())
 
     def step(state: tuple, key: jax.Array) -> tuple[tuple, jax.Array]:
@@ -177,25 +176,13 @@ def run(objective: Objective, rate: float = RATE) -> tuple[Heads, np.ndarray, np
 runs = {name: run(objective) for name, objective in OBJECTIVES.items()}
 
 # %%
-steps = EVERY * np.arange(1, ROUNDS + 1)
-figure, axes = plt.subplots(1, 4, figsize=(11, 2.9), layout="constrained")
-for axis, (name, (_, losses, validated)) in zip(axes, runs.items(), strict=True):
-    for values, style, color, label in (
-        (losses, "-", "#0072b2", "training"),
-        (validated, "--", "#000000", "validation"),
-    ):
-        axis.plot(steps, values.mean(axis=0), style, color=color, label=label)
-        axis.fill_between(steps, values.min(axis=0), values.max(axis=0), color=color, alpha=0.2, lw=0)
-    best = validated.argmin(axis=1)
-    axis.plot(steps[best], validated[np.arange(SEEDS), best], "D", color="#e69f00", mec="#000000", label="chosen")
-    axis.set(xlabel=f"step, {name}")
-axes[0].set(ylabel="sum of the losses")
-axes[0].legend()
-plt.show()
+for name, (_, losses, validated) in runs.items():
+    steps = EVERY * (1 + validated.argmin(axis=1))
+    print(f"{name:15} training loss {losses[:, 0].mean():.2f} to {losses[:, -1].mean():.2f}, chosen steps {steps}")
 
 # %% [markdown]
-# The bands span the three seeds. DREAM's validation loss falls to the end. MEAT's has an early minimum and does not
-# fall further, because its discriminator learns as well.
+# The losses are means over the three seeds. DREAM's validation loss falls to the end. MEAT's has an early minimum and
+# does not fall further, because its discriminator learns as well.
 #
 # ## The leak on text that was not trained on
 #
@@ -230,10 +217,9 @@ def in_pool(x: np.ndarray) -> float:
 
 def language_accuracy(x: np.ndarray, y: np.ndarray) -> float:
     """Returns the accuracy on y of a linear classifier of the language that was trained on x."""
-    rows = [side.reshape(-1, side.shape[-1]) for side in (x, y)]
-    rows = [side / np.linalg.norm(side, axis=1, keepdims=True) for side in rows]
     labels = np.repeat(np.arange(len(languages)), 25)
-    return LogisticRegression(C=10, max_iter=300).fit(rows[0], labels).score(rows[1], labels)
+    classifier = make_pipeline(Normalizer(), LogisticRegression(C=10, max_iter=300))
+    return classifier.fit(x.reshape(len(labels), -1), labels).score(y.reshape(len(labels), -1), labels)
 
 
 def chosen(name: str, seed: int) -> Heads:
@@ -247,26 +233,20 @@ def parts_of(heads: Heads, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return tuple(np.asarray(part).reshape(x.shape) for part in D.apply_heads(heads, x.reshape(-1, x.shape[-1])))
 
 
-MEASURES = (
-    "meaning, with English",
-    "meaning, in the pool",
-    "language, with English",
-    "language, in the pool",
-    "language read from meaning",
-)
+def shown_as(values: list | np.ndarray) -> list[str]:
+    """Returns the mean of each column, and its standard deviation over the rows."""
+    return [f"{m:.2f} ± {s:.2f}" for m, s in zip(np.mean(values, axis=0), np.std(values, axis=0, ddof=1), strict=True)]
+
+
+MEASURES = [f"{part}, {way}" for part in ("meaning", "language") for way in ("with English", "in the pool")]
+MEASURES.append("language read from meaning")
 scores = {}
 for name in OBJECTIVES:
     for seed in range(SEEDS):
         meaning, language = parts_of(chosen(name, seed), test)
         trained_meaning, _ = parts_of(chosen(name, seed), fit)
-        values = (
-            with_english(meaning),
-            in_pool(meaning),
-            with_english(language),
-            in_pool(language),
-            language_accuracy(trained_meaning, meaning),
-        )
-        scores.setdefault(name, []).append(values)
+        found = [measure(part) for part in (meaning, language) for measure in (with_english, in_pool)]
+        scores.setdefault(name, []).append([*found, language_accuracy(trained_meaning, meaning)])
 scores = {name: np.array(values) for name, values in scores.items()}
 
 # Without training: the embeddings themselves, with the language subspace removed, and noise for chance.
@@ -284,25 +264,21 @@ print(f"{'':20} {'with English  in the pool':>27} {'with English  in the pool':>
 for name, (english, pool, read) in plain.items():
     print(f"{name:20} {english:14.2f} {pool:12.2f} {'':27} {read:13.2f}")
 for name, values in scores.items():
-    cells = [f"{m:.2f} ± {s:.2f}" for m, s in zip(values.mean(axis=0), values.std(axis=0, ddof=1), strict=True)]
-    print(f"{name:20} {cells[0]:>14} {cells[1]:>12} {cells[2]:>14} {cells[3]:>12} {cells[4]:>13}")
+    print("{:20} {:>14} {:>12} {:>14} {:>12} {:>13}".format(name, *shown_as(values)))
 print(f"{'chance':20} {chance['with English']:14.2f} {chance['in the pool']:12.2f}", end=" ")
 print(f"{chance['with English']:14.2f} {chance['in the pool']:12.2f} {1 / len(languages):13.2f}")
 
 # %%
 figure, axes = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained", sharey=True)
-for axis, way, first in ((axes[0], "with English", 0), (axes[1], "in the pool", 1)):
-    for offset, column, color, hatch, label in (
-        (-0.2, first, "#0072b2", None, "by meaning"),
-        (0.2, first + 2, "#e69f00", "///", "by language"),
-    ):
-        values = np.array([scores[name][:, column] for name in OBJECTIVES])
+for axis, way, untrained in zip(axes, chance, plain["original embeddings"], strict=False):
+    for offset, part, color, hatch in ((-0.2, "meaning", "#0072b2", None), (0.2, "language", "#e69f00", "///")):
+        values = np.array([scores[name][:, MEASURES.index(f"{part}, {way}")] for name in OBJECTIVES])
         where = np.arange(len(OBJECTIVES)) + offset
         spread = values.std(axis=1, ddof=1)
-        bar = {"color": color, "hatch": hatch, "ec": "black", "capsize": 3, "label": label}
+        bar = {"color": color, "hatch": hatch, "ec": "black", "capsize": 3, "label": f"by {part}"}
         axis.bar(where, values.mean(axis=1), 0.38, yerr=spread, **bar)
     axis.axhline(chance[way], color="black", ls=":", label="chance")
-    axis.axhline(plain["original embeddings"][first], color="0.4", ls="--", label="original embeddings")
+    axis.axhline(untrained, color="0.4", ls="--", label="original embeddings")
     axis.set_xticks(range(len(OBJECTIVES)), [name.replace(" + ", "\n+ ") for name in OBJECTIVES])
     axis.grid(axis="x", visible=False)
 axes[0].set(ylabel="retrieval with English, accuracy", ylim=(0, 1.05))
@@ -322,13 +298,11 @@ assert (leak["DREAM"] < leak["MEAT"] / 2).all()
 # leaks little, so that there is little for ORACLE to reduce. In MEAT, ORACLE removes most of the leak between English
 # and the other languages, in every seed. This is the effect that the paper reports.
 #
-# In the pool of all languages, the picture is another:
+# In the pool of all languages, the picture is another, as the table shows:
 
 # %%
 assert (scores["MEAT + ORACLE"][:, 3] > scores["MEAT"][:, 3]).all()
 assert mean["MEAT + ORACLE"]["language, in the pool"] > 2 * chance["in the pool"]
-for name in ("MEAT", "MEAT + ORACLE"):
-    print(f"{name:14} leak in the pool: {mean[name]['language, in the pool']:.2f}")
 
 # %% [markdown]
 # Among the other languages, MEAT's leak *grows* with ORACLE. Every pair of a batch has English on one side, so the
@@ -341,10 +315,7 @@ for name in ("MEAT", "MEAT + ORACLE"):
 # in the same way comes close to chance:
 
 # %%
-for name in OBJECTIVES:
-    print(f"{name:15} language read from meaning: {mean[name]['language read from meaning']:.2f}")
-    assert mean[name]["language read from meaning"] > 3 / len(languages)
-print(f"{'LSAR':15} language read from meaning: {plain['LSAR, not trained'][2]:.2f}")
+assert min(mean[name]["language read from meaning"] for name in OBJECTIVES) > 3 / len(languages)
 assert plain["LSAR, not trained"][2] < 3 / len(languages)
 
 # %% [markdown]
@@ -373,7 +344,7 @@ plt.show()
 # The meaning heads mix the languages. The language head of MEAT separates them all. With ORACLE, English is far from
 # the rest, and the other languages have moved towards each other, as the clustering term demands. This is why their
 # leak grew.
-# %% [markdown]
+#
 # ## Does the result depend on the learning rate?
 #
 # MEAT is trained once more at a higher rate. The cosine in the last column is that of the meaning and the language
@@ -395,10 +366,7 @@ for name in ("MEAT", "MEAT + ORACLE"):
             lowest = runs[key][2][seed].min()
             values.append((lowest, with_english(language), (meaning * language).sum(axis=-1).mean()))
         rated[name, rate] = np.array(values)
-        cells = [
-            f"{m:.2f} ± {s:.2f}" for m, s in zip(np.mean(values, axis=0), np.std(values, axis=0, ddof=1), strict=True)
-        ]
-        print(f"{name:15} {rate:6g} {cells[0]:>16} {cells[1]:>19} {cells[2]:>20}")
+        print("{:15} {:6g} {:>16} {:>19} {:>20}".format(name, rate, *shown_as(values)))
 
 validated = [rated["MEAT + ORACLE", rate][:, 0] for rate in (RATE, HIGHER)]
 assert validated[0].max() < validated[1].min()  # with ORACLE, the validation loss prefers the lower rate
