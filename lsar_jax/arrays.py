@@ -8,6 +8,7 @@ import hashlib
 import logging
 from collections.abc import Mapping
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -48,13 +49,13 @@ def row_bucket(count: int, most: int = _MOST_ROWS) -> int:
     return min(most, 1 << max(0, count - 1).bit_length())
 
 
-def pad_rows(x: Float[AnyArray, "row dim"], multiple: int) -> Float[AnyArray, "padded dim"]:
-    """Returns ``x`` padded with zero rows to a multiple of ``multiple``.
+def pad_rows(x: Float[AnyArray, "row dim"], multiple: int, *, repeat: bool = False) -> Float[AnyArray, "padded dim"]:
+    """Returns ``x`` padded to a multiple of ``multiple``, with zero rows, or with its last row.
 
     A numpy array is padded on the host, because padding on the device would compile one program per size.
     """
-    pad = jnp.pad if isinstance(x, jax.Array) else np.pad
-    return pad(x, ((0, -len(x) % multiple), (0, 0)))
+    pad: Any = jnp.pad if isinstance(x, jax.Array) else np.pad
+    return pad(x, ((0, -len(x) % multiple), (0, 0)), mode="edge" if repeat else "constant")
 
 
 def bucketed(x: Float[AnyArray, "row dim"], most: int = _MOST_ROWS) -> Float[Array, "padded dim"]:

@@ -12,18 +12,23 @@ from typing import Literal, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import Mesh
 from jaxtyping import Array, Bool, Float, Int
 
 from lsar_jax.arrays import check_floats
 from lsar_jax.checks import whole_number
 from lsar_jax.mesh import check_process
-from lsar_jax.retrieval.search import Precision, nearest
+from lsar_jax.retrieval.search import Precision, nearest_both
 from lsar_jax.shapes import AnyArray
 
 __all__ = ["Pairs", "Threshold", "best_threshold", "margin_score", "mine"]
 
 Margin = Literal["ratio", "distance", "absolute"]
 Retrieval = Literal["max", "intersection", "forward", "backward"]
+
+# Each round decides most of the pairs that are left. A chain of pairs, in which each has one row of the next, would
+# take a round for every second of them; what is left of it is decided one by one.
+_ROUNDS = 32
 
 
 class Pairs(NamedTuple):
@@ -102,6 +107,7 @@ def mine(
     margin: Margin = "ratio",
     retrieval: Retrieval = "max",
     precision: Precision = "float32",
+    mesh: Mesh | None = None,
 ) -> Pairs:
     """Finds pairs of rows that may be translations of each other.
 
@@ -115,6 +121,7 @@ def mine(
         ``intersection`` keeps the pairs that are the best of both rows; ``forward`` and ``backward`` keep
         the best pair of each source or of each target, so a row of the other side may occur repeatedly.
       precision: precision of the products, as for ``retrieval.nearest``.
+      mesh: devices that the targets are split over, as for the candidates of ``retrieval.nearest``.
 
     Returns:
       Pairs with a positive score, best first; ties are ordered by source, then by target.
@@ -140,7 +147,7 @@ def mine(
     check_floats("target", target)
     k = whole_number("k", k, 1, min(len(source), len(target)), "the rows of the smaller collection")
     margin_score(np.zeros(1, np.float32), np.zeros(1, np.float32), margin)
-    forward, backward = (nearest(a, b, k, precision=precision) for a, b in ((source, target), (target, source)))
+    forward, backward = nearest_both(source, target, k, precision=precision, mesh=mesh)
     best_target, forward_score = _best(*forward, backward[0], margin)
     best_source, backward_score = _best(*backward, forward[0], margin)
     pairs = {
@@ -226,12 +233,38 @@ def _sorted(
 
 def _one_to_one(pairs: Pairs) -> Pairs:
     """Keeps each pair, from the best on, unless one of its rows is in a pair that was kept before."""
+    left = np.arange(len(pairs.score))
+    kept = []
+    for _ in range(_ROUNDS):
+        if not len(left):
+            break
+        source, target = pairs.source[left], pairs.target[left]
+        # Nothing that comes before the first pair of both of its rows can keep it out.
+        sure = _first_of_its_row(source) & _first_of_its_row(target)
+        kept.append(left[sure])
+        taken = np.isin(source, source[sure]) | np.isin(target, target[sure])
+        left = left[~taken]
+    kept.append(_one_by_one(pairs, left))
+    order = np.sort(np.concatenate(kept))
+    return Pairs(*(part[order] for part in pairs))
+
+
+def _first_of_its_row(rows: Int[np.ndarray, " pair"]) -> Bool[np.ndarray, " pair"]:
+    result = np.zeros(len(rows), bool)
+    result[np.unique(rows, return_index=True)[1]] = True
+    return result
+
+
+def _one_by_one(pairs: Pairs, left: Int[np.ndarray, " left"]) -> Int[np.ndarray, " kept"]:
+    """Returns which of the pairs ``left`` are kept."""
     sources: set[int] = set()
     targets: set[int] = set()
     kept = []
-    for number, (source, target) in enumerate(zip(pairs.source.tolist(), pairs.target.tolist(), strict=True)):
+    for number, source, target in zip(
+        left.tolist(), pairs.source[left].tolist(), pairs.target[left].tolist(), strict=True
+    ):
         if source not in sources and target not in targets:
             sources.add(source)
             targets.add(target)
             kept.append(number)
-    return Pairs(*(part[kept] for part in pairs))
+    return np.array(kept, int)

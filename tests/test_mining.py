@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import lsar_jax as lj
-from lsar_jax.mining import best_threshold, margin_score, mine
+from lsar_jax.mining import Pairs, _one_to_one, best_threshold, margin_score, mine
 
 
 def brute_force(source, target, k, margin, retrieval):
@@ -56,6 +56,22 @@ def test_equals_brute_force(rng, margin, retrieval):
     for pair, value in found.items():
         assert value == pytest.approx(expected[pair], abs=1e-5)
     assert (np.diff(pairs.score) <= 0).all()
+
+
+def test_pairs_are_accepted_in_order(rng):
+    """Rounds decide the same as one pair after another, also on a chain that is longer than the rounds."""
+    chain = np.arange(400)
+    random = rng.integers(0, 300, (2, 5000))
+    for source, target in ((chain // 2, (chain + 1) // 2), (chain // 2 * 0, chain), random):
+        pairs = Pairs(source, target, np.arange(len(source), 0.0, -1))
+        used, expected = (set(), set()), []
+        for number, (i, j) in enumerate(zip(source.tolist(), target.tolist(), strict=True)):
+            if i not in used[0] and j not in used[1]:
+                expected.append(number)
+                used[0].add(i)
+                used[1].add(j)
+        for part, given in zip(_one_to_one(pairs), pairs, strict=True):
+            np.testing.assert_array_equal(part, given[expected])
 
 
 def test_planted_pairs_are_found_and_hubs_are_not(rng):

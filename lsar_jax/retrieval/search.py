@@ -2,14 +2,16 @@
 
 ``nearest`` processes queries and candidates in chunks, and the best k so far are carried along: besides the
 embeddings, only the product of two chunks is held, never the matrix of all similarities. Ties go
-to the lower index, whatever the chunk sizes.
+to the lower index, whatever the chunk sizes and the number of devices.
 """
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Literal
 
 import jax
 import jax.numpy as jnp
+from jax.sharding import Mesh, NamedSharding
 from jaxtyping import Array, Float, Int
 
 from lsar_jax.arrays import (
@@ -25,12 +27,14 @@ from lsar_jax.arrays import (
     warn_far_off,
 )
 from lsar_jax.checks import whole_number
+from lsar_jax.mesh import replicated, split
+from lsar_jax.retrieval.scan import Precision, products, search, search_both
+from lsar_jax.retrieval.top_k import Best
 from lsar_jax.shapes import AnyArray
 
-__all__ = ["check_metric", "nearest", "similarity"]
+__all__ = ["Precision", "check_metric", "nearest", "nearest_both", "similarity"]
 
 Metric = Literal["cosine", "dot"]
-Precision = Literal["float32", "bfloat16"]
 
 
 def nearest(
@@ -41,6 +45,7 @@ def nearest(
     metric: Metric = "cosine",
     precision: Precision = "float32",
     chunk: tuple[int, int] = (1024, 8192),
+    mesh: Mesh | None = None,
 ) -> tuple[Float[Array, "query k"], Int[Array, "query k"]]:
     """Finds the ``k`` most similar candidates of each query, best first.
 
@@ -49,9 +54,11 @@ def nearest(
       candidates: ``[candidate, dim]``.
       k: number of neighbours, at most the number of candidates.
       metric: ``cosine`` (a zero vector has similarity 0 to all) or ``dot``.
-      precision: precision of the products; ``bfloat16`` is faster on accelerators and may change the
-        order of near ties. Sums and scores are float32.
+      precision: precision of the products. ``bfloat16`` is faster on accelerators: the best 2k candidates, or k + 8 if
+        that is more, are scored again in float32, so that scores are exact, but a neighbour may be missed.
       chunk: number of queries and of candidates per product.
+      mesh: devices that the candidates are split over; by default those that a jax array of candidates is split
+        over, otherwise one.
 
     Returns:
       Scores ``[query, k]`` in float32, cosines from -1 to 1 or dot products, and int32 indices into ``candidates``,
@@ -70,14 +77,52 @@ def nearest(
       >>> ids.ravel().tolist(), np.round(scores, 2).ravel().tolist()
       ([7, 42], [1.0, 1.0])
     """
-    _check(queries, candidates, metric, precision, chunk)
+    _check({"queries": queries, "candidates": candidates}, metric, precision, chunk)
     k = whole_number("k", k, 1, len(candidates), "the candidates")
-    rows = row_bucket(len(queries), chunk[0])
-    columns = max(k, row_bucket(len(candidates), chunk[1]))
-    left, right, exponents = _prepared(queries, candidates, metric, precision, (rows, columns))
-    chunks = right.reshape(-1, columns, right.shape[1])
-    scores, indices = _search(left, chunks, len(candidates), k, rows)
-    return _scaled(scores, exponents)[: len(queries)], indices[: len(queries)]
+    mesh = mesh or _mesh_of(candidates)
+    rows, columns = row_bucket(len(queries), chunk[0]), _columns(len(candidates), k, chunk[1], mesh)
+    sides = {"queries": (queries, rows), "candidates": (candidates, columns)}
+    (left, right), exponents = _prepared(sides, metric, mesh)
+    chunks = _chunked(right, columns, mesh)
+    lists = search(left, chunks, len(candidates), k=k, rows=rows, precision=precision, mesh=mesh)
+    scores, ids = _of_all_devices(lists, k, mesh)
+    return _scaled(scores, exponents)[: len(queries)], ids[: len(queries)]
+
+
+def nearest_both(
+    source: Float[AnyArray, "source dim"],
+    target: Float[AnyArray, "target dim"],
+    k: int = 1,
+    *,
+    precision: Precision = "float32",
+    chunk: tuple[int, int] = (2048, 8192),
+    mesh: Mesh | None = None,
+) -> tuple[Best, Best]:
+    """Returns what ``nearest`` finds by cosine for each source, and for each target, from one pass of products.
+
+    Args:
+      source: ``[source, dim]``.
+      target: ``[target, dim]``.
+      k: number of neighbours, at most the number of rows of the smaller side.
+      precision: as for ``nearest``.
+      chunk: number of sources and of targets per product.
+      mesh: devices that the targets are split over, as for the candidates of ``nearest``.
+
+    Returns:
+      Cosines and indices of targets, ``[source, k]`` each; cosines and indices of sources, ``[target, k]`` each.
+
+    Raises:
+      ValueError: as for ``nearest``.
+    """
+    _check({"source": source, "target": target}, "cosine", precision, chunk)
+    k = whole_number("k", k, 1, min(len(source), len(target)), "the rows of the smaller side")
+    mesh = mesh or _mesh_of(target)
+    rows, columns = max(k, row_bucket(len(source), chunk[0])), _columns(len(target), k, chunk[1], mesh)
+    (left, right), _ = _prepared({"source": (source, rows), "target": (target, columns)}, "cosine", mesh)
+    forward, backward = search_both(
+        left, _chunked(right, columns, mesh), len(source), len(target), k=k, rows=rows, precision=precision, mesh=mesh
+    )
+    return _cut(_of_all_devices(forward, k, mesh), len(source)), _cut(backward, len(target))
 
 
 def similarity(
@@ -95,7 +140,7 @@ def similarity(
       queries: ``[query, dim]``; jax arrays must be on the same devices as the candidates.
       candidates: ``[candidate, dim]``.
       metric: ``cosine`` (a zero vector has similarity 0 to all) or ``dot``.
-      precision: precision of the products, as in ``nearest``.
+      precision: precision of the products.
 
     Returns:
       ``[query, candidate]``, cosines from -1 to 1 or dot products.
@@ -113,10 +158,11 @@ def similarity(
       >>> lj.retrieval.similarity(x, x, metric="dot").tolist()
       [[9.0, 0.0], [0.0, 4.0]]
     """
-    _check(queries, candidates, metric, precision, (1, 1))
-    sizes = row_bucket(len(queries), 1024), row_bucket(len(candidates), 1024)
-    left, right, exponents = _prepared(queries, candidates, metric, precision, sizes)
-    return _scaled(_products(left, right), exponents)[: len(queries), : len(candidates)]
+    given = {"queries": queries, "candidates": candidates}
+    _check(given, metric, precision, (1, 1))
+    sides = {name: (x, row_bucket(len(x), 1024)) for name, x in given.items()}
+    (left, right), exponents = _prepared(sides, metric, None)
+    return _scaled(_products(left, right, precision), exponents)[: len(queries), : len(candidates)]
 
 
 def check_metric(metric: str) -> None:
@@ -133,13 +179,14 @@ def check_metric(metric: str) -> None:
         raise ValueError(f"metric {metric!r} is not one of cosine, dot")
 
 
-def _check(queries: AnyArray, candidates: AnyArray, metric: str, precision: str, chunk: tuple[int, int]) -> None:
-    check_floats("queries", queries)
-    check_floats("candidates", candidates)
-    if queries.shape[1] != candidates.shape[1]:
+def _check(sides: Mapping[str, AnyArray], metric: str, precision: str, chunk: tuple[int, int]) -> None:
+    for name, x in sides.items():
+        check_floats(name, x)
+    (left, x), (right, y) = sides.items()
+    if x.shape[1] != y.shape[1]:
         raise ValueError(
-            f"queries {queries.shape} and candidates {candidates.shape} differ in width; "
-            "expected [query, dim] and [candidate, dim]"
+            f"{left} {x.shape} and {right} {y.shape} differ in width; "
+            f"expected [{left.removesuffix('s')}, dim] and [{right.removesuffix('s')}, dim]"
         )
     check_metric(metric)
     if precision not in ("float32", "bfloat16"):
@@ -148,21 +195,68 @@ def _check(queries: AnyArray, candidates: AnyArray, metric: str, precision: str,
         raise ValueError(f"chunk is {chunk}; it must be at least (1, 1)")
 
 
+def _mesh_of(x: AnyArray) -> Mesh | None:
+    """Returns the devices over which the rows of an array are split; None if they are not."""
+    sharding = None if isinstance(x, jax.core.Tracer) else getattr(x, "sharding", None)
+    if not isinstance(sharding, NamedSharding) or sharding.spec[:1] != ("data",) or sharding.mesh.size == 1:
+        return None
+    assert isinstance(sharding.mesh, Mesh)
+    return sharding.mesh
+
+
+def _columns(count: int, k: int, most: int, mesh: Mesh | None) -> int:
+    """Returns the number of candidates in a chunk."""
+    devices = 1 if mesh is None else mesh.size
+    return max(k, row_bucket(-(-count // devices), most))
+
+
 def _prepared(
-    queries: AnyArray, candidates: AnyArray, metric: str, precision: str, sizes: tuple[int, int]
-) -> tuple[Float[Array, "row dim"], Float[Array, "column dim"], list[Array]]:
-    """Returns both sides padded and ready for the products, and the powers of two to multiply these with."""
-    prepared, exponents = [], []
-    for name, x, size in (("queries", queries, sizes[0]), ("candidates", candidates, sizes[1])):
+    sides: Mapping[str, tuple[AnyArray, int]], metric: str, mesh: Mesh | None
+) -> tuple[list[Float[Array, "row dim"]], list[Array]]:
+    """Returns both sides in float32, filled up with its last row to a multiple of a number of rows, and ready.
+
+    Args:
+      sides: name -> the array, and the number of rows; the second is split over the mesh.
+      metric: the metric.
+      mesh: the devices; None for one.
+
+    Returns:
+      The sides, and the powers of two to multiply the products with.
+    """
+    ready, exponents = [], []
+    for number, (name, (x, rows)) in enumerate(sides.items()):
         warn_far_off(name, x, cosines=metric == "cosine")
-        padded = in_float32(pad_rows(x, size))
+        padded = pad_rows(x, rows * (mesh.size if mesh is not None and number else 1), repeat=True)
+        if mesh is not None:
+            padded = jax.device_put(padded, split(mesh) if number else replicated(mesh))
+        padded = in_float32(padded)
         check_rows(name, x, padded, lengths=True)
         if metric == "dot":
             # The order of a query's candidates does not depend on its length.
-            padded, powers = near_one(padded, by_row=name == "queries")
+            padded, powers = near_one(padded, by_row=number == 0)
             exponents.append(powers)
-        prepared.append(_prepare(padded, metric == "cosine", jnp.dtype(precision)))
-    return prepared[0], prepared[1], exponents
+        ready.append(unit_rows(padded) if metric == "cosine" else padded)
+    return ready, exponents
+
+
+def _chunked(x: Float[Array, "row dim"], rows: int, mesh: Mesh | None) -> Float[Array, "chunk column dim"]:
+    chunks = x.reshape(-1, rows, x.shape[1])
+    return chunks if mesh is None else jax.device_put(chunks, split(mesh))
+
+
+def _of_all_devices(lists: Best, k: int, mesh: Mesh | None) -> Best:
+    """Returns the best of the lists of all devices, which are in the order of the candidates."""
+    return lists if mesh is None else _best_of_lists(jax.device_put(lists, replicated(mesh)), k)
+
+
+@partial(jax.jit, static_argnames="k")
+def _best_of_lists(lists: Best, k: int) -> Best:
+    top, where = jax.lax.top_k(lists[0], k)
+    return top, jnp.take_along_axis(lists[1], where, axis=1)
+
+
+def _cut(best: Best, rows: int) -> Best:
+    return best[0][:rows], best[1][:rows]
 
 
 def _scaled(scores: Float[Array, "query _"], exponents: list[Array]) -> Float[Array, "query _"]:
@@ -175,49 +269,8 @@ def _scaled(scores: Float[Array, "query _"], exponents: list[Array]) -> Float[Ar
     return scores
 
 
-@jax.jit
-def _products(x: Float[Array, "*row dim"], y: Float[Array, "column dim"]) -> Float[Array, "*row column"]:
-    return jnp.matmul(x, y.T, precision=jax.lax.Precision.HIGHEST, preferred_element_type=jnp.float32)
-
-
-@partial(jax.jit, static_argnames=("unit", "dtype"))
-def _prepare(x: Float[Array, "row dim"], unit: bool, dtype: jnp.dtype) -> Float[Array, "row dim"]:
-    """Returns the rows ready for the products."""
-    return (unit_rows(x) if unit else x).astype(dtype)
-
-
-@partial(jax.jit, static_argnames=("k", "rows"))
-def _search(
-    queries: Float[Array, "query dim"],
-    candidates: Float[Array, "chunk column dim"],
-    real: int | Int[Array, ""],
-    k: int,
-    rows: int,
-) -> tuple[Float[Array, "query k"], Int[Array, "query k"]]:
-    """Searches one chunk of candidates after another, for ``rows`` queries at a time."""
-    columns = candidates.shape[1]
-    numbers = jnp.arange(len(candidates), dtype=jnp.int32)
-
-    def search(query: Array) -> tuple[Array, Array]:
-        def step(best: tuple[Array, Array], numbered: tuple[Array, Array]) -> tuple[tuple[Array, Array], None]:
-            number, chunk = numbered
-            scores = _products(query, chunk)
-            ids = number * columns + jnp.arange(columns, dtype=jnp.int32)
-            top, where = _top(jnp.where(ids < real, scores, -jnp.inf), k)
-            # The best so far come first, so that top_k, which is stable, keeps the lower index.
-            pool = jnp.concatenate([best[0], top]), jnp.concatenate([best[1], ids[where]])
-            top, where = _top(pool[0], k)
-            return (top, pool[1][where]), None
-
-        start = jnp.full(k, -jnp.inf, jnp.float32), jnp.full(k, real, jnp.int32)
-        return jax.lax.scan(step, start, (numbers, candidates))[0]
-
-    return jax.lax.map(search, queries, batch_size=rows)
-
-
-def _top(scores: Float[Array, " column"], k: int) -> tuple[Float[Array, " k"], Int[Array, " k"]]:
-    if k == 1:  # one pass instead of a sort
-        where = jnp.argmax(scores).astype(jnp.int32)[None]
-        return scores[where], where
-    top, where = jax.lax.top_k(scores, k)
-    return top, where
+@partial(jax.jit, static_argnames="precision")
+def _products(
+    x: Float[Array, "row dim"], y: Float[Array, "column dim"], precision: Precision
+) -> Float[Array, "row column"]:
+    return products(x, y, precision)

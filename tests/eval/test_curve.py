@@ -104,8 +104,8 @@ def test_reads_bitext(folders):
 
 
 @pytest.mark.parametrize("option", ["counts", "most", "queries", "seeds"])
-def test_refuses_zero(option, capsys):
-    assert main(["curve", f"--{option}", "0"]) == 1
+def test_refuses_zero(option, capsys, tmp_path):
+    assert main(["curve", f"--{option}", "0", "--out", str(tmp_path / "curve")]) == 1
     message = capsys.readouterr().err
     assert f"--{option} is " in message
     assert "it must be at least 1" in message

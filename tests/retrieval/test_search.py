@@ -4,7 +4,8 @@ import jax
 import numpy as np
 import pytest
 
-from lsar_jax.retrieval.search import nearest, similarity
+from lsar_jax.mesh import data_mesh, replicated, split
+from lsar_jax.retrieval.search import nearest, nearest_both, similarity
 from tests.compilations import count_compilations
 
 
@@ -40,6 +41,59 @@ def test_ties_go_to_the_lower_index(chunk, k):
     np.testing.assert_array_equal(indices, np.tile(np.arange(k), (2, 1)))
 
 
+@pytest.mark.parametrize("count", [4096, 4097, 4500, 5000])
+@pytest.mark.parametrize("k", [1, 4, 16])
+def test_blocks_and_ties_equal_brute_force(rng, count, k):
+    """Small whole numbers, whose products are exact and often the same."""
+    queries, candidates = (rng.integers(-2, 3, (n, 6)).astype(np.float32) for n in (100, count))
+    scores, ids = nearest(queries, candidates, k, metric="dot", chunk=(64, 4096))
+    expected_scores, expected = brute_force(queries, candidates, k, "dot")
+    np.testing.assert_array_equal(ids, expected)
+    np.testing.assert_array_equal(scores, expected_scores)
+
+
+@pytest.mark.parametrize("chunk", [(2048, 8192), (512, 1024), (64, 100)])
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+@pytest.mark.parametrize("k", [1, 4])
+def test_both_ways_equal_one_way_each(rng, chunk, precision, k):
+    # Rows of ones and minus ones, whose cosines are exact in both precisions and often the same.
+    source, target = (2.0 * rng.integers(0, 2, (n, 16)).astype(np.float32) - 1 for n in (1100, 1300))
+    both = nearest_both(source, target, k, precision=precision, chunk=chunk)
+    if precision == "float32":
+        for found, (one, other) in zip(both, ((source, target), (target, source)), strict=True):
+            for part, expected in zip(found, nearest(one, other, k), strict=True):
+                np.testing.assert_array_equal(part, expected)
+    for (scores, ids), (one, other) in zip(both, ((source, target), (target, source)), strict=True):
+        np.testing.assert_array_equal(scores, brute_force(one, other, k, "cosine")[0])
+        cosines = (one[:, None] * other[np.asarray(ids)]).mean(axis=2)
+        np.testing.assert_array_equal(scores, cosines)
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+@pytest.mark.parametrize(
+    ("count", "chunk"), [(1024, (64, 64)), (1001, (64, 64)), (130, (1024, 8192)), (3, (1024, 8192))]
+)
+def test_four_devices_equal_one(rng, precision, count, chunk):
+    queries, candidates = (rng.integers(-2, 3, (n, 6)).astype(np.float32) for n in (100, count))
+    four = data_mesh(jax.devices())
+    assert four.size == 4
+    options = {"k": 3, "chunk": chunk, "precision": precision}
+    alone = nearest(queries, candidates, **options), *nearest_both(queries, candidates, **options)
+    together = (
+        nearest(queries, candidates, mesh=four, **options),
+        *nearest_both(queries, candidates, mesh=four, **options),
+    )
+    for one, all_of_them in zip(alone, together, strict=True):
+        # The spare candidates of bfloat16 are those of each device, so that less is missed; here, nothing is.
+        np.testing.assert_array_equal(one[1], all_of_them[1])
+        np.testing.assert_array_equal(one[0], all_of_them[0])
+    if count % 4 == 0:
+        placed = jax.device_put(candidates, split(four))
+        scores, ids = nearest(jax.device_put(queries, replicated(four)), placed, **options)
+        np.testing.assert_array_equal(ids, alone[0][1])
+        np.testing.assert_array_equal(scores, alone[0][0])
+
+
 def test_negative_scores_beat_padding():
     scores, indices = nearest(np.ones((1, 2), np.float32), -np.ones((3, 2), np.float32), 3)
     np.testing.assert_allclose(scores, -1, atol=1e-6)
@@ -57,8 +111,19 @@ def test_bfloat16_is_near(rng):
     x = rng.standard_normal((50, 64)).astype(np.float32)
     scores, indices = nearest(x, x, 1, precision="bfloat16")
     np.testing.assert_array_equal(np.asarray(indices)[:, 0], np.arange(50))
-    np.testing.assert_allclose(scores, 1, atol=0.02)
+    np.testing.assert_allclose(scores, 1, rtol=1e-6)
     assert scores.dtype == np.float32
+
+
+def test_bfloat16_scores_the_best_again(rng):
+    """Candidates that bfloat16 cannot tell apart are in their true order, with the scores of float32."""
+    queries = rng.standard_normal((20, 64)).astype(np.float32)
+    near = queries[:, None] + 3e-2 * rng.standard_normal((20, 6, 64)).astype(np.float32)
+    candidates = np.concatenate([near.reshape(-1, 64), rng.standard_normal((500, 64)).astype(np.float32)])
+    expected_scores, expected = nearest(queries, candidates, 5)
+    scores, ids = nearest(queries, candidates, 5, precision="bfloat16")
+    np.testing.assert_array_equal(ids, expected)
+    np.testing.assert_allclose(scores, expected_scores, rtol=1e-6)
 
 
 @pytest.mark.parametrize(

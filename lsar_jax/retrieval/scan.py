@@ -1,0 +1,205 @@
+"""The programs of the search: chunk after chunk of scores, of which only the best are kept.
+
+Queries and candidates come in chunks of equal sizes, the last of which are filled up with their last row. Only the
+product of two chunks is held. Each of several devices searches its own candidates.
+"""
+
+from functools import partial
+from typing import Any, Literal
+
+import jax
+import jax.numpy as jnp
+from jax.sharding import Mesh, PartitionSpec
+from jaxtyping import Array, Float, Int
+
+from lsar_jax.retrieval.top_k import Best, best_of, best_of_columns, merged
+
+__all__ = ["Precision", "products", "search", "search_both"]
+
+Precision = Literal["float32", "bfloat16"]
+
+# In bfloat16, so many more than k are scored again in float32; for large k, as many as k.
+_SPARE = 8
+# Numbers of the vectors that are scored again at a time.
+_AT_ONCE = 1 << 24
+
+_Rows = Float[Array, "row dim"]
+_Chunks = Float[Array, "chunk column dim"]
+_Count = int | Int[Array, ""]
+# Lists of all queries, those of a device beside those of another.
+_LISTS = PartitionSpec(None, "data")
+# The lists of every chunk.
+_Lists = tuple[Float[Array, "_ _ _"], Int[Array, "_ _ _"]]
+
+
+@partial(jax.jit, static_argnames=("k", "rows", "precision", "mesh"))
+def search(
+    queries: _Rows, candidates: _Chunks, real: _Count, *, k: int, rows: int, precision: Precision, mesh: Mesh | None
+) -> Best:
+    """Returns the k best candidates of each query; over a mesh, those of each device, one list after another.
+
+    Args:
+      queries: the queries, in a multiple of ``rows``.
+      candidates: the candidates, in chunks; over a mesh, an equal number of chunks on each device.
+      real: number of candidates; those after it are filler.
+      k: number of candidates of each query, at most those of a chunk.
+      rows: number of queries in a chunk.
+      precision: precision of the products.
+      mesh: the devices that the chunks are split over; None for one.
+    """
+
+    def one_device(queries: _Rows, candidates: _Chunks, first: _Count) -> Best:
+        wide = _wide(k, candidates.shape[1], precision)
+        best = _one_way(queries, candidates, first, real, wide, rows, precision)
+        return best if precision == "float32" else _rescored(best, queries, candidates, first, k)
+
+    if mesh is None:
+        return one_device(queries, candidates, 0)
+
+    def of_device(queries: _Rows, candidates: _Chunks) -> Best:
+        return one_device(queries, candidates, _first(candidates))
+
+    return _over(mesh, of_device, _LISTS)(queries, candidates)
+
+
+@partial(jax.jit, static_argnames=("k", "rows", "precision", "mesh"))
+def search_both(
+    source: _Rows,
+    target: _Chunks,
+    real_source: _Count,
+    real: _Count,
+    *,
+    k: int,
+    rows: int,
+    precision: Precision,
+    mesh: Mesh | None,
+) -> tuple[Best, Best]:
+    """Returns the k best targets of each source, and the k best sources of each target, from the same products.
+
+    Over a mesh, the targets of a source are those of each device, one list after another.
+
+    Args:
+      source: the sources, in a multiple of ``rows``.
+      target: the targets, in chunks; over a mesh, an equal number of chunks on each device.
+      real_source: number of sources; those after it are filler.
+      real: number of targets; those after it are filler.
+      k: number of neighbours, at most the sources and the targets of a chunk.
+      rows: number of sources in a chunk.
+      precision: precision of the products.
+      mesh: the devices that the chunks of targets are split over; None for one.
+    """
+
+    def one_device(source: _Rows, target: _Chunks, first: _Count) -> tuple[Best, Best]:
+        wide = min(_wide(k, target.shape[1], precision), rows)
+        forward, backward = _both_ways(source, target, first, real_source, real, wide, rows, precision)
+        if precision == "float32":
+            return forward, backward
+        chunks = source.reshape(-1, rows, source.shape[1])
+        targets = target.reshape(-1, target.shape[2])
+        return _rescored(forward, source, target, first, k), _rescored(backward, targets, chunks, 0, k)
+
+    if mesh is None:
+        return one_device(source, target, 0)
+
+    def of_device(source: _Rows, target: _Chunks) -> tuple[Best, Best]:
+        return one_device(source, target, _first(target))
+
+    return _over(mesh, of_device, (_LISTS, PartitionSpec("data")))(source, target)
+
+
+def products(x: Float[Array, "*row dim"], y: _Rows, precision: Precision) -> Float[Array, "*row column"]:
+    """Returns the product of each row of x with each of y, summed in float32."""
+    x, y = x.astype(precision), y.astype(precision)
+    return jnp.matmul(x, y.T, precision=jax.lax.Precision.HIGHEST, preferred_element_type=jnp.float32)
+
+
+def _one_way(
+    queries: _Rows, candidates: _Chunks, first: _Count, real: _Count, k: int, rows: int, precision: Precision
+) -> Best:
+    def of_chunk(query: _Rows) -> Best:
+        def step(best: Best, numbered: tuple[Array, Array]) -> tuple[Best, None]:
+            number, chunk = numbered
+            start = first + number * chunk.shape[0]
+            top, where = best_of(products(query, chunk, precision), k, real - start)
+            return merged(best, (top, where + start)), None
+
+        return jax.lax.scan(step, _none(rows, k, real), _numbered(candidates))[0]
+
+    return _joined(jax.lax.map(of_chunk, queries.reshape(-1, rows, queries.shape[1])))
+
+
+def _both_ways(
+    source: _Rows,
+    target: _Chunks,
+    first: _Count,
+    real_source: _Count,
+    real: _Count,
+    k: int,
+    rows: int,
+    precision: Precision,
+) -> tuple[Best, Best]:
+    chunks, columns, dim = target.shape
+    numbers, _ = _numbered(target)
+    start_of_targets = jax.tree.map(lambda part: jnp.tile(part, (chunks, 1, 1)), _none(columns, k, real_source))
+
+    def of_sources(backward: _Lists, numbered: tuple[Array, Array]) -> tuple[_Lists, Best]:
+        row_number, some = numbered
+        row_start = row_number * rows
+
+        def of_targets(forward: Best, one: tuple[Array, Array, Best]) -> tuple[Best, Best]:
+            number, chunk, known = one
+            start = first + number * columns
+            scores = products(some, chunk, precision)
+            top, where = best_of(scores, k, real - start)
+            known_top, known_where = best_of_columns(scores, k, real_source - row_start)
+            return merged(forward, (top, where + start)), merged(known, (known_top, known_where + row_start))
+
+        return jax.lax.scan(of_targets, _none(rows, k, real), (numbers, target, backward))[::-1]
+
+    backward, forward = jax.lax.scan(of_sources, start_of_targets, _numbered(source.reshape(-1, rows, dim)))
+    return _joined(forward), _joined(backward)
+
+
+def _none(rows: int, k: int, real: _Count) -> Best:
+    """Returns a list of nothing, which is worse than anything."""
+    return jnp.full((rows, k), -jnp.inf, jnp.float32), jnp.full((rows, k), real, jnp.int32)
+
+
+def _numbered(chunks: _Chunks) -> tuple[Int[Array, " chunk"], _Chunks]:
+    return jnp.arange(len(chunks), dtype=jnp.int32), chunks
+
+
+def _joined(best: _Lists) -> Best:
+    return best[0].reshape(-1, best[0].shape[-1]), best[1].reshape(-1, best[1].shape[-1])
+
+
+def _wide(k: int, columns: int, precision: Precision) -> int:
+    return k if precision == "float32" else min(columns, k + max(k, _SPARE))
+
+
+def _rescored(best: Best, queries: _Rows, candidates: _Chunks, first: _Count, k: int) -> Best:
+    """Returns the best k of a list of candidates, by products in float32."""
+    table = candidates.reshape(-1, candidates.shape[-1])
+    size = max(1, _AT_ONCE // (best[1].shape[1] * table.shape[1]))
+
+    def of_query(one: tuple[Array, Array, Array]) -> tuple[Array, Array]:
+        query, scores, ids = one
+        order = jnp.argsort(ids)  # equal scores go to the lower index
+        ids, known = ids[order], scores[order] > -jnp.inf
+        again = products(query, table[ids - first], "float32")
+        top, where = jax.lax.top_k(jnp.where(known, again, -jnp.inf), k)
+        return top, ids[where]
+
+    return jax.lax.map(of_query, (queries, *best), batch_size=min(size, len(queries)))
+
+
+def _first(candidates: _Chunks) -> Int[Array, ""]:
+    """Returns the index of the first candidate of this device."""
+    return jax.lax.axis_index("data").astype(jnp.int32) * (candidates.shape[0] * candidates.shape[1])
+
+
+def _over(mesh: Mesh, call: Any, returned: Any) -> Any:
+    """Returns a function that runs on each device, with all of its first argument and its part of the second."""
+    # Without collectives, of which two programs could wait for each other on the few threads of a CPU.
+    given = (PartitionSpec(), PartitionSpec("data"))
+    return jax.shard_map(call, mesh=mesh, in_specs=given, out_specs=returned, check_vma=False)
