@@ -43,6 +43,7 @@ TASKS = {
     "engine": Command("eval.studies.bundled_engine", "Engine", "the bundled encoder compared with its wheel's engine"),
     "bench": Command("eval.speed.encoding", "Bench", "encoding speed compared with sentence-transformers"),
     "fitbench": Command("eval.speed.fits", "FitBench", "fitting time compared with numpy and scikit-learn"),
+    "searchbench": Command("eval.speed.search", "SearchBench", "speed of search and mining compared with faiss"),
     "headsbench": Command("eval.speed.training", "HeadsBench", "training speed of heads compared with a PyTorch loop"),
     "alignbench": Command("eval.speed.alignment", "AlignBench", "alignment speed compared with a PyTorch loop"),
     "compiled": Command("eval.speed.compiled", "Compiled", "memory of a step, compiled for a TPU or GPU"),

@@ -44,7 +44,7 @@ def nearest(
     *,
     metric: Metric = "cosine",
     precision: Precision = "float32",
-    chunk: tuple[int, int] = (1024, 8192),
+    chunk: tuple[int, int] = (1024, 16384),
     mesh: Mesh | None = None,
 ) -> tuple[Float[Array, "query k"], Int[Array, "query k"]]:
     """Finds the ``k`` most similar candidates of each query, best first.
@@ -95,7 +95,7 @@ def nearest_both(
     k: int = 1,
     *,
     precision: Precision = "float32",
-    chunk: tuple[int, int] = (2048, 8192),
+    chunk: tuple[int, int] = (2048, 4096),
     mesh: Mesh | None = None,
 ) -> tuple[Best, Best]:
     """Returns what ``nearest`` finds by cosine for each source, and for each target, from one pass of products.

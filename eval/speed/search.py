@@ -1,0 +1,111 @@
+"""Speed of search and mining compared with faiss's exact index, in the same run.
+
+    pip install faiss-cpu
+    python -m eval searchbench
+
+The vectors are random, of unit length. faiss searches its flat index of inner products, on as many threads as it
+chooses; its neighbours are compared with ours. Mining reads both directions from one pass of products; beside it
+stand two searches. The lower bound is the time of the products alone, at the measured rate of a product whose result
+stays in the cache. In bfloat16, the share of the neighbours of float32 that are found is printed.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from eval.speed.timing import times
+from lsar_jax.mining import mine
+from lsar_jax.retrieval import nearest
+from train.console import console, print_table
+from train.option_checks import at_least
+
+__all__ = ["SearchBench"]
+
+_PRODUCT = (1024, 2048)
+
+
+@dataclass(frozen=True)
+class SearchBench:
+    """Times exact search and margin mining.
+
+    Attributes:
+      queries: number of queries, and of sources to mine from.
+      candidates: number of candidates, and of targets to mine from.
+      dim: width of the vectors.
+      k: numbers of neighbours.
+      repeats: number of timed runs; the fastest counts.
+    """
+
+    queries: int = 20_480
+    candidates: int = 98_304
+    dim: int = 384
+    k: tuple[int, ...] = (1, 4, 16)
+    repeats: int = 2
+
+    def run(self) -> list[list[str | float]]:
+        """Times both and prints the tables; returns the rows of the search."""
+        at_least(1, queries=self.queries, candidates=self.candidates, dim=self.dim, repeats=self.repeats)
+        rng = np.random.default_rng(0)
+        queries, candidates = (_random(rng, n, self.dim) for n in (self.queries, self.candidates))
+        on_device = jnp.asarray(queries), jnp.asarray(candidates)
+        index = _faiss_index(candidates)
+        bound = 2.0 * self.queries * self.candidates * self.dim / _rate(*on_device)
+        rows: list[list[str | float]] = []
+        for k in self.k:
+            peer, (_, theirs) = self._timed(partial(index.search, queries, k))
+            ours, (_, found) = self._timed(partial(nearest, *on_device, k))
+            half, (_, less) = self._timed(partial(nearest, *on_device, k, precision="bfloat16"))
+            same, recall = (float(np.mean(np.sort(found) == np.sort(other))) for other in (theirs, less))
+            rows.append([f"k = {k}", ours, peer, peer / ours, bound / ours, 100 * same, half, 100 * recall])
+        console.print(f"products alone: {bound:.2f} s at the rate of a product of {_PRODUCT[0]} x {_PRODUCT[1]}")
+        columns = [
+            "",
+            "s",
+            "faiss, s",
+            "faiss / ours",
+            "products / ours",
+            "same as faiss, %",
+            "bfloat16, s",
+            "recall, %",
+        ]
+        title = f"{self.queries} x {self.candidates} x {self.dim}, {jax.devices()[0].device_kind}"
+        print_table(title, columns, rows)
+        once, _ = self._timed(lambda: mine(*on_device).score)
+        twice, _ = self._timed(lambda: (nearest(*on_device, 4), nearest(*on_device[::-1], 4)))
+        console.print(f"mining with k = 4: {once:.2f} s; two searches, without choosing pairs: {twice:.2f} s")
+        return rows
+
+    def _timed(self, call: Callable[[], Any]) -> tuple[float, Any]:
+        """Returns the seconds of the fastest run, after one that may compile, and the result."""
+        result = jax.block_until_ready(call())
+        return min(times(lambda: jax.block_until_ready(call()), self.repeats)), jax.tree.map(np.asarray, result)
+
+
+def _random(rng: np.random.Generator, rows: int, dim: int) -> Float[np.ndarray, "row dim"]:
+    x = rng.standard_normal((rows, dim), np.float32)
+    return x / np.linalg.norm(x, axis=1, keepdims=True)
+
+
+def _faiss_index(candidates: Float[np.ndarray, "row dim"]) -> Any:
+    try:
+        import faiss
+    except ImportError as error:
+        raise ImportError("faiss is not installed: pip install faiss-cpu") from error
+    console.print(f"faiss {faiss.__version__} on {faiss.omp_get_max_threads()} threads")
+    index = faiss.IndexFlatIP(candidates.shape[1])
+    index.add(candidates)
+    return index
+
+
+def _rate(queries: Float[jax.Array, "query dim"], candidates: Float[jax.Array, "candidate dim"]) -> float:
+    """Returns the FLOP/s of a product of queries and candidates."""
+    x, y = queries[: _PRODUCT[0]], candidates[: _PRODUCT[1]]
+    product = jax.jit(lambda x, y: jnp.matmul(x, y.T, precision=jax.lax.Precision.HIGHEST))
+    product(x, y).block_until_ready()
+    return 2.0 * len(x) * len(y) * x.shape[1] / min(times(lambda: product(x, y).block_until_ready(), 20))
