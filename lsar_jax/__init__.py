@@ -23,6 +23,7 @@ Example:
 from lsar_jax import corpora, geometry, languages, mesh, mining, objectives, retrieval, transforms
 from lsar_jax.encoders import EncodeReport, SentenceEncoder, load_encoder
 from lsar_jax.moments import Moments, PooledMoments, load_moments, merge_moments, pool_moments, save_moments
+from lsar_jax.program_cache import cache_programs
 from lsar_jax.retrieval import preference
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms import Transform
@@ -36,6 +37,7 @@ __all__ = [
     "PooledMoments",
     "SentenceEncoder",
     "Transform",
+    "cache_programs",
     "corpora",
     "geometry",
     "languages",

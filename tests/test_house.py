@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[1]
 # they stand before the encoders, because an encoder sums moments where it encodes.
 ROOMS = (
     # vocabulary and plumbing
-    "shapes", "languages", "mesh", "spec", "arrays", "checks", "extras", "files", "array_files", "hub",
+    "shapes", "languages", "mesh", "spec", "arrays", "checks", "extras", "files", "array_files", "hub", "program_cache",
     # text -> tokens -> hidden states -> embeddings -> transform -> scores
     "corpora", "tokens", "models", "checkpoints", "moments", "encoders", "transforms", "geometry", "retrieval",
     "mining", "objectives", "cli", "mteb", "__init__", "__main__",

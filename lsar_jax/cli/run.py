@@ -43,7 +43,9 @@ def run(kind: Any, prog: str, arguments: Sequence[str] | None = None, descriptio
       The exit status: 0, or 1 after a user error.
     """
     try:
-        tyro.cli(kind, prog=prog, description=description, args=arguments).run()
+        command = tyro.cli(kind, prog=prog, description=description, args=arguments)
+        _cache_programs()
+        command.run()
     except (ValueError, OSError, ImportError) as error:
         return _fail(str(error), 1)
     return 0
@@ -89,6 +91,15 @@ def run_named(
     except ImportError as error:
         return _fail(str(error), 1)
     return run(found, f"{prog} {name}", rest)
+
+
+def _cache_programs() -> None:
+    from lsar_jax.program_cache import cache_programs
+
+    try:
+        cache_programs()
+    except (OSError, ValueError) as error:
+        print(f"warning: compiled programs are not kept: {error}", file=sys.stderr)
 
 
 def _fail(message: str, status: int) -> int:

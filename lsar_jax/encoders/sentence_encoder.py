@@ -8,12 +8,12 @@ are fetched a few batches late. Only the embeddings and a bounded number of sent
 
 import copy
 import logging
-import os
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -25,6 +25,7 @@ from lsar_jax.checkpoints.architectures import Architecture
 from lsar_jax.checkpoints.export import check_exportable, export
 from lsar_jax.checks import check_flags
 from lsar_jax.encoders.collectors import Collector, MomentsResult, collector
+from lsar_jax.encoders.dispatch import Shape, compile_shapes, run_slots
 from lsar_jax.encoders.encode_report import Counts, EncodeReport, log_report
 from lsar_jax.encoders.input_stream import LanguageTables, read_chunks, read_slots
 from lsar_jax.encoders.options import (
@@ -106,6 +107,8 @@ class SentenceEncoder:
         self._on_device: EmbeddingTransform | None = None
         self._specials = tokenizer.specials
         self._forward = compiled(mesh)
+        # The shapes of batches whose programs are compiled.
+        self._known: defaultdict[Program, set[Shape]] = defaultdict(set)
 
     def __copy__(self) -> "SentenceEncoder":
         result = object.__new__(type(self))
@@ -258,13 +261,7 @@ class SentenceEncoder:
         program = Program(self.pooling, self._specials, layers, options.get("normalize", False), auto)
         shapes = self._batch_sizes(options.get("token_budget")).shapes(limit)
 
-        def compile(shape: tuple[int, int]) -> None:
-            self._run(Slot([], *shape), program)[0].block_until_ready()
-
-        # XLA releases the GIL while it compiles. The programs have no collectives, which several threads could
-        # otherwise launch in a different order on each device.
-        with ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as threads:
-            list(threads.map(compile, shapes))
+        compile_shapes(partial(self._run, program), shapes, self._known[program])
         return len(shapes)
 
     def with_transform(self, transform: EmbeddingTransform) -> "SentenceEncoder":
@@ -276,7 +273,7 @@ class SentenceEncoder:
         """
         check_transform(transform, self.spec, self.transform, self.dim)
         result = copy.copy(self)
-        result._warned = set()
+        result._warned, result._known = set(), defaultdict(set)
         result.transform = transform if self.transform is None else self.transform.then(transform)
         result.spec = self.spec.raw().after(result.transform.name, result.transform.digests)
         result._on_device = jax.device_put(result.transform, replicated(self.mesh))
@@ -370,10 +367,10 @@ class SentenceEncoder:
         # Closed as soon as something fails, so that the tokenizer's thread ends.
         with (
             closing(read_slots(chunks, self.tokenizer, buckets, limit, counts)) as slots,
+            closing(run_slots(partial(self._run, program), slots, self._known[program])) as results,
             progress(options.get("show_progress", False), total) as advance,
         ):
-            for slot in slots:
-                embedded, unknown = self._run(slot, program)
+            for slot, (embedded, unknown) in results:
                 gather.add(slot, embedded)
                 counts.add(slot, unknown)
                 advance(len(slot.sentences))
@@ -391,7 +388,7 @@ class SentenceEncoder:
     def _width(self, layers: tuple[int, ...]) -> int:
         return self.dim if layers[0] == self.spec.layer else self.model.config.widths[layers[0]]
 
-    def _run(self, slot: Slot, program: Program) -> tuple[jax.Array, jax.Array | None]:
+    def _run(self, program: Program, slot: Slot) -> tuple[jax.Array, jax.Array | None]:
         batch = slot.tokens(self.tokenizer.pad_id)
         placed = jax.device_put((*batch, slot.languages(len(self._tables))), split(self.mesh))
         return self._forward(program, self.model, self.projection, self._on_device, *placed)

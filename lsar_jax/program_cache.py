@@ -1,0 +1,78 @@
+"""Compiled programs on disk, so that later processes need not compile them again.
+
+JAX's compilation cache, in a folder that only its owner can write, since a program is machine code. The folder belongs
+to one kind of processor: a program for another may not run.
+"""
+
+import hashlib
+import os
+import platform
+import stat
+from pathlib import Path
+
+import jax
+from jax.experimental.compilation_cache import compilation_cache
+
+__all__ = ["cache_programs"]
+
+# Programs that compile faster than this are not kept, in seconds.
+_LEAST_SECONDS = 0.1
+_MOST_BYTES = 1 << 30
+
+
+def cache_programs(folder: str | Path | None = None) -> Path:
+    """Keeps compiled programs in a folder from now on, and reads those that are there.
+
+    The commands do this by themselves. A folder that JAX was given already, as with ``JAX_COMPILATION_CACHE_DIR``, is
+    kept. The programs that were used least recently are deleted if the folder exceeds 1 GiB.
+
+    Args:
+      folder: the folder, which is created; by default ``lsar_jax/programs`` in ``$XDG_CACHE_HOME``, or in ``~/.cache``.
+
+    Returns:
+      The folder in use: that of this kind of processor inside ``folder``.
+
+    Raises:
+      ValueError: others can write the folder, or it belongs to somebody else; they could put programs there.
+      OSError: the folder cannot be created.
+
+    Example:
+      >>> import lsar_jax as lj
+      >>> folder = lj.cache_programs()
+    """
+    given = jax.config.values["jax_compilation_cache_dir"]
+    if given and folder is None:
+        return Path(given)
+    root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "lsar_jax" / "programs"
+    root = root if folder is None else Path(folder)
+    used = root / _processor()
+    used.mkdir(parents=True, exist_ok=True, mode=0o700)
+    for one in (root, used):
+        _check_private(one)
+    jax.config.update("jax_compilation_cache_dir", str(used))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", _LEAST_SECONDS)
+    jax.config.update("jax_compilation_cache_max_size", _MOST_BYTES)
+    # JAX decides once whether it has a cache.
+    compilation_cache.reset_cache()
+    return used
+
+
+def _check_private(folder: Path) -> None:
+    if not hasattr(os, "getuid"):
+        return
+    state = folder.stat()
+    if state.st_uid != os.getuid() or state.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise ValueError(
+            f"others can write {folder}, and programs in it would be run: chmod go-w {folder}, or choose a folder of "
+            "your own"
+        )
+
+
+def _processor() -> str:
+    """Returns a name for what this processor can do."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []
+    can = next((line for line in lines if line.lower().startswith(("flags", "features"))), platform.processor())
+    return f"{platform.machine()}-{hashlib.sha256(can.encode()).hexdigest()[:12]}"

@@ -1,0 +1,69 @@
+"""Compiled programs on disk: read by the next process, and only from a folder that nobody else can write."""
+
+import os
+import stat
+import subprocess
+import sys
+
+import jax
+import pytest
+
+import lsar_jax as lj
+
+# Compiles for about a second, and prints how many programs came from the folder.
+PROGRAM = """
+import jax, jax.numpy as jnp
+import lsar_jax as lj
+hits = []
+jax.monitoring.register_event_listener(lambda event, **_: hits.append(event) if event.endswith("cache_hits") else None)
+def layers(x):
+    for number in range(150):
+        x = jnp.tanh(x @ jnp.cos(x + number)) + x[::-1].cumsum(axis=number % 2)
+    return x
+folder = lj.cache_programs()
+jax.jit(layers)(jnp.ones((20, 20))).block_until_ready()
+print(folder, len(hits))
+"""
+
+
+def run(home, code=PROGRAM, **more):
+    own = {"JAX_COMPILATION_CACHE_DIR", "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"}
+    environment = {name: value for name, value in os.environ.items() if name not in own}
+    environment |= {"XDG_CACHE_HOME": str(home), **more}
+    return subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+
+
+def test_the_next_process_reads_them(tmp_path):
+    first = run(tmp_path)
+    assert first.returncode == 0, first.stderr
+    folder, hits = first.stdout.split()
+    assert folder.startswith(str(tmp_path / "lsar_jax" / "programs"))
+    assert hits == "0"
+    assert any(name.startswith("jit_layers") for name in os.listdir(folder))
+    assert stat.S_IMODE(os.stat(folder).st_mode) == 0o700
+    assert run(tmp_path).stdout.split() == [folder, "1"]
+
+
+def test_a_folder_that_jax_has_is_kept(tmp_path):
+    assert str(lj.cache_programs()) == jax.config.values["jax_compilation_cache_dir"]
+    assert run(tmp_path, JAX_COMPILATION_CACHE_DIR=str(tmp_path / "own")).stdout.split()[0] == str(tmp_path / "own")
+
+
+@pytest.mark.parametrize("mode", [0o720, 0o702])
+def test_a_folder_that_others_can_write_is_refused(tmp_path, mode):
+    (tmp_path / "programs").mkdir()
+    (tmp_path / "programs").chmod(mode)
+    before = jax.config.values["jax_compilation_cache_dir"]
+    with pytest.raises(ValueError, match="others can write .*programs, and programs in it would be run: chmod go-w"):
+        lj.cache_programs(tmp_path / "programs")
+    assert jax.config.values["jax_compilation_cache_dir"] == before
+
+
+def test_commands_work_without(tmp_path):
+    """A command in whose cache others can write says so, and runs."""
+    (tmp_path / "lsar_jax" / "programs").mkdir(parents=True)
+    (tmp_path / "lsar_jax" / "programs").chmod(0o777)
+    code = "import sys; from eval.__main__ import main; sys.exit(main(['repro', '--list']))"
+    ended = run(tmp_path, code)
+    assert ended.returncode == 0, ended.stderr
+    assert "warning: compiled programs are not kept: others can write" in ended.stderr
