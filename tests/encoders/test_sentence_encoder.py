@@ -295,7 +295,7 @@ def test_the_token_budget_bounds_a_batch(tiny, corpus):
     seen = []
     run = tiny._run
     try:
-        tiny._run = lambda slot, *args: seen.append(slot.rows * slot.width) or run(slot, *args)
+        tiny._run = lambda program, slot: seen.append(slot.rows * slot.width) or run(program, slot)
         small = tiny.encode(corpus, token_budget=80)
     finally:
         del tiny._run
