@@ -33,6 +33,7 @@ __all__ = [
     "label",
     "move_together",
     "saved_method",
+    "told_steps",
 ]
 
 # Methods that are fitted on the two sides of parallel text.
@@ -289,3 +290,11 @@ def label(name: str, parameters: Mapping[str, int | float | str]) -> str:
 def _named(name: str, transform: Transform) -> Method:
     parameters = {key: value for fit in transform.fits for key, value in fit.parameters if key != "per_language"}
     return Method(name, parameters, transform)
+
+
+def told_steps(transform: Transform) -> tuple[str, ...]:
+    """Returns each step of a transform, with what it was fitted on and its digest."""
+    return tuple(
+        f"{fit} on {sum(count for _, count in fit.fitted_on):,} sentences of {len(fit.fitted_on)} languages, {digest}"
+        for fit, digest in zip(transform.fits, transform.digests, strict=True)
+    )

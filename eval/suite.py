@@ -50,6 +50,8 @@ class Suite:
       tasks: names of the tasks to run; by default, all of the profile.
       languages: language codes for the tasks that have --languages, as far as they test them; by default, all.
       fit_languages: languages to fit on: tested, or all that the text has.
+      cache: folder for embeddings, of which each task encodes only what no task has before; by default, a subfolder of
+        ``out``.
       overwrite: replace results in the folder that are from other options.
     """
 
@@ -62,6 +64,7 @@ class Suite:
     tasks: tuple[str, ...] = ()
     languages: tuple[str, ...] = ()
     fit_languages: FitLanguages = "tested"
+    cache: Path | None = None
     overwrite: bool = False
 
     def run(self) -> None:
@@ -101,6 +104,7 @@ class Suite:
             "layers": self.layers,
             **({} if self.max_length is None else {"max_length": self.max_length}),
             "transforms": _SMALL if self.profile == "small" else ALL_METHODS,
+            "cache": self.out / "embeddings" if self.cache is None else self.cache,
             "overwrite": self.overwrite,
         }
         place = {name: {"data": self.data / name} for name in

@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Float
 
 from eval.figures.plots import bars
-from eval.methods import FITTED, FileMethod, Method, MethodName, check_methods, fit_methods, saved_method
+from eval.methods import FITTED, FileMethod, Method, MethodName, check_methods, fit_methods, saved_method, told_steps
 from eval.option_checks import check_distinct_methods, check_options, check_spaces
 from eval.results import Result, by_method, write_results
 from eval.run_record import recorded
@@ -63,6 +63,7 @@ class Task(ABC):
         that it was fitted on.
       dtype: float32 or bfloat16, for parameters and matrix products.
       max_length: maximum number of tokens per sentence.
+      cache: folder for embeddings, which other tasks read too; by default, none are kept.
       out: folder for the JSON lines and figures.
       overwrite: replace results in the folder that are from other options.
     """
@@ -82,6 +83,7 @@ class Task(ABC):
     saved: tuple[Path, ...] = ()
     dtype: Literal["float32", "bfloat16"] = "float32"
     max_length: int = 128
+    cache: Path | None = None
     out: Path = Path("results")
     overwrite: bool = False
 
@@ -188,7 +190,7 @@ class Task(ABC):
             return [one for layer in self.fitted(encoded, encoder.spec) for one in self.scored([layer], [encoded])]
         encoded = self.encode(encoder, fitting) if fitting else {}
         every = (
-            encode_all(encoder, part, self.layers, self.max_length, languages_of(part))[0]
+            encode_all(encoder, part, self.layers, self.max_length, languages_of(part), self.cache)
             for part in chain((first, second), parts)
         )
         return self.scored(list(self.fitted(encoded, encoder.spec)), every)
@@ -296,7 +298,7 @@ class Task(ABC):
     def encode(self, encoder: SentenceEncoder, texts: Texts) -> Encoded:
         """Returns the embeddings of the texts by key, and prints speed and latency."""
         languages = languages_of(texts)
-        embeddings, _ = encode_all(encoder, texts, self.layers, self.max_length, languages)
+        embeddings = encode_all(encoder, texts, self.layers, self.max_length, languages, self.cache)
         first = next(iter(texts))
         print_latency(encoder, texts[first][0], languages[first], self.max_length)
         return embeddings
@@ -342,7 +344,7 @@ class Task(ABC):
             high=score.high,
             fitted_languages=dict(method.counts) if isinstance(method, FileMethod) else counts,
             options=self.options,
-            fits=() if method.transform is None else _told(method.transform),
+            fits=() if method.transform is None else told_steps(method.transform),
         )
         return made if score.queries is None else made.resampled(score.queries)
 
@@ -377,14 +379,6 @@ class Task(ABC):
             path=self.out / "methods.png",
         )
         console.print(f"wrote results and figures to {self.out}")
-
-
-def _told(transform: Transform) -> tuple[str, ...]:
-    """Returns each step of a transform, with what it was fitted on and its digest."""
-    return tuple(
-        f"{fit} on {sum(count for _, count in fit.fitted_on):,} sentences of {len(fit.fitted_on)} languages, {digest}"
-        for fit, digest in zip(transform.fits, transform.digests, strict=True)
-    )
 
 
 def _layer(encoded: Encoded, index: int) -> Embedded:

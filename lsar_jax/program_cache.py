@@ -4,6 +4,7 @@ JAX's compilation cache, in a folder that only its owner can write, since a prog
 to one kind of processor: a program for another may not run.
 """
 
+import contextlib
 import hashlib
 import os
 import platform
@@ -24,7 +25,7 @@ def cache_programs(folder: str | Path | None = None) -> Path:
     """Keeps compiled programs in a folder from now on, and reads those that are there.
 
     The commands do this by themselves. A folder that JAX was given already, as with ``JAX_COMPILATION_CACHE_DIR``, is
-    kept. The programs that were used least recently are deleted if the folder exceeds 1 GiB.
+    kept. If the folder exceeds 1 GiB, the programs that were used least recently are deleted first.
 
     Args:
       folder: the folder, which is created; by default ``lsar_jax/programs`` in ``$XDG_CACHE_HOME``, or in ``~/.cache``.
@@ -49,9 +50,9 @@ def cache_programs(folder: str | Path | None = None) -> Path:
     used.mkdir(parents=True, exist_ok=True, mode=0o700)
     for one in (root, used):
         _check_private(one)
+    _prune(used)
     jax.config.update("jax_compilation_cache_dir", str(used))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", _LEAST_SECONDS)
-    jax.config.update("jax_compilation_cache_max_size", _MOST_BYTES)
     # JAX decides once whether it has a cache.
     compilation_cache.reset_cache()
     return used
@@ -66,6 +67,22 @@ def _check_private(folder: Path) -> None:
             f"others can write {folder}, and programs in it would be run: chmod go-w {folder}, or choose a folder of "
             "your own"
         )
+
+
+def _prune(folder: Path) -> None:
+    """Deletes the files that were read least recently until the folder is small enough."""
+    # JAX's own limit stops all writing once a process was killed between the two files of a program.
+    found = []
+    for path in folder.iterdir():
+        with contextlib.suppress(OSError):  # another process has just deleted it
+            state = path.stat()
+            found.append((state.st_atime, state.st_size, path))
+    total = sum(size for _, size, _ in found)
+    for _, size, path in sorted(found):
+        if total <= _MOST_BYTES:
+            break
+        path.unlink(missing_ok=True)
+        total -= size
 
 
 def _processor() -> str:

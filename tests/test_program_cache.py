@@ -9,6 +9,7 @@ import jax
 import pytest
 
 import lsar_jax as lj
+from lsar_jax.program_cache import _prune
 
 # Compiles for about a second, and prints how many programs came from the folder.
 PROGRAM = """
@@ -57,6 +58,16 @@ def test_a_folder_that_others_can_write_is_refused(tmp_path, mode):
     with pytest.raises(ValueError, match="others can write .*programs, and programs in it would be run: chmod go-w"):
         lj.cache_programs(tmp_path / "programs")
     assert jax.config.values["jax_compilation_cache_dir"] == before
+
+
+def test_the_oldest_are_deleted(tmp_path, monkeypatch):
+    monkeypatch.setattr("lsar_jax.program_cache._MOST_BYTES", 2500)
+    for number in (3, 1, 2):
+        path = tmp_path / f"program-{number}"
+        path.write_bytes(bytes(1000))
+        os.utime(path, (number, number))
+    _prune(tmp_path)
+    assert sorted(os.listdir(tmp_path)) == ["program-2", "program-3"]
 
 
 def test_commands_work_without(tmp_path):

@@ -1,28 +1,21 @@
 """Encodes all texts in one call and prints the speed; caches embeddings of parallel text on disk."""
 
-import hashlib
-import json
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, TypeVar
 
 import numpy as np
 from jaxtyping import Float, Int
 
-from lsar_jax import EncodeReport, SentenceEncoder, load_encoder
-from lsar_jax.array_files import open_arrays, save_arrays
+from lsar_jax import SentenceEncoder, load_encoder
 from lsar_jax.files import check_outputs
 from lsar_jax.models.transformer import Transformer
 from train.console import console
+from train.embedding_cache import EmbeddingCache, Sentence
 
 __all__ = ["EncoderChoice", "PairEmbeddings", "embed_pairs", "encode_all", "open_encoder"]
-
-# Format of the file of cached embeddings.
-_FORMAT = "lsar_jax.embeddings.v2"
-# Bytes of the hash that stands for a sentence in it.
-_HASH = 16
 
 K = TypeVar("K")
 
@@ -99,21 +92,64 @@ def encode_all(
     layers: Sequence[int],
     max_length: int,
     languages: Mapping[K, str],
-) -> tuple[dict[K, Float[np.ndarray, "layer vector dim"]], EncodeReport]:
-    """Returns the embeddings of the texts by key, ``[layer, sentence, dim]``, and a report on the encoding.
+    cache: Path | None = None,
+) -> dict[K, Float[np.ndarray, "layer vector dim"]]:
+    """Returns the embeddings of the texts by key, ``[layer, sentence, dim]``, and prints the speed.
 
-    ``languages`` is only used by encoders whose tokenizer or embeddings depend on the language. Programs are compiled
-    first, so that the printed speed is that of a warm encoder.
+    Args:
+      encoder: the encoder.
+      texts: the texts; the same sentence is encoded once.
+      layers: the layers.
+      max_length: maximum number of tokens per sentence.
+      languages: language of each text, which only some encoders use.
+      cache: folder for the embeddings of sentences, of which only those that it lacks are encoded; None for none.
     """
+    row: dict[Sentence, int] = {}
+    rows = {}
+    for key, several in texts.items():
+        language = languages[key] if encoder.uses_language else ""
+        rows[key] = np.array([row.setdefault((language, text), len(row)) for text in several], np.int64)
+    x = _encode_distinct(encoder, list(row), layers, max_length, cache)
+    return {key: x[:, numbers] for key, numbers in rows.items()}
+
+
+def _encode_distinct(
+    encoder: SentenceEncoder, sentences: Sequence[Sentence], layers: Sequence[int], max_length: int, cache: Path | None
+) -> Float[np.ndarray, "layer sentence dim"]:
+    """Returns the embeddings of distinct sentences."""
+    if cache is None:
+        return _encode_now(encoder, sentences, layers, max_length)
+    width = encoder.dim if tuple(layers) == (encoder.spec.layer,) else encoder.model.config.widths[layers[0]]
+    specs = [replace(encoder.spec, layer=layer) for layer in layers]
+    caches = [EmbeddingCache(cache, spec, width, max_length) for spec in specs]
+    known, lacking = zip(*(one.read(sentences) for one in caches), strict=True)
+    x = np.stack(known)
+    missing = sorted(set().union(*lacking), key=lambda number: (sentences[number][0], number))
+    if len(missing) < len(sentences):
+        console.print(f"using the cached embeddings of {len(sentences) - len(missing)} of {len(sentences)} sentences")
+    if missing:
+        # Before the encoding, because it may take hours.
+        cache.mkdir(parents=True, exist_ok=True)
+        new = [sentences[number] for number in missing]
+        check_outputs([one.path(new) for one in caches])
+        values = _encode_now(encoder, new, layers, max_length)
+        x[:, missing] = values
+        for one, value in zip(caches, values, strict=True):
+            one.write(one.path(new), new, value)
+    return x
+
+
+def _encode_now(
+    encoder: SentenceEncoder, sentences: Sequence[Sentence], layers: Sequence[int], max_length: int
+) -> Float[np.ndarray, "layer sentence dim"]:
+    # Programs are compiled first, so that the speed is that of a warm encoder.
     started = time.perf_counter()
     programs = encoder.warm_up(layers=layers, max_length=max_length)
     console.print(f"compiled {programs} programs in {time.perf_counter() - started:.1f} s")
-    flat = [sentence for sentences in texts.values() for sentence in sentences]
-    codes = [languages[key] for key, sentences in texts.items() for _ in sentences]
     x, report = encoder.encode_with_report(
-        flat,
+        [text for _, text in sentences],
         layers=layers,
-        language=codes if encoder.uses_language else None,
+        language=[language for language, _ in sentences] if encoder.uses_language else None,
         max_length=max_length,
         show_progress=console.is_terminal,
     )
@@ -122,8 +158,7 @@ def encode_all(
         f"{report.sentences / report.seconds:.0f} sentences/s, {report.tokens / report.seconds:.0f} tokens/s, "
         f"padding waste {100 * report.padding_waste:.0f}%, {report.truncated} cut to {max_length} tokens"
     )
-    ends = np.cumsum([len(sentences) for sentences in texts.values()])
-    return dict(zip(texts, np.split(np.asarray(x), ends[:-1], axis=1), strict=True)), report
+    return np.asarray(x)
 
 
 def embed_pairs(
@@ -139,7 +174,7 @@ def embed_pairs(
     """
     # If the encoder uses the language, the same text has different embeddings in different languages.
     own = encoder.uses_language
-    row: dict[tuple[str, str], int] = {}
+    row: dict[Sentence, int] = {}
     rows: PairRows = {}
     for code, several in pairs.items():
         sides = [
@@ -147,71 +182,4 @@ def embed_pairs(
             for language, texts in zip(("en", code), zip(*several, strict=True), strict=True)
         ]
         rows[code] = (sides[0], sides[1])
-    cached = _Cache(cache, encoder, max_length)
-    x, missing = cached.read(list(row))
-    if len(missing) < len(row):
-        console.print(f"using the cached embeddings of {len(row) - len(missing)} of {len(row)} distinct sentences")
-    if missing:
-        # Before the encoding, because it may take hours.
-        cache.mkdir(parents=True, exist_ok=True)
-        new = sorted((sentence for sentence, number in row.items() if number in missing), key=lambda one: one[0])
-        path = cached.path(new)
-        check_outputs([path])
-        texts: dict[str, list[str]] = {}
-        for language, text in new:
-            texts.setdefault(language, []).append(text)
-        languages = {language: language or "en" for language in texts}
-        encoded, _ = encode_all(encoder, texts, (encoder.spec.layer,), max_length, languages)
-        values = np.concatenate([x[0] for x in encoded.values()])
-        x[[row[sentence] for sentence in new]] = values
-        cached.write(path, new, values)
-    return x, rows
-
-
-class _Cache:
-    """Embeddings of sentences, in files of those that were encoded together.
-
-    The names of the files begin with a hash of the encoder and of the maximum number of tokens.
-    """
-
-    def __init__(self, folder: Path, encoder: SentenceEncoder, max_length: int) -> None:
-        self.folder, self.encoder = folder, encoder
-        self.name = hashlib.sha256(json.dumps([encoder.spec.to_dict(), max_length]).encode()).hexdigest()[:32]
-
-    def read(self, sentences: Sequence[tuple[str, str]]) -> tuple[Float[np.ndarray, "sentence dim"], set[int]]:
-        """Returns the embeddings of sentences, and the numbers of those that are not in the cache."""
-        x = np.zeros((len(sentences), self.encoder.dim), np.float32)
-        missing = {_hash(sentence): number for number, sentence in enumerate(sentences)}
-        for path in sorted(self.folder.glob(f"{self.name}-*.safetensors")):
-            with open_arrays(path, format=_FORMAT, what="embedding cache") as file:
-                known = file.read("sentences") if "sentences" in file.names else np.empty((0, 0), np.uint8)
-                if known.shape[1:] != (_HASH,) or known.dtype != np.uint8 or "embeddings" not in file.names:
-                    raise ValueError(f"{path} has no embeddings of sentences; delete the file")
-                hashes = [row.tobytes() for row in known]
-                places = [place for place, one in enumerate(hashes) if one in missing]
-                if not places:
-                    continue
-                values = file.read("embeddings")
-            shape = (len(known), self.encoder.dim)
-            if values.shape != shape or values.dtype != np.float32:
-                raise ValueError(
-                    f"{path} holds {values.dtype} of shape {list(values.shape)}, but the embeddings are float32 of "
-                    f"shape {list(shape)}; delete the file"
-                )
-            x[[missing.pop(hashes[place]) for place in places]] = values[places]
-        return x, set(missing.values())
-
-    def path(self, sentences: Sequence[tuple[str, str]]) -> Path:
-        """Returns the file of sentences that are encoded together."""
-        every = hashlib.sha256(b"".join(_hash(sentence) for sentence in sentences)).hexdigest()
-        return self.folder / f"{self.name}-{every[:16]}.safetensors"
-
-    def write(self, path: Path, sentences: Sequence[tuple[str, str]], x: Float[np.ndarray, "sentence dim"]) -> None:
-        """Writes the embeddings of sentences that were encoded together."""
-        known = np.stack([np.frombuffer(_hash(sentence), np.uint8) for sentence in sentences])
-        save_arrays(path, {"sentences": known, "embeddings": x}, format=_FORMAT, header=self.encoder.spec.to_dict())
-
-
-def _hash(sentence: tuple[str, str]) -> bytes:
-    """Returns a hash of a language and a text."""
-    return hashlib.sha256(json.dumps(sentence).encode()).digest()[:_HASH]
+    return _encode_distinct(encoder, list(row), (encoder.spec.layer,), max_length, cache)[0], rows

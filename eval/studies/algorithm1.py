@@ -43,7 +43,7 @@ class Algorithm1:
         """Encodes the UDHR and prints the table."""
         encoder = open_encoder(self.encoder, self.layers, None, None)
         texts = corpora.udhr()
-        embeddings, _ = encode_all(encoder, texts, self.layers, self.max_length, {code: code for code in texts})
+        embeddings = encode_all(encoder, texts, self.layers, self.max_length, {code: code for code in texts})
         rows: list[list[str | float]] = []
         for index, layer in enumerate(self.layers):
             fit, test = (

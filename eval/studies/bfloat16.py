@@ -60,7 +60,7 @@ class Precision:
         x = []
         for dtype in ("float32", "bfloat16"):
             encoder = open_encoder(self.encoder, every, None, self.pooling, dtype)
-            parts, _ = encode_all(encoder, texts, every, self.max_length, {code: code for code in texts})
+            parts = encode_all(encoder, texts, every, self.max_length, {code: code for code in texts})
             x.append(np.concatenate(list(parts.values()), axis=1))
         rows: list[list[str | float]] = []
         for layer in every:

@@ -122,7 +122,10 @@ class Sweep(Task):
             encoder.warm_up(max_length=self.max_length)
             language = codes if encoder.uses_language else None
             alone = encoder.encode_with_report(flat, max_length=self.max_length, language=language)[1].seconds
-        encoded, report = encode_all(encoder, every, layers, self.max_length, own)
+        encoder.warm_up(layers=layers, max_length=self.max_length)
+        begun = time.perf_counter()
+        encoded = encode_all(encoder, every, layers, self.max_length, own)
+        encoding = time.perf_counter() - begun
         started = time.perf_counter()
         # One thread: those of BLAS (numpy's and scipy's) wait without sleeping and take the cores from XLA's.
         with threadpool_limits(1, "blas"):
@@ -133,12 +136,12 @@ class Sweep(Task):
         drawn = time.perf_counter()
         self._print(results, layers)
         console.print(
-            f"encoding all {len(layers)} layers {report.seconds:.1f} s, fitting and scoring {len(results)} transforms "
+            f"encoding all {len(layers)} layers {encoding:.1f} s, fitting and scoring {len(results)} transforms "
             f"{fitted - started:.1f} s, figure {drawn - fitted:.1f} s, "
             f"peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB"
         )
         if alone:
-            whole = report.seconds + drawn - started
+            whole = encoding + drawn - started
             console.print(
                 f"the sweep took {whole:.1f} s, encoding the last layer alone {alone:.1f} s: {whole / alone:.2f} x"
             )

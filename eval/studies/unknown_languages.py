@@ -61,7 +61,7 @@ class UnknownLanguages:
             texts |= {("tatoeba", code): other[: self.count] for code, (_, other) in pairs.items()}
         else:
             console.print(f"there is no folder {self.data}, so that only the declaration is tested")
-        every, _ = encode_all(encoder, texts, self.layers, self.max_length, {key: key[1] for key in texts})
+        every = encode_all(encoder, texts, self.layers, self.max_length, {key: key[1] for key in texts})
         rows: list[list[str | float]] = []
         for index, layer in enumerate(self.layers):
             x = {code: every["udhr", code][index] for code in declaration}

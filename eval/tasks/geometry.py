@@ -146,11 +146,14 @@ class Geometry(FittedTask):
         measured = {key: text for key, text in texts.items() if key not in fit}
         # Programs are compiled for a choice of layers, so that a short text to fit on is best encoded at all of them.
         short = sum(map(len, fit.values())) <= sum(map(len, measured.values()))
-        whole, _ = encode_all(encoder, texts if short else measured, every, self.max_length, languages)
+        given = texts if short else measured
+        whole = encode_all(encoder, given, every, self.max_length, languages, self.cache)
         self._encoded["encoder"] = encoder
         self._encoded["measured"] = {code: whole[_MEASURED, code] for _, code in measured}
         chosen = {key: x[list(self.layers)] for key, x in whole.items()}
-        return chosen if short else chosen | encode_all(encoder, fit, self.layers, self.max_length, languages)[0]
+        if short:
+            return chosen
+        return chosen | encode_all(encoder, fit, self.layers, self.max_length, languages, self.cache)
 
     def methods(self, x: Embedded, spec: EncoderSpec) -> list[Method]:
         """Fits every method on the fitting text, or on the measured sentences."""

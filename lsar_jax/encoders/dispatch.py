@@ -53,14 +53,14 @@ def run_slots(
 
 
 def compile_shapes(call: Callable[[Slot], Any], shapes: Iterable[Shape], known: set[Shape]) -> None:
-    """Compiles the programs of the shapes, by running a batch without sentences."""
+    """Compiles the programs of the shapes that are not known, by running a batch without sentences."""
 
     def compile(shape: Shape) -> None:
         call(Slot([], *shape))[0].block_until_ready()
         known.add(shape)
 
     with _threads() as threads:
-        list(threads.map(compile, shapes))
+        list(threads.map(compile, [shape for shape in shapes if shape not in known]))
 
 
 def _compiled(

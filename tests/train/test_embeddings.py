@@ -1,0 +1,93 @@
+"""Distinct sentences are encoded once, and those on disk are read."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import lsar_jax as lj
+from eval.__main__ import main
+from train.embeddings import encode_all
+
+TINY = str(Path(__file__).parents[1] / "golden" / "bert")
+TEXTS = {("a", "en"): ["a cat", "the dog barks", "a cat"], ("b", "de"): ["die Katze", "a cat"], ("c", "fr"): ["no"]}
+LANGUAGES = {key: key[1] for key in TEXTS}
+
+
+@pytest.fixture(scope="module")
+def tiny():
+    return lj.load_encoder(TINY)
+
+
+def counted(monkeypatch, encoder):
+    """The sentences of every call of the encoder."""
+    seen, encode = [], type(encoder).encode_with_report
+
+    def call(self, sentences, **options):
+        seen.append(list(sentences))
+        return encode(self, sentences, **options)
+
+    monkeypatch.setattr(type(encoder), "encode_with_report", call)
+    return seen
+
+
+def test_the_same_sentence_is_encoded_once(tiny, monkeypatch):
+    seen = counted(monkeypatch, tiny)
+    x = encode_all(tiny, TEXTS, (1, 2), 16, LANGUAGES)
+    assert seen == [["a cat", "the dog barks", "die Katze", "no"]]
+    assert {key: value.shape for key, value in x.items()} == {
+        key: (2, len(some), tiny.dim) for key, some in TEXTS.items()
+    }
+    for key, some in TEXTS.items():
+        np.testing.assert_allclose(x[key], tiny.encode(some, layers=(1, 2), max_length=16), rtol=1e-5, atol=1e-6)
+
+
+def test_only_what_is_not_on_disk_is_encoded(tiny, monkeypatch, tmp_path, capsys):
+    first = encode_all(tiny, TEXTS, (1, 2), 16, LANGUAGES, tmp_path)
+    seen = counted(monkeypatch, tiny)
+    again = encode_all(tiny, TEXTS, (2, 1), 16, LANGUAGES, tmp_path)
+    assert seen == []
+    for key, value in first.items():
+        np.testing.assert_array_equal(again[key], value[::-1])
+    assert "using the cached embeddings of 4 of 4 sentences" in capsys.readouterr().out
+    # A further sentence, and a further layer, of which everything is new.
+    encode_all(tiny, {("a", "en"): ["a cat", "a bird"]}, (1, 2), 16, {("a", "en"): "en"}, tmp_path)
+    encode_all(tiny, {("a", "en"): ["a cat", "no"]}, (1, 3), 16, {("a", "en"): "en"}, tmp_path)
+    encode_all(tiny, {("a", "en"): ["a cat"]}, (1, 2), 8, {("a", "en"): "en"}, tmp_path)
+    assert seen == [["a bird"], ["a cat", "no"], ["a cat"]]
+
+
+def test_tasks_share_embeddings(tmp_path, capsys):
+    """A second task encodes only its own text; the option does not make other results of the same ones."""
+    folder = tmp_path / "tatoeba"
+    folder.mkdir()
+    for code in ("deu", "fra"):
+        for side, lines in (("eng", "a cat\nthe dog barks\nno\n"), (code, f"{code} one\n{code} two\n{code} three\n")):
+            (folder / f"tatoeba.{code}-eng.{side}").write_text(lines)
+    shared = [
+        "--encoder",
+        TINY,
+        "--layers",
+        "1",
+        "--max-length",
+        "16",
+        "--data",
+        str(folder),
+        "--languages",
+        "de",
+        "fr",
+    ]
+    cache = ["--cache", str(tmp_path / "cache")]
+    own = ["--fit-on", "evaluated", "--ranks", "1", "--out", str(tmp_path / "evaluated")]
+    assert main(["tatoeba", *shared, *own]) == 0
+    plain = (tmp_path / "evaluated" / "results.jsonl").read_text()
+    assert "encoded 9 sentences" in capsys.readouterr().out
+    assert main(["tatoeba", *shared, *own, *cache]) == 0
+    assert "encoded 9 sentences" in capsys.readouterr().out
+    assert main(["tatoeba", *shared, "--transforms", "original", "--out", str(tmp_path / "out"), *cache]) == 0
+    printed = capsys.readouterr().out
+    assert "using the cached embeddings of 9 of 9 sentences" in printed
+    assert "encoded" not in printed
+    values = [line.partition('"value"')[2][:10] for line in plain.splitlines()]
+    cached = (tmp_path / "evaluated" / "results.jsonl").read_text()
+    assert [line.partition('"value"')[2][:10] for line in cached.splitlines()] == values

@@ -1,0 +1,77 @@
+"""Embeddings of sentences on disk, so that no sentence is encoded twice."""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Float
+
+from lsar_jax import EncoderSpec
+from lsar_jax.array_files import open_arrays, save_arrays
+
+__all__ = ["EmbeddingCache", "Sentence"]
+
+# Format of the files.
+_FORMAT = "lsar_jax.embeddings.v2"
+# Bytes of the hash that stands for a sentence in them.
+_HASH = 16
+
+# A language, which is empty if the encoder does not use it, and a text.
+Sentence = tuple[str, str]
+
+
+class EmbeddingCache:
+    """Embeddings of sentences at one layer, in files of those that were encoded together.
+
+    The names of the files begin with a hash of the encoder and of the maximum number of tokens.
+
+    Args:
+      folder: where the files are.
+      spec: the encoder and the layer.
+      dim: width of an embedding.
+      max_length: maximum number of tokens per sentence.
+    """
+
+    def __init__(self, folder: Path, spec: EncoderSpec, dim: int, max_length: int) -> None:
+        self.folder, self.spec, self.dim = folder, spec, dim
+        self.name = hashlib.sha256(json.dumps([spec.to_dict(), max_length]).encode()).hexdigest()[:32]
+
+    def read(self, sentences: Sequence[Sentence]) -> tuple[Float[np.ndarray, "sentence dim"], set[int]]:
+        """Returns the embeddings of sentences, and the numbers of those that are not in the cache."""
+        x = np.zeros((len(sentences), self.dim), np.float32)
+        missing = {_hash(sentence): number for number, sentence in enumerate(sentences)}
+        for path in sorted(self.folder.glob(f"{self.name}-*.safetensors")):
+            with open_arrays(path, format=_FORMAT, what="embedding cache") as file:
+                known = file.read("sentences") if "sentences" in file.names else np.empty((0, 0), np.uint8)
+                if known.shape[1:] != (_HASH,) or known.dtype != np.uint8 or "embeddings" not in file.names:
+                    raise ValueError(f"{path} has no embeddings of sentences; delete the file")
+                hashes = [row.tobytes() for row in known]
+                places = [place for place, one in enumerate(hashes) if one in missing]
+                if not places:
+                    continue
+                values = file.read("embeddings")
+            shape = (len(known), self.dim)
+            if values.shape != shape or values.dtype != np.float32:
+                raise ValueError(
+                    f"{path} holds {values.dtype} of shape {list(values.shape)}, but the embeddings are float32 of "
+                    f"shape {list(shape)}; delete the file"
+                )
+            x[[missing.pop(hashes[place]) for place in places]] = values[places]
+        return x, set(missing.values())
+
+    def path(self, sentences: Sequence[Sentence]) -> Path:
+        """Returns the file of sentences that are encoded together."""
+        every = hashlib.sha256(b"".join(_hash(sentence) for sentence in sentences)).hexdigest()
+        return self.folder / f"{self.name}-{every[:16]}.safetensors"
+
+    def write(self, path: Path, sentences: Sequence[Sentence], x: Float[np.ndarray, "sentence dim"]) -> None:
+        """Writes the embeddings of sentences that were encoded together."""
+        known = np.stack([np.frombuffer(_hash(sentence), np.uint8) for sentence in sentences])
+        save_arrays(path, {"sentences": known, "embeddings": x}, format=_FORMAT, header=self.spec.to_dict())
+
+
+def _hash(sentence: Sentence) -> bytes:
+    """Returns a hash of a language and a text."""
+    return hashlib.sha256(json.dumps(sentence).encode()).digest()[:_HASH]
