@@ -18,8 +18,9 @@ paper's Table 2) is printed too, and written by language to ``similarities.jsonl
 
 import json
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated, Any
 
 import numpy as np
@@ -35,12 +36,14 @@ from eval.tasks.code_switch import CodeSwitch
 from eval.tasks.head_similarity import draw_held_out, print_similarities, similarities
 from eval.tasks.sts17 import Sts17
 from eval.tasks.tatoeba import Tatoeba
+from lsar_jax import SentenceEncoder
 from lsar_jax.corpora.tables import Data
 from lsar_jax.files import write_text
 from lsar_jax.languages import language_code
 from lsar_jax.objectives.disentangle import ALONE
 from train.console import console, print_table
 from train.disentangle.finished import PARTS, TrainedRun, check_comparable, check_text
+from train.embeddings import open_encoder
 
 __all__ = ["Leakage", "chance", "summary"]
 
@@ -74,6 +77,7 @@ class Leakage:
       languages: languages of Tatoeba to test.
       pairs: number of sentence pairs, all of one language and English, in the two-dimensional plot.
       pictures: languages of which held-out pairs are drawn too, a panel each; one figure for each run.
+      cache: folder for embeddings, which other tasks read too; by default, they are kept until the end.
       out: folder for the JSON lines and figures.
       overwrite: replace results in the folder that are from other options.
     """
@@ -86,6 +90,7 @@ class Leakage:
     languages: tuple[str, ...] = XTREME_36
     pairs: int = 250
     pictures: tuple[str, ...] = ()
+    cache: Path | None = None
     out: Path = Path("results/leakage")
     overwrite: bool = False
 
@@ -96,10 +101,10 @@ class Leakage:
           FileNotFoundError: a folder is not a finished run.
           ValueError: the runs cannot be compared, their text has changed since training, or no task has data.
         """
-        with recorded(self):
-            return self._evaluate()
+        with recorded(self), TemporaryDirectory() as folder:
+            return self._evaluate(self.cache or Path(folder))
 
-    def _evaluate(self) -> list[Result]:
+    def _evaluate(self, cache: Path) -> list[Result]:
         if not self.runs:
             raise ValueError("give at least one output folder of train.disentangle")
         if self.pairs < 2:
@@ -115,7 +120,7 @@ class Leakage:
         shared: dict[str, Any] = {
             **{option: first[option] for option in ("encoder", "revision", "pooling", "dtype", "max_length")},
             "layers": layers, "transforms": ("original",), "saved": tuple(file for run in runs for file in run.files),
-            "out": self.out,
+            "cache": cache, "out": self.out,
         }  # fmt: skip
         trained = tuple(sorted(first["pairs"]))
         tatoeba = Tatoeba(**shared, data=self.tatoeba, languages=self.languages, fit_on="evaluated")
@@ -131,11 +136,12 @@ class Leakage:
             tatoeba,
         ]
         self.out.mkdir(parents=True, exist_ok=True)
+        encoder = open_encoder(first["encoder"], layers, first["revision"], first["pooling"], first["dtype"])
         results: list[Result] = []
         for task in tasks:
             try:
                 pinned = task.pinned()
-                results += pinned.measure()
+                results += pinned.measure(encoder)
             except FileNotFoundError as error:
                 console.print(f"not run: {task.name}: {error}")
             else:
@@ -164,19 +170,18 @@ class Leakage:
         bases = {key: score for key, score in scores.items() if key[1] in names}
         draw.bases(bases, layers, self.out / "bases.png")
         if any(r.task == "tatoeba" for r in results):
-            self._planes(tatoeba, whole)
+            self._planes(tatoeba, encoder, whole)
         if any(r.task == "bitext" for r in results):
-            self._held_out(replace(bitext, saved=()), runs, whole)
+            self._held_out(bitext, encoder, runs, whole)
         console.print(f"wrote results and figures to {self.out}")
         return results
 
-    def _planes(self, task: Tatoeba, runs: Sequence[TrainedRun]) -> None:
+    def _planes(self, task: Tatoeba, encoder: SentenceEncoder, runs: Sequence[TrainedRun]) -> None:
         """Draws meaning and language embeddings of some pairs, for one seed per objective; one figure per layer."""
         pairs = task.pairs
         code = "de" if "de" in pairs else next(iter(pairs))
         english, other = (list(side[: self.pairs]) for side in pairs[code])
-        alone = replace(task, saved=())
-        x = alone.encode(alone.prepare(2), {("en", code): english, ("xx", code): other})
+        x = task.encode(encoder, {("en", code): english, ("xx", code): other})
         for index, layer in enumerate(task.layers):
             panels: dict[str, dict[str, np.ndarray]] = {}
             for run in runs:
@@ -189,9 +194,11 @@ class Leakage:
             title = f"{len(english)} pairs of English and {code}, layer {layer}"
             draw.pair_planes(panels, title, self.out / f"embeddings-{layer}.png")
 
-    def _held_out(self, task: Bitext, runs: Sequence[TrainedRun], whole: Sequence[TrainedRun]) -> None:
+    def _held_out(
+        self, task: Bitext, encoder: SentenceEncoder, runs: Sequence[TrainedRun], whole: Sequence[TrainedRun]
+    ) -> None:
         """Prints and writes how alike the embeddings of held-out pairs are, and draws them."""
-        x = task.encode(task.prepare(2), task.texts())
+        x = task.encode(encoder, task.texts())
         held_out = {layer: {key: value[index] for key, value in x.items()} for index, layer in enumerate(task.layers)}
         english = [text for (side, _), texts in task.texts().items() if side == "en" for text in texts]
         found = list(similarities(runs, held_out, np.unique(english, return_index=True)[1]))
