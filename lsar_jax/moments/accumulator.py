@@ -186,8 +186,6 @@ def _add(
     """Returns the sums with those of the block, and its number of rows on each device."""
     x = x.astype(state.high.dtype)
     there = places >= 0
-    finite = jnp.isfinite(x).all(axis=(0, 2))
-    bad = jnp.min(jnp.where(there & ~finite, places, jnp.asarray(_NONE, jnp.int32)))
     old_count = state.rows[0]
     new_count = there.sum(dtype=jnp.int32).astype(x.dtype)
     # Layer by layer: on a CPU, a product with a batch axis runs as a plain loop.
@@ -204,6 +202,14 @@ def _add(
         for layer in range(x.shape[0])
     ]
     highs, lows, scatters = zip(*merged, strict=True)
+
+    def first_bad() -> Int[Array, ""]:
+        finite = jnp.isfinite(x).all(axis=(0, 2))
+        return jnp.min(jnp.where(there & ~finite, places, _NONE))
+
+    # A row that is not finite makes the sum of its block so. To look for it would take another pass over the block.
+    sums = jnp.stack(lows).sum() + jnp.stack(highs).sum()
+    bad = jax.lax.cond(jnp.isfinite(sums), lambda: jnp.asarray(_NONE, jnp.int32), first_bad)
     added = _State(
         rows=(old_count + new_count)[None],
         high=jnp.stack(highs)[None],
