@@ -44,11 +44,12 @@ def cache_programs(folder: str | Path | None = None) -> Path:
     given = jax.config.values["jax_compilation_cache_dir"]
     if given and folder is None:
         return Path(given)
-    root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "lsar_jax" / "programs"
-    root = root if folder is None else Path(folder)
+    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "lsar_jax"
+    root = home / "programs" if folder is None else Path(folder)
     used = root / _processor()
-    used.mkdir(parents=True, exist_ok=True, mode=0o700)
-    for one in (root, used):
+    for one in (*([home] if folder is None else []), root, used):
+        # One by one, as the mode is not that of parents, which a group may write by default.
+        one.mkdir(parents=True, exist_ok=True, mode=0o700)
         _check_private(one)
     _prune(used)
     jax.config.update("jax_compilation_cache_dir", str(used))

@@ -35,7 +35,8 @@ def run(home, code=PROGRAM, **more):
 
 
 def test_the_next_process_reads_them(tmp_path):
-    first = run(tmp_path)
+    # As where each user has a group of their own.
+    first = run(tmp_path, f"import os; os.umask(0o002)\n{PROGRAM}")
     assert first.returncode == 0, first.stderr
     folder, hits = first.stdout.split()
     assert folder.startswith(str(tmp_path / "lsar_jax" / "programs"))
@@ -72,8 +73,8 @@ def test_the_oldest_are_deleted(tmp_path, monkeypatch):
 
 def test_commands_work_without(tmp_path):
     """A command in whose cache others can write says so, and runs."""
-    (tmp_path / "lsar_jax" / "programs").mkdir(parents=True)
-    (tmp_path / "lsar_jax" / "programs").chmod(0o777)
+    (tmp_path / "lsar_jax").mkdir()
+    (tmp_path / "lsar_jax").chmod(0o777)
     code = "import sys; from eval.__main__ import main; sys.exit(main(['repro', '--list']))"
     ended = run(tmp_path, code)
     assert ended.returncode == 0, ended.stderr
