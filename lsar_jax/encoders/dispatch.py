@@ -1,11 +1,12 @@
-"""Runs batches, and compiles several programs at a time.
+"""Runs batches in their order, and compiles several programs at a time.
 
 A program takes a third of a second to compile, and a few sentences of mixed length need ten. XLA releases Python's lock
-while it compiles, so the first batch of each shape runs in a thread, and other batches go on meanwhile. The programs
-have no collectives, which several threads could launch in a different order on each device.
+while it compiles, so the first batch of each shape runs in a thread. The programs have no collectives, which several
+threads could launch in a different order on each device.
 """
 
 import os
+from collections import deque
 from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
@@ -18,36 +19,42 @@ R = TypeVar("R")
 # Rows and width of a batch.
 Shape = tuple[int, int]
 
-# Batches that may wait for their program before all others wait too.
+# Batches that may be read while the program of the first of them is compiled.
 _WAITING = 16
 
 
 def run_slots(
     call: Callable[[Slot], R], slots: Iterable[Slot], known: set[Shape]
 ) -> Generator[tuple[Slot, R], None, None]:
-    """Yields each batch with its result; those whose program is still compiled come later.
+    """Yields each batch with its result, in the order of the batches, so that a sum does not depend on the time taken.
 
     Args:
       call: runs a batch.
       slots: the batches.
       known: shapes whose programs are compiled, to which new ones are added.
     """
-    compiling: dict[Shape, tuple[Slot, Future[R]]] = {}
-    waiting: list[Slot] = []
+    queue: deque[tuple[Slot, Future[R] | None]] = deque()
+    begun: set[Shape] = set()
+
+    def result(slot: Slot, future: Future[R] | None) -> tuple[Slot, R]:
+        if future is None:
+            return slot, call(slot)
+        value = future.result()
+        known.add((slot.rows, slot.width))
+        return slot, value
+
     with _threads() as threads:
         try:
             for slot in slots:
                 shape = slot.rows, slot.width
-                if shape in known:
-                    yield slot, call(slot)
-                elif shape in compiling:
-                    waiting.append(slot)
-                else:
-                    compiling[shape] = slot, threads.submit(call, slot)
-                while compiling and (len(waiting) > _WAITING or next(iter(compiling.values()))[1].done()):
-                    yield from _compiled(call, compiling, waiting, known)
-            while compiling:
-                yield from _compiled(call, compiling, waiting, known)
+                new = shape not in known and shape not in begun
+                begun.add(shape)
+                queue.append((slot, threads.submit(call, slot) if new else None))
+                # The program of a batch without a thread is compiled once those before it are done.
+                while queue and (len(queue) > _WAITING or queue[0][1] is None or queue[0][1].done()):
+                    yield result(*queue.popleft())
+            while queue:
+                yield result(*queue.popleft())
         finally:
             threads.shutdown(cancel_futures=True)
 
@@ -61,20 +68,6 @@ def compile_shapes(call: Callable[[Slot], Any], shapes: Iterable[Shape], known: 
 
     with _threads() as threads:
         list(threads.map(compile, [shape for shape in shapes if shape not in known]))
-
-
-def _compiled(
-    call: Callable[[Slot], R], compiling: dict[Shape, tuple[Slot, Future[R]]], waiting: list[Slot], known: set[Shape]
-) -> Generator[tuple[Slot, R], None, None]:
-    """Waits for the program that was begun first, and yields the batches of its shape."""
-    shape = next(iter(compiling))
-    slot, future = compiling.pop(shape)
-    yield slot, future.result()
-    known.add(shape)
-    ready = [one for one in waiting if (one.rows, one.width) == shape]
-    waiting[:] = [one for one in waiting if (one.rows, one.width) != shape]
-    for one in ready:
-        yield one, call(one)
 
 
 def _threads() -> ThreadPoolExecutor:

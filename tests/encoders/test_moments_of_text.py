@@ -1,5 +1,10 @@
 """Moments of text, and languages that the device finds."""
 
+import copy
+import threading
+import time
+from collections import defaultdict
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -113,3 +118,25 @@ def test_a_row_that_is_not_finite_is_named_by_its_place_in_the_input(devices):
         encoder.moments(sentences)
     with pytest.raises(ValueError, match="NaN, infinity .*, first in row 203$"):
         encoder.moments(sentences[:3] + sentences[4:])
+
+
+def test_slow_programs_give_the_same_bits(tiny, rng, monkeypatch):
+    """Several programs compile at a time, but batches are added in their order, so that digests do not change."""
+    sentences = [" ".join(["the dog barks"] * int(words)) for words in rng.integers(1, 9, 1000)]
+    cold = copy.copy(tiny)
+    cold._known = defaultdict(set)
+    run = type(tiny)._run
+    slow = []
+
+    def run_slowly(*args):
+        if threading.current_thread().name.startswith("compile"):
+            slow.append(args)
+            time.sleep(0.2 / len(slow))
+        return run(*args)
+
+    monkeypatch.setattr(type(tiny), "_run", run_slowly)
+    first = cold.moments(sentences, second_moment=True)
+    assert len(slow) >= 3
+    second = cold.moments(sentences, second_moment=True)
+    np.testing.assert_array_equal(first.mean, second.mean)
+    np.testing.assert_array_equal(first.scatter, second.scatter)
