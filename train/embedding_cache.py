@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float
 
-from lsar_jax import EncoderSpec
+from lsar_jax import EncoderSpec, __version__
 from lsar_jax.array_files import open_arrays, save_arrays
 
 __all__ = ["EmbeddingCache", "Sentence"]
@@ -25,7 +25,7 @@ Sentence = tuple[str, str]
 class EmbeddingCache:
     """Embeddings of sentences at one layer, in files of those that were encoded together.
 
-    The names of the files begin with a hash of the encoder and of the maximum number of tokens.
+    The names of the files begin with a hash of the encoder, the maximum number of tokens and the version of lsar_jax.
 
     Args:
       folder: where the files are.
@@ -36,13 +36,15 @@ class EmbeddingCache:
 
     def __init__(self, folder: Path, spec: EncoderSpec, dim: int, max_length: int) -> None:
         self.folder, self.spec, self.dim = folder, spec, dim
-        self.name = hashlib.sha256(json.dumps([spec.to_dict(), max_length]).encode()).hexdigest()[:32]
+        self.name = hashlib.sha256(json.dumps([spec.to_dict(), max_length, __version__]).encode()).hexdigest()[:32]
 
     def read(self, sentences: Sequence[Sentence]) -> tuple[Float[np.ndarray, "sentence dim"], set[int]]:
         """Returns the embeddings of sentences, and the numbers of those that are not in the cache."""
         x = np.zeros((len(sentences), self.dim), np.float32)
         missing = {_hash(sentence): number for number, sentence in enumerate(sentences)}
         for path in sorted(self.folder.glob(f"{self.name}-*.safetensors")):
+            if not missing:
+                break
             with open_arrays(path, format=_FORMAT, what="embedding cache") as file:
                 known = file.read("sentences") if "sentences" in file.names else np.empty((0, 0), np.uint8)
                 if known.shape[1:] != (_HASH,) or known.dtype != np.uint8 or "embeddings" not in file.names:

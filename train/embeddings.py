@@ -131,7 +131,8 @@ def _encode_distinct(
         # Before the encoding, because it may take hours.
         cache.mkdir(parents=True, exist_ok=True)
         new = [sentences[number] for number in missing]
-        check_outputs([one.path(new) for one in caches])
+        # One layer may have this text already; its file is written again with the same embeddings.
+        check_outputs([one.path(new) for one in caches], overwrite=True)
         values = _encode_now(encoder, new, layers, max_length)
         x[:, missing] = values
         for one, value in zip(caches, values, strict=True):

@@ -57,6 +57,16 @@ def test_only_what_is_not_on_disk_is_encoded(tiny, monkeypatch, tmp_path, capsys
     assert seen == [["a bird"], ["a cat", "no"], ["a cat"]]
 
 
+def test_a_layer_that_lacks_a_text_that_another_has(tiny, tmp_path):
+    """As after a run that was killed between the files of two layers, or between tasks with different layers."""
+    first = encode_all(tiny, TEXTS, (1, 2), 16, LANGUAGES, tmp_path)
+    again = encode_all(tiny, TEXTS, (1, 3), 16, LANGUAGES, tmp_path)
+    next(iter(sorted(tmp_path.glob("*.safetensors")))).unlink()
+    last = encode_all(tiny, TEXTS, (1, 2, 3), 16, LANGUAGES, tmp_path)
+    for key, value in first.items():
+        np.testing.assert_array_equal(last[key], np.stack([value[0], value[1], again[key][1]]))
+
+
 def test_tasks_share_embeddings(tmp_path, capsys):
     """A second task encodes only its own text; the option does not make other results of the same ones."""
     folder = tmp_path / "tatoeba"
