@@ -25,7 +25,8 @@ def cache_programs(folder: str | Path | None = None) -> Path:
     """Keeps compiled programs in a folder from now on, and reads those that are there.
 
     The commands do this by themselves. A folder that JAX was given already, as with ``JAX_COMPILATION_CACHE_DIR``, is
-    kept. If the folder exceeds 1 GiB, the programs that were used least recently are deleted first.
+    kept. If the folder exceeds 1 GiB at the time of the call,
+    the programs that were used least recently are deleted.
 
     Args:
       folder: the folder, which is created; by default ``lsar_jax/programs`` in ``$XDG_CACHE_HOME``, or in ``~/.cache``.
@@ -47,9 +48,9 @@ def cache_programs(folder: str | Path | None = None) -> Path:
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "lsar_jax"
     root = home / "programs" if folder is None else Path(folder)
     used = root / _processor()
-    for one in (*([home] if folder is None else []), root, used):
-        # One by one, as the mode is not that of parents, which a group may write by default.
-        one.mkdir(parents=True, exist_ok=True, mode=0o700)
+    folders = [root] if folder is not None else [home, root]
+    for one in (*folders, used):
+        _make_private(one)
         _check_private(one)
     _prune(used)
     jax.config.update("jax_compilation_cache_dir", str(used))
@@ -59,14 +60,24 @@ def cache_programs(folder: str | Path | None = None) -> Path:
     return used
 
 
+def _make_private(folder: Path) -> None:
+    """Creates a folder and its parents for their owner alone; those that exist keep their mode."""
+    # One by one, as the mode that mkdir is given is not that of parents, which a group may write by default.
+    for one in reversed([folder, *folder.parents]):
+        one.mkdir(exist_ok=True, mode=0o700)
+
+
 def _check_private(folder: Path) -> None:
     if not hasattr(os, "getuid"):
         return
     state = folder.stat()
-    if state.st_uid != os.getuid() or state.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+    if state.st_uid != os.getuid():
         raise ValueError(
-            f"others can write {folder}, and programs in it would be run: chmod go-w {folder}, or choose a folder of "
-            "your own"
+            f"{folder} belongs to another user, and programs in it would be run; choose a folder of your own"
+        )
+    if state.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise ValueError(
+            f"others can write {folder}, and programs in it would be run; delete it, or choose a folder of your own"
         )
 
 
@@ -74,10 +85,11 @@ def _prune(folder: Path) -> None:
     """Deletes the files that were read least recently until the folder is small enough."""
     # JAX's own limit stops all writing once a process was killed between the two files of a program.
     found = []
-    for path in folder.iterdir():
+    for path in folder.rglob("*"):  # on GPUs, XLA has a folder of its own in it
         with contextlib.suppress(OSError):  # another process has just deleted it
             state = path.stat()
-            found.append((state.st_atime, state.st_size, path))
+            if stat.S_ISREG(state.st_mode):
+                found.append((state.st_atime, state.st_size, path))
     total = sum(size for _, size, _ in found)
     for _, size, path in sorted(found):
         if total <= _MOST_BYTES:

@@ -47,7 +47,9 @@ def test_the_next_process_reads_them(tmp_path):
 
 
 def test_a_folder_that_jax_has_is_kept(tmp_path):
-    assert str(lj.cache_programs()) == jax.config.values["jax_compilation_cache_dir"]
+    before = jax.config.values["jax_compilation_cache_dir"]
+    assert before
+    assert str(lj.cache_programs()) == before == jax.config.values["jax_compilation_cache_dir"]
     assert run(tmp_path, JAX_COMPILATION_CACHE_DIR=str(tmp_path / "own")).stdout.split()[0] == str(tmp_path / "own")
 
 
@@ -56,7 +58,7 @@ def test_a_folder_that_others_can_write_is_refused(tmp_path, mode):
     (tmp_path / "programs").mkdir()
     (tmp_path / "programs").chmod(mode)
     before = jax.config.values["jax_compilation_cache_dir"]
-    with pytest.raises(ValueError, match="others can write .*programs, and programs in it would be run: chmod go-w"):
+    with pytest.raises(ValueError, match="others can write .*programs, and programs in it would be run; delete it"):
         lj.cache_programs(tmp_path / "programs")
     assert jax.config.values["jax_compilation_cache_dir"] == before
 
@@ -69,6 +71,25 @@ def test_the_oldest_are_deleted(tmp_path, monkeypatch):
         os.utime(path, (number, number))
     _prune(tmp_path)
     assert sorted(os.listdir(tmp_path)) == ["program-2", "program-3"]
+
+
+def test_folders_inside_count_and_stay(tmp_path, monkeypatch):
+    """XLA keeps the choices of its autotuner in such a folder."""
+    monkeypatch.setattr("lsar_jax.program_cache._MOST_BYTES", 1500)
+    (tmp_path / "tuned").mkdir()
+    for number, name in enumerate(("tuned/old", "program")):
+        (tmp_path / name).write_bytes(bytes(1000))
+        os.utime(tmp_path / name, (number, number))
+    _prune(tmp_path)
+    assert sorted(os.listdir(tmp_path)) == ["program", "tuned"]
+    assert os.listdir(tmp_path / "tuned") == []
+
+
+def test_new_parents_are_for_the_owner_alone(tmp_path):
+    code = f"import os; os.umask(0o002)\nimport lsar_jax as lj; lj.cache_programs({str(tmp_path / 'a' / 'b')!r})"
+    ended = run(tmp_path, code)
+    assert ended.returncode == 0, ended.stderr
+    assert [stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("a", "a/b")] == [0o700, 0o700]
 
 
 def test_commands_work_without(tmp_path):
