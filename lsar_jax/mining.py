@@ -26,8 +26,8 @@ __all__ = ["Pairs", "Threshold", "best_threshold", "margin_score", "mine"]
 Margin = Literal["ratio", "distance", "absolute"]
 Retrieval = Literal["max", "intersection", "forward", "backward"]
 
-# Each round decides most of the pairs that are left. A chain of pairs, in which each has one row of the next, would
-# take a round for every second of them; what is left of it is decided one by one.
+# Each round usually decides most of the pairs that are left. A chain of pairs, in which each shares a row with the
+# next, would need one round for every two pairs; what is left of it is decided one by one.
 _ROUNDS = 32
 
 

@@ -18,7 +18,7 @@ __all__ = ["Precision", "products", "search", "search_both"]
 
 Precision = Literal["float32", "bfloat16"]
 
-# In bfloat16, so many more than k are scored again in float32; for large k, as many as k.
+# In bfloat16, so many more than k are scored again in float32, or k more if k is larger; at most those of a chunk.
 _SPARE = 8
 # Numbers of the vectors that are scored again at a time.
 _AT_ONCE = 1 << 24
@@ -90,7 +90,7 @@ def search_both(
     """
 
     def one_device(source: _Rows, target: _Chunks, first: _Count) -> tuple[Best, Best]:
-        wide = min(_wide(k, target.shape[1], precision), rows)
+        wide = _wide(k, target.shape[1], precision), _wide(k, rows, precision)
         forward, backward = _both_ways(source, target, first, real_source, real, wide, rows, precision)
         if precision == "float32":
             return forward, backward
@@ -134,13 +134,16 @@ def _both_ways(
     first: _Count,
     real_source: _Count,
     real: _Count,
-    k: int,
+    neighbours: tuple[int, int],
     rows: int,
     precision: Precision,
 ) -> tuple[Best, Best]:
+    k, k_backward = neighbours
     chunks, columns, dim = target.shape
     numbers, _ = _numbered(target)
-    start_of_targets = jax.tree.map(lambda part: jnp.tile(part, (chunks, 1, 1)), _none(columns, k, real_source))
+    start_of_targets = jax.tree.map(
+        lambda part: jnp.tile(part, (chunks, 1, 1)), _none(columns, k_backward, real_source)
+    )
 
     def of_sources(backward: _Lists, numbered: tuple[Array, Array]) -> tuple[_Lists, Best]:
         row_number, some = numbered
@@ -151,7 +154,7 @@ def _both_ways(
             start = first + number * columns
             scores = products(some, chunk, precision)
             top, where = best_of(scores, k, real - start)
-            known_top, known_where = best_of_columns(scores, k, real_source - row_start)
+            known_top, known_where = best_of_columns(scores, k_backward, real_source - row_start)
             return merged(forward, (top, where + start)), merged(known, (known_top, known_where + row_start))
 
         return jax.lax.scan(of_targets, _none(rows, k, real), (numbers, target, backward))[::-1]

@@ -115,6 +115,18 @@ def test_bfloat16_is_near(rng):
     assert scores.dtype == np.float32
 
 
+def test_bfloat16_scores_as_many_again_for_one_source(rng):
+    """For a single source too, bfloat16 finds the neighbour that only float32 can tell from others."""
+    target = rng.standard_normal((400, 64)).astype(np.float32)
+    for row in range(8):
+        # The best nine differ by less than bfloat16's precision.
+        source = rng.standard_normal((1, 64)).astype(np.float32)
+        near = np.concatenate([source + 1e-3 * rng.standard_normal((9, 64)).astype(np.float32), target])
+        _, expected = nearest(source, near, 1)
+        (_, forward), _ = nearest_both(source, near, 1, precision="bfloat16")
+        np.testing.assert_array_equal(forward, expected, err_msg=str(row))
+
+
 def test_bfloat16_scores_the_best_again(rng):
     """Candidates that bfloat16 cannot tell apart are in their true order, with the scores of float32."""
     queries = rng.standard_normal((20, 64)).astype(np.float32)
