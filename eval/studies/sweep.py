@@ -100,6 +100,8 @@ class Sweep(Task):
         """Encodes, fits and scores; prints a table, and writes ``results.jsonl`` and the figure."""
         if self.saved:
             raise ValueError(f"{self.name} fits its own transforms; omit --saved")
+        if self.cache is not None:
+            raise ValueError(f"{self.name} measures the time of encoding; omit --cache")
         texts = self._texts
         if len(texts) < 2:
             raise ValueError(f"--languages is {' '.join(self.languages)}; give at least two different languages")
