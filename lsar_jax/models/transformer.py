@@ -145,7 +145,8 @@ class Transformer(nnx.Module):
       config: sizes of the encoder.
       dtype: compute dtype, float32 or bfloat16.
       param_dtype: dtype of the parameters, except those of LayerNorm, which are float32.
-      attention: ``xla``, or ``cudnn`` for cuDNN's flash attention on a GPU (bfloat16).
+      attention: ``xla``, or ``cudnn`` on an NVIDIA GPU, for cuDNN's flash attention (bfloat16) and hidden states whose
+        rows stay together in memory.
     """
 
     def __init__(
@@ -260,9 +261,21 @@ class Block(nnx.Module):
 
     def __call__(self, x: Hidden, lengths: Lengths, dropout: Dropout | None = None) -> Hidden:
         weights, attended, fed = _independent(dropout, 3)
-        x = _add_and_norm(self.attention_norm, x, _drop(self.attend(x, lengths, weights), attended))
+        x = self._kept(_add_and_norm(self.attention_norm, x, _drop(self.attend(x, lengths, weights), attended)))
         change = self.feed_out(ACTIVATIONS[self.activation](self.feed_in(x)))
-        return _add_and_norm(self.norm, x, _drop(change, fed))
+        return self._kept(_add_and_norm(self.norm, x, _drop(change, fed)))
+
+    def _kept(self, x: Hidden) -> Hidden:
+        """Returns x; on an NVIDIA GPU, written with each position's vector together, in its dtype.
+
+        XLA's GPU compiler would choose ``[batch, dim, length]`` because of the mean over the length at the end, which
+        splits each LayerNorm into five kernels, and would keep a float32 copy beside the rounded one. A constraint on
+        the layout would do the same on one GPU, but gathers the whole batch on several. XLA's TPU compiler has
+        neither habit.
+        """
+        if self.attention != "cudnn":
+            return x
+        return jax.lax.optimization_barrier(x.reshape(-1, x.shape[-1])).reshape(x.shape)
 
     def attend(self, x: Hidden, lengths: Lengths, dropout: Dropout | None = None) -> Hidden:
         split = (*x.shape[:2], self.heads, -1)
@@ -347,9 +360,10 @@ def _attention(query: PerHead, key: PerHead, value: PerHead, lengths: Lengths, d
     return jnp.einsum("bhqk,bkhd->bqhd", weights, value)
 
 
-# cuDNN's flash attention takes half precision and head widths that are multiples of 8, up to 128. In shorter
-# sequences than this, the scores are a small part of the work of a block, and XLA's own fusion is as fast.
-FLASH_FROM = 256
+# cuDNN's flash attention takes half precision and head widths that are multiples of 8, up to 128. It works on tiles of
+# 64 or 128 positions of one sentence: in shorter sequences than this, by counts of operations and bytes, its work on
+# padding takes longer than writing and reading the scores. This was not measured on a GPU.
+FLASH_FROM = 32
 
 
 def sinusoids(positions: int, dim: int) -> np.ndarray:

@@ -208,10 +208,37 @@ def test_flash_attention_is_asked_for_where_it_can_run(monkeypatch):
     for dtype in (jnp.dtype("bfloat16"), jnp.dtype("float32")):
         for wanted in ("cudnn", "xla"):
             model = Transformer(config, dtype=dtype, param_dtype=dtype, attention=wanted)
-            for length in (64, 256):
+            for length in (24, 32):
                 ids, lengths = np.zeros((1, length), np.int32), np.array([3], np.int32)
                 jax.eval_shape(lambda ids, lengths, m=model: list(m.hidden_states(ids, lengths)), ids, lengths)
     assert asked == ["xla", "cudnn", "xla", "xla"] + ["xla"] * 4
+
+
+def test_what_is_kept_together_on_a_gpu_changes_nothing(rng):
+    """Without bfloat16, the model for a GPU runs here too: its states and gradients are those of the other."""
+    plain = parity.load("bert")
+    case = parity.golden("bert")
+    config = plain.config
+    dtype = jnp.dtype("float32")
+    kept = nnx.merge(
+        nnx.split(nnx.eval_shape(lambda: Transformer(config, dtype=dtype, param_dtype=dtype, attention="cudnn")))[0],
+        nnx.state(plain),
+    )
+    ids, lengths = case["ids"], case["lengths"]
+    mask = np.arange(ids.shape[1]) < lengths[:, None]
+
+    def loss(state, graph):
+        *_, last = nnx.merge(graph, state).hidden_states(ids, lengths)
+        return jnp.sum(jnp.where(mask[..., None], last, 0) ** 3), last
+
+    results = []
+    for model in (plain, kept):
+        graph, state = nnx.split(model)
+        (_, last), gradient = jax.jit(jax.value_and_grad(loss, has_aux=True), static_argnums=1)(state, graph)
+        results.append((np.asarray(last)[mask], *map(np.asarray, jax.tree.leaves(gradient))))
+    for one, other in zip(*results, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5 * np.abs(one).max())
+    assert (plain.blocks[0].attention, kept.blocks[0].attention) == ("xla", "cudnn")
 
 
 def test_segments_equal_torch(rng):
