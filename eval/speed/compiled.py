@@ -174,9 +174,12 @@ def traffic(text: str) -> dict[str, float]:
 def _run(text: str) -> Iterator[str]:
     """Yields the text of the computations whose instructions run by themselves: the entry, and the bodies of loops."""
     bodies = set(re.findall(r"body=%?([\w.\-]+)", text))
-    for match in re.finditer(r"^(ENTRY )?%?([\w.\-]+) [^\n]*\{\n(.*?)^\}", text, re.MULTILINE | re.DOTALL):
-        if match[1] or match[2] in bodies:
-            yield match[3]
+    # A line that is only a brace does not end a computation: the attributes of a Pallas kernel have such lines too.
+    headers = list(re.finditer(r"^(ENTRY )?%?([\w.\-]+) \([^\n]*\{$", text, re.MULTILINE))
+    ends = [header.start() for header in headers[1:]] + [len(text)]
+    for header, end in zip(headers, ends, strict=True):
+        if header[1] or header[2] in bodies:
+            yield text[header.end() : end]
 
 
 def _instructions(computation: str) -> Iterator[tuple[str, str, str, list[str]]]:
