@@ -43,7 +43,7 @@ def fill(
       blocks: number of blocks to build.
       dtype: compute dtype.
       param_dtype: dtype of the parameters, by default ``dtype``.
-      attention: attention implementation of a transformer, ``xla`` or ``cudnn``.
+      attention: attention of a transformer, one of ``lsar_jax.models.attention.ATTENTIONS``.
       put: places each weight on its devices; by default, weights stay in host memory.
 
     Raises:

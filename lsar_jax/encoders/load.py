@@ -197,7 +197,9 @@ def _projection(layers: list[Dense | Normalize], width: int, id: str) -> Project
 
 
 def _attention(device: jax.Device) -> str:
-    """Returns ``cudnn`` on an NVIDIA GPU that has its flash attention (Ampere and later), else ``xla``."""
+    """Returns ``rows`` on TPU, ``cudnn`` on an NVIDIA GPU with its flash attention (Ampere and later), else ``xla``."""
+    if device.platform == "tpu":
+        return "rows"
     capability = str(getattr(device, "compute_capability", ""))
     return "cudnn" if device.platform == "gpu" and capability[:1].isdigit() and float(capability) >= 8 else "xla"
 

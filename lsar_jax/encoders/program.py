@@ -2,17 +2,16 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax.sharding import Mesh
+from jax.sharding import Mesh, PartitionSpec
 from jaxtyping import Bool
 
 from lsar_jax.arrays import unit_rows
 from lsar_jax.encoders.protocols import EncoderModel
-from lsar_jax.mesh import split
 from lsar_jax.models.pooling import pool
 from lsar_jax.models.projection import Projection
 from lsar_jax.shapes import LanguageIds, Lengths, PooledLayers, TokenIds
@@ -92,5 +91,18 @@ def forward(
 
 @cache
 def compiled(mesh: Mesh) -> Callable[..., tuple[jax.Array, jax.Array | None]]:
-    """Returns ``forward`` under ``jit``, with rows split over the mesh; encoders of one architecture share programs."""
-    return jax.jit(forward, static_argnums=0, out_shardings=(split(mesh, axis=1), split(mesh)))
+    """Returns ``forward`` under ``jit``, with rows split over the mesh; encoders of one architecture share programs.
+
+    Each device runs its rows as if it were alone: how attention is cut depends on the number of rows there, and there
+    are no collectives.
+    """
+
+    def over_mesh(program: Program, *arguments: Any) -> tuple[jax.Array, jax.Array | None]:
+        everywhere, rows = PartitionSpec(), PartitionSpec("data")
+        each = jax.shard_map(
+            partial(forward, program), mesh=mesh, in_specs=(*[everywhere] * 3, *[rows] * 3),
+            out_specs=(PartitionSpec(None, "data"), rows), check_vma=False,
+        )  # fmt: skip
+        return each(*arguments)
+
+    return jax.jit(over_mesh, static_argnums=0)

@@ -15,7 +15,7 @@ The model has no random state; it is a plain pytree that can be passed through `
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -23,6 +23,7 @@ import numpy as np
 from flax import nnx
 from jaxtyping import Array, Float
 
+from lsar_jax.models.attention import ATTENTIONS, PerHead, attend
 from lsar_jax.shapes import Hidden, Lengths, RowLanguages, TokenIds
 
 __all__ = ["ACTIVATIONS", "RNGS", "Dropout", "Transformer", "TransformerConfig", "sinusoids"]
@@ -36,8 +37,6 @@ ACTIVATIONS = {
 }
 
 
-# Queries, keys or values.
-PerHead = Float[Array, "batch length head part"]
 # The input and the weights of a linear layer.
 _Rows = Float[Array, "*rows inner"]
 _Kernel = Float[Array, "inner outer"]
@@ -145,8 +144,8 @@ class Transformer(nnx.Module):
       config: sizes of the encoder.
       dtype: compute dtype, float32 or bfloat16.
       param_dtype: dtype of the parameters, except those of LayerNorm, which are float32.
-      attention: ``xla``, or ``cudnn`` on an NVIDIA GPU, for cuDNN's flash attention (bfloat16) and hidden states whose
-        rows stay together in memory.
+      attention: one of ``lsar_jax.models.attention.ATTENTIONS``; with ``cudnn``, for NVIDIA GPUs, the vector of a
+        position is also kept together in memory.
     """
 
     def __init__(
@@ -157,6 +156,8 @@ class Transformer(nnx.Module):
         param_dtype: jnp.dtype,
         attention: str = "xla",
     ) -> None:
+        if attention not in ATTENTIONS:
+            raise ValueError(f"attention {attention!r} is not one of {', '.join(ATTENTIONS)}")
         self.config = config
         self.dtype = dtype
         self.embeddings = TokenEmbeddings(config, dtype=dtype, param_dtype=param_dtype)
@@ -284,11 +285,7 @@ class Block(nnx.Module):
         query, key, value = (f(x).reshape(split) for f in (self.query, self.key, self.value))
         if dropout is not None and dropout.attention:
             return self.attention_out(_attention(query, key, value, lengths, dropout).reshape(x.shape))
-        # In bfloat16, jax's own attention mixes dtypes, which strict promotion does not allow.
-        with jax.numpy_dtype_promotion("standard"):
-            mixed = jax.nn.dot_product_attention(
-                query, key, value, key_value_seq_lengths=lengths, implementation=_implementation(self.attention, query)
-            )
+        mixed = attend(self.attention, query, key, value, lengths)
         return self.attention_out(mixed.reshape(x.shape))
 
 
@@ -360,22 +357,10 @@ def _attention(query: PerHead, key: PerHead, value: PerHead, lengths: Lengths, d
     return jnp.einsum("bhqk,bkhd->bqhd", weights, value)
 
 
-# cuDNN's flash attention takes half precision and head widths that are multiples of 8, up to 128. It works on tiles of
-# 64 or 128 positions of one sentence: in shorter sequences than this, by counts of operations and bytes, its work on
-# padding takes longer than writing and reading the scores. This was not measured on a GPU.
-FLASH_FROM = 32
-
-
 def sinusoids(positions: int, dim: int) -> np.ndarray:
     """Returns fixed position embeddings, ``[positions, dim]`` float32 (Vaswani et al., section 3.5)."""
     angles = np.arange(positions)[:, None] / 10_000.0 ** (2 * (np.arange(dim) // 2) / dim)[None, :]
     return np.where(np.arange(dim) % 2, np.cos(angles), np.sin(angles)).astype(np.float32)
-
-
-def _implementation(attention: str, query: jax.Array) -> Literal["xla", "cudnn"]:
-    width = query.shape[-1]
-    fits = query.dtype == jnp.bfloat16 and width % 8 == 0 and width <= 128 and query.shape[1] >= FLASH_FROM
-    return "cudnn" if attention == "cudnn" and fits else "xla"
 
 
 def _layer_norm(config: TransformerConfig) -> nnx.LayerNorm:

@@ -1,0 +1,78 @@
+"""Scaled dot-product attention (Vaswani et al., NIPS 2017, equation 1), by what suits a device.
+
+Written plainly, the scores of a full batch go to the memory of the device and back: 0.8 GB a block for 32,768 tokens in
+sentences of 512. On NVIDIA GPUs, cuDNN's flash attention avoids this. On TPU, the rows of a batch are taken a few at a
+time, so that XLA keeps their scores in the fast memory of the core.
+"""
+
+from typing import Literal
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from lsar_jax.shapes import Lengths
+
+__all__ = ["ATTENTIONS", "FLASH_FROM", "PerHead", "attend"]
+
+# Queries, keys or values.
+PerHead = Float[Array, "batch length head part"]
+
+ATTENTIONS = ("xla", "cudnn", "rows")
+
+# cuDNN's flash attention takes half precision and head widths that are multiples of 8, up to 128. It works on tiles of
+# 64 or 128 positions of one sentence: in shorter sequences than this, by counts of operations and bytes, its work on
+# padding takes longer than writing and reading the scores. This was not measured on a GPU.
+FLASH_FROM = 32
+
+# Bytes of scores in float32 that are kept at a time: half of the fast memory of a v5e core.
+_SCORES = 1 << 26
+
+
+def attend(kind: str, query: PerHead, key: PerHead, value: PerHead, lengths: Lengths) -> PerHead:
+    """Returns what each position attends to.
+
+    Args:
+      kind: ``xla``; ``cudnn``, for cuDNN's flash attention where it can run, otherwise as ``xla``; or ``rows``, for the
+        scores of a few rows of the batch at a time if those of all are many.
+      query: queries.
+      key: keys.
+      value: values.
+      lengths: number of positions of each row that others attend to, at least 1.
+    """
+    steps = _steps(query) if kind == "rows" else 1
+    if steps == 1:
+        return _whole(_implementation(kind, query), query, key, value, lengths)
+
+    def cut(x: jax.Array) -> jax.Array:
+        # A step takes every so many rows: in training, where rows are split over devices, each has a share of it.
+        return x.reshape(-1, steps, *x.shape[1:]).swapaxes(0, 1)
+
+    def some(rows: tuple[PerHead, PerHead, PerHead, Lengths]) -> PerHead:
+        return _whole("xla", *rows)
+
+    mixed = jax.lax.map(some, (cut(query), cut(key), cut(value), cut(jnp.asarray(lengths))))
+    return mixed.swapaxes(0, 1).reshape(query.shape)
+
+
+def _whole(
+    implementation: Literal["xla", "cudnn"], query: PerHead, key: PerHead, value: PerHead, lengths: Lengths
+) -> PerHead:
+    # In bfloat16, jax's own attention mixes dtypes, which strict promotion does not allow.
+    with jax.numpy_dtype_promotion("standard"):
+        return jax.nn.dot_product_attention(
+            query, key, value, key_value_seq_lengths=lengths, implementation=implementation
+        )
+
+
+def _implementation(kind: str, query: PerHead) -> Literal["xla", "cudnn"]:
+    width = query.shape[-1]
+    fits = query.dtype == jnp.bfloat16 and width % 8 == 0 and width <= 128 and query.shape[1] >= FLASH_FROM
+    return "cudnn" if kind == "cudnn" and fits else "xla"
+
+
+def _steps(query: PerHead) -> int:
+    """Returns the least number of equal parts of the batch whose scores fit, or that of the rows if none fits."""
+    batch, length, heads, _ = query.shape
+    most = max(1, _SCORES // (4 * heads * length**2))
+    return next(steps for steps in range(1, batch + 1) if batch % steps == 0 and batch // steps <= most)
