@@ -25,8 +25,7 @@ def cache_programs(folder: str | Path | None = None) -> Path:
     """Keeps compiled programs in a folder from now on, and reads those that are there.
 
     The commands do this by themselves. A folder that JAX was given already, as with ``JAX_COMPILATION_CACHE_DIR``, is
-    kept. If the folder exceeds 1 GiB at the time of the call,
-    the programs that were used least recently are deleted.
+    kept. If the folder exceeds 1 GiB at the time of the call, the programs that were used least recently are deleted.
 
     Args:
       folder: the folder, which is created; by default ``lsar_jax/programs`` in ``$XDG_CACHE_HOME``, or in ``~/.cache``.
