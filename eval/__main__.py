@@ -46,7 +46,7 @@ TASKS = {
     "searchbench": Command("eval.speed.search", "SearchBench", "speed of search and mining compared with faiss"),
     "headsbench": Command("eval.speed.training", "HeadsBench", "training speed of heads compared with a PyTorch loop"),
     "alignbench": Command("eval.speed.alignment", "AlignBench", "alignment speed compared with a PyTorch loop"),
-    "compiled": Command("eval.speed.compiled", "Compiled", "memory of a step, compiled for a TPU or GPU"),
+    "aot": Command("eval.aot.command", "Aot", "memory and traffic of every program, compiled for a TPU or GPU"),
 }
 
 

@@ -5,12 +5,15 @@ rest. The same code runs on one CPU, several GPUs or a TPU slice.
 """
 
 import os
+import platform
 from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
 
 import jax
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
-__all__ = ["check_process", "data_mesh", "replicated", "split"]
+__all__ = ["check_process", "cpu_features", "data_mesh", "replicated", "split"]
 
 # The process that started JAX.
 _started_in: int | None = None
@@ -87,3 +90,13 @@ def split(mesh: Mesh, axis: int = 0) -> NamedSharding:
       (8, 4)
     """
     return NamedSharding(mesh, PartitionSpec(*[None] * axis, "data"))
+
+
+@cache
+def cpu_features() -> str:
+    """Returns what the processor can do, as the operating system names it, such as ``fpu sse2 avx2``."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []
+    return next((line for line in lines if line.lower().startswith(("flags", "features"))), platform.processor())

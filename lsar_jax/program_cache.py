@@ -14,6 +14,8 @@ from pathlib import Path
 import jax
 from jax.experimental.compilation_cache import compilation_cache
 
+from lsar_jax.mesh import cpu_features
+
 __all__ = ["cache_programs"]
 
 # Programs that compile faster than this are not kept, in seconds.
@@ -99,9 +101,4 @@ def _prune(folder: Path) -> None:
 
 def _processor() -> str:
     """Returns a name for what this processor can do."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        lines = []
-    can = next((line for line in lines if line.lower().startswith(("flags", "features"))), platform.processor())
-    return f"{platform.machine()}-{hashlib.sha256(can.encode()).hexdigest()[:12]}"
+    return f"{platform.machine()}-{hashlib.sha256(cpu_features().encode()).hexdigest()[:12]}"

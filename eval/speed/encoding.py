@@ -1,28 +1,45 @@
-"""Encoding speed compared with sentence-transformers, in the same run and with the same weights.
+"""Encoding speed compared with sentence-transformers and its backends, in the same run and with the same weights.
 
     pip install torch sentence-transformers
     python -m eval bench
 
-The bundled encoder is exported to a sentence-transformers folder, so that both libraries compute the same embeddings
-of the same paragraphs; the largest difference between the two is printed. The rate of this machine's matrix products
-and the number of operations that the model needs are printed too; together they give a lower bound on the time that any
-library would take.
+The encoder is exported to a sentence-transformers folder, so that all compute the same embeddings of the same
+paragraphs; the error of each against ours in float32 is printed, and what precision it computes in. Each runs in turn,
+in a process of its own, with as many threads as it chooses. The rate of this machine's matrix products and the number
+of operations that the model needs are printed too; together they give a lower bound on the time of any library.
+
+OpenVINO and ONNX Runtime need an environment of their own, because they ask for an older transformers:
+
+    python -m venv peers
+    peers/bin/pip install 'sentence-transformers[openvino,onnx]'
+    python -m eval bench --peers torch openvino onnx --python peers/bin/python
 """
 
+import json
+import subprocess
+import sys
 import tempfile
+from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Float
 
+from eval.speed import sentence_transformers_process
 from eval.speed.timing import times
 from lsar_jax import SentenceEncoder, corpora, load_encoder
 from train.console import console, print_table
+from train.option_checks import at_least
 
-__all__ = ["Bench"]
+__all__ = ["Bench", "flops", "matmul_rate"]
+
+PeerName = Literal["torch", "openvino", "onnx"]
 
 
 @dataclass(frozen=True)
@@ -30,47 +47,149 @@ class Bench:
     """Encodes the UDHR with this library and with sentence-transformers.
 
     Attributes:
+      peers: backends of sentence-transformers; openvino runs in float32, and once more in the precision that it
+        chooses by itself.
+      python: interpreter of the environment with sentence-transformers; by default, this one.
+      sentences: number of paragraphs, from all languages.
       max_length: maximum number of tokens per paragraph.
-      repeats: number of timed runs of each library; the fastest counts.
+      repeats: number of timed runs of each, which take turns; the fastest counts.
       batch_size: batch size of sentence-transformers.
-      dtype: dtype in which both libraries compute, float32 or bfloat16.
+      dtypes: dtypes in which this library and torch compute.
     """
 
+    peers: tuple[PeerName, ...] = ("torch",)
+    python: Path = Path(sys.executable)
+    sentences: int = 2000
     max_length: int = 128
     repeats: int = 3
     batch_size: int = 32
-    dtype: Literal["float32", "bfloat16"] = "float32"
+    dtypes: tuple[Literal["float32", "bfloat16"], ...] = ("float32", "bfloat16")
 
-    def run(self) -> None:
-        """Times both libraries and prints the table."""
-        sentences = [text for texts in corpora.udhr().values() for text in texts]
-        encoder = load_encoder("bundled", dtype=self.dtype)
-        encoder.warm_up(max_length=self.max_length)
-        ours, report = encoder.encode_with_report(sentences, max_length=self.max_length)
-        our_seconds = min(
-            times(lambda: encoder.encode_with_report(sentences, max_length=self.max_length), self.repeats)
+    def run(self) -> list[list[str | float]]:
+        """Times all and prints the table; returns its rows."""
+        at_least(1, sentences=self.sentences, max_length=self.max_length, repeats=self.repeats, batch_size=self.batch_size)
+        every = [text for texts in corpora.udhr().values() for text in texts]
+        sentences = every[:: max(1, len(every) // self.sentences)][: self.sentences]
+        with ExitStack() as stack:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+            exact = load_encoder("bundled")
+            exact.to_sentence_transformers(folder / "bundled")
+            runners: dict[str, _Ours | _Peer] = {
+                f"lsar_jax, {dtype}": _Ours(exact if dtype == "float32" else load_encoder("bundled", dtype=dtype),
+                                            sentences, self.max_length)
+                for dtype in self.dtypes
+            }  # fmt: skip
+            for backend, dtype in self._peers():
+                peer = stack.enter_context(_Peer(self, folder, sentences, backend, dtype))
+                runners[f"{backend}, {peer.computes_in}"] = peer
+            return self._compared(runners, _Ours(exact, sentences, self.max_length), len(sentences))
+
+    def _peers(self) -> list[tuple[str, str]]:
+        dtypes = {"torch": self.dtypes, "openvino": ("float32", "default"), "onnx": ("float32",)}
+        return [(name, dtype) for name in self.peers for dtype in dtypes[name]]
+
+    def _compared(self, runners: "dict[str, _Ours | _Peer]", exact: "_Ours", count: int) -> list[list[str | float]]:
+        reference = exact.vectors()
+        errors = {name: _error(runner.vectors(), reference) for name, runner in runners.items()}
+        seconds: dict[str, list[float]] = {name: [] for name in runners}
+        for _ in range(self.repeats):
+            for name, runner in runners.items():
+                seconds[name].append(runner.encode())
+        rates = {dtype: matmul_rate(dtype) for dtype in ("float32", "bfloat16")}
+        needed = flops(exact.encoder, exact.tokens)
+        console.print(
+            f"matrix products reach {rates['float32'] / 1e9:.0f} GFLOP/s in float32, {rates['bfloat16'] / 1e9:.0f} in "
+            f"bfloat16; the {exact.tokens} tokens need {needed / 1e9:.0f} GFLOP"
         )
-        our_latency = np.median(times(lambda: encoder.encode(sentences[2], max_length=self.max_length), 20))
-        with tempfile.TemporaryDirectory() as folder:
-            encoder.to_sentence_transformers(f"{folder}/bundled")
-            peer = _sentence_transformer(f"{folder}/bundled", self.max_length, self.dtype)
-            theirs = peer.encode(sentences, batch_size=self.batch_size)
-            their_seconds = min(times(lambda: peer.encode(sentences, batch_size=self.batch_size), self.repeats))
-            their_latency = np.median(times(lambda: peer.encode(sentences[2]), 20))
-        difference = np.linalg.norm(np.asarray(ours) - theirs, axis=1) / np.linalg.norm(theirs, axis=1)
-        console.print(f"largest relative difference of an embedding: {difference.max():.1e}")
+        rows: list[list[str | float]] = []
+        for name, runner in runners.items():
+            fastest, error = min(seconds[name]), errors[name]
+            share = 100 * needed / rates["float32"] / fastest
+            rows.append([name, count / fastest, exact.tokens / fastest, share, f"{error:.0e}", 1000 * runner.one()])
+        columns = ["", "sentences/s", "tokens/s", "% of float32 products", "error", "ms for one paragraph"]
+        print_table(f"{count} UDHR paragraphs, all blocks, warm, {jax.devices()[0].device_kind}", columns, rows)
+        return rows
 
-        rate, needed = matmul_rate(self.dtype), flops(encoder, report.tokens)
-        console.print(f"matrix products reach {rate / 1e9:.0f} GFLOP/s; the tokens need {needed / 1e9:.0f} GFLOP")
-        rows: list[list[str | float]] = [
-            [name, len(sentences) / seconds, report.tokens / seconds, 100 * needed / rate / seconds, 1000 * latency]
-            for name, seconds, latency in (
-                ("lsar_jax", our_seconds, our_latency),
-                ("sentence-transformers", their_seconds, their_latency),
+
+class _Ours:
+    def __init__(self, encoder: SentenceEncoder, sentences: list[str], max_length: int) -> None:
+        self.encoder = encoder
+        self._sentences = sentences
+        self._max_length = max_length
+        self.tokens = 0
+        encoder.warm_up(max_length=max_length)
+
+    def vectors(self) -> Float[np.ndarray, "sentence dim"]:
+        vectors, report = self.encoder.encode_with_report(self._sentences, max_length=self._max_length)
+        self.tokens = report.tokens
+        return np.asarray(vectors)
+
+    def encode(self) -> float:
+        return times(self.vectors, 1)[0]
+
+    def one(self) -> float:
+        call = partial(self.encoder.encode, self._sentences[2], max_length=self._max_length)
+        return float(np.median(times(call, 20)))
+
+
+class _Peer:
+    """sentence-transformers with one backend, in a process of its own."""
+
+    def __init__(self, bench: Bench, folder: Path, sentences: list[str], backend: str, dtype: str) -> None:
+        texts = folder / "sentences.json"
+        texts.write_text(json.dumps(sentences), encoding="utf-8")
+        self._out = folder / "vectors.npy"
+        device = "cuda" if jax.default_backend() == "gpu" else "cpu"
+        options = {
+            "folder": str(folder / "bundled"), "sentences": str(texts), "backend": backend, "dtype": dtype,
+            "device": device, "max_length": bench.max_length, "batch_size": bench.batch_size, "out": str(self._out),
+        }  # fmt: skip
+        script = Path(sentence_transformers_process.__file__)
+        self._log = (folder / f"{backend}-{dtype}.log").open("w+", encoding="utf-8")
+        self._process = subprocess.Popen(
+            [str(bench.python), str(script), json.dumps(options)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, text=True,
+        )  # fmt: skip
+        self._backend = backend
+        started = self._answer()
+        self.computes_in = started["computes_in"]
+        console.print(f"{backend} computes in {self.computes_in} on {device}: {started['versions']}")
+
+    def __enter__(self) -> "_Peer":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self._process.kill()
+        self._process.wait()
+        self._log.close()
+
+    def vectors(self) -> Float[np.ndarray, "sentence dim"]:
+        self._ask("save")
+        return np.load(self._out)
+
+    def encode(self) -> float:
+        return float(self._ask("encode")["seconds"])
+
+    def one(self) -> float:
+        return float(self._ask("one")["seconds"])
+
+    def _ask(self, what: str) -> dict[str, Any]:
+        assert self._process.stdin is not None
+        self._process.stdin.write(what + "\n")
+        self._process.stdin.flush()
+        return self._answer()
+
+    def _answer(self) -> dict[str, Any]:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            self._log.seek(0)
+            last = (self._log.read().strip().splitlines() or ["no message"])[-1]
+            raise ImportError(
+                f"sentence-transformers with backend {self._backend} did not start: {last}; see `python -m eval bench "
+                "--help` for what to install"
             )
-        ]
-        columns = ["", "sentences/s", "tokens/s", "% of measured peak rate", "ms for one paragraph"]
-        print_table(f"{len(sentences)} UDHR paragraphs, all blocks, {self.dtype}, warm", columns, rows)
+        return dict(json.loads(line))
 
 
 def flops(encoder: SentenceEncoder, tokens: int) -> float:
@@ -86,18 +205,12 @@ def matmul_rate(dtype: str = "float32") -> float:
     """Returns the FLOP/s of a large matrix product on the default device, summed in float32."""
     size = 2048
     highest = partial(jnp.matmul, precision=jax.lax.Precision.HIGHEST, preferred_element_type=jnp.float32)
-    product = jax.jit(lambda x: highest(x, x))
+    product: Callable[[jax.Array], jax.Array] = jax.jit(lambda x: highest(x, x))
     x = jnp.ones((size, size), dtype)
     product(x).block_until_ready()
     return 2 * size**3 / min(times(lambda: product(x).block_until_ready(), 10))
 
 
-def _sentence_transformer(folder: str, max_length: int, dtype: str) -> Any:
-    try:
-        from sentence_transformers import SentenceTransformer
-    except ImportError as error:
-        raise ImportError("sentence-transformers is not installed: pip install torch sentence-transformers") from error
-    peer = SentenceTransformer(folder, model_kwargs={"dtype": dtype})
-    console.print(f"sentence-transformers runs on {peer.device}, lsar_jax on {jax.devices()}")
-    peer.max_seq_length = max_length
-    return peer
+def _error(vectors: Float[np.ndarray, "sentence dim"], exact: Float[np.ndarray, "sentence dim"]) -> float:
+    """Returns the largest relative difference of an embedding."""
+    return float((np.linalg.norm(vectors - exact, axis=1) / np.linalg.norm(exact, axis=1)).max())

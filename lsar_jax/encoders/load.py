@@ -18,6 +18,7 @@ from lsar_jax.checks import whole_number
 from lsar_jax.encoders.options import unexpected
 from lsar_jax.encoders.sentence_encoder import SentenceEncoder
 from lsar_jax.mesh import data_mesh, replicated
+from lsar_jax.models.attention import attention_for
 from lsar_jax.models.pooling import POOLINGS
 from lsar_jax.models.projection import Dense, Normalize, Projection
 from lsar_jax.spec import EncoderSpec
@@ -107,7 +108,7 @@ def load_encoder(
     def put(value: np.ndarray) -> jax.Array:
         return jax.device_put(value, replicated(mesh)).block_until_ready()
 
-    attention = _attention(mesh.devices.flat[0])
+    attention = attention_for(mesh.devices.flat[0])
     model = fill(checkpoint, blocks=kept, dtype=computed, param_dtype=stored, attention=attention, put=put)
     precision = computed.name if stored == computed else f"{computed.name} with {stored.name} parameters"
     spec = EncoderSpec(checkpoint.id, checkpoint.revision, returned, name, precision, prompt=checkpoint.pipeline.prompt)
@@ -194,14 +195,6 @@ def _projection(layers: list[Dense | Normalize], width: int, id: str) -> Project
                 raise ValueError(f"a {layer.name} layer of {id} takes width {inner}, but its input has width {width}")
             width = outer
     return Projection(layers)
-
-
-def _attention(device: jax.Device) -> str:
-    """Returns ``rows`` on TPU, ``cudnn`` on an NVIDIA GPU with its flash attention (Ampere and later), else ``xla``."""
-    if device.platform == "tpu":
-        return "rows"
-    capability = str(getattr(device, "compute_capability", ""))
-    return "cudnn" if device.platform == "gpu" and capability[:1].isdigit() and float(capability) >= 8 else "xla"
 
 
 def _dtype(name: str, dtype: Any, default: str) -> jnp.dtype:

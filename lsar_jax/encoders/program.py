@@ -1,6 +1,5 @@
 """The program that runs on the devices: blocks, pooling after each layer, projection and transform."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
@@ -90,7 +89,7 @@ def forward(
 
 
 @cache
-def compiled(mesh: Mesh) -> Callable[..., tuple[jax.Array, jax.Array | None]]:
+def compiled(mesh: Mesh) -> jax.stages.Wrapped:
     """Returns ``forward`` under ``jit``, with rows split over the mesh; encoders of one architecture share programs.
 
     Each device runs its rows as if it were alone: how attention is cut depends on the number of rows there, and there

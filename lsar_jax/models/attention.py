@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 
 from lsar_jax.shapes import Lengths
 
-__all__ = ["ATTENTIONS", "FLASH_FROM", "PerHead", "attend"]
+__all__ = ["ATTENTIONS", "FLASH_FROM", "PerHead", "attend", "attention_for"]
 
 # Queries, keys or values.
 PerHead = Float[Array, "batch length head part"]
@@ -27,6 +27,14 @@ FLASH_FROM = 32
 
 # Bytes of scores in float32 that are kept at a time: half of the fast memory of a v5e core.
 _SCORES = 1 << 26
+
+
+def attention_for(device: jax.Device) -> str:
+    """Returns ``rows`` on TPU, ``cudnn`` on an NVIDIA GPU with its flash attention (Ampere and later), else ``xla``."""
+    if device.platform == "tpu":
+        return "rows"
+    capability = str(getattr(device, "compute_capability", ""))
+    return "cudnn" if device.platform == "gpu" and capability[:1].isdigit() and float(capability) >= 8 else "xla"
 
 
 def attend(kind: str, query: PerHead, key: PerHead, value: PerHead, lengths: Lengths) -> PerHead:

@@ -6,7 +6,9 @@ The layers that a checkpoint applies after pooling (its pooler, Dense layers) ar
 ``lsar_jax.models.projection``.
 """
 
+import jax
 import jax.numpy as jnp
+import numpy as np
 
 from lsar_jax.shapes import Hidden, Lengths, Mask, Pooled
 from lsar_jax.tokens.tokenizer import Specials
@@ -61,6 +63,21 @@ def pool(name: str, hidden: Hidden, lengths: Lengths, specials: Specials) -> Poo
 
 
 def _mean(hidden: Hidden, mask: Mask, counts: Lengths) -> Pooled:
-    # where, not a product: padding may hold infinity or NaN.
-    total = jnp.where(mask[:, :, None], hidden.astype(jnp.float32), 0.0).sum(axis=1)
+    total = jax.lax.platform_dependent(hidden, mask, cuda=_sum_by_window, default=_sum)
     return total / jnp.maximum(counts, 1).astype(jnp.float32)[:, None]
+
+
+def _sum(hidden: Hidden, mask: Mask) -> Pooled:
+    # where, not a product: padding may hold infinity or NaN.
+    return jnp.where(mask[:, :, None], hidden.astype(jnp.float32), 0.0).sum(axis=1)
+
+
+def _sum_by_window(hidden: Hidden, mask: Mask) -> Pooled:
+    """Returns the same sum, as windows of a matrix of positions.
+
+    For the other form, XLA's GPU compiler writes the states of a layer once more, in float32 and transposed.
+    """
+    batch, length, dim = hidden.shape
+    there = jnp.where(mask[:, :, None], hidden.astype(jnp.float32), 0.0).reshape(batch * length, dim)
+    window = (length, 1)
+    return jax.lax.reduce_window(there, np.float32(0), jax.lax.add, window, window, "VALID")

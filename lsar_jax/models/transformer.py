@@ -12,7 +12,7 @@ The model has no random state; it is a plain pytree that can be passed through `
 ``Dropout`` of each step.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -21,9 +21,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from flax import nnx
-from jaxtyping import Array, Float
+from jaxtyping import Array
 
 from lsar_jax.models.attention import ATTENTIONS, PerHead, attend
+from lsar_jax.models.product import summed_in_float32
 from lsar_jax.shapes import Hidden, Lengths, RowLanguages, TokenIds
 
 __all__ = ["ACTIVATIONS", "RNGS", "Dropout", "Transformer", "TransformerConfig", "sinusoids"]
@@ -35,11 +36,6 @@ ACTIVATIONS = {
     "gelu_pytorch_tanh": lambda x: jax.nn.gelu(x, approximate=True),
     "relu": jax.nn.relu,
 }
-
-
-# The input and the weights of a linear layer.
-_Rows = Float[Array, "*rows inner"]
-_Kernel = Float[Array, "inner outer"]
 
 
 class _Unseeded:
@@ -240,7 +236,7 @@ class Block(nnx.Module):
         param_dtype: jnp.dtype,
         attention: str = "xla",
     ) -> None:
-        product = _summed_in_float32 if dtype == jnp.bfloat16 else jax.lax.dot_general
+        product = summed_in_float32 if dtype == jnp.bfloat16 else jax.lax.dot_general
 
         def linear(inner: int, outer: int) -> nnx.Linear:
             return nnx.Linear(
@@ -293,41 +289,6 @@ class Block(nnx.Module):
 def _run_block(block: Block, x: Hidden, lengths: Lengths, dropout: Dropout | None = None) -> Hidden:
     # Blocks of the same sizes are traced only once. XLA inlines the call, so the compiled program does not change.
     return block(x, lengths, dropout)
-
-
-def _summed_in_float32(x: _Rows, kernel: _Kernel, *_: Any, **__: Any) -> Float[Array, "*rows outer"]:
-    """Stands in for ``lax.dot_general`` in ``nnx.Linear``, which always contracts the same dimensions."""
-    return _linear(x, kernel)
-
-
-@jax.custom_vjp
-def _linear(x: _Rows, kernel: _Kernel) -> Float[Array, "*rows outer"]:
-    """Returns x times the kernel, summed in float32 and rounded once, as is its gradient."""
-    return _dot(x, kernel, (x.ndim - 1,), (0,))
-
-
-def _linear_forward(x: _Rows, kernel: _Kernel) -> tuple[Float[Array, "*rows outer"], tuple[_Rows, _Kernel]]:
-    return _linear(x, kernel), (x, kernel)
-
-
-def _linear_backward(kept: tuple[_Rows, _Kernel], gradient: Float[Array, "*rows outer"]) -> tuple[_Rows, _Kernel]:
-    x, kernel = kept
-    *rows, last = range(x.ndim)
-    return _dot(gradient, kernel, (last,), (1,)), _dot(x, gradient, rows, rows)
-
-
-_linear.defvjp(_linear_forward, _linear_backward)
-
-
-def _dot(a: Array, b: Array, over_a: Sequence[int], over_b: Sequence[int]) -> Array:
-    dot = partial(jax.lax.dot_general, dimension_numbers=((over_a, over_b), ((), ())))
-
-    def wide(a: Array, b: Array) -> Array:
-        return dot(a, b, preferred_element_type=jnp.float32).astype(a.dtype)
-
-    # XLA's CPU compiler uses a CPU's matrix units (AMX) only if the result of the product is declared as float32. On
-    # accelerators the sum is in float32 in any case, and declaring it costs 3 to 5% more memory traffic.
-    return jax.lax.platform_dependent(a, b, cpu=wide, default=dot)
 
 
 def _independent(dropout: Dropout | None, count: int) -> list[Dropout | None]:

@@ -8,7 +8,6 @@ Therefore neither a large common offset nor 10^8 rows cost precision.
 """
 
 from collections import deque
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import NamedTuple
@@ -19,7 +18,7 @@ import numpy as np
 from jax.sharding import Mesh, PartitionSpec
 from jaxtyping import Array, Bool, Float, Int
 
-__all__ = ["Accumulator", "Sums", "merge_sums"]
+__all__ = ["Accumulator", "Sums", "first_block", "merge_sums", "next_block"]
 
 # Rows to sum on the devices before the host takes over; float32 counts them exactly.
 _WINDOW = 1 << 19
@@ -88,9 +87,9 @@ class Accumulator:
         places[: len(numbers)] = np.minimum(numbers, _NONE - 1)
         with jax.enable_x64(self._precise):
             if self._state is None:
-                self._state, count = _first(self._mesh, self._second_moment, self._precise)(x, places)
+                self._state, count = first_block(self._mesh, self._second_moment, self._precise)(x, places)
             else:
-                self._state, count = _next(self._mesh)(self._state, x, places)
+                self._state, count = next_block(self._mesh)(self._state, x, places)
         self._counts.append(count)
         self._rows += len(numbers)
         if self._rows >= _WINDOW:
@@ -152,14 +151,14 @@ def merge_sums(a: Sums, b: Sums) -> Sums:
 
 
 @cache
-def _first(mesh: Mesh, second_moment: bool, precise: bool) -> Callable[[Array, np.ndarray], tuple[_State, Array]]:
+def first_block(mesh: Mesh, second_moment: bool, precise: bool) -> jax.stages.Wrapped:
     """Returns the program that sums the first block; each device sums its own rows, without collectives."""
     add = partial(_add_first, second_moment=second_moment, precise=precise)
     return jax.jit(jax.shard_map(add, mesh=mesh, in_specs=(_ROWS, _PLACES), out_specs=_DEVICE, check_vma=False))
 
 
 @cache
-def _next(mesh: Mesh) -> Callable[[_State, Array, np.ndarray], tuple[_State, Array]]:
+def next_block(mesh: Mesh) -> jax.stages.Wrapped:
     """Returns the program that adds a block to the running sums."""
     specs = (_DEVICE, _ROWS, _PLACES)
     return jax.jit(jax.shard_map(_add, mesh=mesh, in_specs=specs, out_specs=_DEVICE, check_vma=False), donate_argnums=0)

@@ -26,7 +26,7 @@ from lsar_jax.transforms.base.merge_languages import merge_steps
 from lsar_jax.transforms.base.storage import load_parts, save_parts
 from lsar_jax.transforms.identifier import LanguageIdentifier
 
-__all__ = ["Transform"]
+__all__ = ["Transform", "apply_steps"]
 
 _log = logging.getLogger("lsar_jax")
 
@@ -147,7 +147,7 @@ class Transform:
             check_rows(f"embeddings transformed by {self.name}", result, result)
         else:
             # Checked by the same program, so that there is one wait, for all.
-            moved, finite = _apply(self.steps, padded, ids)
+            moved, finite = apply_steps(self.steps, padded, ids)
             result = moved[: len(x)]
             if isinstance(finite, jax.core.Tracer):
                 return result, None
@@ -295,7 +295,7 @@ class Transform:
         with jax.enable_x64(True):
             exact = jax.tree.map(lambda part: jnp.asarray(part, jnp.float64), self.steps)
             probes = jnp.asarray(np.concatenate([np.zeros((1, self.dim)), np.eye(self.dim)]))
-            moved = np.asarray(_apply(exact, probes, ids)[0])
+            moved = np.asarray(apply_steps(exact, probes, ids)[0])
         return (moved[1:] - moved[0]).T, moved[0]
 
     def save(self, path: str | Path) -> None:
@@ -347,7 +347,7 @@ class Transform:
         for number, choice in enumerate(choices.T):
             own = np.flatnonzero(chosen.ravel() == number)
             padded = bucketed(x[own])
-            result[own] = np.asarray(_apply(self.steps, padded, tuple(choice))[0])[: len(own)]
+            result[own] = np.asarray(apply_steps(self.steps, padded, tuple(choice))[0])[: len(own)]
         return jnp.asarray(result)
 
 
@@ -361,7 +361,7 @@ def _in_turn(
 
 # Takes the steps without their records, so that fits on other text, languages or layers share a program.
 @jax.jit
-def _apply(
+def apply_steps(
     steps: tuple[Step, ...], x: Float[Array, "vector dim"], ids: tuple[LanguageIds, ...]
 ) -> tuple[Float[Array, "vector dim"], Bool[Array, " 2"]]:
     """Returns the transformed vectors, and whether the vectors were finite before and after."""

@@ -1,0 +1,79 @@
+"""Operations of the matrix products of a program, counted in its jaxpr by the precision that they ask for.
+
+A multiplication and its addition count as two. What else a program computes is not counted: a sum, a sort, or the
+products inside an eigendecomposition, which each device does in its own way. A loop that runs as often as its data ask
+counts once.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import jax.numpy as jnp
+from jax.extend.core import ClosedJaxpr, Jaxpr
+
+__all__ = ["operations_of"]
+
+
+def operations_of(jaxpr: ClosedJaxpr, platform: str) -> Counter[str]:
+    """Returns the operations of one run on all devices together, by the kind of product.
+
+    Args:
+      jaxpr: the program.
+      platform: tpu or cuda, of which a program may have a branch of its own.
+
+    The kinds are ``bfloat16``, ``float32`` where full precision is asked for, and ``fast float32`` where a device may
+    round what it multiplies.
+    """
+    return _count(jaxpr.jaxpr, platform)
+
+
+def _count(jaxpr: Jaxpr, platform: str) -> Counter[str]:
+    total: Counter[str] = Counter()
+    for equation in jaxpr.eqns:
+        name, parameters = equation.primitive.name, equation.params
+        shapes: list[Any] = [getattr(variable.aval, "shape", ()) for variable in equation.invars]
+        if name == "dot_general":
+            (contracted, _), _ = parameters["dimension_numbers"]
+            inner = math.prod(shapes[0][axis] for axis in contracted)
+            total[_kind(equation)] += 2 * inner * math.prod(getattr(equation.outvars[0].aval, "shape", ()))
+        elif name.startswith("dot_product_attention_fwd"):
+            # Scores and their products with values; queries and keys are [batch, length, head, part].
+            total["bfloat16"] += 4 * math.prod(shapes[0]) * shapes[1][1]
+        elif name.startswith("dot_product_attention_bwd"):
+            # The scores once more, and the gradients of weights, queries, keys and values.
+            total["bfloat16"] += 10 * math.prod(shapes[0]) * shapes[1][1]
+        elif name == "cond":
+            total += _branch(parameters, platform)
+        else:
+            times = parameters["length"] if name == "scan" else 1
+            times *= parameters["mesh"].size if name == "shard_map" else 1
+            for inner_jaxpr in _inner(parameters):
+                for kind, count in _count(inner_jaxpr, platform).items():
+                    total[kind] += times * count
+    return total
+
+
+def _branch(parameters: dict[str, Any], platform: str) -> Counter[str]:
+    """Returns the count of the branch of a platform, or of the cheapest: the others are for rare cases."""
+    counts = [_count(branch.jaxpr, platform) for branch in parameters["branches"]]
+    if (platforms := parameters.get("branches_platforms")) is None:
+        return min(counts, key=lambda count: sum(count.values()))
+    return next(one for one, names in zip(counts, platforms, strict=True) if names is None or platform in names)
+
+
+def _inner(parameters: dict[str, Any]) -> Iterator[Jaxpr]:
+    for value in parameters.values():
+        if isinstance(value, ClosedJaxpr):
+            yield value.jaxpr
+        elif isinstance(value, Jaxpr):
+            yield value
+
+
+def _kind(equation: Any) -> str:
+    if equation.invars[0].aval.dtype == jnp.bfloat16:
+        return "bfloat16"
+    precision = equation.params["precision"]
+    first = precision[0] if isinstance(precision, tuple) else precision
+    return "float32" if first is not None and "HIGHEST" in str(first) else "fast float32"

@@ -1,0 +1,142 @@
+"""The devices to compile for, none of which has to be there, with the peaks that their makers publish."""
+
+import ctypes
+import os
+import sys
+from dataclasses import dataclass
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import jax
+from jax.experimental import topologies
+from jax.sharding import Mesh
+
+from lsar_jax.mesh import data_mesh
+
+__all__ = ["TARGETS", "Target", "mesh_of", "prepare"]
+
+
+@dataclass(frozen=True)
+class Target:
+    """A device, or several of a kind.
+
+    Attributes:
+      platform: ``tpu`` or ``cuda``.
+      topology: how they are connected, as XLA names it.
+      devices: how many of them to use.
+      memory: bytes of a device.
+      bandwidth: bytes per second to and from it.
+      peaks: operations per second by the kind of product, as ``operations_of`` names them.
+    """
+
+    platform: str
+    topology: str
+    devices: int
+    memory: float
+    bandwidth: float
+    peaks: dict[str, float]
+
+    def versions(self) -> str:
+        """Returns the versions of jax and of the compiler."""
+        package = {"tpu": "libtpu", "cuda": "jax-cuda12-pjrt"}.get(self.platform, "jaxlib")
+        return f"jax {jax.__version__}, {package} {version(package)}"
+
+
+def _tpu(topology: str, devices: int, memory: float, bandwidth: float, peak: float) -> Target:
+    # A product in full float32 is six passes of the matrix unit, which multiplies bfloat16.
+    peaks = {"bfloat16": peak, "fast float32": peak, "float32": peak / 6}
+    return Target("tpu", topology, devices, memory, bandwidth, peaks)
+
+
+TARGETS = {
+    # https://docs.cloud.google.com/tpu/docs/v5e and v6e.
+    "v5e": _tpu("v5e:2x2", 1, 16 * 2**30, 819e9, 197e12),
+    "v5e-2x2": _tpu("v5e:2x2", 4, 16 * 2**30, 819e9, 197e12),
+    "v5e-16x16": _tpu("v5e:16x16", 256, 16 * 2**30, 819e9, 197e12),
+    "v6e": _tpu("v6e:2x2", 1, 32 * 2**30, 1638e9, 918e12),
+    # NVIDIA's data sheet of the H200 SXM, without sparsity.
+    "h200": Target(
+        "cuda", "1x1x1", 1, 151_397_597_184, 4.8e12, {"bfloat16": 989e12, "fast float32": 494e12, "float32": 67e12}
+    ),
+}
+
+# A GpuTargetConfigProto. What no compiler asks for, as names and versions, is as short as it can be.
+_H200 = """
+gpu_device_info {
+  threads_per_block_limit: 1024
+  threads_per_warp: 32
+  shared_memory_per_block: 49152
+  shared_memory_per_core: 233472
+  shared_memory_per_block_optin: 232448
+  threads_per_core_limit: 2048
+  core_count: 132
+  fpus_per_core: 128
+  block_dim_limit_x: 2147483647
+  block_dim_limit_y: 65535
+  block_dim_limit_z: 65535
+  memory_bandwidth: 4800000000000
+  l2_cache_size: 52428800
+  clock_rate_ghz: 1.98
+  device_memory_size: 151397597184
+  registers_per_core_limit: 65536
+  registers_per_block_limit: 65536
+  cuda_compute_capability { major: 9 }
+}
+platform_name: "CUDA"
+dnn_version_info { major: 9 minor: 10 }
+runtime_version { major: 12 minor: 8 }
+device_description_str: "NVIDIA H200"
+"""
+
+
+def prepare() -> None:
+    """Sets what the compilers read when JAX starts them; call it before anything is computed.
+
+    Raises:
+      RuntimeError: JAX has started already, on other settings.
+    """
+    jax.config.update("jax_platforms", "cpu")
+    os.environ["TPU_SKIP_MDS_QUERY"] = "1"  # asks no metadata server which TPU this is
+    os.environ["JAX_SKIP_CUDA_CONSTRAINTS_CHECK"] = "1"
+    folder = _nvidia()
+    if folder is None:
+        return
+    # Tiles are tuned on a device.
+    flags = f"--xla_gpu_autotune_level=0 --xla_gpu_cuda_data_dir={folder / 'cuda_nvcc'}"
+    os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {flags}".strip()
+    if (cudnn := folder / "cudnn" / "lib" / "libcudnn.so.9").exists():
+        # XLA asks the loader for it by name.
+        ctypes.CDLL(str(cudnn), mode=ctypes.RTLD_GLOBAL)
+
+
+def mesh_of(target: Target) -> Mesh:
+    """Returns the mesh of a target.
+
+    Raises:
+      ImportError: its compiler is not installed.
+    """
+    package = "libtpu" if target.platform == "tpu" else "jax_plugins.xla_cuda12"
+    if not _installed(package):
+        raise ImportError(f"the compiler for {target.topology} is not installed: pip install 'jax[tpu,cuda12]'")
+    given: dict[str, Any] = {"target_config": _H200, "topology": target.topology}
+    if target.platform == "tpu":
+        given = {"topology_name": target.topology}
+    topology = topologies.get_topology_desc(platform=target.platform, **given)
+    return data_mesh(list(topology.devices)[: target.devices])
+
+
+def _installed(package: str) -> bool:
+    try:
+        return find_spec(package) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def _nvidia() -> Path | None:
+    """Returns the folder of NVIDIA's packages that has the assembler."""
+    for folder in sys.path:
+        if (Path(folder) / "nvidia" / "cuda_nvcc").is_dir():
+            return (Path(folder) / "nvidia").resolve()
+    return None

@@ -1,0 +1,76 @@
+"""The programs of a step of training: heads of meaning and language, and the alignment of an encoder."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from flax import nnx
+from jax.sharding import Mesh
+
+from eval.aot.arguments import EncoderSize, Sizes, Trace, everywhere, floats, key, rows, some, whole
+from lsar_jax.models.attention import attention_for
+from lsar_jax.models.transformer import Transformer
+from lsar_jax.objectives.disentangle import Objective
+from lsar_jax.tokens.tokenizer import Specials
+from train.align.batches import Chunk, PairBatch
+from train.align.steps import EncoderObjective, EncoderSteps, StepOptions
+from train.disentangle.steps import PairTable, init, run
+from train.encoder_parameters import EncoderParts, take_apart
+
+__all__ = ["programs"]
+
+# Of heads: sentence pairs in all, in a batch, and steps of one program.
+_PAIRS, _BATCH, _STEPS = 50_000, 512, 90
+# Of alignment: token positions of a sentence, and word links of a pair.
+_LENGTH, _LINKS = 96, 16
+
+
+def programs(sizes: Sizes) -> dict[str, Trace]:
+    """Returns the programs by name; an alignment's ends with its number of sentence pairs on a device."""
+    found: dict[str, Trace] = {
+        f"disentangle/{base}/{seeds}-seeds": partial(_disentangle, sizes, Objective(base), seeds)
+        for base in ("meat", "dream")
+        for seeds in (1, 5)
+    }
+    for objective in ("l2", "weak", "strong", "sentence"):
+        found[f"align/{objective}/base/16"] = partial(_align, sizes, objective, "base", 16)
+    found["align/strong/base/64"] = partial(_align, sizes, "strong", "base", 64)
+    return found | {"align/strong/large/16": partial(_align, sizes, "strong", "large", 16)}
+
+
+def _disentangle(sizes: Sizes, objective: Objective, seeds: int, mesh: Mesh) -> jax.stages.Traced:
+    """Traces some steps of the heads, for several seeds in parallel."""
+    state, keys = jax.eval_shape(partial(init, tuple(range(seeds)), sizes.dim, sizes.languages, 1e-5))
+    pair, language = whole(_PAIRS), whole(sizes.languages)
+    pairs = PairTable(floats(2 * _PAIRS, sizes.dim), pair, pair, pair, language, language)
+    shapes = everywhere(mesh, state, pairs, whole(seeds, _STEPS, _BATCH), keys, whole(), whole())
+    active = everywhere(mesh, some((seeds,), bool))
+    return run.trace(*shapes, *active, objective=objective, learning_rate=1e-5, mesh=mesh)
+
+
+def _align(sizes: Sizes, objective: EncoderObjective, size: EncoderSize, pairs: int, mesh: Mesh) -> jax.stages.Traced:
+    """Traces a step in bfloat16 with float32 parameters, which computes blocks again for the gradient."""
+    config = sizes.transformer(size)
+    dtypes = {"dtype": jnp.dtype("bfloat16"), "param_dtype": jnp.dtype("float32")}
+    model = nnx.eval_shape(
+        partial(Transformer, config, **dtypes, attention=attention_for(mesh.devices.flat[0]))
+    )  # fmt: skip
+    skeleton, trained, _ = take_apart(EncoderParts(model, None), False)
+    options = StepOptions(
+        objective=objective, temperature=0.1, projected=128, stay_close=1.0, squared=False, stay_close_hidden=0.0,
+        dropout=0.1, remat=True, cached=False, layer=config.blocks, pooling="mean", specials=Specials(1, 1),
+    )  # fmt: skip
+    # The parameters that the drift is measured from are an argument of the step: there are no arrays to place.
+    steps = EncoderSteps(skeleton, {}, {}, options, optax.constant_schedule(1e-5), mesh)
+    state = jax.eval_shape(steps.unplaced, trained, key())
+    count, links = 2 * pairs * mesh.size, _LINKS * pairs * mesh.size
+    ids, lengths = rows(mesh, whole(count, _LENGTH), whole(count))
+    index, valid, picks = everywhere(mesh, whole(links), some((links,), bool), whole(2 * links))
+    tokens = count * _LENGTH
+    chunk = Chunk(ids, lengths, lengths, picks)
+    batch = PairBatch((chunk,), np.zeros(0, np.float32), index, index, valid, tokens, tokens // 2)
+    state, random, start = everywhere(mesh, state, key(), trained)
+    with jax.numpy_dtype_promotion("standard"):  # as the step itself runs
+        return steps.whole.trace(state, batch, random, {}, start)
