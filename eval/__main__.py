@@ -41,6 +41,7 @@ TASKS = {
     ),
     "precision": Command("eval.studies.bfloat16", "Precision", "bfloat16 compared with float32"),
     "engine": Command("eval.studies.bundled_engine", "Engine", "the bundled encoder compared with its wheel's engine"),
+    "speed": Command("eval.speed.command", "Speed", "all benchmarks of speed, each beside its peers, and one table"),
     "bench": Command("eval.speed.encoding", "Bench", "encoding speed compared with sentence-transformers"),
     "fitbench": Command("eval.speed.fits", "FitBench", "fitting time compared with numpy and scikit-learn"),
     "searchbench": Command("eval.speed.search", "SearchBench", "speed of search and mining compared with faiss"),

@@ -13,7 +13,7 @@ from pathlib import Path
 import jax
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
-__all__ = ["check_process", "cpu_features", "data_mesh", "replicated", "split"]
+__all__ = ["check_process", "cpu_features", "cpu_info", "data_mesh", "replicated", "split"]
 
 # The process that started JAX.
 _started_in: int | None = None
@@ -92,11 +92,17 @@ def split(mesh: Mesh, axis: int = 0) -> NamedSharding:
     return NamedSharding(mesh, PartitionSpec(*[None] * axis, "data"))
 
 
-@cache
 def cpu_features() -> str:
-    """Returns what the processor can do, as the operating system names it, such as ``fpu sse2 avx2``."""
+    """Returns what the processor can do, as Linux names it, such as ``fpu sse2 avx2``; elsewhere, its name."""
+    return next(iter(cpu_info("flags") or cpu_info("Features")), platform.processor())
+
+
+@cache
+def cpu_info(name: str) -> tuple[str, ...]:
+    """Returns what Linux says of each processor under a name, such as ``model name``; elsewhere, nothing."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:
-        lines = []
-    return next((line for line in lines if line.lower().startswith(("flags", "features"))), platform.processor())
+        return ()
+    parts = (line.partition(":") for line in lines)
+    return tuple(value.strip() for key, _, value in parts if key.strip() == name)

@@ -2,8 +2,8 @@
 
 The traffic is what the instructions read and write in the main memory of a device: each its operands and its result,
 and of an array that is sliced, gathered from or updated in place only the part that it takes. What the compiler keeps
-in the fast memory of a TPU core moves nothing. The body of a loop counts as often as it runs, or once if the compiler
-does not know how often; of a condition, only the branch that moves least, as the others are for rare cases.
+in the fast memory of a TPU core moves nothing. The body of a loop counts as often as it runs, or once if that depends
+on the data; of a condition, only the branch that moves least counts, as the others are for rare cases.
 """
 
 import re
@@ -21,6 +21,8 @@ _BYTES = {"pred": 1, "bf16": 2, "f16": 2, "f32": 4, "f64": 8, "token": 0}
 _FREE = {"parameter", "constant", "tuple", "get-tuple-element", "bitcast", "after-all", "partition-id", "replica-id"}
 # What takes a part of its first operand, as large as the result.
 _PARTS = {"slice", "dynamic-slice", "gather"}
+# What replaces a part of its first operand, and the place of the operand with the new values.
+_UPDATES = {"dynamic-update-slice": 1, "scatter": 2}
 _COLLECTIVE = re.compile(r"all-|reduce-scatter|collective|ragged-all-to-all")
 
 
@@ -30,14 +32,14 @@ class ProgramCost:
 
     Attributes:
       kernels: number of instructions that run by themselves.
-      memory: bytes read and written in the main memory of the device.
+      traffic: bytes read and written in the main memory of the device.
       between_devices: bytes that collectives write.
       collectives: number of collectives that run, by kind.
       open_loops: number of loops that run as often as their data asks, and count once.
     """
 
     kernels: int = 0
-    memory: float = 0.0
+    traffic: float = 0.0
     between_devices: float = 0.0
     collectives: Counter[str] = field(default_factory=Counter)
     open_loops: int = 0
@@ -45,9 +47,9 @@ class ProgramCost:
     def add(self, other: "ProgramCost", times: int = 1) -> None:
         """Adds what another program does ``times`` times."""
         self.kernels += times * other.kernels
-        self.memory += times * other.memory
+        self.traffic += times * other.traffic
         self.between_devices += times * other.between_devices
-        self.open_loops += other.open_loops
+        self.open_loops += times * other.open_loops
         for kind, count in other.collectives.items():
             self.collectives[kind] += times * count
 
@@ -113,15 +115,15 @@ class _Reader:
             return
         if one.operation == "while":
             body = _named("body", one)
-            count = re.search(r'"known_trip_count":\{"n":"(\d+)"', one.attributes)
-            total.add(self._of(body), int(count[1]) if count else 1)
-            total.open_loops += not count
+            steps = self._steps(one)
+            total.add(self._of(body), steps or 1)
+            total.open_loops += steps is None
         elif one.operation == "conditional":
             branches = re.search(r"branch_computations=\{([^}]*)\}", one.attributes)
             names = re.findall(r"[\w.\-]+", branches[1]) if branches else [
                 _named(f"{which}_computation", one) for which in ("true", "false")
             ]  # fmt: skip
-            total.add(min((self._of(branch) for branch in names), key=lambda cost: cost.memory))
+            total.add(min((self._of(branch) for branch in names), key=lambda cost: cost.traffic))
         elif one.operation == "call":
             total.add(self._of(_named("to_apply", one)))
         else:
@@ -129,10 +131,35 @@ class _Reader:
             read = sum(min(_size(shape), self._read(one, place, shape)) for place, shape in enumerate(outer))
             written = self._written(one, computation)
             total.kernels += 1
-            total.memory += read + written
-            if _COLLECTIVE.match(one.operation):
-                total.between_devices += written
-                total.collectives[one.operation.removesuffix("-start")] += 1
+            total.traffic += read + written
+            self._add_collectives(total, one, computation)
+
+    def _add_collectives(self, total: ProgramCost, one: _Instruction, computation: _Computation) -> None:
+        """Counts an instruction that is a collective, or those inside a kernel, wherever their results are."""
+        if _COLLECTIVE.match(one.operation):
+            given = 0.0
+            if one.operation.endswith("-start") and one.operation != "all-reduce-start":
+                given = sum(_size(computation.by_name[operand].shape, anywhere=True) for operand in one.operands)
+            total.between_devices += max(0.0, _size(one.shape, anywhere=True) - given)
+            total.collectives[one.operation.removesuffix("-start")] += 1
+        elif one.called in self._computations:
+            inner = self._computations[one.called or ""]
+            for part in inner.by_name.values():
+                self._add_collectives(total, part, inner)
+
+    def _steps(self, loop: _Instruction) -> int | None:
+        """Returns how often a loop runs; None if that is not known before."""
+        if known := re.search(r'"known_trip_count":\{"n":"(\d+)"', loop.attributes):
+            return int(known[1])
+        # TPU programs do not say so. JAX's own loops count from 0 up to a constant.
+        until = self._computations.get(_named("condition", loop))
+        if until is None or until.root is None or until.root.operation != "compare":
+            return None
+        if "direction=LT" not in until.root.attributes:
+            return None
+        counter, most = (until.by_name[operand] for operand in until.root.operands)
+        constant = re.match(r"(\d+)\)", most.attributes)
+        return int(constant[1]) if counter.operation == "get-tuple-element" and constant else None
 
     def _read(self, one: _Instruction, place: int, shape: str) -> float:
         """Returns how many bytes an instruction takes of an operand that is anywhere in memory."""
@@ -141,9 +168,11 @@ class _Reader:
             inner = self._computations[one.called or ""]
             name = inner.parameters.get(place)
             return whole if name is None else min(whole, self._used(inner, name, shape))
-        if place == 0 and one.operation in _PARTS:
-            return min(whole, _size(one.shape, anywhere=True))
-        return 0.0 if place == 0 and one.operation in ("dynamic-update-slice", "scatter") else whole
+        if place == 0 and one.operation.removesuffix("-start") in _PARTS:
+            taken = _size(one.shape, anywhere=True)
+            # What starts a slice returns its operand beside it.
+            return min(whole, taken - whole if one.operation.endswith("-start") else taken)
+        return 0.0 if place == 0 and one.operation in _UPDATES else whole
 
     def _used(self, inner: _Computation, name: str, shape: str) -> float:
         """Returns how many bytes of a value are taken inside a kernel."""
@@ -163,22 +192,29 @@ class _Reader:
             # What starts an asynchronous operation returns its operands beside the result, and sometimes a mark.
             operands = sum(_size(computation.by_name[operand].shape) for operand in one.operands)
             return max(0.0, _size(one.shape) - operands)
-        return min(_size(one.shape), self._result(one, computation))
+        return min(_size(one.shape), self._result(one, computation, inside=False))
 
-    def _result(self, one: _Instruction | None, computation: _Computation) -> float:
+    def _result(self, one: _Instruction | None, computation: _Computation, *, inside: bool) -> float:
         """Returns how many bytes an instruction, or the kernel whose root it is, writes."""
         if one is None:
             return 0.0
         if one.called in self._computations and one.operation == "fusion":
             inner = self._computations[one.called or ""]
-            return self._result(inner.root, inner)
+            return self._result(inner.root, inner, inside=True)
         if one.operation == "tuple":
-            return sum(self._result(computation.by_name[operand], computation) for operand in one.operands)
+            parts = (computation.by_name[operand] for operand in one.operands)
+            return sum(self._result(part, computation, inside=inside) for part in parts)
         if one.operation == "bitcast":
-            return self._result(computation.by_name[one.operands[0]], computation)
-        place = {"dynamic-update-slice": 1, "scatter": 2}.get(one.operation)
-        shape = one.shape if place is None else computation.by_name[one.operands[place]].shape
-        return _size(shape, anywhere=True)
+            return self._result(computation.by_name[one.operands[0]], computation, inside=inside)
+        place = _UPDATES.get(one.operation)
+        if place is None:
+            return _size(one.shape, anywhere=True)
+        changed = computation.by_name[one.operands[0]]
+        while changed.operation == "bitcast":
+            changed = computation.by_name[changed.operands[0]]
+        # In a kernel, what is made there is written as a whole; what is there before is changed where it is.
+        written = one if inside and changed.operation != "parameter" else computation.by_name[one.operands[place]]
+        return _size(written.shape, anywhere=True)
 
 
 def _named(attribute: str, one: _Instruction) -> str:
@@ -208,7 +244,7 @@ def _size(shape: str, *, anywhere: bool = False) -> float:
     """Returns the bytes of a shape, or of all parts of a tuple, that are in main memory, or anywhere."""
     total = 0.0
     for kind, extents, layout in re.findall(r"(\w+)\[([\d,]*)\](\{[^}]*\})?", shape):
-        if anywhere or "S(1)" not in layout:
+        if anywhere or not re.search(r"S\([1-9]", layout):
             each = _BYTES.get(kind) or int(re.sub(r"\D", "", kind) or 0) / 8
             total += each * float(np.prod([int(extent) for extent in extents.split(",") if extent]))
     return total

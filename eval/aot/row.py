@@ -16,8 +16,8 @@ __all__ = ["Row", "measured", "read_rows", "worse"]
 
 # How much more than before a program may move.
 _MORE = 1.1
-# Less traffic than this, in bytes, is not compared: it is that of a few scalars.
-_LITTLE = 1e6
+# So many bytes more are never too many: those of a few scalars.
+_LITTLE = 1e4
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,7 @@ class Row:
       ms_by_flops: time at the published peak of the products, in milliseconds.
       ms_by_traffic: time at the published bandwidth.
       open_loops: number of loops that run as often as their data ask, and are counted once.
+      sizes: published or small.
       versions: of jax and of the compiler.
     """
 
@@ -50,6 +51,7 @@ class Row:
     ms_by_flops: float
     ms_by_traffic: float
     open_loops: int
+    sizes: str
     versions: str
 
     def line(self) -> str:
@@ -57,12 +59,26 @@ class Row:
         parts = {name: _short(value) for name, value in asdict(self).items()}
         return json.dumps(parts)
 
+    def cells(self) -> list[str]:
+        """Returns kernels, operations, traffic, memory, both times and collectives, as the text of a table."""
+        kernels = f"{self.kernels}{'+' * bool(self.open_loops)}"
+        numbers = (self.tflop, self.traffic, self.memory, self.ms_by_flops, self.ms_by_traffic)
+        collectives = ", ".join(f"{count} {kind}" for kind, count in sorted(self.collectives.items()))
+        return [kernels, *(f"{number:.3g}" for number in numbers), collectives]
 
-def measured(name: str, target_name: str, target: Target, traced: jax.stages.Traced) -> Row:
+
+def measured(name: str, target_name: str, target: Target, traced: jax.stages.Traced, sizes: str) -> Row:
     """Compiles a program and returns its row.
 
+    Args:
+      name: name of the program.
+      target_name: name of the target.
+      target: the target.
+      traced: the program.
+      sizes: published or small.
+
     Raises:
-      jax.errors.JaxRuntimeError: it does not compile, or exceeds the memory of a TPU.
+      RuntimeError: it does not compile, or exceeds the memory of a TPU.
     """
     compiled = traced.lower().compile()
     memory = compiled.memory_analysis()
@@ -78,10 +94,10 @@ def measured(name: str, target_name: str, target: Target, traced: jax.stages.Tra
         {kind: count / target.devices for kind, count in operations_of(traced.jaxpr, target.platform).items()}
     )
     return Row(
-        name, target_name, cost.kernels, operations.total() / 1e12, cost.memory / 1e9, taken / 1e9,
+        name, target_name, cost.kernels, operations.total() / 1e12, cost.traffic / 1e9, taken / 1e9,
         dict(cost.collectives), cost.between_devices / 1e9,
         1e3 * sum(count / target.peaks[kind] for kind, count in operations.items()),
-        1e3 * cost.memory / target.bandwidth, cost.open_loops, target.versions(),
+        1e3 * cost.traffic / target.bandwidth, cost.open_loops, sizes, target.versions(),
     )  # fmt: skip
 
 
@@ -103,7 +119,7 @@ def read_rows(path: Path) -> dict[tuple[str, str], Row]:
 
 
 def worse(row: Row, before: Row | None, target: Target) -> Iterable[str]:
-    """Yields what is wrong with a row: too much memory, or more collectives or traffic than before."""
+    """Yields what is wrong with a row: too much memory, or more than before."""
     where = f"{row.program} on {row.target}"
     if row.memory * 1e9 > target.memory:
         yield f"{where} needs {row.memory:.1f} GB of memory; the device has {target.memory / 1e9:.1f} GB"
@@ -112,6 +128,10 @@ def worse(row: Row, before: Row | None, target: Target) -> Iterable[str]:
     for kind, count in row.collectives.items():
         if count > before.collectives.get(kind, 0):
             yield f"{where} has {count} {kind}; it had {before.collectives.get(kind, 0)} with {before.versions}"
+    if row.open_loops > before.open_loops:
+        yield (
+            f"{where} has {row.open_loops} loops of unknown length; it had {before.open_loops} with {before.versions}"
+        )
     if row.traffic > max(_MORE * before.traffic, before.traffic + _LITTLE / 1e9):
         yield f"{where} moves {row.traffic:.4g} GB; it moved {before.traffic:.4g} GB with {before.versions}"
 

@@ -15,7 +15,7 @@ from jax.sharding import Mesh
 
 from lsar_jax.mesh import data_mesh
 
-__all__ = ["TARGETS", "Target", "mesh_of", "prepare"]
+__all__ = ["TARGETS", "Target", "check_installed", "mesh_of", "prepare"]
 
 
 @dataclass(frozen=True)
@@ -92,12 +92,9 @@ device_description_str: "NVIDIA H200"
 
 
 def prepare() -> None:
-    """Sets what the compilers read when JAX starts them; call it before anything is computed.
-
-    Raises:
-      RuntimeError: JAX has started already, on other settings.
-    """
+    """Sets what the compilers read when JAX starts them; call it before anything is computed."""
     jax.config.update("jax_platforms", "cpu")
+    jax.config.update("jax_enable_compilation_cache", False)
     os.environ["TPU_SKIP_MDS_QUERY"] = "1"  # asks no metadata server which TPU this is
     os.environ["JAX_SKIP_CUDA_CONSTRAINTS_CHECK"] = "1"
     folder = _nvidia()
@@ -111,15 +108,15 @@ def prepare() -> None:
         ctypes.CDLL(str(cudnn), mode=ctypes.RTLD_GLOBAL)
 
 
-def mesh_of(target: Target) -> Mesh:
-    """Returns the mesh of a target.
+def check_installed(name: str) -> None:
+    """Raises ImportError if the compiler for a target, given by its name, is not installed."""
+    tpu = TARGETS[name].platform == "tpu"
+    if not (_installed("libtpu") if tpu else _installed("jax_plugins.xla_cuda12") and _nvidia()):
+        raise ImportError(f"the compiler for {name} is not installed: pip install 'lsar_jax[aot]'")
 
-    Raises:
-      ImportError: its compiler is not installed.
-    """
-    package = "libtpu" if target.platform == "tpu" else "jax_plugins.xla_cuda12"
-    if not _installed(package):
-        raise ImportError(f"the compiler for {target.topology} is not installed: pip install 'jax[tpu,cuda12]'")
+
+def mesh_of(target: Target) -> Mesh:
+    """Returns the mesh of a target, whose compiler is installed."""
     given: dict[str, Any] = {"target_config": _H200, "topology": target.topology}
     if target.platform == "tpu":
         given = {"topology_name": target.topology}

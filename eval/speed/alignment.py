@@ -24,7 +24,7 @@ import tyro
 from jaxtyping import Int
 
 from eval.speed.peer import import_torch
-from eval.speed.timing import times
+from eval.speed.timing import HERE, Measured, times
 from lsar_jax import SentenceEncoder
 from lsar_jax.models.transformer import TransformerConfig
 from train.align.batches import ChunkSizes, PairBatch, batch_of, order_of
@@ -67,8 +67,8 @@ class AlignBench:
     chunk_tokens: int = 512
     dropout: float = 0.1
 
-    def run(self) -> None:
-        """Times both versions and prints the table."""
+    def run(self) -> list[Measured]:
+        """Times both versions, prints the table and returns the times."""
         at_least(1, batch=self.batch, steps=self.steps, repeats=self.repeats)
         at_least(0, chunk_tokens=self.chunk_tokens)
         encoder = self.encoder.open(self.layer, "float32")
@@ -91,9 +91,9 @@ class AlignBench:
         started = time.perf_counter()
         start.train(batches)
         console.print(f"compiled and ran {self.steps} steps in {time.perf_counter() - started:.1f} s")
-        seconds: dict[str, list[float]] = {"lsar_jax": [], "PyTorch": []}
+        seconds: dict[str, list[float]] = {HERE: [], "PyTorch": []}
         for _ in range(self.repeats):
-            seconds["lsar_jax"] += times(lambda: start.train(batches), 1)
+            seconds[HERE] += times(lambda: start.train(batches), 1)
             seconds["PyTorch"] += times(lambda: peer.train(order, self.dropout), 1)
         best = {name: tokens / min(values) for name, values in seconds.items()}
         positions = sum(chunk.ids.size for batch in batches for chunk in batch.chunks)
@@ -110,6 +110,10 @@ class AlignBench:
         ]
         title = f"Strong alignment of {encoder.spec.id}, batch {self.batch}, {dtype}, {jax.devices()[0].device_kind}"
         print_table(title, ["", "tokens/s", "x PyTorch", "% of matmul bound"], rows)
+        return [
+            Measured(f"strong, {dtype}", name, 1000 / value, "1000 tokens", 100 * value / bound)
+            for name, value in best.items()
+        ]
 
 
 class _Ours:

@@ -32,31 +32,35 @@ import numpy as np
 from jaxtyping import Float
 
 from eval.speed import sentence_transformers_process
-from eval.speed.timing import times
+from eval.speed.random_encoder import RandomSize, random_sentences, write_random_encoder
+from eval.speed.timing import HERE, Measured, times
 from lsar_jax import SentenceEncoder, corpora, load_encoder
 from train.console import console, print_table
 from train.option_checks import at_least
 
-__all__ = ["Bench", "flops", "matmul_rate"]
+__all__ = ["Bench", "EncoderName", "PeerName", "flops", "matmul_rate"]
 
 PeerName = Literal["torch", "openvino", "onnx"]
+EncoderName = Literal["bundled", "random-base", "random-large"]
 
 
 @dataclass(frozen=True)
 class Bench:
-    """Encodes the UDHR with this library and with sentence-transformers.
+    """Encodes text with this library and with sentence-transformers, by default the UDHR.
 
     Attributes:
+      encoder: bundled, or one of XLM-R's sizes with random weights and random text, where nothing can be downloaded.
       peers: backends of sentence-transformers; openvino runs in float32, and once more in the precision that it
         chooses by itself.
       python: interpreter of the environment with sentence-transformers; by default, this one.
-      sentences: number of paragraphs, from all languages.
+      sentences: number of sentences; of the UDHR, paragraphs from all languages.
       max_length: maximum number of tokens per paragraph.
       repeats: number of timed runs of each, which take turns; the fastest counts.
       batch_size: batch size of sentence-transformers.
       dtypes: dtypes in which this library and torch compute.
     """
 
+    encoder: EncoderName = "bundled"
     peers: tuple[PeerName, ...] = ("torch",)
     python: Path = Path(sys.executable)
     sentences: int = 2000
@@ -65,30 +69,41 @@ class Bench:
     batch_size: int = 32
     dtypes: tuple[Literal["float32", "bfloat16"], ...] = ("float32", "bfloat16")
 
-    def run(self) -> list[list[str | float]]:
-        """Times all and prints the table; returns its rows."""
-        at_least(1, sentences=self.sentences, max_length=self.max_length, repeats=self.repeats, batch_size=self.batch_size)
-        every = [text for texts in corpora.udhr().values() for text in texts]
-        sentences = every[:: max(1, len(every) // self.sentences)][: self.sentences]
+    def run(self) -> list[Measured]:
+        """Times all, prints the table and returns the times."""
+        at_least(1, sentences=self.sentences, max_length=self.max_length)
+        at_least(1, repeats=self.repeats, batch_size=self.batch_size)
+        sentences = self._sentences()
         with ExitStack() as stack:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-            exact = load_encoder("bundled")
-            exact.to_sentence_transformers(folder / "bundled")
+            name = "bundled"
+            if self.encoder != "bundled":
+                size: RandomSize = "base" if self.encoder == "random-base" else "large"
+                name = str(write_random_encoder(folder / "random", size))
+            exact = load_encoder(name, dtype="float32")
+            exact.to_sentence_transformers(folder / "exported")
             runners: dict[str, _Ours | _Peer] = {
-                f"lsar_jax, {dtype}": _Ours(exact if dtype == "float32" else load_encoder("bundled", dtype=dtype),
+                f"{HERE}, {dtype}": _Ours(exact if dtype == "float32" else load_encoder(name, dtype=dtype),
                                             sentences, self.max_length)
                 for dtype in self.dtypes
             }  # fmt: skip
             for backend, dtype in self._peers():
                 peer = stack.enter_context(_Peer(self, folder, sentences, backend, dtype))
-                runners[f"{backend}, {peer.computes_in}"] = peer
+                version = f"{backend} by default" if dtype == "default" else backend
+                runners[f"{version}, {peer.computes_in}"] = peer
             return self._compared(runners, _Ours(exact, sentences, self.max_length), len(sentences))
+
+    def _sentences(self) -> list[str]:
+        if self.encoder != "bundled":
+            return random_sentences(self.sentences)
+        every = [text for texts in corpora.udhr().values() for text in texts]
+        return every[:: max(1, len(every) // self.sentences)][: self.sentences]
 
     def _peers(self) -> list[tuple[str, str]]:
         dtypes = {"torch": self.dtypes, "openvino": ("float32", "default"), "onnx": ("float32",)}
         return [(name, dtype) for name in self.peers for dtype in dtypes[name]]
 
-    def _compared(self, runners: "dict[str, _Ours | _Peer]", exact: "_Ours", count: int) -> list[list[str | float]]:
+    def _compared(self, runners: "dict[str, _Ours | _Peer]", exact: "_Ours", count: int) -> list[Measured]:
         reference = exact.vectors()
         errors = {name: _error(runner.vectors(), reference) for name, runner in runners.items()}
         seconds: dict[str, list[float]] = {name: [] for name in runners}
@@ -102,13 +117,18 @@ class Bench:
             f"bfloat16; the {exact.tokens} tokens need {needed / 1e9:.0f} GFLOP"
         )
         rows: list[list[str | float]] = []
+        measured: list[Measured] = []
         for name, runner in runners.items():
             fastest, error = min(seconds[name]), errors[name]
             share = 100 * needed / rates["float32"] / fastest
             rows.append([name, count / fastest, exact.tokens / fastest, share, f"{error:.0e}", 1000 * runner.one()])
-        columns = ["", "sentences/s", "tokens/s", "% of float32 products", "error", "ms for one paragraph"]
-        print_table(f"{count} UDHR paragraphs, all blocks, warm, {jax.devices()[0].device_kind}", columns, rows)
-        return rows
+            version, precision = name.split(", ")
+            case = "bfloat16" if precision in ("bfloat16", "bf16") else "float32"
+            seconds_each = 1000 * fastest / count
+            measured.append(Measured(f"{self.encoder}, {case}", version, seconds_each, "1000 sentences", share))
+        columns = ["", "sentences/s", "tokens/s", "% of float32 products", "error", "ms for one sentence"]
+        print_table(f"{count} sentences, {self.encoder} encoder, warm, {jax.devices()[0].device_kind}", columns, rows)
+        return measured
 
 
 class _Ours:
@@ -141,7 +161,7 @@ class _Peer:
         self._out = folder / "vectors.npy"
         device = "cuda" if jax.default_backend() == "gpu" else "cpu"
         options = {
-            "folder": str(folder / "bundled"), "sentences": str(texts), "backend": backend, "dtype": dtype,
+            "folder": str(folder / "exported"), "sentences": str(texts), "backend": backend, "dtype": dtype,
             "device": device, "max_length": bench.max_length, "batch_size": bench.batch_size, "out": str(self._out),
         }  # fmt: skip
         script = Path(sentence_transformers_process.__file__)

@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from eval.speed.timing import times
+from eval.speed.timing import HERE, Measured, times
 from lsar_jax.mining import mine
 from lsar_jax.retrieval import nearest
 from train.console import console, print_table
@@ -48,8 +48,8 @@ class SearchBench:
     k: tuple[int, ...] = (1, 4, 16)
     repeats: int = 2
 
-    def run(self) -> list[list[str | float]]:
-        """Times both and prints the tables; returns the rows of the search."""
+    def run(self) -> list[Measured]:
+        """Times both, prints the tables and returns the times."""
         at_least(1, queries=self.queries, candidates=self.candidates, dim=self.dim, repeats=self.repeats)
         rng = np.random.default_rng(0)
         queries, candidates = (_random(rng, n, self.dim) for n in (self.queries, self.candidates))
@@ -57,12 +57,19 @@ class SearchBench:
         index = _faiss_index(candidates)
         bound = 2.0 * self.queries * self.candidates * self.dim / _rate(*on_device)
         rows: list[list[str | float]] = []
+        measured: list[Measured] = []
+        work = f"{self.queries} queries"
         for k in self.k:
             peer, (_, theirs) = self._timed(partial(index.search, queries, k))
             ours, (_, found) = self._timed(partial(nearest, *on_device, k))
             half, (_, less) = self._timed(partial(nearest, *on_device, k, precision="bfloat16"))
             same, recall = (_shared(found, other) for other in (theirs, less))
             rows.append([f"k = {k}", ours, peer, peer / ours, bound / ours, 100 * same, half, 100 * recall])
+            measured += [
+                Measured(f"k = {k}", HERE, ours, work, 100 * bound / ours),
+                Measured(f"k = {k}", "faiss", peer, work, 100 * bound / peer),
+                Measured(f"k = {k}", f"{HERE}, bfloat16", half, work),
+            ]
         console.print(f"products alone: {bound:.2f} s at the rate of a product of {_PRODUCT[0]} x {_PRODUCT[1]}")
         columns = [
             "",
@@ -79,7 +86,7 @@ class SearchBench:
         once, _ = self._timed(lambda: mine(*on_device).score)
         twice, _ = self._timed(lambda: (nearest(*on_device, 4), nearest(*on_device[::-1], 4)))
         console.print(f"mining with k = 4: {once:.2f} s; two searches, without choosing pairs: {twice:.2f} s")
-        return rows
+        return [*measured, Measured("mining, k = 4", HERE, once, work, 100 * bound / once)]
 
     def _timed(self, call: Callable[[], Any]) -> tuple[float, Any]:
         """Returns the seconds of the fastest run, after one that may compile, and the result."""

@@ -2,13 +2,35 @@
 
 import time
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
 from lsar_jax import SentenceEncoder
 from train.console import console
 
-__all__ = ["print_latency", "times"]
+__all__ = ["HERE", "Measured", "print_latency", "times"]
+
+# The name of this library among the versions of a benchmark.
+HERE = "lsar_jax"
+
+
+class Measured(NamedTuple):
+    """How long one version of a benchmark took for a piece of work.
+
+    Attributes:
+      case: what was done; the versions of a case do the same.
+      version: ``lsar_jax``, or a peer.
+      seconds: time of the fastest run.
+      work: what took this long.
+      share: the lower bound on the time, by operations or bytes, as a share of it in percent; None if not known.
+    """
+
+    case: str
+    version: str
+    seconds: float
+    work: str
+    share: float | None = None
 
 
 def print_latency(encoder: SentenceEncoder, sentence: str, language: str, max_length: int) -> None:

@@ -21,7 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from eval.speed.peer import import_torch
-from eval.speed.timing import times
+from eval.speed.timing import HERE, Measured, times
 from lsar_jax.objectives.disentangle import Objective
 from train.console import console, print_table
 
@@ -50,8 +50,8 @@ class HeadsBench:
     repeats: int = 5
     seeds: int = 5
 
-    def run(self) -> None:
-        """Times both versions and prints the table."""
+    def run(self) -> list[Measured]:
+        """Times both versions, prints the table and returns the times."""
         if self.steps * self.batch > self.pairs:
             raise ValueError(
                 f"--steps {self.steps} with --batch {self.batch} need more than one epoch of {self.pairs} pairs; raise "
@@ -92,12 +92,12 @@ class HeadsBench:
         theirs = peer.train(order[0])
         console.print(f"loss after {self.steps} steps: {first:.5f}, PyTorch {theirs:.5f}")
         several()
-        seconds: dict[str, list[float]] = {"lsar_jax": [], f"lsar_jax, {self.seeds} seeds": [], "PyTorch": []}
+        seconds: dict[str, list[float]] = {HERE: [], f"{HERE}, {self.seeds} seeds": [], "PyTorch": []}
         for _ in range(self.repeats):
             for name, call in zip(seconds, (one, several, lambda: peer.train(order[0])), strict=True):
                 seconds[name] += times(call, 1)
         best = {name: self.steps / min(values) for name, values in seconds.items()}
-        best[f"lsar_jax, {self.seeds} seeds"] *= self.seeds
+        best[f"{HERE}, {self.seeds} seeds"] *= self.seeds
         operations = 2 * 2 * (2 * self.batch) * self.dim * (2 * self.dim)
         bound = _product_rate(self.batch, self.dim) / operations
         parameters = 2 * self.dim * (self.dim + 1) + _LANGUAGES * (self.dim + 1)
@@ -113,6 +113,8 @@ class HeadsBench:
         ]
         title = f"MEAT with ORACLE, width {self.dim}, batch {self.batch}, {jax.devices()[0].device_kind}"
         print_table(title, ["", "steps/s", "x PyTorch", "% of matmul bound"], rows_of_table)
+        case = f"MEAT with ORACLE, width {self.dim}"
+        return [Measured(case, name, 1000 / value, "1000 steps", 100 * value / bound) for name, value in best.items()]
 
 
 class _Peer:

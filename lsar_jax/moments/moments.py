@@ -18,7 +18,7 @@ from jaxtyping import Float
 from lsar_jax.arrays import check_floats, pad_rows, row_bucket
 from lsar_jax.checks import check_flags
 from lsar_jax.mesh import data_mesh, split
-from lsar_jax.moments.accumulator import Accumulator, Sums, merge_sums
+from lsar_jax.moments.accumulator import Accumulator, Sums, host_sums, merge_sums
 from lsar_jax.shapes import AnyArray, Embeddings
 from lsar_jax.spec import EncoderSpec
 
@@ -116,14 +116,20 @@ class Moments:
         # the numbers themselves may not.
         sums: dict[bool, Accumulator] = {}
         middle: dict[bool, Float[np.ndarray, " dim"]] = {}
+        hosted: Sums | None = None
         dim, rows = 0, 0
         for x in blocks:
             check_floats("embeddings", x)
-            if not sums:
+            if not rows:
                 mesh, dim = mesh or _mesh(x), x.shape[1]
             if x.shape[1] != dim:
                 raise ValueError(f"the blocks differ in width: {dim}, then {x.shape[1]}")
             assert mesh is not None
+            if not (second_moment or precise) and _on_host(x, mesh):
+                fresh = host_sums(np.asarray(x), rows)
+                hosted = fresh if hosted is None else merge_sums(hosted, fresh)
+                rows += len(x)
+                continue
             wide = not precise and x.dtype.itemsize > 4
             if wide not in sums:
                 sums[wide] = Accumulator(mesh, 1, second_moment=second_moment, precise=precise)
@@ -135,10 +141,11 @@ class Moments:
                 sums[wide].add(_place(part, mesh, precise), np.arange(rows, rows + len(part)))
                 rows += len(part)
                 sums[wide].wait(_WAITING)
-        if not sums:
+        if not rows:
             raise ValueError("there are no embeddings")
         results = [(part.result()[0], middle[wide]) for wide, part in sums.items()]
         parts = [cls(one.count, one.mean + center, one.scatter) for one, center in results]
+        parts += [] if hosted is None else [cls.of(hosted)]
         return reduce(cls.merge, parts)
 
     @classmethod
@@ -217,6 +224,11 @@ class Moments:
 
     def _sums(self) -> Sums:
         return Sums(self.count, self.mean, self.scatter)
+
+
+def _on_host(x: Embeddings, mesh: Mesh) -> bool:
+    """Whether the mean of these rows needs no device: they are a numpy array, and the device would be a processor."""
+    return isinstance(x, np.ndarray) and x.dtype in (np.float32, np.float16) and mesh.devices.flat[0].platform == "cpu"
 
 
 def _mesh(x: Embeddings) -> Mesh:

@@ -19,7 +19,7 @@ from tests.optional import need
 need("optax")
 
 HERE = Target("cpu", "here", len(jax.devices()), 1e12, 1e9, dict.fromkeys(("bfloat16", "float32", "fast float32"), 1e9))
-ROW = Row("encode", "v5e", 10, 2.0, 3.0, 4.0, {"all-reduce": 2}, 0.5, 10.0, 4.0, 0, "jax 1")
+ROW = Row("encode", "v5e", 10, 2.0, 3.0, 4.0, {"all-reduce": 2}, 0.5, 10.0, 4.0, 0, "published", "jax 1")
 TINY = Sizes(blocks=1, dim=32, languages=4, tokens=512, queries=2048, candidates=4096)
 
 PROGRAM = """\
@@ -42,6 +42,27 @@ HloModule jit_f, entry_computation_layout={(f32[8,16]{1,0})->f32[8,16]{1,0}}
   %n = f32[1,16]{1,0} parameter(1)
   %j = s32[] parameter(2)
   ROOT %put = f32[100,16]{1,0} dynamic-update-slice(%o, %n, %j)
+}
+
+%filled (n: f32[1,16], j: s32[]) -> f32[100,16] {
+  %n = f32[1,16]{1,0} parameter(0)
+  %j = s32[] parameter(1)
+  %zero = f32[] constant(0)
+  %zeros = f32[100,16]{1,0} broadcast(%zero), dimensions={}
+  ROOT %put = f32[100,16]{1,0} dynamic-update-slice(%zeros, %n, %j)
+}
+
+%to_nine (s: (f32[8,16], s32[])) -> pred[] {
+  %s = (f32[8,16]{1,0}, s32[]{:T(128)}) parameter(0)
+  %nine = s32[]{:T(128)} constant(9), metadata={op_name="x"}
+  %count = s32[]{:T(128)} get-tuple-element(%s), index=1
+  ROOT %lt = pred[]{:T(512)} compare(%count, %nine), direction=LT
+}
+
+%scattered (r: f32[8,16]) -> f32[2,16] {
+  %r = f32[8,16]{1,0} parameter(0)
+  %sum = f32[8,16]{1,0} all-reduce(%r), to_apply=%add
+  ROOT %own = f32[2,16]{1,0} slice(%sum), slice={[0:2], [0:16]}
 }
 
 %body (s: (f32[8,16], s32[])) -> (f32[8,16], s32[]) {
@@ -82,6 +103,10 @@ def cost(*lines):
         ("%row = f32[1,16]{1,0} fusion(%b, %k), kind=kLoop, calls=%taken", 2 * 64 + 4),
         ("%new = f32[100,16]{1,0} fusion(%b, %row, %k), kind=kLoop, calls=%updated", 2 * 64 + 4),
         ("%some = f32[3,16]{1,0} gather(%b, %k), offset_dims={1}", 2 * 3 * 64 + 4),
+        # The same, of an array that is made in the kernel: all of it is written.
+        ("%fresh = f32[100,16]{1,0} fusion(%row, %k), kind=kLoop, calls=%filled", 100 * 64 + 64 + 4),
+        # A slice that goes on beside other work: its result tuple holds the operand too.
+        ("%part = ((f32[100,16]{1,0}), f32[25,16]{1,0:S(1)}) slice-start(%b), slice={[0:25], [0:16]}", 25 * 64),
         # A copy that goes on beside other work, and one into fast memory.
         ("%start = (f32[8,16]{1,0}, f32[8,16]{1,0}) copy-start(%a)", 2 * ARRAY),
         ("%ahead = (f32[8,16]{1,0:S(1)}, f32[8,16]{1,0}) copy-start(%a)", ARRAY),
@@ -92,7 +117,7 @@ def cost(*lines):
 def test_the_traffic_of_an_instruction(line, bytes_moved):
     given = [] if "%row," not in line else ["%row = f32[1,16]{1,0:S(1)} parameter(3)"]
     found = cost(*given, line)
-    assert found.memory == bytes_moved - 64 * bool(given)
+    assert found.traffic == bytes_moved - 64 * bool(given)
     assert found.kernels == 1
     assert not found.collectives
 
@@ -100,13 +125,16 @@ def test_the_traffic_of_an_instruction(line, bytes_moved):
 def test_a_loop_counts_as_often_as_it_runs():
     loop = "%w = (f32[8,16]{1,0}, s32[]) while(%a), condition=%until, body=%body"
     known = cost(loop + ', backend_config={"known_trip_count":{"n":"7"}}')
-    assert (known.kernels, known.memory, known.open_loops) == (7, 7 * 2 * ARRAY, 0)
+    assert (known.kernels, known.traffic, known.open_loops) == (7, 7 * 2 * ARRAY, 0)
+    # As in TPU programs.
+    counted = cost(loop.replace("%until", "%to_nine"))
+    assert (counted.kernels, counted.traffic, counted.open_loops) == (9, 9 * 2 * ARRAY, 0)
     unknown = cost(loop)
-    assert (unknown.kernels, unknown.memory, unknown.open_loops) == (1, 2 * ARRAY, 1)
+    assert (unknown.kernels, unknown.traffic, unknown.open_loops) == (1, 2 * ARRAY, 1)
 
 
 def test_of_a_condition_the_branch_that_moves_least_counts():
-    assert cost("%c = f32[8,16]{1,0} conditional(%k, %a, %a), branch_computations={%rare, %usual}").memory == 0
+    assert cost("%c = f32[8,16]{1,0} conditional(%k, %a, %a), branch_computations={%rare, %usual}").traffic == 0
 
 
 def test_collectives():
@@ -120,10 +148,23 @@ def test_collectives():
     assert found.between_devices == 4 * ARRAY + 4 * ARRAY + ARRAY
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "%x = f32[8,16]{1,0:S(1)} all-reduce(%a), to_apply=%add",
+        "%own = f32[2,16]{1,0} fusion(%a), kind=kCustom, calls=%scattered",
+    ],
+)
+def test_collectives_in_fast_memory_and_inside_kernels(line):
+    found = cost(line)
+    assert found.collectives == {"all-reduce": 1}
+    assert found.between_devices == ARRAY
+
+
 def test_the_cost_of_a_product():
     x, w = jnp.ones((64, 32)), jnp.ones((32, 16))
     found = cost_of_text(jax.jit(jnp.matmul).lower(x, w).compile().as_text())
-    assert (found.kernels, found.memory) == (1, 4 * (64 * 32 + 32 * 16 + 64 * 16))
+    assert (found.kernels, found.traffic) == (1, 4 * (64 * 32 + 32 * 16 + 64 * 16))
 
 
 def test_the_collectives_of_a_program():
@@ -168,9 +209,9 @@ def test_the_operations_of_an_encoder():
 @pytest.mark.parametrize("name", [name for name in programs(TINY, 1) if "large" not in name])
 def test_every_program_compiles_for_the_devices_that_are_here(name):
     mesh = data_mesh() if name in programs(TINY, 2) else data_mesh(jax.devices()[:1])
-    row = measured(name, "here", replace(HERE, devices=mesh.size), programs(TINY, 1)[name](mesh))
+    row = measured(name, "here", replace(HERE, devices=mesh.size), programs(TINY, 1)[name](mesh), "tiny")
     assert row.kernels > 0
-    assert row.memory > 0
+    assert row.traffic > 0
     encodes = name.startswith(("encode", "moments", "nearest"))
     assert not (encodes and row.collectives), row.collectives
 
@@ -178,7 +219,9 @@ def test_every_program_compiles_for_the_devices_that_are_here(name):
 @pytest.mark.slow
 def test_the_memory_of_a_step_of_alignment():
     mesh = data_mesh()
-    row = measured("align", "here", replace(HERE, devices=mesh.size), programs(TINY, 1)["align/strong/base/16"](mesh))
+    row = measured(
+        "align", "here", replace(HERE, devices=mesh.size), programs(TINY, 1)["align/strong/base/16"](mesh), "tiny"
+    )
     block = 4 * (768 * 768 + 768) + 2 * 768 * 3072 + 768 + 3072 + 4 * 768
     count = (250_002 + 514 + 1 + 2) * 768 + block
     # Parameters, where they started, and two moments of Adam; what is between them takes more.
@@ -194,6 +237,7 @@ def test_the_memory_of_a_step_of_alignment():
         ({"traffic": 3.31}, ["encode on v5e moves 3.31 GB; it moved 3 GB with jax 1"]),
         ({"memory": 17.5}, ["encode on v5e needs 17.5 GB of memory; the device has 17.2 GB"]),
         ({"collectives": {"all-reduce": 3}}, ["encode on v5e has 3 all-reduce; it had 2 with jax 1"]),
+        ({"open_loops": 1}, ["encode on v5e has 1 loops of unknown length; it had 0 with jax 1"]),
         ({"collectives": {"all-gather": 1}}, ["encode on v5e has 1 all-gather; it had 0 with jax 1"]),
     ],
 )
@@ -218,7 +262,8 @@ def test_a_damaged_file(tmp_path, capsys, line):
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        (["--programs", "encode/huge"], "--programs is encode/huge; choose from encode/base/bfloat16/32"),
+        (["--programs", "fit/lsar", "encode/huge"], "--programs has encode/huge; choose from encode/base/bfloat16/32"),
+        (["--programs", "fit/lsar", "--targets", "v5e-2x2"], "--programs has fit/lsar; choose from encode/base/bf"),
         (["--check", "no-such-file"], "no-such-file"),
     ],
 )

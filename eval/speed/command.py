@@ -1,0 +1,127 @@
+r"""All benchmarks of speed in one run: encoding, fits, search and mining, heads, and alignment, each beside its peers.
+
+    pip install torch sentence-transformers scikit-learn faiss-cpu
+    python -m eval speed --out results/speed
+
+On a GPU machine without network, which has no checkpoint and no text, ``--encoder random-base`` encodes random text
+with random weights of XLM-R's shapes. A benchmark is left out if its peer or its data is missing, and the reason is
+printed. Every line of ``speed.jsonl`` has the date, the device and the versions.
+"""
+
+import json
+import platform
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, Literal
+
+import jax
+
+from eval.speed.alignment import AlignBench
+from eval.speed.encoding import Bench, EncoderName, PeerName
+from eval.speed.fits import FitBench
+from eval.speed.search import SearchBench
+from eval.speed.timing import HERE, Measured
+from eval.speed.training import HeadsBench
+from lsar_jax import __version__
+from lsar_jax.files import write_text
+from lsar_jax.mesh import cpu_info
+from train.console import console, print_table
+
+__all__ = ["Speed"]
+
+Benchmark = Literal["encode", "fits", "search", "heads", "align"]
+
+_PACKAGES = ("jax", "jaxlib", "flax", "numpy", "torch", "transformers", "sentence-transformers", "scikit-learn",
+             "faiss-cpu")  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Speed:
+    """Runs the benchmarks of speed, and prints one table.
+
+    Attributes:
+      benchmarks: which of them.
+      encoder: bundled, or one of XLM-R's sizes with random weights and random text.
+      peers: backends of sentence-transformers; openvino and onnx need an environment of their own.
+      python: interpreter of the environment with sentence-transformers; by default, this one.
+      sentences: number of sentences to encode.
+      words: folder of word-aligned text for align, from python -m train.word_pairs.
+      out: folder for the JSON lines.
+    """
+
+    benchmarks: tuple[Benchmark, ...] = ("encode", "fits", "search", "heads", "align")
+    encoder: EncoderName = "bundled"
+    peers: tuple[PeerName, ...] = ("torch",)
+    python: Path = Bench.python
+    sentences: int = 2000
+    words: Path = AlignBench.words
+    out: Path = Path("results/speed")
+
+    def run(self) -> list[tuple[str, Measured]]:
+        """Runs them, prints the table and returns its rows, each with the name of its benchmark."""
+        calls: dict[str, Callable[[], list[Measured]]] = {
+            "encode": Bench(
+                encoder=self.encoder, peers=self.peers, python=self.python, sentences=self.sentences
+            ).run,
+            "fits": lambda: list(_fits(FitBench())),
+            "search": SearchBench().run,
+            "heads": HeadsBench().run,
+            "align": AlignBench(words=self.words).run,
+        }  # fmt: skip
+        rows: list[tuple[str, Measured]] = []
+        for name in self.benchmarks:
+            try:
+                rows += [(name, one) for one in calls[name]()]
+            except (ImportError, FileNotFoundError) as error:
+                console.print(f"left out {name}: {error}")
+        about = _about()
+        lines = [json.dumps({"benchmark": name} | one._asdict() | about) + "\n" for name, one in rows]
+        self.out.mkdir(parents=True, exist_ok=True)
+        write_text(self.out / "speed.jsonl", "".join(lines))
+        console.print(f"{about['date']}, {about['device']}, {about['processor']}: {about['versions']}")
+        _print(rows)
+        return rows
+
+
+def _fits(bench: FitBench) -> Iterator[Measured]:
+    for timing in bench.run():
+        work, case = f"{bench.languages} x {bench.sentences} embeddings", timing.method
+        bound = max(timing.operations, timing.bytes)
+        others = {HERE: timing.whole, "numpy": timing.numpy_whole, "scikit-learn": timing.sklearn_whole}
+        for name, seconds in others.items():
+            if seconds is not None:
+                yield Measured(case, name, seconds, work, 100 * bound / seconds)
+
+
+def _about() -> dict[str, Any]:
+    def one(package: str) -> str | None:
+        try:
+            return f"{package} {version(package)}"
+        except PackageNotFoundError:
+            return None
+
+    versions = [f"lsar_jax {__version__}", f"Python {platform.python_version()}", *map(one, _PACKAGES)]
+    devices, names = jax.devices(), cpu_info("model name")
+    return {
+        "date": datetime.now(UTC).date().isoformat(),
+        "device": f"{len(devices)} x {devices[0].device_kind}",
+        "processor": f"{len(names)} x {names[0]}" if names else platform.processor(),
+        "versions": ", ".join(text for text in versions if text),
+    }
+
+
+def _print(rows: list[tuple[str, Measured]]) -> None:
+    ours = {(name, one.case): one.seconds for name, one in rows if one.version == HERE}
+    lines: list[list[str | float]] = [
+        [
+            f"{name}: {one.case}", one.version, f"{one.seconds:.3g}", one.work,
+            f"{one.seconds / ours[name, one.case]:.2f}" if (name, one.case) in ours else "",
+            "" if one.share is None else f"{one.share:.0f}",
+        ]
+        for name, one in rows
+    ]  # fmt: skip
+    columns = ["", "version", "s", "for", "x the time of lsar_jax", "bound, % of it"]
+    print_table("Time, and that of lsar_jax for the same", columns, lines)
