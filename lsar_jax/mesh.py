@@ -1,4 +1,4 @@
-"""Data-parallel sharding over a mesh with a single axis, ``data``.
+"""The devices: data-parallel sharding over a mesh with a single axis, ``data``, and what the processor can do.
 
 Parameters are replicated and batches are split over the axis; plain ``jax.jit`` does the
 rest. The same code runs on one CPU, several GPUs or a TPU slice.
@@ -93,13 +93,23 @@ def split(mesh: Mesh, axis: int = 0) -> NamedSharding:
 
 
 def cpu_features() -> str:
-    """Returns what the processor can do, as Linux names it, such as ``fpu sse2 avx2``; elsewhere, its name."""
+    """Returns what the processor can do, as Linux names it, such as ``fpu sse2 avx2``; elsewhere, its name.
+
+    Example:
+      >>> import lsar_jax as lj
+      >>> has_bfloat16 = "bf16" in lj.mesh.cpu_features()
+    """
     return next(iter(cpu_info("flags") or cpu_info("Features")), platform.processor())
 
 
 @cache
 def cpu_info(name: str) -> tuple[str, ...]:
-    """Returns what Linux says of each processor under a name, such as ``model name``; elsewhere, nothing."""
+    """Returns what Linux says of each processor under a name, such as ``model name``; elsewhere, nothing.
+
+    Example:
+      >>> import lsar_jax as lj
+      >>> names = lj.mesh.cpu_info("model name")
+    """
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:

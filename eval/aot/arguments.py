@@ -15,17 +15,18 @@ from lsar_jax.models.transformer import TransformerConfig
 __all__ = [
     "DTYPES",
     "SIZES",
+    "XLM_R",
     "Dtype",
     "EncoderSize",
     "Sizes",
     "Trace",
     "everywhere",
     "floats",
+    "integers",
     "key",
     "on_one",
-    "rows",
+    "over_devices",
     "some",
-    "whole",
 ]
 
 EncoderSize = Literal["base", "large"]
@@ -37,7 +38,7 @@ Trace = Callable[[Mesh], jax.stages.Traced]
 
 
 # XLM-R's shapes (Conneau et al., ACL 2020, Table 5).
-_XLM_R = {
+XLM_R: dict[EncoderSize, TransformerConfig] = {
     "base": TransformerConfig(250_002, 768, 12, 12, 3072, 514, 1, first_position=2, layer_norm_epsilon=1e-5),
     "large": TransformerConfig(250_002, 1024, 24, 16, 4096, 514, 1, first_position=2, layer_norm_epsilon=1e-5),
 }
@@ -67,7 +68,7 @@ class Sizes:
 
     def transformer(self, size: EncoderSize) -> TransformerConfig:
         """Returns the sizes of XLM-R."""
-        config = _XLM_R[size]
+        config = XLM_R[size]
         return config if self.blocks is None else replace(config, blocks=self.blocks)
 
     def laser(self) -> LaserConfig:
@@ -85,7 +86,7 @@ def floats(*shape: int) -> Any:
     return some(shape, jnp.float32)
 
 
-def whole(*shape: int) -> Any:
+def integers(*shape: int) -> Any:
     """Returns what stands for an array of int32."""
     return some(shape, jnp.int32)
 
@@ -95,7 +96,7 @@ def everywhere(mesh: Mesh, *shapes: Any) -> tuple[Any, ...]:
     return tuple(_placed(shape, replicated(mesh)) for shape in shapes)
 
 
-def rows(mesh: Mesh, *shapes: Any, axis: int = 0) -> tuple[Any, ...]:
+def over_devices(mesh: Mesh, *shapes: Any, axis: int = 0) -> tuple[Any, ...]:
     """Returns shapes, or trees of them, of which an axis is split over the devices of a mesh."""
     return tuple(_placed(shape, split(mesh, axis)) for shape in shapes)
 

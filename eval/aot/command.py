@@ -99,8 +99,10 @@ class Aot:
         _print(rows)
         if self.check is not None:
             console.print(f"compared {len(rows)} programs with {self.check}")
+        for line in wrong:
+            console.print(line)
         if wrong:
-            raise ValueError("; ".join(wrong))
+            raise ValueError(f"{len(wrong)} programs failed, as listed above")
         return rows
 
     @property

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from flax import nnx
 from jax.sharding import Mesh
 
-from eval.aot.arguments import DTYPES, SIZES, Dtype, EncoderSize, Sizes, Trace, everywhere, rows, whole
+from eval.aot.arguments import DTYPES, SIZES, Dtype, EncoderSize, Sizes, Trace, everywhere, integers, over_devices
 from lsar_jax.encoders.program import Program, compiled
 from lsar_jax.models.attention import attention_for
 from lsar_jax.models.laser import Laser
@@ -62,8 +62,8 @@ def _encode_laser(sizes: Sizes, dtype: Dtype, width: int, mesh: Mesh) -> jax.sta
 def _traced(mesh: Mesh, program: Program, model: Any, count: int, width: int, transform: Any) -> jax.stages.Traced:
     model, transform = everywhere(mesh, model, transform)
     count *= mesh.size
-    shapes = rows(mesh, whole(count, width), whole(count))
-    languages = rows(mesh, *[whole(count)] * (transform is not None))
+    shapes = over_devices(mesh, integers(count, width), integers(count))
+    languages = over_devices(mesh, *[integers(count)] * (transform is not None))
     return compiled(mesh).trace(program, model, None, transform, *shapes, languages)
 
 

@@ -5,8 +5,9 @@ from functools import partial
 import jax
 from jax.sharding import Mesh
 
-from eval.aot.arguments import Sizes, Trace, floats, key, on_one, rows, some, whole
+from eval.aot.arguments import Sizes, Trace, floats, integers, key, on_one, over_devices, some
 from lsar_jax.moments.accumulator import first_block, next_block
+from lsar_jax.moments.moments import BLOCK
 from lsar_jax.transforms import (
     LanguageIdentifier,
     Step,
@@ -25,8 +26,6 @@ from lsar_jax.transforms.identifier import discriminant
 
 __all__ = ["on_meshes", "programs"]
 
-# Rows of a block of embeddings that moments are summed from.
-_BLOCK = 8192
 # CBIE's clusters of a language of 10,000 sentences, with rows for these, and its directions.
 _CLUSTERS, _ROWS, _COMPONENTS = 33, 16_384, 12
 # Rows of a cluster, and embeddings to transform.
@@ -53,7 +52,7 @@ def programs(sizes: Sizes) -> dict[str, Trace]:
         "whitening": on_one(zca, floats(*square), floats()),
         "language-whitening": on_one(jax.vmap(zca), floats(*squares), floats(sizes.languages)),
         "cbie/clusters": on_one(
-            partial(_kmeans, clusters=_CLUSTERS), floats(_ROWS, sizes.dim), whole(), key()
+            partial(_kmeans, clusters=_CLUSTERS), floats(_ROWS, sizes.dim), integers(), key()
         ),
         "cbie/directions": on_one(
             partial(dominant_directions, components=_COMPONENTS), floats(_MEMBERS, sizes.dim), some((_MEMBERS,), bool)
@@ -70,10 +69,10 @@ def programs(sizes: Sizes) -> dict[str, Trace]:
 
 def _moments(sizes: Sizes, mesh: Mesh, *, second: bool) -> jax.stages.Traced:
     """Traces what adds a block of embeddings to the sums of each device."""
-    count = _BLOCK * mesh.size
-    x, places = *rows(mesh, floats(1, count, sizes.dim), axis=1), *rows(mesh, whole(count))
+    count = BLOCK * mesh.size
+    x, places = *over_devices(mesh, floats(1, count, sizes.dim), axis=1), *over_devices(mesh, integers(count))
     state, _ = jax.eval_shape(first_block(mesh, second, False), x, places)
-    return next_block(mesh).trace(*rows(mesh, state), x, places)
+    return next_block(mesh).trace(*over_devices(mesh, state), x, places)
 
 
 def _kmeans(x: jax.Array, count: jax.Array, key: jax.Array, *, clusters: int) -> tuple[jax.Array, jax.Array]:
@@ -96,7 +95,9 @@ def _steps(sizes: Sizes) -> dict[str, Step]:
         "lir": Step(basis=floats(count, dim, 1)),
         "whitening": Step(shift=floats(dim), matrix=square),
         "language-whitening": Step(shift=table, matrix=floats(count, dim, dim)),
-        "cbie": Step(shift=floats(clusters, dim), basis=floats(clusters, dim, _COMPONENTS), clusters=whole(clusters)),
+        "cbie": Step(
+            shift=floats(clusters, dim), basis=floats(clusters, dim, _COMPONENTS), clusters=integers(clusters)
+        ),
         "leace": Step(shift=floats(dim), basis=rank, dual=rank, offset=floats(dim)),
         "head": Step(matrix=square, offset=floats(dim)),
     }
@@ -105,4 +106,4 @@ def _steps(sizes: Sizes) -> dict[str, Step]:
 def _applied(sizes: Sizes, step: Step) -> Trace:
     """Returns what traces a step on embeddings of many languages."""
     shared = all(part is None or part.shape[0] == sizes.dim for part in step)
-    return on_one(apply_steps, (step,), floats(_VECTORS, sizes.dim), (whole(*() if shared else (_VECTORS,)),))
+    return on_one(apply_steps, (step,), floats(_VECTORS, sizes.dim), (integers(*() if shared else (_VECTORS,)),))

@@ -1,17 +1,20 @@
 """The programs of search and of mining, whose candidates are split over the devices."""
 
 from functools import partial
+from inspect import signature
 
 import jax
 from jax.sharding import Mesh
 
-from eval.aot.arguments import DTYPES, Sizes, Trace, everywhere, floats, rows
+from eval.aot.arguments import DTYPES, Sizes, Trace, everywhere, floats, over_devices
+from lsar_jax.retrieval import nearest
 from lsar_jax.retrieval.scan import Precision, search, search_both
+from lsar_jax.retrieval.search import nearest_both
 
 __all__ = ["programs"]
 
 # Queries and candidates of a product, as ``retrieval.nearest`` and ``mining.mine`` choose them.
-_NEAREST, _MINE = (1024, 16_384), (2048, 4096)
+_NEAREST, _MINE = (signature(call).parameters["chunk"].default for call in (nearest, nearest_both))
 
 
 def programs(sizes: Sizes) -> dict[str, Trace]:
@@ -40,5 +43,5 @@ def _sides(sizes: Sizes, most: int, mesh: Mesh) -> tuple[jax.ShapeDtypeStruct, j
     """Returns the queries, the candidates in chunks, and the mesh if it has several devices."""
     columns = min(most, sizes.candidates // mesh.size)
     (queries,) = everywhere(mesh, floats(sizes.queries, sizes.dim))
-    (candidates,) = rows(mesh, floats(sizes.candidates // columns, columns, sizes.dim))
+    (candidates,) = over_devices(mesh, floats(sizes.candidates // columns, columns, sizes.dim))
     return queries, candidates, None if mesh.size == 1 else mesh

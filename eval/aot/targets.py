@@ -96,6 +96,7 @@ def prepare() -> None:
     jax.config.update("jax_platforms", "cpu")
     jax.config.update("jax_enable_compilation_cache", False)
     os.environ["TPU_SKIP_MDS_QUERY"] = "1"  # asks no metadata server which TPU this is
+    os.environ["ALLOW_MULTIPLE_LIBTPU_LOAD"] = "1"  # a device is for one process, but none is used
     os.environ["JAX_SKIP_CUDA_CONSTRAINTS_CHECK"] = "1"
     folder = _nvidia()
     if folder is None:

@@ -9,7 +9,7 @@ import optax
 from flax import nnx
 from jax.sharding import Mesh
 
-from eval.aot.arguments import EncoderSize, Sizes, Trace, everywhere, floats, key, rows, some, whole
+from eval.aot.arguments import EncoderSize, Sizes, Trace, everywhere, floats, integers, key, over_devices, some
 from lsar_jax.models.attention import attention_for
 from lsar_jax.models.transformer import Transformer
 from lsar_jax.objectives.disentangle import Objective
@@ -43,9 +43,9 @@ def programs(sizes: Sizes) -> dict[str, Trace]:
 def _disentangle(sizes: Sizes, objective: Objective, seeds: int, mesh: Mesh) -> jax.stages.Traced:
     """Traces some steps of the heads, for several seeds in parallel."""
     state, keys = jax.eval_shape(partial(init, tuple(range(seeds)), sizes.dim, sizes.languages, 1e-5))
-    pair, language = whole(_PAIRS), whole(sizes.languages)
+    pair, language = integers(_PAIRS), integers(sizes.languages)
     pairs = PairTable(floats(2 * _PAIRS, sizes.dim), pair, pair, pair, language, language)
-    shapes = everywhere(mesh, state, pairs, whole(seeds, _STEPS, _BATCH), keys, whole(), whole())
+    shapes = everywhere(mesh, state, pairs, integers(seeds, _STEPS, _BATCH), keys, integers(), integers())
     active = everywhere(mesh, some((seeds,), bool))
     return run.trace(*shapes, *active, objective=objective, learning_rate=1e-5, mesh=mesh)
 
@@ -66,8 +66,8 @@ def _align(sizes: Sizes, objective: EncoderObjective, size: EncoderSize, pairs: 
     steps = EncoderSteps(skeleton, {}, {}, options, optax.constant_schedule(1e-5), mesh)
     state = jax.eval_shape(steps.unplaced, trained, key())
     count, links = 2 * pairs * mesh.size, _LINKS * pairs * mesh.size
-    ids, lengths = rows(mesh, whole(count, _LENGTH), whole(count))
-    index, valid, picks = everywhere(mesh, whole(links), some((links,), bool), whole(2 * links))
+    ids, lengths = over_devices(mesh, integers(count, _LENGTH), integers(count))
+    index, valid, picks = everywhere(mesh, integers(links), some((links,), bool), integers(2 * links))
     tokens = count * _LENGTH
     chunk = Chunk(ids, lengths, lengths, picks)
     batch = PairBatch((chunk,), np.zeros(0, np.float32), index, index, valid, tokens, tokens // 2)

@@ -31,8 +31,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
+from eval.aot.arguments import EncoderSize
 from eval.speed import sentence_transformers_process
-from eval.speed.random_encoder import RandomSize, random_sentences, write_random_encoder
+from eval.speed.random_encoder import random_sentences, write_random_encoder
 from eval.speed.timing import HERE, Measured, times
 from lsar_jax import SentenceEncoder, corpora, load_encoder
 from train.console import console, print_table
@@ -78,7 +79,7 @@ class Bench:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
             name = "bundled"
             if self.encoder != "bundled":
-                size: RandomSize = "base" if self.encoder == "random-base" else "large"
+                size: EncoderSize = "base" if self.encoder == "random-base" else "large"
                 name = str(write_random_encoder(folder / "random", size))
             exact = load_encoder(name, dtype="float32")
             exact.to_sentence_transformers(folder / "exported")
@@ -120,12 +121,13 @@ class Bench:
         measured: list[Measured] = []
         for name, runner in runners.items():
             fastest, error = min(seconds[name]), errors[name]
+            version, precision = name.split(", ")
+            case = {"f32": "float32", "bf16": "bfloat16", "f16": "float16"}.get(precision, precision)
             share = 100 * needed / rates["float32"] / fastest
             rows.append([name, count / fastest, exact.tokens / fastest, share, f"{error:.0e}", 1000 * runner.one()])
-            version, precision = name.split(", ")
-            case = "bfloat16" if precision in ("bfloat16", "bf16") else "float32"
+            bound = 100 * needed / rates[case] / fastest if case in rates else None
             seconds_each = 1000 * fastest / count
-            measured.append(Measured(f"{self.encoder}, {case}", version, seconds_each, "1000 sentences", share))
+            measured.append(Measured(f"{self.encoder}, {case}", version, seconds_each, "1000 sentences", bound))
         columns = ["", "sentences/s", "tokens/s", "% of float32 products", "error", "ms for one sentence"]
         print_table(f"{count} sentences, {self.encoder} encoder, warm, {jax.devices()[0].device_kind}", columns, rows)
         return measured
@@ -148,7 +150,7 @@ class _Ours:
         return times(self.vectors, 1)[0]
 
     def one(self) -> float:
-        call = partial(self.encoder.encode, self._sentences[2], max_length=self._max_length)
+        call = partial(self.encoder.encode, self._sentences[0], max_length=self._max_length)
         return float(np.median(times(call, 20)))
 
 
@@ -206,7 +208,7 @@ class _Peer:
             self._log.seek(0)
             last = (self._log.read().strip().splitlines() or ["no message"])[-1]
             raise ImportError(
-                f"sentence-transformers with backend {self._backend} did not start: {last}; see `python -m eval bench "
+                f"sentence-transformers with backend {self._backend} stopped: {last}; see `python -m eval bench "
                 "--help` for what to install"
             )
         return dict(json.loads(line))

@@ -1,21 +1,17 @@
 """An encoder of published sizes with random weights, and random text, where no checkpoint can be downloaded."""
 
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 
-__all__ = ["RandomSize", "random_sentences", "write_random_encoder"]
+from eval.aot.arguments import XLM_R, EncoderSize
 
-RandomSize = Literal["base", "large"]
+__all__ = ["random_sentences", "write_random_encoder"]
 
-# XLM-R's shapes (Conneau et al., ACL 2020, Table 5).
-_SHAPES = {"base": (768, 12, 12, 3072), "large": (1024, 24, 16, 4096)}
-_VOCABULARY = 250_002
 _SPECIALS = ("<s>", "<pad>", "</s>", "<unk>")
 
 
-def write_random_encoder(folder: Path, size: RandomSize) -> Path:
+def write_random_encoder(folder: Path, size: EncoderSize) -> Path:
     """Writes a checkpoint as Hugging Face lays it out, with a tokenizer that knows the words of ``random_sentences``.
 
     Raises:
@@ -28,14 +24,15 @@ def write_random_encoder(folder: Path, size: RandomSize) -> Path:
         raise ImportError("torch is not installed: pip install torch") from error
     from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
-    hidden, blocks, heads, intermediate = _SHAPES[size]
+    own = XLM_R[size]
     config = XLMRobertaConfig(
-        vocab_size=_VOCABULARY, hidden_size=hidden, num_hidden_layers=blocks, num_attention_heads=heads,
-        intermediate_size=intermediate, max_position_embeddings=514, type_vocab_size=1, layer_norm_eps=1e-5,
+        vocab_size=own.vocabulary, hidden_size=own.hidden, num_hidden_layers=own.blocks, num_attention_heads=own.heads,
+        intermediate_size=own.intermediate, max_position_embeddings=own.positions, type_vocab_size=own.token_types,
+        layer_norm_eps=own.layer_norm_epsilon,
     )  # fmt: skip
     torch.manual_seed(0)
     XLMRobertaModel(config, add_pooling_layer=False).save_pretrained(folder)
-    words = [*_SPECIALS, *(f"w{number}" for number in range(_VOCABULARY - len(_SPECIALS)))]
+    words = [*_SPECIALS, *(f"w{number}" for number in range(own.vocabulary - len(_SPECIALS)))]
     tokenizer = Tokenizer(models.WordLevel({word: row for row, word in enumerate(words)}, unk_token="<unk>"))
     tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     tokenizer.post_processor = processors.TemplateProcessing(
@@ -52,5 +49,6 @@ def random_sentences(count: int) -> list[str]:
     """Returns sentences of random words, of lengths as spread as those of the UDHR's paragraphs: 45 on average."""
     rng = np.random.default_rng(0)
     lengths = np.clip(rng.gamma(3.0, 15.0, count).astype(int), 3, 400)
-    rows = (rng.integers(0, _VOCABULARY - len(_SPECIALS), length) for length in lengths)
+    words = XLM_R["base"].vocabulary - len(_SPECIALS)
+    rows = (rng.integers(0, words, length) for length in lengths)
     return [" ".join(f"w{word}" for word in row) for row in rows]

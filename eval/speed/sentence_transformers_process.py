@@ -1,4 +1,4 @@
-"""Encodes with sentence-transformers in a process of its own, at the word of ``eval.speed.peers``.
+"""Encodes with sentence-transformers in a process of its own, at the word of ``eval.speed.encoding``.
 
 OpenVINO and ONNX Runtime need other versions of transformers than this library, so this file runs in their environment
 and imports nothing of ours. It reads commands from its input, one a line, and answers each with a line of JSON.
@@ -34,7 +34,7 @@ def main() -> None:
         if line.strip() == "encode":
             answer(seconds=encode(sentences)[0])
         elif line.strip() == "one":
-            answer(seconds=float(np.median([encode(sentences[2])[0] for _ in range(20)])))
+            answer(seconds=float(np.median([encode(sentences[0])[0] for _ in range(20)])))
         else:
             np.save(options["out"], np.asarray(encode(sentences)[1], np.float32))
             answer(saved=options["out"])

@@ -72,12 +72,30 @@ def _sum(hidden: Hidden, mask: Mask) -> Pooled:
     return jnp.where(mask[:, :, None], hidden.astype(jnp.float32), 0.0).sum(axis=1)
 
 
+@jax.custom_vjp
 def _sum_by_window(hidden: Hidden, mask: Mask) -> Pooled:
     """Returns the same sum, as windows of a matrix of positions.
 
     For the other form, XLA's GPU compiler writes the states of a layer once more, in float32 and transposed.
     """
+    return _windowed(hidden, mask)
+
+
+def _windowed(hidden: Hidden, mask: Mask) -> Pooled:
     batch, length, dim = hidden.shape
     there = jnp.where(mask[:, :, None], hidden.astype(jnp.float32), 0.0).reshape(batch * length, dim)
     window = (length, 1)
     return jax.lax.reduce_window(there, np.float32(0), jax.lax.add, window, window, "VALID")
+
+
+def _window_forward(hidden: Hidden, mask: Mask) -> tuple[Pooled, tuple[Mask, jax.Array]]:
+    return _windowed(hidden, mask), (mask, jnp.zeros((), hidden.dtype))
+
+
+def _window_backward(kept: tuple[Mask, jax.Array], gradient: Pooled) -> tuple[Hidden, None]:
+    # That of a window would be a sum over as many positions again.
+    mask, zero = kept
+    return jnp.where(mask[:, :, None], gradient[:, None, :].astype(zero.dtype), zero), None
+
+
+_sum_by_window.defvjp(_window_forward, _window_backward)

@@ -18,13 +18,10 @@ import numpy as np
 from jax.sharding import Mesh, PartitionSpec
 from jaxtyping import Array, Bool, Float, Int
 
-__all__ = ["Accumulator", "Sums", "first_block", "host_sums", "merge_sums", "next_block"]
+__all__ = ["Accumulator", "Sums", "first_block", "merge_sums", "next_block"]
 
 # Rows to sum on the devices before the host takes over; float32 counts them exactly.
 _WINDOW = 1 << 19
-# Rows that the host sums at a time: they and their differences fit into the cache of a core.
-_ON_HOST = 1024
-_TOO_LARGE = "the embeddings are too large for float32 sums; use precise=True"
 # Below this variance, squares are subnormal in float32: they lose precision and then underflow.
 _LEAST_VARIANCE = 3e-37
 _DEVICE = PartitionSpec("data")
@@ -120,9 +117,9 @@ class Accumulator:
             return
         state = jax.tree.map(np.asarray, self._state)
         if (bad := int(state.bad.min())) < _NONE:
-            raise _not_finite(bad)
+            raise ValueError(f"the embeddings hold NaN, infinity or a number too large for float32, first in row {bad}")
         if not all(np.isfinite(part).all() for part in (state.high, state.low, state.scatter) if part is not None):
-            raise ValueError(_TOO_LARGE)
+            raise ValueError("the embeddings are too large for float32 sums; use precise=True")
         if state.scatter is not None and not self._precise:
             variance = np.trace(state.scatter.sum(axis=0), axis1=1, axis2=2) / (state.rows.sum() * state.high.shape[-1])
             # For constant rows, the low part of the mean is zero; if squares have underflowed, it is not.
@@ -141,30 +138,6 @@ class Accumulator:
                 self._sums = fresh if self._sums is None else list(map(merge_sums, self._sums, fresh))
         self._state, self._rows = None, 0
         self._counts.clear()
-
-
-def host_sums(x: Float[np.ndarray, "row dim"], first: int) -> Sums:
-    """Returns the count and the mean of rows in the memory of the host, without a copy of them on a device.
-
-    Args:
-      x: the rows, at least one, in float32 or half precision.
-      first: the index of the first of them in the input, for error messages.
-
-    Raises:
-      ValueError: a row is not finite, or float32 cannot hold the sums.
-    """
-    # As on a device: around the elementwise median of three rows, a few hundred rows at a time in float32.
-    pivot = np.median(np.asarray(x[[0, len(x) // 2, -1]], np.float32), axis=0)
-    total = np.zeros(x.shape[1])
-    off = np.empty((_ON_HOST, x.shape[1]), np.float32)
-    with np.errstate(over="ignore", invalid="ignore"):
-        for start in range(0, len(x), _ON_HOST):
-            part = x[start : start + _ON_HOST]
-            total += np.subtract(part, pivot, out=off[: len(part)], dtype=np.float32).sum(axis=0)
-    if not np.isfinite(total).all():
-        bad = np.flatnonzero(~np.isfinite(x).all(axis=1))
-        raise _not_finite(first + int(bad[0])) if len(bad) else ValueError(_TOO_LARGE)
-    return Sums(len(x), pivot + total / len(x), None)
 
 
 def merge_sums(a: Sums, b: Sums) -> Sums:
@@ -280,7 +253,3 @@ def _merge_block(
         own = jnp.matmul(centred.T, centred, precision=jax.lax.Precision.HIGHEST)
         scatter = scatter + own + jnp.outer(delta, delta) * (old_count * share)
     return new_high, new_low, scatter
-
-
-def _not_finite(row: int) -> ValueError:
-    return ValueError(f"the embeddings hold NaN, infinity or a number too large for float32, first in row {row}")

@@ -18,14 +18,14 @@ from jaxtyping import Float
 from lsar_jax.arrays import check_floats, pad_rows, row_bucket
 from lsar_jax.checks import check_flags
 from lsar_jax.mesh import data_mesh, split
-from lsar_jax.moments.accumulator import Accumulator, Sums, host_sums, merge_sums
+from lsar_jax.moments.accumulator import Accumulator, Sums, merge_sums
 from lsar_jax.shapes import AnyArray, Embeddings
 from lsar_jax.spec import EncoderSpec
 
-__all__ = ["NOT_KEPT", "Moments"]
+__all__ = ["BLOCK", "NOT_KEPT", "Moments"]
 
 # Rows per block on each device, and blocks that may wait for the devices.
-_BLOCK = 8192
+BLOCK = 8192
 _WAITING = 2
 _LARGEST = float(np.finfo(np.float32).max)
 NOT_KEPT = "the second moment was not kept; use Moments.from_embeddings(x, second_moment=True)"
@@ -116,36 +116,29 @@ class Moments:
         # the numbers themselves may not.
         sums: dict[bool, Accumulator] = {}
         middle: dict[bool, Float[np.ndarray, " dim"]] = {}
-        hosted: Sums | None = None
         dim, rows = 0, 0
         for x in blocks:
             check_floats("embeddings", x)
-            if not rows:
+            if not sums:
                 mesh, dim = mesh or _mesh(x), x.shape[1]
             if x.shape[1] != dim:
                 raise ValueError(f"the blocks differ in width: {dim}, then {x.shape[1]}")
             assert mesh is not None
-            if not (second_moment or precise) and _on_host(x, mesh):
-                fresh = host_sums(np.asarray(x), rows)
-                hosted = fresh if hosted is None else merge_sums(hosted, fresh)
-                rows += len(x)
-                continue
             wide = not precise and x.dtype.itemsize > 4
             if wide not in sums:
                 sums[wide] = Accumulator(mesh, 1, second_moment=second_moment, precise=precise)
                 middle[wide] = _middle(x) if wide else np.zeros(dim)
-            most = _BLOCK * mesh.devices.size
+            most = BLOCK * mesh.devices.size
             for start in range(0, len(x), most):
                 part = x[start : start + most]
                 part = _near(part, middle[wide]) if wide else part
                 sums[wide].add(_place(part, mesh, precise), np.arange(rows, rows + len(part)))
                 rows += len(part)
                 sums[wide].wait(_WAITING)
-        if not rows:
+        if not sums:
             raise ValueError("there are no embeddings")
         results = [(part.result()[0], middle[wide]) for wide, part in sums.items()]
         parts = [cls(one.count, one.mean + center, one.scatter) for one, center in results]
-        parts += [] if hosted is None else [cls.of(hosted)]
         return reduce(cls.merge, parts)
 
     @classmethod
@@ -226,11 +219,6 @@ class Moments:
         return Sums(self.count, self.mean, self.scatter)
 
 
-def _on_host(x: Embeddings, mesh: Mesh) -> bool:
-    """Whether the mean of these rows needs no device: they are a numpy array, and the device would be a processor."""
-    return isinstance(x, np.ndarray) and x.dtype in (np.float32, np.float16) and mesh.devices.flat[0].platform == "cpu"
-
-
 def _mesh(x: Embeddings) -> Mesh:
     return data_mesh(sorted(x.devices(), key=lambda device: device.id) if isinstance(x, jax.Array) else None)
 
@@ -251,7 +239,7 @@ def _middle(x: Embeddings) -> Float[np.ndarray, " dim"]:
 def _place(x: Embeddings, mesh: Mesh, precise: bool) -> Float[jax.Array, "layer row dim"]:
     """Returns the rows split over the devices, padded to one of a few sizes."""
     devices = mesh.devices.size
-    rows = row_bucket(len(x), _BLOCK * devices)
+    rows = row_bucket(len(x), BLOCK * devices)
     with jax.enable_x64(precise):
         if isinstance(x, np.ndarray) and x.dtype not in (np.float32, np.float16):
             # Also gives the native byte order; bfloat16 is included because it is not numpy's own.

@@ -4,7 +4,7 @@ import jax
 import numpy as np
 import pytest
 
-from lsar_jax.models.pooling import POOLINGS, pool
+from lsar_jax.models.pooling import POOLINGS, _sum, _sum_by_window, pool, token_mask
 from lsar_jax.tokens.tokenizer import Specials
 
 NONE = Specials(0, 0)
@@ -64,3 +64,17 @@ def test_gradient_reaches_only_real_tokens():
 
     gradient = jax.grad(total)(jax.numpy.ones((3, 3, 2)))
     np.testing.assert_allclose(gradient[:, :, 0], [[0.5, 0.5, 0], [1, 0, 0], [0, 0, 0]])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_the_sum_for_gpus_is_that_of_other_devices(rng, dtype):
+    lengths = np.array([0, 1, 5, 7], np.int32)
+    hidden = jax.numpy.asarray(rng.standard_normal((4, 7, 3)), dtype)
+    mask = token_mask(lengths, 7)
+    hidden = jax.numpy.where(mask[:, :, None], hidden, np.nan)
+    weights = jax.numpy.asarray(rng.standard_normal((4, 3)), "float32")
+    found, expected = (jax.vjp(lambda x, form=form: form(x, mask), hidden) for form in (_sum_by_window, _sum))
+    np.testing.assert_allclose(found[0], expected[0], rtol=1e-6)
+    np.testing.assert_array_equal(found[1](weights)[0], expected[1](weights)[0])
+    assert found[0].dtype == np.float32
+    assert found[1](weights)[0].dtype == hidden.dtype

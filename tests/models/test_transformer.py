@@ -43,10 +43,12 @@ def test_bfloat16_is_near(name):
     assert parity.errors(model, parity.golden(name)).max() <= 0.05
 
 
-def test_bfloat16_products_are_summed_in_float32(rng):
+@pytest.mark.parametrize("has_bfloat16", [True, False])
+def test_bfloat16_products_are_summed_in_float32(rng, monkeypatch, has_bfloat16):
     """Both the product and its gradient are rounded once; only on a CPU is the unrounded sum an array of its own."""
     config = TransformerConfig(64, 32, 1, 4, 64, 512, 2)
     layer = Transformer(config, dtype=jnp.dtype("bfloat16"), param_dtype=jnp.dtype("float32")).blocks[0].feed_in
+    monkeypatch.setattr("lsar_jax.models.product._multiplies_bfloat16", lambda: has_bfloat16)
     values = [rng.standard_normal(shape) for shape in ((3, 100, 32), (32, 64), (3, 100, 64))]
     x, kernel, weights = (jnp.asarray(value, jnp.bfloat16) for value in values)
 
@@ -63,10 +65,12 @@ def test_bfloat16_products_are_summed_in_float32(rng):
     for own, other in zip((found, *back(weights)), expected, strict=True):
         assert own.dtype == jnp.bfloat16
         np.testing.assert_allclose(np.asarray(own, np.float64), other, rtol=2**-8, atol=1e-4)
+    jax.clear_caches()  # what was traced for the processor that is here
     for platform, result in (("cpu", "xf32>"), ("tpu", "xbf16>"), ("cuda", "xbf16>")):
         text = jax.jit(product).trace(x, kernel).lower(lowering_platforms=(platform,)).as_text()
         [dot] = [line for line in text.splitlines() if "dot_general" in line]
         assert dot.endswith(result)
+        assert ("bf16" in dot) == (has_bfloat16 or platform != "cpu")
 
 
 def tanh_gelu(model, case):

@@ -35,25 +35,6 @@ def test_equals_float64(rng, n):
     assert Moments.from_embeddings(x).scatter is None
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float16])
-@pytest.mark.parametrize("n", [1, 2, 257, 20_000])
-def test_means_of_a_numpy_array_are_those_of_the_device(rng, n, dtype):
-    x = (correlated(rng, n) + 100).astype(dtype)
-    on_host, on_device = Moments.from_embeddings(x), Moments.from_embeddings(jax.numpy.asarray(x))
-    assert on_host.count == on_device.count == n
-    np.testing.assert_allclose(on_host.mean, x.mean(axis=0, dtype=np.float64), rtol=0, atol=2e-6)
-    np.testing.assert_allclose(on_host.mean, on_device.mean, rtol=0, atol=2e-6)
-
-
-@pytest.mark.parametrize(("value", "message"), [(np.nan, "first in row 9001"), (np.inf, "first in row 9001"),
-                                                (3e38, "too large for float32 sums")])  # fmt: skip
-def test_bad_rows_of_several_blocks_on_the_host(value, message):
-    x = np.full((9500, 4), -3e38 if value == 3e38 else 0, np.float32)
-    x[9001, 2] = value
-    with pytest.raises(ValueError, match=message):
-        Moments.from_blocks([x[:5000], x[5000:]])
-
-
 def test_precise_sums_in_float64(rng):
     x = correlated(rng, 9000)
     mean, second = reference(x)
