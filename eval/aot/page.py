@@ -36,7 +36,8 @@ The rows are in `eval/aot/published.jsonl`, which the second command reads, and 
 def programs_page(rows: Iterable[Row]) -> str:
     """Returns the page as Markdown."""
     rows = list(rows)
-    return "\n".join([_TOP, *(_section(name, [row for row in rows if row.target == name]) for name in TARGETS)])
+    by_target = {name: [row for row in rows if row.target == name] for name in TARGETS}
+    return "\n".join([_TOP, *(_section(name, some) for name, some in by_target.items() if some)])
 
 
 def _section(name: str, rows: list[Row]) -> str:

@@ -44,6 +44,7 @@ class Speed:
       peers: backends of sentence-transformers; openvino and onnx need an environment of their own.
       python: interpreter of the environment with sentence-transformers; by default, this one.
       sentences: number of sentences to encode.
+      max_length: maximum number of tokens per sentence.
       words: folder of word-aligned text for align, from python -m train.word_pairs.
       out: folder for the JSON lines.
     """
@@ -53,6 +54,7 @@ class Speed:
     peers: tuple[PeerName, ...] = ("torch",)
     python: Path = Bench.python
     sentences: int = 2000
+    max_length: int = 128
     words: Path = Path("results/word-pairs")
     out: Path = Path("results/speed")
 
@@ -76,7 +78,10 @@ class Speed:
         return rows
 
     def _encode(self) -> list[Measured]:
-        bench = Bench(encoder=self.encoder, peers=self.peers, python=self.python, sentences=self.sentences)
+        bench = Bench(
+            encoder=self.encoder, peers=self.peers, python=self.python, sentences=self.sentences,
+            max_length=self.max_length,
+        )  # fmt: skip
         try:
             return bench.run()
         except ImportError as error:

@@ -20,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -173,7 +173,11 @@ class _Peer:
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, text=True,
         )  # fmt: skip
         self._backend = backend
-        started = self._answer()
+        try:
+            started = self._answer()
+        except BaseException:
+            self.__exit__()
+            raise
         self.computes_in = started["computes_in"]
         console.print(f"{backend} computes in {self.computes_in} on {device}: {started['versions']}")
 
@@ -183,7 +187,10 @@ class _Peer:
     def __exit__(self, *_: Any) -> None:
         self._process.kill()
         self._process.wait()
-        self._log.close()
+        for pipe in (self._process.stdin, self._process.stdout, self._log):
+            assert pipe is not None
+            with suppress(BrokenPipeError):
+                pipe.close()
 
     def vectors(self) -> Float[np.ndarray, "sentence dim"]:
         self._ask("save")

@@ -1,6 +1,8 @@
 """What compiled programs take: texts and jaxprs counted by hand, and the programs themselves on the devices here."""
 
 from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -9,6 +11,7 @@ import pytest
 from eval.__main__ import main
 from eval.aot.arguments import Sizes
 from eval.aot.operations import operations_of
+from eval.aot.page import programs_page
 from eval.aot.program_text import cost_of_text
 from eval.aot.programs import programs
 from eval.aot.row import Row, measured, read_rows, worse
@@ -206,7 +209,26 @@ def test_the_operations_of_an_encoder():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [name for name in programs(TINY, 1) if "large" not in name])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "encode/base/float32/128/lsar",
+        "encode/base/bfloat16/32",
+        "encode/laser/bfloat16/128",
+        "moments/second",
+        "nearest/float32/4",
+        "mine/bfloat16/4",
+        "disentangle/dream/5-seeds",
+        "align/l2/base/16",
+        "align/sentence/base/16",
+        "fit/lir",
+        "fit/cbie/clusters",
+        "fit/leace",
+        "apply/cbie",
+        "apply/language-whitening",
+        "apply/identifier",
+    ],
+)
 def test_every_program_compiles_for_the_devices_that_are_here(name):
     mesh = data_mesh() if name in programs(TINY, 2) else data_mesh(jax.devices()[:1])
     row = measured(name, "here", replace(HERE, devices=mesh.size), programs(TINY, 1)[name](mesh), "tiny")
@@ -270,3 +292,62 @@ def test_a_damaged_file(tmp_path, capsys, line):
 def test_clear_errors(capsys, more, message):
     assert main(["aot", *more]) == 1
     assert message in capsys.readouterr().err
+
+
+@pytest.fixture
+def here(monkeypatch):
+    """Makes this machine a target, as if its compiler were that of a device."""
+    monkeypatch.setitem(TARGETS, "v5e", replace(HERE, devices=1))
+    for name, stand_in in (
+        ("check_installed", lambda name: None), ("prepare", lambda: None),
+        ("mesh_of", lambda target: data_mesh(jax.devices()[: target.devices])),
+    ):  # fmt: skip
+        monkeypatch.setattr(f"eval.aot.command.{name}", stand_in)
+
+
+def test_a_table_is_written_and_compared_with(here, tmp_path, capsys):
+    options = ["aot", "--small", "--targets", "v5e"]
+    path = tmp_path / "rows.jsonl"
+    assert main([*options, "--programs", "fit/outliers", "apply/center", "--out", str(path)]) == 0
+    rows = read_rows(path)
+    assert {name for name, _ in rows} == {"fit/outliers", "apply/center"}
+    written = path.stat().st_mtime_ns
+    assert main([*options, "--programs", "fit/outliers", "--out", str(path)]) == 0  # is not compiled again
+    assert path.stat().st_mtime_ns == written
+    assert main([*options, "--check", str(path)]) == 0
+    assert "compared 2 programs" in capsys.readouterr().out
+    worse_row = replace(rows["apply/center", "v5e"], traffic=rows["apply/center", "v5e"].traffic / 2)
+    gone = replace(worse_row, program="apply/gone")
+    path.write_text("".join(row.line() + "\n" for row in (rows["fit/outliers", "v5e"], worse_row, gone)))
+    assert main([*options, "--check", str(path)]) == 1
+    captured = capsys.readouterr()
+    assert "apply/center on v5e moves" in captured.out
+    assert "apply/gone on v5e is in" in captured.out
+    assert "2 programs failed" in captured.err
+
+
+def test_tables_that_do_not_fit(here, tmp_path, capsys):
+    path = tmp_path / "rows.jsonl"
+    path.write_text(replace(ROW, target="v6e", sizes="small").line() + "\n")
+    for more, message in (
+        (["--check", str(path)], "has programs of small sizes; these are published"),
+        (["--small", "--check", str(path)], "has no programs on v5e; leave it out of --targets"),
+        (["--small", "--check", str(path), "--out", str(path)], "give one of them"),
+    ):
+        assert main(["aot", "--targets", "v5e", *more]) == 1
+        assert message in capsys.readouterr().err
+
+
+def test_a_compiler_that_is_not_installed(capsys):
+    if find_spec("libtpu"):
+        pytest.skip("it is installed")
+    assert main(["aot", "--targets", "v5e"]) == 1
+    assert "the compiler for v5e is not installed: pip install 'lsar_jax[aot]'" in capsys.readouterr().err
+
+
+def test_the_page_is_what_the_rows_say():
+    page = Path("docs/reference/programs.md").read_text(encoding="utf-8")
+    rows = read_rows(Path("eval/aot/published.jsonl"))
+    assert programs_page(rows.values()) == page, "write it anew: python -m eval aot --page docs/reference/programs.md"
+    known = {(name, target) for target, one in TARGETS.items() for name in programs(Sizes(), one.devices)}
+    assert set(rows) <= known
