@@ -6,6 +6,8 @@ The layers that a checkpoint applies after pooling (its pooler, Dense layers) ar
 ``lsar_jax.models.projection``.
 """
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -88,11 +90,11 @@ def _windowed(hidden: Hidden, mask: Mask) -> Pooled:
     return jax.lax.reduce_window(there, np.float32(0), jax.lax.add, window, window, "VALID")
 
 
-def _window_forward(hidden: Hidden, mask: Mask) -> tuple[Pooled, tuple[Mask, jax.Array]]:
+def _window_forward(hidden: Hidden, mask: Mask) -> tuple[Pooled, tuple[Mask, Any]]:
     return _windowed(hidden, mask), (mask, jnp.zeros((), hidden.dtype))
 
 
-def _window_backward(kept: tuple[Mask, jax.Array], gradient: Pooled) -> tuple[Hidden, None]:
+def _window_backward(kept: tuple[Mask, Any], gradient: Pooled) -> tuple[Hidden, None]:
     # That of a window would be a sum over as many positions again.
     mask, zero = kept
     return jnp.where(mask[:, :, None], gradient[:, None, :].astype(zero.dtype), zero), None
