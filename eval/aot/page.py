@@ -20,6 +20,9 @@ moved* is what kernels read and write in the main memory of the device, as if it
 the program needs. The two times are those of the operations and of the traffic at the peaks that the makers publish.
 A call of NVIDIA's libraries is one kernel, and XLA chooses tiles only on a device.
 
+Programs that are not listed under a device have not been compiled for it yet at these sizes; `.ci/run` compiles 50
+programs with two blocks for all of the devices.
+
 Encoding on several devices needs no collectives, and a device does there what it does alone. Fits and transforms of
 arrays run on one device.
 
@@ -28,8 +31,8 @@ python -m eval aot --out results/programs.jsonl   # of the aot extra, in an envi
 python -m eval aot --page docs/reference/programs.md
 ```
 
-The rows are in `eval/aot/published.jsonl`, which the second command reads, and `.ci/run` compiles the programs of
-`eval/aot/small.jsonl`, with two blocks, against their rows.
+The rows are in `eval/aot/published.jsonl`, which the second command reads; those of `.ci/run` are in
+`eval/aot/small.jsonl`.
 """
 
 
