@@ -1,6 +1,6 @@
 r"""Memory, traffic and operations of every program, as XLA compiles it for a TPU or GPU that need not be there.
 
-    pip install 'lsar_jax[aot]'          # in an environment of its own: these are the packages for TPU and GPU
+    pip install -e '.[aot]'              # in an environment of its own: these are the packages for TPU and GPU
     python -m eval aot --targets v5e h200 --programs encode/base nearest
 
 The compilers say how much memory a program needs, what it moves between this memory and the cores, and what devices

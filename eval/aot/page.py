@@ -27,7 +27,7 @@ Encoding on several devices needs no collectives, and a device does there what i
 arrays run on one device.
 
 ```sh
-python -m eval aot --out results/programs.jsonl   # of the aot extra, in an environment of its own; hours on two cores
+python -m eval aot --out results/programs.jsonl   # with the aot extra, in an environment of its own
 python -m eval aot --page docs/reference/programs.md
 ```
 

@@ -113,7 +113,7 @@ def check_installed(name: str) -> None:
     """Raises ImportError if the compiler for a target, given by its name, is not installed."""
     tpu = TARGETS[name].platform == "tpu"
     if not (_installed("libtpu") if tpu else _installed("jax_plugins.xla_cuda12") and _nvidia()):
-        raise ImportError(f"the compiler for {name} is not installed: pip install 'lsar_jax[aot]'")
+        raise ImportError(f"the compiler for {name} is not installed: pip install -e '.[aot]'")
 
 
 def mesh_of(target: Target) -> Mesh:
