@@ -5,7 +5,8 @@ r"""All benchmarks of speed in one run: encoding, fits, search and mining, heads
 
 On a GPU machine without network, which has no checkpoint and no text, ``--encoder random-base`` encodes random text
 with random weights of XLM-R's shapes. A benchmark is left out if its peer or its data is missing, and the reason is
-printed. Every line of ``speed.jsonl`` has the date, the device and the versions.
+printed. Every line of ``speed.jsonl`` has the date, the device and the versions; a run of some benchmarks keeps the
+lines of the others.
 """
 
 import json
@@ -45,6 +46,7 @@ class Speed:
       python: interpreter of the environment with sentence-transformers; by default, this one.
       sentences: number of sentences to encode.
       max_length: maximum number of tokens per sentence.
+      queries: number of queries of search; with as many as by default, a slow machine takes a quarter of an hour.
       words: folder of word-aligned text for align, from python -m train.word_pairs.
       out: folder for the JSON lines.
     """
@@ -55,24 +57,27 @@ class Speed:
     python: Path = Bench.python
     sentences: int = 2000
     max_length: int = 128
+    queries: int = 20480
     words: Path = Path("results/word-pairs")
     out: Path = Path("results/speed")
 
     def run(self) -> list[tuple[str, Measured]]:
         """Runs them, prints the table and returns its rows, each with the name of its benchmark."""
         calls: dict[str, Callable[[], list[Measured]]] = {
-            "encode": self._encode, "fits": _fits, "search": _search, "heads": _heads, "align": self._align,
+            "encode": self._encode, "fits": _fits, "search": self._search, "heads": _heads, "align": self._align,
         }  # fmt: skip
         rows: list[tuple[str, Measured]] = []
         about = _about()
         self.out.mkdir(parents=True, exist_ok=True)
+        file = self.out / "speed.jsonl"
         for name in self.benchmarks:
             try:
-                rows += [(name, one) for one in calls[name]()]
+                measured = calls[name]()
             except (ImportError, FileNotFoundError, ValueError) as error:
                 console.print(f"left out {name}: {error}")
-            lines = [json.dumps({"benchmark": name} | one._asdict() | about) + "\n" for name, one in rows]
-            write_text(self.out / "speed.jsonl", "".join(lines))
+                continue
+            rows += [(name, one) for one in measured]
+            _replace_lines(file, name, [{"benchmark": name} | one._asdict() | about for one in measured])
         console.print(f"{about['date']}, {about['device']}, {about['processor']}: {about['versions']}")
         _print(rows)
         return rows
@@ -88,17 +93,16 @@ class Speed:
             console.print(f"left out the peers of encode: {error}")
             return replace(bench, peers=()).run()
 
+    # Each imports its benchmark only when it runs: one that lacks a package does not keep the others from running.
+    def _search(self) -> list[Measured]:
+        from eval.speed.search import SearchBench
+
+        return SearchBench(queries=self.queries).run()
+
     def _align(self) -> list[Measured]:
         from eval.speed.alignment import AlignBench
 
         return AlignBench(words=self.words).run()
-
-
-# Each imports its benchmark only when it runs: one that lacks a package does not keep the others from running.
-def _search() -> list[Measured]:
-    from eval.speed.search import SearchBench
-
-    return SearchBench().run()
 
 
 def _heads() -> list[Measured]:
@@ -122,6 +126,12 @@ def _fits() -> list[Measured]:
             if seconds is not None
         ]
     return measured
+
+
+def _replace_lines(file: Path, benchmark: str, results: list[dict[str, Any]]) -> None:
+    kept = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
+    kept = [line for line in kept if json.loads(line)["benchmark"] != benchmark]
+    write_text(file, "".join(f"{line}\n" for line in [*kept, *map(json.dumps, results)]))
 
 
 def _about() -> dict[str, Any]:

@@ -36,6 +36,7 @@ from eval.speed import sentence_transformers_process
 from eval.speed.random_encoder import random_sentences, write_random_encoder
 from eval.speed.timing import HERE, Measured, times
 from lsar_jax import SentenceEncoder, corpora, load_encoder
+from lsar_jax.mesh import cpu_features
 from train.console import console, print_table
 from train.option_checks import at_least
 
@@ -58,7 +59,8 @@ class Bench:
       max_length: maximum number of tokens per paragraph.
       repeats: number of timed runs of each, which take turns; the fastest counts.
       batch_size: batch size of sentence-transformers.
-      dtypes: dtypes in which this library and torch compute.
+      dtypes: dtypes in which this library and torch compute; torch's bfloat16 is left out on a CPU without
+        instructions for it, where it takes ten times as long.
     """
 
     encoder: EncoderName = "bundled"
@@ -101,7 +103,11 @@ class Bench:
         return every[:: max(1, len(every) // self.sentences)][: self.sentences]
 
     def _peers(self) -> list[tuple[str, str]]:
-        dtypes = {"torch": self.dtypes, "openvino": ("float32", "default"), "onnx": ("float32",)}
+        has_bfloat16 = jax.default_backend() != "cpu" or "bf16" in cpu_features()
+        torch: list[str] = [dtype for dtype in self.dtypes if has_bfloat16 or dtype != "bfloat16"]
+        if "torch" in self.peers and len(torch) < len(self.dtypes):
+            console.print("left out torch in bfloat16: this processor has no instructions for it")
+        dtypes: dict[str, list[str]] = {"torch": torch, "openvino": ["float32", "default"], "onnx": ["float32"]}
         return [(name, dtype) for name in self.peers for dtype in dtypes[name]]
 
     def _compared(self, runners: "dict[str, _Ours | _Peer]", exact: "_Ours", count: int) -> list[Measured]:
