@@ -18,13 +18,15 @@ import lsar_jax
 # Every name in their ``__all__`` is public.
 PUBLIC = (
     "lsar_jax", "lsar_jax.transforms", "lsar_jax.retrieval", "lsar_jax.retrieval.preference", "lsar_jax.mining",
-    "lsar_jax.geometry", "lsar_jax.moments", "lsar_jax.encoders", "lsar_jax.corpora", "lsar_jax.corpora.builders",
+    "lsar_jax.geometry", "lsar_jax.moments", "lsar_jax.encoders", "lsar_jax.embeddings", "lsar_jax.corpora",
+    "lsar_jax.corpora.builders",
     "lsar_jax.corpora.labelled", "lsar_jax.objectives.align", "lsar_jax.objectives.disentangle",
     "lsar_jax.objectives.tagging", "lsar_jax.objectives.parsing", "lsar_jax.objectives.cosine", "lsar_jax.languages",
     "lsar_jax.mesh", "lsar_jax.spec", "lsar_jax.mteb",
 )  # fmt: skip
 RESULT = "the result of a function whose example shows it"
 PARAMETERS = "the parameters or the input of functions whose examples make them"
+ARGUMENT = "the argument of a function that the user gives"
 MODULE = "the example of its module uses it"
 NO_EXAMPLE = {
     "lsar_jax.EncodeReport": RESULT,
@@ -32,6 +34,8 @@ NO_EXAMPLE = {
     "lsar_jax.encoders.Preset": "a row of the table PRESETS",
     "lsar_jax.retrieval.preference.Preference": RESULT,
     "lsar_jax.retrieval.preference.TopShare": RESULT,
+    "lsar_jax.embeddings.Progress": ARGUMENT,
+    "lsar_jax.mining.MiningProgress": ARGUMENT,
     "lsar_jax.mining.Pairs": RESULT,
     "lsar_jax.mining.Threshold": RESULT,
     "lsar_jax.geometry.LanguageAnisotropy": RESULT,
@@ -170,4 +174,4 @@ def test_the_tests_find_arrays_and_errors():
     assert isinstance(lsar_jax.transforms, ModuleType)
     assert takes_arrays(lsar_jax.transforms.fit_lsar)
     assert not takes_arrays(lsar_jax.languages.language_code)
-    assert raised(lsar_jax.mining.mine) == {"ValueError"}
+    assert raised(lsar_jax.mining.mine_folders) == {"ValueError"}

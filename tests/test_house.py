@@ -15,8 +15,8 @@ ROOMS = (
     # vocabulary and plumbing
     "shapes", "languages", "mesh", "spec", "arrays", "checks", "extras", "files", "array_files", "hub", "program_cache",
     # text -> tokens -> hidden states -> embeddings -> transform -> scores
-    "corpora", "tokens", "models", "checkpoints", "moments", "encoders", "transforms", "geometry", "retrieval",
-    "mining", "objectives", "cli", "mteb", "__init__", "__main__",
+    "corpora", "tokens", "models", "checkpoints", "moments", "encoders", "embeddings", "transforms", "geometry",
+    "retrieval", "mining", "objectives", "cli", "mteb", "__init__", "__main__",
 )  # fmt: skip
 # Packages, each of which may import those before it.
 PACKAGES = ("lsar_jax", "train", "eval")

@@ -31,7 +31,8 @@ from lsar_jax import EncoderSpec
 from lsar_jax.corpora.builders.bucc import SPLITS
 from lsar_jax.corpora.tables import Data, folder_of
 from lsar_jax.languages import language_code
-from lsar_jax.mining import Margin, Retrieval, best_threshold, mine
+from lsar_jax.mining import best_threshold, mine
+from lsar_jax.mining.pairs import Margin, Retrieval
 
 __all__ = ["Bucc"]
 

@@ -10,9 +10,9 @@ import numpy as np
 import tyro
 
 from lsar_jax.arrays import warn_far_off
-from lsar_jax.cli.inputs import check_unread, encoder_files, is_vectors, open_vectors, read_blocks
+from lsar_jax.cli.inputs import check_unread, encoder_files, is_vectors, load_with, open_vectors, read_blocks
 from lsar_jax.corpora.text_files import stream_lines
-from lsar_jax.encoders import load_encoder
+from lsar_jax.embeddings import Embeddings
 from lsar_jax.files import check_outputs, new_file
 from lsar_jax.transforms import Transform
 
@@ -29,8 +29,8 @@ class Apply:
 
     Attributes:
       transform: the file that lsar-jax fit or Transform.save wrote.
-      vectors: a .npy file of floats, one row per sentence; or, with --encoder, a text file with one sentence per line
-        (an empty line is an empty sentence, so that rows are lines).
+      vectors: a .npy file of floats, one row per sentence, or a folder that lsar-jax encode wrote; or, with --encoder,
+        a text file with one sentence per line (an empty line is an empty sentence, so that rows are lines).
       out: the .npy file to write, in float32.
       language: language code of all vectors, or auto to detect the language of each; a shared transform needs none.
       encoder: encoder of the text: bundled, a preset, a folder or a Hub id. Omit it for vectors.
@@ -86,7 +86,8 @@ class Apply:
             )
         check_unread(self)
         x = open_vectors(self.vectors)
-
+        if isinstance(x, Embeddings):
+            x.check_transform(fitted)
         tally = _Unknown()
 
         def blocks() -> Iterator[np.ndarray]:
@@ -113,8 +114,7 @@ class Apply:
         if is_vectors(self.vectors):
             raise ValueError(f"--encoder {name} is given, but {self.vectors} holds vectors; omit it")
         rows = sum(1 for _ in stream_lines(self.vectors))
-        layer = self.layer if self.layer is not None or fitted.source is None else fitted.source.layer
-        encoder = load_encoder(name, revision=self.revision, layer=layer, pooling=self.pooling).with_transform(fitted)
+        encoder = load_with(fitted, name, layer=self.layer, revision=self.revision, pooling=self.pooling)
 
         def blocks() -> Iterator[np.ndarray]:
             lines = stream_lines(self.vectors)

@@ -16,7 +16,7 @@ import docstring_parser
 import tyro
 
 from lsar_jax.checks import whole_number
-from lsar_jax.cli.inputs import Reader, check_distinct, check_unread, encoder_files, is_vectors, open_vectors
+from lsar_jax.cli.inputs import Reader, check_distinct, check_unread, encoder_files, is_vectors, open_vectors, space_of
 from lsar_jax.encoders import load_encoder
 from lsar_jax.files import check_outputs
 from lsar_jax.languages import canonical_keys, language_code
@@ -39,8 +39,9 @@ class FitCommand(ABC):
 
     Attributes:
       out: the file to write the transform to.
-      data: one or more LANGUAGE=FILE, where FILE is a text file with one sentence per line (blank lines are skipped) or
-        a .npy file of float vectors with one row per sentence. A language may have several files.
+      data: one or more LANGUAGE=FILE, where FILE is a text file with one sentence per line (blank lines are skipped), a
+        .npy file of float vectors with one row per sentence, or a folder that lsar-jax encode wrote. A language may
+        have several.
       encoder: encoder of the text: bundled, a preset, a folder or a Hub id. Omit it for vectors.
       revision: commit, tag or branch of a Hub id.
       layer: hidden-state layer; by default, the checkpoint's.
@@ -121,13 +122,16 @@ class FitCommand(ABC):
           options: the options of the method.
           known: languages that are fitted on without files.
         """
-        opened = None
+        opened, spec = None, None
         if self.encoder:
             opened = load_encoder(self.encoder, revision=self.revision, layer=self.layer, pooling=self.pooling)
+            spec = opened.spec
+        elif files:
+            spec = _source([space_of(path) for paths in files.values() for path in paths])
         if files:
             dim = opened.dim if opened else open_vectors(next(iter(files.values()))[0]).shape[1]
             self.method.check(options, {*files, *known}, dim)
-        return Reader(opened, self.max_length, self.limit), opened.spec if opened else None
+        return Reader(opened, self.max_length, self.limit), spec
 
 
 @dataclass(frozen=True)
@@ -244,7 +248,7 @@ def _files(data: tuple[str, ...]) -> dict[str, list[Path]]:
         code, sign, path = item.partition("=")
         if not (code and sign and path):
             raise ValueError(f"--data {item!r} is not LANGUAGE=FILE, such as de=german.txt")
-        if not Path(path).is_file():
+        if not Path(path).is_file() and not Path(path).is_dir():
             raise FileNotFoundError(f"there is no file {path}")
         files.setdefault(language_code(code), []).append(Path(path))
     return canonical_keys(files)

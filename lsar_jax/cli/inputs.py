@@ -1,4 +1,4 @@
-"""Reads files of sentences or vectors: as moments, with at most one block in memory, or as embeddings."""
+"""Reads text, vectors and encoded folders: as moments, with at most one block in memory, or as embeddings."""
 
 import tokenize
 from collections.abc import Callable, Iterator, Sequence
@@ -8,13 +8,26 @@ from typing import Any
 
 import numpy as np
 
+from lsar_jax import embeddings
 from lsar_jax.checkpoints.locate import is_folder
 from lsar_jax.corpora.text_files import stream_lines
-from lsar_jax.encoders.sentence_encoder import SentenceEncoder
+from lsar_jax.embeddings import Embeddings
+from lsar_jax.encoders import SentenceEncoder, load_encoder
 from lsar_jax.files import same_file
 from lsar_jax.moments import Moments
+from lsar_jax.spec import EncoderSpec
+from lsar_jax.transforms import Transform
 
-__all__ = ["Reader", "check_distinct", "check_unread", "encoder_files", "is_vectors", "open_vectors", "read_blocks"]
+__all__ = [
+    "Reader",
+    "check_distinct",
+    "check_unread",
+    "encoder_files",
+    "is_vectors",
+    "load_with",
+    "open_vectors",
+    "read_blocks",
+]
 
 _BLOCK = 8192
 _MAGIC = b"\x93NUMPY"
@@ -40,7 +53,7 @@ class Reader:
     def moments(self, path: Path, code: str, second: bool) -> Moments:
         """Returns the moments of a file."""
         if is_vectors(path):
-            blocks = read_blocks(open_vectors(path)[: self.limit])
+            blocks = self._blocks(path, self.limit)
             return _named(path, lambda: Moments.from_blocks(blocks, second_moment=second))
         encoder, language = self._encoder(code)
         sentences = self._sentences(path)
@@ -53,10 +66,10 @@ class Reader:
 
     def embeddings(self, code: str, paths: list[Path]) -> np.ndarray:
         """Returns the embeddings of a language's files, up to ``limit`` from each file."""
-        limit, parts = self.limit or _HELD, []
+        limit, parts = self.limit or _HELD, list[np.ndarray]()
         for path in paths:
             if is_vectors(path):
-                parts.append(np.asarray(open_vectors(path)[:limit]))
+                parts += self._blocks(path, limit)
                 continue
             encoder, language = self._encoder(code)
             parts.append(
@@ -71,6 +84,19 @@ class Reader:
             )
         return np.concatenate(parts)
 
+    def _blocks(self, path: Path, limit: int | None) -> Iterator[np.ndarray]:
+        """Yields the vectors of a file, or of a folder without those of blank sentences."""
+        x, start = open_vectors(path), 0
+        for block in read_blocks(x, limit):
+            if isinstance(x, Embeddings):
+                texts = x.sentences(start, start + len(block)).texts
+                start += len(block)
+                blank = np.array([not text.strip() for text in texts])
+                self.blank += int(blank.sum())
+                block = block[~blank]
+            if len(block):
+                yield block
+
     def _encoder(self, code: str) -> tuple[SentenceEncoder, str | None]:
         assert self.encoder is not None
         return self.encoder, code if self.encoder.uses_language else None
@@ -83,13 +109,17 @@ class Reader:
                 self.blank += 1
 
 
-def open_vectors(path: Path) -> np.ndarray:
-    """Returns a ``.npy`` file of float vectors, memory-mapped.
+def open_vectors(path: Path) -> np.ndarray | Embeddings:
+    """Returns a ``.npy`` file of float vectors, memory-mapped, or a folder that ``lsar-jax encode`` wrote, checked.
 
     Raises:
-      FileNotFoundError: the file does not exist.
-      ValueError: it is not an array ``[n, dim]`` of floats.
+      FileNotFoundError: the file or the folder does not exist, or the folder is not finished.
+      ValueError: it is not an array ``[n, dim]`` of floats, or a shard of the folder is damaged.
     """
+    if path.is_dir():
+        opened = embeddings.open(path)
+        opened.check()
+        return opened
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}")
     with path.open("rb") as file:
@@ -111,11 +141,12 @@ def open_vectors(path: Path) -> np.ndarray:
     return x
 
 
-def read_blocks(x: np.ndarray) -> Iterator[np.ndarray]:
-    """Yields the rows of an array that ``open_vectors`` returned, some at a time."""
+def read_blocks(x: np.ndarray | Embeddings, limit: int | None = None) -> Iterator[np.ndarray]:
+    """Yields the rows of what ``open_vectors`` returned, some at a time, up to ``limit`` rows."""
     width = x.shape[1] * x.dtype.itemsize
-    for start in range(0, len(x), _BLOCK):
-        stop = min(start + _BLOCK, len(x))
+    rows = len(x) if limit is None else min(limit, len(x))
+    for start in range(0, rows, _BLOCK):
+        stop = min(start + _BLOCK, rows)
         if isinstance(x, np.memmap) and x.flags.c_contiguous:
             # Read, because the pages of a mapped file stay in memory for as long as the kernel likes.
             block = np.fromfile(str(x.filename), x.dtype, (stop - start) * x.shape[1], offset=x.offset + start * width)
@@ -148,9 +179,34 @@ def encoder_files(encoder: str | None) -> list[Path]:
     return [folder, *(path for path in (*folder.rglob("*"), *linked) if path.is_file())]
 
 
+def load_with(
+    fitted: Transform | None, name: str, *, layer: int | None, prompt: str | None = None, **options: Any
+) -> SentenceEncoder:
+    """Returns an encoder that applies a transform, by default on the layer that the transform was fitted on.
+
+    Args:
+      fitted: the transform, if there is one.
+      name: name of the encoder.
+      layer: its layer, if another one is chosen.
+      prompt: string put before each sentence; by default, the checkpoint's own.
+      **options: as for ``load_encoder``.
+    """
+    if layer is None and fitted is not None and fitted.source is not None:
+        layer = fitted.source.layer
+    encoder = load_encoder(name, layer=layer, **options)
+    if prompt is not None:
+        encoder = encoder.with_prompt(prompt)
+    return encoder if fitted is None else encoder.with_transform(fitted)
+
+
+def space_of(path: Path) -> EncoderSpec | None:
+    """Returns the embedding space of an encoded folder; None for a file of vectors, which does not name it."""
+    return embeddings.open(path).spec if path.is_dir() else None
+
+
 def is_vectors(path: Path) -> bool:
-    """Returns whether a file contains vectors, judging by its suffix."""
-    return path.suffix.lower() == ".npy"
+    """Returns whether a path is that of vectors: a ``.npy`` file, judging by its suffix, or a folder."""
+    return path.suffix.lower() == ".npy" or path.is_dir()
 
 
 def _named(path: Path, call: Callable[[], Any]) -> Moments:

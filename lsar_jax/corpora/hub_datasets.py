@@ -7,7 +7,6 @@ instead if it has the layout of the Hub: one folder of files per configuration.
 
 import gzip
 import io
-import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, nullcontext
@@ -15,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from lsar_jax.extras import import_extra
+from lsar_jax.corpora.row_files import BUFFER, json_rows, parquet_rows
 from lsar_jax.hub import Repository
 
 __all__ = ["PINNED", "HubFiles", "hub_files"]
@@ -29,9 +28,8 @@ PINNED = {
     "mteb/AmazonReviewsClassification": "6b5d328eaae8ef408dd7d775040245cf86f92e9d",
 }
 
-# Number of bytes of a column or a file, and number of rows, to read at a time.
-_BUFFER = 1 << 20
-_ROWS = 64
+# Number of bytes of a column or a file to read at a time.
+_BUFFER = BUFFER
 # In order of preference, if a split is available in several formats.
 _FORMS = (".parquet", ".jsonl", ".jsonl.gz")
 
@@ -79,10 +77,15 @@ class HubFiles:
         for name in self._files(config, split):
             try:
                 with closing(self.open(name)) as file:
+                    where = f"{name} of {self.name}"
                     if name.endswith(".parquet"):
-                        yield from self._parquet(name, file, columns)
-                    else:
-                        yield from self._json_lines(name, file, columns)
+                        yield from parquet_rows(file, columns, where, buffer=_BUFFER)
+                        continue
+                    with (
+                        io.BufferedReader(file, _BUFFER) as buffered,
+                        gzip.GzipFile(fileobj=buffered) if name.endswith(".gz") else nullcontext(buffered) as lines,
+                    ):
+                        yield from json_rows(lines, columns, where)
             except (ValueError, TypeError, ImportError):
                 raise
             except Exception as error:
@@ -109,42 +112,6 @@ class HubFiles:
         if series and all(name.endswith(series[2]) for name in found):
             found = [f"{series[1]}{number:05d}{series[2]}" for number in range(int(series[3]))]
         return [f"{config}/{name}" for name in found]
-
-    def _parquet(self, name: str, file: Any, columns: Sequence[str] | None) -> Iterator[dict[str, Any]]:
-        pyarrow = import_extra("pyarrow", "hub", "reading parquet from the Hub")
-        parquet = import_extra("pyarrow.parquet", "hub", "reading parquet from the Hub", "pyarrow")
-        try:
-            table = parquet.ParquetFile(file, buffer_size=_BUFFER, pre_buffer=False)
-            self._check_columns(name, table.schema_arrow.names, columns)
-            wanted = None if columns is None else list(columns)
-            for batch in table.iter_batches(batch_size=_ROWS, columns=wanted, use_threads=False):
-                yield from batch.to_pylist()
-        except (pyarrow.ArrowInvalid, pyarrow.ArrowNotImplementedError) as error:
-            raise ValueError(f"{name} of {self.name} cannot be read as parquet: {error}") from error
-
-    def _json_lines(self, name: str, file: Any, columns: Sequence[str] | None) -> Iterator[dict[str, Any]]:
-        number = 0
-        try:
-            with (
-                io.BufferedReader(file, _BUFFER) as buffered,
-                gzip.GzipFile(fileobj=buffered) if name.endswith(".gz") else nullcontext(buffered) as lines,
-            ):
-                while line := lines.readline():
-                    number += 1
-                    row = json.loads(line)
-                    if not isinstance(row, dict):
-                        raise ValueError("the line is not a JSON object")
-                    self._check_columns(name, list(row), columns)
-                    yield row if columns is None else {column: row[column] for column in columns}
-        except (ValueError, EOFError, gzip.BadGzipFile) as error:
-            if self.name in str(error):
-                raise
-            raise ValueError(f"{name} of {self.name} cannot be read as JSON lines, line {number}: {error}") from error
-
-    def _check_columns(self, name: str, there: Sequence[str], wanted: Sequence[str] | None) -> None:
-        for column in wanted or ():
-            if column not in there:
-                raise ValueError(f"field {column!r} is not in {name} of {self.name}; it has {', '.join(there)}")
 
 
 def hub_files(id: str | Path, revision: str | None = None, include: str = "*") -> HubFiles:

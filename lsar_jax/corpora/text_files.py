@@ -61,19 +61,32 @@ def stream_lines(path: str | Path) -> Iterator[str]:
     if not path.is_file():
         raise FileNotFoundError(f"there is no text file at {path}")
     with path.open("rb") as file:
-        number = 0
-        for number, raw in enumerate(file, start=1):
-            line = raw.removeprefix(b"\xef\xbb\xbf") if number == 1 else raw
-            whole = number == 1 and not raw.endswith(b"\n")
-            line = line.removesuffix(b"\n").removesuffix(b"\r")
-            # A file of which no line ends with \n is old Mac text, if it has \r.
-            for place, part in enumerate(line.split(b"\r") if whole else [line], start=number):
-                try:
-                    yield part.decode("utf-8")
-                except UnicodeDecodeError as error:
-                    raise ValueError(f"{path}, line {place} is not UTF-8: {error.reason}") from error
-        if number == 0:
-            raise ValueError(f"{path} is empty")
+        yield from decoded_lines(file, str(path))
+
+
+def decoded_lines(raw_lines: Iterable[bytes], name: str) -> Iterator[str]:
+    """Yields lines without their ends and a byte-order mark, as ``lines`` returns them.
+
+    Args:
+      raw_lines: the lines of a file that is open for reading bytes.
+      name: what errors call the file.
+
+    Raises:
+      ValueError: a line is not UTF-8 (raised when it is reached), or there are none.
+    """
+    number = 0
+    for number, raw in enumerate(raw_lines, start=1):
+        line = raw.removeprefix(b"\xef\xbb\xbf") if number == 1 else raw
+        whole = number == 1 and not raw.endswith(b"\n")
+        line = line.removesuffix(b"\n").removesuffix(b"\r")
+        # A file of which no line ends with \n is old Mac text, if it has \r.
+        for place, part in enumerate(line.split(b"\r") if whole else [line], start=number):
+            try:
+                yield part.decode("utf-8")
+            except UnicodeDecodeError as error:
+                raise ValueError(f"{name}, line {place} is not UTF-8: {error.reason}") from error
+    if number == 0:
+        raise ValueError(f"{name} is empty")
 
 
 def text_folder(

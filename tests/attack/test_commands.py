@@ -8,7 +8,7 @@ import pytest
 
 import lsar_jax as lj
 from lsar_jax.__main__ import main
-from lsar_jax.cli import apply
+from lsar_jax.cli import inputs
 from tests.attack.damage import on_a_full_disk
 from tests.conftest import TINY
 from tests.optional import need
@@ -158,13 +158,13 @@ def test_a_transform_applies_to_text(folder, monkeypatch):
 @pytest.mark.parametrize("change", ["abc\n", "abc\n" * 5])
 def test_text_that_changes_while_it_is_read(folder, monkeypatch, capsys, change):
     monkeypatch.chdir(folder)
-    load = apply.load_encoder
+    load = inputs.load_encoder
 
     def change_first(*args, **options):
         (folder / "de.txt").write_text(change)
         return load(*args, **options)
 
-    monkeypatch.setattr(apply, "load_encoder", change_first)
+    monkeypatch.setattr(inputs, "load_encoder", change_first)
     assert main(["apply", "t", "de.txt", "out.npy", "--encoder", str(TINY)]) == 1
     assert "de.txt had 3 rows, and then " in capsys.readouterr().err
     assert not (folder / "out.npy").exists()

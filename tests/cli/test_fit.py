@@ -223,3 +223,37 @@ def test_memory_does_not_grow_with_the_file(tmp_path, rng):
         run = subprocess.run(command, capture_output=True, text=True, check=True)
         peaks.append(int(run.stdout.split()[-1]) / 1024)
     assert peaks[1] - peaks[0] < 50
+
+
+def test_encoded_folders(tiny, tmp_path, capsys):
+    sentences = {"de": ["abc", "", "bcd ef", "c"], "en": ["hij", "h", " ", "ij i", "g"]}
+    encoder = lj.load_encoder(str(TINY), layer=2)
+    for code, lines in sentences.items():
+        (tmp_path / f"{code}.txt").write_text("\n".join(lines) + "\n")
+        lj.embeddings.encode(encoder, [tmp_path / f"{code}.txt"], tmp_path / code, shard_rows=2)
+    out = [str(tmp_path / name) for name in ("from-text", "from-folders")]
+    text = ["--data", *(f"{code}={tmp_path / code}.txt" for code in sentences), "--encoder", str(TINY), "--layer", "2"]
+    folders = ["--data", *(f"{code}={tmp_path / code}" for code in sentences)]
+    for method, options in (("center", []), ("cbie", ["--components", "1", "--clusters", "1"])):
+        assert main(["fit", method, out[0], *text, *options, "--overwrite"]) == 0
+        assert main(["fit", method, out[1], *folders, *options, "--overwrite"]) == 0
+        assert capsys.readouterr().out.count("2 blank lines were skipped") == 2
+        left, right = map(lj.Transform.load, out)
+        assert left.source == right.source == encoder.spec
+        x = encoder.encode(sentences["de"])
+        np.testing.assert_allclose(left(x, "de"), right(x, "de"), atol=1e-5)
+    assert main(["fit", "center", out[1], *folders, "--overwrite"]) == 0
+    applied = ["apply", out[1], str(tmp_path / "de"), str(tmp_path / "y.npy"), "--language", "de"]
+    assert main(applied) == 0
+    center = lj.Transform.load(out[1])
+    np.testing.assert_allclose(np.load(tmp_path / "y.npy"), center(encoder.encode(sentences["de"]), "de"), atol=1e-5)
+    # Vectors of another space, and an output in a folder that is read.
+    lj.embeddings.encode(lj.load_encoder(str(TINY), layer=1), [tmp_path / "en.txt"], tmp_path / "other")
+    capsys.readouterr()
+    other = ["--data", f"de={tmp_path / 'de'}", f"en={tmp_path / 'other'}"]
+    assert main(["fit", "center", out[1], *other, "--overwrite"]) == 1
+    assert "the parts are embeddings of different encoders: layer 2, not 1" in capsys.readouterr().err
+    assert main(["apply", out[1], str(tmp_path / "other"), str(tmp_path / "z.npy"), "--language", "en"]) == 1
+    assert "fitted on other embeddings than those of " in capsys.readouterr().err
+    assert main(["fit", "center", str(tmp_path / "de" / "t"), *folders]) == 1
+    assert "which is read; choose another place for the output" in capsys.readouterr().err

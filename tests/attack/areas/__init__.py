@@ -33,6 +33,7 @@ AREAS: dict[str, Callable[[Path, Random], None]] = {
     "full disks": commands.full_disks,
     "kills": processes.kills,
     "training kills": processes.training_kills,
+    "encode kills": processes.encode_kills,
     "forks": processes.forks,
 }
 

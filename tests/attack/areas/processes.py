@@ -20,7 +20,7 @@ from tests.conftest import TINY
 from tests.train.runs import kill_at, log_of, write_bitext
 from train.disentangle.__main__ import main as disentangle
 
-__all__ = ["forks", "kills", "training_kills"]
+__all__ = ["encode_kills", "forks", "kills", "training_kills"]
 
 _SAVE = """
 import sys, numpy as np, lsar_jax as lj
@@ -68,6 +68,45 @@ def training_kills(folder: Path, rng: Random) -> None:
     losses = [[value for name, value in line.items() if "loss" in name] for line in (*found, *expected)]
     if not losses[0] or not np.allclose(losses[: len(found)], losses[len(found) :], rtol=1e-3):
         raise Broke(f"a training that was killed at line {lines} has other losses")
+
+
+def encode_kills(folder: Path, rng: Random) -> None:
+    """A job of encoding killed up to three times, anywhere, which ends in the bytes of one that was not."""
+    shards = 40
+    made = [" ".join(rng.choice(list("abcdefghij"), rng.integers(1, 9))) for _ in range(4 * shards)]
+    # Every third sentence occurs before, so that a shard takes vectors of others.
+    text = [one if number % 3 else made[number // 3] for number, one in enumerate(made)]
+    (folder / "in.txt").write_text("".join(f"{line}\n" for line in text))
+
+    environment = {**os.environ, "JAX_NUM_CPU_DEVICES": "4", "HF_HUB_OFFLINE": "1"}
+
+    def start(out: str) -> subprocess.Popen:
+        command = ["encode", str(folder / "in.txt"), str(folder / out), "--encoder", str(TINY), "--shard-rows", "4"]
+        run = [sys.executable, "-m", "lsar_jax", *command]
+        return subprocess.Popen(run, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+
+    def run(out: str) -> None:
+        # In a process of its own, whose programs are compiled as those of the killed one.
+        with start(out) as process:
+            _, error = process.communicate()
+        if process.returncode:
+            raise Broke(f"encoding failed: {error[-200:]}")
+
+    run("whole")
+    places = sorted(int(rng.integers(shards)) for _ in range(rng.integers(1, 4)))
+    for place in places:
+        with start("out") as process:
+            deadline = time.monotonic() + 120
+            while len(list((folder / "out").glob(".job/[0-9]*.json"))) <= place and process.poll() is None:
+                assert time.monotonic() < deadline
+                time.sleep(0.001)
+            time.sleep(rng.random() * 0.05)
+            process.send_signal(signal.SIGKILL)
+    run("out")
+    whole, found = ({path.name: path.read_bytes() for path in (folder / out).iterdir()} for out in ("whole", "out"))
+    if found != whole:
+        wrong = [name for name in {**whole, **found} if whole.get(name) != found.get(name)]
+        raise Broke(f"encoding that was killed after shards {places} ended in other bytes of {', '.join(wrong)}")
 
 
 def forks(folder: Path, rng: Random) -> None:

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import lsar_jax as lj
-from lsar_jax.mining import Pairs, _one_to_one, best_threshold, margin_score, mine
+from lsar_jax.mining import Pairs, best_threshold, margin_score, mine
+from lsar_jax.mining.pairs import _one_to_one
 
 
 def brute_force(source, target, k, margin, retrieval):

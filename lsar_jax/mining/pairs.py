@@ -1,9 +1,6 @@
-"""Finds parallel sentences in two monolingual collections, by the margin of a pair over its neighbourhoods.
+"""The margin of a pair over its neighbourhoods, and the pairs that are accepted by it.
 
-Artetxe and Schwenk, "Margin-based parallel corpus mining with multilingual sentence embeddings", ACL 2019. A
-pair's cosine is compared with the mean cosine of both sentences to their k nearest neighbours in the other
-language, so that sentences that are close to everything do not win. As in ``retrieval.nearest``, the matrix of
-all pairs is never in memory.
+As in ``retrieval.nearest``, the matrix of all pairs is never in memory.
 """
 
 from functools import partial
@@ -21,7 +18,17 @@ from lsar_jax.mesh import check_process
 from lsar_jax.retrieval.search import Precision, nearest_both
 from lsar_jax.shapes import AnyArray
 
-__all__ = ["Pairs", "Threshold", "best_threshold", "margin_score", "mine"]
+__all__ = [
+    "Margin",
+    "Pairs",
+    "Retrieval",
+    "Threshold",
+    "best_threshold",
+    "check_options",
+    "margin_score",
+    "mine",
+    "pairs_of_neighbours",
+]
 
 Margin = Literal["ratio", "distance", "absolute"]
 Retrieval = Literal["max", "intersection", "forward", "backward"]
@@ -141,15 +148,40 @@ def mine(
       >>> [round(score, 1) for score in pairs.score[:4].tolist()]
       [2.1, 2.0, 1.7, 1.7]
     """
-    if retrieval not in ("max", "intersection", "forward", "backward"):
-        raise ValueError(f"retrieval {retrieval!r} is not one of max, intersection, forward, backward")
+    check_options(margin, retrieval)
     check_floats("source", source)
     check_floats("target", target)
     k = whole_number("k", k, 1, min(len(source), len(target)), "the rows of the smaller collection")
-    margin_score(np.zeros(1, np.float32), np.zeros(1, np.float32), margin)
     forward, backward = nearest_both(source, target, k, precision=precision, mesh=mesh)
-    best_target, forward_score = _best(*forward, backward[0], margin)
-    best_source, backward_score = _best(*backward, forward[0], margin)
+    return pairs_of_neighbours(forward, backward, margin, retrieval)
+
+
+def check_options(margin: str, retrieval: str) -> None:
+    """Raises ValueError if the margin or the retrieval is unknown."""
+    if retrieval not in ("max", "intersection", "forward", "backward"):
+        raise ValueError(f"retrieval {retrieval!r} is not one of max, intersection, forward, backward")
+    margin_score(np.zeros(1, np.float32), np.zeros(1, np.float32), margin)  # type: ignore[arg-type]
+
+
+def pairs_of_neighbours(
+    forward: tuple[Float[AnyArray, "source k"], Int[AnyArray, "source k"]],
+    backward: tuple[Float[AnyArray, "target k"], Int[AnyArray, "target k"]],
+    margin: Margin = "ratio",
+    retrieval: Retrieval = "max",
+) -> Pairs:
+    """Returns the pairs that ``mine`` accepts, from the neighbours of both sides.
+
+    Args:
+      forward: cosines of each source to its nearest targets, best first, and their rows, ``[source, k]`` each.
+      backward: cosines of each target to its nearest sources, and their rows, ``[target, k]`` each.
+      margin: as for ``mine``.
+      retrieval: as for ``mine``.
+    """
+    (forward_cosine, targets), (backward_cosine, sources) = (
+        tuple(map(jnp.asarray, side)) for side in (forward, backward)
+    )
+    best_target, forward_score = _best(forward_cosine, targets, backward_cosine, margin)
+    best_source, backward_score = _best(backward_cosine, sources, forward_cosine, margin)
     pairs = {
         "forward": (np.arange(len(best_target)), best_target, forward_score),
         "backward": (best_source, np.arange(len(best_source)), backward_score),

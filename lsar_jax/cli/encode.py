@@ -1,0 +1,91 @@
+"""``lsar-jax encode``: encodes text of any length into a folder of shards; a job that was stopped goes on."""
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+import tyro
+
+from lsar_jax import embeddings
+from lsar_jax.cli.inputs import encoder_files, load_with
+from lsar_jax.files import check_outside
+from lsar_jax.transforms import Transform
+
+__all__ = ["Encode"]
+
+
+@dataclass(frozen=True)
+class Encode:
+    """Encodes text into a folder, a row for each line or record; a sentence that occurs again is not encoded again.
+
+    Stop it at any time: the same command goes on, and ends in the same bytes. The folder has a manifest with the
+    encoder, the digests of the inputs and of every shard.
+
+    Attributes:
+      paths: text files with one sentence per line, .jsonl or .parquet files, the first two perhaps compressed (.gz),
+        or - for standard input; and, last, the folder to write.
+      encoder: bundled, a preset, a folder or a Hub id.
+      revision: commit, tag or branch of a Hub id.
+      layer: hidden-state layer; by default, that of the transform, or the checkpoint's.
+      pooling: pooling of the tokens; by default, the checkpoint's.
+      dtype: compute dtype.
+      transform: a file that lsar-jax fit or Transform.save wrote.
+      language: language code of all sentences, or auto; needed if the encoder or the transform depends on it.
+      prompt: string put before each sentence; by default, the checkpoint's own.
+      normalize: divide each vector by its length.
+      max_length: maximum number of tokens per sentence; by default, the checkpoint's.
+      store: dtype of the stored vectors.
+      format: npy writes .npy files with JSON lines of the sentences beside them; parquet one file with both.
+      shard_rows: rows of a shard; by default 65,536, and 8,192 on a CPU.
+      text: column of the sentences in files with columns.
+      ids: column of their ids in files with columns; by default, the number of the row.
+      jsonl: read standard input as JSON lines.
+    """
+
+    # Of tyro's positional arguments, one of several values takes all of them.
+    paths: tyro.conf.Positional[Annotated[tuple[Path, ...], tyro.conf.arg(metavar="IN [IN ...] OUT")]]
+    encoder: str
+    revision: str | None = None
+    layer: int | None = None
+    pooling: str | None = None
+    dtype: Literal["float32", "bfloat16"] = "float32"
+    transform: Path | None = None
+    language: str | None = None
+    prompt: str | None = None
+    normalize: bool = False
+    max_length: int | None = None
+    store: Literal["float32", "float16"] = "float32"
+    format: Literal["npy", "parquet"] = "npy"
+    shard_rows: int | None = None
+    text: str = "text"
+    ids: str | None = None
+    jsonl: bool = False
+
+    def run(self) -> None:
+        """Encodes, and prints a line after each shard.
+
+        Raises:
+          FileExistsError: the folder holds something else.
+          FileNotFoundError: an input does not exist.
+          ValueError: the folder was begun from other text, with another encoder or with other options, a shard is
+            damaged, or the transform was fitted on other embeddings.
+        """
+        if len(self.paths) < 2:
+            raise ValueError("give the files to encode, or - for standard input, and then the folder to write")
+        *inputs, out = self.paths
+        for path in encoder_files(self.encoder):
+            check_outside(out, path)
+        fitted = None if self.transform is None else Transform.load(self.transform)
+        encoder = load_with(
+            fitted, self.encoder, layer=self.layer, prompt=self.prompt, revision=self.revision, pooling=self.pooling,
+            dtype=self.dtype,
+        )  # fmt: skip
+        embeddings.encode(
+            encoder, inputs, out, text=self.text, ids=self.ids, rows=self.jsonl, language=self.language,
+            max_length=self.max_length, normalize=self.normalize, dtype=self.store, format=self.format,
+            shard_rows=self.shard_rows, show_progress=sys.stdout.isatty(),
+            progress=lambda done: print(done, flush=True),
+        )  # fmt: skip
+        x = embeddings.open(out)
+        print(f"{out} has {len(x):,} vectors of width {x.shape[1]} in {len(x.manifest.shards)} shards")

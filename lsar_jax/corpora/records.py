@@ -1,0 +1,165 @@
+"""Sentences with their ids from files of any size, or from standard input: a stream in bounded memory."""
+
+import gzip
+import hashlib
+import io
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+from lsar_jax.corpora.row_files import json_rows, parquet_rows
+from lsar_jax.corpora.text_files import decoded_lines
+from lsar_jax.files import sha256
+
+__all__ = ["STANDARD_INPUT", "Record", "Records", "Source"]
+
+# The path that stands for standard input.
+STANDARD_INPUT = Path("-")
+
+_AT_ONCE = 1 << 16
+_ROWS = 4096
+
+
+class Record(NamedTuple):
+    """A sentence.
+
+    Attributes:
+      text: the sentence; an empty line is an empty sentence.
+      id: what its file calls it; None if no column of ids is read.
+      source: number of its file.
+    """
+
+    text: str
+    id: str | None
+    source: int
+
+
+class Source(NamedTuple):
+    """What was read of a file, once it was read to its end.
+
+    Attributes:
+      name: its path, or ``-``.
+      sha256: digest of its bytes; those of a compressed file are compressed.
+      records: number of its sentences.
+    """
+
+    name: str
+    sha256: str
+    records: int
+
+
+@dataclass
+class Records:
+    """The sentences of files, one after another; iterate over it once.
+
+    Attributes:
+      paths: text files with one sentence per line, JSON lines (``.jsonl``) or parquet (``.parquet``); the first two
+        may be compressed (``.gz``); ``-`` stands for standard input, which is text or, with ``rows``, JSON lines.
+      text: the column of JSON lines and parquet that holds the sentence.
+      ids: the column that holds its id; None for none.
+      rows: whether standard input is JSON lines.
+      sources: what was read of each file so far, those that are finished.
+      position: number of bytes read so far.
+    """
+
+    paths: Sequence[Path]
+    text: str = "text"
+    ids: str | None = None
+    rows: bool = False
+    sources: list[Source] = field(default_factory=list)
+    position: int = 0
+
+    def __post_init__(self) -> None:
+        for path in self.paths:
+            if path != STANDARD_INPUT and not path.is_file():
+                raise FileNotFoundError(f"there is no file {path}")
+            if self.ids is not None and not _has_columns(path, self.rows):
+                raise ValueError(f"{path} is text, which has no column of ids ({self.ids!r}); leave out the ids")
+
+    @property
+    def total(self) -> int | None:
+        """The number of bytes of all files; None if one of them is standard input."""
+        if STANDARD_INPUT in self.paths:
+            return None
+        return sum(path.stat().st_size for path in self.paths)
+
+    def __iter__(self) -> Iterator[Record]:
+        for number, path in enumerate(self.paths):
+            count = 0
+            digest = hashlib.sha256()
+            for text, id in self._read(path, digest):
+                count += 1
+                yield Record(text, id, number)
+            told = sha256([path]) if path.suffix.lower() == ".parquet" else f"sha256:{digest.hexdigest()}"
+            self.sources.append(Source(str(path), told, count))
+
+    def _read(self, path: Path, digest: Any) -> Iterator[tuple[str, str | None]]:
+        name = "standard input" if path == STANDARD_INPUT else str(path)
+        columns = [self.text] if self.ids is None else [self.text, self.ids]
+        if path.suffix.lower() == ".parquet":
+            before, rows = self.position, 0
+            with path.open("rb") as file:
+                for rows, row in enumerate(parquet_rows(file, columns, name, at_once=_ROWS), start=1):
+                    yield self._of_row(row, name, rows)
+            self.position = before + path.stat().st_size
+            if not rows:
+                raise ValueError(f"{name} is empty")
+            return
+        with _opened(path) as raw, io.BufferedReader(_Counted(raw, digest, self), _AT_ONCE) as counted:
+            packed = path.suffix.lower() == ".gz"
+            lines: Any = gzip.GzipFile(fileobj=counted) if packed else counted
+            try:
+                if not _has_columns(path, self.rows):
+                    yield from ((line, None) for line in decoded_lines(lines, name))
+                    return
+                rows = 0
+                for rows, row in enumerate(json_rows(lines, columns, name), start=1):
+                    yield self._of_row(row, name, rows)
+                if not rows:
+                    raise ValueError(f"{name} is empty")
+            except (gzip.BadGzipFile, EOFError) as error:
+                raise ValueError(f"{name} is damaged: {error}") from error
+
+    def _of_row(self, row: dict[str, Any], name: str, number: int) -> tuple[str, str | None]:
+        text = row[self.text]
+        if not isinstance(text, str):
+            raise ValueError(f"{name}, row {number}: {self.text} is {text!r:.80}, which is not text")
+        if self.ids is None:
+            return text, None
+        id = row[self.ids]
+        if not isinstance(id, str | int) or isinstance(id, bool):
+            raise ValueError(
+                f"{name}, row {number}: {self.ids} is {id!r:.80}, which is neither text nor a whole number"
+            )
+        return text, str(id)
+
+
+class _Counted(io.RawIOBase):
+    """Reads a file, and adds what it read to a digest and to the position of the records."""
+
+    def __init__(self, file: IO[bytes], digest: Any, records: Records) -> None:
+        self._file, self._digest, self._records = file, digest, records
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        part = self._file.read(len(buffer))
+        buffer[: len(part)] = part
+        self._digest.update(part)
+        self._records.position += len(part)
+        return len(part)
+
+
+def _opened(path: Path) -> IO[bytes]:
+    # Not closed with its reader, because it belongs to the process.
+    return open(sys.stdin.fileno(), "rb", closefd=False) if path == STANDARD_INPUT else path.open("rb")
+
+
+def _has_columns(path: Path, rows: bool) -> bool:
+    if path == STANDARD_INPUT:
+        return rows
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    return suffixes[-1:] == [".parquet"] or ".jsonl" in (suffixes[-2:] if suffixes[-1:] == [".gz"] else suffixes[-1:])

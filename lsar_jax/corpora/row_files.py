@@ -1,0 +1,73 @@
+"""Rows of parquet and JSON lines files that are already open."""
+
+import gzip
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from lsar_jax.extras import import_extra
+
+__all__ = ["BUFFER", "json_rows", "parquet_rows"]
+
+# Number of bytes of a column or a file to read at a time.
+BUFFER = 1 << 20
+
+
+def parquet_rows(
+    file: Any, columns: Sequence[str] | None, where: str, *, at_once: int = 64, buffer: int = BUFFER
+) -> Iterator[dict[str, Any]]:
+    """Yields the rows of a parquet file.
+
+    Args:
+      file: the open file.
+      columns: the columns to read; None for all.
+      where: what errors call the file.
+      at_once: number of rows to read at a time.
+      buffer: number of bytes of a column to read at a time.
+
+    Raises:
+      ImportError: pyarrow is not installed.
+      ValueError: a column is missing, or the file is not parquet.
+    """
+    pyarrow = import_extra("pyarrow", "hub", "reading parquet")
+    parquet = import_extra("pyarrow.parquet", "hub", "reading parquet", "pyarrow")
+    try:
+        table = parquet.ParquetFile(file, buffer_size=buffer, pre_buffer=False)
+        _check_columns(table.schema_arrow.names, columns, where)
+        wanted = None if columns is None else list(columns)
+        for batch in table.iter_batches(batch_size=at_once, columns=wanted, use_threads=False):
+            yield from batch.to_pylist()
+    except (pyarrow.ArrowInvalid, pyarrow.ArrowNotImplementedError) as error:
+        raise ValueError(f"{where} cannot be read as parquet: {error}") from error
+
+
+def json_rows(file: Any, columns: Sequence[str] | None, where: str) -> Iterator[dict[str, Any]]:
+    """Yields the rows of a JSON lines file.
+
+    Args:
+      file: the open file; a ``gzip.GzipFile`` if it is compressed.
+      columns: the fields to return; None for all.
+      where: what errors call the file.
+
+    Raises:
+      ValueError: a line is not a JSON object or lacks a field, or the file is damaged.
+    """
+    number = 0
+    try:
+        while line := file.readline():
+            number += 1
+            row = json.loads(line)
+            if not isinstance(row, dict):
+                raise ValueError("the line is not a JSON object")
+            _check_columns(list(row), columns, f"{where}, line {number}")
+            yield row if columns is None else {column: row[column] for column in columns}
+    except (ValueError, EOFError, RecursionError, gzip.BadGzipFile) as error:
+        if where in str(error):
+            raise
+        raise ValueError(f"{where} cannot be read as JSON lines, line {number}: {error}") from error
+
+
+def _check_columns(there: Sequence[str], wanted: Sequence[str] | None, where: str) -> None:
+    for column in wanted or ():
+        if column not in there:
+            raise ValueError(f"field {column!r} is not in {where}; it has {', '.join(there)}")

@@ -1,0 +1,193 @@
+"""Embeddings in a folder, as rows of an array that is read from the disk when it is needed."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from lsar_jax.embeddings.manifest import Manifest, read_manifest
+from lsar_jax.embeddings.seen import Seen
+from lsar_jax.embeddings.shards import Sentences, file_names, read_rows, read_sentences
+from lsar_jax.encoders.protocols import EmbeddingTransform
+from lsar_jax.files import sha256
+from lsar_jax.spec import EncoderSpec
+
+__all__ = ["Embeddings", "open_folder"]
+
+_BLOCK = 8192
+
+
+class Embeddings:
+    r"""The embeddings that ``lsar-jax encode`` wrote; ``lsar_jax.embeddings.open`` opens a folder of them.
+
+    Attributes:
+      folder: the folder.
+      manifest: what the folder says of itself.
+
+    Example:
+      >>> import tempfile
+      >>> from pathlib import Path
+      >>> import lsar_jax as lj
+      >>> with tempfile.TemporaryDirectory() as folder:
+      ...     text, out = Path(folder, "de.txt"), Path(folder, "de")
+      ...     _ = text.write_text("Guten Tag\nServus\nGuten Tag\n")
+      ...     lj.embeddings.encode(lj.load_encoder("bundled", layer=1), [text], out)
+      ...     x = lj.embeddings.open(out)
+      ...     x.shape, x[1:].shape, x.sentences(0, 2).texts, x.spec.layer
+      ((3, 384), (2, 384), ['Guten Tag', 'Servus'], 1)
+    """
+
+    def __init__(self, folder: Path, manifest: Manifest) -> None:
+        self.folder = folder
+        self.manifest = manifest
+        self._held: tuple[int, Sentences] = (-1, Sentences([], []))
+
+    def __repr__(self) -> str:
+        rows, dim = self.shape
+        return f"Embeddings({str(self.folder)!r}, {rows} x {dim}, {len(self.manifest.shards)} shards, {self.spec})"
+
+    def __len__(self) -> int:
+        return self.manifest.rows
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The number of rows, and the width of a vector."""
+        return len(self), self.manifest.job.dim
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The dtype of the vectors as they are stored."""
+        return np.dtype(self.manifest.job.dtype)
+
+    @property
+    def spec(self) -> EncoderSpec:
+        """The embedding space."""
+        return self.manifest.job.spec
+
+    def __getitem__(self, rows: int | slice) -> Float[np.ndarray, "*row dim"]:
+        """Returns a row ``[dim]``, or the rows of a range ``[row, dim]``, read from the disk.
+
+        Raises:
+          IndexError: there is no such row.
+          ValueError: the range has a step.
+        """
+        if not isinstance(rows, slice):
+            number = int(rows) + len(self) * (rows < 0)
+            if not 0 <= number < len(self):
+                raise IndexError(f"row {rows} does not exist; there are {len(self)} rows")
+            return self[number : number + 1][0]
+        start, stop, step = rows.indices(len(self))
+        if step != 1:
+            raise ValueError(f"the step of {rows} is not 1; read a range and take its rows")
+        parts = [
+            read_rows(self.folder, self.manifest.job, number, slice(first, last))
+            for number, first, last in self._parts(start, stop)
+        ]
+        return np.concatenate(parts) if parts else np.zeros((0, self.shape[1]), self.dtype)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return self[:].astype(self.dtype if dtype is None else dtype, copy=False)
+
+    def blocks(self, rows: int = _BLOCK) -> Iterator[Float[np.ndarray, "row dim"]]:
+        """Yields all vectors in their order, ``rows`` of them at a time."""
+        for start in range(0, len(self), rows):
+            yield self[start : start + rows]
+
+    def sentences(self, start: int = 0, stop: int | None = None) -> Sentences:
+        """Returns the sentences of the rows from ``start`` up to ``stop``, with their ids."""
+        texts: list[str] = []
+        ids: list[str] = []
+        for number, first, last in self._parts(start, len(self) if stop is None else stop):
+            if self._held[0] != number:
+                self._held = number, read_sentences(self.folder, self.manifest.job, number)
+            texts += self._held[1].texts[first:last]
+            ids += self._held[1].ids[first:last]
+        return Sentences(texts, ids)
+
+    def sentences_of(self, rows: Int[np.ndarray, " row"]) -> Sentences:
+        """Returns the sentences of any rows, in their order, with their ids; each shard is read once."""
+        texts, ids = np.empty(len(rows), object), np.empty(len(rows), object)
+        numbers, places = np.divmod(np.asarray(rows), self.manifest.job.shard_rows)
+        for number in np.unique(numbers):
+            chosen = np.flatnonzero(numbers == number)
+            shard = read_sentences(self.folder, self.manifest.job, int(number))
+            for place, row in zip(chosen, places[chosen], strict=True):
+                texts[place], ids[place] = shard.texts[row], shard.ids[row]
+        return Sentences(texts.tolist(), ids.tolist())
+
+    def distinct(self) -> Int[np.ndarray, " distinct"]:
+        """Returns the row in which each distinct sentence came first, without those of blank sentences."""
+        found = []
+        with TemporaryDirectory() as scratch, closing(Seen(Path(scratch, "seen.sqlite"))) as seen:
+            for start in range(0, len(self), _BLOCK):
+                texts = self.sentences(start, min(start + _BLOCK, len(self))).texts
+                rows = np.arange(start, start + len(texts))
+                found.append(rows[(seen.add(texts, start) == rows) & [bool(text.strip()) for text in texts]])
+        return np.concatenate(found)
+
+    def check_transform(self, transform: EmbeddingTransform) -> None:
+        """Raises ValueError if a transform was fitted on other embeddings, or on vectors of another width."""
+        source, spec = transform.source, self.spec
+        if source is not None and not source.same_space(spec):
+            told = f"{source.difference(spec)}{source.hint(spec.prompt)}"
+            raise ValueError(f"the transform was fitted on other embeddings than those of {self.folder}: {told}")
+        if transform.dim != self.shape[1]:
+            raise ValueError(f"the transform takes width {transform.dim}, but {self.folder} has width {self.shape[1]}")
+
+    def check(self) -> None:
+        """Compares every shard with its digest, which reads all of them.
+
+        Raises:
+          FileNotFoundError: a shard is missing.
+          ValueError: a shard is damaged.
+        """
+        for shard in self.manifest.shards:
+            for name, expected in shard.files.items():
+                if sha256([self.folder / name]) != expected:
+                    raise ValueError(
+                        f"{self.folder / name} is damaged: it is not what was written; remove it, and run the command "
+                        "that encoded the folder again"
+                    )
+
+    def _parts(self, start: int, stop: int) -> Iterator[tuple[int, int, int]]:
+        """Yields the shards of a range of rows: number, first row, and the row after the last."""
+        size = self.manifest.job.shard_rows
+        while start < stop:
+            number, first = divmod(start, size)
+            last = min(size, first + stop - start)
+            yield number, first, last
+            start += last - first
+
+
+def open_folder(folder: str | Path) -> Embeddings:
+    """Opens a folder that ``lsar-jax encode`` finished; nothing but its manifest is read.
+
+    Args:
+      folder: the folder.
+
+    Raises:
+      FileNotFoundError: there is no such folder, it is not finished, or a shard is missing.
+      ValueError: its manifest is damaged.
+
+    Example:
+      >>> import lsar_jax as lj
+      >>> lj.embeddings.open("embeddings/de")
+      Traceback (most recent call last):
+          ...
+      FileNotFoundError: there is no folder embeddings/de
+    """
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise FileNotFoundError(f"there is no folder {folder}")
+    if not (folder / "manifest.json").exists() and (folder / ".job").is_dir():
+        raise FileNotFoundError(f"{folder} is not finished; run the command that encodes it again")
+    manifest = read_manifest(folder)
+    for number in range(len(manifest.shards)):
+        for name in file_names(manifest.job.format, number):
+            if not (folder / name).is_file():
+                raise FileNotFoundError(f"{folder / name} is missing; run the command that encoded the folder again")
+    return Embeddings(folder, manifest)

@@ -1,0 +1,20 @@
+"""Finds parallel sentences in two monolingual collections, by the margin of a pair over its neighbourhoods.
+
+Artetxe and Schwenk, "Margin-based parallel corpus mining with multilingual sentence embeddings", ACL 2019. A
+pair's cosine is compared with the mean cosine of both sentences to their k nearest neighbours in the other
+language, so that sentences that are close to everything do not win. ``mine`` takes arrays, and ``mine_folders`` what
+``lsar_jax.embeddings.encode`` wrote.
+"""
+
+from lsar_jax.mining.folders import MiningProgress, mine_folders
+from lsar_jax.mining.pairs import Pairs, Threshold, best_threshold, margin_score, mine
+
+__all__ = [
+    "MiningProgress",
+    "Pairs",
+    "Threshold",
+    "best_threshold",
+    "margin_score",
+    "mine",
+    "mine_folders",
+]

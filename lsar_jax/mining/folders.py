@@ -1,0 +1,276 @@
+"""Mines the sentences of two folders of embeddings, block after block; a job that was stopped goes on.
+
+Each block of sources is compared with all blocks of targets in one pass of products, which gives the nearest targets
+of each source and, carried from block to block, the nearest sources of each target. After each block of sources, both
+are written beside the output. In memory are two blocks of vectors, and 12 bytes for each neighbour.
+"""
+
+import json
+import logging
+import re
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from lsar_jax.array_files import open_arrays, save_arrays
+from lsar_jax.checks import whole_number
+from lsar_jax.embeddings import Embeddings
+from lsar_jax.files import check_outputs, new_file, read_json, sha256, write_json
+from lsar_jax.mining.pairs import Margin, Pairs, Retrieval, check_options, pairs_of_neighbours
+from lsar_jax.retrieval.search import Precision, nearest_both
+from lsar_jax.transforms import Transform
+
+__all__ = ["MiningProgress", "mine_folders", "notes_of"]
+
+_log = logging.getLogger("lsar_jax")
+
+_FORMAT = "lsar_jax mining 1"
+# Pairs whose sentences are read at a time.
+_WRITTEN = 262_144
+
+# The cosines of the nearest rows of the other side, best first, and the numbers of these rows.
+_Best = tuple[Float[np.ndarray, "_ _"], Int[np.ndarray, "_ _"]]
+
+
+class MiningProgress(NamedTuple):
+    """How far a job is, after each block of sources.
+
+    Attributes:
+      blocks: number of blocks of sources that are finished.
+      total: number of all.
+      left: seconds left at the rate of this run.
+    """
+
+    blocks: int
+    total: int
+    left: float
+
+
+def mine_folders(
+    source: Embeddings,
+    target: Embeddings,
+    out: str | Path,
+    *,
+    k: int = 4,
+    margin: Margin = "ratio",
+    retrieval: Retrieval = "max",
+    precision: Precision = "float32",
+    threshold: float = 0.0,
+    transform: Transform | None = None,
+    languages: tuple[str | None, str | None] = (None, None),
+    block: int = 65_536,
+    overwrite: bool = False,
+    progress: Callable[[MiningProgress], None] | None = None,
+) -> int:
+    r"""Writes the pairs that ``mine`` finds among the distinct sentences of two folders, with their texts.
+
+    If the process is stopped, the same call goes on and ends in the same bytes; until then, its work is in a folder
+    beside the output, whose name ends in ``.job``.
+
+    Args:
+      source: one collection.
+      target: the other collection.
+      out: the file to write, a line for each pair, best first. ``.jsonl``: objects with ``score``, ``source``,
+        ``target``, ``source_id`` and ``target_id``. Any other: score, source and target, separated by tabs; a tab or
+        line break in a sentence is written as a space.
+      k: number of nearest neighbours in each direction.
+      margin: as for ``mine``.
+      retrieval: as for ``mine``.
+      precision: as for ``mine``.
+      threshold: the lowest score to write; only positive scores are written.
+      transform: applied to the vectors as they are read.
+      languages: language codes of the source and the target, for a transform that needs them.
+      block: number of vectors of each side in memory.
+      overwrite: whether to replace a file at ``out``.
+      progress: called after each block of sources.
+
+    Returns:
+      The number of pairs written.
+
+    Raises:
+      FileExistsError: there is a file at ``out``, and ``overwrite`` is not given.
+      ValueError: the folders are of different embedding spaces, an option is out of range, or the job was begun with
+        other options or folders.
+
+    Example:
+      >>> import tempfile
+      >>> from pathlib import Path
+      >>> import lsar_jax as lj
+      >>> encoder = lj.load_encoder("bundled", layer=2)
+      >>> with tempfile.TemporaryDirectory() as name:
+      ...     text = {"en": "One, two, three.\nGood morning.\n", "de": "Eins, zwei, drei.\nGuten Morgen.\n"}
+      ...     for code, lines in text.items():
+      ...         _ = Path(name, f"{code}.txt").write_text(lines)
+      ...         lj.embeddings.encode(encoder, [Path(name, f"{code}.txt")], Path(name, code))
+      ...     sides = [lj.embeddings.open(Path(name, code)) for code in ("de", "en")]
+      ...     lj.mining.mine_folders(*sides, Path(name, "pairs.tsv"), k=1)
+      2
+    """
+    out = Path(out)
+    check_options(margin, retrieval)
+    block = whole_number("block", block, 1024, 1 << 24, "vectors")
+    check_outputs([out], [source.folder, target.folder], overwrite=overwrite)
+    if not source.spec.same_space(target.spec):
+        raise ValueError(
+            f"{source.folder} and {target.folder} are of different embedding spaces: "
+            f"{source.spec.difference(target.spec)}; encode both with one encoder"
+        )
+    sides = [_Side(one, transform, code, block) for one, code in zip((source, target), languages, strict=True)]
+    k = whole_number("k", k, 1, min(len(side.rows) for side in sides), "the distinct sentences of the smaller side")
+    job = {
+        "format": _FORMAT, "source": _digest(source), "target": _digest(target), "k": k, "precision": precision,
+        "transform": [] if transform is None else list(transform.digests), "languages": list(languages), "block": block,
+    }  # fmt: skip
+    from filelock import FileLock, Timeout
+
+    notes = notes_of(out)
+    notes.mkdir(exist_ok=True)
+    try:
+        with FileLock(notes / "lock", timeout=0):
+            _begin(notes, job)
+            forward, backward = _neighbours(sides[0], sides[1], k, precision, notes, progress or (lambda _: None))
+            pairs = pairs_of_neighbours(forward, backward, margin, retrieval)
+            kept = pairs.score >= threshold
+            _write(out, Pairs(*(part[kept] for part in pairs)), *sides)
+            shutil.rmtree(notes)
+    except Timeout as error:
+        raise ValueError(f"{out} is being written by another process; wait for it") from error
+    return int(kept.sum())
+
+
+def notes_of(out: Path) -> Path:
+    """Returns the folder in which a job that writes ``out`` keeps its work until it is finished."""
+    return out.with_name(f"{out.name}.job")
+
+
+class _Side:
+    """The distinct sentences of a folder."""
+
+    def __init__(self, embeddings: Embeddings, transform: Transform | None, language: str | None, block: int) -> None:
+        if transform is not None:
+            embeddings.check_transform(transform)
+        embeddings.check()
+        self.embeddings, self.transform, self.language = embeddings, transform, language
+        self.rows = embeddings.distinct()
+        if not len(self.rows):
+            raise ValueError(f"{embeddings.folder} has only blank sentences")
+        # Blocks of nearly one size: in a block with less than k rows, neighbours would be lost.
+        self.blocks = np.array_split(self.rows, -(-len(self.rows) // block))
+
+    def vectors(self) -> Iterator[Float[np.ndarray, "row dim"]]:
+        """Yields the vectors of each block."""
+        for number in range(len(self.blocks)):
+            yield self.block(number)
+
+    def block(self, number: int) -> Float[np.ndarray, "row dim"]:
+        """Returns the vectors of a block."""
+        rows = self.blocks[number]
+        x = self.embeddings[int(rows[0]) : int(rows[-1]) + 1][rows - rows[0]].astype(np.float32, copy=False)
+        return x if self.transform is None else np.asarray(self.transform(x, self.language))
+
+
+def _begin(notes: Path, job: dict[str, Any]) -> None:
+    """Records a job, or compares it with the one that was begun."""
+    path = notes / "job.json"
+    if path.is_file():
+        begun = read_json(path, dict)
+        if differ := [name for name in job if begun.get(name) != job[name]]:
+            told = "; ".join(f"{name} was {begun.get(name)!r} and is now {job[name]!r}" for name in differ)
+            raise ValueError(f"{notes} belongs to another job: {told}; remove it, or write another file")
+    write_json(path, job)
+
+
+def _neighbours(
+    source: _Side, target: _Side, k: int, precision: Precision, notes: Path, progress: Callable[[MiningProgress], None]
+) -> tuple[_Best, _Best]:
+    """Returns the nearest targets of each source, and the nearest sources of each target."""
+    backward, done = _read_backward(notes, len(target.rows))
+    total = len(source.blocks)
+    starts = np.cumsum([0, *map(len, source.blocks)])
+    places = np.cumsum([0, *map(len, target.blocks)])
+    started = time.perf_counter()
+    for number in range(done, total):
+        x = source.block(number)
+        forward: _Best = _nothing(len(x))
+        carried = []
+        for place, y in zip(places, target.vectors(), strict=False):
+            found, back = nearest_both(x, y, min(k, len(x), len(y)), precision=precision)
+            forward = _merged(forward, found, int(place), k)
+            before = backward[0][place : place + len(y)], backward[1][place : place + len(y)]
+            carried.append(_merged(before, back, int(starts[number]), k))
+        backward = np.concatenate([one[0] for one in carried]), np.concatenate([one[1] for one in carried])
+        _save(notes / f"forward-{number:05d}.safetensors", forward, number + 1)
+        _save(notes / "backward.safetensors", backward, number + 1)
+        seconds = time.perf_counter() - started
+        progress(MiningProgress(number + 1, total, seconds / (number + 1 - done) * (total - number - 1)))
+    parts = [_read(notes / f"forward-{number:05d}.safetensors")[0] for number in range(total)]
+    return (np.concatenate([one[0] for one in parts]), np.concatenate([one[1] for one in parts])), backward
+
+
+def _merged(before: _Best, found: tuple[Any, Any], first: int, k: int) -> _Best:
+    """Returns the best k of two lists; ties go to the first list, whose rows have lower numbers."""
+    cosines = np.concatenate([before[0], np.asarray(found[0])], axis=1)
+    ids = np.concatenate([before[1], np.asarray(found[1], np.int64) + first], axis=1)
+    if not before[0].shape[1]:
+        return cosines, ids
+    order = np.argsort(-cosines, axis=1, kind="stable")[:, :k]
+    return np.take_along_axis(cosines, order, axis=1), np.take_along_axis(ids, order, axis=1)
+
+
+def _nothing(rows: int) -> _Best:
+    return np.zeros((rows, 0), np.float32), np.zeros((rows, 0), np.int64)
+
+
+def _save(path: Path, best: _Best, done: int) -> None:
+    save_arrays(path, {"cosines": best[0], "rows": best[1]}, format=_FORMAT, header=done)
+
+
+def _read(path: Path) -> tuple[_Best, int]:
+    with open_arrays(path, format=_FORMAT, what="neighbours") as file:
+        return (file.read("cosines"), file.read("rows")), int(file.header)
+
+
+def _read_backward(notes: Path, rows: int) -> tuple[_Best, int]:
+    """Returns what was found of each target, and the number of blocks of sources that are finished."""
+    path = notes / "backward.safetensors"
+    return _read(path) if path.is_file() else (_nothing(rows), 0)
+
+
+def _write(out: Path, pairs: Pairs, source: _Side, target: _Side) -> None:
+    as_json = out.suffix.lower() == ".jsonl"
+    broken = 0
+    with new_file(out) as partial, partial.open("w", encoding="utf-8", newline="\n") as file:
+        for start in range(0, len(pairs.score), _WRITTEN):
+            part = slice(start, start + _WRITTEN)
+            left = source.embeddings.sentences_of(source.rows[pairs.source[part]])
+            right = target.embeddings.sentences_of(target.rows[pairs.target[part]])
+            for score, one, id, other, other_id in zip(
+                pairs.score[part].tolist(), left.texts, left.ids, right.texts, right.ids, strict=True
+            ):
+                if as_json:
+                    row = {
+                        "score": round(score, 6),
+                        "source": one,
+                        "target": other,
+                        "source_id": id,
+                        "target_id": other_id,
+                    }
+                    file.write(json.dumps(row, ensure_ascii=False) + "\n")
+                    continue
+                texts = [re.sub(r"[\t\r\n]", " ", text) for text in (one, other)]
+                broken += texts != [one, other]
+                file.write(f"{score:.6f}\t{texts[0]}\t{texts[1]}\n")
+    if broken:
+        _log.warning(
+            "%d of %d pairs have tabs or line breaks, which are written as spaces; a .jsonl file keeps them",
+            broken, len(pairs.score),
+        )  # fmt: skip
+
+
+def _digest(embeddings: Embeddings) -> str:
+    return sha256([embeddings.folder / "manifest.json"])
