@@ -13,7 +13,8 @@ ROOT = Path(__file__).parents[1]
 # they stand before the encoders, because an encoder sums moments where it encodes.
 ROOMS = (
     # vocabulary and plumbing
-    "shapes", "languages", "mesh", "spec", "arrays", "checks", "extras", "files", "array_files", "hub", "program_cache",
+    "shapes", "languages", "mesh", "spec", "arrays", "checks", "extras", "files", "array_files", "hub", "processes",
+    "program_cache",
     # text -> tokens -> hidden states -> embeddings -> transform -> scores
     "corpora", "tokens", "models", "checkpoints", "moments", "encoders", "embeddings", "transforms", "geometry",
     "retrieval", "mining", "objectives", "cli", "mteb", "__init__", "__main__",

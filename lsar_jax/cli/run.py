@@ -1,12 +1,14 @@
 """Runs a command from the command line: finds it by name, parses its options, and reports user errors on one line."""
 
 import importlib
+import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from typing import Any, NamedTuple
 
+import jax
 import tyro
 
 __all__ = ["Command", "run", "run_named"]
@@ -47,7 +49,11 @@ def run(kind: Any, prog: str, arguments: Sequence[str] | None = None, descriptio
         _cache_programs()
         command.run()
     except (ValueError, OSError, ImportError) as error:
-        return _fail(str(error), 1)
+        status = _fail(str(error), 1)
+        if jax.distributed.is_initialized():
+            # At its usual end, this process would wait for the others, which wait for it.
+            os._exit(status)
+        return status
     return 0
 
 
@@ -61,7 +67,8 @@ def run_named(
 ) -> int:
     """Runs the command that the first argument names; without arguments, or for ``--help``, lists the commands.
 
-    ``--version`` prints the versions of the library, of jax and of Python.
+    ``--version`` prints the versions of the library, of jax and of Python. A first argument ``--distributed`` connects
+    this process with the others of its job, as ``lsar_jax.processes`` explains.
 
     Args:
       commands: the commands by name.
@@ -74,6 +81,10 @@ def run_named(
       The exit status: 0, 1 after a user error, or 2 if no known command is named.
     """
     given = sys.argv[1:] if arguments is None else list(arguments)
+    try:
+        given = _connected(given)
+    except ValueError as error:
+        return _fail(str(error), 1)
     if given == ["--version"]:
         print(f"lsar_jax {version('lsar_jax')}, jax {version('jax')}, Python {sys.version.split()[0]}")
         return 0
@@ -91,6 +102,19 @@ def run_named(
     except ImportError as error:
         return _fail(str(error), 1)
     return run(found, f"{prog} {name}", rest)
+
+
+def _connected(given: list[str]) -> list[str]:
+    """Returns the arguments without a first ``--distributed``, after connecting the processes if it is there."""
+    first, sign, where = given[0].partition("=") if given else ("", "", "")
+    if first != "--distributed":
+        return given
+    from lsar_jax.processes import start_processes
+
+    if sign and not where:
+        raise ValueError("--distributed= has no address; give HOST:PORT,NUMBER/COUNT, or --distributed alone")
+    start_processes(where)
+    return given[1:]
 
 
 def _cache_programs() -> None:

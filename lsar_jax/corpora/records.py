@@ -3,6 +3,7 @@
 import gzip
 import hashlib
 import io
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -18,6 +19,7 @@ __all__ = ["STANDARD_INPUT", "Record", "Records", "Source"]
 # The path that stands for standard input.
 STANDARD_INPUT = Path("-")
 
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _AT_ONCE = 1 << 16
 _ROWS = 4096
 
@@ -126,6 +128,8 @@ class Records:
         text = row[self.text]
         if not isinstance(text, str):
             raise ValueError(f"{name}, row {number}: {self.text} is {text!r:.80}, which is not text")
+        if _SURROGATE.search(text):
+            raise ValueError(f"{name}, row {number}: {self.text} holds a lone surrogate, which is not text")
         if self.ids is None:
             return text, None
         id = row[self.ids]

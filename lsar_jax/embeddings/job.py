@@ -10,7 +10,7 @@ import logging
 import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
@@ -26,6 +26,7 @@ from lsar_jax.embeddings.seen import Seen
 from lsar_jax.embeddings.shards import FORMATS, file_names, jsonl, read_rows, write_shard
 from lsar_jax.encoders.sentence_encoder import SentenceEncoder
 from lsar_jax.files import check_outside, sha256, text_sha256, write_json
+from lsar_jax.processes import share, wait_for_all
 
 __all__ = ["Progress", "encode"]
 
@@ -34,6 +35,8 @@ _log = logging.getLogger("lsar_jax")
 # Rows of a shard: few on a CPU, because a job that is stopped loses a shard's work.
 _ROWS = 65_536
 _ROWS_ON_CPU = 8_192
+# Seconds between two looks for a shard of another process.
+_POLL = 0.05
 
 
 class Progress(NamedTuple):
@@ -82,7 +85,8 @@ def encode(
     r"""Encodes the sentences of files into a folder, a row for each line or record.
 
     A sentence that occurs several times is encoded once. Memory does not grow with the text. If the process is stopped,
-    the same call goes on and ends in the same bytes; a call for a finished folder checks it.
+    the same call goes on and ends in the same bytes; a call for a finished folder checks it. Several processes
+    (``lsar_jax.processes``) take the shards in turn; the bytes do not depend on how many there are.
 
     Args:
       encoder: the encoder, with its transform if there is one.
@@ -139,6 +143,8 @@ def encode(
         encoder.spec, encoder.dim, max_length or encoder.tokenizer.max_length, normalize, language, dtype, format,
         shard_rows, tuple(map(str, paths)), text, ids,
     )  # fmt: skip
+    if STANDARD_INPUT in paths and share()[1] > 1:
+        raise ValueError("standard input cannot be shared by processes; write the text to a file that all of them see")
     records = Records(paths, text, ids, rows)
     _Work(encoder, job, folder, show_progress, progress or (lambda _: None)).run(records)
 
@@ -151,6 +157,7 @@ class _Work:
     ) -> None:
         self.encoder, self.job, self.folder, self.bar, self.progress = encoder, job, folder, bar, progress
         self.notes = folder / ".job"
+        self.number, self.processes = share()
         self.finished: Manifest | None = None
         # Sentences that this run encoded; when, and after which byte of the inputs, it began with the first.
         self.encoded = 0
@@ -165,22 +172,30 @@ class _Work:
 
         self.notes.mkdir(parents=True, exist_ok=True)
         try:
-            with FileLock(self.notes / "lock", timeout=0):
+            with FileLock(self.notes / "lock", timeout=0) if self.number == 0 else nullcontext():
                 self._run(records)
         except Timeout as error:
             raise ValueError(f"{self.folder} is being written by another process; wait for it") from error
 
     def _run(self, records: Records) -> None:
         self._begin()
-        shards: list[Shard] = []
-        with closing(Seen(self.notes / "seen.sqlite")) as seen:
+        count = 0
+        with closing(Seen(self.notes / f"seen-{self.number}.sqlite")) as seen:
             position = 0
             for number, part in enumerate(_parts(records, self.job.shard_rows)):
-                shards.append(self._shard(number, part, seen, records, position))
+                count = number + 1
+                # Before anything is encoded, because later shards may take rows of this one.
+                came_first = seen.add([record.text for record in part], number * self.job.shard_rows)
+                if number % self.processes == self.number:
+                    self._shard(number, part, came_first, records, position)
+                    self.progress(self._told(number * self.job.shard_rows + len(part), records))
                 position = records.position
-                done = number * self.job.shard_rows + len(part)
-                self.progress(self._told(done, records))
-        self._finish(Manifest(self.job, tuple(records.sources), tuple(shards)))
+        wait_for_all("encoded")
+        if self.number == 0:
+            known = (self._known(number) for number in range(count))
+            shards = tuple(shard for shard in known if shard is not None)
+            self._finish(Manifest(self.job, tuple(records.sources), shards))
+        wait_for_all("finished")
 
     def _told(self, rows: int, records: Records) -> Progress:
         seconds = time.perf_counter() - self.started if self.encoded else 0.0
@@ -201,16 +216,23 @@ class _Work:
             begun = self.job
         if told := self.job.difference(begun):
             raise ValueError(f"{self.folder} was begun with other options: {told}; choose another folder")
+        wait_for_all("checked")
+        if self.number == 0:
+            self._tidy()
+        wait_for_all("begun")
+
+    def _tidy(self) -> None:
+        """Records the job, and removes what a process that was killed left."""
         write_json(self.notes / "job.json", self.job.to_dict())
         for left in (*self.folder.glob(".*.partial*"), *self.notes.glob(".*.partial*")):
             left.unlink()
 
-    def _shard(self, number: int, part: list[Record], seen: Seen, records: Records, position: int) -> Shard:
-        """Returns a shard, after encoding it unless it is finished; ``position`` is where its text begins."""
+    def _shard(
+        self, number: int, part: list[Record], came_first: Int[np.ndarray, " row"], records: Records, position: int
+    ) -> None:
+        """Encodes a shard unless it is finished; ``position`` is where its text begins."""
         first = number * self.job.shard_rows
         sentences = jsonl(part, first)
-        # Before anything is encoded, because later shards may take rows of this one.
-        came_first = seen.add([record.text for record in part], first)
         text = text_sha256(sentences.decode())
         known = self._known(number)
         if known is not None and known.text != text:
@@ -221,7 +243,9 @@ class _Work:
                 "folder"
             )
         if known is not None and self._is_there(number, known):
-            return known
+            return
+        # Until it is there again, other processes must not read it.
+        self._note(number).unlink(missing_ok=True)
         if not self.encoded:
             self.started, self.before = time.perf_counter(), position
         vectors, tokens, truncated = self._vectors(part, came_first, first)
@@ -233,8 +257,7 @@ class _Work:
                 f"{names[0]} of {self.folder} was encoded again, and is not what it was: the machine or a package "
                 "changed; choose another folder"
             )
-        write_json(self.notes / f"{number:05d}.json", asdict(shard))
-        return shard
+        write_json(self._note(number), asdict(shard))
 
     def _known(self, number: int) -> Shard | None:
         """Returns what is recorded of a shard that was finished before."""
@@ -245,8 +268,11 @@ class _Work:
                     f"that {self.folder} was encoded from; choose another folder"
                 )
             return self.finished.shards[number]
-        path = self.notes / f"{number:05d}.json"
+        path = self._note(number)
         return read_shard(path) if path.is_file() else None
+
+    def _note(self, number: int) -> Path:
+        return self.notes / f"{number:05d}.json"
 
     def _is_there(self, number: int, shard: Shard) -> bool:
         """Whether the files of a finished shard are what was written; one that is missing is encoded again."""
@@ -282,6 +308,9 @@ class _Work:
         earlier = np.flatnonzero(came_first < first)
         numbers, places = np.divmod(came_first[earlier], self.job.shard_rows)
         for number in np.unique(numbers):
+            while self.finished is None and not self._note(int(number)).is_file():
+                # Another process is encoding it; if that one ends, jax ends this one.
+                time.sleep(_POLL)
             chosen = numbers == number
             vectors[earlier[chosen]] = read_rows(self.folder, self.job, int(number), places[chosen])
         return vectors, tokens, truncated

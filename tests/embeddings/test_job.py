@@ -235,3 +235,33 @@ def test_a_full_disk_loses_nothing(text, tiny, tmp_path, capsys):
 
 def contents_of_all(folder):
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+_MEASURED = """
+import resource, sys
+from pathlib import Path
+import lsar_jax as lj
+encoder = lj.load_encoder(sys.argv[1], layer=1)
+lj.embeddings.encode(encoder, [Path(sys.argv[2])], Path(sys.argv[3]), shard_rows=2048)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
+"""
+
+
+def peak_memory(lines, folder):
+    rng = np.random.default_rng(0)
+    with (folder / f"{lines}.txt").open("w") as file:
+        for _ in range(lines):
+            file.write(" ".join(rng.choice(list("abcdefghij"), 8)) + " " + "z" * 200 + "\n")
+    arguments = [str(TINY), str(folder / f"{lines}.txt"), str(folder / f"out-{lines}")]
+    run = [sys.executable, "-c", _MEASURED, *arguments]
+    return int(subprocess.run(run, capture_output=True, text=True, check=True).stdout)
+
+
+@pytest.mark.slow
+def test_memory_does_not_grow_with_the_text(tmp_path):
+    small, large = (peak_memory(lines, tmp_path) for lines in (12_000, 120_000))
+    written = sum(path.stat().st_size for path in (tmp_path / "out-120000").iterdir())
+    print(f"{small / 1e6:.0f} MB for 12,000 lines, {large / 1e6:.0f} MB for 120,000, which make {written / 1e6:.0f} MB")
+    # The vectors alone would be 15 MB, and the text 28 MB.
+    assert written > 43e6
+    assert large < small + 12e6

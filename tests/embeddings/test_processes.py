@@ -1,0 +1,86 @@
+"""Several processes on the loopback interface that share a job."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from lsar_jax.__main__ import main
+from tests.conftest import TINY
+from tests.embeddings.test_job import contents, words
+
+pytestmark = pytest.mark.slow
+
+
+def start(folder, out, count, *more):
+    """Starts the processes of a job."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    environment = os.environ | {"JAX_NUM_CPU_DEVICES": "2", "LSAR_JAX_HEARTBEAT_SECONDS": "5"}
+    command = ["encode", str(folder / "in.txt"), str(folder / out), "--encoder", str(TINY), "--shard-rows", "8", *more]
+    return [
+        subprocess.Popen(
+            [sys.executable, "-m", "lsar_jax", f"--distributed=127.0.0.1:{port},{number}/{count}", *command],
+            env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )
+        for number in range(count)
+    ]  # fmt: skip
+
+
+def end(processes):
+    """Returns the exit status and the errors of each process."""
+    ended = [process.communicate(timeout=120) for process in processes]
+    return [process.returncode for process in processes], [error for _, error in ended]
+
+
+@pytest.fixture
+def text(rng, tmp_path):
+    (tmp_path / "in.txt").write_text("".join(f"{line}\n" for line in words(rng, 400)))
+
+
+def test_two_processes_write_what_one_does(text, tmp_path):
+    assert end(start(tmp_path, "one", 1))[0] == [0]
+    status, errors = end(start(tmp_path, "two", 2))
+    assert status == [0, 0], errors
+    assert contents(tmp_path / "two") == contents(tmp_path / "one")
+
+
+def test_a_killed_process_ends_the_other_and_the_job_goes_on(text, tmp_path):
+    assert end(start(tmp_path, "one", 1))[0] == [0]
+    processes = start(tmp_path, "two", 2)
+    place = int(np.random.default_rng().integers(2, 40))
+    deadline = time.monotonic() + 120
+    while len(list((tmp_path / "two").glob(".job/[0-9]*.json"))) < place:
+        assert time.monotonic() < deadline
+        assert all(process.poll() is None for process in processes), end(processes)
+        time.sleep(0.002)
+    processes[1].send_signal(signal.SIGKILL)
+    status, errors = end(processes)
+    assert status[1] == -signal.SIGKILL
+    assert status[0] != 0
+    assert "heartbeat" in errors[0].lower() or "unhealthy" in errors[0].lower(), errors[0]
+    status, errors = end(start(tmp_path, "two", 2))
+    assert status == [0, 0], errors
+    assert contents(tmp_path / "two") == contents(tmp_path / "one")
+
+
+def test_an_error_of_one_ends_both(text, tmp_path):
+    assert end(start(tmp_path, "out", 2))[0] == [0, 0]
+    shard = tmp_path / "out" / "vectors-00001.npy"  # of process 1
+    shard.write_bytes(shard.read_bytes()[:-1] + b"\1")
+    status, errors = end(start(tmp_path, "out", 2))
+    assert status[1] == 1
+    assert "vectors-00001.npy is damaged" in errors[1]
+    assert status[0] != 0
+
+
+@pytest.mark.parametrize("where", ["", "host", "host:1", "host:1,2/2", "host:1,0/0", "host:1,-1/2"])
+def test_addresses(where, capsys):
+    assert main([f"--distributed={where}", "encode"]) == 1
+    assert "--distributed=" in capsys.readouterr().err
