@@ -18,7 +18,7 @@ def parsed(command):
     """
     words = shlex.split(command)
     if words[:1] == ["lsar-jax"]:
-        named, arguments = COMMANDS, words[1:]
+        named, arguments = COMMANDS, words[1 + words[1].startswith("--distributed") :]
     else:
         assert words[:2] == ["python", "-m"], command
         named, arguments = (TASKS, words[3:]) if words[2] == "eval" else ({}, words[3:])

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 from jaxtyping import Float, Int
 
@@ -21,6 +22,7 @@ from lsar_jax.array_files import open_arrays, save_arrays
 from lsar_jax.checks import whole_number
 from lsar_jax.embeddings import Embeddings
 from lsar_jax.files import check_outputs, new_file, read_json, sha256, write_json
+from lsar_jax.mesh import data_mesh
 from lsar_jax.mining.pairs import Margin, Pairs, Retrieval, check_options, pairs_of_neighbours
 from lsar_jax.retrieval.search import Precision, nearest_both
 from lsar_jax.transforms import Transform
@@ -193,13 +195,14 @@ def _neighbours(
     total = len(source.blocks)
     starts = np.cumsum([0, *map(len, source.blocks)])
     places = np.cumsum([0, *map(len, target.blocks)])
+    mesh = data_mesh() if jax.local_device_count() > 1 else None
     started = time.perf_counter()
     for number in range(done, total):
         x = source.block(number)
         forward: _Best = _nothing(len(x))
         carried = []
         for place, y in zip(places, target.vectors(), strict=False):
-            found, back = nearest_both(x, y, min(k, len(x), len(y)), precision=precision)
+            found, back = nearest_both(x, y, min(k, len(x), len(y)), precision=precision, mesh=mesh)
             forward = _merged(forward, found, int(place), k)
             before = backward[0][place : place + len(y)], backward[1][place : place + len(y)]
             carried.append(_merged(before, back, int(starts[number]), k))
