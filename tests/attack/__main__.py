@@ -23,8 +23,10 @@ from tests.attack.areas.outcome import Broke
 from tests.attack.damage import can_mount
 
 # Areas whose attacks take a second or more have fewer of them.
-SHARES = {"kills": 0.15, "training kills": 0.04, "encode kills": 0.04, "full disks": 0.5, "training checkpoints": 0.5,
-          "forks": 0.3}  # fmt: skip
+SHARES = {
+    "kills": 0.15, "training kills": 0.04, "encode kills": 0.04, "mining kills": 0.04, "full disks": 0.5,
+    "training checkpoints": 0.5, "forks": 0.3,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)

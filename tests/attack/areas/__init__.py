@@ -34,6 +34,7 @@ AREAS: dict[str, Callable[[Path, Random], None]] = {
     "kills": processes.kills,
     "training kills": processes.training_kills,
     "encode kills": processes.encode_kills,
+    "mining kills": processes.mining_kills,
     "forks": processes.forks,
 }
 

@@ -17,10 +17,11 @@ import numpy as np
 import lsar_jax as lj
 from tests.attack.areas.outcome import DIM, Broke, Random, Refused, tiny, vectors
 from tests.conftest import TINY
+from tests.embeddings.made_folder import made_folder
 from tests.train.runs import kill_at, log_of, write_bitext
 from train.disentangle.__main__ import main as disentangle
 
-__all__ = ["encode_kills", "forks", "kills", "training_kills"]
+__all__ = ["encode_kills", "forks", "kills", "mining_kills", "training_kills"]
 
 _SAVE = """
 import sys, numpy as np, lsar_jax as lj
@@ -77,36 +78,65 @@ def encode_kills(folder: Path, rng: Random) -> None:
     # Every third sentence occurs before, so that a shard takes vectors of others.
     text = [one if number % 3 else made[number // 3] for number, one in enumerate(made)]
     (folder / "in.txt").write_text("".join(f"{line}\n" for line in text))
+    command = ["encode", str(folder / "in.txt"), "OUT", "--encoder", str(TINY), "--shard-rows", "4"]
+    _killed(folder, rng, command, "out/.job/[0-9]*.json", shards)
 
+
+def mining_kills(folder: Path, rng: Random) -> None:
+    """The like for mining of folders, with four blocks of sources."""
+    for name in ("source", "target"):
+        vectors = rng.standard_normal((4096, 16)).astype(np.float32)
+        made_folder(folder / name, vectors, [f"{name} {row}" for row in range(len(vectors))])
+    command = ["mine", str(folder / "source"), str(folder / "target"), "OUT", "--block", "1024"]
+    _killed(folder, rng, command, "out.job/forward-*.safetensors", 4)
+
+
+def _killed(folder: Path, rng: Random, command: list[str], finished: str, parts: int) -> None:
+    """Kills a job that writes OUT up to three times, and compares its end with that of one that was not killed.
+
+    Args:
+      folder: folder of the job.
+      rng: says where the job is killed.
+      command: the command.
+      finished: pattern of the files of which the job writes one after each part.
+      parts: number of these.
+    """
     environment = {**os.environ, "JAX_NUM_CPU_DEVICES": "4", "HF_HUB_OFFLINE": "1"}
 
     def start(out: str) -> subprocess.Popen:
-        command = ["encode", str(folder / "in.txt"), str(folder / out), "--encoder", str(TINY), "--shard-rows", "4"]
-        run = [sys.executable, "-m", "lsar_jax", *command]
+        run = [sys.executable, "-m", "lsar_jax", *(str(folder / out) if word == "OUT" else word for word in command)]
         return subprocess.Popen(run, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+
+    def contents(out: str) -> dict[str, bytes]:
+        path = folder / out
+        files = [path] if path.is_file() else list(path.iterdir())
+        return {file.name if path.is_dir() else "file": file.read_bytes() for file in files}
 
     def run(out: str) -> None:
         # In a process of its own, whose programs are compiled as those of the killed one.
         with start(out) as process:
             _, error = process.communicate()
         if process.returncode:
-            raise Broke(f"encoding failed: {error[-200:]}")
+            raise Broke(f"{command[0]} failed: {error[-200:]}")
 
     run("whole")
-    places = sorted(int(rng.integers(shards)) for _ in range(rng.integers(1, 4)))
+    places = sorted(int(rng.integers(parts)) for _ in range(rng.integers(1, 4)))
     for place in places:
         with start("out") as process:
             deadline = time.monotonic() + 120
-            while len(list((folder / "out").glob(".job/[0-9]*.json"))) <= place and process.poll() is None:
+            while len(list(folder.glob(finished))) <= place and process.poll() is None:
                 assert time.monotonic() < deadline
                 time.sleep(0.001)
             time.sleep(rng.random() * 0.05)
             process.send_signal(signal.SIGKILL)
-    run("out")
-    whole, found = ({path.name: path.read_bytes() for path in (folder / out).iterdir()} for out in ("whole", "out"))
+        if process.returncode == 0:
+            break
+    else:
+        run("out")
+    whole, found = contents("whole"), contents("out")
     if found != whole:
         wrong = [name for name in {**whole, **found} if whole.get(name) != found.get(name)]
-        raise Broke(f"encoding that was killed after shards {places} ended in other bytes of {', '.join(wrong)}")
+        raise Broke(f"{command[0]}, killed after parts {places}, ended in other bytes of {', '.join(wrong)}")
 
 
 def forks(folder: Path, rng: Random) -> None:
