@@ -122,7 +122,7 @@ class Embeddings:
     def distinct(self) -> Int[np.ndarray, " distinct"]:
         """Returns the row in which each distinct sentence came first, without those of blank sentences."""
         found = []
-        with TemporaryDirectory() as scratch, closing(Seen(Path(scratch, "seen.sqlite"))) as seen:
+        with TemporaryDirectory() as scratch, closing(Seen(Path(scratch, "seen"))) as seen:
             for start in range(0, len(self), _BLOCK):
                 texts = self.sentences(start, min(start + _BLOCK, len(self))).texts
                 rows = np.arange(start, start + len(texts))

@@ -180,7 +180,7 @@ class _Work:
     def _run(self, records: Records) -> None:
         self._begin()
         count = 0
-        with closing(Seen(self.notes / f"seen-{self.number}.sqlite")) as seen:
+        with closing(Seen(self.notes / f"seen-{self.number}")) as seen:
             position = 0
             for number, part in enumerate(_parts(records, self.job.shard_rows)):
                 count = number + 1
