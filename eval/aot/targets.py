@@ -13,6 +13,7 @@ import jax
 from jax.experimental import topologies
 from jax.sharding import Mesh
 
+from lsar_jax.cli.device_peaks import PEAKS
 from lsar_jax.mesh import data_mesh
 
 __all__ = ["TARGETS", "Target", "check_installed", "mesh_of", "prepare"]
@@ -44,22 +45,18 @@ class Target:
         return f"jax {jax.__version__}, {package} {version(package)}"
 
 
-def _tpu(topology: str, devices: int, memory: float, bandwidth: float, peak: float) -> Target:
-    # A product in full float32 is six passes of the matrix unit, which multiplies bfloat16.
-    peaks = {"bfloat16": peak, "fast float32": peak, "float32": peak / 6}
-    return Target("tpu", topology, devices, memory, bandwidth, peaks)
+def _target(platform: str, topology: str, devices: int, kind: str) -> Target:
+    one = PEAKS[kind]
+    peaks = {"bfloat16": one.bfloat16, "fast float32": one.fast_float32, "float32": one.float32}
+    return Target(platform, topology, devices, one.memory, one.bandwidth, peaks)
 
 
 TARGETS = {
-    # https://docs.cloud.google.com/tpu/docs/v5e and v6e.
-    "v5e": _tpu("v5e:2x2", 1, 16 * 2**30, 819e9, 197e12),
-    "v5e-2x2": _tpu("v5e:2x2", 4, 16 * 2**30, 819e9, 197e12),
-    "v5e-16x16": _tpu("v5e:16x16", 256, 16 * 2**30, 819e9, 197e12),
-    "v6e": _tpu("v6e:2x2", 1, 32 * 2**30, 1638e9, 918e12),
-    # NVIDIA's data sheet of the H200 SXM, without sparsity.
-    "h200": Target(
-        "cuda", "1x1x1", 1, 151_397_597_184, 4.8e12, {"bfloat16": 989e12, "fast float32": 494e12, "float32": 67e12}
-    ),
+    "v5e": _target("tpu", "v5e:2x2", 1, "v5e"),
+    "v5e-2x2": _target("tpu", "v5e:2x2", 4, "v5e"),
+    "v5e-16x16": _target("tpu", "v5e:16x16", 256, "v5e"),
+    "v6e": _target("tpu", "v6e:2x2", 1, "v6e"),
+    "h200": _target("cuda", "1x1x1", 1, "h200"),
 }
 
 # A GpuTargetConfigProto. What no compiler asks for, as names and versions, is as short as it can be.
