@@ -64,6 +64,9 @@ def share() -> tuple[int, int]:
 def wait_for_all(name: str) -> None:
     """Waits until every process has called this with the same name.
 
+    Raises:
+      ConnectionError: another process has ended.
+
     Example:
       >>> from lsar_jax.processes import wait_for_all
       >>> wait_for_all("begun")  # there is no other process
@@ -71,4 +74,8 @@ def wait_for_all(name: str) -> None:
     if jax.process_count() > 1:
         from jax.experimental.multihost_utils import sync_global_devices
 
-        sync_global_devices(name)
+        try:
+            sync_global_devices(name)
+        except jax.errors.JaxRuntimeError as error:
+            told = str(error).partition("\n")[0]
+            raise ConnectionError(f"another process of the job ended; start the job again ({told})") from error

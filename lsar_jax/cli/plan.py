@@ -41,7 +41,7 @@ class Plan:
       layer: hidden-state layer; by default, the last.
       device: kind of the devices.
       count: number of devices.
-      dtype: compute dtype, or precision of mining.
+      dtype: compute dtype, or precision of mining; by default, bfloat16, and float32 for mining.
       reached: share of the peak that is reached; only a run on the device can tell.
       rate: sentences that one device encodes per second, if that was measured.
       store: dtype of the stored vectors.
@@ -55,7 +55,7 @@ class Plan:
     layer: int | None = None
     device: Literal["v5e", "v6e", "h200"] = "h200"
     count: int = 1
-    dtype: Literal["bfloat16", "float32"] = "bfloat16"
+    dtype: Literal["bfloat16", "float32"] | None = None
     reached: float = 0.4
     rate: float | None = None
     store: Literal["float32", "float16"] = "float32"
@@ -69,6 +69,8 @@ class Plan:
         """
         if (self.sentences is None) == (self.mine is None):
             raise ValueError("give --sentences to plan encoding, or --mine to plan mining")
+        if self.mine is not None and self.rate is not None:
+            raise ValueError("--rate is that of encoding; omit it with --mine")
         for name in ("sentences", "tokens", "reached", "rate"):
             if (value := getattr(self, name)) is not None:
                 positive_number(name, value)
@@ -83,13 +85,17 @@ class Plan:
         whole_number("k", self.k, 1, 1024, "neighbours")
         print("\n".join(self._encoding(shape) if self.mine is None else self._mining(shape)))
 
+    @property
+    def _dtype(self) -> str:
+        return self.dtype or ("bfloat16" if self.mine is None else "float32")
+
     def _encoding(self, shape: _Shape) -> list[str]:
         assert self.sentences is not None
         operations = self.sentences * self.tokens * shape.operations(self.tokens)
         width = 4 if self.store == "float32" else 2
         lines = [
             f"encode {self.sentences:,.0f} sentences of {self.tokens:g} tokens: {self.encoder}, {shape.blocks} blocks, "
-            f"{self.dtype}, {self.count} x {self.device}",
+            f"{self._dtype}, {self.count} x {self.device}",
             *self._hours(operations),
         ]
         if self.rate is not None:
@@ -99,7 +105,8 @@ class Plan:
             *lines,
             f"vectors on disk: {_bytes(self.sentences * shape.hidden * width)} in {self.store}, in "
             f"{-(-self.sentences // 65_536):,.0f} shards of {_bytes(65_536.0 * shape.hidden * width)}",
-            f"table of distinct sentences on disk, while it runs: up to {_bytes(96 * self.sentences)} for each process",
+            f"table of distinct sentences on disk, while it runs: up to {_bytes(144 * self.sentences)} for each "
+            "process",
         ]
 
     def _mining(self, shape: _Shape) -> list[str]:
@@ -108,7 +115,7 @@ class Plan:
         block = 65_536
         read = -(-sources // block) * targets * shape.hidden * 4
         lines = [
-            f"mine {sources:,.0f} x {targets:,.0f} vectors of width {shape.hidden}: {self.dtype}, {self.count} x "
+            f"mine {sources:,.0f} x {targets:,.0f} vectors of width {shape.hidden}: {self._dtype}, {self.count} x "
             f"{self.device}",
             *self._hours(2 * sources * targets * shape.hidden),
             f"vectors read from disk, a block of {block:,} sources after another: {_bytes(read)}",
@@ -120,7 +127,7 @@ class Plan:
 
     def _hours(self, operations: float) -> list[str]:
         peaks = PEAKS[self.device]
-        peak = self.count * (peaks.bfloat16 if self.dtype == "bfloat16" else peaks.float32)
+        peak = self.count * (peaks.bfloat16 if self._dtype == "bfloat16" else peaks.float32)
         hours = operations / peak / 3600
         return [
             f"operations: {operations:.3g}, at most {peak:.3g}/s",

@@ -4,6 +4,7 @@ import importlib
 import os
 import re
 import sys
+import traceback
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from typing import Any, NamedTuple
@@ -49,11 +50,15 @@ def run(kind: Any, prog: str, arguments: Sequence[str] | None = None, descriptio
         _cache_programs()
         command.run()
     except (ValueError, OSError, ImportError) as error:
-        status = _fail(str(error), 1)
-        if jax.distributed.is_initialized():
-            # At its usual end, this process would wait for the others, which wait for it.
-            os._exit(status)
-        return status
+        return _ended(_fail(str(error), 1))
+    except KeyboardInterrupt:
+        print("stopped", file=sys.stderr)
+        return _ended(130)
+    except Exception:
+        if not jax.distributed.is_initialized():
+            raise
+        traceback.print_exc()
+        return _ended(1)
     return 0
 
 
@@ -102,6 +107,16 @@ def run_named(
     except ImportError as error:
         return _fail(str(error), 1)
     return run(found, f"{prog} {name}", rest)
+
+
+def _ended(status: int) -> int:
+    """Returns the status of a command that failed, unless there are other processes, which must end too."""
+    if jax.distributed.is_initialized():
+        sys.stdout.flush()
+        sys.stderr.flush()
+        # At its usual end, this process would wait for the others, which wait for it.
+        os._exit(status)
+    return status
 
 
 def _connected(given: list[str]) -> list[str]:

@@ -5,6 +5,7 @@ import hashlib
 import io
 import re
 import sys
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -104,6 +105,8 @@ class Records:
             before, rows = self.position, 0
             with path.open("rb") as file:
                 for rows, row in enumerate(parquet_rows(file, columns, name, at_once=_ROWS), start=1):
+                    if rows % _ROWS == 0:
+                        self.position = before + min(file.tell(), path.stat().st_size)
                     yield self._of_row(row, name, rows)
             self.position = before + path.stat().st_size
             if not rows:
@@ -121,7 +124,7 @@ class Records:
                     yield self._of_row(row, name, rows)
                 if not rows:
                     raise ValueError(f"{name} is empty")
-            except (gzip.BadGzipFile, EOFError) as error:
+            except (gzip.BadGzipFile, EOFError, zlib.error) as error:
                 raise ValueError(f"{name} is damaged: {error}") from error
 
     def _of_row(self, row: dict[str, Any], name: str, number: int) -> tuple[str, str | None]:
@@ -137,6 +140,8 @@ class Records:
             raise ValueError(
                 f"{name}, row {number}: {self.ids} is {id!r:.80}, which is neither text nor a whole number"
             )
+        if _SURROGATE.search(str(id)):
+            raise ValueError(f"{name}, row {number}: {self.ids} holds a lone surrogate, which is not text")
         return text, str(id)
 
 

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import zlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -61,7 +62,7 @@ def json_rows(file: Any, columns: Sequence[str] | None, where: str) -> Iterator[
                 raise ValueError("the line is not a JSON object")
             _check_columns(list(row), columns, f"{where}, line {number}")
             yield row if columns is None else {column: row[column] for column in columns}
-    except (ValueError, EOFError, RecursionError, gzip.BadGzipFile) as error:
+    except (ValueError, EOFError, RecursionError, gzip.BadGzipFile, zlib.error) as error:
         if where in str(error):
             raise
         raise ValueError(f"{where} cannot be read as JSON lines, line {number}: {error}") from error

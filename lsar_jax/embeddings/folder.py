@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -101,17 +100,27 @@ class Embeddings:
         """Returns the sentences of the rows from ``start`` up to ``stop``, with their ids."""
         texts: list[str] = []
         ids: list[str] = []
-        for number, first, last in self._parts(start, len(self) if stop is None else stop):
+        first_row, last_row, _ = slice(start, stop).indices(len(self))
+        for number, first, last in self._parts(first_row, last_row):
             if self._held[0] != number:
                 self._held = number, read_sentences(self.folder, self.manifest.job, number)
             texts += self._held[1].texts[first:last]
             ids += self._held[1].ids[first:last]
         return Sentences(texts, ids)
 
+    def take(self, rows: Int[np.ndarray, " row"]) -> Float[np.ndarray, "row dim"]:
+        """Returns any rows in their order, ``[row, dim]``; of each shard, only these are read if it is ``.npy``."""
+        found = np.empty((len(rows), self.shape[1]), self.dtype)
+        numbers, places = np.divmod(self._checked(rows), self.manifest.job.shard_rows)
+        for number in np.unique(numbers):
+            chosen = numbers == number
+            found[chosen] = read_rows(self.folder, self.manifest.job, int(number), places[chosen])
+        return found
+
     def sentences_of(self, rows: Int[np.ndarray, " row"]) -> Sentences:
         """Returns the sentences of any rows, in their order, with their ids; each shard is read once."""
         texts, ids = np.empty(len(rows), object), np.empty(len(rows), object)
-        numbers, places = np.divmod(np.asarray(rows), self.manifest.job.shard_rows)
+        numbers, places = np.divmod(self._checked(rows), self.manifest.job.shard_rows)
         for number in np.unique(numbers):
             chosen = np.flatnonzero(numbers == number)
             shard = read_sentences(self.folder, self.manifest.job, int(number))
@@ -122,7 +131,7 @@ class Embeddings:
     def distinct(self) -> Int[np.ndarray, " distinct"]:
         """Returns the row in which each distinct sentence came first, without those of blank sentences."""
         found = []
-        with TemporaryDirectory() as scratch, closing(Seen(Path(scratch, "seen"))) as seen:
+        with closing(Seen()) as seen:
             for start in range(0, len(self), _BLOCK):
                 texts = self.sentences(start, min(start + _BLOCK, len(self))).texts
                 rows = np.arange(start, start + len(texts))
@@ -152,6 +161,13 @@ class Embeddings:
                         f"{self.folder / name} is damaged: it is not what was written; remove it, and run the command "
                         "that encoded the folder again"
                     )
+
+    def _checked(self, rows: Int[np.ndarray, " row"]) -> Int[np.ndarray, " row"]:
+        rows = np.asarray(rows)
+        wrong = rows[(rows < 0) | (rows >= len(self))]
+        if len(wrong):
+            raise IndexError(f"row {wrong[0]} does not exist; there are {len(self)} rows")
+        return rows
 
     def _parts(self, start: int, stop: int) -> Iterator[tuple[int, int, int]]:
         """Yields the shards of a range of rows: number, first row, and the row after the last."""

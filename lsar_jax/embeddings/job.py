@@ -1,21 +1,23 @@
 """Encodes text of any length into a folder, shard after shard; a job that was stopped goes on where it was.
 
-A shard is finished once ``.job/00000.json`` is written, after its files. The text is read from its beginning in every
-run, which compares the sentences of a finished shard with their digest, so that shards of different text are never
-mixed; a finished shard is not encoded again. The vectors of a shard depend only on its own sentences and on where each
-came first, so a job ends in the same bytes however often it was stopped.
+A shard is finished once ``.job/00000.json`` is written, after its files. A run first compares the finished shards with
+their digests, and then reads the text from its beginning: the sentences of a finished shard are compared with their
+digest too, so that shards of different text are never mixed, and it is not encoded again. The vectors of a shard depend
+only on its own sentences and on where each came first, so a job ends in the same bytes however often it was stopped.
 """
 
 import logging
-import shutil
+import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import asdict
+from importlib.metadata import version
 from itertools import islice
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
+import jax
 import numpy as np
 from jaxtyping import Float, Int
 
@@ -25,7 +27,7 @@ from lsar_jax.embeddings.manifest import FILE_NAME, Job, Manifest, Shard, read_j
 from lsar_jax.embeddings.seen import Seen
 from lsar_jax.embeddings.shards import FORMATS, file_names, jsonl, read_rows, write_shard
 from lsar_jax.encoders.sentence_encoder import SentenceEncoder
-from lsar_jax.files import check_outside, sha256, text_sha256, write_json
+from lsar_jax.files import read_json, sha256, text_sha256, work_folder, write_json
 from lsar_jax.processes import share, wait_for_all
 
 __all__ = ["Progress", "encode"]
@@ -137,11 +139,13 @@ def encode(
     shard_rows = whole_number("shard_rows", shard_rows, 1, 1 << 24, "rows of a shard")
     folder = Path(folder)
     for path in paths:
-        if path != STANDARD_INPUT:
-            check_outside(path, folder)
+        if path != STANDARD_INPUT and Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder)):
+            raise ValueError(f"{path} is read, and is in {folder}, which is written; choose another folder")
+    devices = encoder.mesh.devices
     job = Job(
-        encoder.spec, encoder.dim, max_length or encoder.tokenizer.max_length, normalize, language, dtype, format,
-        shard_rows, tuple(map(str, paths)), text, ids,
+        encoder.spec, encoder.dim, encoder.tokenizer.max_length if max_length is None else max_length, normalize,
+        language, dtype, format, shard_rows, tuple(map(str, paths)), text, ids,
+        f"{devices.size} x {devices.flat[0].device_kind}", f"lsar_jax {version('lsar_jax')}, jax {jax.__version__}",
     )  # fmt: skip
     if STANDARD_INPUT in paths and share()[1] > 1:
         raise ValueError("standard input cannot be shared by processes; write the text to a file that all of them see")
@@ -168,19 +172,14 @@ class _Work:
         ours = (self.folder / FILE_NAME).is_file() or self.notes.is_dir()
         if not ours and self.folder.exists() and (not self.folder.is_dir() or any(self.folder.iterdir())):
             raise FileExistsError(f"{self.folder} already exists and holds something else; choose another folder")
-        from filelock import FileLock, Timeout
-
-        self.notes.mkdir(parents=True, exist_ok=True)
-        try:
-            with FileLock(self.notes / "lock", timeout=0) if self.number == 0 else nullcontext():
-                self._run(records)
-        except Timeout as error:
-            raise ValueError(f"{self.folder} is being written by another process; wait for it") from error
+        with work_folder(self.notes, self.folder) if self.number == 0 else nullcontext():
+            self._run(records)
 
     def _run(self, records: Records) -> None:
         self._begin()
+        self._verify()
         count = 0
-        with closing(Seen(self.notes / f"seen-{self.number}")) as seen:
+        with closing(Seen()) as seen:
             position = 0
             for number, part in enumerate(_parts(records, self.job.shard_rows)):
                 count = number + 1
@@ -190,11 +189,12 @@ class _Work:
                     self._shard(number, part, came_first, records, position)
                     self.progress(self._told(number * self.job.shard_rows + len(part), records))
                 position = records.position
+        sources = [source._asdict() for source in records.sources]
+        write_json(self.notes / f"sources-{self.number}.json", sources)
         wait_for_all("encoded")
         if self.number == 0:
-            known = (self._known(number) for number in range(count))
-            shards = tuple(shard for shard in known if shard is not None)
-            self._finish(Manifest(self.job, tuple(records.sources), shards))
+            self._check_sources(sources)
+            self._finish(Manifest(self.job, tuple(records.sources), tuple(map(self._finished, range(count)))))
         wait_for_all("finished")
 
     def _told(self, rows: int, records: Records) -> Progress:
@@ -210,22 +210,46 @@ class _Work:
         if (self.folder / FILE_NAME).is_file():
             self.finished = read_manifest(self.folder)
             begun = self.finished.job
-        elif (self.notes / "job.json").is_file():
+        elif any(self.notes.glob("[0-9]*.json")):
             begun = read_job(self.notes / "job.json")
         else:
+            # Nothing was finished with other options, if there were any.
             begun = self.job
-        if told := self.job.difference(begun):
-            raise ValueError(f"{self.folder} was begun with other options: {told}; choose another folder")
+        self._compare(begun)
         wait_for_all("checked")
         if self.number == 0:
-            self._tidy()
+            write_json(self.notes / "job.json", self.job.to_dict())
+            # What a process that was killed left.
+            for left in (*self.folder.glob(".*.partial*"), *self.notes.glob(".*.partial*")):
+                left.unlink()
         wait_for_all("begun")
+        # Those of process 0, if this is another one.
+        self._compare(read_job(self.notes / "job.json"))
 
-    def _tidy(self) -> None:
-        """Records the job, and removes what a process that was killed left."""
-        write_json(self.notes / "job.json", self.job.to_dict())
-        for left in (*self.folder.glob(".*.partial*"), *self.notes.glob(".*.partial*")):
-            left.unlink()
+    def _compare(self, begun: Job) -> None:
+        if told := self.job.difference(begun):
+            raise ValueError(
+                f"{self.folder} was begun with other options: {told}; choose another folder, or remove this one"
+            )
+
+    def _verify(self) -> None:
+        """Compares this process's share of the finished shards with their digests, before any row is taken of them.
+
+        The record of a shard that is missing is kept aside, to be compared with what is encoded again.
+        """
+        numbers = [int(path.stem) for path in self.notes.glob("[0-9]*.json")]
+        if self.finished is not None:
+            numbers = list(range(len(self.finished.shards)))
+        for number in sorted(numbers):
+            if number % self.processes != self.number:
+                continue
+            shard = read_shard(self._note(number)) if self.finished is None else self.finished.shards[number]
+            if self._is_there(number, shard):
+                self._before(number).unlink(missing_ok=True)
+            else:
+                write_json(self._before(number), asdict(shard))
+                self._note(number).unlink(missing_ok=True)
+        wait_for_all("verified")
 
     def _shard(
         self, number: int, part: list[Record], came_first: Int[np.ndarray, " row"], records: Records, position: int
@@ -234,7 +258,7 @@ class _Work:
         first = number * self.job.shard_rows
         sentences = jsonl(part, first)
         text = text_sha256(sentences.decode())
-        known = self._known(number)
+        known = self._recorded(number)
         if known is not None and known.text != text:
             where = {records.paths[record.source] for record in part}
             raise ValueError(
@@ -242,10 +266,8 @@ class _Work:
                 f"those that {file_names(self.job.format, number)[0]} in {self.folder} was made from; choose another "
                 "folder"
             )
-        if known is not None and self._is_there(number, known):
+        if self._is_finished(number):
             return
-        # Until it is there again, other processes must not read it.
-        self._note(number).unlink(missing_ok=True)
         if not self.encoded:
             self.started, self.before = time.perf_counter(), position
         vectors, tokens, truncated = self._vectors(part, came_first, first)
@@ -257,10 +279,12 @@ class _Work:
                 f"{names[0]} of {self.folder} was encoded again, and is not what it was: the machine or a package "
                 "changed; choose another folder"
             )
-        write_json(self._note(number), asdict(shard))
+        if self.finished is None:
+            write_json(self._note(number), asdict(shard))
+        self._before(number).unlink(missing_ok=True)
 
-    def _known(self, number: int) -> Shard | None:
-        """Returns what is recorded of a shard that was finished before."""
+    def _recorded(self, number: int) -> Shard | None:
+        """Returns what is recorded of a shard that was finished before, whether it is still there or not."""
         if self.finished is not None:
             if number >= len(self.finished.shards):
                 raise ValueError(
@@ -268,11 +292,28 @@ class _Work:
                     f"that {self.folder} was encoded from; choose another folder"
                 )
             return self.finished.shards[number]
-        path = self._note(number)
-        return read_shard(path) if path.is_file() else None
+        paths = [path for path in (self._note(number), self._before(number)) if path.is_file()]
+        return read_shard(paths[0]) if paths else None
+
+    def _finished(self, number: int) -> Shard:
+        """Returns what is recorded of a shard that every process takes for finished."""
+        shard = self._recorded(number)
+        if shard is None or not self._is_finished(number):
+            raise ValueError(
+                f"{file_names(self.job.format, number)[0]} of {self.folder} was not written: another process ended, or "
+                "read other text; run the command again"
+            )
+        return shard
+
+    def _is_finished(self, number: int) -> bool:
+        """Whether a shard is there; other processes see one of this process when its record is written."""
+        return self._note(number).is_file() if self.finished is None else not self._before(number).is_file()
 
     def _note(self, number: int) -> Path:
         return self.notes / f"{number:05d}.json"
+
+    def _before(self, number: int) -> Path:
+        return self.notes / f"missing-{number:05d}.json"
 
     def _is_there(self, number: int, shard: Shard) -> bool:
         """Whether the files of a finished shard are what was written; one that is missing is encoded again."""
@@ -308,19 +349,34 @@ class _Work:
         earlier = np.flatnonzero(came_first < first)
         numbers, places = np.divmod(came_first[earlier], self.job.shard_rows)
         for number in np.unique(numbers):
-            while self.finished is None and not self._note(int(number)).is_file():
+            while not self._is_finished(int(number)):
                 # Another process is encoding it; if that one ends, jax ends this one.
                 time.sleep(_POLL)
             chosen = numbers == number
             vectors[earlier[chosen]] = read_rows(self.folder, self.job, int(number), places[chosen])
         return vectors, tokens, truncated
 
+    def _check_sources(self, sources: list[dict[str, Any]]) -> None:
+        """Raises ValueError if another process read other files."""
+        for number in range(1, self.processes):
+            theirs = read_json(self.notes / f"sources-{number}.json", list)
+            for one, other in zip(sources, theirs, strict=True):
+                if one != other:
+                    raise ValueError(f"{one['name']} is another file for process {number}; give all processes one text")
+
     def _finish(self, manifest: Manifest) -> None:
-        if self.finished is not None and self.finished != manifest:
+        before = manifest if self.finished is None else self.finished
+        if before.rows != manifest.rows:
             raise ValueError(
-                f"{' and '.join(self.job.inputs)} changed: {self.folder} was encoded from {self.finished.rows} rows, "
-                f"and there are {manifest.rows}; choose another folder"
+                f"{' and '.join(self.job.inputs)} changed: {self.folder} was encoded from {before.rows} rows, and "
+                f"there are {manifest.rows}; choose another folder"
             )
+        for one, other in zip(manifest.sources, before.sources, strict=True):
+            if one != other:
+                raise ValueError(
+                    f"{one.name} changed: it has the digest {one.sha256}, but {self.folder} was encoded from a file "
+                    f"with {other.sha256}, although their sentences are the same; choose another folder"
+                )
         if later := self._later(len(manifest.shards)):
             raise ValueError(
                 f"{' and '.join(self.job.inputs)} changed: it ends after {manifest.rows} rows, but {self.folder} also "
@@ -328,7 +384,6 @@ class _Work:
             )
         if self.finished is None:
             manifest.write(self.folder)
-        shutil.rmtree(self.notes)
         truncated = sum(shard.truncated for shard in manifest.shards)
         if truncated:
             _log.warning("%d sentences were truncated to %d tokens", truncated, self.job.max_length)

@@ -30,6 +30,8 @@ class Job:
       inputs: paths of the files of text.
       text: the column of the sentences, in files with columns.
       ids: the column of their ids, or none.
+      devices: number and kind of the devices of a process.
+      versions: of the library and of jax.
     """
 
     spec: EncoderSpec
@@ -43,6 +45,8 @@ class Job:
     inputs: tuple[str, ...]
     text: str
     ids: str | None
+    devices: str
+    versions: str
 
     def difference(self, other: "Job") -> str:
         """Returns which fields differ from those of an earlier job, with both values; empty if none does."""
@@ -61,6 +65,9 @@ class Job:
     def from_dict(cls, fields: dict[str, Any]) -> "Job":
         """Returns the job that ``to_dict`` wrote."""
         spec, inputs = EncoderSpec.from_dict(fields["spec"]), tuple(fields["inputs"])
+        for name in ("dim", "shard_rows"):
+            if not isinstance(fields[name], int) or fields[name] < 1:
+                raise TypeError(f"{name} is {fields[name]!r}, not a whole number")
         return cls(**{**fields, "spec": spec, "inputs": inputs})
 
 
@@ -126,6 +133,8 @@ def read_manifest(folder: Path) -> Manifest:
         result = Manifest(Job.from_dict(fields["job"]), sources, tuple(map(_shard, fields["shards"])))
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"{path} is damaged: {error!r}") from error
+    if any(shard.rows != result.job.shard_rows for shard in result.shards[:-1]):
+        raise ValueError(f"{path} is damaged: a shard before the last has not {result.job.shard_rows} rows")
     if fields["rows"] != result.rows:
         raise ValueError(f"{path} is damaged: it says {fields['rows']} rows, but its shards have {result.rows}")
     return result
@@ -136,7 +145,7 @@ def read_job(path: Path) -> Job:
     fields = read_json(path, dict)
     try:
         return Job.from_dict(fields)
-    except (KeyError, TypeError) as error:
+    except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"{path} is damaged: {error!r}; remove the folder and start again") from error
 
 
@@ -145,7 +154,7 @@ def read_shard(path: Path) -> Shard:
     fields = read_json(path, dict)
     try:
         return _shard(fields)
-    except (KeyError, TypeError) as error:
+    except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"{path} is damaged: {error!r}; remove it, and its shard is encoded again") from error
 
 

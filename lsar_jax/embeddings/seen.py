@@ -5,8 +5,8 @@ A table of SQLite was tried first, and took three times as long, which is longer
 
 import hashlib
 import mmap
+import tempfile
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 from jaxtyping import Int, UInt64
@@ -24,18 +24,14 @@ _MOVED = 1 << 16
 
 
 class Seen:
-    """The row in which each distinct sentence was first added.
+    """The row in which each distinct sentence was first added, in a file in the folder for temporary files.
 
     A slot of the table is three numbers: two of the digest, and the row plus 1, or 0 if the slot is free. A digest is
     in the slot that its first number chooses, or in the next that was free.
-
-    Args:
-      path: the file of the table, which is replaced: it can be made again from the text.
     """
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._table = self._new(_SLOTS)
+    def __init__(self) -> None:
+        self._table = _new(_SLOTS)
         self._used = 0
 
     def add(self, texts: Sequence[str], first: int) -> Int[np.ndarray, " text"]:
@@ -58,9 +54,8 @@ class Seen:
         return np.concatenate(found)
 
     def close(self) -> None:
-        """Removes the file."""
+        """Gives the file back, as the end of the process does."""
         del self._table
-        self._path.unlink(missing_ok=True)
 
     def _places(self, digests: UInt64[np.ndarray, "text 2"], first: int) -> Int[np.ndarray, " text"]:
         # The first of each digest, and which of these each sentence equals.
@@ -98,7 +93,7 @@ class Seen:
 
     def _double(self) -> None:
         old = self._table
-        self._table = self._new(2 * len(old))
+        self._table = _new(2 * len(old))
         for start in range(0, len(old), _MOVED):
             part = np.array(old[start : start + _MOVED])
             part = part[part[:, 2] > 0]
@@ -106,17 +101,19 @@ class Seen:
             _give_back(old)
             _give_back(self._table)
 
-    def _new(self, slots: int) -> np.memmap:
-        """Returns an empty table; the file of an old one lives until the old one is gone."""
-        self._path.unlink(missing_ok=True)
-        try:
-            with self._path.open("wb") as file:
-                # Written, because a process that writes to a hole of a mapped file ends if the disk is full.
-                for _ in range(slots // _MOVED):
-                    file.write(bytes(3 * 8 * _MOVED))
-        except OSError as error:
-            raise OSError(error.errno, f"{self._path} was not written: {error.strerror}") from error
-        return np.memmap(self._path, np.uint64, "r+", shape=(slots, 3))
+
+def _new(slots: int) -> np.memmap:
+    """Returns an empty table, in a file that has no name, so that it is gone when the process ends in any way."""
+    try:
+        with tempfile.TemporaryFile() as file:
+            # Written, because a process that writes to a hole of a mapped file ends if the disk is full.
+            for _ in range(slots // _MOVED):
+                file.write(bytes(3 * 8 * _MOVED))
+            file.flush()
+            return np.memmap(file, np.uint64, "r+", shape=(slots, 3))
+    except OSError as error:
+        told = f"the table of distinct sentences was not written in {tempfile.gettempdir()}: {error.strerror}"
+        raise OSError(f"{told}; set TMPDIR to a folder with more space") from error
 
 
 def _digests(texts: Sequence[str]) -> UInt64[np.ndarray, "text 2"]:

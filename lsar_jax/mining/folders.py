@@ -2,7 +2,8 @@
 
 Each block of sources is compared with all blocks of targets in one pass of products, which gives the nearest targets
 of each source and, carried from block to block, the nearest sources of each target. After each block of sources, both
-are written beside the output. In memory are two blocks of vectors, and 12 bytes for each neighbour.
+are written beside the output. In memory are two blocks of vectors, and for each neighbour 12 bytes, and two or three
+times as many where lists are merged and pairs are chosen.
 """
 
 import json
@@ -21,7 +22,7 @@ from jaxtyping import Float, Int
 from lsar_jax.array_files import open_arrays, save_arrays
 from lsar_jax.checks import whole_number
 from lsar_jax.embeddings import Embeddings
-from lsar_jax.files import check_outputs, new_file, read_json, sha256, write_json
+from lsar_jax.files import check_outputs, new_file, read_json, sha256, work_folder, write_json
 from lsar_jax.mesh import data_mesh
 from lsar_jax.mining.pairs import Margin, Pairs, Retrieval, check_options, pairs_of_neighbours
 from lsar_jax.retrieval.search import Precision, nearest_both
@@ -116,6 +117,9 @@ def mine_folders(
     out = Path(out)
     check_options(margin, retrieval)
     block = whole_number("block", block, 1024, 1 << 24, "vectors")
+    notes = notes_of(out)
+    if (written := _written(out, notes)) is not None:
+        return written
     check_outputs([out], [source.folder, target.folder], overwrite=overwrite)
     if not source.spec.same_space(target.spec):
         raise ValueError(
@@ -123,25 +127,21 @@ def mine_folders(
             f"{source.spec.difference(target.spec)}; encode both with one encoder"
         )
     sides = [_Side(one, transform, code, block) for one, code in zip((source, target), languages, strict=True)]
-    k = whole_number("k", k, 1, min(len(side.rows) for side in sides), "the distinct sentences of the smaller side")
+    least = min(len(rows) for side in sides for rows in side.blocks)
+    k = whole_number("k", k, 1, least, "the distinct sentences of the smallest block")
     job = {
         "format": _FORMAT, "source": _digest(source), "target": _digest(target), "k": k, "precision": precision,
         "transform": [] if transform is None else list(transform.digests), "languages": list(languages), "block": block,
     }  # fmt: skip
-    from filelock import FileLock, Timeout
-
-    notes = notes_of(out)
-    notes.mkdir(exist_ok=True)
-    try:
-        with FileLock(notes / "lock", timeout=0):
-            _begin(notes, job)
-            forward, backward = _neighbours(sides[0], sides[1], k, precision, notes, progress or (lambda _: None))
-            pairs = pairs_of_neighbours(forward, backward, margin, retrieval)
-            kept = pairs.score >= threshold
-            _write(out, Pairs(*(part[kept] for part in pairs)), *sides)
-            shutil.rmtree(notes)
-    except Timeout as error:
-        raise ValueError(f"{out} is being written by another process; wait for it") from error
+    with work_folder(notes, out):
+        _begin(notes, job)
+        forward, backward = _neighbours(sides[0], sides[1], k, precision, notes, progress or (lambda _: None))
+        pairs = pairs_of_neighbours(forward, backward, margin, retrieval)
+        kept = pairs.score >= threshold
+        _write(notes / f"pairs{out.suffix}", Pairs(*(part[kept] for part in pairs)), *sides)
+        record = {"pairs": int(kept.sum()), "sha256": sha256([notes / f"pairs{out.suffix}"])}
+        write_json(notes / "written.json", record)
+        (notes / f"pairs{out.suffix}").replace(out)
     return int(kept.sum())
 
 
@@ -171,9 +171,20 @@ class _Side:
 
     def block(self, number: int) -> Float[np.ndarray, "row dim"]:
         """Returns the vectors of a block."""
-        rows = self.blocks[number]
-        x = self.embeddings[int(rows[0]) : int(rows[-1]) + 1][rows - rows[0]].astype(np.float32, copy=False)
+        x = self.embeddings.take(self.blocks[number]).astype(np.float32, copy=False)
         return x if self.transform is None else np.asarray(self.transform(x, self.language))
+
+
+def _written(out: Path, notes: Path) -> int | None:
+    """Returns the number of pairs that a job wrote which was stopped after it; removes its notes then."""
+    path = notes / "written.json"
+    if not path.is_file() or not out.is_file():
+        return None
+    record = read_json(path, dict, ("pairs", "sha256"))
+    if sha256([out]) != record["sha256"]:
+        return None
+    shutil.rmtree(notes, ignore_errors=True)
+    return int(record["pairs"])
 
 
 def _begin(notes: Path, job: dict[str, Any]) -> None:

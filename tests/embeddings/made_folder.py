@@ -16,7 +16,7 @@ SPEC = lj.EncoderSpec("bundled", "sha256:0", 8, "mean", "float32")
 def made_folder(folder, vectors, texts, *, spec=SPEC, rows=300):
     """Writes vectors and their sentences as ``lsar_jax.embeddings.encode`` does, and opens the folder."""
     folder.mkdir()
-    job = Job(spec, vectors.shape[1], 512, False, None, "float32", "npy", rows, ("made",), "text", None)
+    job = Job(spec, vectors.shape[1], 512, False, None, "float32", "npy", rows, ("made",), "text", None, "1 x cpu", "")
     shards = []
     for number, first in enumerate(range(0, len(texts), rows)):
         part = slice(first, first + rows)

@@ -218,10 +218,73 @@ def test_what_cannot_be_encoded(text, tiny, tmp_path, capsys):
             lj.embeddings.open(tmp_path / f"out-{name}")
 
 
+def test_a_shard_that_comes_out_otherwise_is_never_taken(text, tiny, tmp_path, capsys):
+    """As after an update of a package that the versions do not tell."""
+    stop_after(3, tmp_path)
+    shard, note = tmp_path / "out" / "vectors-00001.npy", tmp_path / "out" / ".job" / "00001.json"
+    shard.unlink()
+    record = json.loads(note.read_text())
+    record["files"]["vectors-00001.npy"] = f"sha256:{0:064d}"
+    note.write_text(json.dumps(record))
+    for _ in range(2):
+        assert "vectors-00001.npy of " in (error := refused(tmp_path, capsys))
+        assert "was encoded again, and is not what it was" in error
+    with pytest.raises(FileNotFoundError):
+        lj.embeddings.open(tmp_path / "out")
+
+
+def test_only_one_file_of_a_shard_is_missing(text, tiny, tmp_path):
+    assert main(command(tmp_path)) == 0
+    expected = contents(tmp_path / "out")
+    # The later of two shards takes rows of the earlier.
+    for name in ("sentences-00001.jsonl", "vectors-00000.npy", "vectors-00005.npy"):
+        (tmp_path / "out" / name).unlink()
+    assert main(command(tmp_path)) == 0
+    assert contents(tmp_path / "out") == expected
+
+
+def test_the_same_sentences_in_other_bytes(text, tiny, tmp_path, capsys):
+    assert main(command(tmp_path)) == 0
+    source = tmp_path / "in.txt"
+    source.write_bytes(source.read_bytes().replace(b"\n", b"\r\n"))
+    assert "although their sentences are the same; choose another folder" in refused(tmp_path, capsys)
+
+
+def test_options_may_change_until_a_shard_is_finished(text, tiny, tmp_path, capsys):
+    rows = [{"sentence": line} for line in text]
+    (tmp_path / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert "field 'text' is not in" in refused(tmp_path, capsys, "in.jsonl")
+    assert main(command(tmp_path, "in.jsonl", "out", "--text", "sentence")) == 0
+    assert lj.embeddings.open(tmp_path / "out").sentences().texts == text
+
+
+def test_every_damage_of_a_packed_file_is_told(tiny, tmp_path, capsys, rng):
+    whole = gzip.compress("".join(f"{line}\n" for line in words(rng, 300)).encode())
+    for seed in range(12):
+        damaged = bytearray(whole)
+        places = np.random.default_rng(seed).integers(12, len(whole), 20)
+        damaged[places[0] : places[0] + 20] = bytes(20)
+        (tmp_path / "in.txt.gz").write_bytes(bytes(damaged))
+        error = refused(tmp_path, capsys, "in.txt.gz", f"out{seed}")
+        assert "in.txt.gz" in error
+
+
+def test_rows_are_bounded(text, tiny, tmp_path):
+    assert main(command(tmp_path)) == 0
+    x = lj.embeddings.open(tmp_path / "out")
+    assert x.sentences(45, 60).texts == text[45:]
+    assert x.sentences(-2).texts == text[-2:]
+    rows = np.array([49, 3, 17, 3])
+    np.testing.assert_array_equal(x.take(rows), x[:][rows])
+    assert x.sentences_of(rows).texts == [text[row] for row in rows]
+    for wrong in ([50], [-1]):
+        with pytest.raises(IndexError, match="does not exist; there are 50 rows"):
+            x.take(np.array(wrong))
+
+
 def test_a_full_disk_loses_nothing(text, tiny, tmp_path, capsys):
     assert main(command(tmp_path, "in.txt", "whole")) == 0
-    # The table of sentences takes 1.6 MB of it, and the shards do not all fit beside it.
-    with on_a_full_disk(tmp_path / "disk", 3 * 8 * (1 << 16) + 49_152) as disk:
+    with on_a_full_disk(tmp_path / "disk", 49_152) as disk:
         error = refused(tmp_path, capsys, "in.txt", "disk/out")
         assert "was not written: No space left on device" in error
         assert 1 <= len(list((disk / "out").glob("vectors-*.npy"))) < 7

@@ -1,7 +1,9 @@
 """Mining of folders: the pairs of ``mine``, block by block, however often the job was stopped."""
 
 import json
+import shutil
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -91,6 +93,25 @@ def test_a_stopped_job_goes_on(sides, tmp_path):
         lj.mining.mine_folders(*sides[2:], tmp_path / "damaged.tsv", block=BLOCK)
 
 
+def test_a_job_that_was_stopped_after_its_output(sides, tmp_path, monkeypatch):
+    out = tmp_path / "out.tsv"
+    remove = shutil.rmtree
+    monkeypatch.setattr(shutil, "rmtree", lambda *_, **__: None)
+    monkeypatch.setattr(Path, "unlink", lambda *_, **__: None)
+    count = lj.mining.mine_folders(*sides[2:], out, block=BLOCK)
+    monkeypatch.undo()
+    notes = tmp_path / "out.tsv.job"
+    assert (notes / "written.json").is_file()
+    content = out.read_bytes()
+    assert lj.mining.mine_folders(*sides[2:], out, block=BLOCK) == count
+    assert out.read_bytes() == content
+    assert not notes.exists()
+    # The output of another job is not taken for it.
+    with pytest.raises(FileExistsError):
+        lj.mining.mine_folders(*sides[2:], out, block=BLOCK)
+    remove(notes, ignore_errors=True)
+
+
 def test_what_is_refused(sides, tmp_path):
     _, _, left, right = sides
     (tmp_path / "there.tsv").touch()
@@ -102,6 +123,8 @@ def test_what_is_refused(sides, tmp_path):
     lsar = lj.transforms.fit_lsar({"de": left[:50], "en": right[:50]}, source=replace(SPEC, layer=7))
     with pytest.raises(ValueError, match="fitted on other embeddings than those of .*: layer 7, not 8"):
         lj.mining.mine_folders(left, right, tmp_path / "out.tsv", transform=lsar)
+    with pytest.raises(ValueError, match="k is 900; it must be a whole number from 1 to 766"):
+        lj.mining.mine_folders(left, right, tmp_path / "out.tsv", k=900, block=BLOCK)
     blank = made_folder(tmp_path / "blank", np.ones((2, 24), np.float32), ["", " "])
     with pytest.raises(ValueError, match="blank has only blank sentences"):
         lj.mining.mine_folders(left, blank, tmp_path / "out.tsv")
