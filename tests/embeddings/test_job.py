@@ -8,6 +8,7 @@ import sys
 
 import numpy as np
 import pytest
+from filelock import FileLock
 
 import lsar_jax as lj
 from lsar_jax.__main__ import main
@@ -190,6 +191,13 @@ def test_faults_are_named(finished, text, tiny, tmp_path, capsys):
     assert main(command(tmp_path)) == 0
     assert shard.read_bytes() == kept
     assert before is None or contents(tmp_path / "out") == before
+
+
+def test_a_folder_is_written_by_one_job_at_a_time(text, tiny, tmp_path, capsys):
+    stop_after(1, tmp_path)
+    with FileLock(tmp_path / "out" / ".job" / "lock"):
+        assert "out is being written by another process; wait for it" in refused(tmp_path, capsys)
+    assert main(command(tmp_path)) == 0
 
 
 def test_what_cannot_be_encoded(text, tiny, tmp_path, capsys):
