@@ -4,7 +4,7 @@ As in ``retrieval.nearest``, the matrix of all pairs is never in memory.
 """
 
 from functools import partial
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import jax
 import jax.numpy as jnp
@@ -103,7 +103,7 @@ def margin_score(
         return cosine - neighbourhood
     if margin == "absolute":
         return cosine
-    raise ValueError(f"margin {margin!r} is not one of ratio, distance, absolute")
+    raise _unknown("margin", margin, Margin)
 
 
 def mine(
@@ -158,9 +158,9 @@ def mine(
 
 def check_options(margin: str, retrieval: str) -> None:
     """Raises ValueError if the margin or the retrieval is unknown."""
-    if retrieval not in ("max", "intersection", "forward", "backward"):
-        raise ValueError(f"retrieval {retrieval!r} is not one of max, intersection, forward, backward")
-    margin_score(np.zeros(1, np.float32), np.zeros(1, np.float32), margin)  # type: ignore[arg-type]
+    for name, value, kinds in (("margin", margin, Margin), ("retrieval", retrieval, Retrieval)):
+        if value not in get_args(kinds):
+            raise _unknown(name, value, kinds)
 
 
 def pairs_of_neighbours(
@@ -235,6 +235,10 @@ def best_threshold(score: Float[np.ndarray, " pair"], right: Bool[np.ndarray, " 
     return Threshold(
         float(value), 100 * float(found[best] / kept[best]), 100 * float(found[best] / gold), 100 * float(f1[best])
     )
+
+
+def _unknown(name: str, value: str, kinds: Any) -> ValueError:
+    return ValueError(f"{name} {value!r} is not one of {', '.join(get_args(kinds))}")
 
 
 def _best(
