@@ -20,7 +20,18 @@ Example:
   199 of 200 find their translation right after themselves
 """
 
-from lsar_jax import corpora, embeddings, geometry, languages, mesh, mining, objectives, retrieval, transforms
+from lsar_jax import (
+    corpora,
+    embeddings,
+    geometry,
+    languages,
+    mesh,
+    mining,
+    objectives,
+    processes,
+    retrieval,
+    transforms,
+)
 from lsar_jax.encoders import EncodeReport, SentenceEncoder, load_encoder
 from lsar_jax.moments import Moments, PooledMoments, load_moments, merge_moments, pool_moments, save_moments
 from lsar_jax.program_cache import cache_programs
@@ -50,6 +61,7 @@ __all__ = [
     "objectives",
     "pool_moments",
     "preference",
+    "processes",
     "retrieval",
     "save_moments",
     "transforms",

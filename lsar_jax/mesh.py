@@ -9,11 +9,13 @@ import platform
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import jax
+import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
-__all__ = ["check_process", "cpu_features", "cpu_info", "data_mesh", "replicated", "split"]
+__all__ = ["check_process", "cpu_features", "cpu_info", "data_mesh", "fetched", "placed", "replicated", "split"]
 
 # The process that started JAX.
 _started_in: int | None = None
@@ -90,6 +92,53 @@ def split(mesh: Mesh, axis: int = 0) -> NamedSharding:
       (8, 4)
     """
     return NamedSharding(mesh, PartitionSpec(*[None] * axis, "data"))
+
+
+def placed(tree: Any, sharding: NamedSharding) -> Any:
+    """Returns a tree of arrays on the devices of a mesh, which may be those of several processes.
+
+    Args:
+      tree: a tree of arrays, of which each process has the same.
+      sharding: how each array is placed.
+
+    Example:
+      >>> import numpy as np
+      >>> import lsar_jax as lj
+      >>> lj.mesh.placed({"x": np.ones((8, 4))}, lj.mesh.replicated(lj.mesh.data_mesh()))["x"].shape
+      (8, 4)
+    """
+    if sharding.is_fully_addressable:
+        return jax.device_put(tree, sharding)
+
+    def one(x: Any) -> jax.Array:
+        if isinstance(x, jax.Array) and not x.is_fully_addressable:
+            return jax.device_put(x, sharding)
+        whole = np.asarray(x)
+        return jax.make_array_from_callback(whole.shape, sharding, lambda part: whole[part])
+
+    return jax.tree.map(one, tree)
+
+
+def fetched(tree: Any) -> Any:
+    """Returns a tree of arrays as NumPy arrays, whole also where other processes hold a part of them.
+
+    If they do, every process must call this.
+
+    Example:
+      >>> import jax.numpy as jnp
+      >>> import lsar_jax as lj
+      >>> lj.mesh.fetched({"x": jnp.ones(2)})
+      {'x': array([1., 1.], dtype=float32)}
+    """
+
+    def one(x: Any) -> np.ndarray:
+        if not isinstance(x, jax.Array) or x.is_fully_addressable or x.is_fully_replicated:
+            return np.asarray(x)
+        from jax.experimental.multihost_utils import process_allgather
+
+        return process_allgather(x, tiled=True)
+
+    return jax.tree.map(one, tree)
 
 
 def cpu_features() -> str:

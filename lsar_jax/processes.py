@@ -1,14 +1,33 @@
 """Processes, on one machine or many, that share a job: started by ``jax.distributed``, over a folder that all can see.
 
-``share`` says which process this is and how many there are; without ``start_processes`` there is one.
+``share`` says which process this is and how many there are; without ``start_processes`` there is one. What the
+processes tell each other is bytes: float64 and signs of zero stay as they are.
 """
 
+import hashlib
+import json
 import os
 import re
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import jax
+import numpy as np
 
-__all__ = ["START", "share", "start_processes", "wait_for_all"]
+__all__ = [
+    "START",
+    "agreed",
+    "check_alike",
+    "from_first",
+    "gather",
+    "is_first",
+    "own_rows",
+    "share",
+    "start_processes",
+    "wait_for_all",
+]
+
+T = TypeVar("T")
 
 # What a command line begins with.
 START = "--distributed"
@@ -30,8 +49,8 @@ def start_processes(where: str = "") -> None:
       ValueError: ``where`` is something else, or jax finds no such cluster.
 
     Example:
-      >>> from lsar_jax.processes import start_processes
-      >>> start_processes("10.0.0.1:8476,2/2")
+      >>> import lsar_jax as lj
+      >>> lj.processes.start_processes("10.0.0.1:8476,2/2")
       Traceback (most recent call last):
           ...
       ValueError: --distributed='10.0.0.1:8476,2/2' is not HOST:PORT,NUMBER/COUNT with a number from 0 to COUNT - 1
@@ -54,11 +73,37 @@ def share() -> tuple[int, int]:
     """Returns the number of this process, and that of all.
 
     Example:
-      >>> from lsar_jax.processes import share
-      >>> share()
+      >>> import lsar_jax as lj
+      >>> lj.processes.share()
       (0, 1)
     """
     return jax.process_index(), jax.process_count()
+
+
+def is_first() -> bool:
+    """Returns whether this is the process that writes what a job writes once.
+
+    Example:
+      >>> import lsar_jax as lj
+      >>> lj.processes.is_first()
+      True
+    """
+    return jax.process_index() == 0
+
+
+def own_rows(rows: int) -> slice:
+    """Returns the range of rows that is this process's share: equal shares, one after another.
+
+    Args:
+      rows: number of all rows.
+
+    Example:
+      >>> import lsar_jax as lj
+      >>> lj.processes.own_rows(1000)  # there is no other process
+      slice(0, 1000, None)
+    """
+    number, count = share()
+    return slice(rows * number // count, rows * (number + 1) // count)
 
 
 def wait_for_all(name: str) -> None:
@@ -68,14 +113,107 @@ def wait_for_all(name: str) -> None:
       ConnectionError: another process has ended.
 
     Example:
-      >>> from lsar_jax.processes import wait_for_all
-      >>> wait_for_all("begun")  # there is no other process
+      >>> import lsar_jax as lj
+      >>> lj.processes.wait_for_all("begun")  # there is no other process
     """
     if jax.process_count() > 1:
         from jax.experimental.multihost_utils import sync_global_devices
 
-        try:
-            sync_global_devices(name)
-        except jax.errors.JaxRuntimeError as error:
-            told = str(error).partition("\n")[0]
-            raise ConnectionError(f"another process of the job ended; start the job again ({told})") from error
+        _waited(lambda: sync_global_devices(name))
+
+
+def gather(value: bytes) -> list[bytes]:
+    """Returns what each process gives, in the order of their numbers; every process must call this.
+
+    Raises:
+      ConnectionError: another process has ended.
+
+    Example:
+      >>> import lsar_jax as lj
+      >>> lj.processes.gather(b"mine")  # there is no other process
+      [b'mine']
+    """
+    if jax.process_count() == 1:
+        return [value]
+    from jax.experimental.multihost_utils import process_allgather
+
+    # Two numbers of 31 bits, because jax has no wider ones.
+    size = np.array(divmod(len(value), 1 << 31), np.int32)
+    sizes = [int(high) << 31 | int(low) for high, low in _waited(lambda: process_allgather(size))]
+    padded = np.zeros(max(*sizes, 1), np.uint8)
+    padded[: len(value)] = np.frombuffer(value, np.uint8)
+    every = _waited(lambda: process_allgather(padded))
+    return [np.asarray(one[:size]).tobytes() for one, size in zip(every, sizes, strict=True)]
+
+
+def from_first(tree: T) -> T:
+    """Returns the arrays of process 0 in every process, as NumPy arrays; every process must call this.
+
+    Args:
+      tree: a tree of arrays, of the same structure, shapes and dtypes in all processes.
+
+    Raises:
+      ConnectionError: another process has ended.
+
+    Example:
+      >>> import numpy as np
+      >>> import lsar_jax as lj
+      >>> lj.processes.from_first({"step": np.array([3])})
+      {'step': array([3])}
+    """
+    return jax.tree.map(_first_array, tree)
+
+
+def agreed(value: T) -> T:
+    """Returns the value of process 0 in every process, so that all decide alike; every process must call this.
+
+    Args:
+      value: a value that JSON has, such as a list of str.
+
+    Raises:
+      ConnectionError: another process has ended.
+
+    Example:
+      >>> import lsar_jax as lj
+      >>> lj.processes.agreed(["de", "en"])
+      ['de', 'en']
+    """
+    if jax.process_count() == 1:
+        return value
+    return json.loads(gather(json.dumps(value).encode() if is_first() else b"")[0])
+
+
+def check_alike(what: str, value: str) -> None:
+    """Raises ValueError if another process gives another value; every process must call this.
+
+    Args:
+      what: what the value is, quoted in the error.
+      value: the value of this process.
+
+    Example:
+      >>> import lsar_jax as lj
+      >>> lj.processes.check_alike("the options", "layer 8")  # there is no other process
+    """
+    every = gather(hashlib.sha256(value.encode()).digest())
+    if differ := [number for number, one in enumerate(every) if one != every[0]]:
+        raise ValueError(f"{what} of process {differ[0]} are not those of process 0; give all processes the same")
+
+
+def _first_array(x: Any) -> Any:
+    x = np.ascontiguousarray(x).reshape(np.shape(x))
+    if jax.process_count() == 1 or not x.size:
+        return x
+    from jax.experimental.multihost_utils import broadcast_one_to_all
+
+    flat = x.reshape(-1).view(np.uint8)
+    found = np.asarray(_waited(lambda: broadcast_one_to_all(flat)))
+    return found.astype(np.uint8, copy=False).view(x.dtype).reshape(x.shape)
+
+
+def _waited(call: Callable[[], T]) -> T:
+    """Returns what a call returns that waits for other processes, or raises that one of them has ended."""
+    try:
+        return call()
+    except jax.errors.JaxRuntimeError as error:
+        told = str(error).partition("\n")[0]
+        raise ConnectionError(f"another process of the job ended; start the job again ({told})") from error

@@ -22,7 +22,7 @@ PUBLIC = (
     "lsar_jax.corpora.builders",
     "lsar_jax.corpora.labelled", "lsar_jax.objectives.align", "lsar_jax.objectives.disentangle",
     "lsar_jax.objectives.tagging", "lsar_jax.objectives.parsing", "lsar_jax.objectives.cosine", "lsar_jax.languages",
-    "lsar_jax.mesh", "lsar_jax.spec", "lsar_jax.mteb",
+    "lsar_jax.mesh", "lsar_jax.spec", "lsar_jax.processes", "lsar_jax.mteb",
 )  # fmt: skip
 RESULT = "the result of a function whose example shows it"
 PARAMETERS = "the parameters or the input of functions whose examples make them"

@@ -21,6 +21,7 @@ from lsar_jax.encoders import load_encoder
 from lsar_jax.files import check_outputs
 from lsar_jax.languages import canonical_keys, language_code
 from lsar_jax.moments import Moments, PooledMoments, load_moments, merge_moments, pool_moments, save_moments, too_few
+from lsar_jax.processes import check_alike, gather, is_first, wait_for_all
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms import Transform, fit_identifier
 from lsar_jax.transforms.methods import METHODS, FitMethod
@@ -74,13 +75,17 @@ class FitCommand(ABC):
         """
         files = _files(self.data)
         self._check(files)
+        check_alike("the options", repr(self))
         fitted, blank = self._fit(files, {name: getattr(self, name) for name in self.method.options})
-        fitted.save(self.out)
-        _report(fitted, self.out, blank)
+        blank = sum(map(int, gather(str(blank).encode())))
+        if is_first():
+            fitted.save(self.out)
+            _report(fitted, self.out, blank)
+        wait_for_all("fitted")
 
     @abstractmethod
     def _fit(self, files: Mapping[str, list[Path]], options: Mapping[str, Any]) -> tuple[Transform, int]:
-        """Returns the fitted transform and the number of blank lines that were skipped."""
+        """Returns the fitted transform, and how many blank lines were skipped, of which each process counts a part."""
 
     def _check(self, files: Mapping[str, list[Path]]) -> None:
         """Raises ValueError if options do not go together, before anything is read."""
@@ -205,7 +210,7 @@ class FitMoments(FitCommand):
         for code, paths in files.items():
             parts += [_reduced({code: reader.moments(path, code, kept != "none")}, kept) for path in paths]
         x = merge_moments(*parts)
-        if self.save is not None:
+        if self.save is not None and is_first():
             save_moments(self.save, x, source=source)
         fitted = self.method(x, source=source, **options)
         if self.identifier:

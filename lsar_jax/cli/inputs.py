@@ -1,8 +1,11 @@
-"""Reads text, vectors and encoded folders: as moments, with at most one block in memory, or as embeddings."""
+"""Reads text, vectors and encoded folders: as moments, with at most one block in memory, or as embeddings.
+
+Several processes read all files together: each takes a part of their lines or vectors, and all get the same moments.
+"""
 
 import tokenize
-from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +17,8 @@ from lsar_jax.corpora.text_files import stream_lines
 from lsar_jax.embeddings import Embeddings
 from lsar_jax.encoders import SentenceEncoder, load_encoder
 from lsar_jax.files import same_file
-from lsar_jax.moments import Moments
+from lsar_jax.moments import Moments, sum_over_processes
+from lsar_jax.processes import gather, is_first, share
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms import Transform
 
@@ -30,6 +34,8 @@ __all__ = [
 ]
 
 _BLOCK = 8192
+# Lines that a process takes before the next one's.
+_LINES = 512
 _MAGIC = b"\x93NUMPY"
 # Default limit of sentences per file if the embeddings themselves are kept in memory.
 _HELD = 10_000
@@ -37,6 +43,8 @@ _HELD = 10_000
 
 class Reader:
     """Reads files as embeddings or moments, and counts the blank lines that it skips.
+
+    Of several processes, each counts a part of the blank lines.
 
     Args:
       encoder: encoder of text; None if all files are vectors.
@@ -52,17 +60,22 @@ class Reader:
 
     def moments(self, path: Path, code: str, second: bool) -> Moments:
         """Returns the moments of a file."""
-        if is_vectors(path):
-            blocks = self._blocks(path, self.limit)
-            return _named(path, lambda: Moments.from_blocks(blocks, second_moment=second))
-        encoder, language = self._encoder(code)
-        sentences = self._sentences(path)
-        return _named(
-            path,
-            lambda: encoder.moments(
+
+        def own() -> Moments | None:
+            if is_vectors(path):
+                blocks = _unless_empty(self._blocks(path, self.limit, share()))
+                return None if blocks is None else Moments.from_blocks(blocks, second_moment=second)
+            encoder, language = self._encoder(code)
+            sentences = _unless_empty(_own(self._sentences(path), _LINES))
+            if sentences is None:
+                return None
+            found = encoder.moments(
                 sentences, second_moment=second, language=language, max_length=self.max_length, show_progress=True
-            ),
-        )
+            )
+            assert isinstance(found, Moments)  # of one layer
+            return found
+
+        return _named(path, lambda: sum_over_processes(own()))
 
     def embeddings(self, code: str, paths: list[Path]) -> np.ndarray:
         """Returns the embeddings of a language's files, up to ``limit`` from each file."""
@@ -72,27 +85,24 @@ class Reader:
                 parts += self._blocks(path, limit)
                 continue
             encoder, language = self._encoder(code)
-            parts.append(
-                np.asarray(
-                    encoder.encode(
-                        islice(self._sentences(path), limit),
-                        language=language,
-                        max_length=self.max_length,
-                        show_progress=True,
-                    )
-                )
+            x = encoder.encode(
+                _own(islice(self._sentences(path), limit), _LINES),
+                language=language,
+                max_length=self.max_length,
+                show_progress=True,
             )
+            parts.append(_in_order(np.asarray(x)))
         return np.concatenate(parts)
 
-    def _blocks(self, path: Path, limit: int | None) -> Iterator[np.ndarray]:
-        """Yields the vectors of a file, or of a folder without those of blank sentences."""
-        x, start = open_vectors(path), 0
-        for block in read_blocks(x, limit):
+    def _blocks(self, path: Path, limit: int | None, own: tuple[int, int] | None = None) -> Iterator[np.ndarray]:
+        """Yields the vectors of a file, or of a folder without those of blank sentences; all, or a process's own."""
+        x = open_vectors(path)
+        first, step = own or (0, 1)
+        for number, block in enumerate(read_blocks(x, limit, first, step)):
             if isinstance(x, Embeddings):
-                texts = x.sentences(start, start + len(block)).texts
-                start += len(block)
-                blank = np.array([not text.strip() for text in texts])
-                self.blank += int(blank.sum())
+                start = (first + number * step) * _BLOCK
+                blank = np.array([not text.strip() for text in x.sentences(start, start + len(block)).texts])
+                self.blank += int(blank.sum()) if own or is_first() else 0
                 block = block[~blank]
             if len(block):
                 yield block
@@ -106,7 +116,32 @@ class Reader:
             if line.strip():
                 yield line
             else:
-                self.blank += 1
+                self.blank += is_first()
+
+
+def _own(items: Iterable[Any], run: int) -> Iterator[Any]:
+    """Yields this process's share of items, of which the processes take runs in turn."""
+    number, count = share()
+    return (item for place, item in enumerate(items) if place // run % count == number)
+
+
+def _unless_empty(items: Iterator[Any]) -> Iterator[Any] | None:
+    first = next(items, items)
+    return None if first is items else chain([first], items)
+
+
+def _in_order(x: np.ndarray) -> np.ndarray:
+    """Returns the embeddings of the sentences of all processes, in their order."""
+    parts = [np.frombuffer(one, x.dtype).reshape(-1, x.shape[1]) for one in gather(x.tobytes())]
+    if len(parts) == 1:
+        return x
+    starts = [0] * len(parts)
+    total, runs = sum(map(len, parts)), []
+    for place in range(-(-total // _LINES)):
+        number = place % len(parts)
+        runs.append(parts[number][starts[number] : starts[number] + _LINES])
+        starts[number] += _LINES
+    return np.concatenate(runs)
 
 
 def open_vectors(path: Path) -> np.ndarray | Embeddings:
@@ -118,7 +153,7 @@ def open_vectors(path: Path) -> np.ndarray | Embeddings:
     """
     if path.is_dir():
         opened = embeddings.open(path)
-        opened.check()
+        opened.check(shared=True)
         return opened
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}")
@@ -141,11 +176,13 @@ def open_vectors(path: Path) -> np.ndarray | Embeddings:
     return x
 
 
-def read_blocks(x: np.ndarray | Embeddings, limit: int | None = None) -> Iterator[np.ndarray]:
-    """Yields the rows of what ``open_vectors`` returned, some at a time, up to ``limit`` rows."""
+def read_blocks(
+    x: np.ndarray | Embeddings, limit: int | None = None, first: int = 0, step: int = 1
+) -> Iterator[np.ndarray]:
+    """Yields the rows of what ``open_vectors`` returned, up to ``limit`` rows, in blocks: one of ``step``."""
     width = x.shape[1] * x.dtype.itemsize
     rows = len(x) if limit is None else min(limit, len(x))
-    for start in range(0, rows, _BLOCK):
+    for start in range(first * _BLOCK, rows, step * _BLOCK):
         stop = min(start + _BLOCK, rows)
         if isinstance(x, np.memmap) and x.flags.c_contiguous:
             # Read, because the pages of a mapped file stay in memory for as long as the kernel likes.

@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 import jax
 import tyro
 
+from lsar_jax.processes import START, start_processes
+
 __all__ = ["Command", "run", "run_named"]
 
 # Characters of an error, and of a word in it, such as a path.
@@ -26,14 +28,23 @@ class Command(NamedTuple):
       module: dotted name of its module, which is imported only if the command is requested.
       kind: name of its class in the module: a dataclass of options with a ``run`` method, or a union of such classes.
       what: its line in the list of commands.
+      shared: whether several processes can share it.
     """
 
     module: str
     kind: str
     what: str
+    shared: bool = False
 
 
-def run(kind: Any, prog: str, arguments: Sequence[str] | None = None, description: str | None = None) -> int:
+def run(
+    kind: Any,
+    prog: str,
+    arguments: Sequence[str] | None = None,
+    description: str | None = None,
+    *,
+    shared: bool = False,
+) -> int:
     """Parses the options of a command and runs it; a user error is printed as one line, without a traceback.
 
     Args:
@@ -41,11 +52,15 @@ def run(kind: Any, prog: str, arguments: Sequence[str] | None = None, descriptio
       prog: name of the program in ``--help``.
       arguments: command-line arguments; by default those of this process.
       description: text shown by ``--help``; by default the docstring of ``kind``.
+      shared: whether several processes can share it: a first argument ``--distributed`` then connects this process
+        with the others, as ``lsar_jax.processes`` explains.
 
     Returns:
       The exit status: 0, or 1 after a user error.
     """
     try:
+        if shared:
+            arguments = _connected(sys.argv[1:] if arguments is None else list(arguments))
         command = tyro.cli(kind, prog=prog, description=description, args=arguments)
         _cache_programs()
         command.run()
@@ -54,10 +69,12 @@ def run(kind: Any, prog: str, arguments: Sequence[str] | None = None, descriptio
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)
         return _ended(130)
-    except Exception:
+    except Exception as error:
         if not jax.distributed.is_initialized():
             raise
         traceback.print_exc()
+        if isinstance(error, jax.errors.JaxRuntimeError):
+            print("error: a shared computation failed; if another process ended, start the job again", file=sys.stderr)
         return _ended(1)
     return 0
 
@@ -72,8 +89,8 @@ def run_named(
 ) -> int:
     """Runs the command that the first argument names; without arguments, or for ``--help``, lists the commands.
 
-    ``--version`` prints the versions of the library, of jax and of Python. A first argument ``--distributed`` connects
-    this process with the others of its job, as ``lsar_jax.processes`` explains.
+    ``--version`` prints the versions of the library, of jax and of Python. A first argument ``--distributed``, before a
+    command that several processes can share, connects this process with the others.
 
     Args:
       commands: the commands by name.
@@ -86,10 +103,8 @@ def run_named(
       The exit status: 0, 1 after a user error, or 2 if no known command is named.
     """
     given = sys.argv[1:] if arguments is None else list(arguments)
-    try:
-        given = _connected(given)
-    except ValueError as error:
-        return _fail(str(error), 1)
+    start = given[:1] if given and given[0].partition("=")[0] == START else []
+    given = given[len(start) :]
     if given == ["--version"]:
         print(f"lsar_jax {version('lsar_jax')}, jax {version('jax')}, Python {sys.version.split()[0]}")
         return 0
@@ -101,12 +116,15 @@ def run_named(
     name, *rest = given
     if name not in commands:
         return _fail(f"unknown {noun} {name!r}; choose one of {', '.join(commands)}", 2)
-    module, kind, _ = commands[name]
+    module, kind, _, shared = commands[name]
+    if start and not shared:
+        able = [name for name, command in commands.items() if command.shared]
+        return _fail(f"{name} cannot be shared by processes" + (f"; {', '.join(able)} can" if able else ""), 1)
     try:
         found = getattr(importlib.import_module(module), kind)
     except ImportError as error:
         return _fail(str(error), 1)
-    return run(found, f"{prog} {name}", rest)
+    return run(found, f"{prog} {name}", [*start, *rest], shared=shared)
 
 
 def _ended(status: int) -> int:
@@ -122,12 +140,10 @@ def _ended(status: int) -> int:
 def _connected(given: list[str]) -> list[str]:
     """Returns the arguments without a first ``--distributed``, after connecting the processes if it is there."""
     first, sign, where = given[0].partition("=") if given else ("", "", "")
-    if first != "--distributed":
+    if first != START:
         return given
-    from lsar_jax.processes import start_processes
-
     if sign and not where:
-        raise ValueError("--distributed= has no address; give HOST:PORT,NUMBER/COUNT, or --distributed alone")
+        raise ValueError(f"{START}= has no address; give HOST:PORT,NUMBER/COUNT, or {START} alone")
     start_processes(where)
     return given[1:]
 

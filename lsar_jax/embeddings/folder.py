@@ -13,6 +13,7 @@ from lsar_jax.embeddings.seen import Seen
 from lsar_jax.embeddings.shards import Sentences, file_names, read_rows, read_sentences
 from lsar_jax.encoders.protocols import EmbeddingTransform
 from lsar_jax.files import sha256
+from lsar_jax.processes import share, wait_for_all
 from lsar_jax.spec import EncoderSpec
 
 __all__ = ["Embeddings", "open_folder"]
@@ -147,20 +148,26 @@ class Embeddings:
         if transform.dim != self.shape[1]:
             raise ValueError(f"the transform takes width {transform.dim}, but {self.folder} has width {self.shape[1]}")
 
-    def check(self) -> None:
+    def check(self, *, shared: bool = False) -> None:
         """Compares every shard with its digest, which reads all of them.
+
+        Args:
+          shared: whether each of several processes reads a part of them; every process must call this then.
 
         Raises:
           FileNotFoundError: a shard is missing.
           ValueError: a shard is damaged.
         """
-        for shard in self.manifest.shards:
+        number, count = share() if shared else (0, 1)
+        for shard in self.manifest.shards[number::count]:
             for name, expected in shard.files.items():
                 if sha256([self.folder / name]) != expected:
                     raise ValueError(
                         f"{self.folder / name} is damaged: it is not what was written; remove it, and run the command "
                         "that encoded the folder again"
                     )
+        if shared:
+            wait_for_all(f"checked {self.folder.name}")
 
     def _checked(self, rows: Int[np.ndarray, " row"]) -> Int[np.ndarray, " row"]:
         rows = np.asarray(rows)

@@ -4,6 +4,10 @@ Each block of sources is compared with all blocks of targets in one pass of prod
 of each source and, carried from block to block, the nearest sources of each target. After each block of sources, both
 are written beside the output. In memory are two blocks of vectors, and for each neighbour 12 bytes, and two or three
 times as many where lists are merged and pairs are chosen.
+
+Several processes (``lsar_jax.processes``) take the blocks of sources in turn. Each carries the nearest sources among
+its own blocks, in a file that says which these are, so that a job goes on with any number of processes. Process 0
+merges the lists, chooses the pairs and writes them.
 """
 
 import json
@@ -12,6 +16,7 @@ import re
 import shutil
 import time
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,6 +30,7 @@ from lsar_jax.embeddings import Embeddings
 from lsar_jax.files import check_outputs, new_file, read_json, sha256, work_folder, write_json
 from lsar_jax.mesh import data_mesh
 from lsar_jax.mining.pairs import Margin, Pairs, Retrieval, check_options, pairs_of_neighbours
+from lsar_jax.processes import agreed, check_alike, is_first, share, wait_for_all
 from lsar_jax.retrieval.search import Precision, nearest_both
 from lsar_jax.transforms import Transform
 
@@ -32,7 +38,7 @@ __all__ = ["MiningProgress", "mine_folders", "notes_of"]
 
 _log = logging.getLogger("lsar_jax")
 
-_FORMAT = "lsar_jax mining 1"
+_FORMAT = "lsar_jax mining 2"
 # Pairs whose sentences are read at a time.
 _WRITTEN = 262_144
 
@@ -44,9 +50,10 @@ class MiningProgress(NamedTuple):
     """How far a job is, after each block of sources.
 
     Attributes:
-      blocks: number of blocks of sources that are finished.
+      blocks: number of blocks of sources that are finished, as far as this process knows: those that were when it
+        began, and its own.
       total: number of all.
-      left: seconds left at the rate of this run.
+      left: seconds left for the blocks of this process, at its rate.
     """
 
     blocks: int
@@ -73,7 +80,8 @@ def mine_folders(
     r"""Writes the pairs that ``mine`` finds among the distinct sentences of two folders, with their texts.
 
     If the process is stopped, the same call goes on and ends in the same bytes; until then, its work is in a folder
-    beside the output, whose name ends in ``.job``.
+    beside the output, whose name ends in ``.job``. Several processes (``lsar_jax.processes``) share the work, and write
+    the same bytes as one.
 
     Args:
       source: one collection.
@@ -118,7 +126,9 @@ def mine_folders(
     check_options(margin, retrieval)
     block = whole_number("block", block, 1024, 1 << 24, "vectors")
     notes = notes_of(out)
-    if (written := _written(out, notes)) is not None:
+    # Process 0 decides for all, because it also removes the notes.
+    written = agreed(_written(out, notes) if is_first() else 0)
+    if written >= 0:
         return written
     check_outputs([out], [source.folder, target.folder], overwrite=overwrite)
     if not source.spec.same_space(target.spec):
@@ -133,16 +143,23 @@ def mine_folders(
         "format": _FORMAT, "source": _digest(source), "target": _digest(target), "k": k, "precision": precision,
         "transform": [] if transform is None else list(transform.digests), "languages": list(languages), "block": block,
     }  # fmt: skip
-    with work_folder(notes, out):
-        _begin(notes, job)
-        forward, backward = _neighbours(sides[0], sides[1], k, precision, notes, progress or (lambda _: None))
-        pairs = pairs_of_neighbours(forward, backward, margin, retrieval)
-        kept = pairs.score >= threshold
-        _write(notes / f"pairs{out.suffix}", Pairs(*(part[kept] for part in pairs)), *sides)
-        record = {"pairs": int(kept.sum()), "sha256": sha256([notes / f"pairs{out.suffix}"])}
-        write_json(notes / "written.json", record)
-        (notes / f"pairs{out.suffix}").replace(out)
-    return int(kept.sum())
+    check_alike("the options", json.dumps([job, margin, retrieval, threshold], sort_keys=True))
+    count = 0
+    with work_folder(notes, out) if is_first() else nullcontext():
+        if is_first():
+            _begin(notes, job)
+        wait_for_all("begun")
+        _compare(sides[0], sides[1], k, precision, notes, progress or (lambda _: None))
+        wait_for_all("compared")
+        if is_first():
+            pairs = pairs_of_neighbours(*_neighbours(sides[0], sides[1], k, notes), margin, retrieval)
+            kept = pairs.score >= threshold
+            count = int(kept.sum())
+            _write(notes / f"pairs{out.suffix}", Pairs(*(part[kept] for part in pairs)), *sides)
+            record = {"pairs": count, "sha256": sha256([notes / f"pairs{out.suffix}"])}
+            write_json(notes / "written.json", record)
+            (notes / f"pairs{out.suffix}").replace(out)
+    return agreed(count)
 
 
 def notes_of(out: Path) -> Path:
@@ -156,7 +173,7 @@ class _Side:
     def __init__(self, embeddings: Embeddings, transform: Transform | None, language: str | None, block: int) -> None:
         if transform is not None:
             embeddings.check_transform(transform)
-        embeddings.check()
+        embeddings.check(shared=True)
         self.embeddings, self.transform, self.language = embeddings, transform, language
         self.rows = embeddings.distinct()
         if not len(self.rows):
@@ -175,14 +192,14 @@ class _Side:
         return x if self.transform is None else np.asarray(self.transform(x, self.language))
 
 
-def _written(out: Path, notes: Path) -> int | None:
-    """Returns the number of pairs that a job wrote which was stopped after it; removes its notes then."""
+def _written(out: Path, notes: Path) -> int:
+    """Returns the number of pairs that a job wrote which was stopped after it, or -1; removes its notes then."""
     path = notes / "written.json"
     if not path.is_file() or not out.is_file():
-        return None
+        return -1
     record = read_json(path, dict, ("pairs", "sha256"))
     if sha256([out]) != record["sha256"]:
-        return None
+        return -1
     shutil.rmtree(notes, ignore_errors=True)
     return int(record["pairs"])
 
@@ -198,61 +215,85 @@ def _begin(notes: Path, job: dict[str, Any]) -> None:
     write_json(path, job)
 
 
-def _neighbours(
+def _compare(
     source: _Side, target: _Side, k: int, precision: Precision, notes: Path, progress: Callable[[MiningProgress], None]
-) -> tuple[_Best, _Best]:
-    """Returns the nearest targets of each source, and the nearest sources of each target."""
-    backward, done = _read_backward(notes, len(target.rows))
+) -> None:
+    """Compares this process's share of the blocks of sources with all targets, unless that was done before."""
     total = len(source.blocks)
+    carried = _carried(notes)
+    done = {block for blocks in carried.values() for block in blocks}
+    number, count = share()
+    own = [block for block in range(total) if block not in done][number::count]
+    # Every process has read what was done, before one of them adds to it.
+    wait_for_all("shared")
+    path = notes / f"backward-{number:05d}.safetensors"
+    backward, blocks = _read(path) if path in carried else (_nothing(len(target.rows)), [])
     starts = np.cumsum([0, *map(len, source.blocks)])
     places = np.cumsum([0, *map(len, target.blocks)])
     mesh = data_mesh() if jax.local_device_count() > 1 else None
     started = time.perf_counter()
-    for number in range(done, total):
-        x = source.block(number)
+    for finished, block in enumerate(own, 1):
+        x = source.block(block)
         forward: _Best = _nothing(len(x))
-        carried = []
+        parts = []
         for place, y in zip(places, target.vectors(), strict=False):
             found, back = nearest_both(x, y, min(k, len(x), len(y)), precision=precision, mesh=mesh)
-            forward = _merged(forward, found, int(place), k)
+            forward = _merged(forward, _at(found, int(place)), k)
             before = backward[0][place : place + len(y)], backward[1][place : place + len(y)]
-            carried.append(_merged(before, back, int(starts[number]), k))
-        backward = np.concatenate([one[0] for one in carried]), np.concatenate([one[1] for one in carried])
-        _save(notes / f"forward-{number:05d}.safetensors", forward, number + 1)
-        _save(notes / "backward.safetensors", backward, number + 1)
+            parts.append(_merged(before, _at(back, int(starts[block])), k))
+        backward = np.concatenate([one[0] for one in parts]), np.concatenate([one[1] for one in parts])
+        blocks = [*blocks, block]
+        _save(notes / f"forward-{block:05d}.safetensors", forward, [block])
+        # After it, the block is finished.
+        _save(path, backward, blocks)
         seconds = time.perf_counter() - started
-        progress(MiningProgress(number + 1, total, seconds / (number + 1 - done) * (total - number - 1)))
-    parts = [_read(notes / f"forward-{number:05d}.safetensors")[0] for number in range(total)]
+        progress(MiningProgress(len(done) + finished, total, seconds / finished * (len(own) - finished)))
+
+
+def _neighbours(source: _Side, target: _Side, k: int, notes: Path) -> tuple[_Best, _Best]:
+    """Returns the nearest targets of each source, and the nearest sources of each target, that all processes found."""
+    backward = _nothing(len(target.rows))
+    for path in _carried(notes):
+        backward = _merged(backward, _read(path)[0], k)
+    parts = [_read(notes / f"forward-{block:05d}.safetensors")[0] for block in range(len(source.blocks))]
     return (np.concatenate([one[0] for one in parts]), np.concatenate([one[1] for one in parts])), backward
 
 
-def _merged(before: _Best, found: tuple[Any, Any], first: int, k: int) -> _Best:
-    """Returns the best k of two lists; ties go to the first list, whose rows have lower numbers."""
-    cosines = np.concatenate([before[0], np.asarray(found[0])], axis=1)
-    ids = np.concatenate([before[1], np.asarray(found[1], np.int64) + first], axis=1)
-    if not before[0].shape[1]:
-        return cosines, ids
-    order = np.argsort(-cosines, axis=1, kind="stable")[:, :k]
-    return np.take_along_axis(cosines, order, axis=1), np.take_along_axis(ids, order, axis=1)
+def _at(found: tuple[Any, Any], first: int) -> _Best:
+    """Returns the neighbours found in a block as those of all rows."""
+    return np.asarray(found[0]), np.asarray(found[1], np.int64) + first
+
+
+def _merged(one: _Best, other: _Best, k: int) -> _Best:
+    """Returns the best k of two lists; ties go to the lower row."""
+    cosines, rows = (np.concatenate(parts, axis=1) for parts in zip(one, other, strict=True))
+    if not one[0].shape[1]:
+        return cosines, rows
+    order = np.lexsort((rows, -cosines), axis=1)[:, :k]
+    return np.take_along_axis(cosines, order, axis=1), np.take_along_axis(rows, order, axis=1)
 
 
 def _nothing(rows: int) -> _Best:
     return np.zeros((rows, 0), np.float32), np.zeros((rows, 0), np.int64)
 
 
-def _save(path: Path, best: _Best, done: int) -> None:
-    save_arrays(path, {"cosines": best[0], "rows": best[1]}, format=_FORMAT, header=done)
+def _save(path: Path, best: _Best, blocks: list[int]) -> None:
+    save_arrays(path, {"cosines": best[0], "rows": best[1]}, format=_FORMAT, header=blocks)
 
 
-def _read(path: Path) -> tuple[_Best, int]:
+def _read(path: Path) -> tuple[_Best, list[int]]:
+    """Returns neighbours, and the blocks of sources that they were found for or among."""
     with open_arrays(path, format=_FORMAT, what="neighbours") as file:
-        return (file.read("cosines"), file.read("rows")), int(file.header)
+        return (file.read("cosines"), file.read("rows")), list(map(int, file.header))
 
 
-def _read_backward(notes: Path, rows: int) -> tuple[_Best, int]:
-    """Returns what was found of each target, and the number of blocks of sources that are finished."""
-    path = notes / "backward.safetensors"
-    return _read(path) if path.is_file() else (_nothing(rows), 0)
+def _carried(notes: Path) -> dict[Path, list[int]]:
+    """Returns the files of what processes found of the targets, and the blocks of sources that each of them is of."""
+    found = {}
+    for path in sorted(notes.glob("backward-*.safetensors")):
+        with open_arrays(path, format=_FORMAT, what="neighbours") as file:
+            found[path] = list(map(int, file.header))
+    return found
 
 
 def _write(out: Path, pairs: Pairs, source: _Side, target: _Side) -> None:

@@ -24,6 +24,7 @@ from lsar_jax.moments.by_language import (
 )
 from lsar_jax.moments.moments import Moments
 from lsar_jax.moments.moments_file import load_moments, merge_moments, save_moments
+from lsar_jax.moments.over_processes import sum_over_processes
 
 __all__ = [
     "Moments",
@@ -35,5 +36,6 @@ __all__ = [
     "pool_moments",
     "save_moments",
     "stack_means",
+    "sum_over_processes",
     "too_few",
 ]

@@ -1,10 +1,6 @@
 """Several processes on the loopback interface that share a job."""
 
-import os
 import signal
-import socket
-import subprocess
-import sys
 import time
 
 import numpy as np
@@ -13,32 +9,15 @@ import pytest
 from lsar_jax.__main__ import main
 from tests.conftest import TINY
 from tests.embeddings.test_job import contents, words
+from tests.process_group import ended, started
 
 pytestmark = pytest.mark.slow
 
 
-def start(folder, out, count, *, each=(), places=()):
-    """Starts the processes of a job, with more options of each, and in the folder from which each reads."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    environment = os.environ | {"JAX_NUM_CPU_DEVICES": "2", "LSAR_JAX_HEARTBEAT_SECONDS": "5"}
-    command = ["encode", "in.txt", str(folder / out), "--encoder", str(TINY), "--shard-rows", "8"]
-    return [
-        subprocess.Popen(
-            [sys.executable, "-m", "lsar_jax", f"--distributed=127.0.0.1:{port},{number}/{count}", *command,
-             *(each[number] if each else ())],
-            cwd=places[number] if places else folder, env=environment, stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE, text=True,
-        )
-        for number in range(count)
-    ]  # fmt: skip
-
-
-def end(processes):
-    """Returns the exit status and the errors of each process."""
-    ended = [process.communicate(timeout=120) for process in processes]
-    return [process.returncode for process in processes], [error for _, error in ended]
+def start(folder, out, count, **options):
+    """Starts the processes of a job."""
+    command = ["encode", "in.txt", folder / out, "--encoder", TINY, "--shard-rows", "8"]
+    return started("lsar_jax", command, count, folder=folder, **options)
 
 
 @pytest.fixture
@@ -47,44 +26,44 @@ def text(rng, tmp_path):
 
 
 def test_two_processes_write_what_one_does(text, tmp_path):
-    assert end(start(tmp_path, "one", 1))[0] == [0]
-    status, errors = end(start(tmp_path, "two", 2))
+    assert ended(start(tmp_path, "one", 1))[0] == [0]
+    status, errors = ended(start(tmp_path, "two", 2))
     assert status == [0, 0], errors
     assert contents(tmp_path / "two") == contents(tmp_path / "one")
 
 
 def test_a_killed_process_ends_the_other_and_the_job_goes_on(text, tmp_path):
-    assert end(start(tmp_path, "one", 1))[0] == [0]
+    assert ended(start(tmp_path, "one", 1))[0] == [0]
     processes = start(tmp_path, "two", 2)
     place = int(np.random.default_rng().integers(2, 40))
     deadline = time.monotonic() + 120
     while len(list((tmp_path / "two").glob(".job/[0-9]*.json"))) < place:
         assert time.monotonic() < deadline
-        assert all(process.poll() is None for process in processes), end(processes)
+        assert all(process.poll() is None for process in processes), ended(processes)
         time.sleep(0.002)
     processes[1].send_signal(signal.SIGKILL)
-    status, errors = end(processes)
+    status, errors = ended(processes)
     assert status[1] == -signal.SIGKILL
     assert status[0] != 0
     # Told by us, if it was waiting for the other one, and else by jax.
     assert any(word in errors[0].lower() for word in ("another process of the job ended", "heartbeat", "unhealthy"))
-    status, errors = end(start(tmp_path, "two", 2))
+    status, errors = ended(start(tmp_path, "two", 2))
     assert status == [0, 0], errors
     assert contents(tmp_path / "two") == contents(tmp_path / "one")
 
 
 def test_an_error_of_one_ends_both(text, tmp_path):
-    assert end(start(tmp_path, "out", 2))[0] == [0, 0]
+    assert ended(start(tmp_path, "out", 2))[0] == [0, 0]
     shard = tmp_path / "out" / "vectors-00001.npy"  # of process 1
     shard.write_bytes(shard.read_bytes()[:-1] + b"\1")
-    status, errors = end(start(tmp_path, "out", 2))
+    status, errors = ended(start(tmp_path, "out", 2))
     assert status[1] == 1
     assert "vectors-00001.npy is damaged" in errors[1]
     assert status[0] != 0
 
 
 def test_processes_of_different_options(text, tmp_path):
-    status, errors = end(start(tmp_path, "out", 2, each=([], ["--layer", "1"])))
+    status, errors = ended(start(tmp_path, "out", 2, each=([], ["--layer", "1"])))
     assert status[1] == 1
     assert "another embedding space (layer 1, not 3)" in errors[1]
     assert status[0] != 0
@@ -94,7 +73,7 @@ def test_processes_of_different_text(text, tmp_path):
     lines = (tmp_path / "in.txt").read_text().splitlines(keepends=True)
     (tmp_path / "copy").mkdir()
     (tmp_path / "copy" / "in.txt").write_text("".join([*lines[:200], "z z\n", *lines[201:]]))
-    status, errors = end(start(tmp_path, "out", 2, places=(tmp_path, tmp_path / "copy")))
+    status, errors = ended(start(tmp_path, "out", 2, places=(tmp_path, tmp_path / "copy")))
     assert status[0] == 1
     assert "in.txt is another file for process 1; give all processes one text" in errors[0]
     assert status[1] != 0

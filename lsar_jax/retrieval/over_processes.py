@@ -1,0 +1,84 @@
+"""Search among candidates of which each of several processes holds a part."""
+
+import hashlib
+
+import numpy as np
+from jax.sharding import Mesh
+from jaxtyping import Float, Int
+
+from lsar_jax.arrays import check_floats
+from lsar_jax.checks import whole_number
+from lsar_jax.processes import check_alike, gather
+from lsar_jax.retrieval.scan import Precision
+from lsar_jax.retrieval.search import Metric, nearest
+from lsar_jax.shapes import AnyArray
+
+__all__ = ["nearest_over_processes"]
+
+
+def nearest_over_processes(
+    queries: Float[AnyArray, "query dim"],
+    candidates: Float[AnyArray, "candidate dim"],
+    k: int = 1,
+    *,
+    metric: Metric = "cosine",
+    precision: Precision = "float32",
+    chunk: tuple[int, int] = (1024, 16384),
+    mesh: Mesh | None = None,
+) -> tuple[Float[np.ndarray, "query k"], Int[np.ndarray, "query k"]]:
+    """Returns what ``nearest`` finds among the candidates of all processes; every process must call this.
+
+    Each process searches its own candidates, on its own devices, and the lists of the best are merged: between the
+    processes go 12 bytes for each neighbour of each query.
+
+    Args:
+      queries: ``[query, dim]``, the same in all processes.
+      candidates: ``[candidate, dim]``, those of this process; there may be none.
+      k: number of neighbours, at most the number of candidates of all processes.
+      metric: as for ``nearest``.
+      precision: as for ``nearest``.
+      chunk: as for ``nearest``.
+      mesh: as for ``nearest``; devices of this process.
+
+    Returns:
+      Scores ``[query, k]`` in float32, and int64 indices ``[query, k]`` into the candidates of process 0, followed by
+      those of process 1, and so on. Ties go to the lower index.
+
+    Raises:
+      ConnectionError: another process has ended.
+      ValueError: as for ``nearest``; or the processes have other queries or another ``k``.
+
+    Example:
+      >>> import numpy as np
+      >>> import lsar_jax as lj
+      >>> english = np.random.default_rng(0).normal(size=(100, 16))
+      >>> own = english[lj.processes.own_rows(len(english))]  # or a range of rows of lj.embeddings.open(folder)
+      >>> scores, ids = lj.retrieval.nearest_over_processes(english[[7, 42]], own)
+      >>> ids.ravel().tolist()
+      [7, 42]
+    """
+    check_floats("queries", queries)
+    digest = hashlib.sha256(np.ascontiguousarray(queries).tobytes()).hexdigest()
+    check_alike("the queries", f"{np.shape(queries)} {digest} {k}")
+    counts = [int.from_bytes(one, "little") for one in gather(len(candidates).to_bytes(8, "little"))]
+    k = whole_number("k", k, 1, sum(counts), "the candidates of all processes")
+    own = min(k, len(candidates))
+    scores, ids = np.zeros((len(queries), 0), np.float32), np.zeros((len(queries), 0), np.int32)
+    if own:
+        found = nearest(queries, candidates, own, metric=metric, precision=precision, chunk=chunk, mesh=mesh)
+        scores, ids = np.asarray(found[0]), np.asarray(found[1], np.int32)
+    starts = np.cumsum([0, *counts[:-1]])
+    all_scores = np.concatenate(_of_all(scores), axis=1)
+    all_ids = np.concatenate(
+        [one.astype(np.int64) + start for one, start in zip(_of_all(ids), starts, strict=True)], axis=1
+    )
+    # Stable: the lists are in the order of the candidates.
+    order = np.argsort(-all_scores, axis=1, kind="stable")[:, :k]
+    return np.take_along_axis(all_scores, order, axis=1), np.take_along_axis(all_ids, order, axis=1)
+
+
+def _of_all(lists: np.ndarray) -> list[np.ndarray]:
+    """Returns the lists of each process, ``[query, _]``, of which one without candidates has none."""
+    rows = len(lists)
+    parts = [np.frombuffer(one, lists.dtype) for one in gather(np.ascontiguousarray(lists).tobytes())]
+    return [part.reshape(rows, len(part) // rows) for part in parts]

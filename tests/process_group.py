@@ -1,0 +1,44 @@
+"""Several processes on the loopback interface that share a job."""
+
+import os
+import socket
+import subprocess
+import sys
+
+__all__ = ["ended", "started"]
+
+
+def started(module, arguments, count, *, folder, devices=2, each=(), places=()):
+    """Starts the processes of a job.
+
+    Args:
+      module: what each runs, as ``python -m`` takes it.
+      arguments: arguments of all.
+      count: number of processes.
+      folder: the folder in which they run.
+      devices: number of devices of each process.
+      each: more arguments of each.
+      places: the folders in which they run, if these differ.
+    """
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    environment = os.environ | {
+        "JAX_NUM_CPU_DEVICES": str(devices), "LSAR_JAX_HEARTBEAT_SECONDS": "10", "PYTHONPATH": root,
+    }  # fmt: skip
+    return [
+        subprocess.Popen(
+            [sys.executable, "-m", module, f"--distributed=127.0.0.1:{port},{number}/{count}", *map(str, arguments),
+             *(each[number] if each else ())],
+            cwd=places[number] if places else folder, env=environment, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, text=True,
+        )
+        for number in range(count)
+    ]  # fmt: skip
+
+
+def ended(processes):
+    """Returns the exit status and the errors of each process."""
+    ends = [process.communicate(timeout=300) for process in processes]
+    return [process.returncode for process in processes], [error for _, error in ends]

@@ -1,0 +1,108 @@
+"""One of everything that processes can share: ``python -m tests.shared_work [--distributed=...] FOLDER OUT``."""
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import tyro
+
+import lsar_jax as lj
+from lsar_jax.__main__ import main
+from lsar_jax.cli.run import run
+from lsar_jax.processes import is_first, own_rows, share
+from tests.embeddings.made_folder import made_folder
+from tests.train.runs import write_bitext, write_labelled, write_words
+from train.align.__main__ import main as align
+from train.disentangle.__main__ import main as disentangle
+from train.finetune.__main__ import main as finetune
+
+__all__ = ["SharedWork", "heads_arguments", "write_input"]
+
+TINY = str(Path(__file__).parent / "golden" / "bert")
+TRAINING = ("--encoder", TINY, "--layer", "2", "--max-length", "24")
+
+
+def write_input(folder):
+    """Writes the text and the vectors that are worked on."""
+    rng = np.random.default_rng(0)
+    for code in ("de", "fr"):
+        lines = [" ".join(rng.choice(list("abcdefgh"), rng.integers(0, 9))) for _ in range(1300)]
+        (folder / f"{code}.txt").write_text("".join(f"{line}\n" for line in lines))
+    x = rng.standard_normal((203, 16)).astype(np.float32) + 1
+    x[100] = x[150] = x[2]  # ties over the border of two shares
+    np.save(folder / "x.npy", x)
+    np.save(folder / "many.npy", rng.standard_normal((9000, 16)).astype(np.float32) - 1)
+    for name, mean in (("source", 1), ("target", -1)):
+        vectors = rng.standard_normal((3000, 16)).astype(np.float32) + mean * np.linspace(0, 1, 16, dtype=np.float32)
+        made_folder(folder / name, vectors, [f"{name} {row}" for row in range(len(vectors))])
+    write_bitext(folder / "bitext")
+    write_words(folder)
+    write_labelled(folder, "pos", "train-en", 64, 0)
+    write_labelled(folder, "pos", "test-de", 12, 2)
+
+
+def heads_arguments(folder, out):
+    """The arguments of a training of heads."""
+    text = ["--data", folder / "bitext", "--held-out", "15", "--batch", "16", "--cache", out.parent / "cache"]
+    steps = ["--epochs", "3", "--seeds", "2", "--steps-per-call", "2", "--learning-rate", "1e-3", "--oracle"]
+    return [*TRAINING, *text, *steps, "--out", out]
+
+
+@dataclass(frozen=True)
+class SharedWork:
+    """Moments, search, fits, mining and training.
+
+    Attributes:
+      folder: what ``write_input`` wrote.
+      out: the folder to write.
+    """
+
+    folder: tyro.conf.Positional[Path]
+    out: tyro.conf.Positional[Path]
+
+    def run(self) -> None:
+        """Does all of it; if a command fails, raises ValueError."""
+        folder, out = self.folder, self.out
+        out.mkdir(exist_ok=True)
+        self._arrays()
+        text = ["--data", *(f"{code}={folder}/{code}.txt" for code in ("de", "fr")), "--encoder", TINY, "--layer", "2"]
+        vectors = ["--data", f"de={folder}/many.npy", f"fr={folder}/x.npy"]
+        encoded = ["--data", f"de={folder}/source", f"fr={folder}/target"]
+        _end(main, "fit", "lir", out / "lir", *text)
+        _end(main, "fit", "cbie", out / "cbie", *text, "--clusters", "3", "--components", "2")
+        _end(main, "fit", "whitening", out / "whitening", *vectors, "--save", out / "moments")
+        _end(main, "fit", "lsar", out / "lsar", *encoded)
+        _end(main, "mine", folder / "source", folder / "target", out / "pairs.tsv", "--block", "1024")
+        _end(disentangle, *heads_arguments(folder, out / "heads"))
+        words = [*TRAINING, "--words", folder / "words", "--steps", "6", "--validate-every", "2", "--log-every", "1"]
+        _end(align, *words, "--learning-rate", "1e-3", "--batch", "8", "--out", out / "strong")
+        _end(align, *words, "--objective", "linear", "--out", out / "linear")
+        files = ["--train", folder / "train-en.txt", "--test", folder / "test-de.txt", "--held-out", "12"]
+        steps = ["--epochs", "1", "--batch", "8", "--validations", "2", "--log-every", "1", "--learning-rate", "1e-3"]
+        seeds = ["--seeds", "12", "8", "--trained-blocks", "1"]
+        _end(finetune, "--task", "pos", *TRAINING, *files, *steps, *seeds, "--out", out / "pos")
+
+    def _arrays(self) -> None:
+        x = np.load(self.folder / "x.npy")
+        own = x[own_rows(len(x))]
+        both = lj.moments.sum_over_processes(lj.Moments.from_embeddings(own, second_moment=True))
+        # All rows are in one process.
+        alone = lj.moments.sum_over_processes(lj.Moments.from_embeddings(x) if is_first() else None)
+        found = {"mean": both.mean, "scatter": both.scatter, "alone": alone.mean, "counts": [both.count, alone.count]}
+        for metric in ("cosine", "dot"):
+            scores, ids = lj.retrieval.nearest_over_processes(x[:20], own, 150, metric=metric)
+            found |= {f"{metric} scores": scores, f"{metric} ids": ids}
+        mine = x if share()[1] == 1 or not is_first() else x[:0]
+        found["last"] = lj.retrieval.nearest_over_processes(x[:20], mine, 3)[1]
+        if is_first():
+            np.savez(self.out / "arrays.npz", **found)
+
+
+def _end(command, *arguments):
+    if status := command(list(map(str, arguments))):
+        raise ValueError(f"{' '.join(map(str, arguments[:2]))} ended with {status}")
+
+
+if __name__ == "__main__":
+    sys.exit(run(SharedWork, "python -m tests.shared_work", shared=True))
