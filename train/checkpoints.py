@@ -36,8 +36,14 @@ class Checkpoints:
 
         self._ocp = ocp
         self._folder = folder
-        options = ocp.CheckpointManagerOptions(max_to_keep=2, enable_async_checkpointing=False)
-        self._manager = ocp.CheckpointManager(folder.absolute(), options=options)
+        options: dict[str, Any] = {"max_to_keep": 2, "enable_async_checkpointing": False}
+        if jax.process_count() > 1:
+            # This process alone writes, and then Orbax does not create the folder.
+            folder.mkdir(parents=True, exist_ok=True)
+            number = jax.process_index()
+            alone = ocp.options.MultiprocessingOptions(primary_host=number, active_processes={number})
+            options |= {"multiprocessing_options": alone, "create": False}
+        self._manager = ocp.CheckpointManager(folder.absolute(), options=ocp.CheckpointManagerOptions(**options))
 
     def __enter__(self) -> Self:
         return self
@@ -191,6 +197,7 @@ def _first_line(error: Exception) -> str:
 
 def _on_the_host(x: Any) -> Any:
     """Returns an array that this process has whole as a NumPy array; others, and random keys, unchanged."""
-    if not isinstance(x, jax.Array) or not x.is_fully_addressable or jnp.issubdtype(x.dtype, jax.dtypes.extended):
+    whole = isinstance(x, jax.Array) and (x.is_fully_addressable or x.is_fully_replicated)
+    if not whole or jnp.issubdtype(x.dtype, jax.dtypes.extended):
         return x
     return np.asarray(x)

@@ -12,6 +12,7 @@ from jaxtyping import Float, Int
 from lsar_jax import SentenceEncoder, load_encoder
 from lsar_jax.files import check_outputs
 from lsar_jax.models.transformer import Transformer
+from lsar_jax.processes import agreed, gather, is_first, own_rows, wait_for_all
 from train.console import console
 from train.embedding_cache import EmbeddingCache, Sentence
 
@@ -124,7 +125,8 @@ def _encode_distinct(
     caches = [EmbeddingCache(cache, spec, width, max_length) for spec in specs]
     known, lacking = zip(*(one.read(sentences) for one in caches), strict=True)
     x = np.stack(known)
-    missing = sorted(set().union(*lacking), key=lambda number: (sentences[number][0], number))
+    # Several processes must encode the same sentences, whatever each of them has found.
+    missing = agreed(sorted(set().union(*lacking), key=lambda number: (sentences[number][0], number)))
     if len(missing) < len(sentences):
         console.print(f"using the cached embeddings of {len(sentences) - len(missing)} of {len(sentences)} sentences")
     if missing:
@@ -135,12 +137,22 @@ def _encode_distinct(
         check_outputs([one.path(new) for one in caches], overwrite=True)
         values = _encode_now(encoder, new, layers, max_length)
         x[:, missing] = values
-        for one, value in zip(caches, values, strict=True):
+        for one, value in zip(caches, values, strict=True) if is_first() else ():
             one.write(one.path(new), new, value)
+        wait_for_all("cached")
     return x
 
 
 def _encode_now(
+    encoder: SentenceEncoder, sentences: Sequence[Sentence], layers: Sequence[int], max_length: int
+) -> Float[np.ndarray, "layer sentence dim"]:
+    own = own_rows(len(sentences))
+    x = _encode_own(encoder, sentences[own], layers, max_length)
+    parts = [np.frombuffer(one, x.dtype).reshape(len(layers), -1, x.shape[2]) for one in gather(x.tobytes())]
+    return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
+
+
+def _encode_own(
     encoder: SentenceEncoder, sentences: Sequence[Sentence], layers: Sequence[int], max_length: int
 ) -> Float[np.ndarray, "layer sentence dim"]:
     # Programs are compiled first, so that the speed is that of a warm encoder.

@@ -16,7 +16,7 @@ class Log:
     """A log file open for appending.
 
     Args:
-      path: the log file; lines after the first ``lines`` are dropped.
+      path: the log file; lines after the first ``lines`` are dropped. None writes nothing.
       lines: number of lines written when the last checkpoint was saved.
       apart: names of terms that are written but do not count in the loss.
 
@@ -24,7 +24,10 @@ class Log:
       ValueError: the file has fewer lines than that, or they are damaged.
     """
 
-    def __init__(self, path: Path, lines: int, apart: Collection[str] = ()) -> None:
+    def __init__(self, path: Path | None, lines: int, apart: Collection[str] = ()) -> None:
+        self.lines, self._apart, self._file = lines, apart, None
+        if path is None:
+            return
         try:
             kept = path.read_text(encoding="utf-8").splitlines(keepends=True)[:lines] if path.is_file() else []
             _ = [[line[key] for key in ("event", "epoch", "step", "loss", "terms")] for line in map(json.loads, kept)]
@@ -36,22 +39,23 @@ class Log:
             )
         path.parent.mkdir(parents=True, exist_ok=True)
         write_text(path, "".join(kept))
-        self.lines = len(kept)
-        self._apart = apart
         self._file = path.open("a", encoding="utf-8")
 
     def write(
         self, event: str, progress: Progress, terms: Mapping[str, Sequence[float]], steps_per_second: float | None
     ) -> None:
         """Writes each seed's loss terms, and the sum of those that count in the loss."""
+        self.lines += 1
+        if self._file is None:
+            return
         loss = np.sum([values for name, values in terms.items() if name not in self._apart], axis=0).tolist()
         line = {"event": event, "epoch": progress.epoch, "step": progress.step, "loss": loss, "terms": dict(terms)}
         if steps_per_second is not None:
             line["steps_per_second"] = float(f"{steps_per_second:.4g}")
         self._file.write(json.dumps(line | {"active": progress.active}) + "\n")
         self._file.flush()
-        self.lines += 1
 
     def close(self) -> None:
         """Closes the file."""
-        self._file.close()
+        if self._file is not None:
+            self._file.close()

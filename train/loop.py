@@ -2,7 +2,8 @@
 
 Each seed stops on its own: it is masked after ``patience`` epochs without a lower validation loss, and training ends
 when all seeds have stopped. A killed run resumes from its last checkpoint, with its log truncated to that point. The
-loop trains any ``Trainee``, and knows nothing about its losses.
+loop trains any ``Trainee``, and knows nothing about its losses. Several processes take the same steps together; process
+0 writes the log and the checkpoints.
 """
 
 import time
@@ -17,6 +18,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
+from lsar_jax.mesh import fetched, placed
+from lsar_jax.processes import agreed, from_first, is_first
 from train.checkpoints import Checkpoints
 from train.log import Log
 from train.option_checks import at_least
@@ -120,8 +123,8 @@ def train(
     state = trainee.start()
     best, progress = _copied(trainee.kept(state)), Progress.start(len(trainee.seeds))
     with ExitStack() as stack:
-        checkpoints = stack.enter_context(Checkpoints(folder / "checkpoints"))
-        if (found := checkpoints.restore({"state": state, "best": best}, show)) is not None:
+        checkpoints = stack.enter_context(Checkpoints(folder / "checkpoints")) if is_first() else None
+        if (found := _restored(checkpoints, {"state": state, "best": best}, show)) is not None:
             arrays, position = found
             state, best, progress = arrays["state"], arrays["best"], Progress(**position)
             if progress.epoch > options.epochs:
@@ -130,12 +133,14 @@ def train(
                     "raise it"
                 )
             show(f"resuming at epoch {progress.epoch}, step {progress.step}")
-        log = Log(folder / "log.jsonl", progress.lines, trainee.apart)
+        log = Log(folder / "log.jsonl" if is_first() else None, progress.lines, trainee.apart)
         stack.callback(log.close)
         started, before, saved = time.perf_counter(), progress.taken, time.perf_counter()
         validated = ""
 
         def save() -> None:
+            if checkpoints is None:
+                return
             progress.lines = log.lines
             checkpoints.save(progress.taken, {"state": state, "best": best}, asdict(progress))
 
@@ -146,7 +151,7 @@ def train(
                 clock = time.perf_counter()
                 active = jnp.asarray(progress.active)
                 state, terms = trainee.steps(state, chunk, progress.epoch, progress.step, active)
-                losses = {name: np.asarray(values) for name, values in terms.items()}
+                losses = fetched(dict(terms))
                 _check_finite(losses, trainee, progress)
                 speed = chunk.shape[1] / (time.perf_counter() - clock)
                 progress.step += chunk.shape[1]
@@ -157,7 +162,7 @@ def train(
                 if time.perf_counter() - saved > options.checkpoint_seconds:
                     save()
                     saved = time.perf_counter()
-            losses = {name: np.asarray(value)[:, None] for name, value in trainee.validate(state).items()}
+            losses = {name: value[:, None] for name, value in fetched(dict(trainee.validate(state))).items()}
             _check_finite(losses, trainee, progress)
             means = {name: value[:, 0].tolist() for name, value in losses.items()}
             log.write("validation", progress, means, None)
@@ -169,6 +174,22 @@ def train(
         save()
     seconds = time.perf_counter() - started
     return Trained(best, trainee.kept(state), progress, (progress.taken - before) / seconds)
+
+
+def _restored(
+    checkpoints: Checkpoints | None, like: Any, show: Callable[[str], None]
+) -> tuple[Any, dict[str, Any]] | None:
+    """Returns the last checkpoint, which process 0 reads, in every process."""
+    if jax.process_count() == 1:
+        assert checkpoints is not None
+        return checkpoints.restore(like, show)
+    whole = fetched(like)
+    found = checkpoints.restore(whole, show) if checkpoints is not None else None
+    position = agreed(None if found is None else found[1])
+    if position is None:
+        return None
+    arrays = from_first(whole if found is None else found[0])
+    return jax.tree.map(lambda new, old: placed(new, old.sharding), arrays, like), position
 
 
 def _check_finite(losses: Mapping[str, Float[np.ndarray, "seed step"]], trainee: Trainee, progress: Progress) -> None:

@@ -1,5 +1,6 @@
 """The folder of a run: used by one process at a time, and resumed only with the options that it was started with."""
 
+import json
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -11,6 +12,7 @@ from filelock import FileLock, Timeout
 
 from lsar_jax import __version__
 from lsar_jax.files import check_outside, read_json, write_json
+from lsar_jax.processes import check_alike, is_first, wait_for_all
 
 __all__ = ["claim", "flat_options", "locked"]
 
@@ -21,7 +23,9 @@ _WRITTEN = ("trained.json", "transfer.json", "curves.png", "curves.pdf", "seed-*
 
 @contextmanager
 def locked(folder: Path, encoder: str) -> Iterator[None]:
-    """Creates the folder, and keeps other processes from training in it during the block.
+    """Creates the folder, and keeps other runs from training in it during the block.
+
+    Of several processes of a run, the first does.
 
     Args:
       folder: the folder of the run.
@@ -31,6 +35,9 @@ def locked(folder: Path, encoder: str) -> Iterator[None]:
       ValueError: another run uses the folder, or it is in that of the encoder.
     """
     check_outside(folder, Path(encoder))
+    if not is_first():
+        yield
+        return
     folder.mkdir(parents=True, exist_ok=True)
     try:
         with FileLock(folder / "lock", timeout=0):
@@ -60,6 +67,8 @@ def claim(
 ) -> None:
     """Records the options of a run in ``config.json``, after checking that the folder does not belong to another run.
 
+    Of several processes, the first does, and all must have the same options.
+
     Args:
       folder: an existing folder.
       wanted: everything that must not change when the run resumes, as JSON values; the version is added.
@@ -72,6 +81,13 @@ def claim(
         run would replace although none has started.
     """
     wanted = {**wanted, "lsar_jax": __version__}
+    check_alike("the options or the text", json.dumps(wanted, sort_keys=True, default=str))
+    if is_first():
+        _claim(folder, wanted, started_by, replaced)
+    wait_for_all("claimed")
+
+
+def _claim(folder: Path, wanted: Mapping[str, Any], started_by: Sequence[str], replaced: Sequence[str]) -> None:
     path = folder / "config.json"
     started = [found for pattern in started_by for found in folder.glob(pattern)]
     written = [found for pattern in (*_WRITTEN, *replaced) for found in folder.glob(pattern)]

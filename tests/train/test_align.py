@@ -17,13 +17,13 @@ from lsar_jax.transforms import fit_linear_map
 from lsar_jax.transforms.linear_map import linear_maps
 from tests.conftest import TINY
 from tests.optional import need
-from tests.train.runs import kill_at, log_of
+from tests.train.runs import kill_at, log_of, write_words
 from train.align.__main__ import main
 from train.align.batches import ChunkSizes
 from train.align.examples import sentence_examples, word_examples
 from train.align.linear import LinearTraining, LinkMoments, link_moments, moments_loss
 from train.align.training import BatchPlan
-from train.word_pairs.aligned_files import AlignedPair, read_aligned, write_aligned
+from train.word_pairs.aligned_files import AlignedPair, read_aligned
 
 SHORT = ["--batch", "8", "--steps", "6", "--validate-every", "2", "--log-every", "1", "--max-length", "24"]
 
@@ -32,22 +32,7 @@ SHORT = ["--batch", "8", "--steps", "6", "--validate-every", "2", "--log-every",
 def folder(tmp_path_factory):
     """Word-aligned text and plain text of two languages whose words are those of English, written otherwise."""
     folder = tmp_path_factory.mktemp("align")
-    (folder / "words").mkdir()
-    (folder / "text").mkdir()
-    rng = np.random.default_rng(0)
-    for code, letters in (("de", "xy"), ("fr", "vw")):
-        pairs, rows = [], []
-        for length in rng.integers(3, 7, 110):
-            english = tuple(rng.choice(list("abcdefgh"), length).tolist())
-            other = tuple("".join(english).translate(str.maketrans("ab", letters)).upper().lower())
-            order = rng.permutation(length)
-            links = frozenset((int(word), at) for at, word in enumerate(order))
-            pairs.append(AlignedPair(english, tuple(f"{other[word]}" for word in order), links))
-            rows.append(f"{' '.join(english)}\t{' '.join(other)}\n")
-        distinct = [pair._replace(other=tuple(f"{word}{letters[0]}" for word in pair.other)) for pair in pairs]
-        write_aligned(folder / "words", code, "train", distinct[:90])
-        write_aligned(folder / "words", code, "validation", distinct[90:])
-        (folder / "text" / f"en-{code}.tsv").write_text("".join(rows))
+    write_words(folder)
     return folder
 
 

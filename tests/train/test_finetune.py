@@ -11,12 +11,11 @@ import optax
 import pytest
 
 import lsar_jax as lj
-from lsar_jax.corpora.labelled import ParsedSentence, SentencePair, TaggedSentence
 from lsar_jax.mesh import data_mesh
 from lsar_jax.transforms.linear_map import linear_maps
 from tests.compilations import count_compilations
 from tests.conftest import TINY
-from tests.train.runs import kill_at, log_of
+from tests.train.runs import kill_at, labelled, log_of, write_labelled
 from train.encoder_parameters import EncoderParts, take_apart
 from train.finetune.__main__ import main
 from train.finetune.command import Finetune, split_blocks
@@ -24,34 +23,12 @@ from train.finetune.features import FeatureMix
 from train.finetune.tasks import PartsOfSpeech, task_named
 from train.finetune.training import Development, FinetunePlan, FinetuneTraining
 
-UPOS = {"a": "NOUN", "b": "VERB", "c": "ADJ", "d": "ADP", "e": "DET", "f": "PUNCT"}
-
-
-def sentences(task, count, seed=0, longest=4):
-    """Sentences of letters whose labels follow from the letters alone; the short ones need one program."""
-    rng = np.random.default_rng(seed)
-    result = []
-    for length in rng.integers(2, longest + 1, count):
-        words = tuple(rng.choice(list("abcdef"), length).tolist())
-        if task == "xnli":
-            label = ("entailment", "neutral", "contradiction")["abc".find(words[0]) if words[0] in "abc" else 0]
-            result.append(SentencePair(" ".join(words), words[0], label))
-        elif task == "ner":
-            tags = tuple("B-PER" if word == "a" else "B-LOC" if word == "b" else "O" for word in words)
-            result.append(TaggedSentence(words, tags))
-        else:
-            # Each word depends on the first, which is the root.
-            relations = ("root", *("obj" if word in "abc" else "obl" for word in words[1:]))
-            heads = (0, *(1 for _ in words[1:]))
-            result.append(ParsedSentence(words, tuple(UPOS[word] for word in words), heads, relations))
-    return result
-
 
 def training(task, seeds, devices=4, *, most=96, passes=2, optimizer=None, dropout=0.1, batch=16, features=False):
     """A planted task, and its training with the first block of the tiny encoder."""
     encoder = lj.load_encoder(str(TINY), layer=1, mesh=data_mesh(jax.devices()[:devices]))
     own = task_named(task, crf=features)
-    text, dev = sentences(task, most), sentences(task, 24, 1)
+    text, dev = labelled(task, most), labelled(task, 24, 1)
     own.prepare(text)
     examples = own.examples(encoder.tokenizer, text, "en", 20, training=True)
     skeleton, trained, frozen = take_apart(EncoderParts(encoder.model, None), False)
@@ -177,33 +154,11 @@ def test_batches_of_a_pass_hold_each_example_once():
     assert (plan.order(1, 1, lengths) != order).any()
 
 
-# The files of each task.
-
-
-def write(folder, task, name, count, seed):
-    """Writes sentences in the form of a task's files."""
-    every = sentences(task, count, seed)
-    path = folder / f"{name}.txt"
-    if task == "xnli":
-        path = folder / f"x.{name}.tsv"
-        rows = ["language\tgold_label\tsentence1\tsentence2"]
-        rows += [f"{code}\t{one.label}\t{one.premise}\t{one.hypothesis}" for code in ("en", "de") for one in every]
-    elif task == "ner":
-        rows = [line for one in every for line in (*map("\t".join, zip(*one, strict=True)), "")]
-    else:
-        rows = []
-        for one in every:
-            for number, (word, tag, head, relation) in enumerate(zip(*one, strict=True), 1):
-                rows.append(f"{number}\t{word}\t_\t{tag}\t_\t_\t{head}\t{relation}\t_\t_")
-            rows.append("")
-    path.write_text("\n".join(rows) + "\n")
-    return str(path)
-
-
 def command(folder, out, task, *more):
-    files = ["--train", write(folder, task, "train-en", 64, 0), "--test", write(folder, task, "test-de", 12, 2)]
+    files = ["--train", write_labelled(folder, task, "train-en", 64, 0)]
+    files += ["--test", write_labelled(folder, task, "test-de", 12, 2)]
     if task == "pos":
-        files += ["--dev", write(folder, task, "dev-en", 12, 1)]
+        files += ["--dev", write_labelled(folder, task, "dev-en", 12, 1)]
     short = ["--layer", "1", "--epochs", "1", "--batch", "8", "--validations", "2"]
     short += ["--max-length", "20", "--log-every", "1"]
     return ["--task", task, "--encoder", str(TINY), *files, *short, "--held-out", "12", "--out", str(out), *more]
@@ -294,7 +249,7 @@ def test_features_with_maps(tmp_path, capsys):
         maps = linear_maps({"de": rotation.astype(np.float32)}, "en", {"de": 9}, source=replace(spec, layer=layer))
         maps.save(tmp_path / f"layer-{layer}.safetensors")
     scores = {}
-    english, french = (write(tmp_path, "pos", f"test-{code}", 12, 3) for code in ("en", "fr"))
+    english, french = (write_labelled(tmp_path, "pos", f"test-{code}", 12, 3) for code in ("en", "fr"))
     train = ["--seeds", "1", "--features", "--learning-rate", "3e-3", "--epochs", "2"]
     for name, more in (("plain", []), ("mapped", ["--maps", str(tmp_path)])):
         arguments = command(tmp_path, tmp_path / name, "pos", *train, *more)

@@ -10,7 +10,7 @@ __all__ = ["main"]
 
 def main(arguments: list[str] | None = None) -> int:
     """Aligns an encoder."""
-    return run(command.Align, "python -m train.align", arguments, command.__doc__)
+    return run(command.Align, "python -m train.align", arguments, command.__doc__, shared=True)
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, Self
 
+import jax
 import numpy as np
 import optax
 import tyro
@@ -30,7 +31,8 @@ import tyro
 from lsar_jax import SentenceEncoder
 from lsar_jax.encoders.options import check_length, check_prompt
 from lsar_jax.files import write_json
-from lsar_jax.mesh import data_mesh
+from lsar_jax.mesh import data_mesh, fetched, replicated
+from lsar_jax.processes import is_first, wait_for_all
 from train.align.batches import ChunkSizes
 from train.align.examples import Examples, Parts, sentence_examples, word_examples
 from train.align.linear import MAP_FILES, LinearTraining, link_moments, write_maps
@@ -116,7 +118,7 @@ class Align:
         return replace(run, text=self.text.pinned())
 
     def _check(self) -> None:
-        self.optimizer.check(data_mesh().size)
+        self.optimizer.check(len(jax.devices()))
         self.loss.check()
         self.memory.check()
         self.text.check()
@@ -210,21 +212,26 @@ class Align:
         projection = encoder.projection if self.objective == "sentence" else None
         skeleton, values, frozen = take_apart(EncoderParts(encoder.model, projection), self.loss.freeze_words)
         schedule = self._schedule()
-        programs = EncoderSteps(skeleton, values, frozen, self._step_options(encoder), schedule, encoder.mesh)
+        mesh = data_mesh(jax.devices())
+        programs = EncoderSteps(skeleton, values, frozen, self._step_options(encoder), schedule, mesh)
         trainee = EncoderTraining(
             programs, values, examples, self._plan(encoder, examples[0]), self.optimizer.learning_rate, self.seed
         )
         trained = self._loop(trainee, loop)
         kept = of_seed(trained.last if self.keep == "final" else trained.best, 0)
-        parts = skeleton.filled({**kept, **frozen})
-        aligned = put_together(
-            encoder, parts if projection is not None else parts._replace(projection=encoder.projection)
-        )
-        folder = self._folder(encoder)
-        if folder.exists():  # written by this run before
-            shutil.rmtree(folder)
-        aligned.to_sentence_transformers(folder)
-        self._tell(encoder, trained)
+        if is_first():
+            # On the devices of this process, if it trained with others.
+            kept = kept if jax.process_count() == 1 else jax.device_put(fetched(kept), replicated(encoder.mesh))
+            parts = skeleton.filled({**kept, **frozen})
+            aligned = put_together(
+                encoder, parts if projection is not None else parts._replace(projection=encoder.projection)
+            )
+            folder = self._folder(encoder)
+            if folder.exists():  # written by this run before
+                shutil.rmtree(folder)
+            aligned.to_sentence_transformers(folder)
+            self._tell(encoder, trained)
+        wait_for_all("trained")
         return trained
 
     def _fit_maps(self, encoder: SentenceEncoder, examples: Parts, loop: LoopOptions) -> Trained:
@@ -238,8 +245,10 @@ class Align:
             self.loss.beta, self.seed,
         )  # fmt: skip
         trained = self._loop(trainee, loop)
-        write_maps(trainee, trained.last["maps"][0], encoder.spec, self.out)
-        self._tell(encoder, trained, float(np.mean(trained.last["lowest"])))
+        if is_first():
+            write_maps(trainee, trained.last["maps"][0], encoder.spec, self.out)
+            self._tell(encoder, trained, float(np.mean(trained.last["lowest"])))
+        wait_for_all("trained")
         return trained
 
     def _loop(self, trainee: Trainee, loop: LoopOptions) -> Trained:
@@ -268,12 +277,14 @@ class Align:
         )
 
     def _plan(self, encoder: SentenceEncoder, examples: Examples) -> BatchPlan:
+        # The states of linear are encoded by each process on its own.
+        devices = len(jax.local_devices() if self.objective == "linear" else jax.devices())
         return BatchPlan(
             size=self.optimizer.batch,
             steps=known(self.optimizer.steps),
             every=known(self.optimizer.validate_every),
             validated=self.optimizer.validation_pairs,
-            chunks=ChunkSizes(known(self.memory.chunk_tokens), self.encoder.max_length, encoder.mesh.size),
+            chunks=ChunkSizes(known(self.memory.chunk_tokens), self.encoder.max_length, devices),
             pad_id=encoder.tokenizer.pad_id,
         )
 

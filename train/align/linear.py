@@ -24,6 +24,7 @@ from lsar_jax.array_files import open_arrays, save_arrays
 from lsar_jax.encoders.protocols import EncoderModel
 from lsar_jax.mesh import split
 from lsar_jax.objectives.align import orthogonalize
+from lsar_jax.processes import share, wait_for_all
 from lsar_jax.shapes import AnyArray
 from lsar_jax.transforms.linear_map import linear_maps, procrustes
 from train.align.batches import Chunk, batch_of
@@ -69,15 +70,13 @@ def link_moments(encoder: SentenceEncoder, examples: Examples, plan: BatchPlan, 
       examples: word-aligned pairs.
       plan: number of pairs of a batch, and shapes of chunks.
       folder: where the moments of each language are kept, so that a run that was killed does not encode it again. Those
-        that are there must be of the same encoder, pairs and plan.
+        that are there must be of the same encoder, pairs and plan. Several processes take the languages in turn.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    moments = []
-    for code in examples.codes:
+    number, count = share()
+    for code in examples.codes[number::count]:
         path = folder / f"{code}.safetensors"
         if path.is_file():
-            with open_arrays(path, format=_FORMAT, what="file of moments") as file:
-                moments.append([file.header["links"], *map(file.read, _MOMENTS)])
             continue
         own = examples.of(code)
         total: list[Any] = [0.0, 0.0, 0.0]
@@ -89,11 +88,15 @@ def link_moments(encoder: SentenceEncoder, examples: Examples, plan: BatchPlan, 
             # Summed in float64 on the host.
             total = [before + np.asarray(more, np.float64) for before, more in zip(total, sums, strict=True)]
         assert own.links is not None
-        count = sum(map(len, own.links))
-        means = [np.asarray(part / count, np.float32) for part in total]
-        save_arrays(path, dict(zip(_MOMENTS, means, strict=True)), format=_FORMAT, header={"links": count})
-        moments.append([count, *means])
-        console.print(f"encoded {len(own)} pairs of {code} with {count} links")
+        links = sum(map(len, own.links))
+        means = [np.asarray(part / links, np.float32) for part in total]
+        save_arrays(path, dict(zip(_MOMENTS, means, strict=True)), format=_FORMAT, header={"links": links})
+        console.print(f"encoded {len(own)} pairs of {code} with {links} links")
+    wait_for_all(f"encoded {folder.name}")
+    moments = []
+    for code in examples.codes:
+        with open_arrays(folder / f"{code}.safetensors", format=_FORMAT, what="file of moments") as file:
+            moments.append([file.header["links"], *map(file.read, _MOMENTS)])
     counts, *parts = zip(*moments, strict=True)
     return LinkMoments(examples.codes, np.array(counts), *map(np.stack, parts))
 

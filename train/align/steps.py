@@ -18,7 +18,7 @@ import optax
 from jax.sharding import Mesh
 from jaxtyping import Array, Float, Int
 
-from lsar_jax.mesh import replicated, split
+from lsar_jax.mesh import placed, replicated, split
 from lsar_jax.models.pooling import pool
 from lsar_jax.models.transformer import Dropout
 from lsar_jax.objectives.align import (
@@ -127,8 +127,8 @@ class EncoderSteps:
         self._mesh = mesh
         self._adam = optax.adam(schedule)
         drifts = options.stay_close or options.stay_close_hidden
-        self._frozen = jax.device_put(frozen, replicated(mesh))
-        self._start: Parameters = jax.device_put(trained, replicated(mesh)) if drifts else {}
+        self._frozen = placed(frozen, replicated(mesh))
+        self._start: Parameters = placed(trained, replicated(mesh)) if drifts else {}
         self._init = jax.jit(self.unplaced)
         self._encode = jax.jit(self._chunk)
         self._encode_kept = jax.jit(self._vjp)
@@ -169,16 +169,16 @@ class EncoderSteps:
 
     def everywhere(self, arrays: Any) -> Any:
         """Returns a tree of arrays on all devices."""
-        return jax.device_put(arrays, replicated(self._mesh))
+        return placed(arrays, replicated(self._mesh))
 
     def place(self, batch: PairBatch) -> PairBatch:
         """Returns the batch on the devices: the rows of chunks are split, all else is replicated."""
         rows, everywhere = split(self._mesh), replicated(self._mesh)
         chunks = []
         for chunk in batch.chunks:
-            ids, lengths, english = jax.device_put((chunk.ids, chunk.lengths, chunk.english), rows)
-            chunks.append(Chunk(ids, lengths, english, jax.device_put(chunk.picks, everywhere)))
-        source, target, valid = jax.device_put((batch.source, batch.target, batch.valid), everywhere)
+            ids, lengths, english = placed((chunk.ids, chunk.lengths, chunk.english), rows)
+            chunks.append(Chunk(ids, lengths, english, placed(chunk.picks, everywhere)))
+        source, target, valid = placed((batch.source, batch.target, batch.valid), everywhere)
         return batch._replace(chunks=tuple(chunks), source=source, target=target, valid=valid)
 
     def _width(self, trained: Parameters) -> int:

@@ -22,9 +22,10 @@ import tyro
 
 from lsar_jax import EncoderSpec, SentenceEncoder
 from lsar_jax.files import write_json
-from lsar_jax.mesh import data_mesh, replicated
+from lsar_jax.mesh import data_mesh, placed, replicated
 from lsar_jax.objectives.disentangle import Head, Heads, Objective
 from lsar_jax.objectives.disentangle_objective import Base
+from lsar_jax.processes import is_first, wait_for_all
 from lsar_jax.transforms import head_transform
 from train.console import Seldom, console
 from train.curves import draw_curves
@@ -122,7 +123,7 @@ class Disentangle(HeadsOptions):
         run = replace(self, text=self.text.pinned())
         pairs = run.text.pairs()
         encoder = run.encoder.open(run.layer)
-        mesh = data_mesh()
+        mesh = data_mesh(jax.devices())
         sizes = [sum(len(two[part]) for two in pairs.values()) for part in (0, 1)]
         validation_batch(run.objective, run.optimizer.batch, sizes[0], sizes[1], mesh)
         with locked(run.out, run.encoder.encoder):
@@ -138,7 +139,7 @@ class Disentangle(HeadsOptions):
             count = len(pairs[code][0])
             to_train.append((english[:count], other[:count]))
             to_validate.append((english[count:], other[count:]))
-        on_device = jax.device_put(table, replicated(mesh))
+        on_device = placed(table, replicated(mesh))
         training, validation = PairTable.of(on_device, to_train), PairTable.of(on_device, to_validate)
         console.print(
             f"{objective.name}: {len(training.source)} training pairs and {len(validation.source)} validation pairs "
@@ -149,7 +150,9 @@ class Disentangle(HeadsOptions):
             trained = train(heads, self.loop, self.out, status.update if console.is_terminal else Seldom())
         fitted = {code: len(set(map(int, side))) for code, (_, side) in rows.items()}
         fitted["en"] = len({int(row) for english, _ in rows.values() for row in english})
-        self._write(trained, encoder.spec, fitted, objective)
+        if is_first():
+            self._write(trained, encoder.spec, fitted, objective)
+        wait_for_all("trained")
         return trained
 
     def _check(self) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import jax
 from jaxtyping import Array, Bool, Float
 
-from lsar_jax.mesh import replicated
+from lsar_jax.mesh import placed, replicated
 from lsar_jax.objectives.disentangle import Heads, Objective
 from train.disentangle.steps import PairTable, epoch_order, init, run, validate
 
@@ -63,15 +63,15 @@ class HeadTraining:
         self._mesh = mesh
         self._size = validation_batch(objective, optimizer.batch, len(pairs.source), len(validation.source), mesh)
         everywhere = replicated(mesh)
-        table = jax.device_put(pairs.table, everywhere)
+        table = placed(pairs.table, everywhere)
         # Both sets of pairs index the same table, which is placed on the devices once.
-        rows = jax.device_put((pairs[1:], validation[1:]), everywhere)
+        rows = placed((pairs[1:], validation[1:]), everywhere)
         self._pairs, self._validation = PairTable(table, *rows[0]), PairTable(table, *rows[1])
 
     def start(self) -> dict[str, Any]:
         """Returns the initial state: the training state, and the random keys of the seeds."""
         state, keys = init(self.seeds, self._pairs.table.shape[1], self._languages, self.learning_rate)
-        state, keys = jax.device_put((state, jax.random.key_data(keys)), replicated(self._mesh))
+        state, keys = placed((state, jax.random.key_data(keys)), replicated(self._mesh))
         return {"training": state, "keys": keys}
 
     def kept(self, state: dict[str, Any]) -> Heads:

@@ -10,7 +10,7 @@ __all__ = ["main"]
 
 def main(arguments: list[str] | None = None) -> int:
     """Trains a task in English, and tests it in other languages."""
-    return run(command.Finetune, "python -m train.finetune", arguments, command.__doc__)
+    return run(command.Finetune, "python -m train.finetune", arguments, command.__doc__, shared=True)
 
 
 if __name__ == "__main__":

@@ -28,6 +28,8 @@ from lsar_jax import EncoderSpec, SentenceEncoder, __version__
 from lsar_jax.corpora.labelled import is_dataset, language_of_file
 from lsar_jax.corpora.tables import Data, pin
 from lsar_jax.files import read_json, sha256, write_json
+from lsar_jax.mesh import data_mesh
+from lsar_jax.processes import agreed, is_first, wait_for_all
 from train.console import Seldom, console, print_table
 from train.curves import draw_curves
 from train.embeddings import EncoderChoice
@@ -150,21 +152,23 @@ class Finetune:
                 console.print(f"{self.maps} has no matrices for {', '.join(unmapped)}; tested without")
         with locked(self.out, self.encoder.encoder):
             claim(self.out, self._config(encoder, task), ("transfer.json", "seed-*/checkpoints/[0-9]*"))
-            done = self._done()
-            for path in self.out.glob("seed-*/checkpoints"):
+            done = agreed(self._done() if is_first() else {})
+            for path in self.out.glob("seed-*/checkpoints") if is_first() else ():
                 if all(seed in done for seed in _seeds_in(path.parent)):  # killed after their scores were written
                     shutil.rmtree(path)
             every = [seed for seed in self.seeds if str(seed) not in done]
             if every:
                 tested = {name: self._tokenized(task, encoder, name, *own) for name, own in tests.items()}
                 trainee = self._trainee(task, encoder, training, development)
-                for group in self._groups(every):
+                for group in map(tuple, agreed(self._groups(every))):
                     done |= self._group(trainee.for_seeds(group), encoder.spec, tested, maps)
                     told = {"task": task.name, "metric": task.metric, "encoder": encoder.spec.to_dict()}
                     told |= {"maps": self._maps_name, "seeds": done}
-                    write_json(self.out / "transfer.json", told | {"lsar_jax": __version__})
-                    # The parameters are large, and all that is needed from now on are the scores.
-                    shutil.rmtree(self._folder(group) / "checkpoints")
+                    if is_first():
+                        write_json(self.out / "transfer.json", told | {"lsar_jax": __version__})
+                        # The parameters are large, and all that is needed from now on are the scores.
+                        shutil.rmtree(self._folder(group) / "checkpoints")
+            wait_for_all("trained")
         self._print(task, done)
         return read_json(self.out / "transfer.json", dict)
 
@@ -290,7 +294,7 @@ class Finetune:
         schedule = linear_schedule(rate, round(options.warmup * steps), steps)
         return FinetuneTraining(
             task, skeleton, values, frozen, encoder.model.config.hidden, examples, Development(development, dev), plan,
-            optax.adam(schedule, b2=0.99), rate, self.seeds, encoder.mesh, features,
+            optax.adam(schedule, b2=0.99), rate, self.seeds, data_mesh(jax.devices()), features,
         )  # fmt: skip
 
     def _group(
@@ -303,7 +307,8 @@ class Finetune:
         console.print(f"{'seed' if len(seeds) == 1 else 'seeds'} {', '.join(map(str, seeds))}")
         with console.status("") as status:
             trained = train(trainee, loop, folder, status.update if console.is_terminal else Seldom())
-        draw_curves(folder / "log.jsonl", f"{task.name}, {spec.id}, layer {spec.layer}", folder)
+        if is_first():
+            draw_curves(folder / "log.jsonl", f"{task.name}, {spec.id}, layer {spec.layer}", folder)
         started = time.perf_counter()
         result = {}
         for number, seed in enumerate(seeds):

@@ -18,7 +18,7 @@ import optax
 from jax.sharding import Mesh
 from jaxtyping import Array, Bool, Float
 
-from lsar_jax.mesh import replicated, split
+from lsar_jax.mesh import fetched, placed, replicated, split
 from lsar_jax.models.transformer import Dropout
 from lsar_jax.tokens.buckets import training_width
 from train.encoder_parameters import Parameters, Skeleton
@@ -133,7 +133,7 @@ class FinetuneTraining:
         self._optimizer = optimizer
         self._mesh = mesh
         self._features = features
-        self._frozen = jax.device_put(frozen, replicated(mesh))
+        self._frozen = placed(frozen, replicated(mesh))
         self._parts = plan.parts(len(training))
         self._start = jax.jit(self._initial)
         self._step = jax.jit(self._take, donate_argnums=0)
@@ -156,7 +156,7 @@ class FinetuneTraining:
     def start(self) -> dict[str, Any]:
         """Returns the initial state of all seeds."""
         state: dict[str, Any] = self._start(jnp.asarray(self.seeds, jnp.uint32), self._trained)
-        return jax.device_put(state, replicated(self._mesh))
+        return placed(state, replicated(self._mesh))
 
     def kept(self, state: dict[str, Any]) -> Any:
         """Returns the parameters of the encoder and of the head."""
@@ -203,7 +203,7 @@ class FinetuneTraining:
           examples: the examples, in any order.
           maps: matrices to map the states of each layer by, with ``features``.
         """
-        on_device = None if maps is None else jax.device_put(maps, replicated(self._mesh))
+        on_device = None if maps is None else placed(maps, replicated(self._mesh))
         order = np.argsort([-len(one.ids) for one in examples], kind="stable")
         result: dict[int, tuple[Any, ...]] = {}
         at = 0
@@ -212,7 +212,7 @@ class FinetuneTraining:
             rows = max(1, _TOKENS // (width * self._mesh.size)) * self._mesh.size
             several = order[at : at + rows].tolist()
             batch = self._place(self._batch([examples[one] for one in several], rows), axis=0)
-            found = jax.device_get(self._predict(parameters, self._frozen, batch, on_device))
+            found = fetched(self._predict(parameters, self._frozen, batch, on_device))
             for row, one in enumerate(several):
                 result[one] = tuple(part[row] for part in found)
             at += rows
@@ -240,7 +240,7 @@ class FinetuneTraining:
 
     def _place(self, batch: TaskBatch, axis: int) -> TaskBatch:
         even = batch.ids.shape[axis] % self._mesh.size == 0
-        return jax.device_put(batch, split(self._mesh, axis) if even else replicated(self._mesh))
+        return placed(batch, split(self._mesh, axis) if even else replicated(self._mesh))
 
     def _slots(
         self, parameters: Any, frozen: Parameters, batch: TaskBatch, key: Array | None, maps: Array | None = None
