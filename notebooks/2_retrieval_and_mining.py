@@ -45,7 +45,8 @@ shared = lj.transforms.fit_center(fit, per_language=False, source=encoder.spec).
 search = encoder.with_transform(shared)
 
 documents = [(code, text) for code, several in test_text.items() for text in several]
-plain_index, index = (one.encode([text for _, text in documents]) for one in (encoder, search))
+plain_index = encoder.encode([text for _, text in documents])
+index = shared(plain_index)
 
 
 def find(question, k=5):

@@ -37,7 +37,7 @@ def executed(path, folder):
     if bin not in os.environ["PATH"].split(os.pathsep):
         os.environ["PATH"] = os.pathsep.join((bin, os.environ["PATH"]))
     NotebookClient(
-        notebook, timeout=180, kernel_name="python3", resources={"metadata": {"path": str(folder)}}
+        notebook, timeout=600, kernel_name="python3", resources={"metadata": {"path": str(folder)}}
     ).execute()
     return tidied(notebook)
 
