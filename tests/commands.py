@@ -10,6 +10,8 @@ from lsar_jax.__main__ import COMMANDS
 
 __all__ = ["parsed"]
 
+SHARED = ("train.align", "train.disentangle", "train.finetune")
+
 
 def parsed(command):
     """The options of a command ``python -m eval ...``, ``python -m train.x ...`` or ``lsar-jax ...``.
@@ -21,14 +23,17 @@ def parsed(command):
         named, arguments = COMMANDS, words[1 + words[1].startswith("--distributed") :]
     else:
         assert words[:2] == ["python", "-m"], command
-        named, arguments = (TASKS, words[3:]) if words[2] == "eval" else ({}, words[3:])
+        named, arguments = (TASKS if words[2] == "eval" else {}), words[3:]
+        # Only of what processes can share: any other command would not parse.
+        if arguments[:1] == ["--distributed"] and words[2] in SHARED:
+            arguments = arguments[1:]
     if not named:
         try:
             module = importlib.import_module(f"{words[2]}.__main__")
         except ModuleNotFoundError:
             module = importlib.import_module(words[2])
         kept, options = module.run, []
-        module.run = lambda kind, prog, given, description=None: options.append(tyro.cli(kind, prog=prog, args=given))
+        module.run = lambda kind, prog, given, *_, **__: options.append(tyro.cli(kind, prog=prog, args=given))
         try:
             module.main(arguments)
         finally:
