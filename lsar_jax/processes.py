@@ -8,7 +8,9 @@ import hashlib
 import json
 import os
 import re
+import sys
 from collections.abc import Callable
+from types import TracebackType
 from typing import Any, TypeVar
 
 import jax
@@ -39,7 +41,7 @@ def start_processes(where: str = "") -> None:
     """Connects this process with the others; call it before anything that uses a device.
 
     If one of the processes ends before the others, these are ended too, with a message, after 100 seconds or those in
-    the environment variable ``LSAR_JAX_HEARTBEAT_SECONDS``.
+    the environment variable ``LSAR_JAX_HEARTBEAT_SECONDS``; or at once, if it ends with an error.
 
     Args:
       where: address of process 0, the number of this process and that of all, ``HOST:PORT,NUMBER/COUNT``, such as
@@ -62,11 +64,14 @@ def start_processes(where: str = "") -> None:
     if not seconds.isdigit() or int(seconds) < 1:
         raise ValueError(f"{_HEARTBEAT} is {seconds!r}; it must be a whole number of seconds")
     address, number, count = (told[1], int(told[2]), int(told[3])) if told else (None, None, None)
+    # Its handler of SIGTERM would keep a job from being stopped.
+    jax.config.update("jax_enable_preemption_service", False)
     try:
         jax.distributed.initialize(address, count, number, heartbeat_timeout_seconds=int(seconds))
     except (RuntimeError, ValueError) as error:
         hint = "" if where else f"; outside of a cluster that jax knows, give {START}=HOST:PORT,NUMBER/COUNT"
         raise ValueError(f"the processes could not be connected: {error}{hint}") from error
+    sys.excepthook = _end
 
 
 def share() -> tuple[int, int]:
@@ -199,6 +204,14 @@ def check_alike(what: str, value: str) -> None:
         raise ValueError(f"{what} of process {differ[0]} are not those of process 0; give all processes the same")
 
 
+def _end(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """Ends this process after an error: at its usual end, it would wait for the others, which wait for it."""
+    sys.__excepthook__(kind, error, trace)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(1)
+
+
 def _first_array(x: Any) -> Any:
     x = np.ascontiguousarray(x).reshape(np.shape(x))
     if jax.process_count() == 1 or not x.size:
@@ -207,7 +220,8 @@ def _first_array(x: Any) -> Any:
 
     flat = x.reshape(-1).view(np.uint8)
     found = np.asarray(_waited(lambda: broadcast_one_to_all(flat)))
-    return found.astype(np.uint8, copy=False).view(x.dtype).reshape(x.shape)
+    # A copy, because what jax returns cannot be written to.
+    return found.astype(np.uint8).view(x.dtype).reshape(x.shape)
 
 
 def _waited(call: Callable[[], T]) -> T:

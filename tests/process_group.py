@@ -41,4 +41,7 @@ def started(module, arguments, count, *, folder, devices=2, each=(), places=()):
 def ended(processes):
     """Returns the exit status and the errors of each process."""
     ends = [process.communicate(timeout=300) for process in processes]
+    # With what they printed, for whoever looks.
+    for process, (printed, _) in zip(processes, ends, strict=True):
+        process.printed = printed
     return [process.returncode for process in processes], [error for _, error in ends]

@@ -105,33 +105,40 @@ def test_scores_of_transfer(one, two):
     assert (one / "pos" / "transfer.json").read_text() == (two / "pos" / "transfer.json").read_text()
 
 
-def kill_second(processes, there):
-    """Kills the second process once there is something."""
+def kill_one(processes, number, there, sign=signal.SIGKILL):
+    """Kills a process once there is something, and sees the others end with a message."""
     deadline = time.monotonic() + 200
     while not there():
         assert time.monotonic() < deadline
         assert all(process.poll() is None for process in processes), ended(processes)
         time.sleep(0.002)
-    processes[1].send_signal(signal.SIGKILL)
+    processes[number].send_signal(sign)
     status, errors = ended(processes)
-    assert status[1] == -signal.SIGKILL
-    assert status[0] not in (0, None)
+    assert status[number] == -sign
+    other = 1 - number
+    assert status[other] not in (0, None)
     # Told by us, if it was waiting for the other one, and else by jax.
-    told = ("another process of the job ended", "if another process ended", "heartbeat", "unhealthy")
-    assert any(one in errors[0].lower() for one in told), errors[0]
+    told = (
+        "another process of the job ended",
+        "if another process ended",
+        "heartbeat",
+        "unhealthy",
+        "another task died",
+    )
+    assert any(one in errors[other].lower() for one in told), errors[other]
 
 
 @slow
-def test_mining_goes_on_after_a_kill(one, folder, tmp_path):
+def test_mining_goes_on_after_a_kill(one, folder, tmp_path, capsys):
     out = tmp_path / "pairs.tsv"
     job = ["mine", str(folder / "source"), str(folder / "target"), str(out), "--block", "1024"]
-    kill_second(
-        started("lsar_jax", job, 2, folder=tmp_path),
-        lambda: list(tmp_path.glob("pairs.tsv.job/backward-*.safetensors")),
-    )
+    processes = started("lsar_jax", job, 2, folder=tmp_path)
+    kill_one(processes, 0, lambda: list(tmp_path.glob("pairs.tsv.job/backward-*.safetensors")), signal.SIGTERM)
     assert not out.exists()
-    # With another number of processes.
+    # With another number of processes, and without the blocks that were finished.
+    capsys.readouterr()
     assert main(job) == 0
+    assert "1 of 3 blocks" not in capsys.readouterr().out
     assert out.read_bytes() == (one / "pairs.tsv").read_bytes()
 
 
@@ -146,10 +153,60 @@ def test_training_goes_on_after_a_kill(one, folder, tmp_path):
         log = out / "log.jsonl"
         return log.is_file() and len(log.read_text().splitlines()) >= lines
 
-    kill_second(started("train.disentangle", job, 2, folder=tmp_path), there)
-    status, errors = ended(started("train.disentangle", job, 2, folder=tmp_path))
+    kill_one(started("train.disentangle", job, 2, folder=tmp_path), 1, there)
+    processes = started("train.disentangle", job, 2, folder=tmp_path)
+    status, errors = ended(processes)
     assert status == [0, 0], errors
+    assert "resuming at epoch" in processes[0].printed
     same_log(one / "heads", out)
+
+
+@slow
+@pytest.mark.parametrize(
+    ("each", "message"),
+    [
+        ((["--limit", "9"], ["--limit", "8"]), "the options of process 1 are not those of process 0"),
+        (([], ["--nonsense"]), "nonsense"),
+    ],
+    ids=["other options", "usage"],
+)
+def test_processes_that_differ_end(folder, tmp_path, each, message):
+    fit = ["fit", "center", tmp_path / "out", "--data", f"de={folder}/x.npy", f"fr={folder}/many.npy"]
+    began = time.monotonic()
+    status, errors = ended(started("lsar_jax", fit, 2, folder=tmp_path, each=each))
+    assert 0 not in status
+    assert message in errors[1]
+    assert time.monotonic() - began < 100
+    assert not (tmp_path / "out").exists()
+
+
+@slow
+def test_processes_of_other_vectors_end(folder, tmp_path):
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        np.save(tmp_path / name / "x.npy", np.ones((9, 4), np.float32) * (name == "a"))
+    fit = ["fit", "center", tmp_path / "out", "--data", "de=x.npy", f"fr={folder}/x.npy"]
+    places = [tmp_path / name for name in ("a", "b")]
+    status, errors = ended(started("lsar_jax", fit, 2, folder=tmp_path, places=places))
+    assert status == [1, 1]
+    assert "the files of process 1 are not those of process 0" in errors[0]
+
+
+@slow
+def test_an_error_in_one_process_of_a_script_ends_the_other(tmp_path):
+    (tmp_path / "script.py").write_text(
+        "import sys\n"
+        "import lsar_jax as lj\n"
+        "lj.processes.start_processes(sys.argv[1].partition('=')[2])\n"
+        "if lj.processes.is_first():\n"
+        "    raise RuntimeError('in one alone')\n"
+        "lj.processes.wait_for_all('never')\n"
+    )
+    processes = started("script", [], 2, folder=tmp_path, places=[tmp_path, tmp_path])
+    status, errors = ended(processes)
+    assert status[0] == 1
+    assert "in one alone" in errors[0]
+    assert status[1] != 0
 
 
 def test_only_some_commands_are_shared(capsys):

@@ -12,7 +12,7 @@ from jaxtyping import Float, Int
 from lsar_jax import SentenceEncoder, load_encoder
 from lsar_jax.files import check_outputs
 from lsar_jax.models.transformer import Transformer
-from lsar_jax.processes import agreed, gather, is_first, own_rows, wait_for_all
+from lsar_jax.processes import agreed, from_first, gather, is_first, own_rows, wait_for_all
 from train.console import console
 from train.embedding_cache import EmbeddingCache, Sentence
 
@@ -125,7 +125,8 @@ def _encode_distinct(
     caches = [EmbeddingCache(cache, spec, width, max_length) for spec in specs]
     known, lacking = zip(*(one.read(sentences) for one in caches), strict=True)
     x = np.stack(known)
-    # Several processes must encode the same sentences, whatever each of them has found.
+    # Several processes must have the same, whatever each of them has found: what process 0 has.
+    x = from_first(x)
     missing = agreed(sorted(set().union(*lacking), key=lambda number: (sentences[number][0], number)))
     if len(missing) < len(sentences):
         console.print(f"using the cached embeddings of {len(sentences) - len(missing)} of {len(sentences)} sentences")

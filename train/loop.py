@@ -16,6 +16,7 @@ from typing import Any, Protocol
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import NamedSharding, PartitionSpec
 from jaxtyping import Array, Bool, Float
 
 from lsar_jax.mesh import fetched, placed
@@ -151,6 +152,7 @@ def train(
                 clock = time.perf_counter()
                 active = jnp.asarray(progress.active)
                 state, terms = trainee.steps(state, chunk, progress.epoch, progress.step, active)
+                state = _everywhere(state)
                 losses = fetched(dict(terms))
                 _check_finite(losses, trainee, progress)
                 speed = chunk.shape[1] / (time.perf_counter() - clock)
@@ -166,14 +168,27 @@ def train(
             _check_finite(losses, trainee, progress)
             means = {name: value[:, 0].tolist() for name, value in losses.items()}
             log.write("validation", progress, means, None)
-            totals = np.sum(list(means.values()), axis=0)
-            best = _keep(jnp.asarray(progress.better(totals)), trainee.kept(state), best)
+            # Those of process 0, so that all processes stop together.
+            totals = from_first(np.sum(list(means.values()), axis=0))
+            best = _everywhere(_keep(jnp.asarray(progress.better(totals)), trainee.kept(state), best))
             progress.end_epoch(totals, options.patience)
             validated = f"; validation of epoch {progress.epoch - 1}: " + ", ".join(f"{one:.4f}" for one in totals)
             show(validated[2:])
         save()
     seconds = time.perf_counter() - started
     return Trained(best, trainee.kept(state), progress, (progress.taken - before) / seconds)
+
+
+def _everywhere(tree: Any) -> Any:
+    """Returns arrays of several processes whole in each of them, so that process 0 alone can write them."""
+
+    def one(x: jax.Array) -> jax.Array:
+        if x.is_fully_addressable or x.is_fully_replicated:
+            return x
+        assert isinstance(x.sharding, NamedSharding)
+        return jax.device_put(x, NamedSharding(x.sharding.mesh, PartitionSpec()))
+
+    return tree if jax.process_count() == 1 else jax.tree.map(one, tree)
 
 
 def _restored(

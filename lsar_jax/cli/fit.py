@@ -6,6 +6,7 @@ and read in blocks. Each method in ``lsar_jax.transforms.methods`` has a subcomm
 function.
 """
 
+import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, make_dataclass
@@ -13,12 +14,13 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Union
 
 import docstring_parser
+import jax
 import tyro
 
 from lsar_jax.checks import whole_number
 from lsar_jax.cli.inputs import Reader, check_distinct, check_unread, encoder_files, is_vectors, open_vectors, space_of
 from lsar_jax.encoders import load_encoder
-from lsar_jax.files import check_outputs
+from lsar_jax.files import check_outputs, sha256
 from lsar_jax.languages import canonical_keys, language_code
 from lsar_jax.moments import Moments, PooledMoments, load_moments, merge_moments, pool_moments, save_moments, too_few
 from lsar_jax.processes import check_alike, gather, is_first, wait_for_all
@@ -75,7 +77,7 @@ class FitCommand(ABC):
         """
         files = _files(self.data)
         self._check(files)
-        check_alike("the options", repr(self))
+        check_alike("the files", repr({code: [_mark(path) for path in paths] for code, paths in files.items()}))
         fitted, blank = self._fit(files, {name: getattr(self, name) for name in self.method.options})
         blank = sum(map(int, gather(str(blank).encode())))
         if is_first():
@@ -136,6 +138,7 @@ class FitCommand(ABC):
         if files:
             dim = opened.dim if opened else open_vectors(next(iter(files.values()))[0]).shape[1]
             self.method.check(options, {*files, *known}, dim)
+        check_alike("the encoders", repr(spec))
         return Reader(opened, self.max_length, self.limit), spec
 
 
@@ -257,6 +260,18 @@ def _files(data: tuple[str, ...]) -> dict[str, list[Path]]:
             raise FileNotFoundError(f"there is no file {path}")
         files.setdefault(language_code(code), []).append(Path(path))
     return canonical_keys(files)
+
+
+def _mark(path: Path) -> str:
+    """Returns a digest by which processes compare a file: of all text, of a folder's manifest, or of a first block."""
+    if jax.process_count() == 1:
+        return ""
+    if path.is_dir():
+        return sha256([path / "manifest.json"])
+    if not is_vectors(path):
+        return sha256([path])
+    with path.open("rb") as file:
+        return f"{path.stat().st_size} {hashlib.sha256(file.read(1 << 20)).hexdigest()}"
 
 
 def _saved(

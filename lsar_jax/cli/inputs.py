@@ -250,4 +250,6 @@ def _named(path: Path, call: Callable[[], Any]) -> Moments:
     try:
         return call()
     except ValueError as error:
-        raise error if str(path) in str(error) else ValueError(f"{path}: {error}") from error
+        number, count = share()
+        where = f"{path}, in the share of process {number}" if count > 1 else f"{path}"
+        raise error if str(path) in str(error) else ValueError(f"{where}: {error}") from error

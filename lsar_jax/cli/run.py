@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import jax
 import tyro
 
-from lsar_jax.processes import START, start_processes
+from lsar_jax.processes import START, check_alike, start_processes
 
 __all__ = ["Command", "run", "run_named"]
 
@@ -62,10 +62,16 @@ def run(
         if shared:
             arguments = _connected(sys.argv[1:] if arguments is None else list(arguments))
         command = tyro.cli(kind, prog=prog, description=description, args=arguments)
+        if shared:
+            check_alike("the options", repr(command))
         _cache_programs()
         command.run()
     except (ValueError, OSError, ImportError) as error:
         return _ended(_fail(str(error), 1))
+    except SystemExit as error:  # of tyro, which has printed why
+        if not jax.distributed.is_initialized():
+            raise
+        return _ended(error.code if isinstance(error.code, int) else 1)
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)
         return _ended(130)

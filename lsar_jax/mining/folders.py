@@ -126,9 +126,13 @@ def mine_folders(
     check_options(margin, retrieval)
     block = whole_number("block", block, 1024, 1 << 24, "vectors")
     notes = notes_of(out)
-    # Process 0 decides for all, because it also removes the notes.
-    written = agreed(_written(out, notes) if is_first() else 0)
+    options = [out.name, _digest(source), _digest(target), k, margin, retrieval, precision, threshold, languages, block]
+    check_alike("the options", repr([*options, None if transform is None else transform.digests]))
+    # Process 0 decides for all, and removes the notes only when no other reads them.
+    written = agreed(_written(out, notes) if is_first() else -1)
     if written >= 0:
+        if is_first():
+            shutil.rmtree(notes, ignore_errors=True)
         return written
     check_outputs([out], [source.folder, target.folder], overwrite=overwrite)
     if not source.spec.same_space(target.spec):
@@ -143,7 +147,6 @@ def mine_folders(
         "format": _FORMAT, "source": _digest(source), "target": _digest(target), "k": k, "precision": precision,
         "transform": [] if transform is None else list(transform.digests), "languages": list(languages), "block": block,
     }  # fmt: skip
-    check_alike("the options", json.dumps([job, margin, retrieval, threshold], sort_keys=True))
     count = 0
     with work_folder(notes, out) if is_first() else nullcontext():
         if is_first():
@@ -193,14 +196,13 @@ class _Side:
 
 
 def _written(out: Path, notes: Path) -> int:
-    """Returns the number of pairs that a job wrote which was stopped after it, or -1; removes its notes then."""
+    """Returns the number of pairs that a job wrote which was stopped after it, or -1."""
     path = notes / "written.json"
     if not path.is_file() or not out.is_file():
         return -1
     record = read_json(path, dict, ("pairs", "sha256"))
     if sha256([out]) != record["sha256"]:
         return -1
-    shutil.rmtree(notes, ignore_errors=True)
     return int(record["pairs"])
 
 
@@ -220,14 +222,13 @@ def _compare(
 ) -> None:
     """Compares this process's share of the blocks of sources with all targets, unless that was done before."""
     total = len(source.blocks)
-    carried = _carried(notes)
+    # What process 0 sees of the folder, because others may see it later.
+    carried = agreed(_carried(notes))
     done = {block for blocks in carried.values() for block in blocks}
     number, count = share()
     own = [block for block in range(total) if block not in done][number::count]
-    # Every process has read what was done, before one of them adds to it.
-    wait_for_all("shared")
     path = notes / f"backward-{number:05d}.safetensors"
-    backward, blocks = _read(path) if path in carried else (_nothing(len(target.rows)), [])
+    backward, blocks = _read(path) if path.name in carried else (_nothing(len(target.rows)), [])
     starts = np.cumsum([0, *map(len, source.blocks)])
     places = np.cumsum([0, *map(len, target.blocks)])
     mesh = data_mesh() if jax.local_device_count() > 1 else None
@@ -252,9 +253,15 @@ def _compare(
 
 def _neighbours(source: _Side, target: _Side, k: int, notes: Path) -> tuple[_Best, _Best]:
     """Returns the nearest targets of each source, and the nearest sources of each target, that all processes found."""
+    carried = _carried(notes)
+    if sorted(block for blocks in carried.values() for block in blocks) != list(range(len(source.blocks))):
+        raise ValueError(
+            f"the notes in {notes} are of other blocks than those of this job: another job, or another process of it, "
+            "has written there; remove the files backward-* in it, and run the command again"
+        )
     backward = _nothing(len(target.rows))
-    for path in _carried(notes):
-        backward = _merged(backward, _read(path)[0], k)
+    for name in carried:
+        backward = _merged(backward, _read(notes / name)[0], k)
     parts = [_read(notes / f"forward-{block:05d}.safetensors")[0] for block in range(len(source.blocks))]
     return (np.concatenate([one[0] for one in parts]), np.concatenate([one[1] for one in parts])), backward
 
@@ -287,12 +294,12 @@ def _read(path: Path) -> tuple[_Best, list[int]]:
         return (file.read("cosines"), file.read("rows")), list(map(int, file.header))
 
 
-def _carried(notes: Path) -> dict[Path, list[int]]:
+def _carried(notes: Path) -> dict[str, list[int]]:
     """Returns the files of what processes found of the targets, and the blocks of sources that each of them is of."""
     found = {}
     for path in sorted(notes.glob("backward-*.safetensors")):
         with open_arrays(path, format=_FORMAT, what="neighbours") as file:
-            found[path] = list(map(int, file.header))
+            found[path.name] = list(map(int, file.header))
     return found
 
 

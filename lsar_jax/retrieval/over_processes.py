@@ -29,7 +29,7 @@ def nearest_over_processes(
     """Returns what ``nearest`` finds among the candidates of all processes; every process must call this.
 
     Each process searches its own candidates, on its own devices, and the lists of the best are merged: between the
-    processes go 12 bytes for each neighbour of each query.
+    processes go 8 bytes for each neighbour of each query, which every process holds of all others while it merges.
 
     Args:
       queries: ``[query, dim]``, the same in all processes.
@@ -46,7 +46,7 @@ def nearest_over_processes(
 
     Raises:
       ConnectionError: another process has ended.
-      ValueError: as for ``nearest``; or the processes have other queries or another ``k``.
+      ValueError: as for ``nearest``; or the processes have other queries or options.
 
     Example:
       >>> import numpy as np
@@ -59,7 +59,8 @@ def nearest_over_processes(
     """
     check_floats("queries", queries)
     digest = hashlib.sha256(np.ascontiguousarray(queries).tobytes()).hexdigest()
-    check_alike("the queries", f"{np.shape(queries)} {digest} {k}")
+    check_alike("the queries", f"{np.shape(queries)} {digest}")
+    check_alike("the options", f"{k} {metric} {precision} {np.shape(candidates)[1:]}")
     counts = [int.from_bytes(one, "little") for one in gather(len(candidates).to_bytes(8, "little"))]
     k = whole_number("k", k, 1, sum(counts), "the candidates of all processes")
     own = min(k, len(candidates))

@@ -118,7 +118,7 @@ class Align:
         return replace(run, text=self.text.pinned())
 
     def _check(self) -> None:
-        self.optimizer.check(len(jax.devices()))
+        self.optimizer.check(len(jax.local_devices() if self.objective == "linear" else jax.devices()))
         self.loss.check()
         self.memory.check()
         self.text.check()
