@@ -82,4 +82,4 @@ def _of_all(lists: np.ndarray) -> list[np.ndarray]:
     """Returns the lists of each process, ``[query, _]``, of which one without candidates has none."""
     rows = len(lists)
     parts = [np.frombuffer(one, lists.dtype) for one in gather(np.ascontiguousarray(lists).tobytes())]
-    return [part.reshape(rows, len(part) // rows) for part in parts]
+    return [part.reshape(rows, len(part) // max(1, rows)) for part in parts]
