@@ -62,7 +62,10 @@ def same_log(path, other):
 
 @slow
 def test_moments_and_neighbours(one, two, folder):
-    alone, shared = np.load(one / "arrays.npz"), np.load(two / "arrays.npz")
+    with np.load(one / "arrays.npz") as file:
+        alone = dict(file)
+    with np.load(two / "arrays.npz") as file:
+        shared = dict(file)
     assert shared["counts"].tolist() == [203, 203]
     for name in ("mean", "scatter", "alone"):
         np.testing.assert_allclose(shared[name], alone[name], rtol=0, atol=1e-6 * np.abs(alone[name]).max())

@@ -233,7 +233,8 @@ def test_queries_are_kept_for_tests(bitext, tmp_path):
     options = ["--data", str(bitext), "--held-out", "15", "--transforms", "original"]
     assert main(["bitext", *OPTIONS, *options, "--out", str(tmp_path)]) == 0
     lines = [json.loads(line) for line in (tmp_path / "results.jsonl").read_text().splitlines()]
-    kept = np.load(tmp_path / "queries.npz")
+    with np.load(tmp_path / "queries.npz") as file:
+        kept = dict(file)
     [number] = [i for i, line in enumerate(lines) if line["metric"] == "en-xx mean over 3"]
     assert kept[f"{number}"].shape == (45,)
     assert kept[f"{number}"].mean() == pytest.approx(lines[number]["value"])

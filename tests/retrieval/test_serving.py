@@ -49,7 +49,8 @@ def test_queries_in_numpy_find_what_nearest_finds(stored, name, search, tmp_path
     languages = list(stored) if fitted.languages else [None] * len(stored)
     np.savez(tmp_path / "maps.npz", **{f"{part}-{code}": value for code in languages
                                       for part, value in zip("Ab", fitted.as_affine(code), strict=True)})  # fmt: skip
-    maps = np.load(tmp_path / "maps.npz")
+    with np.load(tmp_path / "maps.npz") as file:
+        maps = dict(file)
 
     def prepared(x, code):
         y = x @ maps[f"A-{code}"].T + maps[f"b-{code}"]
