@@ -43,6 +43,7 @@ from lsar_jax.encoders.progress import progress
 from lsar_jax.encoders.protocols import EmbeddingTransform, EncoderModel, check_transform
 from lsar_jax.languages import AUTO, check_given
 from lsar_jax.mesh import check_process, replicated, split
+from lsar_jax.models.laser import Laser
 from lsar_jax.models.projection import Dense, Normalize, Projection
 from lsar_jax.moments import Moments
 from lsar_jax.spec import EncoderSpec
@@ -106,9 +107,8 @@ class SentenceEncoder:
         self._warned: set[str] = set()
         self._on_device: EmbeddingTransform | None = None
         self._specials = tokenizer.specials
-        self._forward = compiled(mesh)
-        # The shapes of batches whose programs are compiled.
-        self._known: defaultdict[Program, set[Shape]] = defaultdict(set)
+        self._forward = compiled(mesh, isinstance(model, Laser))
+        self._known: defaultdict[Program, set[Shape]] = defaultdict(set)  # shapes whose programs are compiled
 
     def __copy__(self) -> "SentenceEncoder":
         result = object.__new__(type(self))
@@ -196,7 +196,8 @@ class SentenceEncoder:
             raise ValueError(f"output {output!r} is not one of numpy, jax")
 
         def gather(wanted: tuple[int, ...], total: int | None) -> Collector:
-            return collector(output, len(wanted), total, self._width(wanted), self.mesh)
+            width = self.dim if wanted[0] == self.spec.layer else self.model.config.widths[wanted[0]]
+            return collector(output, len(wanted), total, width, self.mesh)
 
         normalize = options.pop("normalize", False)
         result, report = self._encode_into(gather, sentences, normalize, options)
@@ -260,8 +261,7 @@ class SentenceEncoder:
         auto = auto or options.get("language") == AUTO
         program = Program(self.pooling, self._specials, layers, options.get("normalize", False), auto)
         shapes = self._batch_sizes(options.get("token_budget")).shapes(limit)
-
-        compile_shapes(partial(self._run, program), shapes, self._known[program])
+        compile_shapes(partial(self._run, program), partial(self._compile, program), shapes, self._known[program])
         return len(shapes)
 
     def with_transform(self, transform: EmbeddingTransform) -> "SentenceEncoder":
@@ -364,10 +364,11 @@ class SentenceEncoder:
         chunks = read_chunks(texts, total, language, prompt, self._tables)
         buckets = Buckets(limit, self._batch_sizes(options.get("token_budget")))
         gather = make(layers, total)
+        run, compile = partial(self._run, program), partial(self._compile, program)
         # Closed as soon as something fails, so that the tokenizer's thread ends.
         with (
             closing(read_slots(chunks, self.tokenizer, buckets, limit, counts)) as slots,
-            closing(run_slots(partial(self._run, program), slots, self._known[program])) as results,
+            closing(run_slots(run, compile, slots, self._known[program])) as results,
             progress(options.get("show_progress", False), total) as advance,
         ):
             for slot, (embedded, unknown) in results:
@@ -385,13 +386,15 @@ class SentenceEncoder:
         widths = self.model.config.widths
         return check_layers(layers, self.spec, widths, self.pooling, transformed=transformed, projected=projected)
 
-    def _width(self, layers: tuple[int, ...]) -> int:
-        return self.dim if layers[0] == self.spec.layer else self.model.config.widths[layers[0]]
-
     def _run(self, program: Program, slot: Slot) -> tuple[jax.Array, jax.Array | None]:
-        batch = slot.tokens(self.tokenizer.pad_id)
-        placed = jax.device_put((*batch, slot.languages(len(self._tables))), split(self.mesh))
-        return self._forward(program, self.model, self.projection, self._on_device, *placed)
+        return self._forward(*self._arguments(program, slot))
+
+    def _compile(self, program: Program, shape: Shape) -> None:  # JAX keeps it for calls with this shape
+        self._forward.lower(*self._arguments(program, Slot([], *shape))).compile()
+
+    def _arguments(self, program: Program, slot: Slot) -> tuple[Any, ...]:
+        batch = *slot.tokens(self.tokenizer.pad_id), slot.languages(len(self._tables))
+        return program, self.model, self.projection, self._on_device, *jax.device_put(batch, split(self.mesh))
 
     def _batch_sizes(self, token_budget: int | None = None) -> BatchSizes:
         return BatchSizes.for_devices(list(self.mesh.devices.flat), token_budget)

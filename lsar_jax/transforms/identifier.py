@@ -13,6 +13,7 @@ S and the number of sentences.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -67,9 +68,10 @@ class LanguageIdentifier:
       [False, False, False, True]
     """
 
-    center: Float[AnyArray, " dim"]
-    weights: Float[AnyArray, "language dim"]
-    bias: Float[AnyArray, " language"]
+    # Any, because JAX rebuilds the tree with descriptions of arrays too, when it lowers a program.
+    center: Any  # Float[AnyArray, " dim"]
+    weights: Any  # Float[AnyArray, "language dim"]
+    bias: Any  # Float[AnyArray, " language"]
     languages: tuple[str, ...]
     source: EncoderSpec | None = None
     novel: Novelty | None = None

@@ -15,18 +15,22 @@ def slots_of(shapes):
 
 def test_every_batch_is_run_once_and_every_program_compiled_once(rng):
     slots = slots_of([(int(rows), 8) for rows in rng.integers(1, 6, 200)])
-    in_threads, here = [], threading.current_thread()
+    compiled, here = [], threading.current_thread()
 
     def call(slot):
-        if threading.current_thread() is not here:
-            in_threads.append(slot.rows)
+        assert threading.current_thread() is here
+        assert (slot.rows, 8) in {(1, 8), *compiled}
         return slot.sentences[0].number
 
+    def compile(shape):
+        assert threading.current_thread() is not here
+        compiled.append(shape)
+
     known = {(1, 8)}
-    results = list(run_slots(call, slots, known))
+    results = list(run_slots(call, compile, slots, known))
     assert [number for _, number in results] == list(range(200))
     assert all(slot.sentences[0].number == number for slot, number in results)
-    assert sorted(in_threads) == [2, 3, 4, 5], "only the first batch of an unknown shape is run in a thread"
+    assert sorted(compiled) == [(2, 8), (3, 8), (4, 8), (5, 8)]
     assert known == {(rows, 8) for rows in range(1, 6)}
 
 
@@ -34,30 +38,36 @@ def test_several_programs_compile_at_a_time_and_not_too_many_batches_wait():
     """The first program is done only once the second has begun; the stream is not read to its end meanwhile."""
     begun, taken, read = threading.Event(), [], []
 
-    def call(slot):
-        if slot.rows == 3:
+    def compile(shape):
+        if shape == (3, 8):
             begun.set()
-        if slot.rows == 2 and slot.sentences[0].number == 0:
+        else:
             assert begun.wait(20)
             read.append(len(taken))
-        return slot.rows
 
     def stream():
         for slot in slots_of([(2, 8), (3, 8), *[(2, 8)] * 100]):
             taken.append(slot)
             yield slot
 
-    assert [rows for _, rows in run_slots(call, stream(), set())] == [2, 3] + [2] * 100
+    results = run_slots(lambda slot: slot.rows, compile, stream(), set())
+    assert [rows for _, rows in results] == [2, 3] + [2] * 100
     assert read[0] < 25
 
 
+@pytest.mark.parametrize("where", ["running", "compiling"])
 @pytest.mark.parametrize("at", [0, 3])
-def test_an_error_ends_the_call(at):
+def test_an_error_ends_the_call(at, where):
+    slots = slots_of([(1, 8), (2, 8), (1, 8), (3, 8), (1, 8)])
+
     def call(slot):
-        if slot.sentences[0].number == at:
+        if where == "running" and slot.sentences[0].number == at:
             raise ValueError(f"batch {at}")
-        return 0
+
+    def compile(shape):
+        if where == "compiling" and shape == (slots[at].rows, 8):
+            raise ValueError(f"batch {at}")
 
     with pytest.raises(ValueError, match=f"batch {at}"):
-        list(run_slots(call, slots_of([(1, 8), (2, 8), (1, 8), (1, 8), (3, 8)]), set()))
+        list(run_slots(call, compile, slots, set()))
     assert not [one for one in threading.enumerate() if one.name.startswith("compile")]

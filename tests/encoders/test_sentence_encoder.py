@@ -71,8 +71,8 @@ def test_one_device_equals_four(tiny_folder, corpus, alone):
 def test_rows_are_split_over_the_devices(tiny_folder):
     encoder = lj.load_encoder(str(tiny_folder), mesh=data_mesh(jax.devices()[:4]))
     seen = []
-    forward = encoder._forward
-    encoder._forward = lambda *args, **kwargs: seen.append(forward(*args, **kwargs)) or seen[-1]
+    run = encoder._run
+    encoder._run = lambda *args: seen.append(run(*args)) or seen[-1]
     encoder.encode(["abc"] * 300)
     assert all(len(part.sharding.device_set) == 4 for part, _ in seen)
     assert {shard.data.shape[1] for shard in seen[0][0].addressable_shards} == {seen[0][0].shape[1] // 4}
