@@ -262,33 +262,43 @@ def _best_on_device(
 def _sorted(
     source: Int[np.ndarray, " pair"], target: Int[np.ndarray, " pair"], score: Float[np.ndarray, " pair"]
 ) -> Pairs:
-    order = np.lexsort((target, source, -score))
-    order = order[score[order] > 0]
+    """Returns the pairs with a positive score in their order: by score, then source, then target."""
+    positive = score > 0
+    source, target, score = source[positive], target[positive], score[positive]
+    if score.dtype != np.float32:
+        order = np.lexsort((target, source, -score))
+        return Pairs(source[order], target[order], score[order])
+    # The bits of positive numbers are in the order of the numbers, so that one sort does for score and source.
+    key = (~score.view(np.uint32)).astype(np.uint64) << 32 | source.astype(np.uint64)
+    order = np.argsort(key)
+    again = key[order[1:]] == key[order[:-1]]
+    if (again & (target[order[1:]] < target[order[:-1]])).any():
+        order = np.lexsort((target, key))
     return Pairs(source[order], target[order], score[order])
 
 
 def _one_to_one(pairs: Pairs) -> Pairs:
     """Keeps each pair, from the best on, unless one of its rows is in a pair that was kept before."""
     left = np.arange(len(pairs.score))
+    # Of each row: the number of its first pair, and whether it is in a kept pair.
+    first = tuple(np.empty(rows.max(initial=-1) + 1, np.int64) for rows in pairs[:2])
+    taken = tuple(np.zeros(len(numbers), bool) for numbers in first)
     kept = []
     for _ in range(_ROUNDS):
         if not len(left):
             break
-        source, target = pairs.source[left], pairs.target[left]
+        sides = pairs.source[left], pairs.target[left]
+        for rows, numbers in zip(sides, first, strict=True):
+            numbers[rows[::-1]] = left[::-1]  # of a row that occurs repeatedly, the last number that is written stays
         # Nothing that comes before the first pair of both of its rows can keep it out.
-        sure = _first_of_its_row(source) & _first_of_its_row(target)
+        sure = (first[0][sides[0]] == left) & (first[1][sides[1]] == left)
         kept.append(left[sure])
-        taken = np.isin(source, source[sure]) | np.isin(target, target[sure])
-        left = left[~taken]
+        for rows, used in zip(sides, taken, strict=True):
+            used[rows[sure]] = True
+        left = left[~(taken[0][sides[0]] | taken[1][sides[1]])]
     kept.append(_one_by_one(pairs, left))
     order = np.sort(np.concatenate(kept))
     return Pairs(*(part[order] for part in pairs))
-
-
-def _first_of_its_row(rows: Int[np.ndarray, " pair"]) -> Bool[np.ndarray, " pair"]:
-    result = np.zeros(len(rows), bool)
-    result[np.unique(rows, return_index=True)[1]] = True
-    return result
 
 
 def _one_by_one(pairs: Pairs, left: Int[np.ndarray, " left"]) -> Int[np.ndarray, " kept"]:

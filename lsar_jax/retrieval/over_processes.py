@@ -23,7 +23,7 @@ def nearest_over_processes(
     *,
     metric: Metric = "cosine",
     precision: Precision = "float32",
-    chunk: tuple[int, int] = (1024, 16384),
+    chunk: tuple[int, int] | None = None,
     mesh: Mesh | None = None,
 ) -> tuple[Float[np.ndarray, "query k"], Int[np.ndarray, "query k"]]:
     """Returns what ``nearest`` finds among the candidates of all processes; every process must call this.

@@ -1,7 +1,8 @@
 """The programs of the search: chunk after chunk of scores, of which only the best are kept.
 
 Queries and candidates come in chunks of equal sizes, the last of which are filled up with their last row. Only the
-product of two chunks is held. Each of several devices searches its own candidates.
+product of two chunks is held, and copies of both sides in bfloat16 if that is the precision. Each of several devices
+searches its own candidates.
 """
 
 from functools import partial
@@ -50,7 +51,7 @@ def search(
 
     def one_device(queries: _Rows, candidates: _Chunks, first: _Count) -> Best:
         wide = _wide(k, candidates.shape[1], precision)
-        best = _one_way(queries, candidates, first, real, wide, rows, precision)
+        best = _one_way(*_rounded(precision, queries, candidates), first, real, wide, rows, precision)
         return best if precision == "float32" else _rescored(best, queries, candidates, first, k)
 
     if mesh is None:
@@ -91,7 +92,8 @@ def search_both(
 
     def one_device(source: _Rows, target: _Chunks, first: _Count) -> tuple[Best, Best]:
         wide = _wide(k, target.shape[1], precision), _wide(k, rows, precision)
-        forward, backward = _both_ways(source, target, first, real_source, real, wide, rows, precision)
+        sides = _rounded(precision, source, target)
+        forward, backward = _both_ways(*sides, first, real_source, real, wide, rows, precision)
         if precision == "float32":
             return forward, backward
         chunks = source.reshape(-1, rows, source.shape[1])
@@ -111,6 +113,11 @@ def products(x: Float[Array, "*row dim"], y: _Rows, precision: Precision) -> Flo
     """Returns the product of each row of x with each of y, summed in float32."""
     x, y = x.astype(precision), y.astype(precision)
     return jnp.matmul(x, y.T, precision=jax.lax.Precision.HIGHEST, preferred_element_type=jnp.float32)
+
+
+def _rounded(precision: Precision, rows: _Rows, chunks: _Chunks) -> tuple[_Rows, _Chunks]:
+    """Returns both sides in the precision of the products; each is rounded once rather than in every step."""
+    return rows.astype(precision), chunks.astype(precision)
 
 
 def _one_way(

@@ -8,7 +8,7 @@ import pytest
 
 import lsar_jax as lj
 from lsar_jax.mining import Pairs, best_threshold, margin_score, mine
-from lsar_jax.mining.pairs import _one_to_one
+from lsar_jax.mining.pairs import _one_to_one, _sorted
 
 
 def brute_force(source, target, k, margin, retrieval):
@@ -73,6 +73,20 @@ def test_pairs_are_accepted_in_order(rng):
                 used[1].add(j)
         for part, given in zip(_one_to_one(pairs), pairs, strict=True):
             np.testing.assert_array_equal(part, given[expected])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("kind", ["ties", "same pairs twice", "no ties"])
+def test_equal_scores_are_ordered_by_source_and_target(rng, kind, dtype):
+    source, target = rng.integers(0, 20, 500), rng.integers(0, 30, 500)
+    score = (rng.integers(-2, 4, 500) / 3 if kind == "ties" else rng.standard_normal(500)).astype(dtype)
+    if kind == "same pairs twice":
+        source, target, score = (np.concatenate([part, part[::-1]]) for part in (source, target, score))
+    kept = np.lexsort((target, source, -score))
+    kept = kept[score[kept] > 0]
+    for part, given in zip(_sorted(source, target, score), (source, target, score), strict=True):
+        np.testing.assert_array_equal(part, given[kept])
+        assert part.dtype == given.dtype
 
 
 def test_planted_pairs_are_found_and_hubs_are_not(rng):
