@@ -43,8 +43,11 @@ TASKS = {
     "engine": Command("eval.studies.bundled_engine", "Engine", "the bundled encoder compared with its wheel's engine"),
     "speed": Command("eval.speed.command", "Speed", "all benchmarks of speed, each beside its peers, and one table"),
     "bench": Command("eval.speed.encoding", "Bench", "encoding speed compared with sentence-transformers"),
+    "batchbench": Command("eval.speed.batch", "BatchBench", "speed of a full batch compared with transformers' model"),
     "fitbench": Command("eval.speed.fits", "FitBench", "fitting time compared with numpy and scikit-learn"),
-    "searchbench": Command("eval.speed.search", "SearchBench", "speed of search and mining compared with faiss"),
+    "searchbench": Command(
+        "eval.speed.search", "SearchBench", "speed of search and mining compared with faiss or torch"
+    ),
     "headsbench": Command("eval.speed.training", "HeadsBench", "training speed of heads compared with a PyTorch loop"),
     "alignbench": Command("eval.speed.alignment", "AlignBench", "alignment speed compared with a PyTorch loop"),
     "aot": Command("eval.aot.command", "Aot", "memory and traffic of every program, compiled for a TPU or GPU"),

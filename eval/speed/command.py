@@ -29,7 +29,7 @@ from train.console import console, print_table
 
 __all__ = ["Speed"]
 
-Benchmark = Literal["encode", "fits", "search", "heads", "align"]
+Benchmark = Literal["batch", "encode", "fits", "search", "heads", "align"]
 
 _PACKAGES = ("jax", "jaxlib", "flax", "numpy", "torch", "transformers", "sentence-transformers", "scikit-learn",
              "faiss-cpu")  # fmt: skip
@@ -40,7 +40,8 @@ class Speed:
     """Runs the benchmarks of speed, and prints one table.
 
     Attributes:
-      benchmarks: which of them.
+      benchmarks: which of them; batch, a full batch of an encoder on the device, is for accelerators, and only run if
+        it is asked for.
       encoder: bundled, or one of XLM-R's sizes with random weights and random text.
       peers: backends of sentence-transformers; openvino and onnx need an environment of their own.
       python: interpreter of the environment with sentence-transformers; by default, this one.
@@ -64,7 +65,8 @@ class Speed:
     def run(self) -> list[tuple[str, Measured]]:
         """Runs them, prints the table and returns its rows, each with the name of its benchmark."""
         calls: dict[str, Callable[[], list[Measured]]] = {
-            "encode": self._encode, "fits": _fits, "search": self._search, "heads": _heads, "align": self._align,
+            "batch": _batch, "encode": self._encode, "fits": _fits, "search": self._search, "heads": _heads,
+            "align": self._align,
         }  # fmt: skip
         rows: list[tuple[str, Measured]] = []
         about = _about()
@@ -103,6 +105,12 @@ class Speed:
         from eval.speed.alignment import AlignBench
 
         return AlignBench(words=self.words).run()
+
+
+def _batch() -> list[Measured]:
+    from eval.speed.batch import BatchBench
+
+    return BatchBench().run()
 
 
 def _heads() -> list[Measured]:

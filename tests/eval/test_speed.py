@@ -63,3 +63,17 @@ def test_random_sentences_are_as_long_as_real_ones():
     assert 42 < np.mean(lengths) < 48
     assert min(lengths) >= 3
     assert random_sentences(2000) == random_sentences(2000)
+
+
+def test_a_full_batch_beside_transformers(monkeypatch, capsys):
+    need("torch")
+    monkeypatch.setitem(XLM_R, "base", TransformerConfig(60, 16, 2, 2, 32, 34, 1, first_position=2))
+    monkeypatch.setattr("eval.speed.batch.matmul_rate", lambda dtype: 1e9)
+    options = ["--tokens", "64", "--blocks", "1", "--repeats", "2"]
+    assert main(["batchbench", *options, "--widths", "8", "16"]) == 0
+    rows = [line.split() for line in capsys.readouterr().out.splitlines() if line.startswith("│ base")]
+    assert [row[1:4] for row in rows] == [
+        ["base,", f"{dtype},", width] for dtype in ("bfloat16", "float32") for width in ("8", "16")
+    ]
+    assert main(["batchbench", *options, "--widths", "33"]) == 1
+    assert "--widths has 33; a sentence has at most 32 tokens" in capsys.readouterr().err
