@@ -64,7 +64,7 @@ def _traced(mesh: Mesh, program: Program, model: Any, count: int, width: int, tr
     count *= mesh.size
     shapes = over_devices(mesh, integers(count, width), integers(count))
     languages = over_devices(mesh, *[integers(count)] * (transform is not None))
-    return compiled(mesh).trace(program, model, None, transform, *shapes, languages)
+    return compiled(mesh, isinstance(model, Laser)).trace(program, model, None, transform, *shapes, languages)
 
 
 def _lsar(sizes: Sizes, dim: int, wanted: bool) -> Transform | None:

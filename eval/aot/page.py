@@ -10,9 +10,10 @@ __all__ = ["programs_page"]
 _TOP = """# What every program needs
 
 XLA's own compilers for TPU and GPU ran without a device, on a CPU; this is what they made of the programs of the
-library. Nothing on this page was run on a TPU or GPU. Each row is a program at its published sizes: encoders are
-XLM-R's shapes (base and large) and LASER's, a call has 32,768 token positions on each device, embeddings have width 768
-and come from 37 languages, a search has 20,480 queries and 131,072 candidates.
+library. Nothing on this page was run on a TPU or GPU; what was is in [Speed](../explanation/speed.md). Each row is a
+program at its published sizes: encoders are XLM-R's shapes (base and large) and LASER's, a call has 32,768 token
+positions on each device, embeddings have width 768 and come from 37 languages, a search has 20,480 queries and 131,072
+candidates.
 
 The columns are what one device does. *Kernels* are what runs by itself; *+* marks a loop that runs as often as its data
 ask, and is counted once. *TFLOP* are the operations of the matrix products, without those inside a decomposition. *GB
@@ -20,8 +21,9 @@ moved* is what kernels read and write in the main memory of the device, as if it
 the program needs. The two times are those of the operations and of the traffic at the peaks that the makers publish.
 A call of NVIDIA's libraries is one kernel, and XLA chooses tiles only on a device.
 
-Programs that are not listed under a device have not been compiled for it yet at these sizes; `.ci/run` compiles 50
-programs with two blocks for all of the devices.
+The contrastive losses of alignment are not listed for 256 chips: each chip holds the scores of all links, which need
+more memory than it has (38 GB for `align/weak/base/16`, of 16). Other programs that are not listed under a device have
+not been compiled for it yet at these sizes; `.ci/run` compiles 50 programs with two blocks for all of the devices.
 
 Encoding on several devices needs no collectives, and a device does there what it does alone. Fits and transforms of
 arrays run on one device.

@@ -1,20 +1,15 @@
 """The programs of search and of mining, whose candidates are split over the devices."""
 
 from functools import partial
-from inspect import signature
 
 import jax
 from jax.sharding import Mesh
 
 from eval.aot.arguments import DTYPES, Sizes, Trace, everywhere, floats, over_devices
-from lsar_jax.retrieval import nearest
 from lsar_jax.retrieval.scan import Precision, search, search_both
-from lsar_jax.retrieval.search import nearest_both
+from lsar_jax.retrieval.search import chunk_for
 
 __all__ = ["programs"]
-
-# Queries and candidates of a product, as ``retrieval.nearest`` and ``mining.mine`` choose them.
-_NEAREST, _MINE = (signature(call).parameters["chunk"].default for call in (nearest, nearest_both))
 
 
 def programs(sizes: Sizes) -> dict[str, Trace]:
@@ -26,16 +21,18 @@ def programs(sizes: Sizes) -> dict[str, Trace]:
 
 
 def _nearest(sizes: Sizes, precision: Precision, k: int, mesh: Mesh) -> jax.stages.Traced:
-    queries, candidates, several = _sides(sizes, _NEAREST[1], mesh)
+    chunk = chunk_for(mesh.devices.flat[0].platform)
+    queries, candidates, several = _sides(sizes, chunk[1], mesh)
     return search.trace(
-        queries, candidates, sizes.candidates, k=k, rows=_NEAREST[0], precision=precision, mesh=several
+        queries, candidates, sizes.candidates, k=k, rows=chunk[0], precision=precision, mesh=several
     )  # fmt: skip
 
 
 def _mine(sizes: Sizes, precision: Precision, k: int, mesh: Mesh) -> jax.stages.Traced:
-    queries, candidates, several = _sides(sizes, _MINE[1], mesh)
+    chunk = chunk_for(mesh.devices.flat[0].platform, both=True)
+    queries, candidates, several = _sides(sizes, chunk[1], mesh)
     return search_both.trace(
-        queries, candidates, sizes.queries, sizes.candidates, k=k, rows=_MINE[0], precision=precision, mesh=several
+        queries, candidates, sizes.queries, sizes.candidates, k=k, rows=chunk[0], precision=precision, mesh=several
     )
 
 
