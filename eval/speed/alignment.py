@@ -24,7 +24,7 @@ import tyro
 from jaxtyping import Int
 
 from eval.speed.peer import import_torch
-from eval.speed.timing import HERE, Measured, times
+from eval.speed.timing import HERE, Measured, operations_per_token, times
 from lsar_jax import SentenceEncoder
 from lsar_jax.models.transformer import TransformerConfig
 from train.align.batches import ChunkSizes, PairBatch, batch_of, order_of
@@ -97,7 +97,7 @@ class AlignBench:
             seconds["PyTorch"] += times(lambda: peer.train(order, self.dropout), 1)
         best = {name: tokens / min(values) for name, values in seconds.items()}
         positions = sum(chunk.ids.size for batch in batches for chunk in batch.chunks)
-        operations = 3 * _operations(encoder.model.config)
+        operations = 3 * operations_per_token(encoder.model.config)
         rate = _product_rate(encoder.model.config, dtype)
         bound = rate / operations
         console.print(
@@ -205,11 +205,6 @@ class _Peer:
     def _positions(self, row: int, side: int) -> Any:
         assert self.examples.links is not None
         return self.torch.from_numpy(self.examples.links[row][:, side].astype(np.int64)).to(self.device)
-
-
-def _operations(config: TransformerConfig) -> float:
-    """Returns the operations of the matrix products of all blocks for one token, without those of attention itself."""
-    return 2.0 * config.blocks * (4 * config.hidden**2 + 2 * config.hidden * config.intermediate)
 
 
 def _product_rate(config: TransformerConfig, dtype: str) -> float:

@@ -24,7 +24,7 @@ from flax import nnx
 from eval.aot.arguments import DTYPES, XLM_R, Dtype, EncoderSize
 from eval.speed.encoding import matmul_rate
 from eval.speed.peer import import_torch
-from eval.speed.timing import HERE, Measured
+from eval.speed.timing import HERE, Measured, operations_per_token
 from lsar_jax.encoders.program import Program, compiled
 from lsar_jax.mesh import data_mesh, replicated
 from lsar_jax.models.attention import attention_for
@@ -65,6 +65,7 @@ class BatchBench:
             raise ValueError(f"--widths has {max(self.widths)}; a sentence has at most {most} tokens")
         torch, where = import_torch()
         mesh = data_mesh(jax.devices()[:1])
+        program = compiled(mesh, False)  # not recurrent
         tokens = self.tokens or BatchSizes.for_devices(jax.devices()[:1]).full_tokens
         rows: list[list[str | float]] = []
         measured: list[Measured] = []
@@ -74,17 +75,15 @@ class BatchBench:
                 rate = matmul_rate(dtype)
                 model = jax.device_put(_random(config, dtype), replicated(mesh))
                 batches = [_batch(config, max(1, tokens // width), width) for width in self.widths]
-                program = partial(
-                    compiled(mesh, False), Program("mean", Specials(1, 1), (config.blocks,)), model, None, None
-                )
+                given = Program("mean", Specials(1, 1), (config.blocks,)), model, None, None
                 with ThreadPoolExecutor() as threads:
-                    list(threads.map(partial(_compile, mesh, config.blocks, model), batches))
+                    list(threads.map(lambda batch, given=given: program.lower(*given, *batch, ()).compile(), batches))
                 peer = _torch_model(torch, where, config, dtype)
                 for ids, lengths in batches:
-                    ours = self._seconds(partial(program, ids, lengths, ()), jax.block_until_ready)
-                    given = torch.from_numpy(np.array(ids, np.int64)).to(where)
-                    theirs = self._seconds(partial(peer, given), lambda _: _wait(torch, where))
-                    needed = _operations(config, *ids.shape)
+                    ours = self._seconds(partial(program, *given, ids, lengths, ()), jax.block_until_ready)
+                    same = torch.from_numpy(np.array(ids, np.int64)).to(where)
+                    theirs = self._seconds(partial(peer, same), lambda _: _wait(torch, where))
+                    needed = ids.size * operations_per_token(config, ids.shape[1])
                     case, work = f"{size}, {dtype}, {ids.shape[1]}", f"{ids.size} tokens"
                     rows.append([case, 1000 * ours, needed / ours / 1e12, 100 * needed / rate / ours, 1000 * theirs])
                     measured += [
@@ -126,17 +125,6 @@ def _random(config: TransformerConfig, dtype: Dtype) -> Transformer:
 def _batch(config: TransformerConfig, rows: int, width: int) -> tuple[jax.Array, jax.Array]:
     ids = np.random.default_rng(0).integers(5, config.vocabulary, (rows, width))
     return jnp.asarray(ids, jnp.int32), jnp.full((rows,), width, jnp.int32)
-
-
-def _compile(mesh: Any, layer: int, model: Transformer, batch: tuple[jax.Array, jax.Array]) -> None:
-    program = Program("mean", Specials(1, 1), (layer,))
-    compiled(mesh, False).lower(program, model, None, None, *batch, ()).compile()
-
-
-def _operations(config: TransformerConfig, rows: int, width: int) -> float:
-    """Returns the floating-point operations of all matrix products of a batch, those of attention included."""
-    kernels = 4 * config.hidden**2 + 2 * config.hidden * config.intermediate
-    return 2.0 * config.blocks * rows * width * (kernels + 2 * width * config.hidden)
 
 
 def _torch_model(torch: Any, where: str, config: TransformerConfig, dtype: Dtype) -> Callable[[Any], Any]:

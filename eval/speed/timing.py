@@ -7,9 +7,10 @@ from typing import NamedTuple
 import numpy as np
 
 from lsar_jax import SentenceEncoder
+from lsar_jax.models.transformer import TransformerConfig
 from train.console import console
 
-__all__ = ["HERE", "Measured", "print_latency", "times"]
+__all__ = ["HERE", "Measured", "operations_per_token", "print_latency", "times"]
 
 # The name of this library among the versions of a benchmark.
 HERE = "lsar_jax"
@@ -31,6 +32,17 @@ class Measured(NamedTuple):
     seconds: float
     work: str
     share: float | None = None
+
+
+def operations_per_token(config: TransformerConfig, length: int = 0) -> float:
+    """Returns the floating-point operations of the matrix products of all blocks for one token.
+
+    Args:
+      config: sizes of the encoder.
+      length: number of tokens that it attends to; with 0, the products of attention itself are left out.
+    """
+    kernels = 4 * config.hidden**2 + 2 * config.hidden * config.intermediate
+    return 2.0 * config.blocks * (kernels + 2 * length * config.hidden)
 
 
 def print_latency(encoder: SentenceEncoder, sentence: str, language: str, max_length: int) -> None:
