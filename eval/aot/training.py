@@ -66,8 +66,9 @@ def _align(sizes: Sizes, objective: EncoderObjective, size: EncoderSize, pairs: 
     steps = EncoderSteps(skeleton, {}, {}, options, optax.constant_schedule(1e-5), mesh)
     state = jax.eval_shape(steps.unplaced, trained, key())
     count, links = 2 * pairs * mesh.size, _LINKS * pairs * mesh.size
-    ids, lengths = over_devices(mesh, integers(count, _LENGTH), integers(count))
-    index, valid, picks = everywhere(mesh, integers(links), some((links,), bool), integers(2 * links))
+    picks = integers(mesh.size, 2 * links // mesh.size)
+    ids, lengths, picks = over_devices(mesh, integers(count, _LENGTH), integers(count), picks)
+    index, valid = everywhere(mesh, integers(links), some((links,), bool))
     tokens = count * _LENGTH
     chunk = Chunk(ids, lengths, lengths, picks)
     batch = PairBatch((chunk,), np.zeros(0, np.float32), index, index, valid, tokens, tokens // 2)

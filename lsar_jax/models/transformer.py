@@ -168,6 +168,7 @@ class Transformer(nnx.Module):
         languages: RowLanguages | None = None,
         *,
         types: TokenIds | None = None,
+        words: Hidden | None = None,
         dropout: Dropout | None = None,
         remat: bool = False,
     ) -> Iterator[Hidden]:
@@ -182,12 +183,14 @@ class Transformer(nnx.Module):
           languages: language of each row as an index into the model's table, ``[batch]``; needed
             only if the config has ``languages``.
           types: segment of each token, ``[batch, length]``; by default 0 for all. Ignored by models without segments.
+          words: the word embedding of each token, ``[batch, length, dim]``; by default, looked up in the table. With
+            them, the gradient is that of these rows alone.
           dropout: what to zero at random, in training; by default nothing.
           remat: whether to compute the blocks again for the gradient rather than keep what is inside them, which
             takes less memory and runs each block forward twice.
         """
         own, *dropouts = _independent(dropout, len(self.blocks) + 1)
-        x = _drop(self.embeddings(ids, languages, types), own)
+        x = _drop(self.embeddings(ids, languages, types, words), own)
         yield x
         run = jax.checkpoint(_run_block) if remat else _run_block
         for block, one in zip(self.blocks, dropouts, strict=True):
@@ -210,9 +213,15 @@ class TokenEmbeddings(nnx.Module):
         self.language = table(config.languages) if config.languages else None
         self.norm = _layer_norm(config)
 
-    def __call__(self, ids: TokenIds, languages: RowLanguages | None, types: TokenIds | None = None) -> Hidden:
+    def __call__(
+        self,
+        ids: TokenIds,
+        languages: RowLanguages | None,
+        types: TokenIds | None = None,
+        words: Hidden | None = None,
+    ) -> Hidden:
         # Rows are gathered before the cast: nnx.Embed would cast the whole table first.
-        x = self.word.embedding[...][ids].astype(jnp.float32)
+        x = (self.word.embedding[...][ids] if words is None else words).astype(jnp.float32)
         # Tokens are left-aligned, so the position of a token is its column.
         start = self.first_position
         x += self.position.embedding[...][start : start + ids.shape[1]].astype(jnp.float32)

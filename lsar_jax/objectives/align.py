@@ -16,8 +16,9 @@ Representations", ICML 2020); the projector is trained with the encoder and then
 sentences and their translations, the same losses adapt an encoder to parallel text.
 
 States may be bfloat16; losses are computed in float32. All functions are pure, for ``jit``, ``vmap`` and ``grad``.
-Under ``jit`` over a mesh, the negatives are the states of all devices. Gradients are finite at zero states and at zero
-drift.
+The negatives are the states of all devices: under ``jit`` over a mesh, and in ``shard_map`` with the name of the axis,
+where a device has the scores of its own links only. The scores of many links are computed in blocks, and once more for
+the gradient. Gradients are finite at zero states and at zero drift.
 """
 
 from functools import partial
@@ -47,6 +48,8 @@ Valid = Bool[Array, " link"]
 
 # The score of what is not to be found; its exponential is 0.
 _EXCLUDED = -1e6
+# The number of scores of a block: 64 MB, which XLA keeps in the fast memory of a TPU core.
+_SCORES = 2**24
 
 _product = partial(jnp.matmul, precision=jax.lax.Precision.HIGHEST)
 
@@ -102,13 +105,16 @@ def project(projector: Projector, x: Float[Array, "vector dim"]) -> Float[Array,
     return _product(jax.nn.relu(_product(_wide(x), projector.inner.T)), projector.outer.T)
 
 
-def l2_loss(source: Linked, target: Linked, valid: Valid | None = None) -> Float[Array, ""]:
+def l2_loss(
+    source: Linked, target: Linked, valid: Valid | None = None, *, axis_name: str | None = None
+) -> Float[Array, ""]:
     """Returns the mean of ``||s_i - t_i||^2`` over links (Eq. 3).
 
     Args:
       source: states of the source words, ``[link, dim]``.
       target: states of the words they are aligned with, ``[link, dim]``.
       valid: whether a row is a link rather than padding, ``[link]``; by default, all are.
+      axis_name: name of the axis of ``shard_map`` or ``vmap`` that the links are split over; by default, all are here.
 
     Example:
       >>> import jax.numpy as jnp
@@ -116,11 +122,16 @@ def l2_loss(source: Linked, target: Linked, valid: Valid | None = None) -> Float
       >>> float(align.l2_loss(jnp.zeros((2, 3)), jnp.ones((2, 3)), jnp.array([True, False])))
       3.0
     """
-    return _mean(jnp.square(_wide(source) - _wide(target)).sum(axis=1), _valid(source, valid))
+    return _mean(jnp.square(_wide(source) - _wide(target)).sum(axis=1), _valid(source, valid), axis_name)
 
 
 def weak_contrastive_loss(
-    source: Linked, target: Linked, valid: Valid | None = None, temperature: float = 0.1
+    source: Linked,
+    target: Linked,
+    valid: Valid | None = None,
+    temperature: float = 0.1,
+    *,
+    axis_name: str | None = None,
 ) -> Float[Array, ""]:
     """Returns the cross-entropy of finding t_i among all t, and s_i among all s, by cosine (Eq. 7, negated).
 
@@ -131,6 +142,7 @@ def weak_contrastive_loss(
       target: projected states of the words they are aligned with, or embeddings of translations, ``[link, dim]``.
       valid: whether a row is a link rather than padding, ``[link]``; by default, all are.
       temperature: T, which divides the cosines.
+      axis_name: name of the axis of ``shard_map`` or ``vmap`` that the links are split over; by default, all are here.
 
     Returns:
       A scalar in nats: near 0 at best, and ``log(n)`` if no state is told from another.
@@ -144,15 +156,21 @@ def weak_contrastive_loss(
       1.39
     """
     valid = _valid(source, valid)
-    scores = _product(unit(_wide(source)), unit(_wide(target)).T) / temperature
-    own = jnp.diagonal(scores)
-    forward = jax.nn.logsumexp(jnp.where(valid[None, :], scores, _EXCLUDED), axis=1) - own
-    backward = jax.nn.logsumexp(jnp.where(valid[:, None], scores, _EXCLUDED), axis=0) - own
-    return _mean((forward + backward) / 2, valid)
+    source, target = unit(_wide(source)), unit(_wide(target))
+    sources, targets, counted = _of_all_devices((source, target, valid), axis_name)
+    own = (source * target).sum(axis=1) / temperature
+    forward = _log_sums(source, targets, counted, temperature) - own
+    backward = _log_sums(target, sources, counted, temperature) - own
+    return _mean((forward + backward) / 2, valid, axis_name)
 
 
 def strong_contrastive_loss(
-    source: Linked, target: Linked, valid: Valid | None = None, temperature: float = 0.1
+    source: Linked,
+    target: Linked,
+    valid: Valid | None = None,
+    temperature: float = 0.1,
+    *,
+    axis_name: str | None = None,
 ) -> Float[Array, ""]:
     """Returns the cross-entropy of finding the linked state among the other ``2 n - 1`` of both sides (Eq. 8).
 
@@ -161,6 +179,7 @@ def strong_contrastive_loss(
       target: projected states of the words they are aligned with, or embeddings of translations, ``[link, dim]``.
       valid: whether a row is a link rather than padding, ``[link]``; by default, all are.
       temperature: T, which divides the cosines.
+      axis_name: name of the axis of ``shard_map`` or ``vmap`` that the links are split over; by default, all are here.
 
     Returns:
       A scalar in nats: near 0 at best, and ``log(2 n - 1)`` if no state is told from another.
@@ -174,14 +193,20 @@ def strong_contrastive_loss(
       1.95
     """
     valid = _valid(source, valid)
-    every = unit(_wide(jnp.concatenate([source, target])))
-    scores = _product(every, every.T) / temperature
     n = len(source)
-    own = jnp.diagonal(scores, offset=n)
-    both = jnp.concatenate([valid, valid])
-    counted = both[None, :] & ~jnp.eye(2 * n, dtype=bool)
-    losses = jax.nn.logsumexp(jnp.where(counted, scores, _EXCLUDED), axis=1) - jnp.concatenate([own, own])
-    return _mean(losses, both)
+    source, target = unit(_wide(source)), unit(_wide(target))
+    sources, targets, counted = _of_all_devices((source, target, valid), axis_name)
+    own = (source * target).sum(axis=1) / temperature
+    first = 0 if axis_name is None else n * jax.lax.axis_index(axis_name)
+    itself = first + jnp.arange(n)
+    sums = _log_sums(
+        jnp.concatenate([source, target]),
+        jnp.concatenate([sources, targets]),
+        jnp.concatenate([counted, counted]),
+        temperature,
+        jnp.concatenate([itself, len(sources) + itself]),
+    )
+    return _mean(sums - jnp.concatenate([own, own]), jnp.concatenate([valid, valid]), axis_name)
 
 
 def linear_map_loss(
@@ -279,9 +304,48 @@ def _valid(x: Linked, valid: Valid | None) -> Valid:
     return jnp.ones(len(x), bool) if valid is None else valid
 
 
-def _mean(values: Float[Array, " row"], valid: Bool[Array, " row"]) -> Float[Array, ""]:
-    """Returns the mean over valid rows; 0 if there are none."""
-    return jnp.where(valid, values, 0).sum() / jnp.maximum(valid.sum(), 1).astype(values.dtype)
+def _of_all_devices(
+    links: tuple[Linked, Linked, Valid], axis_name: str | None
+) -> tuple[Float[Array, "all dim"], Float[Array, "all dim"], Bool[Array, " all"]]:
+    if axis_name is None:
+        return links
+    return jax.lax.all_gather(links, axis_name, tiled=True)
+
+
+def _log_sums(
+    queries: Float[Array, "query dim"],
+    keys: Float[Array, "key dim"],
+    counted: Bool[Array, " key"],
+    temperature: float,
+    itself: Int[Array, " query"] | None = None,
+) -> Float[Array, " query"]:
+    """Returns, for each query, the logarithm of the sum of the exponentials of its scores.
+
+    Args:
+      queries: vectors of length 1.
+      keys: vectors of length 1.
+      counted: whether a key counts.
+      temperature: what divides the cosines.
+      itself: the key that each query is, which does not count for it; by default, queries are not among the keys.
+    """
+
+    def of_one(query_and_itself: tuple[Array, Array | None]) -> Array:
+        query, itself = query_and_itself
+        others = counted if itself is None else counted & (jnp.arange(len(keys)) != itself)
+        return jax.nn.logsumexp(jnp.where(others, _product(query, keys.T) / temperature, _EXCLUDED))
+
+    if len(queries) * len(keys) <= _SCORES:
+        return jax.vmap(of_one)((queries, itself))
+    block = max(1, _SCORES // len(keys))
+    return jax.lax.map(jax.checkpoint(of_one), (queries, itself), batch_size=block)
+
+
+def _mean(values: Float[Array, " row"], valid: Bool[Array, " row"], axis_name: str | None) -> Float[Array, ""]:
+    """Returns the mean over valid rows of all devices; 0 if there are none."""
+    total, count = jnp.where(valid, values, 0).sum(), valid.sum()
+    if axis_name is not None:
+        total, count = jax.lax.psum((total, count), axis_name)
+    return total / jnp.maximum(count, 1).astype(values.dtype)
 
 
 def _wide(x: Array) -> Array:

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from lsar_jax.objectives import align
 from lsar_jax.objectives.align import (
     Projector,
     hidden_drift,
@@ -61,8 +62,8 @@ def l2(s, t, temperature):
     return np.mean([np.sum((a - b) ** 2) for a, b in zip(s, t, strict=True)])
 
 
-def our_l2(s, t, valid=None, temperature=0.1):
-    return l2_loss(s, t, valid)
+def our_l2(s, t, valid=None, temperature=0.1, axis_name=None):
+    return l2_loss(s, t, valid, axis_name=axis_name)
 
 
 LOSSES = {
@@ -131,6 +132,45 @@ def test_devices_share_their_negatives(sides):
     valid = jax.device_put(jnp.arange(N + 1) < N, rows)
     for name, (ours, twin) in LOSSES.items():
         np.testing.assert_allclose(jax.jit(ours)(source, target, valid), twin(*sides, 0.1), rtol=2e-6, err_msg=name)
+
+
+@pytest.mark.parametrize("scores", [2**24, 40], ids=["one block", "blocks"])
+@pytest.mark.parametrize("split", [False, True], ids=["here", "over devices"])
+@pytest.mark.parametrize("name", LOSSES)
+def test_links_over_devices_and_scores_in_blocks_change_neither_loss_nor_gradient(
+    sides, monkeypatch, name, split, scores
+):
+    ours, twin = LOSSES[name]
+    valid = jnp.arange(N + 1) < N
+    links = (*(jnp.concatenate([side, side[:1]]) for side in sides), valid)
+    expected, wanted = jax.jit(jax.value_and_grad(ours, argnums=(0, 1)))(*links)
+    np.testing.assert_allclose(expected, twin(*sides, 0.1), rtol=2e-6)
+    monkeypatch.setattr(align, "_SCORES", scores)
+    loss = partial(ours)  # a new function, whose program is not known
+    if split:
+        mesh = jax.make_mesh((4,), ("data",), axis_types=(jax.sharding.AxisType.Auto,))
+        loss = jax.shard_map(partial(ours, axis_name="data"), mesh=mesh, in_specs=jax.P("data"), out_specs=jax.P())
+    value, gradient = jax.jit(jax.value_and_grad(loss, argnums=(0, 1)))(*links)
+    np.testing.assert_allclose(value, expected, rtol=1e-6)
+    for got, right in zip(gradient, wanted, strict=True):
+        np.testing.assert_allclose(got, right, rtol=0, atol=1e-6 * np.abs(right).max())
+
+
+@pytest.mark.parametrize("name", ["weak", "strong"])
+def test_scores_over_devices_or_in_blocks_are_not_all_in_memory(monkeypatch, name):
+    loss, n = LOSSES[name][0], 2048
+    side = jax.ShapeDtypeStruct((n, 4), jnp.float32)
+    mesh = jax.make_mesh((4,), ("data",), axis_types=(jax.sharding.AxisType.Auto,))
+
+    def memory(loss):
+        return jax.jit(jax.grad(loss)).lower(side, side).compile().memory_analysis().temp_size_in_bytes
+
+    whole = memory(loss)
+    assert whole >= 4 * n * n
+    own = jax.shard_map(partial(loss, axis_name="data"), mesh=mesh, in_specs=jax.P("data"), out_specs=jax.P())
+    assert memory(own) < whole / 3
+    monkeypatch.setattr(align, "_SCORES", n * n // 16)
+    assert memory(partial(loss)) < whole / 3
 
 
 def test_the_linear_map_is_scored_layer_by_layer(rng):

@@ -1,5 +1,6 @@
 """A step of an alignment: every way to compute it gives the gradient of the whole batch."""
 
+import re
 from dataclasses import replace
 from functools import partial
 
@@ -193,6 +194,23 @@ def test_every_way_to_compute_it_gives_the_same_gradient(examples, whole, object
     close(found, expected)
 
 
+def test_devices_exchange_no_positions_and_share_the_scores(examples):
+    """What they send is what the links name, after the projector, and gradients of the parameters."""
+    made, (_, trained, _) = programs(4, objective="strong")
+    batch = batch_of(examples, order_of(0, PAIRS, 8, 0, 1)[0].tolist(), ChunkSizes(0, 24, 4), 0)
+    with jax.numpy_dtype_promotion("standard"):
+        lowered = made.whole.lower(made.init(trained, KEY), made.place(batch), KEY, made._frozen, made._start)
+    text = lowered.compile().as_text()
+    sent = re.findall(r"= (.*) (?:all-reduce|all-gather|all-to-all|collective-permute|reduce-scatter)\(", text)
+    positions, links = batch.chunks[0].ids.size, len(batch.source)
+    shapes = [tuple(map(int, re.findall(r"\d+", shape))) for one in sent for shape in re.findall(r"\[([\d,]+)\]", one)]
+    assert (positions, 32) not in shapes
+    assert (positions // 2, 32) not in shapes
+    assert (positions // 2, 8) in shapes
+    assert f"[{2 * links // 4},{2 * links}]" in text
+    assert f"[{2 * links},{2 * links}]" not in text
+
+
 def test_accumulating_small_batches_is_something_else(examples):
     """What cached embeddings are for: means over parts of a batch have fewer negatives."""
     made, (_, trained, _) = programs(objective="strong")
@@ -253,7 +271,9 @@ def test_chunks_hold_every_row_once(examples, tokens):
     assert sorted(rows) == sorted(wanted)
     assert all(len(chunk.ids) % 2 == 0 for chunk in batch.chunks)
     # What the links name are the tokens that they name.
-    picked = np.concatenate([chunk.ids.ravel()[chunk.picks] for chunk in batch.chunks])
+    picked = np.concatenate(
+        [np.take_along_axis(chunk.ids.reshape(2, -1), chunk.picks, axis=1).ravel() for chunk in batch.chunks]
+    )
     source = np.concatenate([examples.source[row][examples.links[row][:, 0]] for row in (3, 1, 7, 0)])
     target = np.concatenate([examples.target[row][examples.links[row][:, 1]] for row in (3, 1, 7, 0)])
     np.testing.assert_array_equal(picked[batch.source[batch.valid]], source)

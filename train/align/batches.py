@@ -9,8 +9,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import jax
+import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from lsar_jax.tokens.buckets import token_batch, training_width
 from train.align.examples import Examples
@@ -28,13 +30,20 @@ class Chunk(NamedTuple):
       ids: token ids.
       lengths: number of tokens in each row; 0 for filler rows.
       english: 1 for English rows, and 0 for others.
-      picks: for objectives on words, positions in the flattened chunk whose hidden states are wanted; else empty.
+      picks: for objectives on words, the positions whose hidden states are wanted, counted from the first row of each
+        device; else empty.
     """
 
     ids: Int[np.ndarray, "batch length"]
     lengths: Int[np.ndarray, " batch"]
     english: Int[np.ndarray, " batch"]
-    picks: Int[np.ndarray, " pick"]
+    picks: Int[np.ndarray, "device pick"]
+
+    def picked(self, hidden: Float[Array, "batch length dim"]) -> Float[Array, "pick dim"]:
+        """Returns the states that are wanted. Each device looks for its own among those of its own rows."""
+        dim = hidden.shape[-1]
+        own = hidden.reshape(len(self.picks), -1, dim)
+        return jax.vmap(lambda states, picks: states[picks])(own, jnp.asarray(self.picks)).reshape(-1, dim)
 
 
 class PairBatch(NamedTuple):
@@ -119,22 +128,12 @@ def batch_of(examples: Examples, rows: Sequence[int], sizes: ChunkSizes, pad_id:
     offset = 0
     for members, count, width in _groups(order, lengths, sizes):
         own = token_batch([ids[row] for row in members], count, width, pad_id)
-        picks = np.zeros(0, np.int32)
         if wanted is None:
-            for number, row in enumerate(members):
-                where[row] = np.array([offset + number])
-            offset += count
+            picks, places = np.zeros((sizes.devices, 0), np.int32), list(np.arange(len(members))[:, None])
         else:
-            every: list[Int[np.ndarray, "_"]] = []
-            taken = 0
-            for number, row in enumerate(members):
-                every.append(number * width + wanted[row])
-                where[row] = offset + taken + np.arange(len(wanted[row]))
-                taken += len(wanted[row])
-            # Words have about two tokens: half the positions are enough for nearly all chunks.
-            room = -(-count * width // 2) if taken <= count * width // 2 else count * width
-            picks = np.concatenate([*every, np.zeros(room - taken, np.int32)]).astype(np.int32)
-            offset += room
+            picks, places = _picks([wanted[row] for row in members], width, count // sizes.devices, sizes.devices)
+        where |= {row: offset + place for row, place in zip(members.tolist(), places, strict=True)}
+        offset += count if wanted is None else picks.size
         english = np.zeros(count, np.int32)
         english[: len(members)] = members < len(rows)
         chunks.append(Chunk(own.ids, own.lengths, english, picks))
@@ -154,6 +153,32 @@ def _wanted(examples: Examples, rows: Sequence[int]) -> list[Int[np.ndarray, "_"
     if examples.links is None:
         return None
     return [examples.links[row][:, side] for side in (0, 1) for row in rows]
+
+
+def _picks(
+    wanted: Sequence[Int[np.ndarray, "_"]], width: int, rows: int, devices: int
+) -> tuple[Int[np.ndarray, "device pick"], list[Int[np.ndarray, "_"]]]:
+    """Returns the picks of a chunk, and where those of each row are among the picks of all devices.
+
+    Args:
+      wanted: the positions that are wanted of each row.
+      width: width of the chunk.
+      rows: number of rows of a device, including filler.
+      devices: number of devices.
+    """
+    every: list[list[int]] = [[] for _ in range(devices)]
+    within = []
+    for number, positions in enumerate(wanted):
+        own = every[number // rows]
+        within.append(len(own) + np.arange(len(positions)))
+        own += (number % rows * width + positions).tolist()
+    # Words have about two tokens: half the positions are enough for nearly all chunks.
+    half = -(-rows * width // 2)
+    room = half if max(map(len, every)) <= half else rows * width
+    picks = np.zeros((devices, room), np.int32)
+    for row, own in zip(picks, every, strict=True):
+        row[: len(own)] = own
+    return picks, [number // rows * room + place for number, place in enumerate(within)]
 
 
 def _groups(

@@ -83,7 +83,8 @@ def link_moments(encoder: SentenceEncoder, examples: Examples, plan: BatchPlan, 
         for start in range(0, len(own), plan.size):
             rows = range(start, min(start + plan.size, len(own)))
             batch = batch_of(own, rows, plan.chunks, plan.pad_id)
-            states = jnp.concatenate([_picked(encoder.model, _placed(chunk, encoder)) for chunk in batch.chunks], 1)
+            chunks = jax.device_put(batch.chunks, split(encoder.mesh))
+            states = jnp.concatenate([_picked(encoder.model, chunk) for chunk in chunks], 1)
             sums = _sums(states, jnp.asarray(batch.source), jnp.asarray(batch.target), jnp.asarray(batch.valid))
             # Summed in float64 on the host.
             total = [before + np.asarray(more, np.float64) for before, more in zip(total, sums, strict=True)]
@@ -233,7 +234,7 @@ def _picked(model: EncoderModel, chunk: Chunk) -> Float[Array, "layer pick dim"]
     precision = "float32" if model.dtype == jnp.float32 else None
     with jax.default_matmul_precision(precision):
         states = model.hidden_states(chunk.ids, chunk.lengths)
-        return jnp.stack([one.reshape(-1, one.shape[-1])[chunk.picks].astype(jnp.float32) for one in states])
+        return jnp.stack([chunk.picked(one).astype(jnp.float32) for one in states])
 
 
 @jax.jit
@@ -243,8 +244,3 @@ def _sums(
     s, t = (jnp.where(valid[:, None], states[:, side], 0) for side in (source, target))
     turned = s.swapaxes(1, 2), t.swapaxes(1, 2)
     return jnp.square(s).sum(axis=(1, 2)), _product(turned[0], t), _product(turned[1], t)
-
-
-def _placed(chunk: Chunk, encoder: SentenceEncoder) -> Chunk:
-    ids, lengths, english = jax.device_put((chunk.ids, chunk.lengths, chunk.english), split(encoder.mesh))
-    return Chunk(ids, lengths, english, chunk.picks)

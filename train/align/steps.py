@@ -133,9 +133,9 @@ class EncoderSteps:
         self._encode = jax.jit(self._chunk)
         self._encode_kept = jax.jit(self._vjp)
         self._back = jax.jit(_back, donate_argnums=2)
-        self._again = jax.jit(self._recomputed, donate_argnums=6)
+        self._again = jax.jit(self._recomputed, donate_argnums=0)
         self._scatter = jax.jit(_scatter)
-        self._compare = jax.jit(jax.value_and_grad(self._loss, argnums=(0, 1)))
+        self._compare = jax.jit(jax.value_and_grad(self._loss))
         self._only_loss = jax.jit(self._loss)
         self._update = jax.jit(self._updated, donate_argnums=0)
         # One program for a batch of one chunk; several chunks are driven from the host, so that their shapes can vary
@@ -164,8 +164,10 @@ class EncoderSteps:
     def loss(self, state: State, batch: PairBatch) -> Float[Array, ""]:
         """Returns the loss of a batch, without dropout and without what keeps the encoder close to its start."""
         placed = self.place(batch)
-        outputs = [self._encode(state.encoder, self._frozen, {}, chunk, None, 1)[0] for chunk in placed.chunks]
-        return self._only_loss(state.projector, _joined(outputs, placed), placed.source, placed.target, placed.valid)
+        outputs = [
+            self._encode(state.encoder, state.projector, self._frozen, {}, chunk, None, 1)[0] for chunk in placed.chunks
+        ]
+        return self._only_loss(_joined(outputs, placed), placed.source, placed.target, placed.valid)
 
     def everywhere(self, arrays: Any) -> Any:
         """Returns a tree of arrays on all devices."""
@@ -173,13 +175,9 @@ class EncoderSteps:
 
     def place(self, batch: PairBatch) -> PairBatch:
         """Returns the batch on the devices: the rows of chunks are split, all else is replicated."""
-        rows, everywhere = split(self._mesh), replicated(self._mesh)
-        chunks = []
-        for chunk in batch.chunks:
-            ids, lengths, english = placed((chunk.ids, chunk.lengths, chunk.english), rows)
-            chunks.append(Chunk(ids, lengths, english, placed(chunk.picks, everywhere)))
-        source, target, valid = placed((batch.source, batch.target, batch.valid), everywhere)
-        return batch._replace(chunks=tuple(chunks), source=source, target=target, valid=valid)
+        chunks = placed(batch.chunks, split(self._mesh))
+        source, target, valid = placed((batch.source, batch.target, batch.valid), replicated(self._mesh))
+        return batch._replace(chunks=chunks, source=source, target=target, valid=valid)
 
     def _width(self, trained: Parameters) -> int:
         return trained["model.embeddings.norm.scale"].shape[0]
@@ -191,7 +189,7 @@ class EncoderSteps:
         english = jnp.asarray(batch.english_tokens, jnp.float32)
         keys = [jax.random.fold_in(key, number) for number in range(len(batch.chunks))]
         inputs = [
-            (state.encoder, frozen, start if options.stay_close_hidden else {}, chunk, own, english)
+            (state.encoder, state.projector, frozen, start if options.stay_close_hidden else {}, chunk, own, english)
             for chunk, own in zip(batch.chunks, keys, strict=True)
         ]
         outputs, backs = [], []
@@ -203,10 +201,9 @@ class EncoderSteps:
                 outputs.append(output)
                 backs.append(back)
         embeddings = _joined([output[0] for output in outputs], batch)
-        value, (of_projector, of_embeddings) = self._compare(
-            state.projector, embeddings, batch.source, batch.target, batch.valid
-        )
-        total = {name: jnp.zeros_like(value) for name, value in state.encoder.items() if name != WORDS}
+        value, of_embeddings = self._compare(embeddings, batch.source, batch.target, batch.valid)
+        others = {name: value for name, value in state.encoder.items() if name != WORDS}
+        total = jax.tree.map(jnp.zeros_like, (others, state.projector))
         offset = 0
         hidden = jnp.zeros(())
         looked_up = []
@@ -214,15 +211,16 @@ class EncoderSteps:
             gradient = (of_embeddings[offset : offset + len(own)], jnp.full((), options.stay_close_hidden))
             offset += len(own)
             if options.cached:
-                total, words = self._again(*inputs[number], total, gradient)
+                total, words = self._again(total, gradient, *inputs[number])
             else:
                 total, words = self._back(backs[number], gradient, total)
             looked_up.append(words)
             hidden += drifted
+        of_encoder, of_projector = total
         if WORDS in state.encoder:
-            ids = [jnp.asarray(chunk.ids).reshape(-1) for chunk in batch.chunks]
-            total[WORDS] = self._scatter(state.encoder[WORDS], _padded(ids), _padded(looked_up))
-        new, drift = self._update(state, (total, of_projector), start)
+            ids = [jnp.asarray(chunk.ids) for chunk in batch.chunks]
+            of_encoder[WORDS] = self._scatter(state.encoder[WORDS], self._padded(ids), self._padded(looked_up))
+        new, drift = self._update(state, (of_encoder, of_projector), start)
         terms: Terms = {options.objective: value}
         if options.stay_close:
             terms["parameter_drift"] = drift
@@ -233,14 +231,15 @@ class EncoderSteps:
     def _chunk(
         self,
         trained: Parameters,
+        projector: Projector | None,
         frozen: Parameters,
         start: Parameters,
         chunk: Chunk,
         key: Array | None,
         english: Any,
-        words: Array | None = None,
+        words: Float[Array, "batch length dim"] | None = None,
     ) -> tuple[Float[Array, "embedding dim"], Float[Array, ""]]:
-        """Returns the embeddings of a chunk, and its part of the change of the hidden states since the start."""
+        """Returns what a chunk is compared by, and its part of the change of the hidden states since the start."""
         options = self._options
         dropout = Dropout(key, options.dropout, options.dropout) if key is not None and options.dropout else None
         hidden, projection = self._hidden({**trained, **frozen}, chunk, words, dropout, options.remat)
@@ -249,8 +248,12 @@ class EncoderSteps:
             if projection is not None:
                 embeddings = projection(embeddings)
         else:
-            embeddings = hidden.reshape(-1, hidden.shape[-1])[chunk.picks].astype(jnp.float32)
+            embeddings = chunk.picked(hidden).astype(jnp.float32)
+            if projector is not None:
+                embeddings = project(projector, embeddings)
         if self._mesh.size > 1:
+            # Each device projects its own before they are exchanged: they are narrower then.
+            embeddings = jax.lax.with_sharding_constraint(embeddings, split(self._mesh))
             embeddings = jax.lax.with_sharding_constraint(embeddings, replicated(self._mesh))
         if not start:
             return embeddings, jnp.zeros(())
@@ -264,42 +267,61 @@ class EncoderSteps:
     ) -> tuple[Array, Any]:
         ids = jnp.asarray(chunk.ids)
         if words is not None:
-            # The rows of this chunk alone: the gradient of the whole table would be written for each chunk.
-            parameters = {**parameters, WORDS: words}
-            ids = jnp.arange(ids.size, dtype=jnp.int32).reshape(ids.shape)
+            parameters = {**parameters, WORDS: words}  # in place of the table, which is not needed
         model, projection = self._skeleton.filled(parameters)
         precision = "float32" if model.dtype == jnp.float32 else None
         with jax.default_matmul_precision(precision):
-            states = model.hidden_states(ids, chunk.lengths, dropout=dropout, remat=remat)
+            states = model.hidden_states(ids, chunk.lengths, words=words, dropout=dropout, remat=remat)
             for layer, hidden in enumerate(states):
                 if layer == self._options.layer:
                     return hidden, projection
         raise AssertionError("the layer was checked before")
 
-    def _vjp(self, trained: Parameters, *rest: Any) -> tuple[Any, Callable[..., Any]]:
+    def _vjp(self, trained: Parameters, projector: Projector | None, *rest: Any) -> tuple[Any, Callable[..., Any]]:
         """Returns the result of ``_chunk``, and its way back to the parameters and the word embeddings looked up."""
         others = {name: value for name, value in trained.items() if name != WORDS}
         frozen, start, chunk, key, english = rest
-        words = trained[WORDS][chunk.ids.reshape(-1)] if WORDS in trained else None
+        # The rows of this chunk alone: the gradient of the whole table would be written for each chunk.
+        words = trained[WORDS][chunk.ids] if WORDS in trained else None
         return jax.vjp(
-            lambda others, words: self._chunk(others, frozen, start, chunk, key, english, words), others, words
-        )
+            lambda others, projector, words: self._chunk(others, projector, frozen, start, chunk, key, english, words),
+            others, projector, words,
+        )  # fmt: skip
 
-    def _recomputed(self, *arguments: Any) -> tuple[Parameters, Array | None]:
-        *inputs, total, gradient = arguments
+    def _recomputed(self, total: Any, gradient: Any, *inputs: Any) -> tuple[Any, Array | None]:
         return _back(self._vjp(*inputs)[1], gradient, total)
 
-    def _loss(
-        self, projector: Projector | None, embeddings: Array, source: Array, target: Array, valid: Array
-    ) -> Float[Array, ""]:
-        options = self._options
-        if projector is not None:
-            embeddings = project(projector, embeddings)
-        sides = (embeddings[source], embeddings[target], valid)
-        if options.objective == "l2":
-            return l2_loss(*sides)
-        loss = strong_contrastive_loss if options.objective == "strong" else weak_contrastive_loss
-        return loss(*sides, options.temperature)
+    def _loss(self, embeddings: Array, source: Array, target: Array, valid: Array) -> Float[Array, ""]:
+        """Returns the loss of a batch. Each device takes a share of the links, and tells them from those of all."""
+        temperature, devices = self._options.temperature, self._mesh.size
+        losses: dict[str, Callable[..., Float[Array, ""]]] = {
+            "l2": l2_loss,
+            "weak": partial(weak_contrastive_loss, temperature=temperature),
+            "strong": partial(strong_contrastive_loss, temperature=temperature),
+            "sentence": partial(weak_contrastive_loss, temperature=temperature),
+        }
+        loss = losses[self._options.objective]
+        if devices == 1:
+            return loss(embeddings[source], embeddings[target], valid)
+
+        def share(embeddings: Array, source: Array, target: Array, valid: Array) -> Float[Array, ""]:
+            return loss(embeddings[source], embeddings[target], valid, axis_name="data")
+
+        links = [jnp.pad(x, (0, -len(valid) % devices)) for x in (source, target, valid)]
+        rows, everywhere = split(self._mesh).spec, replicated(self._mesh).spec
+        return jax.shard_map(
+            share, mesh=self._mesh, in_specs=(everywhere, rows, rows, rows), out_specs=everywhere
+        )(embeddings, *links)  # fmt: skip
+
+    def _padded(self, parts: list[Array]) -> Array:
+        """Joins what the chunks have for each token, padded with zeros to one of a few lengths.
+
+        The order is that of the devices, so that nothing moves between them.
+        """
+        devices, (_, _, *rest) = self._mesh.size, parts[0].shape
+        own = jnp.concatenate([part.reshape(devices, -1, *rest) for part in parts], axis=1)
+        more = -own.shape[1] % -(-_POSITIONS // devices)
+        return jnp.pad(own, [(0, 0), (0, more), *[(0, 0)] * len(rest)]).reshape(-1, *rest)
 
     def _updated(
         self, state: State, gradients: tuple[Parameters, Projector | None], start: Parameters
@@ -325,9 +347,9 @@ def _add(total: Any, more: Any) -> Any:
     return jax.tree.map(jnp.add, total, more)
 
 
-def _back(back: Callable[..., Any], gradient: Any, total: Parameters) -> tuple[Parameters, Array | None]:
-    others, words = back(gradient)
-    return _add(total, others), words
+def _back(back: Callable[..., Any], gradient: Any, total: Any) -> tuple[Any, Array | None]:
+    others, projector, words = back(gradient)
+    return _add(total, (others, projector)), words
 
 
 def _scatter(
@@ -339,9 +361,3 @@ def _scatter(
 def _joined(outputs: list[Array], batch: PairBatch) -> Float[Array, "embedding dim"]:
     filler = jnp.zeros((len(batch.filler), outputs[0].shape[1]), outputs[0].dtype)
     return jnp.concatenate([*outputs, filler])
-
-
-def _padded(parts: list[Array]) -> Array:
-    """Joins arrays, and pads them with zeros to one of a few lengths."""
-    length = sum(map(len, parts))
-    return jnp.concatenate([*parts, jnp.zeros((-length % _POSITIONS, *parts[0].shape[1:]), parts[0].dtype)])
