@@ -2,11 +2,13 @@
 
 import itertools
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import lsar_jax as lj
+from lsar_jax.mesh import data_mesh
 from lsar_jax.mining import Pairs, best_threshold, margin_score, mine
 from lsar_jax.mining.pairs import _one_to_one, _sorted
 
@@ -102,6 +104,14 @@ def test_planted_pairs_are_found_and_hubs_are_not(rng):
     assert right > (np.asarray(nearest)[1:, 0] == np.arange(1, 60)).mean() + 0.1
     once = mine(source, target)
     assert len(set(once.source)) == len(set(once.target)) == len(once.source)
+
+
+def test_four_devices_mine_what_one_does(rng):
+    x, y = (rng.standard_normal((n, 8)).astype(np.float32) for n in (41, 30))
+    one, four = mine(x, y), mine(x, y, mesh=data_mesh(jax.devices()))
+    assert jax.device_count() == 4
+    np.testing.assert_array_equal(one[:2], four[:2])
+    np.testing.assert_allclose(one.score, four.score, rtol=1e-6)
 
 
 def test_swapping_the_sides_swaps_the_pairs(rng):
