@@ -65,8 +65,9 @@ def _align(sizes: Sizes, objective: EncoderObjective, size: EncoderSize, pairs: 
     # The parameters that the drift is measured from are an argument of the step: there are no arrays to place.
     steps = EncoderSteps(skeleton, {}, {}, options, optax.constant_schedule(1e-5), mesh)
     state = jax.eval_shape(steps.unplaced, trained, key())
-    count, links = 2 * pairs * mesh.size, _LINKS * pairs * mesh.size
-    picks = integers(mesh.size, 2 * links // mesh.size)
+    on_words = objective != "sentence"
+    count, links = 2 * pairs * mesh.size, (_LINKS if on_words else 1) * pairs * mesh.size
+    picks = integers(mesh.size, 2 * links // mesh.size if on_words else 0)
     ids, lengths, picks = over_devices(mesh, integers(count, _LENGTH), integers(count), picks)
     index, valid = everywhere(mesh, integers(links), some((links,), bool))
     tokens = count * _LENGTH
