@@ -67,7 +67,8 @@ def _align(sizes: Sizes, objective: EncoderObjective, size: EncoderSize, pairs: 
     state = jax.eval_shape(steps.unplaced, trained, key())
     on_words = objective != "sentence"
     count, links = 2 * pairs * mesh.size, (_LINKS if on_words else 1) * pairs * mesh.size
-    picks = integers(mesh.size, 2 * links // mesh.size if on_words else 0)
+    # Batches have room for half of the positions.
+    picks = integers(mesh.size, pairs * _LENGTH if on_words else 0)
     ids, lengths, picks = over_devices(mesh, integers(count, _LENGTH), integers(count), picks)
     index, valid = everywhere(mesh, integers(links), some((links,), bool))
     tokens = count * _LENGTH

@@ -183,8 +183,8 @@ class Transformer(nnx.Module):
           languages: language of each row as an index into the model's table, ``[batch]``; needed
             only if the config has ``languages``.
           types: segment of each token, ``[batch, length]``; by default 0 for all. Ignored by models without segments.
-          words: the word embedding of each token, ``[batch, length, dim]``; by default, looked up in the table. With
-            them, the gradient is that of these rows alone.
+          words: the word embedding of each token, ``[batch, length, dim]``; by default, they are looked up in the
+            table. If given, the table is not read and gets no gradient.
           dropout: what to zero at random, in training; by default nothing.
           remat: whether to compute the blocks again for the gradient rather than keep what is inside them, which
             takes less memory and runs each block forward twice.

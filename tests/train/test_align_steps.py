@@ -23,6 +23,7 @@ from tests.conftest import TINY
 from tests.optional import need
 from train.align.batches import ChunkSizes, batch_of, order_of
 from train.align.examples import Examples
+from train.align.exchange import joined
 from train.align.steps import EncoderSteps, StepOptions
 from train.encoder_parameters import WORDS, EncoderParts, take_apart
 
@@ -100,6 +101,7 @@ MODES = {
     "cached": {"cached": True},
     "remat": {"tokens": 64, "remat": True},
     "devices": {"devices": 4},
+    "three devices": {"devices": 3},
     "devices, chunks": {"tokens": 96, "devices": 4, "cached": True, "remat": True},
 }
 
@@ -182,7 +184,7 @@ def whole(examples):
 
 WAYS = [
     *(("strong", mode) for mode in ("chunks", "remat", "devices, chunks")),
-    *(("sentence", mode) for mode in ("cached", "devices")),
+    *(("sentence", mode) for mode in ("cached", "devices", "three devices")),
 ]
 
 
@@ -194,21 +196,72 @@ def test_every_way_to_compute_it_gives_the_same_gradient(examples, whole, object
     close(found, expected)
 
 
-def test_devices_exchange_no_positions_and_share_the_scores(examples):
-    """What they send is what the links name, after the projector, and gradients of the parameters."""
-    made, (_, trained, _) = programs(4, objective="strong")
-    batch = batch_of(examples, order_of(0, PAIRS, 8, 0, 1)[0].tolist(), ChunkSizes(0, 24, 4), 0)
-    with jax.numpy_dtype_promotion("standard"):
-        lowered = made.whole.lower(made.init(trained, KEY), made.place(batch), KEY, made._frozen, made._start)
-    text = lowered.compile().as_text()
-    sent = re.findall(r"= (.*) (?:all-reduce|all-gather|all-to-all|collective-permute|reduce-scatter)\(", text)
-    positions, links = batch.chunks[0].ids.size, len(batch.source)
-    shapes = [tuple(map(int, re.findall(r"\d+", shape))) for one in sent for shape in re.findall(r"\[([\d,]+)\]", one)]
-    assert (positions, 32) not in shapes
-    assert (positions // 2, 32) not in shapes
-    assert (positions // 2, 8) in shapes
-    assert f"[{2 * links // 4},{2 * links}]" in text
-    assert f"[{2 * links},{2 * links}]" not in text
+@pytest.mark.parametrize(("objective", "tokens"), [("strong", 0), ("l2", 0), ("sentence", 0), ("l2", 96)])
+def test_devices_exchange_what_the_links_name_and_gradients(examples, monkeypatch, objective, tokens):
+    """No more than both sides of the links, after the projector; parameters and their gradients are as they are."""
+    monkeypatch.setattr("train.align.batches._LINKS", 4)
+    made, (_, trained, _) = programs(4, objective=objective, cached=bool(tokens))
+    rows = order_of(0, PAIRS, 8, 0, 1)[0].tolist()
+    batch = made.place(batch_of(compared(examples, objective), rows, ChunkSizes(tokens, 24, 4), 0))
+    texts = []
+
+    def seen(run):
+        def compiled(*arguments):
+            texts.append(run.lower(*arguments).compile().as_text())
+            return run(*arguments)
+
+        return compiled
+
+    if tokens:
+        assert len(batch.chunks) > 1
+        for name in ("_encode", "_join", "_compare", "_cut", "_again", "_scatter", "_update"):
+            setattr(made, name, seen(getattr(made, name)))
+    else:
+        made.whole = seen(made.whole)
+    state = made.init(trained, KEY)
+    made.step(state, batch, KEY)
+    text = "\n".join(texts)
+    links = len(batch.source)
+    width = 8 if objective == "strong" else 32
+    assert links * width < max(chunk.ids.size for chunk in batch.chunks) * 32 / 2
+    # Of the position embeddings, those of a chunk's columns.
+    parameters = {x.shape for x in jax.tree.leaves((trained, state.projector))}
+    parameters |= {(chunk.ids.shape[1], 32) for chunk in batch.chunks}
+    kinds = "all-reduce|all-gather|all-to-all|collective-permute|reduce-scatter"
+    exchanged = re.findall(rf"= (.*?) (?:{kinds})(?:-start)?\(", text)
+    shapes = {
+        tuple(int(n) for n in shape.split(",") if n) for one in exchanged for shape in re.findall(r"\[([\d,]*)\]", one)
+    }
+    assert {shape for shape in shapes if np.prod(shape) > links * width} <= parameters
+    assert shapes & parameters
+    if objective == "strong":
+        assert f"[{2 * links // 4},{2 * links}]" in text
+        assert f"[{2 * links},{2 * links}]" not in text
+
+
+@pytest.mark.parametrize("devices", [2, 3])
+def test_links_of_all_positions_find_room(examples, devices):
+    """More links than half of the positions, and a device without any."""
+    lengths = [min(len(one), len(other)) for one, other in zip(examples.source, examples.target, strict=True)]
+    links = [np.stack([np.arange(n)] * 2, 1).astype(np.int32)[: n * (row < 10)] for row, n in enumerate(lengths)]
+    dense = replace(examples, links=links)
+    rows = {size: batch_of(dense, range(PAIRS), ChunkSizes(0, 24, size), 0) for size in (1, devices)}
+    half = rows[devices].chunks[0].ids.size // devices // 2
+    assert rows[devices].chunks[0].picks.shape[1] > half
+    losses = []
+    for size, batch in rows.items():
+        made, (_, trained, _) = programs(size, objective="strong")
+        losses.append(float(made.loss(made.init(trained, KEY), batch)))
+    assert losses[1] == pytest.approx(losses[0], rel=1e-6)
+
+
+def test_a_batch_without_links_moves_nothing(examples):
+    made, (_, trained, _) = programs(4, objective="strong", stay_close=0.0)
+    batch = batch_of(examples, range(8), ChunkSizes(0, 24, 4), 0)
+    state, terms = made.step(made.init(trained, KEY), batch._replace(valid=np.zeros_like(batch.valid)), KEY)
+    assert terms["strong"] == 0
+    for name, value in trained.items():
+        np.testing.assert_array_equal(state.encoder[name], value)
 
 
 def test_accumulating_small_batches_is_something_else(examples):
@@ -271,11 +324,13 @@ def test_chunks_hold_every_row_once(examples, tokens):
     assert sorted(rows) == sorted(wanted)
     assert all(len(chunk.ids) % 2 == 0 for chunk in batch.chunks)
     # What the links name are the tokens that they name.
-    picked = np.concatenate(
-        [np.take_along_axis(chunk.ids.reshape(2, -1), chunk.picks, axis=1).ravel() for chunk in batch.chunks]
-    )
+    picked = joined(
+        [np.take_along_axis(chunk.ids.reshape(2, -1), chunk.picks, axis=1).ravel() for chunk in batch.chunks],
+        2, len(batch.filler),
+    )  # fmt: skip
     source = np.concatenate([examples.source[row][examples.links[row][:, 0]] for row in (3, 1, 7, 0)])
     target = np.concatenate([examples.target[row][examples.links[row][:, 1]] for row in (3, 1, 7, 0)])
+    assert len(picked) % 1024 == 0
     np.testing.assert_array_equal(picked[batch.source[batch.valid]], source)
     np.testing.assert_array_equal(picked[batch.target[batch.valid]], target)
 

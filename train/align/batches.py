@@ -30,8 +30,8 @@ class Chunk(NamedTuple):
       ids: token ids.
       lengths: number of tokens in each row; 0 for filler rows.
       english: 1 for English rows, and 0 for others.
-      picks: for objectives on words, the positions whose hidden states are wanted, counted from the first row of each
-        device; else empty.
+      picks: for objectives on words, the positions whose hidden states are wanted of the rows of each device, counted
+        from the first of these; else empty.
     """
 
     ids: Int[np.ndarray, "batch length"]
@@ -40,7 +40,10 @@ class Chunk(NamedTuple):
     picks: Int[np.ndarray, "device pick"]
 
     def picked(self, hidden: Float[Array, "batch length dim"]) -> Float[Array, "pick dim"]:
-        """Returns the states that are wanted. Each device looks for its own among those of its own rows."""
+        """Returns the states that are wanted, those of each device after those of the device before.
+
+        XLA would send all positions to all devices to look for rows of the flattened chunk.
+        """
         dim = hidden.shape[-1]
         own = hidden.reshape(len(self.picks), -1, dim)
         return jax.vmap(lambda states, picks: states[picks])(own, jnp.asarray(self.picks)).reshape(-1, dim)
@@ -50,9 +53,10 @@ class PairBatch(NamedTuple):
     """The chunks of a batch, and which of the embeddings that they give belong together.
 
     Attributes:
-      chunks: the chunks; their embeddings are concatenated in this order.
-      filler: zeros, one for each zero row to append to the embeddings, which keeps the number of shapes small.
-      source: index of the English embedding of each link, or sentence pair.
+      chunks: the chunks, whose embeddings are joined in this order (``train.align.exchange.joined``).
+      filler: zeros, one for each zero row to append to the embeddings of a device, which keeps the number of shapes
+        small.
+      source: index of the English embedding of each link, or sentence pair, in the joined embeddings.
       target: index of the other embedding.
       valid: False for filler links.
       tokens: number of tokens in all rows.
@@ -75,7 +79,7 @@ class ChunkSizes:
     Attributes:
       tokens: token positions of a chunk; 0 for one chunk a batch.
       max_length: most tokens of a row.
-      devices: number of devices; row counts are a multiple of it.
+      devices: number of devices that the rows of a chunk are split over.
     """
 
     tokens: int
@@ -120,30 +124,33 @@ def batch_of(examples: Examples, rows: Sequence[int], sizes: ChunkSizes, pad_id:
     """
     ids = [examples.source[row] for row in rows] + [examples.target[row] for row in rows]
     lengths = np.array([len(one) for one in ids])
-    # Where each row's embeddings are: its chunk's offset, and in it the row, or the positions picked of it.
+    # Where each row's embeddings are: on which device, and after how many of the embeddings there.
     order = np.argsort(-lengths, kind="stable")
     wanted = _wanted(examples, rows)
-    where: dict[int, Int[np.ndarray, "_"]] = {}
+    where: dict[int, tuple[int, Int[np.ndarray, "_"]]] = {}
     chunks: list[Chunk] = []
     offset = 0
     for members, count, width in _groups(order, lengths, sizes):
         own = token_batch([ids[row] for row in members], count, width, pad_id)
+        share = count // sizes.devices
         if wanted is None:
-            picks, places = np.zeros((sizes.devices, 0), np.int32), list(np.arange(len(members))[:, None])
+            picks = np.zeros((sizes.devices, 0), np.int32)
+            places = [np.array([number % share]) for number in range(len(members))]
         else:
-            picks, places = _picks([wanted[row] for row in members], width, count // sizes.devices, sizes.devices)
-        where |= {row: offset + place for row, place in zip(members.tolist(), places, strict=True)}
-        offset += count if wanted is None else picks.size
+            picks, places = _picks([wanted[row] for row in members], width, share, sizes.devices)
+        for number, (row, place) in enumerate(zip(members.tolist(), places, strict=True)):
+            where[row] = number // share, offset + place
+        offset += share if wanted is None else picks.shape[1]
         english = np.zeros(count, np.int32)
         english[: len(members)] = members < len(rows)
         chunks.append(Chunk(own.ids, own.lengths, english, picks))
-    pairs = len(rows)
-    source = np.concatenate([where[row] for row in range(pairs)]).astype(np.int32)
-    target = np.concatenate([where[pairs + row] for row in range(pairs)]).astype(np.int32)
+    filler = np.zeros(-offset % -(-_EMBEDDINGS // sizes.devices), np.float32)
+    pairs, on_each = len(rows), offset + len(filler)
+    every = [device * on_each + place for _, (device, place) in sorted(where.items())]
+    source, target = (np.concatenate(side).astype(np.int32) for side in (every[:pairs], every[pairs:]))
     more = (-len(source) % _LINKS) if wanted is not None else 0
     valid = np.arange(len(source) + more) < len(source)
     source, target = (np.concatenate([side, np.zeros(more, np.int32)]) for side in (source, target))
-    filler = np.zeros(-offset % _EMBEDDINGS, np.float32)
     counts = (int(lengths.sum()), int(lengths[:pairs].sum()))
     return PairBatch(tuple(chunks), filler, source, target, valid, *counts)
 
@@ -158,7 +165,7 @@ def _wanted(examples: Examples, rows: Sequence[int]) -> list[Int[np.ndarray, "_"
 def _picks(
     wanted: Sequence[Int[np.ndarray, "_"]], width: int, rows: int, devices: int
 ) -> tuple[Int[np.ndarray, "device pick"], list[Int[np.ndarray, "_"]]]:
-    """Returns the picks of a chunk, and where those of each row are among the picks of all devices.
+    """Returns the picks of a chunk, and where those of each row are among the picks of its device.
 
     Args:
       wanted: the positions that are wanted of each row.
@@ -167,10 +174,10 @@ def _picks(
       devices: number of devices.
     """
     every: list[list[int]] = [[] for _ in range(devices)]
-    within = []
+    places = []
     for number, positions in enumerate(wanted):
         own = every[number // rows]
-        within.append(len(own) + np.arange(len(positions)))
+        places.append(len(own) + np.arange(len(positions)))
         own += (number % rows * width + positions).tolist()
     # Words have about two tokens: half the positions are enough for nearly all chunks.
     half = -(-rows * width // 2)
@@ -178,7 +185,7 @@ def _picks(
     picks = np.zeros((devices, room), np.int32)
     for row, own in zip(picks, every, strict=True):
         row[: len(own)] = own
-    return picks, [number // rows * room + place for number, place in enumerate(within)]
+    return picks, places
 
 
 def _groups(

@@ -27,8 +27,9 @@ from lsar_jax.objectives.align import orthogonalize
 from lsar_jax.processes import share, wait_for_all
 from lsar_jax.shapes import AnyArray
 from lsar_jax.transforms.linear_map import linear_maps, procrustes
-from train.align.batches import Chunk, batch_of
+from train.align.batches import Chunk, PairBatch, batch_of
 from train.align.examples import Examples
+from train.align.exchange import joined
 from train.align.training import BatchPlan
 from train.console import console, print_table
 from train.loop import as_seed
@@ -84,8 +85,8 @@ def link_moments(encoder: SentenceEncoder, examples: Examples, plan: BatchPlan, 
             rows = range(start, min(start + plan.size, len(own)))
             batch = batch_of(own, rows, plan.chunks, plan.pad_id)
             chunks = jax.device_put(batch.chunks, split(encoder.mesh))
-            states = jnp.concatenate([_picked(encoder.model, chunk) for chunk in chunks], 1)
-            sums = _sums(states, jnp.asarray(batch.source), jnp.asarray(batch.target), jnp.asarray(batch.valid))
+            states = [_picked(encoder.model, chunk) for chunk in chunks]
+            sums = _sums(states, batch._replace(chunks=chunks))
             # Summed in float64 on the host.
             total = [before + np.asarray(more, np.float64) for before, more in zip(total, sums, strict=True)]
         assert own.links is not None
@@ -239,8 +240,11 @@ def _picked(model: EncoderModel, chunk: Chunk) -> Float[Array, "layer pick dim"]
 
 @jax.jit
 def _sums(
-    states: Float[Array, "layer pick dim"], source: Array, target: Array, valid: Array
+    states: list[Float[Array, "layer _ dim"]], batch: PairBatch
 ) -> tuple[Float[Array, " layer"], Float[Array, "layer dim dim"], Float[Array, "layer dim dim"]]:
-    s, t = (jnp.where(valid[:, None], states[:, side], 0) for side in (source, target))
+    devices, filler = len(batch.chunks[0].picks), len(batch.filler)
+    whole = jax.vmap(lambda parts: joined(parts, devices, filler))(states)
+    valid = jnp.asarray(batch.valid)[:, None]
+    s, t = (jnp.where(valid, whole[:, side], 0) for side in (batch.source, batch.target))
     turned = s.swapaxes(1, 2), t.swapaxes(1, 2)
     return jnp.square(s).sum(axis=(1, 2)), _product(turned[0], t), _product(turned[1], t)

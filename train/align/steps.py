@@ -33,6 +33,7 @@ from lsar_jax.objectives.align import (
 )
 from lsar_jax.tokens.tokenizer import Specials
 from train.align.batches import Chunk, PairBatch
+from train.align.exchange import cut, joined, sent
 from train.encoder_parameters import WORDS, Parameters, Skeleton
 
 __all__ = ["EncoderObjective", "EncoderSteps", "State", "StepOptions", "Terms"]
@@ -132,8 +133,10 @@ class EncoderSteps:
         self._init = jax.jit(self.unplaced)
         self._encode = jax.jit(self._chunk)
         self._encode_kept = jax.jit(self._vjp)
-        self._back = jax.jit(_back, donate_argnums=2)
+        self._back = jax.jit(_back, donate_argnums=0)
         self._again = jax.jit(self._recomputed, donate_argnums=0)
+        self._join = jax.jit(joined, static_argnums=(1, 2))
+        self._cut = jax.jit(cut, static_argnums=(1, 2))
         self._scatter = jax.jit(_scatter)
         self._compare = jax.jit(jax.value_and_grad(self._loss))
         self._only_loss = jax.jit(self._loss)
@@ -167,14 +170,15 @@ class EncoderSteps:
         outputs = [
             self._encode(state.encoder, state.projector, self._frozen, {}, chunk, None, 1)[0] for chunk in placed.chunks
         ]
-        return self._only_loss(_joined(outputs, placed), placed.source, placed.target, placed.valid)
+        embeddings = self._join(outputs, self._mesh.size, len(batch.filler))
+        return self._only_loss(embeddings, placed.source, placed.target, placed.valid)
 
     def everywhere(self, arrays: Any) -> Any:
         """Returns a tree of arrays on all devices."""
         return placed(arrays, replicated(self._mesh))
 
     def place(self, batch: PairBatch) -> PairBatch:
-        """Returns the batch on the devices: the rows of chunks are split, all else is replicated."""
+        """Returns the batch on the devices: chunks are split, all else is replicated."""
         chunks = placed(batch.chunks, split(self._mesh))
         source, target, valid = placed((batch.source, batch.target, batch.valid), replicated(self._mesh))
         return batch._replace(chunks=chunks, source=source, target=target, valid=valid)
@@ -200,26 +204,31 @@ class EncoderSteps:
                 output, back = self._encode_kept(*one)
                 outputs.append(output)
                 backs.append(back)
-        embeddings = _joined([output[0] for output in outputs], batch)
+        devices = self._mesh.size
+        embeddings = self._join([own for own, _ in outputs], devices, len(batch.filler))
         value, of_embeddings = self._compare(embeddings, batch.source, batch.target, batch.valid)
-        others = {name: value for name, value in state.encoder.items() if name != WORDS}
-        total = jax.tree.map(jnp.zeros_like, (others, state.projector))
-        offset = 0
+        total = jax.tree.map(jnp.zeros_like, (_without_words(state.encoder), state.projector))
         hidden = jnp.zeros(())
         looked_up = []
-        for number, (own, drifted) in enumerate(outputs):
-            gradient = (of_embeddings[offset : offset + len(own)], jnp.full((), options.stay_close_hidden))
-            offset += len(own)
+        own_gradients = self._cut(of_embeddings, devices, tuple(len(own) for own, _ in outputs))
+        for number, ((_, drifted), own_gradient) in enumerate(zip(outputs, own_gradients, strict=True)):
+            gradient = (own_gradient, jnp.full((), options.stay_close_hidden))
             if options.cached:
                 total, words = self._again(total, gradient, *inputs[number])
             else:
-                total, words = self._back(backs[number], gradient, total)
+                total, words = self._back(total, gradient, backs[number])
             looked_up.append(words)
             hidden += drifted
         of_encoder, of_projector = total
         if WORDS in state.encoder:
-            ids = [jnp.asarray(chunk.ids) for chunk in batch.chunks]
-            of_encoder[WORDS] = self._scatter(state.encoder[WORDS], self._padded(ids), self._padded(looked_up))
+            # The ids and the gradients of all tokens, with zeros up to one of a few lengths.
+            on_each = sum(chunk.ids.size for chunk in batch.chunks) // devices
+            filler = -on_each % -(-_POSITIONS // devices)
+            ids = [jnp.asarray(chunk.ids).reshape(-1) for chunk in batch.chunks]
+            rows = [words.reshape(-1, words.shape[-1]) for words in looked_up]
+            of_encoder[WORDS] = self._scatter(
+                state.encoder[WORDS], self._join(ids, devices, filler), self._join(rows, devices, filler)
+            )
         new, drift = self._update(state, (of_encoder, of_projector), start)
         terms: Terms = {options.objective: value}
         if options.stay_close:
@@ -251,10 +260,8 @@ class EncoderSteps:
             embeddings = chunk.picked(hidden).astype(jnp.float32)
             if projector is not None:
                 embeddings = project(projector, embeddings)
-        if self._mesh.size > 1:
-            # Each device projects its own before they are exchanged: they are narrower then.
+        if self._mesh.size > 1:  # each device keeps its own
             embeddings = jax.lax.with_sharding_constraint(embeddings, split(self._mesh))
-            embeddings = jax.lax.with_sharding_constraint(embeddings, replicated(self._mesh))
         if not start:
             return embeddings, jnp.zeros(())
         before, _ = self._hidden({**start, **frozen}, chunk, None, None, False)
@@ -267,7 +274,7 @@ class EncoderSteps:
     ) -> tuple[Array, Any]:
         ids = jnp.asarray(chunk.ids)
         if words is not None:
-            parameters = {**parameters, WORDS: words}  # in place of the table, which is not needed
+            parameters = {**parameters, WORDS: words}  # in the place of the table, which is not read then
         model, projection = self._skeleton.filled(parameters)
         precision = "float32" if model.dtype == jnp.float32 else None
         with jax.default_matmul_precision(precision):
@@ -278,8 +285,8 @@ class EncoderSteps:
         raise AssertionError("the layer was checked before")
 
     def _vjp(self, trained: Parameters, projector: Projector | None, *rest: Any) -> tuple[Any, Callable[..., Any]]:
-        """Returns the result of ``_chunk``, and its way back to the parameters and the word embeddings looked up."""
-        others = {name: value for name, value in trained.items() if name != WORDS}
+        """Returns the result of ``_chunk``, and its way back to parameters, projector and the words looked up."""
+        others = _without_words(trained)
         frozen, start, chunk, key, english = rest
         # The rows of this chunk alone: the gradient of the whole table would be written for each chunk.
         words = trained[WORDS][chunk.ids] if WORDS in trained else None
@@ -289,10 +296,10 @@ class EncoderSteps:
         )  # fmt: skip
 
     def _recomputed(self, total: Any, gradient: Any, *inputs: Any) -> tuple[Any, Array | None]:
-        return _back(self._vjp(*inputs)[1], gradient, total)
+        return _back(total, gradient, self._vjp(*inputs)[1])
 
     def _loss(self, embeddings: Array, source: Array, target: Array, valid: Array) -> Float[Array, ""]:
-        """Returns the loss of a batch. Each device takes a share of the links, and tells them from those of all."""
+        """Returns the loss of a batch. Each device scores a share of the links, among those of all devices."""
         temperature, devices = self._options.temperature, self._mesh.size
         losses: dict[str, Callable[..., Float[Array, ""]]] = {
             "l2": l2_loss,
@@ -304,24 +311,16 @@ class EncoderSteps:
         if devices == 1:
             return loss(embeddings[source], embeddings[target], valid)
 
-        def share(embeddings: Array, source: Array, target: Array, valid: Array) -> Float[Array, ""]:
-            return loss(embeddings[source], embeddings[target], valid, axis_name="data")
+        (axis,) = self._mesh.axis_names
 
-        links = [jnp.pad(x, (0, -len(valid) % devices)) for x in (source, target, valid)]
+        def of_share(own: Array, source: Array, target: Array, valid: Array) -> Float[Array, ""]:
+            return loss(sent(own, source, axis), sent(own, target, axis), valid, axis_name=axis)
+
+        source, target, valid = (jnp.pad(x, (0, -len(valid) % devices)) for x in (source, target, valid))
         rows, everywhere = split(self._mesh).spec, replicated(self._mesh).spec
-        return jax.shard_map(
-            share, mesh=self._mesh, in_specs=(everywhere, rows, rows, rows), out_specs=everywhere
-        )(embeddings, *links)  # fmt: skip
-
-    def _padded(self, parts: list[Array]) -> Array:
-        """Joins what the chunks have for each token, padded with zeros to one of a few lengths.
-
-        The order is that of the devices, so that nothing moves between them.
-        """
-        devices, (_, _, *rest) = self._mesh.size, parts[0].shape
-        own = jnp.concatenate([part.reshape(devices, -1, *rest) for part in parts], axis=1)
-        more = -own.shape[1] % -(-_POSITIONS // devices)
-        return jnp.pad(own, [(0, 0), (0, more), *[(0, 0)] * len(rest)]).reshape(-1, *rest)
+        specs = (rows, everywhere, everywhere, rows)
+        of_shares = jax.shard_map(of_share, mesh=self._mesh, in_specs=specs, out_specs=everywhere)
+        return of_shares(embeddings, source, target, valid)
 
     def _updated(
         self, state: State, gradients: tuple[Parameters, Projector | None], start: Parameters
@@ -347,7 +346,11 @@ def _add(total: Any, more: Any) -> Any:
     return jax.tree.map(jnp.add, total, more)
 
 
-def _back(back: Callable[..., Any], gradient: Any, total: Any) -> tuple[Any, Array | None]:
+def _without_words(parameters: Parameters) -> Parameters:
+    return {name: value for name, value in parameters.items() if name != WORDS}
+
+
+def _back(total: Any, gradient: Any, back: Callable[..., Any]) -> tuple[Any, Array | None]:
     others, projector, words = back(gradient)
     return _add(total, (others, projector)), words
 
@@ -356,8 +359,3 @@ def _scatter(
     table: Float[Array, "word dim"], ids: Int[Array, " position"], rows: Float[Array, "position dim"]
 ) -> Float[Array, "word dim"]:
     return jnp.zeros_like(table).at[ids].add(rows)
-
-
-def _joined(outputs: list[Array], batch: PairBatch) -> Float[Array, "embedding dim"]:
-    filler = jnp.zeros((len(batch.filler), outputs[0].shape[1]), outputs[0].dtype)
-    return jnp.concatenate([*outputs, filler])
