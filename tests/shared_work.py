@@ -77,6 +77,8 @@ class SharedWork:
         _end(disentangle, *heads_arguments(folder, out / "heads"))
         words = [*TRAINING, "--words", folder / "words", "--steps", "6", "--validate-every", "2", "--log-every", "1"]
         _end(align, *words, "--learning-rate", "1e-3", "--batch", "8", "--out", out / "strong")
+        chunks = ["--batch", "8", "--chunk-tokens", "96", "--cached"]
+        _end(align, *words, "--learning-rate", "1e-3", *chunks, "--out", out / "chunks")
         _end(align, *words, "--objective", "linear", "--out", out / "linear")
         files = ["--train", folder / "train-en.txt", "--test", folder / "test-de.txt", "--held-out", "12"]
         steps = ["--epochs", "1", "--batch", "8", "--validations", "2", "--log-every", "1", "--learning-rate", "1e-3"]

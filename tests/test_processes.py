@@ -94,7 +94,7 @@ def test_mining(one, two):
 
 
 @slow
-@pytest.mark.parametrize("name", ["heads", "strong", "linear", "pos/seed-12", "pos/seed-8"])
+@pytest.mark.parametrize("name", ["heads", "strong", "chunks", "linear", "pos/seed-12", "pos/seed-8"])
 def test_training(one, two, name):
     same_log(one / name, two / name)
     for path in one.glob(f"{name}/**/*.safetensors"):

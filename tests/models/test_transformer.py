@@ -288,3 +288,25 @@ def test_segments_equal_torch(rng):
     np.testing.assert_allclose(np.asarray(last)[mask], expected[mask], atol=2e-5)
     plain = list(model.hidden_states(ids, lengths))[-1]
     assert np.abs(np.asarray(last) - np.asarray(plain))[mask].max() > 1e-3
+
+
+@pytest.mark.parametrize("name", ["bert", "xlm"])
+def test_words_that_were_looked_up(name):
+    """The states are the same, and the gradient is that of the rows, not of the table."""
+    model, case = parity.load(name), parity.golden(name)
+    graph, state = nnx.split(model)
+    languages = case.get("languages")
+
+    def total(state, words):
+        *_, last = nnx.merge(graph, state).hidden_states(case["ids"], case["lengths"], languages, words=words)
+        return jnp.square(last[:, 0]).sum(), last
+
+    table = model.embeddings.word.embedding[...]
+    run = jax.jit(jax.value_and_grad(total, argnums=(0, 1), has_aux=True, allow_int=True))
+    (_, last), (whole, _) = run(state, None)
+    (_, same), (others, rows) = run(state, table[case["ids"]])
+    np.testing.assert_array_equal(same, last)
+    assert not np.asarray(others["embeddings"]["word"]["embedding"][...]).any()
+    expected = np.asarray(whole["embeddings"]["word"]["embedding"][...])
+    found = jnp.zeros_like(table).at[case["ids"]].add(rows)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5 * np.abs(expected).max())
