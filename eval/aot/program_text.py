@@ -24,6 +24,10 @@ _PARTS = {"slice", "dynamic-slice", "gather"}
 # What replaces a part of its first operand, and the place of the operand with the new values.
 _UPDATES = {"dynamic-update-slice": 1, "scatter": 2}
 _COLLECTIVE = re.compile(r"all-|reduce-scatter|collective|ragged-all-to-all")
+# An array of a shape: its type, its extents, and its layout.
+_ARRAY = re.compile(r"(\w+)\[([\d,]*)\](\{[^}]*\})?")
+# The name of a kernel in which a collective begins that other kernels carry on.
+_BEGUN = "async-collective-start"
 
 
 @dataclass
@@ -126,13 +130,23 @@ class _Reader:
             total.add(min((self._of(branch) for branch in names), key=lambda cost: cost.traffic))
         elif one.operation == "call":
             total.add(self._of(_named("to_apply", one)))
-        else:
-            outer = [computation.by_name[operand].shape for operand in one.operands]
-            read = sum(min(_size(shape), self._read(one, place, shape)) for place, shape in enumerate(outer))
-            written = self._written(one, computation)
+        elif one.name.startswith(_BEGUN):
             total.kernels += 1
-            total.traffic += read + written
-            self._add_collectives(total, one, computation)
+        else:
+            carried = _carried_on(one)
+            outer = [computation.by_name[operand].shape for operand in one.operands]
+            read = sum(
+                min(_size(shape), self._read(one, place, shape))
+                for place, shape in enumerate(outer)
+                if carried is None or place not in carried.values()
+            )
+            total.kernels += 1
+            if carried is None:
+                total.traffic += read + self._written(one, computation)
+                self._add_collectives(total, one, computation)
+            else:
+                parts = enumerate(_ARRAY.finditer(one.shape))
+                total.traffic += read + sum(_size(part[0]) for place, part in parts if place not in carried)
 
     def _add_collectives(self, total: ProgramCost, one: _Instruction, computation: _Computation) -> None:
         """Counts an instruction that is a collective, or those inside a kernel, wherever their results are."""
@@ -217,6 +231,19 @@ class _Reader:
         return _size(written.shape, anywhere=True)
 
 
+def _carried_on(one: _Instruction) -> dict[int, int] | None:
+    """Returns, of a kernel that carries on a collective, which parts of its result are which operands.
+
+    TPU programs begin a collective in one kernel and end it in another; kernels between them carry it on beside their
+    own work. The collective is counted where it ends. Returns None for other kernels.
+    """
+    if not (one.called or "").startswith("async_collective_fusion"):
+        return None
+    # As in output_to_operand_aliasing={{1}: (0, {}), {2}: (1, {})}.
+    pairs = re.findall(r"\{(\d+)\}: \((\d+), \{\}\)", one.attributes)
+    return {int(place): int(operand) for place, operand in pairs}
+
+
 def _named(attribute: str, one: _Instruction) -> str:
     found = re.search(rf"{attribute}=%?([\w.\-]+)", one.attributes)
     assert found is not None, f"{one.operation} without {attribute}"
@@ -243,7 +270,7 @@ def _instructions(body: str) -> Iterator[_Instruction]:
 def _size(shape: str, *, anywhere: bool = False) -> float:
     """Returns the bytes of a shape, or of all parts of a tuple, that are in main memory, or anywhere."""
     total = 0.0
-    for kind, extents, layout in re.findall(r"(\w+)\[([\d,]*)\](\{[^}]*\})?", shape):
+    for kind, extents, layout in _ARRAY.findall(shape):
         if anywhere or not re.search(r"S\([1-9]", layout):
             each = _BYTES.get(kind) or int(re.sub(r"\D", "", kind) or 0) / 8
             total += each * float(np.prod([int(extent) for extent in extents.split(",") if extent]))

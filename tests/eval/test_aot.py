@@ -176,6 +176,50 @@ def test_the_collectives_of_a_program():
     assert cost_of_text(text).between_devices == 8 * 128 * 4
 
 
+def test_a_collective_beside_a_loop_counts_once():
+    """It begins before the loop, goes on in each of its steps, and ends after it, in kernels of its own."""
+    sent, array = "f32[2,16]{1,0:T(8,128)S(1)}", "f32[8,16]{1,0:T(8,128)}"
+    inside = f"(p: f32[2,16], q: f32[8,16]) -> f32[8,16] {{\n  %p = {sent} parameter(0)\n  %q = {array} parameter(1)\n"
+    kernels = "".join(
+        f"%{name} {inside}  ROOT %g.{number} = {array} all-gather(%p), dimensions={{0}}\n}}\n\n"
+        for number, name in enumerate(("begun", "async_collective_fusion.7", "ended"))
+    )
+    aliases = "output_to_operand_aliasing={{1}: (0, {}), {2}: (1, {})}"
+    body = f"""%body (s: (s32[], f32[2,16], f32[8,16])) -> (s32[], f32[2,16], f32[8,16]) {{
+  %s = (s32[], {sent}, {array}) parameter(0)
+  %n = s32[] get-tuple-element(%s), index=0
+  %x = {sent} get-tuple-element(%s), index=1
+  %y = {array} get-tuple-element(%s), index=2
+  %own = (f32[4,16]{{1,0}}, {sent}, {array}) fusion(%x, %y, %n), {aliases}, calls=%async_collective_fusion.7
+}}
+
+%until (t: (s32[], f32[2,16], f32[8,16])) -> pred[] {{
+  %t = (s32[], {sent}, {array}) parameter(0)
+  %m = s32[] get-tuple-element(%t), index=0
+  %most = s32[] constant(5)
+  ROOT %less = pred[] compare(%m, %most), direction=LT
+}}
+
+"""
+    header, entry = "HloModule jit_f\n\n", f"ENTRY %main (a: f32[2,16]) -> f32[8,16] {{\n  %a = {sent} parameter(0)\n"
+    main = f"""  %async-collective-start = ({sent}, {array}) fusion(%a), kind=kCustom, calls=%begun
+  %x0 = {sent} get-tuple-element(%async-collective-start), index=0
+  %y0 = {array} get-tuple-element(%async-collective-start), index=1
+  %k = s32[] constant(0)
+  %tuple = (s32[], {sent}, {array}) tuple(%k, %x0, %y0)
+  %loop = (s32[], {sent}, {array}) while(%tuple), condition=%until, body=%body
+  %x1 = {sent} get-tuple-element(%loop), index=1
+  %y1 = {array} get-tuple-element(%loop), index=2
+  ROOT %async-collective-done = {array} fusion(%x1, %y1), kind=kCustom, calls=%ended
+}}
+"""
+    found = cost_of_text(header + kernels + body + entry + main)
+    assert (found.collectives, found.between_devices) == ({"all-gather": 1}, 8 * 16 * 4)
+    # Each step of the loop writes its own result and reads a number; the end writes what was gathered.
+    assert found.traffic == 5 * (4 * 16 * 4 + 4) + 8 * 16 * 4
+    assert found.kernels == 1 + 5 + 1
+
+
 def test_operations_are_counted_by_precision():
     def f(x, y):
         for _ in range(2):
