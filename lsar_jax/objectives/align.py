@@ -49,8 +49,7 @@ Valid = Bool[Array, " link"]
 
 # The score of what is not to be found; its exponential is 0.
 _EXCLUDED = -1e6
-# The largest number of scores of a block, 67 MB in float32. XLA's compiler for TPU v5e keeps so many in fast memory; of
-# 131,072 x 131,072 over 256 chips, the loss and its gradient move 0.84 GB a chip, and 1.21 GB with four times as many.
+# The largest number of scores of a block: 67 MB in float32, half of the fast memory of a v5e core.
 _SCORES = 2**24
 
 _product = partial(jnp.matmul, precision=jax.lax.Precision.HIGHEST)
