@@ -21,9 +21,9 @@ moved* is what kernels read and write in the main memory of the device, as if it
 the program needs. The two times are those of the operations and of the traffic at the peaks that the makers publish.
 A call of NVIDIA's libraries is one kernel, and XLA chooses tiles only on a device.
 
-The contrastive losses of alignment are not listed for 256 chips: each chip holds the scores of all links, which need
-more memory than it has (38 GB for `align/weak/base/16`, of 16). Other programs that are not listed under a device have
-not been compiled for it yet at these sizes; `.ci/run` compiles 50 programs with two blocks for all of the devices.
+Programs that are not listed under a device have not been compiled for it yet at these sizes; `.ci/run` compiles 50
+programs with two blocks for all of the devices. The steps of alignment on `h200`, on `v5e-16x16`, and `l2` on `v5e-2x2`
+are as they are now; those on other devices were compiled when every device held all linked states and their scores.
 
 Encoding on several devices needs no collectives, and a device does there what it does alone. Fits and transforms of
 arrays run on one device.
