@@ -22,8 +22,9 @@ the program needs. The two times are those of the operations and of the traffic 
 A call of NVIDIA's libraries is one kernel, and XLA chooses tiles only on a device.
 
 Programs that are not listed under a device have not been compiled for it yet at these sizes; `.ci/run` compiles 50
-programs with two blocks for all of the devices. The steps of alignment on `h200`, on `v5e-16x16`, and `l2` on `v5e-2x2`
-are as they are now; those on other devices were compiled when every device held all linked states and their scores.
+programs with two blocks for all of the devices. The steps of alignment on `h200` and `v5e-16x16`, and two on `v5e-2x2`
+(`l2` and `weak`), are as they are now; the others were compiled when every device held all linked states and their
+scores.
 
 Encoding on several devices needs no collectives, and a device does there what it does alone. Fits and transforms of
 arrays run on one device.
