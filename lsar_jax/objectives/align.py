@@ -356,8 +356,15 @@ def _entropies(
 
     if len(queries) * len(keys) <= _SCORES:
         return jax.vmap(of_one)(queries, right, itself)
-    block = max(1, _SCORES // len(keys))
-    return jax.lax.map(lambda row: jax.checkpoint(of_one)(*row), (queries, right, itself), batch_size=block)
+    # Blocks of equal size: what remains after full ones would be computed beside them.
+    blocks = min(len(queries), -(-len(queries) * len(keys) // _SCORES))
+    more = -len(queries) % blocks
+    rows = jax.tree.map(
+        lambda x: jnp.pad(x, [(0, more), *[(0, 0)] * (x.ndim - 1)]).reshape(blocks, -1, *x.shape[1:]),
+        (queries, right, itself),
+    )
+    of_block = jax.checkpoint(jax.vmap(of_one))
+    return jax.lax.map(lambda block: of_block(*block), rows).reshape(-1)[: len(queries)]
 
 
 def _mean(values: Float[Array, " row"], valid: Bool[Array, " row"], axis_name: str | None) -> Float[Array, ""]:

@@ -305,17 +305,6 @@ def test_what_keeps_the_encoder_close(examples):
     assert terms[1][1]["parameter_drift"] == pytest.approx(terms[0][1]["parameter_drift"] ** 2, rel=1e-4)
 
 
-def test_one_order_for_all_passes():
-    """Every pass over the pairs takes each once, and steps can be asked for in parts."""
-    order = order_of(5, 10, 4, 0, 10)
-    assert order.shape == (10, 4)
-    for start in range(0, 40, 10):
-        assert sorted(order.ravel()[start : start + 10]) == list(range(10))
-    assert (order.ravel()[:10] != order.ravel()[10:20]).any()
-    np.testing.assert_array_equal(np.concatenate([order_of(5, 10, 4, 0, 3), order_of(5, 10, 4, 3, 7)]), order)
-    assert (order_of(6, 10, 4, 0, 10) != order).any()
-
-
 @pytest.mark.parametrize("tokens", [0, 40, 64, 512])
 def test_chunks_hold_every_row_once(examples, tokens):
     batch = batch_of(examples, [3, 1, 7, 0], ChunkSizes(tokens, 24, 2), 0)

@@ -225,9 +225,8 @@ class EncoderSteps:
             on_each = sum(chunk.ids.size for chunk in batch.chunks) // devices
             filler = -on_each % -(-_POSITIONS // devices)
             ids = [jnp.asarray(chunk.ids).reshape(-1) for chunk in batch.chunks]
-            rows = [words.reshape(-1, words.shape[-1]) for words in looked_up]
             of_encoder[WORDS] = self._scatter(
-                state.encoder[WORDS], self._join(ids, devices, filler), self._join(rows, devices, filler)
+                state.encoder[WORDS], self._join(ids, devices, filler), self._join(looked_up, devices, filler)
             )
         new, drift = self._update(state, (of_encoder, of_projector), start)
         terms: Terms = {options.objective: value}
@@ -352,6 +351,8 @@ def _without_words(parameters: Parameters) -> Parameters:
 
 def _back(total: Any, gradient: Any, back: Callable[..., Any]) -> tuple[Any, Array | None]:
     others, projector, words = back(gradient)
+    # Token by token, as the table takes them; reshaped on the host, they would be copied.
+    words = None if words is None else words.reshape(-1, words.shape[-1])
     return _add(total, (others, projector)), words
 
 
