@@ -2,15 +2,17 @@
 
 A program takes a third of a second to compile on a CPU and several seconds on a GPU, and a few sentences of mixed
 length need ten programs. XLA releases Python's lock while it compiles, so each is compiled in a thread. They run in the
-caller's thread, and for the first time one after another: on an H100, the first runs of programs with cuDNN's attention
-in several threads failed.
+caller's thread. On a GPU, nothing is compiled while a program runs for the first time: cuDNN's attention then records a
+CUDA graph, which failed on an H100 and an H200 while XLA timed kernels in other threads.
 """
 
 import os
 from collections import deque
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from threading import Lock
+from contextlib import contextmanager, nullcontext
+from functools import partial
+from threading import Condition
 from typing import TypeVar
 
 import jax
@@ -23,10 +25,52 @@ R = TypeVar("R")
 # Rows and width of a batch.
 Shape = tuple[int, int]
 
-# Held while a program runs for the first time.
-_FIRST_RUNS = Lock()
 # Batches that may be read while the program of the first of them is compiled.
 _WAITING = 16
+
+
+class _Turns:
+    """Lets several threads compile at a time, or one run a program for the first time."""
+
+    def __init__(self) -> None:
+        self._changed = Condition()
+        self._compiling = 0
+        self._waiting = 0
+        self._running = False
+
+    @contextmanager
+    def compiling(self) -> Iterator[None]:
+        """Waits until no program runs for the first time, nor waits to."""
+        with self._changed:
+            self._changed.wait_for(lambda: not (self._running or self._waiting))
+            self._compiling += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._compiling -= 1
+                self._changed.notify_all()
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Waits until nothing is compiled, and no other program runs for the first time."""
+        with self._changed:
+            self._waiting += 1
+            try:
+                self._changed.wait_for(lambda: not (self._running or self._compiling))
+                self._running = True
+            finally:
+                self._waiting -= 1
+                self._changed.notify_all()
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._running = False
+                self._changed.notify_all()
+
+
+_TURNS = _Turns()
 
 
 def run_slots(
@@ -57,7 +101,7 @@ def run_slots(
                 shape = slot.rows, slot.width
                 new = shape not in known and shape not in begun
                 begun.add(shape)
-                queue.append((slot, threads.submit(compile, shape) if new else None))
+                queue.append((slot, threads.submit(_compiled, compile, shape) if new else None))
                 # The program of a batch without a thread is compiled once those before it are done.
                 while queue and (len(queue) > _WAITING or queue[0][1] is None or queue[0][1].done()):
                     yield result(*queue.popleft())
@@ -73,16 +117,25 @@ def compile_shapes(
     """Compiles the programs of the shapes that are not known, and runs each once, with a batch without sentences."""
     new = [shape for shape in shapes if shape not in known]
     with _threads() as threads:
-        for shape, _ in zip(new, threads.map(compile, new), strict=True):
+        for shape, _ in zip(new, threads.map(partial(_compiled, compile), new), strict=True):
             _first_run(call, Slot([], *shape))
             known.add(shape)
 
 
+def _compiled(compile: Callable[[Shape], object], shape: Shape) -> object:
+    with _TURNS.compiling() if _on_gpu() else nullcontext():
+        return compile(shape)
+
+
 def _first_run(call: Callable[[Slot], R], slot: Slot) -> R:
-    with _FIRST_RUNS:
+    with _TURNS.running() if _on_gpu() else nullcontext():
         return jax.block_until_ready(call(slot))
 
 
+def _on_gpu() -> bool:
+    return jax.default_backend() == "gpu"
+
+
 def _threads() -> ThreadPoolExecutor:
-    most = 8 if jax.default_backend() == "gpu" else 4
+    most = 8 if _on_gpu() else 4
     return ThreadPoolExecutor(min(most, os.cpu_count() or 1), thread_name_prefix="compile")

@@ -1,6 +1,8 @@
 """Batches come in their order, while several programs are compiled."""
 
 import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -53,6 +55,38 @@ def test_several_programs_compile_at_a_time_and_not_too_many_batches_wait():
     results = run_slots(lambda slot: slot.rows, compile, stream(), set())
     assert [rows for _, rows in results] == [2, 3] + [2] * 100
     assert read[0] < 25
+
+
+def test_on_a_gpu_nothing_compiles_while_a_program_runs_for_the_first_time(monkeypatch):
+    """In several calls at a time, which end; and programs still compile in parallel."""
+    monkeypatch.setattr("lsar_jax.encoders.dispatch._on_gpu", lambda: True)
+    changed, compiling, most = threading.Lock(), [], []
+
+    def compile(shape):
+        with changed:
+            compiling.append(shape)
+            most.append(len(compiling))
+        time.sleep(0.002)
+        with changed:
+            compiling.remove(shape)
+
+    def run(number):
+        first = set()
+
+        def call(slot):
+            if slot.rows not in first:
+                first.add(slot.rows)
+                for _ in range(5):
+                    assert not compiling
+                    time.sleep(0.0005)
+            return slot.rows
+
+        rows = [number * 1000 + row for row in range(1, 25)] * 2
+        return [value for _, value in run_slots(call, compile, slots_of([(row, 8) for row in rows]), set())] == rows
+
+    with ThreadPoolExecutor(3) as calls:
+        assert all(calls.map(run, range(3)))
+    assert max(most) > 1
 
 
 @pytest.mark.parametrize("where", ["running", "compiling"])
