@@ -26,8 +26,10 @@ _UPDATES = {"dynamic-update-slice": 1, "scatter": 2}
 _COLLECTIVE = re.compile(r"all-|reduce-scatter|collective|ragged-all-to-all")
 # An array of a shape: its type, its extents, and its layout.
 _ARRAY = re.compile(r"(\w+)\[([\d,]*)\](\{[^}]*\})?")
-# The name of a kernel in which a collective begins that other kernels carry on.
-_BEGUN = "async-collective-start"
+# TPU programs begin a collective in one kernel and end it in another; kernels between them carry it on beside their
+# own work. Only names tell them: that of the instruction where it begins, and of what a kernel calls that carries it
+# on. The collective, and what it reads and writes, is counted where it ends.
+_BEGUN, _CARRIED = "async-collective-start", "async_collective_fusion"
 
 
 @dataclass
@@ -232,12 +234,8 @@ class _Reader:
 
 
 def _carried_on(one: _Instruction) -> dict[int, int] | None:
-    """Returns, of a kernel that carries on a collective, which parts of its result are which operands.
-
-    TPU programs begin a collective in one kernel and end it in another; kernels between them carry it on beside their
-    own work. The collective is counted where it ends. Returns None for other kernels.
-    """
-    if not (one.called or "").startswith("async_collective_fusion"):
+    """Returns, of a kernel that carries on a collective, which parts of its result are which operands; else None."""
+    if not (one.called or "").startswith(_CARRIED):
         return None
     # As in output_to_operand_aliasing={{1}: (0, {}), {2}: (1, {})}.
     pairs = re.findall(r"\{(\d+)\}: \((\d+), \{\}\)", one.attributes)

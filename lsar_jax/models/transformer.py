@@ -188,7 +188,12 @@ class Transformer(nnx.Module):
           dropout: what to zero at random, in training; by default nothing.
           remat: whether to compute the blocks again for the gradient rather than keep what is inside them, which
             takes less memory and runs each block forward twice.
+
+        Raises:
+          ValueError: the words are not of that shape.
         """
+        if words is not None and words.shape != (*ids.shape, self.config.hidden):
+            raise ValueError(f"words have shape {words.shape}; it must be {(*ids.shape, self.config.hidden)}")
         own, *dropouts = _independent(dropout, len(self.blocks) + 1)
         x = _drop(self.embeddings(ids, languages, types, words), own)
         yield x

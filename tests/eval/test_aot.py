@@ -178,7 +178,7 @@ def test_the_collectives_of_a_program():
 
 def test_a_collective_beside_a_loop_counts_once():
     """It begins before the loop, goes on in each of its steps, and ends after it, in kernels of its own."""
-    sent, array = "f32[2,16]{1,0:T(8,128)S(1)}", "f32[8,16]{1,0:T(8,128)}"
+    sent, array = "f32[2,16]{1,0:T(8,128)}", "f32[8,16]{1,0:T(8,128)}"
     inside = f"(p: f32[2,16], q: f32[8,16]) -> f32[8,16] {{\n  %p = {sent} parameter(0)\n  %q = {array} parameter(1)\n"
     kernels = "".join(
         f"%{name} {inside}  ROOT %g.{number} = {array} all-gather(%p), dimensions={{0}}\n}}\n\n"
@@ -215,8 +215,9 @@ def test_a_collective_beside_a_loop_counts_once():
 """
     found = cost_of_text(header + kernels + body + entry + main)
     assert (found.collectives, found.between_devices) == ({"all-gather": 1}, 8 * 16 * 4)
-    # Each step of the loop writes its own result and reads a number; the end writes what was gathered.
-    assert found.traffic == 5 * (4 * 16 * 4 + 4) + 8 * 16 * 4
+    # Each step of the loop writes its own result and reads a number; the end reads what is sent and writes what was
+    # gathered.
+    assert found.traffic == 5 * (4 * 16 * 4 + 4) + 2 * 16 * 4 + 8 * 16 * 4
     assert found.kernels == 1 + 5 + 1
 
 

@@ -21,9 +21,9 @@ from lsar_jax.tokens.tokenizer import Specials
 from tests import parity
 from tests.conftest import TINY
 from tests.optional import need
+from train.align import exchange
 from train.align.batches import ChunkSizes, batch_of, order_of
 from train.align.examples import Examples
-from train.align.exchange import joined
 from train.align.steps import EncoderSteps, StepOptions
 from train.encoder_parameters import WORDS, EncoderParts, take_apart
 
@@ -214,8 +214,11 @@ def test_devices_exchange_what_the_links_name_and_gradients(examples, monkeypatc
 
     if tokens:
         assert len(batch.chunks) > 1
-        for name in ("_encode", "_join", "_compare", "_cut", "_again", "_scatter", "_update"):
+        for name in ("_encode", "_compare", "_again", "_scatter", "_update"):
             setattr(made, name, seen(getattr(made, name)))
+        for name in ("_begun", "_extended", "cut"):
+            where = "steps" if name == "cut" else "exchange"
+            monkeypatch.setattr(f"train.align.{where}.{name}", seen(getattr(exchange, name)))
     else:
         made.whole = seen(made.whole)
     state = made.init(trained, KEY)
@@ -234,25 +237,26 @@ def test_devices_exchange_what_the_links_name_and_gradients(examples, monkeypatc
     }
     assert {shape for shape in shapes if np.prod(shape) > links * width} <= parameters
     assert shapes & parameters
-    if objective == "strong":
-        assert f"[{2 * links // 4},{2 * links}]" in text
-        assert f"[{2 * links},{2 * links}]" not in text
+    if objective != "l2":
+        scored = 2 * links if objective == "strong" else links
+        assert f"[{scored // 4},{scored}]" in text
+        assert f"[{scored},{scored}]" not in text
 
 
 @pytest.mark.parametrize("devices", [2, 3])
 def test_links_of_all_positions_find_room(examples, devices):
-    """More links than half of the positions, and a device without any."""
-    lengths = [min(len(one), len(other)) for one, other in zip(examples.source, examples.target, strict=True)]
-    links = [np.stack([np.arange(n)] * 2, 1).astype(np.int32)[: n * (row < 10)] for row, n in enumerate(lengths)]
-    dense = replace(examples, links=links)
-    rows = {size: batch_of(dense, range(PAIRS), ChunkSizes(0, 24, size), 0) for size in (1, devices)}
-    half = rows[devices].chunks[0].ids.size // devices // 2
-    assert rows[devices].chunks[0].picks.shape[1] > half
-    losses = []
-    for size, batch in rows.items():
-        made, (_, trained, _) = programs(size, objective="strong")
-        losses.append(float(made.loss(made.init(trained, KEY), batch)))
-    assert losses[1] == pytest.approx(losses[0], rel=1e-6)
+    """Links of all positions of the long rows, on the first device, and none of the short ones, on the last."""
+    rows, rng = order_of(0, PAIRS, 8, 0, 1)[0].tolist(), np.random.default_rng(1)
+    lengths = [LONGEST if row in rows[:4] else 7 for row in range(PAIRS)]
+    source, target = ([rng.integers(5, 60, n).astype(np.int32) for n in lengths] for _ in range(2))
+    links = [np.stack([np.arange(n * (n == LONGEST))] * 2, 1).astype(np.int32) for n in lengths]
+    dense = replace(examples, source=source, target=target, links=links)
+    (chunk,) = batch_of(dense, rows, ChunkSizes(0, 24, devices), 0).chunks
+    assert chunk.picks.shape[1] == chunk.ids.size // devices
+    assert not chunk.picks[-1].any()
+    (expected, terms), (found, own) = (gradient_of(dense, objective="strong", devices=size) for size in (1, devices))
+    assert own == pytest.approx(terms, rel=1e-6)
+    close(found, expected)
 
 
 def test_a_batch_without_links_moves_nothing(examples):
@@ -313,7 +317,7 @@ def test_chunks_hold_every_row_once(examples, tokens):
     assert sorted(rows) == sorted(wanted)
     assert all(len(chunk.ids) % 2 == 0 for chunk in batch.chunks)
     # What the links name are the tokens that they name.
-    picked = joined(
+    picked = exchange.joined(
         [np.take_along_axis(chunk.ids.reshape(2, -1), chunk.picks, axis=1).ravel() for chunk in batch.chunks],
         2, len(batch.filler),
     )  # fmt: skip

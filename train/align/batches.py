@@ -19,7 +19,8 @@ from train.align.examples import Examples
 
 __all__ = ["Chunk", "ChunkSizes", "PairBatch", "batch_of", "order_of"]
 
-# The numbers of embeddings and of links that the loss takes are multiples of these.
+# The numbers of embeddings and of links that the loss takes are multiples of these; on each of several devices, the
+# number of embeddings is one of the first divided by the devices and rounded up.
 _EMBEDDINGS, _LINKS = 1024, 256
 
 
@@ -39,14 +40,12 @@ class Chunk(NamedTuple):
     english: Int[np.ndarray, " batch"]
     picks: Int[np.ndarray, "device pick"]
 
-    def picked(self, hidden: Float[Array, "batch length dim"]) -> Float[Array, "pick dim"]:
-        """Returns the states that are wanted, those of each device after those of the device before.
-
-        XLA would send all positions to all devices to look for rows of the flattened chunk.
-        """
+    def picked(self, hidden: Float[Array, "batch length dim"]) -> Float[Array, "embedding dim"]:
+        """Returns the states that are wanted, those of each device after those of the device before."""
+        # Device by device: XLA would send all positions to all devices to look for rows of the flattened chunk.
         dim = hidden.shape[-1]
-        own = hidden.reshape(len(self.picks), -1, dim)
-        return jax.vmap(lambda states, picks: states[picks])(own, jnp.asarray(self.picks)).reshape(-1, dim)
+        by_device = hidden.reshape(len(self.picks), -1, dim)
+        return jax.vmap(lambda states, picks: states[picks])(by_device, jnp.asarray(self.picks)).reshape(-1, dim)
 
 
 class PairBatch(NamedTuple):
@@ -106,11 +105,11 @@ def order_of(seed: int, pairs: int, size: int, first: int, steps: int) -> Int[np
 
     The pairs are shuffled, and shuffled anew when all have been taken; a batch may hold pairs of two passes.
     """
-    wanted = range(first * size, (first + steps) * size)
-    numbers = range(wanted.start // pairs, (wanted.stop - 1) // pairs + 1)
+    places = range(first * size, (first + steps) * size)
+    numbers = range(places.start // pairs, (places.stop - 1) // pairs + 1)
     passes = np.concatenate([np.random.default_rng((seed, number)).permutation(pairs) for number in numbers])
-    start = wanted.start - numbers.start * pairs
-    return passes[start : start + len(wanted)].astype(np.int32).reshape(steps, size)
+    start = places.start - numbers.start * pairs
+    return passes[start : start + len(places)].astype(np.int32).reshape(steps, size)
 
 
 def batch_of(examples: Examples, rows: Sequence[int], sizes: ChunkSizes, pad_id: int) -> PairBatch:
@@ -124,38 +123,44 @@ def batch_of(examples: Examples, rows: Sequence[int], sizes: ChunkSizes, pad_id:
     """
     ids = [examples.source[row] for row in rows] + [examples.target[row] for row in rows]
     lengths = np.array([len(one) for one in ids])
-    # Where each row's embeddings are: on which device, and after how many of the embeddings there.
-    order = np.argsort(-lengths, kind="stable")
-    wanted = _wanted(examples, rows)
-    where: dict[int, tuple[int, Int[np.ndarray, "_"]]] = {}
+    linked = _linked(examples, rows)
+    # Of each embedding that a link or a pair takes: its row, its device, and how many are before it there.
+    whose: list[Int[np.ndarray, "_"]] = []
+    devices: list[Int[np.ndarray, "_"]] = []
+    places: list[Int[np.ndarray, "_"]] = []
     chunks: list[Chunk] = []
-    offset = 0
-    for members, count, width in _groups(order, lengths, sizes):
-        own = token_batch([ids[row] for row in members], count, width, pad_id)
-        share = count // sizes.devices
-        if wanted is None:
-            picks = np.zeros((sizes.devices, 0), np.int32)
-            places = [np.array([number % share]) for number in range(len(members))]
+    on_each = 0
+    for members, count, width in _groups(np.argsort(-lengths, kind="stable"), lengths, sizes):
+        token_rows = token_batch([ids[row] for row in members], count, width, pad_id)
+        rows_each = count // sizes.devices
+        if linked is None:
+            picks, room = np.zeros((sizes.devices, 0), np.int32), rows_each
+            numbers = np.arange(len(members))
+            device, place = np.divmod(numbers, rows_each)
         else:
-            picks, places = _picks([wanted[row] for row in members], width, share, sizes.devices)
-        for number, (row, place) in enumerate(zip(members.tolist(), places, strict=True)):
-            where[row] = number // share, offset + place
-        offset += share if wanted is None else picks.shape[1]
+            picks, numbers, device, place = _picks([linked[row] for row in members], width, rows_each, sizes.devices)
+            room = picks.shape[1]
+        whose.append(members[numbers])
+        devices.append(device)
+        places.append(on_each + place)
+        on_each += room
         english = np.zeros(count, np.int32)
         english[: len(members)] = members < len(rows)
-        chunks.append(Chunk(own.ids, own.lengths, english, picks))
-    filler = np.zeros(-offset % -(-_EMBEDDINGS // sizes.devices), np.float32)
-    pairs, on_each = len(rows), offset + len(filler)
-    every = [device * on_each + place for _, (device, place) in sorted(where.items())]
-    source, target = (np.concatenate(side).astype(np.int32) for side in (every[:pairs], every[pairs:]))
-    more = (-len(source) % _LINKS) if wanted is not None else 0
+        chunks.append(Chunk(token_rows.ids, token_rows.lengths, english, picks))
+    filler = np.zeros(-on_each % -(-_EMBEDDINGS // sizes.devices), np.float32)
+    on_each += len(filler)
+    row_of = np.concatenate(whose)
+    order = np.argsort(row_of, kind="stable")
+    index = (np.concatenate(devices) * on_each + np.concatenate(places))[order].astype(np.int32)
+    source, target = np.split(index, [np.count_nonzero(row_of < len(rows))])
+    more = (-len(source) % _LINKS) if linked is not None else 0
     valid = np.arange(len(source) + more) < len(source)
     source, target = (np.concatenate([side, np.zeros(more, np.int32)]) for side in (source, target))
-    counts = (int(lengths.sum()), int(lengths[:pairs].sum()))
+    counts = (int(lengths.sum()), int(lengths[: len(rows)].sum()))
     return PairBatch(tuple(chunks), filler, source, target, valid, *counts)
 
 
-def _wanted(examples: Examples, rows: Sequence[int]) -> list[Int[np.ndarray, "_"]] | None:
+def _linked(examples: Examples, rows: Sequence[int]) -> list[Int[np.ndarray, "_"]] | None:
     """Returns the positions of each row's linked words, English rows first; None for objectives on sentences."""
     if examples.links is None:
         return None
@@ -163,29 +168,25 @@ def _wanted(examples: Examples, rows: Sequence[int]) -> list[Int[np.ndarray, "_"
 
 
 def _picks(
-    wanted: Sequence[Int[np.ndarray, "_"]], width: int, rows: int, devices: int
-) -> tuple[Int[np.ndarray, "device pick"], list[Int[np.ndarray, "_"]]]:
-    """Returns the picks of a chunk, and where those of each row are among the picks of its device.
+    linked: Sequence[Int[np.ndarray, "_"]], width: int, rows: int, devices: int
+) -> tuple[Int[np.ndarray, "device pick"], Int[np.ndarray, "_"], Int[np.ndarray, "_"], Int[np.ndarray, "_"]]:
+    """Returns the picks of a chunk, and of each: its row, its device, and its number there.
 
     Args:
-      wanted: the positions that are wanted of each row.
+      linked: the positions that are wanted of each row.
       width: width of the chunk.
       rows: number of rows of a device, including filler.
       devices: number of devices.
     """
-    every: list[list[int]] = [[] for _ in range(devices)]
-    places = []
-    for number, positions in enumerate(wanted):
-        own = every[number // rows]
-        places.append(len(own) + np.arange(len(positions)))
-        own += (number % rows * width + positions).tolist()
+    numbers = np.repeat(np.arange(len(linked)), [len(positions) for positions in linked])
+    device, row = np.divmod(numbers, rows)
+    place = np.arange(len(numbers)) - np.searchsorted(device, np.arange(devices))[device]
     # Words have about two tokens: half the positions are enough for nearly all chunks.
     half = -(-rows * width // 2)
-    room = half if max(map(len, every)) <= half else rows * width
+    room = half if len(numbers) == 0 or place.max() < half else rows * width
     picks = np.zeros((devices, room), np.int32)
-    for row, own in zip(picks, every, strict=True):
-        row[: len(own)] = own
-    return picks, places
+    picks[device, place] = row * width + np.concatenate(linked)
+    return picks, numbers, device, place
 
 
 def _groups(

@@ -1,10 +1,12 @@
 """Embeddings of a batch over devices: each keeps those of its own sentences, and is sent those of the links it scores.
 
 The rows of a chunk are split over the devices, and so is what is computed from them. Joined over the chunks, the rows
-of one device follow those of another, so that nothing moves; ``train.align.batches`` counts them in this order.
+of one device follow those of another, so that nothing moves; ``train.align.batches`` counts them in this order. Chunks
+are joined and cut one at a time: there is a program for each shape of a chunk, and not for each combination.
 """
 
 from collections.abc import Sequence
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -21,38 +23,60 @@ def joined(parts: Sequence[Array], devices: int, filler: int) -> Array:
       devices: number of devices.
       filler: number of zero rows to append on each device.
     """
-    rest = parts[0].shape[1:]
-    own = jnp.concatenate([part.reshape(devices, len(part) // devices, *rest) for part in parts], axis=1)
-    own = jnp.pad(own, [(0, 0), (0, filler), *[(0, 0)] * len(rest)])
-    return own.reshape(-1, *rest)
+    counts = [len(part) // devices for part in parts]
+    whole = _begun(parts[0], devices, sum(counts) + filler)
+    first = counts[0]
+    for part, count in zip(parts[1:], counts[1:], strict=True):
+        whole = _extended(whole, part, devices, first)
+        first += count
+    return whole
 
 
-def cut(whole: Array, devices: int, counts: Sequence[int]) -> list[Array]:
-    """Takes apart what ``joined`` joined.
+@partial(jax.jit, static_argnums=(1, 2))
+def cut(whole: Array, devices: int, count: int, first: int) -> Array:
+    """Returns a part of what ``joined`` joined.
 
     Args:
       whole: the joined array.
       devices: number of devices.
-      counts: number of rows of each part.
+      count: number of rows of the part, on all devices.
+      first: number of rows before it, on each device.
     """
-    rest = whole.shape[1:]
-    own = whole.reshape(devices, len(whole) // devices, *rest)
-    parts, first = [], 0
-    for count in counts:
-        parts.append(own[:, first : first + count // devices].reshape(count, *rest))
-        first += count // devices
-    return parts
+    part = jax.lax.dynamic_slice_in_dim(_by_device(whole, devices), first, count // devices, axis=1)
+    return part.reshape(count, *whole.shape[1:])
 
 
-def sent(own: Float[Array, "row dim"], wanted: Int[Array, " link"], axis_name: str) -> Float[Array, "share dim"]:
-    """Returns, in ``shard_map``, the rows of all devices that this device's share of the links asks for.
+def sent(rows: Float[Array, "row dim"], asked: Int[Array, " link"], axis_name: str) -> Float[Array, "scored dim"]:
+    """Returns, in ``shard_map``, the rows of all devices that the links ask for which this device scores.
+
+    Every device offers what it has for all links, and the sum of all offers is scattered: what a device holds for that,
+    and what it sends, grows with the links of the whole batch, not with its positions. So does the gradient's way back.
 
     Args:
-      own: the rows of this device.
-      wanted: for every link, the same on all devices, the row it asks for, counted over all devices.
+      rows: the rows of this device.
+      asked: for every link, the same on all devices, the row it asks for, counted over all devices.
       axis_name: the axis that the rows are split over; the number of links is a multiple of its size.
     """
-    place = wanted - len(own) * jax.lax.axis_index(axis_name)
-    here = (place >= 0) & (place < len(own))
-    found = jnp.where(here[:, None], own[jnp.where(here, place, 0)], 0)
-    return jax.lax.psum_scatter(found, axis_name, tiled=True)
+    place = asked - len(rows) * jax.lax.axis_index(axis_name)
+    here = (place >= 0) & (place < len(rows))
+    offered = jnp.where(here[:, None], rows[jnp.where(here, place, 0)], 0)
+    return jax.lax.psum_scatter(offered, axis_name, tiled=True)
+
+
+@partial(jax.jit, static_argnums=(1, 2))
+def _begun(part: Array, devices: int, room: int) -> Array:
+    """Returns the first part, with zeros up to the room of each device."""
+    here = _by_device(part, devices)
+    padded = jnp.pad(here, [(0, 0), (0, room - here.shape[1]), *[(0, 0)] * (part.ndim - 1)])
+    return padded.reshape(-1, *part.shape[1:])
+
+
+@partial(jax.jit, static_argnums=2, donate_argnums=0)
+def _extended(whole: Array, part: Array, devices: int, first: int) -> Array:
+    """Returns the whole with another part from row ``first`` of each device on."""
+    both = _by_device(whole, devices), _by_device(part, devices)
+    return jax.lax.dynamic_update_slice_in_dim(*both, first, axis=1).reshape(whole.shape)
+
+
+def _by_device(x: Array, devices: int) -> Array:
+    return x.reshape(devices, len(x) // devices, *x.shape[1:])

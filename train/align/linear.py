@@ -27,7 +27,7 @@ from lsar_jax.objectives.align import orthogonalize
 from lsar_jax.processes import share, wait_for_all
 from lsar_jax.shapes import AnyArray
 from lsar_jax.transforms.linear_map import linear_maps, procrustes
-from train.align.batches import Chunk, PairBatch, batch_of
+from train.align.batches import Chunk, batch_of
 from train.align.examples import Examples
 from train.align.exchange import joined
 from train.align.training import BatchPlan
@@ -85,8 +85,8 @@ def link_moments(encoder: SentenceEncoder, examples: Examples, plan: BatchPlan, 
             rows = range(start, min(start + plan.size, len(own)))
             batch = batch_of(own, rows, plan.chunks, plan.pad_id)
             chunks = jax.device_put(batch.chunks, split(encoder.mesh))
-            states = [_picked(encoder.model, chunk) for chunk in chunks]
-            sums = _sums(states, batch._replace(chunks=chunks))
+            states = joined([_picked(encoder.model, chunk) for chunk in chunks], encoder.mesh.size, len(batch.filler))
+            sums = _sums(states, batch.source, batch.target, batch.valid)
             # Summed in float64 on the host.
             total = [before + np.asarray(more, np.float64) for before, more in zip(total, sums, strict=True)]
         assert own.links is not None
@@ -231,20 +231,20 @@ def write_maps(trainee: LinearTraining, maps: Any, spec: EncoderSpec, folder: Pa
 
 
 @jax.jit
-def _picked(model: EncoderModel, chunk: Chunk) -> Float[Array, "layer pick dim"]:
+def _picked(model: EncoderModel, chunk: Chunk) -> Float[Array, "embedding layer dim"]:
     precision = "float32" if model.dtype == jnp.float32 else None
     with jax.default_matmul_precision(precision):
         states = model.hidden_states(chunk.ids, chunk.lengths)
-        return jnp.stack([chunk.picked(one).astype(jnp.float32) for one in states])
+        return jnp.stack([chunk.picked(one).astype(jnp.float32) for one in states], axis=1)
 
 
 @jax.jit
 def _sums(
-    states: list[Float[Array, "layer _ dim"]], batch: PairBatch
+    states: Float[Array, "embedding layer dim"],
+    source: Int[Array, " link"],
+    target: Int[Array, " link"],
+    valid: Bool[Array, " link"],
 ) -> tuple[Float[Array, " layer"], Float[Array, "layer dim dim"], Float[Array, "layer dim dim"]]:
-    devices, filler = len(batch.chunks[0].picks), len(batch.filler)
-    whole = jax.vmap(lambda parts: joined(parts, devices, filler))(states)
-    valid = jnp.asarray(batch.valid)[:, None]
-    s, t = (jnp.where(valid, whole[:, side], 0) for side in (batch.source, batch.target))
+    s, t = (jnp.where(valid[:, None, None], states[side], 0).swapaxes(0, 1) for side in (source, target))
     turned = s.swapaxes(1, 2), t.swapaxes(1, 2)
     return jnp.square(s).sum(axis=(1, 2)), _product(turned[0], t), _product(turned[1], t)

@@ -41,7 +41,7 @@ __all__ = ["EncoderObjective", "EncoderSteps", "State", "StepOptions", "Terms"]
 EncoderObjective = Literal["l2", "weak", "strong", "sentence"]
 Terms = dict[str, Float[Array, ""]]
 
-# The gradients of word embeddings are padded to multiples of this many positions.
+# The gradients of word embeddings are padded to multiples of this many positions, divided by the devices, on each.
 _POSITIONS = 4096
 
 
@@ -135,14 +135,12 @@ class EncoderSteps:
         self._encode_kept = jax.jit(self._vjp)
         self._back = jax.jit(_back, donate_argnums=0)
         self._again = jax.jit(self._recomputed, donate_argnums=0)
-        self._join = jax.jit(joined, static_argnums=(1, 2))
-        self._cut = jax.jit(cut, static_argnums=(1, 2))
         self._scatter = jax.jit(_scatter)
         self._compare = jax.jit(jax.value_and_grad(self._loss))
         self._only_loss = jax.jit(self._loss)
         self._update = jax.jit(self._updated, donate_argnums=0)
-        # One program for a batch of one chunk; several chunks are driven from the host, so that their shapes can vary
-        # without a program for each combination.
+        # One program for a batch of one chunk. Several are driven from the host, with programs for each shape of a
+        # chunk, and for each number of embeddings, links and positions, which are rounded up.
         self.whole = jax.jit(self._take, donate_argnums=0)
 
     def init(self, trained: Parameters, key: Array) -> State:
@@ -170,7 +168,7 @@ class EncoderSteps:
         outputs = [
             self._encode(state.encoder, state.projector, self._frozen, {}, chunk, None, 1)[0] for chunk in placed.chunks
         ]
-        embeddings = self._join(outputs, self._mesh.size, len(batch.filler))
+        embeddings = joined(outputs, self._mesh.size, len(batch.filler))
         return self._only_loss(embeddings, placed.source, placed.target, placed.valid)
 
     def everywhere(self, arrays: Any) -> Any:
@@ -178,7 +176,7 @@ class EncoderSteps:
         return placed(arrays, replicated(self._mesh))
 
     def place(self, batch: PairBatch) -> PairBatch:
-        """Returns the batch on the devices: chunks are split, all else is replicated."""
+        """Returns the batch with its chunks split over the devices, and its links on all of them."""
         chunks = placed(batch.chunks, split(self._mesh))
         source, target, valid = placed((batch.source, batch.target, batch.valid), replicated(self._mesh))
         return batch._replace(chunks=chunks, source=source, target=target, valid=valid)
@@ -193,8 +191,8 @@ class EncoderSteps:
         english = jnp.asarray(batch.english_tokens, jnp.float32)
         keys = [jax.random.fold_in(key, number) for number in range(len(batch.chunks))]
         inputs = [
-            (state.encoder, state.projector, frozen, start if options.stay_close_hidden else {}, chunk, own, english)
-            for chunk, own in zip(batch.chunks, keys, strict=True)
+            (state.encoder, state.projector, frozen, start if options.stay_close_hidden else {}, chunk, random, english)
+            for chunk, random in zip(batch.chunks, keys, strict=True)
         ]
         outputs, backs = [], []
         for one in inputs:
@@ -205,14 +203,13 @@ class EncoderSteps:
                 outputs.append(output)
                 backs.append(back)
         devices = self._mesh.size
-        embeddings = self._join([own for own, _ in outputs], devices, len(batch.filler))
+        embeddings = joined([embedded for embedded, _ in outputs], devices, len(batch.filler))
         value, of_embeddings = self._compare(embeddings, batch.source, batch.target, batch.valid)
         total = jax.tree.map(jnp.zeros_like, (_without_words(state.encoder), state.projector))
-        hidden = jnp.zeros(())
-        looked_up = []
-        own_gradients = self._cut(of_embeddings, devices, tuple(len(own) for own, _ in outputs))
-        for number, ((_, drifted), own_gradient) in enumerate(zip(outputs, own_gradients, strict=True)):
-            gradient = (own_gradient, jnp.full((), options.stay_close_hidden))
+        hidden, first, looked_up = jnp.zeros(()), 0, []
+        for number, (embedded, drifted) in enumerate(outputs):
+            gradient = (cut(of_embeddings, devices, len(embedded), first), jnp.full((), options.stay_close_hidden))
+            first += len(embedded) // devices
             if options.cached:
                 total, words = self._again(total, gradient, *inputs[number])
             else:
@@ -226,7 +223,7 @@ class EncoderSteps:
             filler = -on_each % -(-_POSITIONS // devices)
             ids = [jnp.asarray(chunk.ids).reshape(-1) for chunk in batch.chunks]
             of_encoder[WORDS] = self._scatter(
-                state.encoder[WORDS], self._join(ids, devices, filler), self._join(looked_up, devices, filler)
+                state.encoder[WORDS], joined(ids, devices, filler), joined(looked_up, devices, filler)
             )
         new, drift = self._update(state, (of_encoder, of_projector), start)
         terms: Terms = {options.objective: value}
@@ -265,15 +262,13 @@ class EncoderSteps:
             return embeddings, jnp.zeros(())
         before, _ = self._hidden({**start, **frozen}, chunk, None, None, False)
         lengths = chunk.lengths * chunk.english
-        share = lengths.sum().astype(jnp.float32) / english
-        return embeddings, share * hidden_drift(hidden, jax.lax.stop_gradient(before), lengths)
+        part = lengths.sum().astype(jnp.float32) / english
+        return embeddings, part * hidden_drift(hidden, jax.lax.stop_gradient(before), lengths)
 
     def _hidden(
         self, parameters: Parameters, chunk: Chunk, words: Array | None, dropout: Dropout | None, remat: bool
     ) -> tuple[Array, Any]:
         ids = jnp.asarray(chunk.ids)
-        if words is not None:
-            parameters = {**parameters, WORDS: words}  # in the place of the table, which is not read then
         model, projection = self._skeleton.filled(parameters)
         precision = "float32" if model.dtype == jnp.float32 else None
         with jax.default_matmul_precision(precision):
@@ -288,17 +283,19 @@ class EncoderSteps:
         others = _without_words(trained)
         frozen, start, chunk, key, english = rest
         # The rows of this chunk alone: the gradient of the whole table would be written for each chunk.
-        words = trained[WORDS][chunk.ids] if WORDS in trained else None
-        return jax.vjp(
-            lambda others, projector, words: self._chunk(others, projector, frozen, start, chunk, key, english, words),
-            others, projector, words,
-        )  # fmt: skip
+        table = {name: value for name, value in trained.items() if name not in others}
+        words = table[WORDS][chunk.ids] if table else None
+
+        def of(others: Parameters, projector: Projector | None, words: Array | None) -> Any:
+            return self._chunk({**others, **table}, projector, frozen, start, chunk, key, english, words)
+
+        return jax.vjp(of, others, projector, words)
 
     def _recomputed(self, total: Any, gradient: Any, *inputs: Any) -> tuple[Any, Array | None]:
         return _back(total, gradient, self._vjp(*inputs)[1])
 
     def _loss(self, embeddings: Array, source: Array, target: Array, valid: Array) -> Float[Array, ""]:
-        """Returns the loss of a batch. Each device scores a share of the links, among those of all devices."""
+        """Returns the loss of a batch. Each device scores an equal part of the links, among those of all devices."""
         temperature, devices = self._options.temperature, self._mesh.size
         losses: dict[str, Callable[..., Float[Array, ""]]] = {
             "l2": l2_loss,
@@ -312,14 +309,14 @@ class EncoderSteps:
 
         (axis,) = self._mesh.axis_names
 
-        def of_share(own: Array, source: Array, target: Array, valid: Array) -> Float[Array, ""]:
-            return loss(sent(own, source, axis), sent(own, target, axis), valid, axis_name=axis)
+        def of_device(rows: Array, source: Array, target: Array, valid: Array) -> Float[Array, ""]:
+            return loss(sent(rows, source, axis), sent(rows, target, axis), valid, axis_name=axis)
 
         source, target, valid = (jnp.pad(x, (0, -len(valid) % devices)) for x in (source, target, valid))
-        rows, everywhere = split(self._mesh).spec, replicated(self._mesh).spec
-        specs = (rows, everywhere, everywhere, rows)
-        of_shares = jax.shard_map(of_share, mesh=self._mesh, in_specs=specs, out_specs=everywhere)
-        return of_shares(embeddings, source, target, valid)
+        over_devices, everywhere = split(self._mesh).spec, replicated(self._mesh).spec
+        specs = (over_devices, everywhere, everywhere, over_devices)
+        of_all = jax.shard_map(of_device, mesh=self._mesh, in_specs=specs, out_specs=everywhere)
+        return of_all(embeddings, source, target, valid)
 
     def _updated(
         self, state: State, gradients: tuple[Parameters, Projector | None], start: Parameters
