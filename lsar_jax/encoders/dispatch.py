@@ -2,8 +2,8 @@
 
 A program takes a third of a second to compile on a CPU and several seconds on a GPU, and a few sentences of mixed
 length need ten programs. XLA releases Python's lock while it compiles, so each is compiled in a thread. They run in the
-caller's thread. On a GPU, nothing is compiled while a program runs for the first time: cuDNN's attention then records a
-CUDA graph, which failed on an H100 and an H200 while XLA timed kernels in other threads.
+caller's thread. On a GPU, none of them is compiled while another runs for the first time: cuDNN's attention then
+records a CUDA graph, which failed on an H100 and an H200 while XLA timed kernels in other threads.
 """
 
 import os
@@ -30,7 +30,7 @@ _WAITING = 16
 
 
 class _Turns:
-    """Lets several threads compile at a time, or one run a program for the first time."""
+    """Either several threads compile, or one runs a program for the first time."""
 
     def __init__(self) -> None:
         self._changed = Condition()
@@ -40,7 +40,7 @@ class _Turns:
 
     @contextmanager
     def compiling(self) -> Iterator[None]:
-        """Waits until no program runs for the first time, nor waits to."""
+        """Waits until no program runs for the first time, and none is waiting to."""
         with self._changed:
             self._changed.wait_for(lambda: not (self._running or self._waiting))
             self._compiling += 1
@@ -54,19 +54,19 @@ class _Turns:
     @contextmanager
     def running(self) -> Iterator[None]:
         """Waits until nothing is compiled, and no other program runs for the first time."""
-        with self._changed:
-            self._waiting += 1
-            try:
-                self._changed.wait_for(lambda: not (self._running or self._compiling))
-                self._running = True
-            finally:
-                self._waiting -= 1
-                self._changed.notify_all()
+        entered = False
         try:
+            with self._changed:
+                self._waiting += 1
+                try:
+                    self._changed.wait_for(lambda: not (self._running or self._compiling))
+                finally:
+                    self._waiting -= 1
+                entered = self._running = True
             yield
         finally:
             with self._changed:
-                self._running = False
+                self._running = self._running and not entered
                 self._changed.notify_all()
 
 

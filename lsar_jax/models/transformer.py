@@ -190,7 +190,7 @@ class Transformer(nnx.Module):
             takes less memory and runs each block forward twice.
 
         Raises:
-          ValueError: the words are not of that shape.
+          ValueError: ``words`` is not ``[batch, length, dim]``.
         """
         if words is not None and words.shape != (*ids.shape, self.config.hidden):
             raise ValueError(f"words have shape {words.shape}; it must be {(*ids.shape, self.config.hidden)}")

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from lsar_jax.encoders.dispatch import run_slots
+from lsar_jax.encoders.dispatch import _Turns, run_slots
 from lsar_jax.tokens.buckets import Sentence, Slot
 
 
@@ -58,35 +58,65 @@ def test_several_programs_compile_at_a_time_and_not_too_many_batches_wait():
 
 
 def test_on_a_gpu_nothing_compiles_while_a_program_runs_for_the_first_time(monkeypatch):
-    """In several calls at a time, which end; and programs still compile in parallel."""
+    """In several calls at a time; and programs still compile in parallel."""
     monkeypatch.setattr("lsar_jax.encoders.dispatch._on_gpu", lambda: True)
-    changed, compiling, most = threading.Lock(), [], []
+    lock, compiling, running, most = threading.Lock(), [], [], []
 
     def compile(shape):
-        with changed:
+        with lock:
             compiling.append(shape)
             most.append(len(compiling))
         time.sleep(0.002)
-        with changed:
+        with lock:
             compiling.remove(shape)
 
     def run(number):
-        first = set()
+        known = set()
 
         def call(slot):
-            if slot.rows not in first:
-                first.add(slot.rows)
+            if (slot.rows, 8) not in known:
+                running.append(slot)
                 for _ in range(5):
                     assert not compiling
+                    assert running == [slot]
                     time.sleep(0.0005)
+                running.remove(slot)
             return slot.rows
 
         rows = [number * 1000 + row for row in range(1, 25)] * 2
-        return [value for _, value in run_slots(call, compile, slots_of([(row, 8) for row in rows]), set())] == rows
+        return [value for _, value in run_slots(call, compile, slots_of([(row, 8) for row in rows]), known)] == rows
 
     with ThreadPoolExecutor(3) as calls:
-        assert all(calls.map(run, range(3)))
+        assert all(calls.map(run, range(3), timeout=60))
     assert max(most) > 1
+
+
+def test_a_first_run_goes_before_programs_that_are_not_compiled_yet():
+    turns, order, begun, ended = _Turns(), [], threading.Event(), threading.Event()
+
+    def compile(name):
+        with turns.compiling():
+            order.append(name)
+            begun.set()
+            assert ended.wait(20)
+
+    def run():
+        with turns.running():
+            order.append("run")
+
+    with ThreadPoolExecutor(3) as threads:
+        first = threads.submit(compile, "first")
+        assert begun.wait(20)
+        others = [threads.submit(run)]
+        while not turns._waiting:
+            time.sleep(0.001)
+        others.append(threads.submit(compile, "second"))
+        time.sleep(0.02)
+        assert order == ["first"]
+        ended.set()
+        for one in (first, *others):
+            one.result(timeout=20)
+    assert order == ["first", "run", "second"]
 
 
 @pytest.mark.parametrize("where", ["running", "compiling"])

@@ -2,7 +2,8 @@
 
 The rows of a chunk are split over the devices, and so is what is computed from them. Joined over the chunks, the rows
 of one device follow those of another, so that nothing moves; ``train.align.batches`` counts them in this order. Chunks
-are joined and cut one at a time: there is a program for each shape of a chunk, and not for each combination.
+are joined and cut one at a time: there is a program for each shape of a chunk and each number of joined rows, of which
+there are few, and not for each combination of chunks.
 """
 
 from collections.abc import Sequence
@@ -47,10 +48,11 @@ def cut(whole: Array, devices: int, count: int, first: int) -> Array:
 
 
 def sent(rows: Float[Array, "row dim"], asked: Int[Array, " link"], axis_name: str) -> Float[Array, "scored dim"]:
-    """Returns, in ``shard_map``, the rows of all devices that the links ask for which this device scores.
+    """Returns, inside ``shard_map``, the rows that this device's part of the links asks for, whichever device has them.
 
     Every device offers what it has for all links, and the sum of all offers is scattered: what a device holds for that,
-    and what it sends, grows with the links of the whole batch, not with its positions. So does the gradient's way back.
+    and what it sends, grows with the links of the whole batch, not with its positions. The way back of the gradient
+    costs the same.
 
     Args:
       rows: the rows of this device.

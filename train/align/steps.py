@@ -140,7 +140,7 @@ class EncoderSteps:
         self._only_loss = jax.jit(self._loss)
         self._update = jax.jit(self._updated, donate_argnums=0)
         # One program for a batch of one chunk. Several are driven from the host, with programs for each shape of a
-        # chunk, and for each number of embeddings, links and positions, which are rounded up.
+        # chunk, and for each number of embeddings, links and positions, which are rounded up so that they are few.
         self.whole = jax.jit(self._take, donate_argnums=0)
 
     def init(self, trained: Parameters, key: Array) -> State:
