@@ -1,4 +1,4 @@
-r"""All benchmarks of speed in one run: encoding, fits, search and mining, heads, and alignment, each beside its peers.
+r"""All benchmarks of speed in one run: encoding, first calls, fits, search, heads and alignment, beside their peers.
 
     pip install torch sentence-transformers scikit-learn faiss-cpu
     python -m eval speed --out results/speed
@@ -21,6 +21,7 @@ from typing import Any, Literal
 import jax
 
 from eval.speed.encoding import Bench, EncoderName, PeerName
+from eval.speed.first_call import first_calls
 from eval.speed.timing import HERE, Measured
 from lsar_jax import __version__
 from lsar_jax.files import write_text
@@ -29,7 +30,7 @@ from train.console import console, print_table
 
 __all__ = ["Speed"]
 
-Benchmark = Literal["batch", "encode", "fits", "search", "heads", "align"]
+Benchmark = Literal["batch", "encode", "first", "fits", "search", "heads", "align"]
 
 _PACKAGES = ("jax", "jaxlib", "flax", "numpy", "torch", "transformers", "sentence-transformers", "scikit-learn",
              "faiss-cpu")  # fmt: skip
@@ -52,7 +53,7 @@ class Speed:
       out: folder for the JSON lines.
     """
 
-    benchmarks: tuple[Benchmark, ...] = ("encode", "fits", "search", "heads", "align")
+    benchmarks: tuple[Benchmark, ...] = ("encode", "first", "fits", "search", "heads", "align")
     encoder: EncoderName = "bundled"
     peers: tuple[PeerName, ...] = ("torch",)
     python: Path = Bench.python
@@ -65,8 +66,8 @@ class Speed:
     def run(self) -> list[tuple[str, Measured]]:
         """Runs them, prints the table and returns its rows, each with the name of its benchmark."""
         calls: dict[str, Callable[[], list[Measured]]] = {
-            "batch": _batch, "encode": self._encode, "fits": _fits, "search": self._search, "heads": _heads,
-            "align": self._align,
+            "batch": _batch, "encode": self._encode, "first": first_calls, "fits": _fits, "search": self._search,
+            "heads": _heads, "align": self._align,
         }  # fmt: skip
         rows: list[tuple[str, Measured]] = []
         about = _about()

