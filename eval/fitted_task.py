@@ -13,9 +13,9 @@ from eval.data.fit_text import fit_texts, text_languages
 from eval.methods import OF_FILES, OF_PAIRS, Method, MethodName, fit_files, fit_pairs
 from eval.task import Embedded, Task, Texts, languages_of
 from lsar_jax import EncoderSpec
+from lsar_jax.cli.console import console
 from lsar_jax.corpora.parallel_text import Pair, read_bitext
 from lsar_jax.corpora.tables import Data
-from train.console import console
 
 __all__ = ["FitLanguages", "FittedTask"]
 

@@ -28,8 +28,8 @@ from eval.tasks.sts17 import Sts17
 from eval.tasks.tatoeba import Tatoeba
 from eval.tasks.udhr import Udhr
 from lsar_jax import corpora, load_encoder
+from lsar_jax.cli.console import console
 from lsar_jax.languages import language_code
-from train.console import console
 
 __all__ = ["Suite"]
 

@@ -24,9 +24,9 @@ from eval.run_record import recorded
 from eval.score import Score
 from eval.speed.timing import print_latency
 from lsar_jax import EncoderSpec, SentenceEncoder, Transform
+from lsar_jax.cli.console import console, print_table
+from lsar_jax.cli.embed import encode_all, open_encoder
 from lsar_jax.corpora.tables import pin
-from train.console import console, print_table
-from train.embeddings import encode_all, open_encoder
 
 __all__ = ["Embedded", "Encoded", "Key", "Task", "Texts", "languages_of"]
 

@@ -19,9 +19,9 @@ import sys
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
+from lsar_jax.cli.console import console
 from lsar_jax.cli.run import run
 from lsar_jax.objectives.disentangle_objective import ALONE, Base, Objective
-from train.console import console
 from train.disentangle.command import Disentangle, HeadsOptions, ObjectiveOptions
 from train.loop import Trained
 

@@ -19,11 +19,11 @@ import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 from jaxtyping import Array, Bool, Float
 
+from lsar_jax.cli.option_checks import at_least
 from lsar_jax.mesh import fetched, placed
 from lsar_jax.processes import agreed, from_first, is_first
 from train.checkpoints import Checkpoints
 from train.log import Log
-from train.option_checks import at_least
 from train.patience import Progress
 
 __all__ = ["LoopOptions", "Trained", "Trainee", "as_seed", "of_seed", "train"]

@@ -24,8 +24,8 @@ from eval.aot.page import programs_page
 from eval.aot.programs import programs
 from eval.aot.row import Row, measured, read_rows, worse
 from eval.aot.targets import TARGETS, check_installed, mesh_of, prepare
+from lsar_jax.cli.console import console, print_table
 from lsar_jax.files import write_text
-from train.console import console, print_table
 
 __all__ = ["SMALL", "Aot"]
 

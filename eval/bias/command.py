@@ -45,9 +45,9 @@ from eval.task import Embedded, Task, Texts
 from eval.tasks.udhr import pool_precision
 from lsar_jax import EncoderSpec, SentenceEncoder, corpora
 from lsar_jax.checks import whole_number
+from lsar_jax.cli.console import console, print_table
+from lsar_jax.cli.embed import open_encoder
 from lsar_jax.files import check_outputs, write_text
-from train.console import console, print_table
-from train.embeddings import open_encoder
 
 __all__ = ["Bias"]
 

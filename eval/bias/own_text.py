@@ -15,8 +15,8 @@ from jaxtyping import Bool, Int
 
 from eval.metrics import find_own
 from lsar_jax import corpora, languages, transforms
+from lsar_jax.cli.console import console
 from lsar_jax.corpora.parallel_text import distinct, read_bitext, shuffled, text_key
-from train.console import console
 
 __all__ = ["Aligned", "OwnText", "not_aligned_languages", "read_own_text"]
 

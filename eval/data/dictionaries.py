@@ -19,9 +19,9 @@ from typing import Annotated
 import tyro
 
 from lsar_jax import corpora
+from lsar_jax.cli.console import console
 from lsar_jax.files import check_outputs, write_text
 from lsar_jax.languages import language_code
-from train.console import console
 
 __all__ = ["MakeDictionaries", "entries", "read_dictionary"]
 

@@ -15,9 +15,9 @@ import numpy as np
 from jaxtyping import Float
 
 from lsar_jax import corpora
+from lsar_jax.cli.console import console
 from lsar_jax.corpora.tables import Data, Tables, named_tables, one_split, plain_folder
 from lsar_jax.languages import language_code
-from train.console import console
 
 __all__ = ["Track", "read_tracks"]
 

@@ -8,9 +8,9 @@ import numpy as np
 from jaxtyping import Float
 
 from eval.figures import geometry as draw
+from lsar_jax.cli.console import print_table
 from lsar_jax.files import write_text
 from lsar_jax.geometry import anisotropy_by_language, expected_contributions, isoscore, outlier_dimensions
-from train.console import print_table
 
 __all__ = ["draw_layers"]
 

@@ -19,7 +19,7 @@ from eval.methods import label
 from eval.report.transfer import MEAN, is_transfer, seed_test, tasks_test
 from eval.resampling import paired_interval, paired_test
 from eval.results import Result, read_results
-from train.console import console, print_table
+from lsar_jax.cli.console import console, print_table
 
 __all__ = ["Compare", "Difference", "differences"]
 

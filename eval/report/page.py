@@ -23,8 +23,8 @@ from eval.report.published import published
 from eval.report.transfer import Spread, is_transfer, sizes, transfer_rows
 from eval.resampling import paired_test
 from eval.results import Result, read_results
+from lsar_jax.cli.console import console
 from lsar_jax.files import check_outputs, write_text
-from train.console import console
 
 __all__ = ["Cell", "Report", "Table", "provenance", "tables"]
 

@@ -24,9 +24,9 @@ from jaxtyping import Float
 from eval.results import Result, write_results
 from eval.run_record import recorded
 from lsar_jax import EncoderSpec
+from lsar_jax.cli.console import console, print_table
 from lsar_jax.corpora.labelled import is_dataset
 from lsar_jax.files import read_json
-from train.console import console, print_table
 
 __all__ = [
     "MEAN",

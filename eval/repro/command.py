@@ -31,8 +31,8 @@ from eval.repro.page import papers_page
 from eval.repro.sources import SOURCES, checksum_of
 from eval.results import read_results
 from eval.run_record import already_run
+from lsar_jax.cli.console import console, print_table
 from lsar_jax.files import write_text
-from train.console import console, print_table
 
 __all__ = ["Repro"]
 

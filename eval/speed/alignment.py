@@ -26,14 +26,14 @@ from jaxtyping import Int
 from eval.speed.peer import import_torch
 from eval.speed.timing import HERE, Measured, operations_per_token, times
 from lsar_jax import SentenceEncoder
+from lsar_jax.cli.console import console, print_table
+from lsar_jax.cli.embed import EncoderChoice
+from lsar_jax.cli.option_checks import at_least
 from lsar_jax.models.transformer import TransformerConfig
 from train.align.batches import ChunkSizes, PairBatch, batch_of, order_of
 from train.align.examples import Examples, word_examples
 from train.align.steps import EncoderSteps, State, StepOptions, Terms
-from train.console import console, print_table
-from train.embeddings import EncoderChoice
 from train.encoder_parameters import EncoderParts, take_apart
-from train.option_checks import at_least
 from train.word_pairs.aligned_files import read_aligned
 
 __all__ = ["AlignBench"]

@@ -25,14 +25,14 @@ from eval.aot.arguments import DTYPES, XLM_R, Dtype, EncoderSize
 from eval.speed.encoding import matmul_rate
 from eval.speed.peer import import_torch
 from eval.speed.timing import HERE, Measured, operations_per_token
+from lsar_jax.cli.console import console, print_table
+from lsar_jax.cli.option_checks import at_least
 from lsar_jax.encoders.program import Program, compiled
 from lsar_jax.mesh import data_mesh, replicated
 from lsar_jax.models.attention import attention_for
 from lsar_jax.models.transformer import Transformer, TransformerConfig
 from lsar_jax.tokens.buckets import BatchSizes
 from lsar_jax.tokens.tokenizer import Specials
-from train.console import console, print_table
-from train.option_checks import at_least
 
 __all__ = ["BatchBench"]
 

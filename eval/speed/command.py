@@ -24,9 +24,9 @@ from eval.speed.encoding import Bench, EncoderName, PeerName
 from eval.speed.first_call import first_calls
 from eval.speed.timing import HERE, Measured
 from lsar_jax import __version__
+from lsar_jax.cli.console import console, print_table
 from lsar_jax.files import write_text
 from lsar_jax.mesh import cpu_info
-from train.console import console, print_table
 
 __all__ = ["Speed"]
 

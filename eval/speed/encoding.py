@@ -36,9 +36,9 @@ from eval.speed import sentence_transformers_process
 from eval.speed.random_encoder import random_sentences, write_random_encoder
 from eval.speed.timing import HERE, Measured, times
 from lsar_jax import SentenceEncoder, corpora, load_encoder
+from lsar_jax.cli.console import console, print_table
+from lsar_jax.cli.option_checks import at_least
 from lsar_jax.mesh import cpu_features
-from train.console import console, print_table
-from train.option_checks import at_least
 
 __all__ = ["Bench", "EncoderName", "PeerName", "flops", "matmul_rate"]
 

@@ -14,7 +14,7 @@ import tempfile
 
 from eval.speed.timing import HERE, Measured
 from lsar_jax.checkpoints.bundled import find_weights
-from train.console import console
+from lsar_jax.cli.console import console
 
 __all__ = ["first_calls"]
 

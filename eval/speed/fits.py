@@ -29,8 +29,8 @@ from eval.data.tatoeba import XTREME_36
 from eval.speed.encoding import matmul_rate
 from eval.speed.timing import times
 from lsar_jax import Moments, transforms
+from lsar_jax.cli.console import console, print_table
 from lsar_jax.transforms.methods import METHODS
-from train.console import console, print_table
 
 __all__ = ["FitBench", "Timing", "random_embeddings"]
 

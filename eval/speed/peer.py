@@ -4,7 +4,7 @@ from typing import Any
 
 import jax
 
-from train.console import console
+from lsar_jax.cli.console import console
 
 __all__ = ["import_torch"]
 

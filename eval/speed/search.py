@@ -23,10 +23,10 @@ from jaxtyping import Float
 
 from eval.speed.peer import import_torch
 from eval.speed.timing import HERE, Measured, times
+from lsar_jax.cli.console import console, print_table
+from lsar_jax.cli.option_checks import at_least
 from lsar_jax.mining import mine
 from lsar_jax.retrieval import nearest
-from train.console import console, print_table
-from train.option_checks import at_least
 
 __all__ = ["SearchBench"]
 

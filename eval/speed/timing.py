@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from lsar_jax import SentenceEncoder
+from lsar_jax.cli.console import console
 from lsar_jax.models.transformer import TransformerConfig
-from train.console import console
 
 __all__ = ["HERE", "Measured", "operations_per_token", "print_latency", "times"]
 

@@ -22,8 +22,8 @@ import numpy as np
 
 from eval.speed.peer import import_torch
 from eval.speed.timing import HERE, Measured, times
+from lsar_jax.cli.console import console, print_table
 from lsar_jax.objectives.disentangle import Objective
-from train.console import console, print_table
 
 __all__ = ["HeadsBench"]
 

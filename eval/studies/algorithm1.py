@@ -16,9 +16,9 @@ import numpy as np
 
 from eval.tasks.udhr import into_english, pool_precision
 from lsar_jax import corpora
+from lsar_jax.cli.console import print_table
+from lsar_jax.cli.embed import encode_all, open_encoder
 from lsar_jax.transforms import fit_lsar, published_subspace
-from train.console import print_table
-from train.embeddings import encode_all, open_encoder
 
 __all__ = ["Algorithm1"]
 

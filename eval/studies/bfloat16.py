@@ -20,8 +20,8 @@ from eval.run_record import check_record
 from eval.tasks.tatoeba import Tatoeba
 from eval.tasks.udhr import Udhr
 from lsar_jax import corpora
-from train.console import console, print_table
-from train.embeddings import encode_all, open_encoder
+from lsar_jax.cli.console import console, print_table
+from lsar_jax.cli.embed import encode_all, open_encoder
 
 __all__ = ["Precision", "centred_cosines"]
 

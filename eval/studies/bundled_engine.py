@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lsar_jax import corpora, load_encoder
-from train.console import console, print_table
+from lsar_jax.cli.console import console, print_table
 
 __all__ = ["Engine"]
 

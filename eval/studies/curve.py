@@ -28,10 +28,10 @@ from eval.results import Result, write_results
 from eval.score import Score
 from eval.task import Embedded, Task, Texts
 from lsar_jax import EncoderSpec
+from lsar_jax.cli.console import console, print_table
 from lsar_jax.corpora.parallel_text import read_bitext
 from lsar_jax.corpora.tables import Data
 from lsar_jax.languages import language_code
-from train.console import console, print_table
 from train.curves import save_figure
 from train.marks import line
 

@@ -27,9 +27,9 @@ from eval.score import Score
 from eval.task import Embedded, Task, Texts
 from eval.tasks.udhr import pool_precision
 from lsar_jax import EncoderSpec, corpora
+from lsar_jax.cli.console import console, print_table
+from lsar_jax.cli.embed import encode_all, open_encoder
 from lsar_jax.transforms.methods import METHODS
-from train.console import console, print_table
-from train.embeddings import encode_all, open_encoder
 
 __all__ = ["Sweep", "truncated"]
 

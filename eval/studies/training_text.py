@@ -27,8 +27,8 @@ from eval.tasks.bitext import Bitext
 from eval.tasks.sts17 import Sts17
 from eval.tasks.tatoeba import Tatoeba
 from lsar_jax import EncoderSpec
+from lsar_jax.cli.console import console, print_table
 from lsar_jax.corpora.tables import Data
-from train.console import console, print_table
 from train.curves import save_figure
 from train.disentangle.finished import PARTS, TrainedRun, check_comparable, check_text
 from train.marks import COLOURS

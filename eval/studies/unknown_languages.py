@@ -16,11 +16,11 @@ from jaxtyping import Float
 
 from eval.data.tatoeba import XTREME_36, read_pairs
 from lsar_jax import Moments, corpora
+from lsar_jax.cli.console import console, print_table
+from lsar_jax.cli.embed import encode_all, open_encoder
 from lsar_jax.corpora.tables import Data
 from lsar_jax.moments import pool_moments
 from lsar_jax.transforms import fit_identifier
-from train.console import console, print_table
-from train.embeddings import encode_all, open_encoder
 
 __all__ = ["UnknownLanguages"]
 

@@ -24,10 +24,10 @@ from eval.score import Score
 from eval.task import Embedded, Key, Texts
 from lsar_jax import EncoderSpec
 from lsar_jax.arrays import unit_rows
+from lsar_jax.cli.console import print_table
 from lsar_jax.corpora.tables import Data
 from lsar_jax.retrieval import candidate_ranks
 from lsar_jax.retrieval.preference import language_preference
-from train.console import print_table
 
 __all__ = ["AnswerPreference"]
 

@@ -18,9 +18,9 @@ import numpy as np
 from eval.data.dictionaries import read_dictionary
 from eval.data.tatoeba import ORACLE_8, XTREME_36, files_of, read_pairs
 from eval.tasks.translations import TranslatedTexts, TranslationTask
+from lsar_jax.cli.console import console
 from lsar_jax.corpora.tables import Data, named_tables
 from lsar_jax.languages import language_code
-from train.console import console
 
 __all__ = ["CodeSwitch", "switch"]
 

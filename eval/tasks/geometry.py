@@ -48,13 +48,13 @@ from eval.score import Score
 from eval.task import Embedded, Encoded, Task, Texts, languages_of
 from eval.tasks.answer_preference import AnswerPreference
 from lsar_jax import EncoderSpec, SentenceEncoder, corpora
+from lsar_jax.cli.console import console, print_table
+from lsar_jax.cli.embed import encode_all
 from lsar_jax.corpora.sentence_filters import check_count
 from lsar_jax.corpora.tables import Data
 from lsar_jax.geometry import anisotropy_by_language, isoscore
 from lsar_jax.languages import language_code
 from lsar_jax.transforms import fit_identifier
-from train.console import console, print_table
-from train.embeddings import encode_all
 
 __all__ = ["Geometry"]
 

@@ -19,8 +19,8 @@ from jaxtyping import Float, Int
 from eval.figures import leakage as draw
 from eval.metrics import paired_cosine
 from eval.task import Embedded
+from lsar_jax.cli.console import print_table
 from lsar_jax.geometry import expected_anisotropy
-from train.console import print_table
 from train.disentangle.finished import PARTS, TrainedRun
 
 __all__ = ["HeldOut", "draw_held_out", "print_similarities", "similarities"]

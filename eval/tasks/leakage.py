@@ -37,13 +37,13 @@ from eval.tasks.head_similarity import draw_held_out, print_similarities, simila
 from eval.tasks.sts17 import Sts17
 from eval.tasks.tatoeba import Tatoeba
 from lsar_jax import SentenceEncoder
+from lsar_jax.cli.console import console, print_table
+from lsar_jax.cli.embed import open_encoder
 from lsar_jax.corpora.tables import Data
 from lsar_jax.files import write_text
 from lsar_jax.languages import language_code
 from lsar_jax.objectives.disentangle import ALONE
-from train.console import console, print_table
 from train.disentangle.finished import PARTS, TrainedRun, check_comparable, check_text
-from train.embeddings import open_encoder
 
 __all__ = ["Leakage", "chance", "summary"]
 

@@ -31,8 +31,8 @@ from eval.results import Result
 from eval.score import Score
 from eval.task import Embedded, Texts
 from lsar_jax import EncoderSpec
+from lsar_jax.cli.console import console
 from lsar_jax.corpora.tables import Data, check_split
-from train.console import console
 
 __all__ = ["Sts17"]
 

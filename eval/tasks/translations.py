@@ -22,9 +22,9 @@ from eval.results import Result, by_method
 from eval.score import Score
 from eval.task import Embedded, Texts
 from lsar_jax import EncoderSpec
+from lsar_jax.cli.console import console
 from lsar_jax.corpora.tables import Data, check_split
 from lsar_jax.languages import language_code
-from train.console import console
 
 __all__ = ["TranslatedTexts", "TranslationTask"]
 

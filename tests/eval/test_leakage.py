@@ -14,10 +14,10 @@ from eval.figures import leakage as figures
 from eval.results import read_results
 from eval.tasks.leakage import chance, summary
 from lsar_jax import Transform
+from lsar_jax.cli.console import console
 from lsar_jax.corpora.parallel_text import held_out, read_bitext
 from tests.eval.test_tasks import ENCODER, is_png, read, write_pairs
 from tests.optional import need
-from train.console import console
 from train.disentangle.finished import PARTS, TrainedRun, check_text
 
 need("optax")

@@ -11,13 +11,13 @@ from filelock import FileLock
 
 import lsar_jax as lj
 from lsar_jax import Transform
+from lsar_jax.cli.embed import EncoderChoice
 from lsar_jax.corpora.parallel_text import held_out, read_bitext
 from lsar_jax.mesh import data_mesh
 from tests.train.runs import kill_at, log_of, write_bitext
 from train.ablations import Ablations, objectives
 from train.disentangle.__main__ import main
 from train.disentangle.training import Optimizer
-from train.embeddings import EncoderChoice
 from train.loop import LoopOptions
 from train.patience import Progress
 from train.text import TextOptions

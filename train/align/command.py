@@ -29,6 +29,9 @@ import optax
 import tyro
 
 from lsar_jax import SentenceEncoder
+from lsar_jax.cli.console import Seldom, console
+from lsar_jax.cli.embed import EncoderChoice
+from lsar_jax.cli.option_checks import at_least, known
 from lsar_jax.encoders.options import check_length, check_prompt
 from lsar_jax.files import write_json
 from lsar_jax.mesh import data_mesh, fetched, replicated
@@ -39,12 +42,9 @@ from train.align.linear import MAP_FILES, LinearTraining, link_moments, write_ma
 from train.align.options import READ_BY, AlignLoss, AlignMemory, AlignOptimizer, Objective
 from train.align.steps import EncoderSteps, StepOptions
 from train.align.training import BatchPlan, EncoderTraining
-from train.console import Seldom, console
 from train.curves import draw_curves
-from train.embeddings import EncoderChoice
 from train.encoder_parameters import EncoderParts, put_together, take_apart
 from train.loop import LoopOptions, Trained, Trainee, of_seed, train
-from train.option_checks import at_least, known
 from train.run_folder import claim, flat_options, locked
 from train.schedule import linear_schedule
 from train.text import TextOptions

@@ -21,6 +21,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from lsar_jax import EncoderSpec, SentenceEncoder
 from lsar_jax.array_files import open_arrays, save_arrays
+from lsar_jax.cli.console import console, print_table
 from lsar_jax.encoders.protocols import EncoderModel
 from lsar_jax.mesh import split
 from lsar_jax.objectives.align import orthogonalize
@@ -31,7 +32,6 @@ from train.align.batches import Chunk, batch_of
 from train.align.examples import Examples
 from train.align.exchange import joined
 from train.align.training import BatchPlan
-from train.console import console, print_table
 from train.loop import as_seed
 
 __all__ = ["MAP_FILES", "LinearTraining", "LinkMoments", "link_moments", "moments_loss", "write_maps"]

@@ -8,7 +8,7 @@ from typing import Literal
 
 import jax
 
-from train.option_checks import at_least, known
+from lsar_jax.cli.option_checks import at_least, known
 
 __all__ = ["READ_BY", "AlignLoss", "AlignMemory", "AlignOptimizer", "Objective"]
 

@@ -21,17 +21,17 @@ import jax
 import tyro
 
 from lsar_jax import EncoderSpec, SentenceEncoder
+from lsar_jax.cli.console import Seldom, console
+from lsar_jax.cli.embed import EncoderChoice, embed_pairs
 from lsar_jax.files import write_json
 from lsar_jax.mesh import data_mesh, placed, replicated
 from lsar_jax.objectives.disentangle import Head, Heads, Objective
 from lsar_jax.objectives.disentangle_objective import Base
 from lsar_jax.processes import is_first, wait_for_all
 from lsar_jax.transforms import head_transform
-from train.console import Seldom, console
 from train.curves import draw_curves
 from train.disentangle.steps import PairTable
 from train.disentangle.training import HeadTraining, Optimizer, validation_batch
-from train.embeddings import EncoderChoice, embed_pairs
 from train.loop import LoopOptions, Trained, train
 from train.run_folder import claim, flat_options, locked
 from train.text import TextOptions, TrainingPairs, text_hash

@@ -25,14 +25,15 @@ import optax
 import tyro
 
 from lsar_jax import EncoderSpec, SentenceEncoder, __version__
+from lsar_jax.cli.console import Seldom, console, print_table
+from lsar_jax.cli.embed import EncoderChoice
+from lsar_jax.cli.option_checks import at_least, known
 from lsar_jax.corpora.labelled import is_dataset, language_of_file
 from lsar_jax.corpora.tables import Data, pin
 from lsar_jax.files import read_json, sha256, write_json
 from lsar_jax.mesh import data_mesh
 from lsar_jax.processes import agreed, is_first, wait_for_all
-from train.console import Seldom, console, print_table
 from train.curves import draw_curves
-from train.embeddings import EncoderChoice
 from train.encoder_parameters import EncoderParts, Parameters, take_apart
 from train.finetune.examples import Example
 from train.finetune.features import FeatureMix, Maps, read_maps
@@ -40,7 +41,6 @@ from train.finetune.options import FinetuneOptions, TaskName
 from train.finetune.tasks import TransferTask, task_named
 from train.finetune.training import Development, FinetunePlan, FinetuneTraining
 from train.loop import LoopOptions, of_seed, train
-from train.option_checks import at_least, known
 from train.run_folder import claim, flat_options, locked
 from train.schedule import linear_schedule
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from train.option_checks import at_least, known
+from lsar_jax.cli.option_checks import at_least, known
 
 __all__ = ["FinetuneOptions", "TaskName"]
 

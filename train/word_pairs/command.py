@@ -20,8 +20,8 @@ from pathlib import Path
 import tyro
 
 from lsar_jax import __version__
+from lsar_jax.cli.console import console, print_table
 from lsar_jax.files import check_absent, new_folder, write_json
-from train.console import console, print_table
 from train.run_folder import flat_options
 from train.text import TextOptions, text_hash
 from train.word_pairs.aligned_files import PARTS, AlignedPair, Kept, keep, write_aligned

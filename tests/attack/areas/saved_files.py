@@ -13,11 +13,11 @@ import numpy as np
 import lsar_jax as lj
 from eval.resampling import Queries
 from eval.results import Result, read_results, write_results
+from lsar_jax.cli.embed import embed_pairs
 from tests.attack.areas.outcome import SPEC, Broke, Random, refused, tiny, vectors
 from tests.attack.damage import damage
 from train.checkpoints import Checkpoints
 from train.disentangle.finished import PARTS, TrainedRun
-from train.embeddings import embed_pairs
 from train.run_folder import claim
 
 __all__ = ["caches", "moments", "results", "runs", "training_checkpoints", "transforms"]

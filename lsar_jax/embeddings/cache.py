@@ -3,13 +3,14 @@
 import hashlib
 import json
 from collections.abc import Sequence
+from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
 from jaxtyping import Float
 
-from lsar_jax import EncoderSpec, __version__
 from lsar_jax.array_files import open_arrays, save_arrays
+from lsar_jax.spec import EncoderSpec
 
 __all__ = ["EmbeddingCache", "Sentence"]
 
@@ -36,7 +37,9 @@ class EmbeddingCache:
 
     def __init__(self, folder: Path, spec: EncoderSpec, dim: int, max_length: int) -> None:
         self.folder, self.spec, self.dim = folder, spec, dim
-        self.name = hashlib.sha256(json.dumps([spec.to_dict(), max_length, __version__]).encode()).hexdigest()[:32]
+        self.name = hashlib.sha256(json.dumps([spec.to_dict(), max_length, version("lsar_jax")]).encode()).hexdigest()[
+            :32
+        ]
 
     def read(self, sentences: Sequence[Sentence]) -> tuple[Float[np.ndarray, "sentence dim"], set[int]]:
         """Returns the embeddings of sentences, and the numbers of those that are not in the cache."""

@@ -7,7 +7,7 @@ import pytest
 
 import lsar_jax as lj
 from eval.__main__ import main
-from train.embeddings import encode_all
+from lsar_jax.cli.embed import encode_all
 
 TINY = str(Path(__file__).parents[1] / "golden" / "bert")
 TEXTS = {("a", "en"): ["a cat", "the dog barks", "a cat"], ("b", "de"): ["die Katze", "a cat"], ("c", "fr"): ["no"]}

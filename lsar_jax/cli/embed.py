@@ -9,12 +9,12 @@ from typing import Literal, TypeVar
 import numpy as np
 from jaxtyping import Float, Int
 
-from lsar_jax import SentenceEncoder, load_encoder
+from lsar_jax.cli.console import console
+from lsar_jax.embeddings.cache import EmbeddingCache, Sentence
+from lsar_jax.encoders import SentenceEncoder, load_encoder
 from lsar_jax.files import check_outputs
 from lsar_jax.models.transformer import Transformer
 from lsar_jax.processes import agreed, from_first, gather, is_first, own_rows, wait_for_all
-from train.console import console
-from train.embedding_cache import EmbeddingCache, Sentence
 
 __all__ = ["EncoderChoice", "PairEmbeddings", "embed_pairs", "encode_all", "open_encoder"]
 
