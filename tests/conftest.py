@@ -1,4 +1,4 @@
-"""Several devices on one CPU, strict dtypes, and encoders that many tests share."""
+"""One device by default, several where a test asks for them, strict dtypes, and encoders that many tests share."""
 
 import os
 from importlib.metadata import version
@@ -24,7 +24,10 @@ if not OPTIMIZE and version("jaxlib").startswith("0.10."):
 
 import jax
 
+# Four devices for the tests of sharding, which name them (``jax.devices()``). The default mesh, made of the local
+# devices, has one: a program for several takes three times as long to compile.
 jax.config.update("jax_num_cpu_devices", 4)
+jax.local_devices = lambda: jax.devices()[:1]
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 
 import jaxtyping

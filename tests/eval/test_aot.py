@@ -166,7 +166,7 @@ def test_the_cost_of_a_product():
 
 
 def test_the_collectives_of_a_program():
-    mesh = data_mesh()
+    mesh = data_mesh(jax.devices())
     x = jax.device_put(jnp.ones((8, 128)), split(mesh))
     text = jax.jit(lambda x: x + 1, out_shardings=replicated(mesh)).lower(x).compile().as_text()
     assert cost_of_text(text).between_devices == 8 * 128 * 4
@@ -242,7 +242,7 @@ def test_operations_are_those_of_the_platform():
 
 
 def test_the_operations_of_an_encoder():
-    mesh = data_mesh()
+    mesh = data_mesh(jax.devices())
     found = operations_of(programs(TINY, 1)["encode/base/float32/128"](mesh).jaxpr, "cuda")
     tokens = 512 * mesh.size
     assert found == {"float32": 2 * tokens * (4 * 768**2 + 2 * 768 * 3072) + 4 * tokens * 128 * 768}
@@ -270,7 +270,7 @@ def test_the_operations_of_an_encoder():
     ],
 )
 def test_every_program_compiles_for_the_devices_that_are_here(name):
-    mesh = data_mesh() if name in programs(TINY, 2) else data_mesh(jax.devices()[:1])
+    mesh = data_mesh(jax.devices()) if name in programs(TINY, 2) else data_mesh(jax.devices()[:1])
     row = measured(name, "here", replace(HERE, devices=mesh.size), programs(TINY, 1)[name](mesh), "tiny")
     assert row.kernels > 0
     assert row.traffic > 0
@@ -280,7 +280,7 @@ def test_every_program_compiles_for_the_devices_that_are_here(name):
 
 @pytest.mark.slow
 def test_the_memory_of_a_step_of_alignment():
-    mesh = data_mesh()
+    mesh = data_mesh(jax.devices())
     row = measured(
         "align", "here", replace(HERE, devices=mesh.size), programs(TINY, 1)["align/strong/base/16"](mesh), "tiny"
     )

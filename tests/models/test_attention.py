@@ -63,7 +63,7 @@ def test_an_unknown_kind_is_refused():
 
 def test_no_device_waits_for_another(rng, monkeypatch):
     """Where rows are split over devices, as in training, each has its share of each step."""
-    mesh = data_mesh()
+    mesh = data_mesh(jax.devices())
     assert mesh.size == 4
     monkeypatch.setattr(attention, "_SCORES", 4 * 4 * 2 * 16**2)
     given = case(rng)
