@@ -1,6 +1,9 @@
 """One device by default, several where a test asks for them, strict dtypes, and encoders that many tests share."""
 
+import ctypes
+import gc
 import os
+import sys
 from importlib.metadata import version
 from pathlib import Path
 
@@ -38,6 +41,19 @@ import lsar_jax as lj
 from lsar_jax.mesh import data_mesh
 
 TINY = Path(__file__).parent / "golden" / "bert"
+
+
+@pytest.fixture(autouse=True, scope="module")
+def memory():
+    """Drops compiled programs between files of tests once a process holds a gigabyte; the cache on disk keeps them."""
+    yield
+    if sys.platform != "linux":
+        return
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    if pages * os.sysconf("SC_PAGE_SIZE") > 1e9:
+        jax.clear_caches()
+        gc.collect()
+        ctypes.CDLL(None).malloc_trim(0)  # what the allocator keeps would count for ever
 
 
 @pytest.fixture
