@@ -16,10 +16,12 @@ test: $(VENV)/installed-test
 	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -q --numprocesses 2 --dist worksteal
 
 $(VENV)/installed-%: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --editable '.[$*]'
+	@echo "Installing lsar_jax and what '$*' needs into $(VENV); pip names each package as it comes."
+	@$(BIN)/python -m pip install --disable-pip-version-check --editable '.[$*]'
 	@touch $@
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "lsar_jax needs Python 3.11 or newer: make PYTHON=python3.12 ..." >&2; exit 1; }
-	$(PYTHON) -m venv $(VENV)
+	@echo "Making the environment $(VENV) with $(PYTHON)."
+	@$(PYTHON) -m venv $(VENV)
