@@ -136,22 +136,24 @@ def test_threads_may_write_one_path(x, tmp_path):
     assert lj.Transform.load(path).digests == transform.digests
 
 
-@pytest.mark.parametrize("umask", [0o022, 0o077, 0o002])
-def test_files_have_the_mode_of_any_new_file(umask, tmp_path):
-    code = (
-        "import os, sys, numpy as np, lsar_jax as lj\n"
-        f"os.umask({umask})\n"
-        "lj.transforms.fit_center({'de': np.eye(3, dtype='f')}).save(sys.argv[1] + '/t')\n"
-        "open(sys.argv[1] + '/plain', 'w').close()\n"
-        "os.mkdir(sys.argv[1] + '/folder')\n"
-        "lj.load_encoder(sys.argv[2]).to_sentence_transformers(sys.argv[1] + '/exported')\n"
-    )
-    subprocess.run(
-        [sys.executable, "-c", code, str(tmp_path), str(TINY)], check=True, env={**os.environ, "JAX_PLATFORMS": "cpu"}
-    )
-    names = ("t", "plain", "folder", "exported", "exported/model.safetensors", "exported/config.json")
-    modes = [stat.S_IMODE((tmp_path / name).stat().st_mode) for name in names]
-    assert modes == [mode & ~umask for mode in (0o666, 0o666, 0o777, 0o777, 0o666, 0o666)]
+def test_files_have_the_mode_of_any_new_file(tmp_path):
+    code = """
+import os, sys, numpy as np, lsar_jax as lj
+encoder = lj.load_encoder(sys.argv[2])
+for umask in (0o022, 0o077, 0o002):
+    os.umask(umask)
+    folder = f"{sys.argv[1]}/{umask}"
+    os.mkdir(folder)
+    lj.transforms.fit_center({"de": np.eye(3, dtype="f")}).save(folder + "/t")
+    encoder.to_sentence_transformers(folder + "/exported")
+"""
+    environment = {**os.environ, "JAX_PLATFORMS": "cpu"}
+    subprocess.run([sys.executable, "-c", code, str(tmp_path), str(TINY)], check=True, env=environment)
+    names = {"": 0o777, "t": 0o666, "exported": 0o777}
+    names |= {"exported/model.safetensors": 0o666, "exported/config.json": 0o666}
+    for umask in (0o022, 0o077, 0o002):
+        modes = {name: stat.S_IMODE((tmp_path / str(umask) / name).stat().st_mode) for name in names}
+        assert modes == {name: mode & ~umask for name, mode in names.items()}
 
 
 def fail(path):
