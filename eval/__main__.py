@@ -7,17 +7,18 @@ from lsar_jax.cli.run import Command, run_named
 __all__ = ["main"]
 
 TASKS = {
-    "udhr": Command("eval.tasks.udhr", "Udhr", "retrieval of the same paragraph in 40 languages (make demo)"),
-    "tatoeba": Command("eval.tasks.tatoeba", "Tatoeba", "retrieval of translations in 36 languages"),
-    "lareqa": Command("eval.tasks.lareqa", "Lareqa", "answer retrieval from a multilingual pool"),
-    "sts17": Command("eval.tasks.sts17", "Sts17", "semantic similarity against human scores"),
-    "bucc": Command("eval.tasks.bucc", "Bucc", "mining of translations hidden in two collections"),
-    "bitext": Command("eval.tasks.bitext", "Bitext", "retrieval on held-out pairs of any parallel text"),
-    "code-switch": Command("eval.tasks.code_switch", "CodeSwitch", "Tatoeba with some words replaced by English ones"),
-    "amazon": Command("eval.tasks.amazon", "Amazon", "sentiment of reviews, trained on English"),
-    "pool": Command("eval.tasks.pool", "Pool", "language preference and clusters in any multilingual pool"),
+    "udhr": Command("eval.tasks.udhr", "COMMAND", "retrieval of the same paragraph in 40 languages (make demo)"),
+    "tatoeba": Command("eval.tasks.tatoeba", "COMMAND", "retrieval of translations in 36 languages"),
+    "lareqa": Command("eval.tasks.lareqa", "COMMAND", "answer retrieval from a multilingual pool"),
+    "sts17": Command("eval.tasks.sts17", "COMMAND", "semantic similarity against human scores"),
+    "bucc": Command("eval.tasks.bucc", "COMMAND", "mining of translations hidden in two collections"),
+    "bitext": Command("eval.tasks.bitext", "COMMAND", "retrieval on held-out pairs of any parallel text"),
+    "code-switch": Command("eval.tasks.code_switch", "COMMAND", "Tatoeba with some words replaced by English ones"),
+    "amazon": Command("eval.tasks.amazon", "COMMAND", "sentiment of reviews, trained on English"),
+    "pool": Command("eval.tasks.pool", "COMMAND", "language preference and clusters in any multilingual pool"),
     "leakage": Command("eval.tasks.leakage", "Leakage", "semantic leakage of heads trained by train.disentangle"),
-    "geometry": Command("eval.tasks.geometry", "Geometry", "the geometry of the space after each method, with figures"),
+    "geometry": Command("eval.tasks.geometry", "COMMAND", "the geometry of the space after each method, with figures"),
+    "answers": Command("eval.tasks.answers", "COMMAND", "whether answers are preferred in the question's language"),
     "bias": Command("eval.bias.command", "Bias", "a report on text of your own: which layer, method and rank to use"),
     "all": Command("eval.suite", "Suite", "every task whose data is available, and a report"),
     "repro": Command("eval.repro.command", "Repro", "a table or figure of a paper: its commands, and the comparison"),
@@ -31,16 +32,9 @@ TASKS = {
         "eval.data.dictionaries", "MakeDictionaries", "bilingual dictionaries converted from FreeDict"
     ),
     "curve": Command("eval.studies.curve", "Curve", "accuracy against the number of fitting sentences"),
-    "training-text": Command(
-        "eval.studies.training_text", "TrainingText", "heads against the kind and amount of their training text"
-    ),
-    "sweep": Command("eval.studies.sweep", "Sweep", "every layer, method and rank in one pass"),
-    "algorithm1": Command("eval.studies.algorithm1", "Algorithm1", "LSAR's Algorithm 1 as printed, against one SVD"),
     "unknown": Command(
         "eval.studies.unknown_languages", "UnknownLanguages", "languages that an identifier does not know"
     ),
-    "precision": Command("eval.studies.bfloat16", "Precision", "bfloat16 compared with float32"),
-    "engine": Command("eval.studies.bundled_engine", "Engine", "the bundled encoder compared with its wheel's engine"),
     "speed": Command("eval.speed.command", "Speed", "all benchmarks of speed, each beside its peers, and one table"),
     "bench": Command("eval.speed.encoding", "Bench", "encoding speed compared with sentence-transformers"),
     "batchbench": Command("eval.speed.batch", "BatchBench", "speed of a full batch compared with transformers' model"),

@@ -33,7 +33,7 @@ __all__ = [
     "label",
     "move_together",
     "saved_method",
-    "told_steps",
+    "steps_of",
 ]
 
 # Methods that are fitted on the two sides of parallel text.
@@ -292,7 +292,7 @@ def _named(name: str, transform: Transform) -> Method:
     return Method(name, parameters, transform)
 
 
-def told_steps(transform: Transform) -> tuple[str, ...]:
+def steps_of(transform: Transform) -> tuple[str, ...]:
     """Returns each step of a transform, with what it was fitted on and its digest."""
     return tuple(
         f"{fit} on {sum(count for _, count in fit.fitted_on):,} sentences of {len(fit.fitted_on)} languages, {digest}"

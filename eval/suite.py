@@ -6,27 +6,17 @@ Each task writes to its own folder, and is skipped if that folder already has re
 Tasks without data are listed at the end, together with where to get their data.
 """
 
+import importlib
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
-from eval.fitted_task import FitLanguages
+from eval.__main__ import TASKS
+from eval.fitting import FitLanguages
 from eval.methods import ALL_METHODS, MethodName
 from eval.report.page import Report
 from eval.run_record import already_run
-from eval.studies.curve import Curve
-from eval.task import Task
-from eval.tasks.amazon import Amazon
-from eval.tasks.bitext import Bitext
-from eval.tasks.bucc import Bucc
-from eval.tasks.code_switch import CodeSwitch
-from eval.tasks.geometry import Geometry
-from eval.tasks.lareqa import Lareqa
-from eval.tasks.pool import Pool
-from eval.tasks.sts17 import Sts17
-from eval.tasks.tatoeba import Tatoeba
-from eval.tasks.udhr import Udhr
 from lsar_jax import corpora, load_encoder
 from lsar_jax.cli.console import console
 from lsar_jax.languages import language_code
@@ -34,6 +24,45 @@ from lsar_jax.languages import language_code
 __all__ = ["Suite"]
 
 _SMALL: tuple[MethodName, ...] = ("original", "center", "lir", "lsar")
+
+
+class _Entry(NamedTuple):
+    """A task of the suite.
+
+    Attributes:
+      name: its folder of results.
+      task: the task.
+      places: option -> folder below the data.
+      options: further options.
+      full: whether only the full profile has it.
+      of_udhr: whether it tests those languages that the UDHR has.
+    """
+
+    name: str
+    task: str
+    places: dict[str, str] = {}  # noqa: RUF012
+    options: dict[str, Any] = {}  # noqa: RUF012
+    full: bool = False
+    of_udhr: bool = False
+
+
+_ENTRIES = (
+    _Entry("udhr", "udhr", options={"ranks": ()}, of_udhr=True),
+    _Entry("pool", "pool", of_udhr=True),
+    _Entry("tatoeba", "tatoeba", {"data": "tatoeba"}),
+    _Entry("tatoeba-evaluated", "tatoeba", {"data": "tatoeba"}, {"fit_on": "evaluated", "fit_languages": "tested"}),
+    _Entry("xquad-r", "lareqa", {"data": "xquad-r"}),
+    _Entry("mlqa-r", "lareqa", {"data": "mlqa-r"}),
+    _Entry("sts17", "sts17", {"data": "sts17"}),
+    _Entry("bucc2018", "bucc", {"data": "bucc2018"}),
+    _Entry("bucc-made", "bucc", {"data": "bucc-made"}),
+    _Entry("bitext", "bitext", {"data": "bitext"}),
+    _Entry("code-switch", "code-switch", {"data": "tatoeba", "dictionaries": "dictionaries"}),
+    _Entry("amazon", "amazon", {"data": "amazon"}),
+    _Entry("geometry", "geometry", full=True, of_udhr=True),
+    _Entry("answers", "answers", {"data": "xquad-r"}, full=True),
+    _Entry("curve", "curve", {"data": "tatoeba", "bitext": "bitext"}, full=True),
+)
 
 
 @dataclass(frozen=True)
@@ -97,60 +126,42 @@ class Suite:
         if failed:
             raise ValueError("; ".join(failed))
 
-    def chosen(self) -> Sequence[tuple[str, Task]]:
+    def chosen(self) -> Sequence[tuple[str, Any]]:
         """Returns the name of every chosen task, and the task with its options."""
-        shared: dict[str, Any] = {
-            "encoder": self.encoder,
-            "layers": self.layers,
-            **({} if self.max_length is None else {"max_length": self.max_length}),
-            "transforms": _SMALL if self.profile == "small" else ALL_METHODS,
-            "cache": self.out / "embeddings" if self.cache is None else self.cache,
-            "overwrite": self.overwrite,
-        }
-        place = {name: {"data": self.data / name} for name in
-                 ("tatoeba", "xquad-r", "mlqa-r", "sts17", "bucc2018", "bucc-made", "bitext", "amazon")}  # fmt: skip
-        words = {"dictionaries": self.data / "dictionaries"}
-        tasks: list[tuple[str, type[Task], dict[str, Any]]] = [
-            ("udhr", Udhr, {"ranks": ()}),
-            ("pool", Pool, {}),
-            ("tatoeba", Tatoeba, place["tatoeba"]),
-            ("tatoeba-evaluated", Tatoeba, place["tatoeba"] | {"fit_on": "evaluated"}),
-            ("xquad-r", Lareqa, place["xquad-r"]),
-            ("mlqa-r", Lareqa, place["mlqa-r"]),
-            ("sts17", Sts17, place["sts17"]),
-            ("bucc2018", Bucc, place["bucc2018"]),
-            ("bucc-made", Bucc, place["bucc-made"]),
-            ("bitext", Bitext, place["bitext"]),
-            ("code-switch", CodeSwitch, place["tatoeba"] | words),
-            ("amazon", Amazon, place["amazon"]),
-        ]
-        if self.profile == "full":
-            xquad = self.data / "xquad-r"
-            tasks.append(("geometry", Geometry, {"xquad": xquad if xquad.is_dir() else None}))
-            tasks.append(("curve", Curve, place["tatoeba"] | {"bitext": self.data / "bitext"}))
-        out = self.out / Path(self.encoder.replace("/", "-") if not Path(self.encoder).is_dir() else self.encoder).name
-        names = dict.fromkeys(part for name, task, _ in tasks for part in (name, task.name))
+        entries = [entry for entry in _ENTRIES if self.profile == "full" or not entry.full]
+        names = dict.fromkeys(name for entry in entries for name in (entry.name, entry.task))
         if unknown := [name for name in self.tasks if name not in names]:
             raise ValueError(f"--tasks has {unknown[0]}, which is not one of {', '.join(names)}")
+        wanted = [language_code(code) for code in self.languages]
+        folder = self.encoder if Path(self.encoder).is_dir() else self.encoder.replace("/", "-")
         chosen = []
-        for name, task, own in tasks:
-            if self.tasks and not {name, task.name} & set(self.tasks):
+        for entry in entries:
+            if self.tasks and not {entry.name, entry.task} & set(self.tasks):
                 continue
-            default = {field.name: field.default for field in fields(task)}.get("languages")
-            if self.languages and isinstance(default, tuple):
+            kind = getattr(importlib.import_module(TASKS[entry.task].module), TASKS[entry.task].kind)
+            options: dict[str, Any] = {
+                "encoder": self.encoder,
+                "layers": self.layers,
+                "transforms": _SMALL if self.profile == "small" else ALL_METHODS,
+                "cache": self.out / "embeddings" if self.cache is None else self.cache,
+                "overwrite": self.overwrite,
+                "fit_languages": self.fit_languages,
+                "out": self.out / Path(folder).name / entry.name,
+                **({} if self.max_length is None else {"max_length": self.max_length}),
+                **entry.options,
+                **{option: self.data / place for option, place in entry.places.items()},
+            }
+            default = {item.name: item.default for item in fields(kind)}.get("languages")
+            if wanted and isinstance(default, tuple):
                 # Those that the task names, or that its text has; other tasks take any that their data has.
-                wanted = [language_code(code) for code in self.languages]
-                known = corpora.udhr() if task in (Udhr, Pool, Geometry) else default
-                languages = tuple(code for code in wanted if not known or code in known)
-                if not languages:
-                    console.print(f"{name}: skipped, it does not test {', '.join(wanted)}")
+                known = corpora.udhr() if entry.of_udhr else default
+                options["languages"] = tuple(code for code in wanted if not known or code in known)
+                if not options["languages"]:
+                    console.print(f"{entry.name}: skipped, it does not test {', '.join(wanted)}")
                     continue
-                own = own | {"languages": languages}
-            elif self.languages:
-                console.print(f"{name}: has no languages to choose; all of its data is tested")
-            if "fit_languages" in {field.name for field in fields(task)} and own.get("fit_on") != "evaluated":
-                own = own | {"fit_languages": self.fit_languages}
-            chosen.append((name, task(**shared, **own, out=out / name)))
+            elif wanted:
+                console.print(f"{entry.name}: has no languages to choose; all of its data is tested")
+            chosen.append((entry.name, kind(**options)))
         if not chosen:
             raise ValueError(f"no task tests any of the languages {', '.join(self.languages)}")
         return chosen

@@ -37,11 +37,14 @@ from eval.bias.figures import draw_layers, draw_own_space
 from eval.bias.measures import MEASURED, Neutrality, joined, measure_neutrality, measure_search
 from eval.bias.own_text import Aligned, OwnText, not_aligned_languages, read_own_text
 from eval.bias.page import MARK, Page
-from eval.methods import FROM_MOMENTS, Method, MethodName, move_together
+from eval.command import RunOptions
+from eval.evaluate import encode_texts, result_of
+from eval.fitting import Fitting, MethodOptions
+from eval.methods import FROM_MOMENTS, Method, MethodName, fit_methods, move_together
 from eval.resampling import Queries
 from eval.results import Result, read_results, write_results
-from eval.score import Score
-from eval.task import Embedded, Task, Texts
+from eval.run_record import recorded
+from eval.task import Score, Task
 from eval.tasks.udhr import pool_precision
 from lsar_jax import EncoderSpec, SentenceEncoder, corpora
 from lsar_jax.checks import whole_number
@@ -69,7 +72,7 @@ ByLanguage = Mapping[str, Float[np.ndarray, "_ dim"]]
 
 
 @dataclass(frozen=True)
-class Bias(Task):
+class Bias(MethodOptions, RunOptions):
     """How one's own text is placed by language, and which layer, method and rank to use on it.
 
     Attributes:
@@ -84,8 +87,6 @@ class Bias(Task):
         languages span.
     """
 
-    name = "bias"
-
     folder: Annotated[Path, tyro.conf.arg(name="texts")] = Path("texts")
     languages: tuple[str, ...] = ()
     aligned: Aligned = "auto"
@@ -97,15 +98,12 @@ class Bias(Task):
     transforms: tuple[MethodName, ...] = FROM_MOMENTS
     out: Path = Path("results/bias")
 
-    @property
-    def title(self) -> str:
-        """The title of tables and figures."""
-        return f"Language in {self.folder}"
+    name = "bias"
 
-    @property
-    def fitted_on(self) -> str:
-        """The name, in results, of the text that transforms are fitted on."""
-        return f"{self.folder}, up to {self.count} a language"
+    def run(self) -> list[Result]:
+        """Encodes, measures every layer and method, chooses one, and writes the report and the transform."""
+        with recorded(self):
+            return self._evaluate()
 
     @cached_property
     def text(self) -> OwnText:
@@ -118,34 +116,21 @@ class Bias(Task):
         shared = [code for code in self.text.codes if code in corpora.udhr("all")]
         return corpora.udhr("all", shared) if len(shared) > 1 else {}
 
-    def fit_texts(self) -> dict[str, list[str]]:
-        """Returns the text."""
-        return self.text.sentences
-
-    def texts(self) -> Texts:
-        """Returns the text, and the UDHR unless the text is sure to be aligned."""
-        sure = self.text.pairs or self.aligned == "yes"
-        return {(_OWN, code): sentences for code, sentences in self.text.sentences.items()} | {
-            (_YARDSTICK, code): paragraphs for code, paragraphs in ({} if sure else self.yardstick).items()
-        }
-
-    def scores(self, x: Embedded, method: Method, spec: EncoderSpec) -> Iterator[Score]:
-        """Yields the mean average precision of the paragraphs of the UDHR."""
-        moved = {code: rows for (group, code), rows in x.items() if group == _YARDSTICK}
-        yield Score.of("mAP on the UDHR", list(moved), pool_precision(moved))
-
-    def evaluate(self) -> list[Result]:
-        """Encodes, measures every layer and method, chooses one, and writes the report and the transform."""
+    def _evaluate(self) -> list[Result]:
         self._check()
+        self.out.mkdir(parents=True, exist_ok=True)
         encoder = open_encoder(self.encoder, self.layers or None, self.revision, self.pooling, self.dtype)
         layers = self.layers or _comparable_layers(encoder)
         # The options are checked with the ranks that are given; the default ones depend on the embeddings.
-        task = replace(self, layers=layers)
-        task.prepare(len(self.text.codes), encoder)
-        encoded = task.encode(encoder, self.texts())
+        self._fitting.check(encoder, layers)
+        # The UDHR is measured unless the text is sure to be aligned.
+        yardstick = {} if self.text.pairs or self.aligned == "yes" else self.yardstick
+        texts = {(_OWN, code): sentences for code, sentences in self.text.sentences.items()}
+        texts |= {(_YARDSTICK, code): paragraphs for code, paragraphs in yardstick.items()}
+        encoded = encode_texts(encoder, texts, layers, self.max_length, self.cache)
         every = {code: encoded[_OWN, code] for code in self.text.codes}
         layers, index, ranks = self._spanned(layers, every)
-        task = replace(task, layers=layers, ranks=self.ranks or ranks)
+        task = replace(self, layers=layers, ranks=self.ranks or ranks)
         every = {code: x[index] for code, x in every.items()}
         text = self._judged({code: x[-1] for code, x in every.items()})
         paragraphs = {} if text.aligned else {c: x[index] for (group, c), x in encoded.items() if group == _YARDSTICK}
@@ -158,6 +143,10 @@ class Bias(Task):
                 candidates += task._layer(text, x, further, spec)
                 console.print(f"measured layer {layer}: {len(candidates)} combinations of layer and method so far")
         return self._written(text, every, candidates)
+
+    @property
+    def _fitting(self) -> Fitting:
+        return Fitting(self, {}, self.text.codes, (), f"{self.folder}, up to {self.count} a language")
 
     def _spanned(
         self, layers: Sequence[int], x: Mapping[str, Float[np.ndarray, "layer _ dim"]]
@@ -197,8 +186,6 @@ class Bias(Task):
         return text
 
     def _check(self) -> None:
-        if self.saved:
-            raise ValueError(f"{self.name} fits its own transforms; omit --saved")
         if "original" not in self.transforms:
             raise ValueError("--transforms lacks original, which all others are compared with; add it")
         whole_number("--count", self.count, 20, 10**9, "sentences of a language")
@@ -212,10 +199,11 @@ class Bias(Task):
 
     def _fits(self, x: ByLanguage, spec: EncoderSpec) -> list[Method]:
         """Fits every method; the published form of LSAR only below full rank, where it differs from LSAR."""
-        made = self.fit(x, spec, [name for name in self.transforms if name != "lsar-published"])
+        names = [name for name in self.transforms if name != "lsar-published"]
+        made = fit_methods(x, names, self.varied, source=spec)
         below = tuple(rank for rank in self.ranks if rank < len(x) - 1)
         if below and "lsar-published" in self.transforms:
-            made += replace(self, ranks=below).fit(x, spec, ("lsar-published",))
+            made += fit_methods(x, ("lsar-published",), {"rank": below}, source=spec)
         return sorted(made, key=lambda method: self.transforms.index(method.name))
 
     def _layer(self, text: OwnText, x: ByLanguage, paragraphs: ByLanguage, spec: EncoderSpec) -> list[Candidate]:
@@ -251,8 +239,10 @@ class Bias(Task):
         """Chooses a layer and method; writes the results, the transform, the figures and the page."""
         metric = self._metric(text)
         searched = list(self.text.codes if text.aligned else self.yardstick)
+        options = {"folder": str(self.folder), "aligned": self.aligned, "count": self.count, "folds": self.folds}
+        task = Task("bias", f"Language in {self.folder}", self.text.codes, [], lambda *_: (), options=options)
         results = [
-            self.result(one.spec, one.method, score, 0.0)
+            result_of(task, self._fitting, one.spec, one.method, score, self.max_length)
             for one in candidates
             for score in _scores(one, metric, searched, text.codes, sum(map(len, text.sentences.values())))
         ]

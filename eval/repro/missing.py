@@ -6,10 +6,10 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from eval.fitting import FitOptions
 from eval.repro.card import Card, Step
 from eval.repro.commands import Choice, Planned, option_of, parsed, plan_step
 from eval.repro.sources import SOURCES, Source, languages_of_text
-from eval.task import Task
 from lsar_jax.checkpoints.bundled import open_bundled
 from lsar_jax.checkpoints.checkpoint import Checkpoint, read_folder
 from lsar_jax.checkpoints.locate import is_folder, locate
@@ -77,7 +77,7 @@ def _of_step(card: Card, one: Planned, made: Sequence[Step], choice: Choice) -> 
     if step.task in ("leakage", "transfer"):
         yield from _trained(card, one, made, choice)
     command = parsed(one.words) if step.task != one.words[2] else None
-    if isinstance(command, Task) and command.fits:
+    if isinstance(command, FitOptions) and set(command.transforms) != {"original"}:
         yield from _fit_text(command, step)
 
 

@@ -199,11 +199,10 @@ PAPER = Paper(
             shows=("One question in 11 languages, its answers and the other candidates in a plane, with each method"),
             steps=(
                 Step(
-                    "python -m eval geometry --xquad data/xquad-r",
+                    "python -m eval answers --data data/xquad-r",
                     data=("udhr", "xquad-r"),
                     encoders=_ANSWERS,
                     figures=("answers.png",),
-                    extras=("typology",),
                 ),
             ),
             here="Run",

@@ -10,9 +10,8 @@ as dimensions.
 """
 
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 
@@ -20,15 +19,18 @@ import numpy as np
 from jaxtyping import Int
 from matplotlib.figure import Figure
 
+from eval.command import RunOptions
 from eval.data.tatoeba import XTREME_36, read_pairs
-from eval.fitted_task import FitLanguages
-from eval.methods import ALL_METHODS, Method, MethodName
+from eval.evaluate import Evaluation, encode_texts, result_of
+from eval.fitting import FitLanguages, Fitting, MethodOptions
+from eval.methods import ALL_METHODS, MethodName, fit_methods
 from eval.metrics import find_own
 from eval.results import Result, write_results
-from eval.score import Score
-from eval.task import Embedded, Task, Texts
-from lsar_jax import EncoderSpec
+from eval.run_record import recorded
+from eval.task import Score, Task
+from lsar_jax.checks import whole_number
 from lsar_jax.cli.console import console, print_table
+from lsar_jax.cli.embed import open_encoder
 from lsar_jax.corpora.parallel_text import read_bitext
 from lsar_jax.corpora.tables import Data
 from lsar_jax.languages import language_code
@@ -39,20 +41,14 @@ __all__ = ["Curve", "curve_figure", "enough", "read_texts"]
 
 # Method label -> sentences per language -> percentage.
 Values = Mapping[str, Mapping[int, float]]
+# Language -> the distinct sentences of all shuffles, and the indices of each shuffle into them.
+Drawn = dict[str, tuple[list[str], Int[np.ndarray, "seed count"]]]
 
 _NEAR = 0.5
 
 
 @dataclass(frozen=True)
-class _MethodOfCount(Method):
-    """A method that was fitted on ``count`` sentences per language from one shuffle."""
-
-    count: int = 0
-    shuffle: int = 0
-
-
-@dataclass(frozen=True)
-class Curve(Task):
+class Curve(MethodOptions, RunOptions):
     """Accuracy on Tatoeba against the number of sentences that transforms are fitted on.
 
     Attributes:
@@ -66,8 +62,6 @@ class Curve(Task):
       seeds: number of shuffles; tables show the mean over them.
     """
 
-    name = "curve"
-
     transforms: tuple[MethodName, ...] = ALL_METHODS
     max_length: int = 64
     out: Path = Path("results/curve")
@@ -80,120 +74,90 @@ class Curve(Task):
     queries: int = 500
     seeds: int = 1
 
-    # Layer -> method -> sentences per language -> one score per seed.
-    _values: dict[int, dict[str, dict[int, list[float]]]] = field(
-        default_factory=dict, init=False, repr=False, compare=False
-    )
+    name = "curve"
 
-    @property
-    def title(self) -> str:
-        """The title of tables and the figure."""
-        return f"Tatoeba, English to {len(self.pairs)} languages"
+    def run(self) -> Evaluation:
+        """Prints a table per layer, draws the curves, and writes ``results.jsonl``."""
+        with recorded(self):
+            return self._evaluate()
 
-    @property
-    def fitted_on(self) -> str:
-        """The name, in results, of the fitting text; each result adds the number of sentences."""
-        return "bitext"
-
-    @cached_property
-    def text(self) -> dict[str, list[str]]:
-        """The sentences of each language to draw from."""
-        if self.saved:
-            raise ValueError(f"{self.name} fits its own transforms; omit --saved")
-        for option in ("counts", "most", "queries", "seeds"):
-            if np.min(getattr(self, option), initial=1) < 1:
-                raise ValueError(f"--{option} is {getattr(self, option)}; it must be at least 1")
+    def _evaluate(self) -> Evaluation:
+        for option in ("most", "queries", "seeds"):
+            whole_number(f"--{option}", getattr(self, option), 1, 10**9, "there must be some")
+        for count in self.counts:
+            whole_number("--counts", count, 1, 10**9, "there must be some")
         text = read_texts(self.bitext, () if self.fit_languages == "all" else self.languages)
         if empty := [code for code, lines in text.items() if not lines]:
             raise ValueError(f"{self.bitext} has no sentences in {empty[0]}; choose other languages with --languages")
-        return text
-
-    @cached_property
-    def pairs(self) -> dict[str, tuple[list[str], list[str]]]:
-        """Tatoeba's pairs in the same languages."""
-        tested = [language_code(code) for code in self.languages] or [code for code in self.text if code != "en"]
-        if lacking := [code for code in tested if code not in self.text]:
+        tested = [language_code(code) for code in self.languages] or [code for code in text if code != "en"]
+        if lacking := [code for code in tested if code not in text]:
             raise ValueError(f"{self.bitext} has no sentences in {', '.join(lacking)}; omit these languages")
-        return read_pairs(self.data, tested)
-
-    @property
-    def all_counts(self) -> list[int]:
-        """The numbers of sentences per language; the largest is what every language has, or ``most`` if less."""
-        most = min(self.most, *map(len, self.text.values()))
-        return sorted({count for count in self.counts if count < most} | {most})
-
-    @cached_property
-    def _drawn(self) -> dict[str, tuple[list[str], Int[np.ndarray, "seed count"]]]:
-        """Language -> the distinct sentences of all shuffles, and the indices of each shuffle into them."""
-        result = {}
-        for code, lines in self.text.items():
-            shuffles = [np.random.default_rng([seed, zlib.crc32(code.encode())]) for seed in range(self.seeds)]
-            orders = np.stack([shuffle.permutation(len(lines))[: self.all_counts[-1]] for shuffle in shuffles])
-            rows, inverse = np.unique(orders, return_inverse=True)
-            result[code] = [lines[row] for row in rows], inverse.reshape(orders.shape)
-        return result
-
-    def fit_texts(self) -> dict[str, list[str]]:
-        """Returns the sentences of all shuffles."""
-        fewest, scarcest = min((len(lines), code) for code, lines in self.text.items())
-        most = self.all_counts[-1]
-        console.print(
-            f"{len(self.pairs)} languages and English, at most {most} sentences each ({scarcest} has {fewest})"
-        )
-        return {code: sentences for code, (sentences, _) in self._drawn.items()}
-
-    def texts(self) -> Texts:
-        """Returns both sides of the first pairs of each language."""
-        return {
+        pairs = read_pairs(self.data, tested)
+        fewest, scarcest = min((len(lines), code) for code, lines in text.items())
+        most = min(self.most, fewest)
+        counts = sorted({count for count in self.counts if count < most} | {most})
+        console.print(f"{len(pairs)} languages and English, at most {most} sentences each ({scarcest} has {fewest})")
+        drawn = _drawn(text, self.seeds, most)
+        test = {
             (side, code): lines[: self.queries]
-            for code, sides in self.pairs.items()
+            for code, sides in pairs.items()
             for side, lines in zip(("en", "xx"), sides, strict=True)
         }
-
-    def methods(self, x: Embedded, spec: EncoderSpec) -> list[Method]:
-        """Fits every method on every number of sentences of every shuffle."""
-        result: list[Method] = []
-        most = self.all_counts[-1]
-        for name, count, seed in product(self.transforms, self.all_counts, range(self.seeds)):
-            if name == "original" and (count, seed) != (most, 0):
-                continue  # the original needs no fit: it is scored once
-            fit = {code: x["fit", code][places[seed, :count]] for code, (_, places) in self._drawn.items()}
-            try:
-                fitted = self.fit(fit, spec, (name,))
-            except ValueError as error:
-                console.print(f"layer {spec.layer}: cannot fit {name} on {count} sentences per language: {error}")
-                continue
-            result += [_MethodOfCount(m.name, m.parameters, m.transform, count, seed) for m in fitted]
-        return result
-
-    def scores(self, x: Embedded, method: Method, spec: EncoderSpec) -> Iterator[Score]:
-        """Yields the accuracy from English, averaged over the languages."""
-        assert isinstance(method, _MethodOfCount), "methods() returns only this type"
-        found = [find_own(x["en", code], x["xx", code]) for code in self.pairs]
-        value = 100 * float(np.mean([rows.mean() for rows in found]))
-        score = Score(f"en-xx mean over {len(found)}", value, list(self.pairs), sum(map(len, found)))
-        row = self._values.setdefault(spec.layer, {}).setdefault(method.label, {})
-        row.setdefault(method.count, []).append(value)
-        if method.transform is None:
-            yield score
-        else:
-            yield replace(score, seed=method.shuffle, fitted_on=f"bitext {method.count}")
-
-    def report(self, results: Sequence[Result]) -> None:
-        """Prints a table per layer, draws the curves, and writes ``results.jsonl``."""
+        encoder = open_encoder(self.encoder, self.layers, self.revision, self.pooling, self.dtype)
+        layers = self.layers or tuple(range(encoder.spec.layer + 1))
+        texts = {("fit", code): sentences for code, (sentences, _) in drawn.items()} | test
+        x = encode_texts(encoder, texts, layers, self.max_length, self.cache)
+        title = f"Tatoeba, English to {len(pairs)} languages"
+        options = {name: str(getattr(self, name)) for name in ("data", "bitext", "most", "queries")}
+        task = Task("curve", title, list(pairs), [test], lambda *_: (), options=options)
+        fitting = Fitting(self, {}, list(drawn), (), "bitext")
+        results: list[Result] = []
         panels: dict[str, dict[str, dict[int, float]]] = {}
-        columns = ["sentences per language", *map(str, self.all_counts), "enough"]
-        for layer, values in self._values.items():
-            panel = {name: {count: float(np.mean(v)) for count, v in row.items()} for name, row in values.items()}
+        for index, layer in enumerate(layers):
+            spec = replace(encoder.spec, layer=layer)
+            values: dict[str, dict[int, list[float]]] = {}
+            for name, count, seed in product(self.transforms, counts, range(self.seeds)):
+                if name == "original" and (count, seed) != (most, 0):
+                    continue  # the original needs no fit: it is scored once
+                fit = {code: x["fit", code][index][places[seed, :count]] for code, (_, places) in drawn.items()}
+                try:
+                    methods = fit_methods(fit, (name,), self.varied, source=spec)
+                except ValueError as error:
+                    console.print(f"layer {layer}: cannot fit {name} on {count} sentences per language: {error}")
+                    continue
+                for method in methods:
+                    hits = [
+                        find_own(method(x["en", code][index], "en"), method(x["xx", code][index], code))
+                        for code in pairs
+                    ]
+                    value = 100 * float(np.mean([rows.mean() for rows in hits]))
+                    values.setdefault(method.label, {}).setdefault(count, []).append(value)
+                    score = Score(f"en-xx mean over {len(hits)}", value, list(pairs), sum(map(len, hits)))
+                    if method.transform is not None:
+                        score = score._replace(seed=seed, fitted_on=f"bitext {count}")
+                    results.append(result_of(task, fitting, spec, method, score, self.max_length))
+            panel = {label: {count: float(np.mean(v)) for count, v in row.items()} for label, row in values.items()}
             panels[f"layer {layer}"] = panel
-            rows = _table(panel, self.all_counts, self.transforms)
-            print_table(f"{self.title}, layer {layer}, in percent", columns, rows)
+            columns = ["sentences per language", *map(str, counts), "enough"]
+            print_table(f"{title}, layer {layer}, in percent", columns, _table(panel, counts, self.transforms))
         console.print(
             f"enough: smallest count with a score within {_NEAR} of the method's best and not below the original"
         )
         write_results(results, self.out / "results.jsonl")
-        curve_figure(panels, f"{self.title} ({self.encoder})", self.out / "curve.png")
+        curve_figure(panels, f"{title} ({self.encoder})", self.out / "curve.png")
         console.print(f"wrote results and the figure to {self.out}")
+        return Evaluation(results, {})
+
+
+def _drawn(text: Mapping[str, Sequence[str]], seeds: int, most: int) -> Drawn:
+    """Shuffles the sentences of each language, by a seed of the language's own."""
+    result = {}
+    for code, lines in text.items():
+        shuffles = [np.random.default_rng([seed, zlib.crc32(code.encode())]) for seed in range(seeds)]
+        orders = np.stack([shuffle.permutation(len(lines))[:most] for shuffle in shuffles])
+        rows, inverse = np.unique(orders, return_inverse=True)
+        result[code] = [lines[row] for row in rows], inverse.reshape(orders.shape)
+    return result
 
 
 def enough(scores: Mapping[int, float], original: float) -> int | None:

@@ -15,14 +15,19 @@ import numpy as np
 from jaxtyping import Float
 
 from eval.data.tatoeba import XTREME_36, read_pairs
+from eval.evaluate import encode_texts
 from lsar_jax import Moments, corpora
 from lsar_jax.cli.console import console, print_table
-from lsar_jax.cli.embed import encode_all, open_encoder
+from lsar_jax.cli.embed import open_encoder
 from lsar_jax.corpora.tables import Data
 from lsar_jax.moments import pool_moments
 from lsar_jax.transforms import fit_identifier
 
 __all__ = ["UnknownLanguages"]
+
+# Values of novelty above which a language is unknown, and sentences of a language of Tatoeba.
+_THRESHOLDS = (2.0, 3.0, 4.0, 5.0, 6.0)
+_COUNT = 100
 
 
 @dataclass(frozen=True)
@@ -32,49 +37,37 @@ class UnknownLanguages:
     Attributes:
       encoder: bundled, a preset, a folder, or a Hub id.
       layers: hidden-state layers to test.
-      thresholds: values of novelty above which a language is unknown.
       data: Tatoeba: a folder, hub:ID or tfds:NAME; left out if the folder does not exist.
-      count: maximum number of sentences per language of Tatoeba.
-      max_length: maximum number of tokens per sentence.
     """
 
     encoder: str = "bundled"
     layers: tuple[int, ...] = (8, 12)
-    thresholds: tuple[float, ...] = (2.0, 3.0, 4.0, 5.0, 6.0)
     data: Data = Path("data/tatoeba")
-    count: int = 100
-    max_length: int = 128
 
     def run(self) -> None:
-        """Encodes the texts and prints the table.
-
-        Raises:
-          ValueError: a threshold is not positive.
-        """
-        if wrong := [one for one in self.thresholds if not one > 0]:
-            raise ValueError(f"--thresholds has {wrong[0]}; they must be above 0")
+        """Encodes the texts and prints the table."""
         encoder = open_encoder(self.encoder, self.layers, None, None)
         declaration = corpora.udhr()
         texts = {("udhr", code): paragraphs for code, paragraphs in declaration.items()}
         if isinstance(self.data, str) or self.data.is_dir():
             pairs = read_pairs(self.data, [code for code in XTREME_36 if code in declaration])
-            texts |= {("tatoeba", code): other[: self.count] for code, (_, other) in pairs.items()}
+            texts |= {("tatoeba", code): other[:_COUNT] for code, (_, other) in pairs.items()}
         else:
             console.print(f"there is no folder {self.data}, so that only the declaration is tested")
-        every = encode_all(encoder, texts, self.layers, self.max_length, {key: key[1] for key in texts})
+        encoded = encode_texts(encoder, texts, self.layers, 128)
         rows: list[list[str | float]] = []
         for index, layer in enumerate(self.layers):
-            x = {code: every["udhr", code][index] for code in declaration}
+            x = {code: encoded["udhr", code][index] for code in declaration}
             moments = {
                 code: Moments.from_embeddings(rows[corpora.UDHR_PARTS["fit"]], second_moment=True)
                 for code, rows in x.items()
             }
             tested = {"udhr": {code: rows[corpora.UDHR_PARTS["test"]] for code, rows in x.items()}}
-            if other := {code: rows[index] for (name, code), rows in every.items() if name == "tatoeba"}:
+            if other := {code: rows[index] for (name, code), rows in encoded.items() if name == "tatoeba"}:
                 tested["tatoeba"] = other
-            for name, several in tested.items():
-                known, unknown = _novelties(moments, several)
-                for threshold in self.thresholds:
+            for name, sentences in tested.items():
+                known, unknown = _novelties(moments, sentences)
+                for threshold in _THRESHOLDS:
                     shares = 100 * float((known > threshold).mean()), 100 * float((unknown <= threshold).mean())
                     rows.append([f"{name}, layer {layer}, threshold {threshold:g}", *shares])
         print_table(

@@ -9,92 +9,75 @@ Transforms are fitted on the Universal Declaration of Human Rights, on a folder 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from functools import cache
 from pathlib import Path
 
-from eval.tasks.translations import TranslatedTexts, TranslationTask
-from lsar_jax.corpora.parallel_text import Pair, held_out, read_bitext
-from lsar_jax.corpora.tables import Data
+from eval.command import command
+from eval.task import OwnText, Task
+from eval.tasks.translations import translations
+from lsar_jax.corpora.parallel_text import Pair, read_bitext
+from lsar_jax.corpora.parallel_text import held_out as split_pairs
+from lsar_jax.corpora.tables import Data, check_split
 
-__all__ = ["Bitext"]
+__all__ = ["COMMAND", "bitext"]
+
+# Language -> pairs to train on, and those that are held out.
+Parts = dict[str, tuple[list[Pair], list[Pair]]]
 
 
-@dataclass(frozen=True)
-class Bitext(TranslationTask):
+def bitext(
+    data: Data = Path("data/bitext"),
+    languages: tuple[str, ...] = (),
+    held_out: int = 500,
+    split_seed: int = 0,
+    seen: tuple[str, ...] = (),
+    split: str = "",
+) -> Task:
     """Retrieval of translations on held-out pairs of any parallel text.
 
-    Attributes:
+    Args:
       data: folder of en-xx.tsv files with the fields domain, English, xx; a folder of Moses files; a prepared dataset;
         hub:ID; or tfds:NAME with {} for the language.
       languages: language codes; by default, all in the data.
       held_out: number of held-out pairs per language.
       split_seed: seed that chooses the held-out pairs.
-      fit_on: text to fit transforms on: udhr; train, for the pairs that are not held out; a folder with one text file
-        per language; tfds:NAME/{}; or hub:ID.
+      seen: languages that transforms may be fitted on; by default, all for which there is text to fit on.
+      split: split of a named dataset, hub:ID or tfds:NAME; by default, its only split, or else test.
     """
+    check_split(data, split)
 
-    name = "bitext"
-
-    out: Path = Path("results/bitext")
-    data: Data = Path("data/bitext")
-    languages: tuple[str, ...] = ()
-    held_out: int = 500
-    split_seed: int = 0
-
-    @property
-    def title(self) -> str:
-        """The title of tables and figures."""
-        return f"{self.held_out} held-out pairs of {self._name}"
-
-    @property
-    def fitted_on(self) -> str:
-        """The name, in results, of the text that transforms are fitted on."""
-        if self.fit_on != "train":
-            return super().fitted_on
-        return f"{self._name} but the held-out pairs, up to {self.fit_count} a language"
-
-    def read(self) -> TranslatedTexts:
-        """Reads the held-out pairs of each language."""
-        return {code: tuple(zip(*held, strict=True)) for code, (_, held) in self._split.items()}  # type: ignore[misc]
-
-    def some_fit_texts(self, languages: Sequence[str]) -> dict[str, list[str]]:
-        """Returns the text to fit on; with ``train``, English is pooled from the training pairs of all languages."""
-        if self.fit_on != "train":
-            return super().some_fit_texts(languages)
-        every = self._every if self.fit_languages == "all" else self._split
-        held = {english for _, pairs in every.values() for english, _ in pairs}
-        train = {code: pairs for code, (pairs, _) in every.items() if code in languages}
-        texts = {code: [other for _, other in pairs] for code, pairs in train.items()}
-        # An English sentence may be held out with one language and not with another.
-        texts["en"] = list(dict.fromkeys(e for pairs in train.values() for e, _ in pairs if e not in held))
-        return {code: texts[code][: self.fit_count] for code in sorted(texts)}
-
-    def text_languages(self) -> list[str]:
-        """Returns all languages that the text to fit on has."""
-        return list(self._every) if self.fit_on == "train" else super().text_languages()
-
-    @property
-    def _name(self) -> str:
-        """The name of the data, without the commit of a Hub dataset, which the options record."""
-        name = Path(self.data).name
-        return name.partition("@")[0] if str(self.data).startswith("hub:") else name
-
-    @cached_property
-    def _split(self) -> dict[str, tuple[list[Pair], list[Pair]]]:
-        """The pairs to train on and those that are held out, in the tested languages."""
-        return self._parts(self.languages)
-
-    @cached_property
-    def _every(self) -> dict[str, tuple[list[Pair], list[Pair]]]:
-        """The same in all languages of the data."""
-        return self._parts(()) if self.languages else self._split
-
-    def _parts(self, languages: Sequence[str]) -> dict[str, tuple[list[Pair], list[Pair]]]:
-        result = {}
-        for code, pairs in read_bitext(self.data, languages, "--data", split=self.split).items():
+    @cache
+    def parts(codes: tuple[str, ...]) -> Parts:
+        result: Parts = {}
+        for code, pairs in read_bitext(data, codes, "--data", split=split).items():
             try:
-                result[code] = held_out(pairs, self.held_out, self.split_seed)
+                result[code] = split_pairs(pairs, held_out, split_seed)
             except ValueError as error:
-                raise ValueError(f"{self.data}, {code}: {error}") from error
+                raise ValueError(f"{data}, {code}: {error}") from error
         return result
+
+    def train(codes: Sequence[str], count: int) -> dict[str, list[str]]:
+        """Returns the pairs that are not held out, with English pooled from those of all languages."""
+        further = set(codes) - {"en", *parts(languages)}
+        whole = parts(()) if further else parts(languages)
+        test = {english for _, pairs in whole.values() for english, _ in pairs}
+        chosen = {code: pairs for code, (pairs, _) in whole.items() if code in codes}
+        texts = {code: [other for _, other in pairs] for code, pairs in chosen.items()}
+        # An English sentence may be held out with one language and not with another.
+        texts["en"] = list(dict.fromkeys(e for pairs in chosen.values() for e, _ in pairs if e not in test))
+        return {code: texts[code][:count] for code in sorted(texts)}
+
+    # Without the commit of a Hub dataset, which the options record.
+    name = Path(data).name.partition("@")[0] if str(data).startswith("hub:") else Path(data).name
+    pairs = {code: ([a for a, _ in held], [b for _, b in held]) for code, (_, held) in parts(languages).items()}
+    text = OwnText(f"{name} but the held-out pairs", train, lambda: list(parts(())))
+    return translations(
+        "bitext",
+        f"{held_out} held-out pairs of {name}",
+        pairs,
+        seen=seen,
+        own_text={"train": text},
+    )
+
+
+COMMAND = command(bitext)

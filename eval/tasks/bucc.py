@@ -12,29 +12,23 @@ training split, and the pairs above it are scored by precision, recall and F1.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
 
+from eval.command import command
 from eval.data.bucc import NOT_ON_HUB, MiningSplit, read_split
-from eval.fitted_task import FittedTask
 from eval.methods import Method
 from eval.resampling import Queries, strata_of
-from eval.results import Result
-from eval.score import Score
-from eval.task import Embedded, Texts
-from lsar_jax import EncoderSpec
+from eval.task import Embedded, Score, Setting, Task, Texts
 from lsar_jax.corpora.builders.bucc import SPLITS
-from lsar_jax.corpora.tables import Data, folder_of
+from lsar_jax.corpora.tables import Data
 from lsar_jax.languages import language_code
 from lsar_jax.mining import best_threshold, mine
-from lsar_jax.mining.pairs import Margin, Retrieval
 
-__all__ = ["Bucc"]
+__all__ = ["COMMAND", "bucc"]
 
 
 class _Found(NamedTuple):
@@ -53,108 +47,71 @@ class _Found(NamedTuple):
     gold_source: Int[np.ndarray, " gold"]
 
 
-@dataclass(frozen=True)
-class Bucc(FittedTask):
+def bucc(data: Data = Path("data/bucc2018"), languages: tuple[str, ...] = ("de", "fr", "ru", "zh")) -> Task:
     """Bitext mining with distractors: threshold from the sample split, F1 on the training split.
 
-    Attributes:
+    Args:
       data: folder of the files de-en.sample.de and so on, or tfds:NAME for a dataset that
         lsar_jax.corpora.builders.prepare built from them.
       languages: language codes; by default, those of the shared task.
-      k: number of nearest neighbours that a pair's margin is computed from.
-      margin: how a pair is scored: ratio, distance or absolute.
-      retrieval: how pairs are selected: max, intersection, forward or backward.
     """
+    codes = list(dict.fromkeys(map(language_code, languages)))
+    splits = {(code, split): read_split(data, code, split) for code in codes for split in SPLITS}
 
-    name = "bucc"
+    def texts(code: str) -> Texts:
+        own = {(f"{split} {code}", code): splits[code, split].other.sentences for split in SPLITS}
+        return own | {(f"{split} {code}", "en"): splits[code, split].english.sentences for split in SPLITS}
 
-    out: Path = Path("results/bucc")
-    data: Data = Path("data/bucc2018")
-    languages: tuple[str, ...] = ("de", "fr", "ru", "zh")
-    k: int = 4
-    margin: Margin = "ratio"
-    retrieval: Retrieval = "max"
+    def scores(x: Embedded, method: Method, setting: Setting) -> Iterator[Score]:
+        """Yields precision, recall and F1 of the language of this part, and the threshold."""
+        [code] = {code for _, code in x if code != "en"}
+        sample, training = (
+            _mine(x[f"{split} {code}", code], x[f"{split} {code}", "en"], splits[code, split]) for split in SPLITS
+        )
+        tuned = best_threshold(sample.score, sample.which >= 0, len(sample.gold_source))
+        gold = len(training.gold_source)
+        for metric, queries in _at(training, tuned.value).items():
+            # Precision counts as 0 if no pair reaches the threshold.
+            yield Score(f"{metric} {code}", 0.0 if queries is None else queries.mean, [code, "en"], gold, queries)
+        for metric, value in {"threshold": tuned.value, "F1 on the sample": tuned.f1}.items():
+            yield Score(f"{metric} {code}", value, [code, "en"], gold)
 
-    @property
-    def title(self) -> str:
-        """The title of tables and figures."""
-        return f"BUCC, {len(self._tested)} languages"
-
-    @cached_property
-    def splits(self) -> dict[tuple[str, str], MiningSplit]:
-        """The collections of each language and split."""
-        return {(code, split): read_split(self.data, code, split) for code in self._tested for split in SPLITS}
-
-    def codes(self) -> list[str]:
-        """Returns the languages to fit on."""
-        return [*self._tested, "en"]
-
-    def pinned(self) -> Self:
-        """Returns the task with its Hub datasets pinned; the Hub is not asked for data that it cannot have."""
-        folder_of(self.data, NOT_ON_HUB)
-        return super().pinned()
-
-    def texts(self) -> Texts:
-        """Returns the texts of the first language; ``parts`` yields those of every language."""
-        return next(self.parts())
-
-    def parts(self) -> Iterator[Texts]:
-        """Yields both splits of one language at a time, so that only its embeddings are in memory."""
-        splits = self.splits
-        for code in self._tested:
-            own = {(f"{split} {code}", code): splits[code, split].other.sentences for split in SPLITS}
-            yield own | {(f"{split} {code}", "en"): splits[code, split].english.sentences for split in SPLITS}
-
-    def scores(self, x: Embedded, method: Method, spec: EncoderSpec) -> Iterator[Score]:
-        """Yields precision, recall and F1 of each language in this part, and the threshold."""
-        for code in dict.fromkeys(code for _, code in x if code != "en"):
-            sample, training = (
-                self._mine(x[f"{split} {code}", code], x[f"{split} {code}", "en"], self.splits[code, split])
-                for split in SPLITS
-            )
-            tuned = best_threshold(sample.score, sample.which >= 0, len(sample.gold_source))
-            gold = len(training.gold_source)
-            for metric, several in _at(training, tuned.value).items():
-                # Precision counts as 0 if no pair reaches the threshold.
-                value = 0.0 if several is None else several.mean
-                yield Score(f"{metric} {code}", value, [code, "en"], gold, several)
-            for metric, value in {"threshold": tuned.value, "F1 on the sample": tuned.f1}.items():
-                yield Score(f"{metric} {code}", value, [code, "en"], gold)
-
-    def means(self, scores: Sequence[Score]) -> Iterator[Score]:
+    def means(scores: Sequence[Score]) -> Iterator[Score]:
         """Yields F1, precision and recall averaged over languages."""
         for metric in ("F1", "precision", "recall"):
-            own = [score for score in scores if score.metric in [f"{metric} {code}" for code in self._tested]]
+            own = [score for score in scores if score.metric in [f"{metric} {code}" for code in codes]]
             queries = [score.queries for score in own if score.queries is not None]
             mean, n = float(np.mean([score.value for score in own])), sum(score.n for score in own)
             together = strata_of(queries) if len(queries) == len(own) else None
-            yield Score(f"{metric} mean", mean, [*self._tested, "en"], n, together)
+            yield Score(f"{metric} mean", mean, [*codes, "en"], n, together)
 
-    def shown(self, results: Sequence[Result]) -> list[str]:
-        """Returns the means."""
-        return ["F1 mean", "precision mean", "recall mean"]
+    return Task(
+        name="bucc",
+        title=f"BUCC, {len(codes)} languages",
+        languages=[*codes, "en"],
+        parts=[texts(code) for code in codes],
+        scores=scores,
+        shown=lambda _: ["F1 mean", "precision mean", "recall mean"],
+        means=means,
+    )
 
-    @property
-    def _tested(self) -> list[str]:
-        return list(dict.fromkeys(language_code(code) for code in self.languages))
 
-    def _mine(
-        self, other: Float[np.ndarray, "_ dim"], english: Float[np.ndarray, "_ dim"], split: MiningSplit
-    ) -> _Found:
-        pairs = mine(other, english, k=self.k, margin=self.margin, retrieval=self.retrieval)
-        # Duplicate sentences have no id in the collections, but may occur in gold pairs.
-        names = dict.fromkeys([*split.other.ids, *(first for first, _ in sorted(split.gold))])
-        number = {name: i for i, name in enumerate(names)}
-        gold = {pair: i for i, pair in enumerate(sorted(split.gold))}
-        score, which, first = [], [], []
-        for other_row, english_row, value in zip(*(part.tolist() for part in pairs), strict=True):
-            ids = split.other.ids[other_row], split.english.ids[english_row]
-            if None not in ids:
-                score.append(value)
-                which.append(gold.get(ids, -1))
-                first.append(number[ids[0]])
-        gold_first = np.array([number[name] for name, _ in gold], int)
-        return _Found(np.array(score), np.array(which, int), np.array(first, int), gold_first)
+def _mine(other: Float[np.ndarray, "_ dim"], english: Float[np.ndarray, "_ dim"], split: MiningSplit) -> _Found:
+    """Mines a split by the ratio margin over four neighbours, and marks the gold pairs."""
+    pairs = mine(other, english, k=4, margin="ratio", retrieval="max")
+    # Duplicate sentences have no id in the collections, but may occur in gold pairs.
+    names = dict.fromkeys([*split.other.ids, *(first for first, _ in sorted(split.gold))])
+    number = {name: i for i, name in enumerate(names)}
+    gold = {pair: i for i, pair in enumerate(sorted(split.gold))}
+    score, which, first = [], [], []
+    for other_row, english_row, value in zip(*(part.tolist() for part in pairs), strict=True):
+        ids = split.other.ids[other_row], split.english.ids[english_row]
+        if None not in ids:
+            score.append(value)
+            which.append(gold.get(ids, -1))
+            first.append(number[ids[0]])
+    gold_first = np.array([number[name] for name, _ in gold], int)
+    return _Found(np.array(score), np.array(which, int), np.array(first, int), gold_first)
 
 
 def _at(found: _Found, threshold: float) -> dict[str, Queries | None]:
@@ -172,3 +129,6 @@ def _at(found: _Found, threshold: float) -> dict[str, Queries | None]:
         "precision": Queries(100.0 * right, clusters=found.source[kept], varying=True) if kept.any() else None,
         "recall": Queries(100.0 * hit),
     }
+
+
+COMMAND = command(bucc, not_on_hub=NOT_ON_HUB)

@@ -18,145 +18,117 @@ at commit 354d67d1cd066854cdfbf5ad0e6105528976141d (CC BY-SA 4.0).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
-from typing import Self
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
 
+from eval.command import command
 from eval.data.xquad import NOT_ON_HUB, Questions, read_xquad
 from eval.figures.plots import heat_maps
-from eval.fitted_task import FittedTask
 from eval.methods import Method
 from eval.metrics import one_target_precision, precision_of_ranks
 from eval.resampling import Queries
 from eval.results import Result
-from eval.score import Score
-from eval.task import Embedded, Key, Texts
-from lsar_jax import EncoderSpec
-from lsar_jax.corpora.tables import Data, folder_of
+from eval.task import Embedded, Panel, Score, Setting, Task
+from lsar_jax.corpora.tables import Data
 from lsar_jax.retrieval import candidate_ranks, nearest
 from lsar_jax.retrieval.preference import language_preference, top_k_share
 from lsar_jax.retrieval.search import Metric
 
-__all__ = ["Lareqa", "answer_table"]
+__all__ = ["COMMAND", "answer_table", "lareqa"]
 
 # Suffix of the metric names of each similarity, and the number of top results examined.
 _SUFFIX: dict[Metric, str] = {"cosine": "", "dot": ", dot"}
 _FIRST = 10
 
 
-@dataclass(frozen=True)
-class Lareqa(FittedTask):
+def lareqa(
+    data: Data = Path("data/xquad-r"),
+    languages: tuple[str, ...] = (),
+    metrics: tuple[Metric, ...] = ("cosine", "dot"),
+) -> Task:
     """Answer retrieval from a multilingual pool: mean average precision, with all targets and with one at a time.
 
-    Attributes:
+    Args:
       data: folder of {language}.json files, or tfds:NAME for a dataset that lsar_jax.corpora.builders.prepare built
         from them.
       languages: language codes; by default, all in the folder.
       metrics: similarities to rank by: cosine, or dot for the inner product without normalisation, as in the papers.
         The names of scores under dot end in dot.
     """
+    questions = read_xquad(data, languages)
+    if not metrics or len(set(metrics)) != len(metrics):
+        raise ValueError(f"--metrics is {' '.join(metrics)!r}; give cosine, dot or both, each once")
+    if len(questions) < 2:
+        raise ValueError(f"the only language is {', '.join(questions)}; a multilingual pool needs at least two")
+    answers = answer_table(questions)
+    # Translations of a question share its cluster.
+    clusters = np.unique([name for q in questions.values() for name in q.ids], return_inverse=True)[1]
 
-    name = "lareqa"
+    def scores(x: Embedded, method: Method, setting: Setting) -> Iterator[Score | Panel]:
+        for metric in metrics:
+            title = f"layer {setting.spec.layer}, {method.label}{_SUFFIX[metric]}"
+            yield from _scores(x, metric, answers, clusters, title)
 
-    out: Path = Path("results/lareqa")
-    data: Data = Path("data/xquad-r")
-    languages: tuple[str, ...] = ()
-    metrics: tuple[Metric, ...] = ("cosine", "dot")
+    def draw(results: Sequence[Result], panels: Mapping[str, Any], out: Path) -> None:
+        """Draws a heat map of the scores with one target left, for each layer, method and metric."""
+        title = f"Answers with one target left: mAP, % ({results[0].encoder})"
+        heat_maps(panels, list(questions), "question", "answer", title, out / "one_target.png")
 
-    _grids: dict[str, Float[np.ndarray, "language language"]] = field(
-        default_factory=dict, init=False, repr=False, compare=False
+    # The metrics that fit on a terminal; the others are in the results.
+    first = _SUFFIX[metrics[0]]
+    shown = [*(f"mAP{_SUFFIX[metric]}" for metric in metrics), f"other languages{first}", f"preference{first}"]
+    texts = {("q", code): list(q.questions) for code, q in questions.items()}
+    texts |= {("c", code): list(q.candidates) for code, q in questions.items()}
+    return Task(
+        name="lareqa",
+        title=f"Answers in a pool of {len(questions)} languages",
+        languages=list(questions),
+        parts=[texts],
+        scores=scores,
+        shown=lambda _: shown,
+        draw=draw,
     )
 
-    @property
-    def title(self) -> str:
-        """The title of tables and figures."""
-        return f"Answers in a pool of {len(self.questions)} languages"
 
-    @cached_property
-    def questions(self) -> dict[str, Questions]:
-        """Questions and candidates of each language."""
-        data = read_xquad(self.data, self.languages)
-        if not self.metrics or len(set(self.metrics)) != len(self.metrics):
-            raise ValueError(f"--metrics is {' '.join(self.metrics)!r}; give cosine, dot or both, each once")
-        if len(data) < 2:
-            raise ValueError(f"the only language is {', '.join(data)}; a multilingual pool needs at least two")
-        return data
-
-    def codes(self) -> list[str]:
-        """Returns the languages to fit on."""
-        return list(self.questions)
-
-    def pinned(self) -> Self:
-        """Returns the task with its Hub datasets pinned; the Hub is not asked for data that it cannot have."""
-        folder_of(self.data, NOT_ON_HUB)
-        return super().pinned()
-
-    def texts(self) -> Texts:
-        """Returns questions as group ``q`` and candidate sentences as group ``c``."""
-        result: dict[Key, list[str]] = {}
-        for code, one in self.questions.items():
-            result |= {("q", code): list(one.questions), ("c", code): list(one.candidates)}
-        return result
-
-    def scores(self, x: Embedded, method: Method, spec: EncoderSpec) -> Iterator[Score]:
-        """Yields the scores under each similarity metric."""
-        for metric in self.metrics:
-            title = f"layer {spec.layer}, {method.label}{_SUFFIX[metric]}"
-            yield from self._scores_by(metric, x, title)
-
-    def draw(self, results: Sequence[Result]) -> None:
-        """Draws a heat map of the scores with one target left, for each layer, method and metric."""
-        title = f"Answers with one target left: mAP, % ({self.encoder})"
-        heat_maps(self._grids, self.codes(), "question", "answer", title, self.out / "one_target.png")
-
-    def shown(self, results: Sequence[Result]) -> list[str]:
-        """Returns the metrics that fit on a terminal; the others are in the results."""
-        first = _SUFFIX[self.metrics[0]]
-        return [*(f"mAP{_SUFFIX[metric]}" for metric in self.metrics), f"other languages{first}", f"preference{first}"]
-
-    @cached_property
-    def _answers(self) -> Int[np.ndarray, "query language"]:
-        return answer_table(self.questions)
-
-    @cached_property
-    def _names(self) -> Int[np.ndarray, " query"]:
-        """The cluster number of each question; translations of a question share it."""
-        return np.unique([name for one in self.questions.values() for name in one.ids], return_inverse=True)[1]
-
-    def _scores_by(self, metric: Metric, x: Embedded, title: str) -> Iterator[Score]:
-        codes, names, suffix = self.codes(), self._names, _SUFFIX[metric]
-        questions, candidates = (np.concatenate([x[group, code] for code in codes]) for group in "qc")
-        ranks = candidate_ranks(questions, candidates, self._answers, metric=metric)
-        first = nearest(questions, candidates, min(_FIRST, len(candidates)), metric=metric)[1]
-        precision = 100 * precision_of_ranks(ranks)
-        single = 100 * one_target_precision(ranks)
-        asked = np.repeat(np.arange(len(codes)), [len(x["q", code]) for code in codes])
-        # In MLQA-R, not every question exists in every language.
-        grid = np.stack([_means(single[asked == row]) for row in range(len(codes))])
-        same = np.eye(len(codes), dtype=bool)
-        seen = np.stack([np.isfinite(single[asked == row]).sum(axis=0) for row in range(len(codes))])
-        self._grids[title] = grid
-
-        yield Score(f"mAP{suffix}", float(precision.mean()), codes, len(precision), Queries(precision, clusters=names))
-        for row, code in enumerate(codes):
-            yield Score.of(f"mAP of {code}{suffix}", [code], Queries(precision[asked == row]))
-        found = language_preference(ranks, asked, len(candidates))
-        of_candidate = np.repeat(np.arange(len(codes)), [len(x["c", code]) for code in codes])
-        top = top_k_share(np.asarray(first), of_candidate, asked)
-        yield Score(f"own in pool{suffix}", 100 * top.pool_share, codes, len(precision))
-        per_query = {"preference": found.preferred, "spread": found.spreads, f"top {_FIRST}": top.shares}
-        for name, values in per_query.items():
-            queries = Queries(100.0 * values, clusters=names)
-            yield Score.of(f"{name}{suffix}", codes, queries, int(np.isfinite(values).sum()))
-        for name, cells in (("same language", same), ("other languages", ~same)):
-            yield Score(f"{name}{suffix}", float(np.nanmean(grid[cells])), codes, len(precision))
-        for row, column in np.argwhere(seen):
-            pair, value = [codes[row], codes[column]], float(grid[row, column])
-            yield Score(f"one target {pair[0]}-{pair[1]}{suffix}", value, pair, int(seen[row, column]))
+def _scores(
+    x: Embedded,
+    metric: Metric,
+    answers: Int[np.ndarray, "query language"],
+    clusters: Int[np.ndarray, " query"],
+    title: str,
+) -> Iterator[Score | Panel]:
+    """Yields the scores under a similarity metric, and the table of scores with one target left."""
+    codes, suffix = [code for group, code in x if group == "q"], _SUFFIX[metric]
+    questions, candidates = (np.concatenate([x[group, code] for code in codes]) for group in "qc")
+    ranks = candidate_ranks(questions, candidates, answers, metric=metric)
+    first = nearest(questions, candidates, min(_FIRST, len(candidates)), metric=metric)[1]
+    precision = 100 * precision_of_ranks(ranks)
+    single = 100 * one_target_precision(ranks)
+    asked = np.repeat(np.arange(len(codes)), [len(x["q", code]) for code in codes])
+    # In MLQA-R, not every question exists in every language.
+    grid = np.stack([_means(single[asked == row]) for row in range(len(codes))])
+    same = np.eye(len(codes), dtype=bool)
+    seen = np.stack([np.isfinite(single[asked == row]).sum(axis=0) for row in range(len(codes))])
+    yield Panel(title, grid)
+    yield Score(f"mAP{suffix}", float(precision.mean()), codes, len(precision), Queries(precision, clusters=clusters))
+    for row, code in enumerate(codes):
+        yield Score.of(f"mAP of {code}{suffix}", [code], Queries(precision[asked == row]))
+    found = language_preference(ranks, asked, len(candidates))
+    of_candidate = np.repeat(np.arange(len(codes)), [len(x["c", code]) for code in codes])
+    top = top_k_share(np.asarray(first), of_candidate, asked)
+    yield Score(f"own in pool{suffix}", 100 * top.pool_share, codes, len(precision))
+    per_query = {"preference": found.preferred, "spread": found.spreads, f"top {_FIRST}": top.shares}
+    for name, values in per_query.items():
+        queries = Queries(100.0 * values, clusters=clusters)
+        yield Score.of(f"{name}{suffix}", codes, queries, int(np.isfinite(values).sum()))
+    for name, cells in (("same language", same), ("other languages", ~same)):
+        yield Score(f"{name}{suffix}", float(np.nanmean(grid[cells])), codes, len(precision))
+    for row, column in np.argwhere(seen):
+        pair, value = [codes[row], codes[column]], float(grid[row, column])
+        yield Score(f"one target {pair[0]}-{pair[1]}{suffix}", value, pair, int(seen[row, column]))
 
 
 def _means(x: Float[np.ndarray, "query language"]) -> Float[np.ndarray, " language"]:
@@ -177,3 +149,6 @@ def answer_table(data: Mapping[str, Questions]) -> Int[np.ndarray, "query langua
     ]
     ids = [name for one in data.values() for name in one.ids]
     return np.array([[of_language.get(name, -1) for of_language in places] for name in ids])
+
+
+COMMAND = command(lareqa, not_on_hub=NOT_ON_HUB)

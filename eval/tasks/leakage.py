@@ -17,29 +17,30 @@ paper's Table 2) is printed too, and written by language to ``similarities.jsonl
 """
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import tyro
 
 from eval.data.tatoeba import XTREME_36
+from eval.evaluate import encode_texts, evaluate
 from eval.figures import leakage as draw
+from eval.fitting import FitOptions, choose
 from eval.results import Result, write_results
 from eval.run_record import recorded
-from eval.task import Task
-from eval.tasks.bitext import Bitext
-from eval.tasks.code_switch import CodeSwitch
+from eval.task import Embedded, Task, Texts
+from eval.tasks.bitext import bitext
+from eval.tasks.code_switch import code_switch
 from eval.tasks.head_similarity import draw_held_out, print_similarities, similarities
-from eval.tasks.sts17 import Sts17
-from eval.tasks.tatoeba import Tatoeba
-from lsar_jax import SentenceEncoder
+from eval.tasks.sts17 import sts17
+from eval.tasks.tatoeba import tatoeba
 from lsar_jax.cli.console import console, print_table
 from lsar_jax.cli.embed import open_encoder
-from lsar_jax.corpora.tables import Data
+from lsar_jax.corpora.tables import Data, pin
 from lsar_jax.files import write_text
 from lsar_jax.languages import language_code
 from lsar_jax.objectives.disentangle import ALONE
@@ -112,43 +113,34 @@ class Leakage:
         runs = [TrainedRun.load(folder) for folder in self.runs]
         check_comparable(runs)
         first = runs[0].config
-        if unknown := [code for code in map(language_code, self.pictures) if code not in first["pairs"]]:
-            raise ValueError(f"--pictures has {unknown[0]}, but the heads were trained on {', '.join(first['pairs'])}")
-        text = self.bitext or first["data"]
-        check_text(text, runs[0])
-        layers = tuple(sorted({run.layer for run in runs}))
-        shared: dict[str, Any] = {
-            **{option: first[option] for option in ("encoder", "revision", "pooling", "dtype", "max_length")},
-            "layers": layers, "transforms": ("original",), "saved": tuple(file for run in runs for file in run.files),
-            "cache": cache, "out": self.out,
-        }  # fmt: skip
         trained = tuple(sorted(first["pairs"]))
-        tatoeba = Tatoeba(**shared, data=self.tatoeba, languages=self.languages, fit_on="evaluated")
-        bitext = Bitext(
-            **shared, data=text, languages=trained, held_out=first["held_out"], split=first["split"],
-            split_seed=first["split_seed"], fit_on="train",
-        )  # fmt: skip
+        if unknown := [code for code in map(language_code, self.pictures) if code not in trained]:
+            raise ValueError(f"--pictures has {unknown[0]}, but the heads were trained on {', '.join(trained)}")
+        text = pin(self.bitext or first["data"])
+        check_text(text, runs[0])
+        held_out = {"held_out": first["held_out"], "split": first["split"], "split_seed": first["split_seed"]}
         # The shortest task comes first, so that errors in its data appear early.
-        tasks: list[Task] = [
-            Sts17(**shared, data=self.sts17),
-            CodeSwitch(**shared, data=self.tatoeba, dictionaries=self.dictionaries),
-            bitext,
-            tatoeba,
-        ]
+        tasks: dict[str, Callable[[], Task]] = {
+            "sts17": lambda: sts17(pin(self.sts17)),
+            "code-switch": lambda: code_switch(pin(self.tatoeba), self.dictionaries),
+            "bitext": lambda: bitext(text, trained, **held_out),
+            "tatoeba": lambda: tatoeba(pin(self.tatoeba), self.languages),
+        }
+        layers = tuple(sorted({run.layer for run in runs}))
+        options = FitOptions(transforms=("original",), saved=tuple(file for run in runs for file in run.files))
         self.out.mkdir(parents=True, exist_ok=True)
         encoder = open_encoder(first["encoder"], layers, first["revision"], first["pooling"], first["dtype"])
         results: list[Result] = []
-        for task in tasks:
+        texts: dict[str, Texts] = {}
+        for name, make in tasks.items():
             try:
-                pinned = task.pinned()
-                results += pinned.measure(encoder)
+                task = make()
             except FileNotFoundError as error:
-                console.print(f"not run: {task.name}: {error}")
-            else:
-                if isinstance(pinned, Tatoeba):
-                    tatoeba = pinned
-                elif isinstance(pinned, Bitext):
-                    bitext = pinned
+                console.print(f"not run: {name}: {error}")
+                continue
+            [texts[name]] = task.parts
+            fitting = choose(task, options)
+            results += evaluate(task, encoder, layers, fitting, max_length=first["max_length"], cache=cache).results
         if not results:
             raise ValueError("no task was run, because the data of all tasks are missing; see the lines above")
         write_results(results, self.out / "results.jsonl")
@@ -169,44 +161,46 @@ class Leakage:
         names = {"original", *(run.objective for run in whole)}
         bases = {key: score for key, score in scores.items() if key[1] in names}
         draw.bases(bases, layers, self.out / "bases.png")
-        if any(r.task == "tatoeba" for r in results):
-            self._planes(tatoeba, encoder, whole)
-        if any(r.task == "bitext" for r in results):
-            self._held_out(bitext, encoder, runs, whole)
+
+        def encoded(of: Texts) -> dict[int, Embedded]:
+            x = encode_texts(encoder, of, layers, first["max_length"], cache)
+            return {layer: {key: value[n] for key, value in x.items()} for n, layer in enumerate(layers)}
+
+        if "tatoeba" in texts:
+            code = "de" if ("xx", "de") in texts["tatoeba"] else next(code for _, code in texts["tatoeba"])
+            pairs = {(side, code): texts["tatoeba"][side, code][: self.pairs] for side in ("en", "xx")}
+            _draw_planes(encoded(pairs), code, whole, self.out)
+        if "bitext" in texts:
+            self._held_out(encoded(texts["bitext"]), texts["bitext"], runs, whole)
         console.print(f"wrote results and figures to {self.out}")
         return results
 
-    def _planes(self, task: Tatoeba, encoder: SentenceEncoder, runs: Sequence[TrainedRun]) -> None:
-        """Draws meaning and language embeddings of some pairs, for one seed per objective; one figure per layer."""
-        pairs = task.pairs
-        code = "de" if "de" in pairs else next(iter(pairs))
-        english, other = (list(side[: self.pairs]) for side in pairs[code])
-        x = task.encode(encoder, {("en", code): english, ("xx", code): other})
-        for index, layer in enumerate(task.layers):
-            panels: dict[str, dict[str, np.ndarray]] = {}
-            for run in runs:
-                if run.layer == layer and run.objective not in panels:
-                    panels[run.objective] = {
-                        f"{side} {part}": np.asarray(head(x[key, code][index]))
-                        for key, side in (("en", "English"), ("xx", code))
-                        for part, head in zip(PARTS, run.heads(run.seeds[0]), strict=True)
-                    }
-            title = f"{len(english)} pairs of English and {code}, layer {layer}"
-            draw.pair_planes(panels, title, self.out / f"embeddings-{layer}.png")
-
     def _held_out(
-        self, task: Bitext, encoder: SentenceEncoder, runs: Sequence[TrainedRun], whole: Sequence[TrainedRun]
+        self, x: dict[int, Embedded], texts: Texts, runs: Sequence[TrainedRun], whole: Sequence[TrainedRun]
     ) -> None:
         """Prints and writes how alike the embeddings of held-out pairs are, and draws them."""
-        x = task.encode(encoder, task.texts())
-        held_out = {layer: {key: value[index] for key, value in x.items()} for index, layer in enumerate(task.layers)}
-        english = [text for (side, _), texts in task.texts().items() if side == "en" for text in texts]
-        found = list(similarities(runs, held_out, np.unique(english, return_index=True)[1]))
+        english = [text for (side, _), sentences in texts.items() if side == "en" for text in sentences]
+        found = list(similarities(runs, x, np.unique(english, return_index=True)[1]))
         print_similarities(found)
         lines = [{"layer": run.layer, "objective": run.objective, "language": code} | c for run, code, c in found]
         write_text(self.out / "similarities.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
         if self.pictures:
-            draw_held_out(whole, held_out, [language_code(code) for code in self.pictures], self.pairs, self.out)
+            draw_held_out(whole, x, [language_code(code) for code in self.pictures], self.pairs, self.out)
+
+
+def _draw_planes(x: dict[int, Embedded], code: str, runs: Sequence[TrainedRun], out: Path) -> None:
+    """Draws meaning and language embeddings of some pairs, for one seed per objective; one figure per layer."""
+    for layer, sides in x.items():
+        panels: dict[str, dict[str, np.ndarray]] = {}
+        for run in runs:
+            if run.layer == layer and run.objective not in panels:
+                panels[run.objective] = {
+                    f"{side} {part}": np.asarray(head(sides[key, code]))
+                    for key, side in (("en", "English"), ("xx", code))
+                    for part, head in zip(PARTS, run.heads(run.seeds[0]), strict=True)
+                }
+        title = f"{len(sides['en', code])} pairs of English and {code}, layer {layer}"
+        draw.pair_planes(panels, title, out / f"embeddings-{layer}.png")
 
 
 def chance(results: Sequence[Result], trained: Collection[str] = ()) -> dict[str, float]:

@@ -14,134 +14,96 @@ With ``--queries``, the queries are the lines of a second folder instead, and li
 each seed.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 
+from eval.command import command
 from eval.data.pool import read_pool
-from eval.fitted_task import FittedTask
 from eval.methods import Method
 from eval.metrics import language_nmi, precision_of_ranks
 from eval.resampling import Queries
-from eval.score import Score
-from eval.task import Embedded, Texts
-from lsar_jax import EncoderSpec, corpora
+from eval.task import Embedded, Score, Setting, Task
+from eval.tasks.udhr import HALF
 from lsar_jax.retrieval import candidate_ranks, nearest
 from lsar_jax.retrieval.preference import language_preference, top_k_share
 
-__all__ = ["Pool"]
+__all__ = ["COMMAND", "pool"]
 
 
-@dataclass(frozen=True)
-class Pool(FittedTask):
+def pool(
+    data: str | Path = "udhr",
+    queries: Path | None = None,
+    languages: tuple[str, ...] = (),
+    seeds: tuple[int, ...] = (0, 1, 2),
+) -> Task:
     """Language preference in any multilingual pool, and how closely clusters follow languages.
 
-    Attributes:
+    Args:
       data: udhr, or a folder of {language}.txt files, where line i has the same content in all files.
       queries: folder of queries in the same languages; line i of the pool answers line i of the queries.
       languages: language codes; by default, all available.
       seeds: seeds of k-means.
     """
+    lines = read_pool(data, languages)
+    asked = {} if queries is None else read_pool(queries, tuple(lines))
+    if not asked and len(lines) < 3:
+        raise ValueError(f"{data} has only {', '.join(lines)}; without --queries, at least three languages are needed")
+    counts = [len(next(iter(side.values()))) for side in (asked, lines) if side]
+    if len(set(counts)) > 1:
+        raise ValueError(
+            f"{queries} has {counts[0]} lines per language but {data} has {counts[1]}; give one query for each line of "
+            "the pool"
+        )
 
-    name = "pool"
+    def scores(x: Embedded, method: Method, setting: Setting) -> Iterator[Score]:
+        return _scores(x, list(lines), seeds)
 
-    out: Path = Path("results/pool")
-    data: str | Path = "udhr"
-    queries: Path | None = None
-    languages: tuple[str, ...] = ()
-    seeds: tuple[int, ...] = (0, 1, 2)
+    return Task(
+        name="pool",
+        title=f"A pool of {len(lines)} languages",
+        languages=list(lines),
+        parts=[{("pool", code): text for code, text in lines.items()} | {("asked", c): t for c, t in asked.items()}],
+        scores=scores,
+        # The pool and the text to fit on are the two halves of the UDHR.
+        own_text={"udhr": HALF} if str(data) == "udhr" else {},
+    )
 
-    @property
-    def fitted_on(self) -> str:
-        """The name, in results, of the text that transforms are fitted on."""
-        return "udhr fit" if self._halves else super().fitted_on
 
-    @property
-    def _halves(self) -> bool:
-        """Whether the pool and the fitting text are the two halves of the UDHR."""
-        return str(self.data) == self.fit_on == "udhr"
+def _scores(x: Embedded, codes: list[str], seeds: tuple[int, ...]) -> Iterator[Score]:
+    """Yields all measures, in percent."""
+    candidates = np.concatenate([x["pool", code] for code in codes])
+    itself = ("asked", codes[0]) not in x
+    queries = candidates if itself else np.concatenate([x["asked", code] for code in codes])
+    lines = len(candidates) // len(codes)
+    language = np.repeat(np.arange(len(codes)), lines)
+    # Line i of every language is relevant to query i. A query from the pool is excluded from its own results.
+    line = np.tile(np.arange(lines), len(codes))
+    right = line[:, None] + lines * np.arange(len(codes))
+    ranks = candidate_ranks(queries, candidates, right, left_out=np.arange(len(candidates)) if itself else None)
+    found = language_preference(ranks, language, len(candidates))
+    k = min(10, len(candidates) - itself)
+    ids = np.asarray(nearest(queries, candidates, k + itself)[1])
+    if itself:
+        # Drop the query itself; if copies of it have pushed it out of the results, drop the last result.
+        seen = ids != np.arange(len(candidates))[:, None]
+        seen[seen.all(axis=1), -1] = False
+        ids = ids[seen].reshape(len(queries), k)
+    top = top_k_share(ids, language, language)
 
-    def some_fit_texts(self, languages: Sequence[str]) -> dict[str, list[str]]:
-        """Returns the text to fit on; with the UDHR, none of it is in the pool."""
-        if not self._halves:
-            return super().some_fit_texts(languages)
-        return {code: text[: self.fit_count] for code, text in corpora.udhr("fit", languages).items()}
+    def of_queries(metric: str, values: np.ndarray) -> Score:
+        return Score.of(metric, codes, Queries(100.0 * values, clusters=line), int(np.isfinite(values).sum()))
 
-    @property
-    def title(self) -> str:
-        """The title of tables and figures."""
-        return f"A pool of {len(self.pool)} languages"
+    yield of_queries("mAP", precision_of_ranks(ranks))
+    yield of_queries("spread", found.spreads)
+    yield of_queries(f"top {k}", top.shares)
+    yield Score("own in pool", 100 * (lines - itself) / (len(candidates) - itself), codes, len(candidates))
+    if not itself:
+        yield of_queries("preference", found.preferred)
+    names = [codes[i] for i in language]
+    for seed, value in zip(seeds, language_nmi(candidates, names, seeds), strict=True):
+        yield Score("NMI", 100 * float(value), codes, len(candidates), seed=seed)
 
-    @cached_property
-    def pool(self) -> dict[str, list[str]]:
-        """The lines of each language."""
-        pool = read_pool(self.data, self.languages)
-        if self.queries is None and len(pool) < 3:
-            raise ValueError(
-                f"{self.data} has only {', '.join(pool)}; without --queries, at least three languages are needed"
-            )
-        return pool
 
-    @cached_property
-    def asked(self) -> dict[str, list[str]]:
-        """The queries of each language; empty if they are the pool's own lines."""
-        if self.queries is None:
-            return {}
-        asked = read_pool(self.queries, tuple(self.pool))
-        lengths = [len(next(iter(side.values()))) for side in (asked, self.pool)]
-        if lengths[0] != lengths[1]:
-            raise ValueError(
-                f"{self.queries} has {lengths[0]} lines per language but {self.data} has {lengths[1]}; give one query "
-                "for each line of the pool"
-            )
-        return asked
-
-    def codes(self) -> list[str]:
-        """Returns the languages to fit on."""
-        return list(self.pool)
-
-    def texts(self) -> Texts:
-        """Returns the lines of the pool, and the queries of ``--queries`` if given."""
-        return {("pool", code): text for code, text in self.pool.items()} | {
-            ("asked", code): text for code, text in self.asked.items()
-        }
-
-    def scores(self, x: Embedded, method: Method, spec: EncoderSpec) -> Iterator[Score]:
-        """Yields all measures, in percent."""
-        codes = self.codes()
-        candidates = np.concatenate([x["pool", code] for code in codes])
-        own = not self.asked
-        queries = candidates if own else np.concatenate([x["asked", code] for code in codes])
-        lines = len(candidates) // len(codes)
-        language = np.repeat(np.arange(len(codes)), lines)
-        # Line i of every language is relevant to query i. A query from the pool is excluded from its own results.
-        line = np.tile(np.arange(lines), len(codes))
-        right = line[:, None] + lines * np.arange(len(codes))
-        itself = np.arange(len(candidates)) if own else None
-        ranks = candidate_ranks(queries, candidates, right, left_out=itself)
-        found = language_preference(ranks, language, len(candidates))
-        k = min(10, len(candidates) - own)
-        ids = np.asarray(nearest(queries, candidates, k + own)[1])
-        if itself is not None:
-            # Drop the query itself; if copies of it have pushed it out of the results, drop the last result.
-            seen = ids != itself[:, None]
-            seen[seen.all(axis=1), -1] = False
-            ids = ids[seen].reshape(len(queries), k)
-        top = top_k_share(ids, language, language)
-
-        def of_queries(metric: str, values: np.ndarray) -> Score:
-            scored = Queries(100.0 * values, clusters=line)
-            return Score.of(metric, codes, scored, int(np.isfinite(values).sum()))
-
-        yield of_queries("mAP", precision_of_ranks(ranks))
-        yield of_queries("spread", found.spreads)
-        yield of_queries(f"top {k}", top.shares)
-        yield Score("own in pool", 100 * (lines - own) / (len(candidates) - own), codes, len(candidates))
-        if not own:
-            yield of_queries("preference", found.preferred)
-        names = [codes[i] for i in language]
-        for seed, value in zip(self.seeds, language_nmi(candidates, names, self.seeds), strict=True):
-            yield Score("NMI", 100 * float(value), codes, len(candidates), seed=seed)
+COMMAND = command(pool)

@@ -20,69 +20,52 @@ English queries, ``en-xx``. Transforms are fitted
 ``eval.data.tatoeba`` documents the files and where to get them.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from jaxtyping import Float
 
+from eval.command import command
 from eval.data.tatoeba import ORACLE_14, XTREME_36, read_pairs
-from eval.methods import Method
-from eval.task import Embedded
-from eval.tasks.translations import TranslatedTexts, TranslationTask
-from lsar_jax import EncoderSpec
-from lsar_jax.corpora.tables import Data
+from eval.task import Embedded, Task
+from eval.tasks.translations import translations
+from lsar_jax.corpora.tables import Data, check_split
 
-__all__ = ["Tatoeba"]
+__all__ = ["COMMAND", "tatoeba"]
 
 
-@dataclass(frozen=True)
-class Tatoeba(TranslationTask):
+def tatoeba(
+    data: Data = Path("data/tatoeba"),
+    languages: tuple[str, ...] = XTREME_36,
+    seen: tuple[str, ...] = (),
+    split: str = "",
+) -> Task:
     """Retrieval of translations on LASER's Tatoeba v1.
 
-    Attributes:
+    Args:
       data: folder of tatoeba.xxx-eng.xxx files; hub:ID; or tfds:NAME with {} for the language.
       languages: language codes; by default, the 36 of XTREME.
-      fit_on: text to fit transforms on: udhr, for the Universal Declaration of Human Rights; evaluated, for the
-        evaluated sentences; a folder with one text file per language; tfds:NAME/{}; or hub:ID.
+      seen: languages that transforms may be fitted on; by default, all for which there is text to fit on.
+      split: split of a named dataset, hub:ID or tfds:NAME; by default, its only split, or else test.
     """
+    check_split(data, split)
+    # ORACLE's two sets of languages; the larger one lacks Indonesian.
+    groups = {"of ORACLE's 14": ORACLE_14, "without id": [code for code in XTREME_36 if code != "id"]}
+    return translations(
+        "tatoeba",
+        "Tatoeba",
+        read_pairs(data, languages, split),
+        seen=seen,
+        groups=groups if set(languages) >= set(XTREME_36) else {},
+        by_language=None if seen else _by_language,
+        by_file=True,
+    )
 
-    name = "tatoeba"
-    fits_evaluated = True
 
-    out: Path = Path("results/tatoeba")
-    data: Data = Path("data/tatoeba")
-    languages: tuple[str, ...] = XTREME_36
+def _by_language(x: Embedded) -> dict[str, Float[np.ndarray, "_ dim"]]:
+    """Returns the evaluated embeddings by language, with the English sides pooled."""
+    codes = [code for side, code in x if side == "xx"]
+    return {code: x["xx", code] for code in codes} | {"en": np.concatenate([x["en", code] for code in codes])}
 
-    @property
-    def title(self) -> str:
-        """The title of tables and figures."""
-        return "Tatoeba"
 
-    def read(self) -> TranslatedTexts:
-        """Reads the pairs of each language."""
-        return read_pairs(self.data, self.languages, self.split)
-
-    def groups(self) -> dict[str, Sequence[str]]:
-        """Returns ORACLE's two sets of languages, if all of XTREME's are tested; the larger set lacks Indonesian."""
-        if not set(self.languages) >= set(XTREME_36):
-            return {}
-        return {"of ORACLE's 14": ORACLE_14, "without id": [code for code in XTREME_36 if code != "id"]}
-
-    def fit_texts(self) -> Mapping[str, Sequence[str]]:
-        """Returns the text to fit on; empty if transforms are fitted on the evaluated sentences."""
-        if self.fit_on != "evaluated":
-            return super().fit_texts()
-        _ = self.further_codes(self.pairs)
-        if self.seen:
-            raise ValueError("--seen cannot be combined with --fit-on evaluated; omit one of them")
-        return {}
-
-    def methods(self, x: Embedded, spec: EncoderSpec) -> list[Method]:
-        """Fits every method on the fitting text, or on the evaluated sentences."""
-        if self.fit_on != "evaluated":
-            return super().methods(x, spec)
-        codes = self.fitted_codes
-        fit = {code: x["xx", code] for code in codes}
-        fit["en"] = np.concatenate([x["en", code] for code in codes])
-        return self.fit_evaluated(x, fit, spec)
+COMMAND = command(tatoeba)

@@ -9,86 +9,71 @@ measured too: each language's test paragraphs search the English ones.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 from jaxtyping import Float
 
+from eval.command import command
 from eval.figures.meaning import draw_meaning, flat
-from eval.fitted_task import FitLanguages
 from eval.methods import Method
 from eval.metrics import find_own, precision_of_ranks
 from eval.resampling import Queries
 from eval.results import Result
-from eval.score import Score
-from eval.task import Embedded, Task, Texts
-from lsar_jax import EncoderSpec, corpora
+from eval.task import Embedded, OwnText, Panel, Score, Setting, Task
+from lsar_jax import corpora
 from lsar_jax.retrieval import candidate_ranks
 
-__all__ = ["Udhr", "into_english", "pool_precision"]
+__all__ = ["COMMAND", "HALF", "into_english", "pool_precision", "udhr"]
 
 
-@dataclass(frozen=True)
-class Udhr(Task):
+def _half(languages: Sequence[str], count: int) -> dict[str, list[str]]:
+    known = corpora.udhr("fit")
+    return {code: known[code][:count] for code in languages if code in known}
+
+
+# The half of the paragraphs that is not measured.
+HALF = OwnText("udhr fit", _half, lambda: list(corpora.udhr()))
+
+
+def udhr(languages: tuple[str, ...] = ()) -> Task:
     """Retrieval among the paragraphs of the Universal Declaration of Human Rights in 40 languages.
 
-    Attributes:
+    Args:
       languages: language codes; by default, all 40.
-      fit_languages: languages to fit on: tested, or all 40.
     """
+    test = corpora.udhr("test", languages or None)
+    if len(test) < 2:
+        raise ValueError(f"--languages is {' '.join(languages)}; give at least two different languages")
 
-    name = "udhr"
-
-    ranks: tuple[int, ...] = (20, 39)
-    out: Path = Path("results/udhr")
-    languages: tuple[str, ...] = ()
-    fit_languages: FitLanguages = "tested"
-
-    _panels: dict[str, np.ndarray] = field(default_factory=dict, init=False, repr=False, compare=False)
-
-    @property
-    def title(self) -> str:
-        """The title of tables and figures."""
-        return f"The same paragraph in {len(self._part('test'))} languages"
-
-    @property
-    def fitted_on(self) -> str:
-        """The name, in results, of the text that transforms are fitted on."""
-        return "udhr fit"
-
-    def fit_texts(self) -> dict[str, list[str]]:
-        """Returns the paragraphs to fit on."""
-        return corpora.udhr("fit") if self.fit_languages == "all" else self._part("fit")
-
-    def texts(self) -> Texts:
-        """Returns the test paragraphs."""
-        test = self._part("test")
-        if len(test) < 2:
-            raise ValueError(f"--languages is {' '.join(self.languages)}; give at least two different languages")
-        return {("test", code): paragraphs for code, paragraphs in test.items()}
-
-    def scores(self, x: Embedded, method: Method, spec: EncoderSpec) -> Iterator[Score]:
-        """Yields mean average precision, and accuracy into English."""
-        test = {code: rows for (_, code), rows in x.items()}
-        yield Score.of("mAP", list(test), pool_precision(test))
-        if "en" in test:
-            yield Score.of("accuracy into en", list(test), into_english(test))
-        if spec.layer == self.layers[0]:
-            self._panels[f"layer {spec.layer}, {method.label}"] = np.concatenate(list(test.values()))
-
-    def draw(self, results: Sequence[Result]) -> None:
+    def draw(results: Sequence[Result], panels: Mapping[str, np.ndarray], out: Path) -> None:
         """Draws the paragraphs at the first layer before and after the last method, for light and for dark pages."""
-        panels = list(self._panels)
-        planes = flat({name: self._panels[name] for name in dict.fromkeys((panels[0], panels[-1]))})
-        test = self._part("test")
+        titles = list(panels)
+        planes = flat({title: panels[title] for title in dict.fromkeys((titles[0], titles[-1]))})
         codes = [code for code, paragraphs in test.items() for _ in paragraphs]
         paragraph = np.tile(np.arange(len(next(iter(test.values())))), len(test))
-        draw_meaning(planes, codes, paragraph, self.out / "space.png")
-        draw_meaning(planes, codes, paragraph, self.out / "space-dark.png", dark=True)
+        draw_meaning(planes, codes, paragraph, out / "space.png")
+        draw_meaning(planes, codes, paragraph, out / "space-dark.png", dark=True)
 
-    def _part(self, part: str) -> dict[str, list[str]]:
-        return corpora.udhr(part, self.languages or None)
+    return Task(
+        name="udhr",
+        title=f"The same paragraph in {len(test)} languages",
+        languages=list(test),
+        parts=[{("test", code): paragraphs for code, paragraphs in test.items()}],
+        scores=_scores,
+        own_text={"udhr": HALF},
+        draw=draw,
+    )
+
+
+def _scores(x: Embedded, method: Method, setting: Setting) -> Iterator[Score | Panel]:
+    """Yields mean average precision, and accuracy into English."""
+    test = {code: rows for (_, code), rows in x.items()}
+    yield Score.of("mAP", list(test), pool_precision(test))
+    if "en" in test:
+        yield Score.of("accuracy into en", list(test), into_english(test))
+    if setting.first:
+        yield Panel(f"layer {setting.spec.layer}, {method.label}", np.concatenate(list(test.values())))
 
 
 def pool_precision(x: Mapping[str, Float[np.ndarray, "paragraph dim"]]) -> Queries:
@@ -112,3 +97,6 @@ def into_english(x: Mapping[str, Float[np.ndarray, "paragraph dim"]]) -> Queries
     hits = [100.0 * find_own(x[code], x["en"]) for code in others]
     # Every language has the same number of texts, so the mean is also the mean over languages.
     return Queries(np.concatenate(hits), clusters=np.tile(np.arange(len(x["en"])), len(others)))
+
+
+COMMAND = command(udhr, ranks=(20, 39))

@@ -1,0 +1,161 @@
+"""The command of a task: options, the check of its folder, the loop, the table and the figures.
+
+    COMMAND = command(tatoeba)      # in the file of the task, which eval/__main__.py names
+
+The options of a command are the keyword arguments of the function that makes the task, and those of ``Options``.
+"""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields, make_dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, Self
+
+import numpy as np
+
+from eval.evaluate import Evaluation, evaluate
+from eval.figures.plots import bars, sweep_figure
+from eval.fitting import FitOptions, choose
+from eval.results import by_method, write_results
+from eval.run_record import recorded
+from eval.task import Task
+from lsar_jax.cli.console import console, print_table
+from lsar_jax.cli.embed import open_encoder
+from lsar_jax.corpora.tables import folder_of, pin
+
+__all__ = ["Options", "RunOptions", "command", "report"]
+
+# Layers whose metrics fit into one table.
+_FEW = 3
+# Options that results record with a task's own.
+_OF_TEXT = ("fit_on", "fit_count", "fit_languages", "parallel")
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """The encoder, and where results are written.
+
+    Attributes:
+      encoder: bundled, a preset, a folder, or a Hub id.
+      revision: commit, tag or branch of a Hub id.
+      pooling: mean, mean_no_special, cls, max or pooler; by default, the checkpoint's own.
+      layers: hidden-state layers to test, 0 for the embedding output; without a value, all.
+      dtype: float32 or bfloat16, for parameters and matrix products.
+      max_length: maximum number of tokens per sentence.
+      cache: folder for embeddings, which other tasks read too; by default, none are kept.
+      out: folder for the JSON lines and figures.
+      overwrite: replace results in the folder that are from other options.
+    """
+
+    encoder: str = "bundled"
+    revision: str | None = None
+    pooling: str | None = None
+    layers: tuple[int, ...] = (8, 12)
+    dtype: Literal["float32", "bfloat16"] = "float32"
+    max_length: int = 128
+    cache: Path | None = None
+    out: Path = Path("results")
+    overwrite: bool = False
+
+
+@dataclass(frozen=True)
+class Options(FitOptions, RunOptions):
+    """The options that all tasks share."""
+
+    def pinned(self) -> Self:
+        """Returns the options with every Hub dataset that is read pinned to its current commit."""
+        unread = {"out", "encoder"} if set(self.transforms) != {"original"} else {"out", "encoder", "fit_on"}
+        names = [item.name for item in fields(self) if item.name not in unread]
+        values = {name: getattr(self, name) for name in names}
+        pinned: dict[str, Any] = {name: pin(value) for name, value in values.items() if isinstance(value, Path | str)}
+        return replace(self, **pinned)
+
+
+def command(make: Callable[..., Task], *, not_on_hub: str = "", **defaults: Any) -> type[Options]:
+    """Returns the options of a task as a dataclass, whose ``run`` evaluates it.
+
+    Args:
+      make: makes the task; its keyword arguments are options. An argument ``options`` gets all of them.
+      not_on_hub: says why the Hub does not have the data; empty if it may.
+      defaults: defaults of this task for shared options; by default, results go to ``results/NAME``.
+    """
+    name = make.__name__.replace("_", "-")
+    defaults = {"out": Path("results") / name, **defaults}
+    shared = {item.name: item for item in fields(Options)}
+    arguments = [p for p in inspect.signature(make).parameters.values() if p.name != "options"]
+    own = [(p.name, p.annotation, field(default=p.default)) for p in arguments]
+
+    def made(options: Any) -> Task:
+        """Returns the task, with the options that its results record."""
+        if not_on_hub:
+            folder_of(options.data, not_on_hub)
+        options = options.pinned()
+        given = {p.name: getattr(options, p.name) for p in arguments}
+        whole = {"options": options} if "options" in inspect.signature(make).parameters else {}
+        task = make(**given, **whole)
+        return replace(task, options={key: _plain(getattr(options, key)) for key in (*given, *_OF_TEXT)})
+
+    def run(options: Any) -> Evaluation:
+        """Measures, prints a table, and writes ``results.jsonl`` and figures to ``out``."""
+        with recorded(options):
+            return _run(options.made(), options)
+
+    return make_dataclass(
+        make.__name__,
+        [*own, *((key, shared[key].type, field(default=value)) for key, value in defaults.items())],
+        bases=(Options,),
+        frozen=True,
+        namespace={"name": name, "made": made, "run": run, "__doc__": make.__doc__, "__module__": make.__module__},
+    )
+
+
+def _run(task: Task, options: Options) -> Evaluation:
+    if len(set(options.layers)) != len(options.layers):
+        raise ValueError(f"--layers {' '.join(map(str, options.layers))} contains a value twice; remove duplicates")
+    fitting = choose(task, options)
+    options.out.mkdir(parents=True, exist_ok=True)
+    encoder = open_encoder(options.encoder, options.layers, options.revision, options.pooling, options.dtype)
+    layers = options.layers or tuple(range(encoder.spec.layer + 1))
+    evaluation = evaluate(task, encoder, layers, fitting, max_length=options.max_length, cache=options.cache)
+    report(task, evaluation, options.out)
+    return evaluation
+
+
+def report(task: Task, evaluation: Evaluation, out: Path) -> None:
+    """Writes ``results.jsonl``, prints the shown metrics as a table, and draws the first one.
+
+    Of a few layers, all shown metrics are printed, and drawn as bars; of more, the first by layer and rank.
+    """
+    results = evaluation.results
+    write_results(results, out / "results.jsonl")
+    if metrics := task.shown(results):
+        table, layers = by_method(results), list(dict.fromkeys(result.layer for result in results))
+        by_layer = {
+            label: {at: row[at, metrics[0]] for at in layers if (at, metrics[0]) in row} for label, row in table.items()
+        }
+        title = f"{task.title} ({results[0].encoder})"
+        rows: list[list[str | float]] = []
+        if len(layers) > _FEW:
+            for label, values in by_layer.items():
+                best = max(values, key=lambda layer: values[layer])
+                rows.append(
+                    [label, f"{best}", values[best], *(f"{values[at]:.0f}" if at in values else "" for at in layers)]
+                )
+            columns = ["method", "best layer", f"{metrics[0]} there", *map(str, layers)]
+            print_table(f"{task.title}: {metrics[0]} by layer, in percent", columns, rows)
+            sweep_figure(by_layer, layers, f"{metrics[0]}, {title}", out / "sweep.png")
+        else:
+            columns = ["method", *(f"{metric}, layer {layer}" for layer in layers for metric in metrics)]
+            rows = [[label, *(row.get((at, m), "") for at in layers for m in metrics)] for label, row in table.items()]
+            print_table(f"{task.title}, in percent", columns, rows)
+            heights = {f"layer {at}": {label: v.get(at, np.nan) for label, v in by_layer.items()} for at in layers}
+            bars(heights, ylabel=f"{first}, %", title=title, path=out / "methods.png")
+    task.draw(results, evaluation.panels, out)
+    console.print(f"wrote results and figures to {out}")
+
+
+def _plain(value: Any) -> Any:
+    """Returns an option as a JSON value."""
+    if isinstance(value, tuple):
+        return [str(item) for item in value]
+    return str(value) if isinstance(value, Path) else value

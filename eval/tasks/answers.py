@@ -1,0 +1,100 @@
+"""Language preference among XQuAD-R's answers in one pool, and a plot of one question.
+
+    python -m eval answers --data data/xquad-r
+
+The pool holds the candidate sentences of eleven languages; each question has one relevant sentence in every language.
+*Preference* is the share of questions whose best-ranked answer is in their own language (one in eleven by chance).
+*Spread* is the difference in rank between the best and the worst answer, divided by the size of the pool.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from eval.command import command
+from eval.data.xquad import XQUAD_R, read_xquad
+from eval.figures import geometry as figures
+from eval.methods import ALL_METHODS, Method
+from eval.resampling import Queries
+from eval.results import Result
+from eval.task import Embedded, Panel, Score, Setting, Task
+from lsar_jax.arrays import unit_rows
+from lsar_jax.corpora.tables import Data
+from lsar_jax.retrieval import candidate_ranks
+from lsar_jax.retrieval.preference import language_preference
+
+__all__ = ["COMMAND", "answers"]
+
+# Number of questions used per language; the candidate sentences up to the last answer to them form the pool.
+_QUESTIONS = 100
+# The methods of the picture, in its order, and the language of the question that it ranks the candidates for.
+_SHOWN = ("original", "center", "lir", "lsar")
+_ASKED = "en"
+
+
+def answers(data: Data = Path("data/xquad-r")) -> Task:
+    """Language preference on XQuAD-R: is the best answer in the question's language?
+
+    Args:
+      data: folder of XQuAD-R.
+    """
+    questions = read_xquad(data)
+    count = min(_QUESTIONS, *(len(q.ids) for q in questions.values()))
+    first = questions[XQUAD_R[0]].ids[:count]
+    for code, q in questions.items():
+        if q.ids[:count] != first:
+            raise ValueError(f"the first {count} questions of XQuAD-R differ between {XQUAD_R[0]} and {code}")
+    texts: dict[tuple[str, str], Sequence[str]] = {}
+    for code, q in questions.items():
+        texts |= {("q", code): q.questions[:count], ("c", code): q.candidates[: max(q.answers[:count]) + 1]}
+    starts = np.cumsum([0, *(len(texts["c", code]) for code in XQUAD_R[:-1])])
+    right = starts + np.array([questions[code].answers[:count] for code in XQUAD_R]).T
+
+    def scores(x: Embedded, method: Method, setting: Setting) -> Iterator[Score | Panel]:
+        """Yields preference and spread, and the plane of the first question."""
+        asked, candidates = (np.concatenate([x[group, code] for code in XQUAD_R]) for group in "qc")
+        ranks = candidate_ranks(asked, candidates, np.tile(right, (len(XQUAD_R), 1)))
+        found = language_preference(ranks, np.repeat(np.arange(len(XQUAD_R)), count), len(candidates))
+        # Translations of a question form a cluster.
+        translations = np.tile(np.arange(count), len(XQUAD_R))
+        yield Score.of("XQuAD-R preference", XQUAD_R, Queries(found.preferred, clusters=translations))
+        yield Score("XQuAD-R spread", found.spread, XQUAD_R, len(asked))
+        if setting.first and method.name in _SHOWN:
+            yield Panel(f"layer {setting.spec.layer}, {method.label}", _plane(x, right[0]))
+
+    def draw(results: Sequence[Result], panels: Mapping[str, Any], out: Path) -> None:
+        """Draws the first question at the first layer."""
+        candidates = [code for code in XQUAD_R for _ in texts["c", code]]
+        title = (
+            f"One question in {len(XQUAD_R)} languages, its answers, and the other candidates;\n"
+            f"a candidate's opacity falls with its rank for the question in {_ASKED}"
+        )
+        shown = {name: plane for method in _SHOWN for name, plane in panels.items() if name.split()[2] == method}
+        if shown:
+            figures.answers(shown, candidates, XQUAD_R, _ASKED, title, out / "answers.png")
+
+    return Task(
+        name="answers",
+        title="XQuAD-R: is the best answer in the question's language? From 0 to 1",
+        languages=XQUAD_R,
+        parts=[texts],
+        scores=scores,
+        draw=draw,
+    )
+
+
+def _plane(x: Embedded, right: np.ndarray) -> figures.AnswerPlane:
+    """Projects all candidates and the first question onto the candidates' principal plane, and ranks them."""
+    candidates = np.concatenate([x["c", code] for code in XQUAD_R])
+    questions = np.stack([x["q", code][0] for code in XQUAD_R])
+    ranks = 1 + candidate_ranks(x["q", _ASKED][:1], candidates, np.arange(len(candidates))[None])[0]
+    parts = [np.asarray(unit_rows(jnp.asarray(part))) for part in (candidates, questions)]
+    mean = parts[0].mean(axis=0)
+    axes = np.linalg.svd(parts[0] - mean, full_matrices=False)[2][:2].T
+    return figures.AnswerPlane((parts[0] - mean) @ axes, (parts[1] - mean) @ axes, right, ranks)
+
+
+COMMAND = command(answers, transforms=ALL_METHODS)
