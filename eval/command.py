@@ -129,21 +129,18 @@ def report(task: Task, evaluation: Evaluation, out: Path) -> None:
     results = evaluation.results
     write_results(results, out / "results.jsonl")
     if metrics := task.shown(results):
-        table, layers = by_method(results), list(dict.fromkeys(result.layer for result in results))
-        by_layer = {
-            label: {at: row[at, metrics[0]] for at in layers if (at, metrics[0]) in row} for label, row in table.items()
-        }
-        title = f"{task.title} ({results[0].encoder})"
+        first, layers = metrics[0], list(dict.fromkeys(result.layer for result in results))
+        table, title = by_method(results), f"{task.title} ({results[0].encoder})"
+        by_layer = {label: {at: row[at, first] for at in layers if (at, first) in row} for label, row in table.items()}
         rows: list[list[str | float]] = []
         if len(layers) > _FEW:
             for label, values in by_layer.items():
                 best = max(values, key=lambda layer: values[layer])
-                rows.append(
-                    [label, f"{best}", values[best], *(f"{values[at]:.0f}" if at in values else "" for at in layers)]
-                )
-            columns = ["method", "best layer", f"{metrics[0]} there", *map(str, layers)]
-            print_table(f"{task.title}: {metrics[0]} by layer, in percent", columns, rows)
-            sweep_figure(by_layer, layers, f"{metrics[0]}, {title}", out / "sweep.png")
+                shown = [f"{values[at]:.0f}" if at in values else "" for at in layers]
+                rows.append([label, f"{best}", values[best], *shown])
+            columns = ["method", "best layer", f"{first} there", *map(str, layers)]
+            print_table(f"{task.title}: {first} by layer, in percent", columns, rows)
+            sweep_figure(by_layer, layers, f"{first}, {title}", out / "sweep.png")
         else:
             columns = ["method", *(f"{metric}, layer {layer}" for layer in layers for metric in metrics)]
             rows = [[label, *(row.get((at, m), "") for at in layers for m in metrics)] for label, row in table.items()]

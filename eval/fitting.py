@@ -23,6 +23,7 @@ from eval.task import Embedded, OwnText, Task, Texts, language_of
 from lsar_jax import EncoderSpec, SentenceEncoder, Transform
 from lsar_jax.cli.console import console
 from lsar_jax.corpora.parallel_text import Pair, read_bitext
+from lsar_jax.corpora.sentence_filters import check_count
 from lsar_jax.corpora.tables import Data
 from lsar_jax.languages import language_code
 
@@ -284,6 +285,7 @@ def _check_values(options: FitOptions) -> None:
             )
     if not options.transforms:
         raise ValueError("--transforms needs at least one value")
+    check_count(options.fit_count)
 
 
 def _check_ranks(options: FitOptions, languages: int) -> None:

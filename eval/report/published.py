@@ -103,7 +103,6 @@ PROTOCOLS = {
         "bucc --encoder xlm-r-base --layers 8 --transforms original zero --zero 588 306 239",
         "F1 by the ratio margin of 4 neighbours, with the threshold of the sample split; de, fr, ru and zh",
         n=_BUCC_PAIRS,
-        settings={"k": 4, "margin": "ratio", "retrieval": "max"},
     ),
     "bucc, largest": Protocol(
         "bucc --encoder xlm-r-base --layers 8 --transforms original largest --fit-on text/tatoeba --fit-languages all",
@@ -116,8 +115,7 @@ PROTOCOLS = {
         n=11 * 1_190,
     ),
     "sts17, columns": Protocol(
-        "sts17 --fit-on evaluated --tracks 2.ar-en 4a.es-en 4b.es-en 6.tr-en "
-        "--transforms original sample-whitening cbie",
+        "sts17 --fit-on evaluated --transforms original sample-whitening cbie",
         "Pearson's correlation of cosines; each sentence column is transformed by a fit of its own",
         evaluated=True,
         n=250,
@@ -146,7 +144,7 @@ PROTOCOLS = {
         "amazon --max-length 512 --ranks 1 2 3",
         "accuracy of a classifier trained on English, mean of 4 languages",
         evaluated=False,
-        settings={"max_length": 512, "standardize": "english"},
+        settings={"max_length": 512},
     ),
 }
 

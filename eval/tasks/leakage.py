@@ -18,7 +18,7 @@ paper's Table 2) is printed too, and written by language to ``similarities.jsonl
 
 import json
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated
@@ -139,6 +139,8 @@ class Leakage:
                 console.print(f"not run: {name}: {error}")
                 continue
             [texts[name]] = task.parts
+            # What the methods of these tasks would be fitted on; the heads are not fitted here.
+            task = replace(task, options={"fit_on": "train" if name == "bitext" else "evaluated"})
             fitting = choose(task, options)
             results += evaluate(task, encoder, layers, fitting, max_length=first["max_length"], cache=cache).results
         if not results:

@@ -29,7 +29,7 @@ from eval.tasks.udhr import HALF
 from lsar_jax.retrieval import candidate_ranks, nearest
 from lsar_jax.retrieval.preference import language_preference, top_k_share
 
-__all__ = ["COMMAND", "pool"]
+__all__ = ["COMMAND", "measures", "pool"]
 
 
 def pool(
@@ -58,7 +58,7 @@ def pool(
         )
 
     def scores(x: Embedded, method: Method, setting: Setting) -> Iterator[Score]:
-        return _scores(x, list(lines), seeds)
+        return measures(x, list(lines), seeds)
 
     return Task(
         name="pool",
@@ -71,7 +71,7 @@ def pool(
     )
 
 
-def _scores(x: Embedded, codes: list[str], seeds: tuple[int, ...]) -> Iterator[Score]:
+def measures(x: Embedded, codes: list[str], seeds: tuple[int, ...]) -> Iterator[Score]:
     """Yields all measures, in percent."""
     candidates = np.concatenate([x["pool", code] for code in codes])
     itself = ("asked", codes[0]) not in x

@@ -7,7 +7,7 @@ __all__ = ["at_least", "known"]
 T = TypeVar("T")
 
 
-def at_least(least: float, **options: float) -> None:
+def at_least(least: int | float, **options: int | float) -> None:
     """Raises ValueError if an option is below ``least`` or not a number."""
     for name, value in options.items():
         if not value >= least:

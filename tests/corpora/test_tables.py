@@ -14,7 +14,7 @@ from eval.data.reviews import read_reviews
 from eval.data.sts17 import read_tracks
 from eval.data.tatoeba import read_pairs
 from eval.data.xquad import question_languages, read_xquad
-from eval.tasks.tatoeba import Tatoeba
+from eval.tasks.tatoeba import COMMAND
 from lsar_jax.corpora.builders import DatasetFiles, prepare
 from lsar_jax.corpora.hub_datasets import PINNED, hub_files
 from lsar_jax.corpora.parallel_text import read_bitext
@@ -137,7 +137,7 @@ def test_results_say_the_revision(tatoeba, tmp_path, monkeypatch):
     name = "mteb/tatoeba-bitext-mining"
     with serve(tatoeba / "hub", name) as web, point(monkeypatch, tatoeba / "cache") as to:
         to(web.server_address[1])
-        assert Tatoeba(data=f"hub:{name}", out=tmp_path).pinned().options["data"] == f"hub:{name}@{COMMIT}"
+        assert COMMAND(data=f"hub:{name}", out=tmp_path).pinned().data == f"hub:{name}@{COMMIT}"
         assert web.asked[-1].endswith(f"/revision/{PINNED[name]}")
         assert pin("hub:some/set@main") == f"hub:some/set@{COMMIT}"
         assert web.asked[-1].endswith("/some/set/revision/main")

@@ -269,7 +269,6 @@ def test_report_on_text_that_is_not_aligned(tmp_path, capsys):
     [
         (["--transforms", "center"], "--transforms lacks original"),
         (["--folds", "6"], "--folds is 6; it must be a whole number from 2 to 5"),
-        (["--saved", "x"], "bias fits its own transforms; omit --saved"),
         (["--texts", "nowhere"], "there is no folder nowhere; put a file per language there"),
     ],
 )

@@ -16,12 +16,13 @@ from eval.figures import embedding_space
 from eval.figures.embedding_space import tsne
 from eval.figures.language_families import family
 from eval.figures.removed import family_histograms
+from eval.fitting import choose
 from eval.methods import Method
 from eval.metrics import language_nmi, language_probe
+from eval.task import Panel
 from eval.tasks import geometry
-from eval.tasks.geometry import Geometry
 from lsar_jax.transforms import fit_center
-from tests.eval.test_answer_preference import SPEC, cosines, recorded, write_xquad
+from tests.eval.test_answers import SETTING, cosines, recorded
 from tests.eval.test_published import check_published_metrics
 from tests.eval.test_tasks import ENCODER, is_png, read, write_pairs
 from tests.optional import need
@@ -48,14 +49,12 @@ def without_translations(x, y):
 
 
 @pytest.mark.slow
-def test_geometry(tmp_path, capsys, monkeypatch):
+def test_geometry(tmp_path, capsys):
     need("lang2vec")
-    monkeypatch.setattr("eval.tasks.answer_preference._QUESTIONS", 5)
-    write_xquad(tmp_path / "xquad")
     options = ["--languages", "en", "deu", "fr", "es", "fi", "--layers", "3", "1", "--max-length", "16", "--seeds", "0"]
     names = ["--transforms", "original", "center", "lsar", "whitening", "cbie"]
     out = tmp_path / "out"
-    command = ["geometry", *ENCODER, *options, *names, "--xquad", str(tmp_path / "xquad"), "--out", str(out)]
+    command = ["geometry", *ENCODER, *options, *names, "--out", str(out)]
     assert main(command) == 0
     values = {(r["layer"], r["transform"], r["metric"]): r["value"] for r in read(out)}
     for layer in (1, 3):
@@ -66,9 +65,8 @@ def test_geometry(tmp_path, capsys, monkeypatch):
         assert abs(values[layer, "original", "drawn"] - values[layer, "original", "cosine within"]) < 0.01
         assert values[layer, "original", "own in pool"] == pytest.approx(0.2)
         assert 0 <= values[layer, "original", "NMI"] <= 1
-        assert 0 <= values[layer, "lsar", "XQuAD-R preference"] <= 1
         assert (layer, "lsar", "syntax, removed (cosine of syntax_knn, lang2vec 1.1.2)") in values
-    for name in [*FIGURES, "answers"]:
+    for name in FIGURES:
         assert is_png(out / f"{name}.png"), name
         assert (out / f"{name}.pdf").is_file()
     lines = [json.loads(line) for line in (out / "dimensions.jsonl").read_text().splitlines()]
@@ -77,10 +75,8 @@ def test_geometry(tmp_path, capsys, monkeypatch):
         (1, "de"),
     ]
     assert all(len(line["contributions"]) == 10 for line in lines)
-    assert {r["fitted_on"] for r in read(out) if r["metric"].startswith("XQuAD-R")} == {"", "udhr all"}
     printed = capsys.readouterr().out
     assert "Original embeddings by layer" in printed
-    assert "is the best answer in the question's language?" in printed
 
 
 def write_tatoeba(folder, codes, count=15):
@@ -194,14 +190,15 @@ def write_folder(folder, counts):
 
 def test_planted_outliers(tmp_path, rng):
     counts = {"ar": 20, "en": 12, "sw": 10}
-    task = Geometry(text=write_folder(tmp_path / "wiki", counts), transforms=("original",))
+    task = made(text=write_folder(tmp_path / "wiki", counts), transforms=("original",))
     x = {code: rng.standard_normal((count, 96)) for code, count in counts.items()}
     x["ar"][:, 7] -= 30
     x["sw"][:, 7] -= 20
     x["sw"][:, 41] += 30
     x["en"][:, 3] += 30  # English does not count
     x = {code: rows.astype(np.float32) for code, rows in x.items()}
-    scores = {s.metric: s for s in task.scores({("measured", c): rows for c, rows in x.items()}, ORIGINAL, SPEC)}
+    test = {("measured", code): rows for code, rows in x.items()}
+    scores = {s.metric: s for s in task.scores(test, ORIGINAL, SETTING) if not isinstance(s, Panel)}
     of_dimension = {name for name in scores if "dimension" in name}
     assert of_dimension == {f"{what} of dimension {d}" for what in ("mean", "contribution") for d in (7, 41)}
     for d in (7, 41):
@@ -219,25 +216,21 @@ def test_planted_outliers(tmp_path, rng):
         assert abs(scores[f"drawn within {code}"].value - exact) < 5 * spread
         assert (scores[f"cosine within {code}"].languages, scores[f"cosine within {code}"].n) == ([code], counts[code])
     # Dimensions are those of the original embeddings.
-    moved = task.scores({("measured", c): rows for c, rows in x.items()}, Method("lir", {}, fit_center(x)), SPEC)
+    moved = task.scores(test, Method("lir", {}, fit_center(x)), SETTING)
     assert not [score for score in moved if "dimension" in score.metric]
 
 
-def test_a_part_without_variation_is_left_out(tmp_path, monkeypatch, capsys, rng):
-    calls = recorded(monkeypatch, geometry, "syntax")
-    codes = ("de", "en", "es", "fi", "hi")
-    task = Geometry(languages=codes, layers=(2,), out=tmp_path)
-    x = {code: rng.standard_normal((5, 8)) for code in codes}
+def test_a_part_without_variation_is_left_out(capsys, rng):
+    x = {code: rng.standard_normal((5, 8)) for code in ("de", "en", "es", "fi", "hi")}
     distances = {"de": 0.2, "es": 0.3, "fi": 0.5, "hi": 0.6}
     # A method that removes nothing: all cosines are 0 in that part.
-    [(_, score)] = task._typology([Method("lsar", {}, None)], x, SPEC, distances, "measure")
+    (_, score), panel = geometry._typology([Method("lsar", {}, None)], x, SETTING, distances, "measure")
     means = {code: rows.mean(axis=0) for code, rows in x.items()}
     like = [cosines(means[code][None], means["en"][None]).sum() for code in distances]
     assert score.metric == "syntax, left (measure)"
     assert score.value == pytest.approx(np.corrcoef(like, 1 - np.array(list(distances.values())))[0, 1])
     assert "layer 2, lsar: skipping the correlation with syntax in the part removed by LSAR" in capsys.readouterr().out
-    [([panels], *_)] = calls
-    assert list(panels) == [f"the part left by lsar, r = {score.value:.3f}"]
+    assert [list(panels) for panels in panel.values] == [[f"the part left by lsar, r = {score.value:.3f}"]]
 
 
 def test_pairs_with_english(rng):
@@ -255,36 +248,41 @@ def test_pairs_with_english(rng):
         of_pairs(x, y, parallel=True)
 
 
+def made(**options):
+    return geometry.COMMAND(**options).made()
+
+
+def chosen(**options):
+    """The text to measure and the text to fit on, by language, and the name of the latter."""
+    options = geometry.COMMAND(**options)
+    task = options.made()
+    fitting = choose(task, options)
+    return *(
+        {code: text for (_, code), text in texts.items()} for texts in (task.parts[0], fitting.texts)
+    ), fitting.name
+
+
 def test_texts_to_measure_and_to_fit_on(tmp_path):
     wiki = write_folder(tmp_path / "wiki", {"ar": 2, "en": 4, "su": 3, "sw": 2})
     other = write_folder(tmp_path / "other", {"ar": 5, "en": 5, "fr": 5, "sw": 5})
     udhr = {part: lj.corpora.udhr(part, ["de", "en", "fr"]) for part in ("all", "fit", "test")}
     three = {"languages": ("de", "en", "fr")}
+    assert chosen(**three) == (udhr["test"], udhr["fit"], "udhr fit")
+    assert {len(text) for text in chosen(**three, fit_count=7)[1].values()} == {7}
+    assert chosen(**three, fit_on="evaluated") == (udhr["test"], {}, "the evaluated sentences")
 
-    halves = Geometry(**three)
-    assert {code: text for (_, code), text in halves.texts().items()} == udhr["test"]
-    assert (halves.fit_texts(), halves.fitted_on) == (udhr["fit"], "udhr fit")
-    assert {len(text) for text in Geometry(**three, fit_count=7).fit_texts().values()} == {7}
-
-    same = Geometry(**three, fit_on="evaluated")
-    assert same.texts() == halves.texts()
-    assert (same.fit_texts(), same.fitted_on) == ({}, "the evaluated sentences")
-    assert same.fitted_languages({}) == 3
-
-    files = Geometry(text=wiki, fit_on=other, fit_count=3)
-    assert {code: len(text) for (_, code), text in files.texts().items()} == {"ar": 2, "en": 4, "sw": 2}
-    assert {code: len(text) for code, text in files.fit_texts().items()} == {"ar": 3, "en": 3, "sw": 3}
-    assert files.fitted_on == f"{other}, up to 3 a language"
-    further = Geometry(text=wiki, fit_on=other, fit_languages="all")
-    assert (list(further.texts()), set(further.fit_texts())) == (list(files.texts()), {"ar", "en", "fr", "sw"})
+    test, fit, name = chosen(text=wiki, fit_on=other, fit_count=3)
+    assert {code: len(text) for code, text in test.items()} == {"ar": 2, "en": 4, "sw": 2}
+    assert {code: len(text) for code, text in fit.items()} == {"ar": 3, "en": 3, "sw": 3}
+    assert name == f"{other}, up to 3 a language"
+    further = chosen(text=wiki, fit_on=other, fit_languages="all")
+    assert (further[0], set(further[1])) == (test, {"ar", "en", "fr", "sw"})
     # Without a fit, every language is measured.
-    assert [code for _, code in Geometry(text=wiki, transforms=("original",)).texts()] == ["ar", "en", "su", "sw"]
+    assert list(chosen(text=wiki, transforms=("original",))[0]) == ["ar", "en", "su", "sw"]
 
     write_tatoeba(tmp_path / "pairs", ("deu", "fra", "mal"))
-    tatoeba = Geometry(text="tatoeba", data=tmp_path / "pairs", languages=("de", "fr", "ml"))
-    assert tatoeba.fitted_on == "udhr all"
-    texts = {code: text for (_, code), text in tatoeba.texts().items()}
-    assert tatoeba.fit_texts() == udhr["all"]
+    texts, fit, name = chosen(text="tatoeba", data=tmp_path / "pairs", languages=("de", "fr", "ml"))
+    assert (fit, name) == (udhr["all"], "udhr all")
     pairs = read_pairs(tmp_path / "pairs", ("de", "fr"))
     # The English of a language that is left out is not measured.
     assert set(texts["en"]) == set(pairs["de"][0]) | set(pairs["fr"][0])

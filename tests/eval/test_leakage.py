@@ -346,37 +346,3 @@ def test_text_that_has_changed_is_refused(folder, tmp_path, capsys):
     more = ["--bitext", str(tmp_path / "bitext"), "--out", str(tmp_path / "out")]
     assert main(["leakage", str(folder / "meat"), *data(folder), *more]) == 1
     assert "bitext is not the text that the heads were trained on" in capsys.readouterr().err
-
-
-def test_text_that_heads_were_trained_on(folder, tmp_path, capsys):
-    options = [
-        *ENCODER, "--data", str(folder / "bitext"), "--cache", str(folder / "cache"), "--layer", "2",
-        "--max-length", "24", "--held-out", "10", "--batch", "16", "--learning-rate", "1e-3", "--epochs", "2",
-    ]  # fmt: skip
-    half = tmp_path / "half"
-    assert train([*options, "--share", "0.5", "--out", str(half)]) == 0
-    counts = [json.loads((run / "config.json").read_text())["pairs"]["de"][0] for run in (folder / "meat", half)]
-    assert counts[1] == round(counts[0] / 2)
-    runs = [str(folder / "meat"), str(half)]
-    texts = ["--tatoeba", str(folder / "tatoeba"), "--sts17", str(folder / "sts17"), "--languages", "de", "fr"]
-    command = ["training-text", *runs, *texts, "--texts", str(folder / "bitext"), "--out", str(tmp_path / "out")]
-    assert main(command) == 0
-    assert is_png(tmp_path / "out" / "training-text.png")
-    # The numbers are those of the single tasks.
-    results = [
-        r for r in read(tmp_path / "out") if r["task"] == "bitext" and r["parameters"].get("pairs") == counts[0] * 2
-    ]
-    own = {(r["transform"], r["seed"]): r["value"] for r in results if r["metric"] == "en-de accuracy"}
-    alone = tmp_path / "alone"
-    saved = str(folder / "meat" / "seed-1" / "meaning.safetensors")
-    bitext = ["--data", str(folder / "bitext"), "--layers", "2", "--max-length", "24", "--held-out", "10"]
-    assert main(["bitext", *ENCODER, *bitext, "--transforms", "original", "--saved", saved, "--out", str(alone)]) == 0
-    [value] = [r["value"] for r in read(alone) if r["transform"] == "meaning" and r["metric"] == "en-de accuracy"]
-    assert own["meaning", 1] == value
-    assert {seed for _, seed in own} == {0, 1}
-    other = tmp_path / "other"
-    assert train([*options, "--layer", "1", "--out", str(other)]) == 0
-    assert main(["training-text", *runs, str(other), *texts, "--out", str(tmp_path / "no")]) == 1
-    assert f"{other} was trained on layer 1" in capsys.readouterr().err
-    assert main(["training-text", *runs, runs[0], *texts, "--out", str(tmp_path / "no")]) == 1
-    assert "both have seed 0" in capsys.readouterr().err

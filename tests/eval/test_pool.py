@@ -5,21 +5,14 @@ import pytest
 
 from eval.__main__ import main
 from eval.data.pool import read_pool
-from eval.methods import Method
-from eval.tasks.pool import Pool
-from lsar_jax import EncoderSpec
+from eval.tasks.pool import measures
+from eval.tasks.udhr import HALF
 from tests.eval.test_tasks import ENCODER, is_png, read
 
-SPEC = EncoderSpec("e", "1", 0, "mean", "float32")
 
-
-def score(x, **options):
-    task, original = Pool(**options), Method("original", {}, None)
-    # The texts are known by their embeddings alone.
-    for group in ("pool", "asked"):
-        vars(task)[group] = {code: [] for own, code in x if own == group}
-    results = [task.result(SPEC, original, one, 0.0) for one in task.scores(x, original, SPEC)]
-    return {(r.metric, r.seed): r for r in results}
+def score(x, seeds):
+    codes = [code for group, code in x if group == "pool"]
+    return {(found.metric, found.seed): found for found in measures(x, codes, seeds)}
 
 
 def test_languages_apart_and_together(rng):
@@ -95,6 +88,6 @@ def test_the_pool_of_the_declaration_is_not_fitted_on(tmp_path):
     assert {r["fitted_on"] for r in results if r["transform"] != "original"} == {"udhr fit"}
     assert {tuple(r["fitted_languages"].values()) for r in results if r["transform"] == "lsar"} == {(25, 25, 25)}
     assert {r["n"] for r in results if r["metric"] == "mAP"} == {75}
-    fit, pool = Pool(languages=("de", "en")).some_fit_texts(["de"])["de"], read_pool("udhr", ("de",))["de"]
+    fit, pool = HALF.read(["de"], 100)["de"], read_pool("udhr", ("de",))["de"]
     assert len(fit) == len(pool) == 25
     assert not set(fit) & set(pool)

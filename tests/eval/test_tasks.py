@@ -10,7 +10,8 @@ import lsar_jax as lj
 from eval.__main__ import main
 from eval.data.tatoeba import XTREME_36, read_pairs
 from eval.methods import Method
-from eval.tasks.tatoeba import Tatoeba
+from eval.task import Setting
+from eval.tasks.tatoeba import tatoeba
 from tests.eval.test_published import check_published_metrics
 
 ENCODER = ["--encoder", str(Path(__file__).parents[1] / "golden" / "bert")]
@@ -58,19 +59,8 @@ def test_udhr(tmp_path, capsys):
         assert r["fitted_on"] == ("" if r["transform"] == "original" else "udhr fit")
         fitted = {} if r["transform"] == "original" else dict.fromkeys(["de", "en", "es", "fr"], 25)
         assert r["fitted_languages"] == fitted
-        assert r["options"] == {"languages": ["en", "deu", "fr", "es"], "fit_languages": "tested"}
-    printed = capsys.readouterr().out
-    for word in (
-        "sentences/s",
-        "tokens/s",
-        "padding waste",
-        "cut to 24 tokens",
-        "warm latency for one sentence of 24 tokens",
-    ):
-        assert word in printed
-    encoder = lj.load_encoder(ENCODER[1])
-    texts = [text for texts in lj.corpora.udhr(languages=["en", "de", "fr", "es"]).values() for text in texts]
-    assert f"200 sentences, {sum(map(len, encoder.tokenizer(texts, 24)[0]))} tokens" in printed
+        text = {"fit_on": "udhr", "fit_count": 10_000, "fit_languages": "tested", "parallel": None}
+        assert r["options"] == {"languages": ["en", "deu", "fr", "es"], **text}
     assert is_png(tmp_path / "space-dark.png")
     assert is_png(tmp_path / "methods.png")
 
@@ -142,6 +132,17 @@ def test_tatoeba_fitted_on_the_evaluated_sentences(tmp_path):
     assert values["center", "en-fr accuracy"] == expected
 
 
+def test_every_layer_in_one_run(tmp_path, capsys):
+    languages = ["--languages", "en", "de", "fr"]
+    names = ["--transforms", "original", "lsar", "--ranks", "1", "2"]
+    assert main(["udhr", *ENCODER, *languages, "--layers", *names, "--max-length", "16", "--out", str(tmp_path)]) == 0
+    results = [r for r in read(tmp_path) if r["metric"] == "mAP"]
+    assert [r["layer"] for r in results] == [layer for layer in range(4) for _ in range(3)]
+    assert "mAP by layer" in capsys.readouterr().out
+    assert is_png(tmp_path / "sweep.png")
+    assert not (tmp_path / "methods.png").exists()
+
+
 def test_seeds_are_results_of_their_own(tmp_path, capsys):
     options = [
         "--languages",
@@ -168,22 +169,15 @@ def test_seeds_are_results_of_their_own(tmp_path, capsys):
     assert capsys.readouterr().out.count("cbie components=12") == 1
 
 
-def test_tatoeba_direction_and_languages(tmp_path):
+def test_tatoeba_direction(tmp_path):
     write_pairs(tmp_path, "deu", "a\nb\nc\n", "a\nb\nc\n")
-    task = Tatoeba(data=tmp_path, languages=("de",), fit_on="evaluated")
+    task = tatoeba(tmp_path, languages=("de",))
     english = np.eye(3, dtype=np.float32)
     # Each English vector finds its German one; the second German one would find the first English.
     german = np.array([[1, 0, 0], [1, 0.9, 0], [0, 0.2, 1]], np.float32)
-    spec = lj.EncoderSpec("bundled", "", 1, "mean", "float32")
-    x = {("en", "de"): english, ("xx", "de"): german}
-    original = Method("original", {}, None)
-    first, *_ = task.scores(task.moved(x, original), original, spec)
+    setting = Setting(lj.EncoderSpec("bundled", "", 1, "mean", "float32"), True, ("de", "en"), (), "")
+    first, *_ = task.scores({("en", "de"): english, ("xx", "de"): german}, Method("original", {}, None), setting)
     assert (first.metric, first.value, first.n) == ("en-de accuracy", 100, 3)
-    # With a language's own mean taken off each side the two coincide.
-    center = Method("center", {}, lj.transforms.fit_center({"en": english, "de": english + 7}))
-    x["xx", "de"] = english + 7
-    first, *_ = task.scores(task.moved(x, center), center, spec)
-    assert first.value == 100
 
 
 def test_tatoeba_data_that_is_wrong(tmp_path):
@@ -216,12 +210,7 @@ def test_an_error_is_one_line(tmp_path, capsys, monkeypatch):
     assert "--ranks 2 3 2 contains a value twice; remove duplicates" in capsys.readouterr().err
 
 
-def test_algorithm1(capsys):
-    assert main(["algorithm1", *ENCODER, "--layers", "1", "--ranks", "2", "--max-length", "16"]) == 0
-    assert "Algorithm 1, float32" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize("task", ["udhr", "tatoeba", "algorithm1"])
+@pytest.mark.parametrize("task", ["udhr", "tatoeba", "geometry"])
 def test_help(task, capsys):
     with pytest.raises(SystemExit) as stopped:
         main([task, "--help"])

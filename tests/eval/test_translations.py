@@ -9,7 +9,7 @@ import pytest
 import lsar_jax as lj
 from eval.__main__ import main
 from eval.data.dictionaries import entries, read_dictionary
-from eval.tasks.bitext import Bitext
+from eval.tasks.bitext import bitext as held_out_task
 from eval.tasks.code_switch import switch
 from lsar_jax.corpora.parallel_text import held_out, read_bitext
 from tests.eval.test_tasks import ENCODER, read, write_pairs
@@ -106,12 +106,12 @@ def test_english_that_is_held_out_anywhere_is_not_fitted_on(bitext):
     # With half as many pairs, of the sentences the first 15 by their hash are others.
     path = bitext / "en-de.tsv"
     path.write_text("".join(path.read_text().splitlines(keepends=True)[::2]))
-    task = Bitext(data=bitext, held_out=15, fit_on="train")
-    held = {code: set(english) for code, (english, _) in task.pairs.items()}
+    task = held_out_task(bitext, held_out=15)
+    held = {code: set(english) for (side, code), english in task.parts[0].items() if side == "en"}
     # Those of the smaller half are held out everywhere where they are among the first.
     assert held["fr"] == held["th"]
     assert len(held["de"] & held["fr"]) >= 5
-    fit = task.some_fit_texts(["de", "en"])
+    fit = task.own_text["train"].read(["de", "en"], 100)
     assert not set.union(*held.values()) & set(fit["en"])
     assert len(fit["de"]) == 5
 

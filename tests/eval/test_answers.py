@@ -6,13 +6,15 @@ import numpy as np
 import pytest
 
 from eval.data.xquad import XQUAD_R, read_xquad
+from eval.figures import geometry as figures
 from eval.figures.geometry import opacity
 from eval.methods import Method
-from eval.tasks import answer_preference
+from eval.task import Panel, Setting
+from eval.tasks.answers import answers
 from lsar_jax import EncoderSpec
 from tests.eval.test_tasks import is_png
 
-SPEC = EncoderSpec("tiny", "0", 2, "mean", "float32")
+SETTING = Setting(EncoderSpec("tiny", "0", 2, "mean", "float32"), True, XQUAD_R, (), "udhr all")
 
 
 def cosines(x, y):
@@ -53,14 +55,16 @@ def write_xquad(folder, sentences=3):
 
 
 def test_one_question(tmp_path, monkeypatch, rng):
-    monkeypatch.setattr("eval.tasks.answer_preference._QUESTIONS", 5)
-    calls = recorded(monkeypatch, answer_preference.draw, "answers")
+    monkeypatch.setattr("eval.tasks.answers._QUESTIONS", 5)
+    calls = recorded(monkeypatch, figures, "answers")
     write_xquad(tmp_path / "xquad")
-    task = answer_preference.AnswerPreference(data=tmp_path / "xquad", layers=(2,), out=tmp_path)
-    x = {key: rng.standard_normal((len(text), 6)).astype(np.float32) for key, text in task.texts().items()}
-    for name in ("lsar", "cbie", "lir", "original"):
-        list(task.scores(x, Method(name, {}, None), SPEC))
-    task.report([])
+    task = answers(tmp_path / "xquad")
+    [texts] = task.parts
+    x = {key: rng.standard_normal((len(text), 6)).astype(np.float32) for key, text in texts.items()}
+    found = [
+        item for name in ("lsar", "cbie", "lir", "original") for item in task.scores(x, Method(name, {}, None), SETTING)
+    ]
+    task.draw([], dict(item for item in found if isinstance(item, Panel)), tmp_path)
     assert is_png(tmp_path / "answers.png")
     [(panels, candidate_codes, codes, asked, *_)] = calls
     assert list(panels) == [f"layer 2, {name}" for name in ("original", "lir", "lsar")]
@@ -72,8 +76,9 @@ def test_one_question(tmp_path, monkeypatch, rng):
     assert plane.ranks.min() == 1
     assert [candidate_codes[place] for place in plane.answers] == list(codes)
     starts = {code: candidate_codes.index(code) for code in codes}
+    questions = read_xquad(tmp_path / "xquad")
     assert [place - starts[code] for code, place in zip(codes, plane.answers, strict=True)] == [
-        task.questions[code].answers[0] for code in codes
+        questions[code].answers[0] for code in codes
     ]
 
 
