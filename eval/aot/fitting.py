@@ -16,8 +16,7 @@ from lsar_jax.transforms import (
     kmeans,
     language_subspace,
     largest_dimensions,
-    principal_directions,
-    principal_directions_of_few,
+    leading_directions,
     procrustes,
     zca,
 )
@@ -47,8 +46,7 @@ def programs(sizes: Sizes) -> dict[str, Trace]:
     fits = {
         "lsar": on_one(partial(language_subspace, rank=sizes.languages - 1), floats(*means)),
         "outliers": on_one(partial(largest_dimensions, largest=3), floats(*means)),
-        "lir": on_one(jax.vmap(partial(principal_directions, components=1)), floats(*squares)),
-        "lir-few": on_one(jax.vmap(partial(principal_directions_of_few, components=1, rank=64)), floats(*squares)),
+        "lir": on_one(jax.vmap(partial(leading_directions, components=1)), floats(*squares)),
         "whitening": on_one(zca, floats(*square), floats()),
         "language-whitening": on_one(jax.vmap(zca), floats(*squares), floats(sizes.languages)),
         "cbie/clusters": on_one(

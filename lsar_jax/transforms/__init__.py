@@ -30,7 +30,7 @@ from lsar_jax.transforms.center import fit_center
 from lsar_jax.transforms.identifier import LanguageIdentifier, fit_identifier
 from lsar_jax.transforms.leace import erasing_functionals, fit_leace
 from lsar_jax.transforms.linear_map import fit_linear_map, procrustes
-from lsar_jax.transforms.lir import fit_lir, principal_directions, principal_directions_of_few
+from lsar_jax.transforms.lir import fit_lir, leading_directions, principal_directions
 from lsar_jax.transforms.lsar import fit_lsar, language_subspace, published_subspace
 from lsar_jax.transforms.outliers import fit_outliers, largest_dimensions, zero_dimensions
 from lsar_jax.transforms.shift import fit_shift
@@ -58,8 +58,8 @@ __all__ = [
     "kmeans",
     "language_subspace",
     "largest_dimensions",
+    "leading_directions",
     "principal_directions",
-    "principal_directions_of_few",
     "procrustes",
     "published_subspace",
     "whiten_samples",

@@ -1,5 +1,8 @@
 """Every fit on what is scarce, flat or broken: a sound map or one clear error."""
 
+from functools import partial
+
+import jax
 import numpy as np
 import pytest
 
@@ -8,9 +11,10 @@ from lsar_jax.transforms import (
     fit_lsar,
     fit_outliers,
     fit_whitening,
+    leading_directions,
     principal_directions,
-    principal_directions_of_few,
 )
+from lsar_jax.transforms import lir as lir_module
 from tests import reference
 from tests.transforms.test_base import FITS
 from tests.transforms.test_methods import projector
@@ -112,13 +116,41 @@ def test_lir_of_few_sentences_equals_its_twin(rng, precise):
             np.testing.assert_allclose(lir(rows, code), reference.lir(rows, rows, components), atol=1e-3)
 
 
-def test_directions_of_few_are_the_directions(rng):
-    rows = rng.standard_normal((10, 80)).astype(np.float32)
-    second = rows.T @ rows / 10
-    few, values = principal_directions_of_few(second, 4, 16)
-    all_, expected = principal_directions(second, 4)
-    np.testing.assert_allclose(projector(few), projector(all_), atol=1e-4)
-    np.testing.assert_allclose(values[:10], expected[:10], rtol=1e-4)
+def spectrum(rng, values):
+    """A symmetric matrix with these eigenvalues, in float64, and its eigenvectors."""
+    vectors = np.linalg.qr(rng.standard_normal((len(values), len(values))))[0]
+    return (vectors * values) @ vectors.T, vectors
+
+
+@pytest.mark.parametrize(("components", "last"), [(1, 0.1), (2, 0.1), (5, 0.3)])
+def test_leading_directions_are_those_of_a_whole_decomposition(rng, components, last):
+    # Close to each other inside, as far apart from the rest as real second moments are.
+    values = np.array([*1 - 0.01 * np.arange(components), *np.geomspace(last, 1e-6, 128 - components)])
+    matrix, vectors = spectrum(rng, values)
+    found, of_found, error = jax.jit(leading_directions, static_argnums=1)(matrix.astype(np.float32), components)
+    assert error <= 1
+    np.testing.assert_allclose(of_found, values[:components], atol=1e-6)
+    np.testing.assert_allclose(projector(found), projector(vectors[:, :components]), atol=1e-6)
+    # The same for a batch, whose matrices take different numbers of steps.
+    other = spectrum(rng, np.geomspace(1, 1e-3, 128))[0]
+    batch, _, errors = jax.vmap(partial(leading_directions, components=components))(
+        np.stack([matrix, other]).astype(np.float32)
+    )
+    assert (errors <= 1).all()
+    np.testing.assert_allclose(projector(batch[0]), projector(vectors[:, :components]), atol=1e-6)
+    with jax.enable_x64(True):
+        exact, _, _ = leading_directions(matrix, components)
+        np.testing.assert_allclose(projector(exact), projector(vectors[:, :components]), atol=1e-13)
+
+
+def test_directions_without_a_gap_are_decomposed_whole(rng):
+    matrix, _ = spectrum(rng, np.array([*np.linspace(1.001, 1, 60), *np.linspace(0.9, 0.8, 68)]))
+    *_, error = leading_directions(matrix.astype(np.float32), 3)
+    assert error > 1
+    found, values = lir_module._directions(matrix[None].astype(np.float32), 3)
+    expected, _ = principal_directions(matrix.astype(np.float32), 3)
+    np.testing.assert_allclose(found[0], expected, atol=1e-6)
+    np.testing.assert_allclose(values[0], np.linspace(1.001, 1, 60)[:3], atol=1e-6)
 
 
 def test_lsar_of_as_many_languages_as_dimensions(rng):
