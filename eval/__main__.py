@@ -21,7 +21,7 @@ TASKS = {
     "answers": Command("eval.tasks.answers", "COMMAND", "whether answers are preferred in the question's language"),
     "bias": Command("eval.bias.command", "Bias", "a report on text of your own: which layer, method and rank to use"),
     "all": Command("eval.suite", "Suite", "every task whose data is available, and a report"),
-    "repro": Command("eval.repro.command", "Repro", "a table or figure of a paper: its commands, and the comparison"),
+    "repro": Command("eval.papers.repro", "Repro", "a table or figure of a paper: its commands, and the comparison"),
     "report": Command("eval.report.page", "Report", "one page with all results"),
     "transfer": Command("eval.report.transfer", "Transfer", "zero-shot transfer of encoders trained by train.finetune"),
     "compare": Command(

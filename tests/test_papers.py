@@ -5,11 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from eval.report.published import PUBLISHED
-from eval.repro.card import items_of
-from eval.repro.cards import CARDS, PAPERS
-from eval.repro.page import papers_page
-from eval.repro.sources import SOURCES
+from eval.papers.card import CARDS, PAPERS, items_of
+from eval.papers.page import papers_page
+from eval.papers.published import PUBLISHED
+from eval.papers.sources import SOURCES
 from tests.commands import parsed
 from tests.optional import need
 
@@ -62,7 +61,7 @@ def test_commands_parse(command):
 
 
 def test_pictures_are_drawn():
-    files = [path for path in (ROOT / "eval").rglob("*.py") if "repro" not in path.relative_to(ROOT).parts]
+    files = [path for path in (ROOT / "eval").rglob("*.py") if "papers" not in path.relative_to(ROOT).parts]
     code = "".join(path.read_text(encoding="utf-8") for path in files)
     drawn = {name for paper in ITEMS for cells in rows(paper) for name in re.findall(r"`([\w-]+)\.png`", cells[2])}
     assert len(drawn) > 10

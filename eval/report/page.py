@@ -19,7 +19,7 @@ import numpy as np
 import tyro
 
 from eval.methods import label
-from eval.report.published import published
+from eval.papers.published import published
 from eval.report.transfer import Spread, is_transfer, sizes, transfer_rows
 from eval.resampling import paired_test
 from eval.results import Result, read_results

@@ -164,8 +164,8 @@ def fit_lir(
             np.multiply.outer(m.mean / np.sqrt(trace), m.mean / np.sqrt(trace), out=outer)
             outer += m.scatter * (1 / m.count / trace)
             row[:] = outer
-        basis, values = _directions(scaled, kept)
-        basis, values = basis.astype(jnp.float32), np.asarray(values)
+        basis, spectrum = _directions(scaled, kept)
+        basis, values = basis.astype(jnp.float32), np.asarray(spectrum)
     # Rounding leaves up to 3.5 eps of the largest eigenvalue, measured at widths 40 to 1,024; a bound
     # that grows with the width would reject real directions of anisotropic encoders. With trace 1 the
     # largest is at least 1 / dim; the 0.5 / dim below that is for embeddings that are all zero.

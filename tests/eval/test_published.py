@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from eval.data.tatoeba import XTREME_36, read_pairs
-from eval.report.published import PROTOCOLS, PUBLISHED, published
+from eval.papers.published import PROTOCOLS, PUBLISHED, published
 from tests.commands import parsed
 from tests.made_results import made_result
 

@@ -1,10 +1,9 @@
 """Cards: their commands, what they lack, and published values beside ours, within the tolerance and outside of it."""
 
 import json
-import os
 import re
 import subprocess
-import sys
+import tomllib
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,13 +11,12 @@ import pytest
 
 from eval.__main__ import main
 from eval.data.tatoeba import XTREME_36
-from eval.report.published import PUBLISHED
-from eval.repro.card import Card, Setting, Step
-from eval.repro.cards import CARDS, find
-from eval.repro.commands import Choice, parsed, plan, plan_step
-from eval.repro.comparison import cells, compare, decimals_of, grouped
-from eval.repro.missing import missing
-from eval.repro.sources import checksum_of
+from eval.papers.card import CARDS, PAPERS, Setting, Step, find
+from eval.papers.comparison import cells, compare, decimals_of, grouped
+from eval.papers.missing import missing
+from eval.papers.plan import Choice, Planned, plan, plan_step
+from eval.papers.published import PUBLISHED
+from eval.papers.sources import checksum_of
 from eval.results import read_results, write_results
 from tests.made_results import made_result
 
@@ -69,9 +67,7 @@ def test_dry_run(name, empty, capsys):
         assert f"{number}. {one.line}" in printed
         assert "{" not in one.line.replace("{}", "")
         if one.out is not None:
-            assert (
-                parsed(one.words).out == empty.relative_to(empty) / "results" / "repro" / name / "bert" / one.out.name
-            )
+            assert one.command.out == Path("results/repro") / name / "bert" / one.out.name
     assert not list(empty.iterdir()), "a dry run writes nothing"
 
 
@@ -87,13 +83,14 @@ def test_list(empty, capsys):
 
 def test_the_card_of_the_contributing_guide():
     text = (Path(__file__).parents[2] / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    [code] = [code for code in re.findall(r"```python\n(.*?)```", text, flags=re.S) if code.startswith("# a card")]
-    card = eval(code, {"Card": Card, "Step": Step, "Setting": Setting})
-    real = CARDS[card.name]
-    assert (card.items, card.tables) == (real.items, real.tables)
-    [one], [other] = plan(card, Choice(encoder="mbert")), plan(real, Choice(encoder="mbert"))
-    assert one.words == other.words
-    assert card.here in real.here
+    [code] = re.findall(r"```toml\n# eval/papers/cards/haemmerl.toml\n(.*?)```", text, flags=re.S)
+    [shown] = tomllib.loads(code)["cards"]
+    [real] = [card for card in PAPERS[-1].cards if card.name == shown["name"]]
+    assert (shown["items"], tuple(shown["tables"])) == (real.items, real.tables)
+    assert shown["steps"][0]["options"] == {
+        name: list(value) if isinstance(value, tuple) else value for name, value in real.steps[0].options.items()
+    }
+    assert shown["here"] in real.here
 
 
 def test_a_card_is_found_by_any_of_its_tables():
@@ -168,18 +165,18 @@ def test_trained_heads_are_found_or_their_training_is_named(empty):
 
 def test_commands_for_an_encoder_of_the_paper():
     [one] = plan(CARDS["xie-table-1"], Choice(encoder="xlm-r-large"))
-    task = parsed(one.words)
+    task = one.command
     assert (task.encoder, task.layers, task.fit_on, task.max_length) == ("xlm-r-large", (11,), "text/oscar", 512)
     assert task.components == (1, 15)
     # By the id on the Hub, and with other choices.
     [one] = plan(CARDS["xie-table-1"], Choice(encoder="FacebookAI/xlm-roberta-large", fit_on="udhr", max_length=64))
-    task = parsed(one.words)
+    task = one.command
     assert (task.encoder, task.layers, task.fit_on, task.max_length) == (
         "FacebookAI/xlm-roberta-large", (11,), "udhr", 64,
     )  # fmt: skip
     # Evaluated sentences stay what methods are fitted on.
     first, _ = plan(CARDS["haemmerl-table-4"], Choice(encoder="mbert", fit_on="udhr", data=Path("elsewhere")))
-    task = parsed(first.words)
+    task = first.command
     assert (task.encoder, task.layers, task.fit_on) == ("mbert", (8,), "evaluated")
     assert Path(task.data) == Path("elsewhere/tatoeba")
     with pytest.raises(ValueError, match="--steps has 3; haemmerl-table-4 has 2 commands"):
@@ -189,7 +186,7 @@ def test_commands_for_an_encoder_of_the_paper():
 
 
 def test_a_word_with_a_layer_is_repeated():
-    step = Step("python -m eval leakage {trained}/heads/layer-{layer}/meat --languages de")
+    step = Step("leakage", {"runs": ("{trained}/heads/layer-{layer}/meat",), "languages": ("de",)})
     words = plan_step(step, Choice(layers=(8, 12)), Path("out")).words
     assert words[4:6] == ["results/heads/layer-8/meat", "results/heads/layer-12/meat"]
     assert words[6:] == ["--languages", "de", "--out", "out"]
@@ -263,12 +260,11 @@ def test_report_of_a_run(empty, capsys, monkeypatch):
     folder = empty / "results" / "repro" / "xie-table-1" / "bert"
     made = [ours(37.9, half=0.5), ours(46.0, "lsar rank=36", half=0.5), ours(39.0, "center", half=0.5, layer=12)]
 
-    def run(command, **_):
-        write_results(made, Path(command[command.index("--out") + 1]) / "results.jsonl")
-        return subprocess.CompletedProcess(command, 0)
+    def run(planned):
+        write_results(made, planned.out / "results.jsonl")
 
-    monkeypatch.setattr("eval.repro.missing._encoder", lambda *_: iter(()))
-    monkeypatch.setattr("subprocess.run", run)
+    monkeypatch.setattr("eval.papers.missing._encoder", lambda *_: iter(()))
+    monkeypatch.setattr(Planned, "run", run)
     assert main(["repro", "xie-table-1", "--encoder", TINY, "--as", "mbert"]) == 0
     printed = capsys.readouterr().out
     assert "5 published values: 1 within, 1 outside, 3 not compared" in printed
@@ -288,19 +284,19 @@ def test_report_of_a_run(empty, capsys, monkeypatch):
     assert f"- text/oscar: sha256 {checksum_of(Path('text/oscar'), '*.txt')}" in page
     assert "| tatoeba, en-xx mean over 36: lsar rank=36 | 8 | 44.64 | 46.000 | +1.360 | 0.505 | outside |" in page
     # A command that fails ends the run.
-    monkeypatch.setattr("subprocess.run", lambda command, **_: subprocess.CompletedProcess(command, 1))
+    monkeypatch.undo()
+    monkeypatch.chdir(empty)
+    monkeypatch.setattr("eval.papers.missing._encoder", lambda *_: iter(()))
     assert main(["repro", "xie-table-1", "--encoder", TINY, "--as", "mbert", "--layers", "12"]) == 1
-    assert "command 1 of xie-table-1 ended with status 1" in capsys.readouterr().err
+    assert "command 1 of xie-table-1 failed, python -m eval tatoeba" in capsys.readouterr().err
 
 
-def test_from_end_to_end(empty):
+def test_from_end_to_end(empty, capsys):
     """An encoder that the paper does not have: our values, and the paper's as information only."""
     write_tatoeba(empty / "data" / "tatoeba")
-    command = [sys.executable, "-m", "eval", "repro", "haemmerl-table-4", "--encoder", TINY, "--steps", "1"]
-    command += ["--layers", "1", "--max-length", "16"]
-    ended = subprocess.run(command, capture_output=True, text=True, env=_environment(), check=False)
-    assert ended.returncode == 0, ended.stderr
-    printed = " ".join(ended.stdout.split())
+    command = ["repro", "haemmerl-table-4", "--encoder", TINY, "--steps", "1", "--layers", "1", "--max-length", "16"]
+    assert main(command) == 0
+    printed = " ".join(capsys.readouterr().out.split())
     assert "bert is not an encoder of Table 4 of Hämmerl et al. 2023 (XLM-R base, mBERT, S-BERT)" in printed
     assert "there is nothing to compare with" in printed
     assert "encoded 3 sentences" in printed, "the output of the command is shown"
@@ -314,10 +310,7 @@ def test_from_end_to_end(empty):
     assert [line["method"] for line in lines] == ["original", "largest=10"]
     assert all(line["published"] is None and line["ours"] is not None for line in lines)
     # What is there is not run again.
-    again = subprocess.run(command, capture_output=True, text=True, env=_environment(), check=True)
-    assert "not run again" in again.stdout
-    assert "encoded" not in again.stdout
-
-
-def _environment():
-    return {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    assert main(command) == 0
+    printed = capsys.readouterr().out
+    assert "not run again" in printed
+    assert "encoded" not in printed

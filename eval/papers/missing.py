@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from eval.fitting import FitOptions
-from eval.repro.card import Card, Step
-from eval.repro.commands import Choice, Planned, option_of, parsed, plan_step
-from eval.repro.sources import SOURCES, Source, languages_of_text
+from eval.papers.card import Card, Step
+from eval.papers.plan import Choice, Planned, plan_step
+from eval.papers.sources import SOURCES, Source, languages_of_text
 from lsar_jax.checkpoints.bundled import open_bundled
 from lsar_jax.checkpoints.checkpoint import Checkpoint, read_folder
 from lsar_jax.checkpoints.locate import is_folder, locate
@@ -70,15 +70,13 @@ def _of_step(card: Card, one: Planned, made: Sequence[Step], choice: Choice) -> 
         source = SOURCES[key]
         if source.path and source.path not in written and key != "oscar":
             yield from _source(source, source.languages, choice.data)
-    for word in one.words:
-        path = Path(word)
+    for path in (Path(value) for value in one.options.values() if isinstance(value, str)):
         if any(_names_file_of(path, source, choice.data) for source in _with_place(step.data)) and not path.exists():
-            yield Missing(word, f"{word} does not exist")
+            yield Missing(str(path), f"{path} does not exist")
     if step.task in ("leakage", "transfer"):
         yield from _trained(card, one, made, choice)
-    command = parsed(one.words) if step.task != one.words[2] else None
-    if isinstance(command, FitOptions) and set(command.transforms) != {"original"}:
-        yield from _fit_text(command, step)
+    if isinstance(one.command, FitOptions) and set(one.command.transforms) != {"original"}:
+        yield from _fit_text(one.command, step)
 
 
 def _names_file_of(path: Path, source: Source, data: Path) -> bool:
@@ -130,21 +128,26 @@ def _fit_text(command: Any, step: Step) -> Iterator[Missing]:
             yield Missing(place, f"{place}, the text to fit on, does not exist: put there {get}; {other}")
             return
         there = languages_of_text(Path(place))
-    if lacking := [code for code in step.fit_languages if code not in there]:
+    if lacking := [code for code in _fit_languages(step) if code not in there]:
         yield Missing(place, f"{place}, the text to fit on, has none of {', '.join(lacking)}: add {get}; {other}")
+
+
+def _fit_languages(step: Step) -> list[str]:
+    """Returns the languages that the text to fit on must have: those of the data, and English."""
+    codes = [code for key in step.data for code in SOURCES[key].languages]
+    return [*codes, "en"] if codes and "en" not in codes else codes
 
 
 def _trained(card: Card, one: Planned, made: Sequence[Step], choice: Choice) -> Iterator[Missing]:
     """Yields the trained heads, or the scores of a fine-tuned encoder, that no earlier command makes."""
-    makes = [option_of(plan_step(step, choice, Path()).words, "--out") for step in made]
-    outs = [Path(values[0]) for values in makes if values]
+    makes = [plan_step(step, choice, Path()).options.get("out") for step in made]
+    outs = [Path(value) for value in makes if value]
     end = "trained.json" if one.step.task == "leakage" else "transfer.json"
-    first = next((n for n, word in enumerate(one.words) if word.startswith("--")), len(one.words))
-    runs = [Path(word) for word in one.words[4:first]]
+    runs = [Path(run) for run in one.options["runs"]]
     lacking = [run for run in runs if not (run / end).is_file() and not any(run.is_relative_to(out) for out in outs)]
     if not lacking:
         return
-    commands = [plan_step(step, choice, Path()).line for step in card.heads]
+    commands = [plan_step(step, choice, Path()).line for step in card.trainings]
     told = "; ".join(f"`{line}`" for line in commands) or "the command of the earlier steps"
     what = "the trained heads" if one.step.task == "leakage" else "the fine-tuned encoder's scores"
     yield Missing(str(lacking[0]), f"{', '.join(map(str, lacking))}: {what} are not there; train them with {told}")
@@ -183,8 +186,8 @@ def _encoder(planned: Sequence[Planned], choice: Choice, download: bool) -> Iter
         return
     blocks, longest = checkpoint.config.blocks, checkpoint.tokenizer.max_length
     for one in planned:
-        command = parsed(one.words) if one.step.task != one.words[2] else None
-        layers = getattr(command, "layers", None) or [int(value) for value in option_of(one.words, "--layers")]
+        command = one.command
+        layers = getattr(command, "layers", None) or one.options.get("layers", ())
         if layers and not 0 <= min(layers) <= max(layers) <= blocks:
             told = f"layer {max(layers)}: {choice.encoder} has layers 0 to {blocks}; choose others with --layers"
             yield Missing(f"layer {max(layers)}", told, (one.number,))

@@ -3,9 +3,9 @@
 import textwrap
 from collections.abc import Iterator
 
-from eval.repro.card import Card, Paper, Step
-from eval.repro.cards import PAPERS
-from eval.repro.sources import SOURCES
+from eval.papers.card import PAPERS, Card, Paper, Step, command_line
+from eval.papers.plan import filled
+from eval.papers.sources import SOURCES
 
 __all__ = ["papers_page"]
 
@@ -15,7 +15,7 @@ For each table and figure with results, this page names the command that runs it
 what it gave here. What was run was run with the bundled encoder, `multilingual-e5-small` with 4-bit weights; add
 `--encoder` and `--layers` for an encoder of the papers ([encoders.md](encoders.md) lists their layers). The papers' own
 encoders and OSCAR were not available here, so no published number was reproduced. `eval report` shows the published
-numbers beside ours where the quantity is the same, and `eval/report/published.py` holds them with their protocols.
+numbers beside ours where the quantity is the same, and `eval/papers/published.csv` holds them.
 
 Each row is a card, whose name is in its first column:
 
@@ -31,7 +31,7 @@ the last column do not. If anything is missing, it says what, where to get it an
 Results go to `results/repro/NAME/ENCODER`, with `comparison.md`: each published value for this encoder, ours, the
 difference, and whether it is *equal* as printed, *within* a tolerance or *outside* of it. The tolerance adds half of
 the last printed digit, our 95% interval over queries and, if there are several, the spread over seeds;
-`eval/repro/comparison.py` gives the reasons. A local copy of an encoder of the paper is named with `--as`, as in
+`eval/papers/comparison.py` gives the reasons. A local copy of an encoder of the paper is named with `--as`, as in
 `--encoder models/mbert --as mbert`. `--steps 1` runs the first command alone.
 
 The texts of the tables were not available while this page was written. What a table shows is known from its paper's
@@ -43,7 +43,7 @@ Data: *Tatoeba*, *XQuAD-R*, *MLQA-R*, *STS17*, *BUCC* and *Amazon* are described
 comes with the library. [Where the data is](#data) lists the folders. Values are in percent unless noted otherwise; two
 values are for layers 8 and 12.
 
-`python -m eval repro --page docs/reference/papers.md` writes this page from the cards in `eval/repro`.
+`python -m eval repro --page docs/reference/papers.md` writes this page from the cards in `eval/papers/cards`.
 """
 
 _CHECKSUMS = """The checksum is that of the copy from which the numbers on this page are: what
@@ -73,9 +73,15 @@ def _row(card: Card) -> str:
 def _command(step: Step) -> str:
     names = " and ".join(dict.fromkeys(SOURCES[key].name for key in step.data))
     figures = " and ".join(f"`{name}`" for name in step.figures)
-    paper = f"(`{step.paper}`)" if step.paper else ""
+    paper = f"(`{' '.join(command_line('', step.paper)[4:])}`)" if step.paper else ""
     told = ", ".join(part for part in (names, figures) if part)
-    return " ".join(part for part in (f"`{step.shown}`", paper, told) if part) + step.note
+    return " ".join(part for part in (f"`{_shown(step)}`", paper, told) if part) + step.note
+
+
+def _shown(step: Step) -> str:
+    """Returns the command for the bundled encoder, without what ``repro`` adds."""
+    options = {name: filled(value, "results", "bundled", (step.layer,)) for name, value in step.options.items()}
+    return " ".join(command_line(step.task, options))
 
 
 def _data() -> str:

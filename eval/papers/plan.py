@@ -1,20 +1,20 @@
-"""Makes the commands of a card for an encoder: its layers in the paper, the paper's options, and where results go."""
+"""Completes the commands of a card for an encoder: its layers in the paper, the paper's options, where results go."""
 
 import importlib
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
-
-import tyro
+from typing import Any
 
 from eval.__main__ import TASKS
-from eval.repro.card import Card, Setting, Step
-from eval.repro.sources import SOURCES
+from eval.papers.card import Card, Setting, Step, command_line
+from eval.papers.sources import SOURCES
+from eval.run_record import already_run
 from lsar_jax.checkpoints.presets import PRESETS
 
-__all__ = ["Choice", "Planned", "option_of", "parsed", "plan", "setting_of"]
+__all__ = ["Choice", "Planned", "filled", "plan", "plan_step", "setting_of"]
 
 
 @dataclass(frozen=True)
@@ -70,13 +70,14 @@ class Choice:
         return Path("results") if self.encoder == "bundled" else Path("results") / self.name
 
 
-class Planned(NamedTuple):
+@dataclass(frozen=True)
+class Planned:
     """A command that is ready to run.
 
     Attributes:
       number: its number in the card, from 1.
       step: the step of the card.
-      words: the words of the command, of which the first is ``python``.
+      options: its options.
       setting: how the paper used this encoder.
       out: folder of its results; None for commands of ``train``.
       makes: what it makes, if it is not run where that exists.
@@ -84,15 +85,53 @@ class Planned(NamedTuple):
 
     number: int
     step: Step
-    words: list[str]
+    options: dict[str, Any]
     setting: Setting
     out: Path | None
     makes: Path | None = None
 
     @property
+    def words(self) -> list[str]:
+        """The command as words, of which the first is ``python``."""
+        return command_line(self.step.task, self.options)
+
+    @property
     def line(self) -> str:
         """The command as a user would type it."""
         return shlex.join(self.words)
+
+    @cached_property
+    def command(self) -> Any:
+        """The command of ``python -m eval`` with these options; None for one of ``train``."""
+        if self.step.task not in TASKS:
+            return None
+        kind = _kind(self.step.task)
+        paths = {name: Path(value) for name, value in self.options.items() if name in ("out", "to")}
+        options = {**self.options, **paths}
+        if runs := options.pop("runs", ()):
+            options[fields(kind)[0].name] = tuple(map(Path, runs))
+        return kind(**options)
+
+    @property
+    def done(self) -> str:
+        """What the command would write, if it is there already; else nothing."""
+        if self.makes is not None:
+            return str(self.makes) if self.makes.exists() else ""
+        return str(self.out) if self.out is not None and already_run(self.command) else ""
+
+    def run(self) -> None:
+        """Runs the command in this process.
+
+        Raises:
+          ValueError: it failed.
+        """
+        if self.command is not None:
+            self.command.run()
+            return
+        module = self.step.task if self.step.task == "train.ablations" else f"{self.step.task}.__main__"
+        start = self.words.index(self.step.task) + 1
+        if status := importlib.import_module(module).main(self.words[start:]):
+            raise ValueError(f"it ended with status {status}")
 
 
 def plan(card: Card, choice: Choice) -> list[Planned]:
@@ -104,7 +143,7 @@ def plan(card: Card, choice: Choice) -> list[Planned]:
     count = len(card.steps)
     if wrong := [number for number in choice.steps if not 1 <= number <= count]:
         raise ValueError(f"--steps has {wrong[0]}; {card.name} has {count} command{'s' if count > 1 else ''}")
-    known = {key: one.name for step in card.steps for key, one in step.encoders.items() if one.name}
+    known = {key: setting.name for step in card.steps for key, setting in step.encoders.items() if setting.name}
     if choice.named and not any(choice.named.casefold() in (key, name.casefold()) for key, name in known.items()):
         raise ValueError(
             f"--as is {choice.named!r}, but the encoders of {card.name} are {', '.join(known.values()) or 'not named'}"
@@ -124,104 +163,78 @@ def plan_step(step: Step, choice: Choice, folder: Path, number: int = 1) -> Plan
     """Returns the command of a step; ``folder`` is that of its results."""
     setting = setting_of(step, choice)
     layers = choice.layers or setting.layers
-    known = _options(step)
-    words: list[str] = []
-    for word in shlex.split(step.filled(str(choice.trained), choice.id_name)):
-        several = [word.replace("{layer}", str(layer)) for layer in layers or (step.layer,)]
-        words += several if "{layer}" in word else [word]
-    own_encoder = "{encoder}" in step.command
-    if own_encoder or "encoder" not in known:
-        changes = shlex.split(step.paper)
-    else:
-        changes = shlex.split(f"{step.paper} {setting.options} --encoder {shlex.quote(choice.encoder)}")
+    known = _names(step)
+    options = {
+        name: filled(value, str(choice.trained), choice.id_name, layers or (step.layer,))
+        for name, value in step.options.items()
+    } | dict(step.paper)
+    if "encoder" in known and not any("{encoder}" in str(value) for value in step.options.values()):
+        options |= {**setting.options, "encoder": choice.encoder}
         if choice.revision is not None:
-            changes += ["--revision", choice.revision]
-    for option, values in _grouped(changes).items():
-        words = _with(words, option, values)
-    if layers and ("layers" in known or "--layers" in words):
-        words = _with(words, "--layers", map(str, layers))
-    if choice.fit_on and "fit_on" in known and option_of(words, "--fit-on") != ["evaluated"]:
-        words = _with(words, "--fit-on", [choice.fit_on])
+            options["revision"] = choice.revision
+    if layers and ("layers" in known or "layers" in options):
+        options["layers"] = tuple(layers)
+    if choice.fit_on and "fit_on" in known and options.get("fit_on") != "evaluated":
+        options["fit_on"] = choice.fit_on
     if choice.max_length is not None and "max_length" in known:
-        words = _with(words, "--max-length", [str(choice.max_length)])
-    words = _placed(words, step, choice.data)
+        options["max_length"] = choice.max_length
+    options = _placed(options, step, choice.data)
     out = folder if "out" in known and step.task in TASKS else None
     if out is not None:
-        words = _with(words, "--out", [str(out)])
+        options["out"] = str(out)
         if choice.overwrite and "overwrite" in known:
-            words.append("--overwrite")
+            options["overwrite"] = True
     makes = Path(_moved(step.makes, choice.data)) if step.makes else None
-    return Planned(number, step, words, setting, out, makes)
+    return Planned(number, step, options, setting, out, makes)
 
 
 def setting_of(step: Step, choice: Choice) -> Setting:
     """Returns how the paper used the encoder in a command; the setting of any other encoder if it did not."""
-    for key, one in step.encoders.items():
+    for key, setting in step.encoders.items():
         preset = PRESETS.get(key)
         if choice.named:
-            if choice.named.casefold() in (key, one.name.casefold()):
-                return one
+            if choice.named.casefold() in (key, setting.name.casefold()):
+                return setting
         elif choice.encoder == key or (preset and preset.id and choice.encoder == preset.id):
-            return one
+            return setting
     return step.encoders.get("", Setting())
 
 
-def parsed(words: Sequence[str]) -> Any:
-    """Returns the options of a command ``python -m eval TASK ...``."""
-    found = TASKS[words[3]]
-    kind = getattr(importlib.import_module(found.module), found.kind)
-    return tyro.cli(kind, prog=f"python -m eval {words[3]}", args=list(words[4:]))
+def _kind(task: str) -> Any:
+    return getattr(importlib.import_module(TASKS[task].module), TASKS[task].kind)
 
 
-def option_of(words: Sequence[str], option: str) -> list[str]:
-    """Returns the values of an option in a command; empty if it is not given."""
-    return next((values for name, values in _grouped(words).items() if name == option), [])
-
-
-def _options(step: Step) -> set[str]:
+def _names(step: Step) -> set[str]:
     """Returns the names of the options that tell commands apart."""
     if step.task in TASKS:
-        found = TASKS[step.task]
-        return {one.name for one in fields(getattr(importlib.import_module(found.module), found.kind))}
+        return {item.name for item in fields(_kind(step.task))}
     return {"out"} if step.task == "train.word_pairs" else {"out", "encoder"}
 
 
-def _grouped(words: Sequence[str]) -> dict[str, list[str]]:
-    """Returns option -> its values; the last of each counts."""
-    groups: dict[str, list[str]] = {}
-    name = ""
-    for word in words:
-        if word.startswith("--"):
-            name = word
-            groups[name] = []
-        elif name:
-            groups[name].append(word)
-    return groups
+def filled(value: Any, trained: str, encoder: str, layers: Sequence[int]) -> Any:
+    """Returns a value with the folder of what was trained, the encoder's name and the layers in place."""
+    if isinstance(value, tuple):
+        items = [filled(item, trained, encoder, layers) for item in value]
+        return tuple(part for item in items for part in (item if isinstance(item, tuple) else (item,)))
+    if not isinstance(value, str) or "{" not in value.replace("{}", ""):
+        return value
+    text = value.replace("{trained}", trained).replace("{encoder}", encoder)
+    several = tuple(text.replace("{layer}", str(layer)) for layer in layers) if "{layer}" in text else (text,)
+    return several if len(several) > 1 else several[0]
 
 
-def _with(words: Sequence[str], option: str, values: Any) -> list[str]:
-    """Returns the words with the values of an option replaced, or added at the end."""
-    words = list(words)
-    if option not in words:
-        return [*words, option, *values]
-    start = words.index(option)
-    end = next((n for n in range(start + 1, len(words)) if words[n].startswith("--")), len(words))
-    return [*words[: start + 1], *values, *words[end:]]
-
-
-def _placed(words: list[str], step: Step, data: Path) -> list[str]:
-    """Returns the words with ``data/`` replaced by another folder."""
+def _placed(options: dict[str, Any], step: Step, data: Path) -> dict[str, Any]:
+    """Returns the options with ``data/`` replaced by another folder."""
     if data == Path("data"):
-        return words
-    named = {word for word in words if word.startswith("data/")}
-    words = [_moved(word, data) for word in words]
+        return options
+    named = [value for value in options.values() if isinstance(value, str) and value.startswith("data/")]
+    moved = {name: _moved(value, data) if isinstance(value, str) else value for name, value in options.items()}
     for key in step.data:
         path = SOURCES[key].path
         # Training names its text; the heads remember theirs.
-        if not path.startswith("data/") or key == "bitext" or any(word.startswith(path) for word in named):
-            continue
-        words = _with(words, f"--{key}" if step.task == "leakage" else "--data", [str(data / Path(path).name)])
-    return words
+        if path.startswith("data/") and key != "bitext" and not any(value.startswith(path) for value in named):
+            moved[key if step.task == "leakage" else "data"] = str(data / Path(path).name)
+    return moved
 
 
 def _moved(path: str, data: Path) -> str:

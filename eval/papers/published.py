@@ -8,17 +8,15 @@ Numbers that could not be read in a source are left out: of Xie et al., MLQA-R, 
 but for S-BERT's original on BUCC; of Ki et al., all but LaBSE on Tatoeba and six numbers of Table 9.
 """
 
+import csv
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from eval.results import Result
 
 __all__ = ["PROTOCOLS", "PUBLISHED", "Protocol", "Published", "published"]
-
-_XIE = "Xie et al. 2022"
-_HAEMMERL = "Hämmerl et al. 2023"
-_KI = "Ki et al. 2024"
 
 
 class Protocol(NamedTuple):
@@ -183,116 +181,20 @@ class Published(NamedTuple):
         return rest == "" or (rest != method and re.match(r" \w+=", rest) is not None)
 
 
-def _rows(
-    protocol: str,
-    metric: str,
-    languages: int,
-    source: tuple[str, str],
-    methods: tuple[str, ...],
-    values: dict[str, tuple[float, ...]],
-) -> list[Published]:
-    return [
-        Published(protocol, metric, languages, encoder, method, value, *source)
-        for encoder, several in values.items()
-        for method, value in zip(methods, several, strict=True)
-    ]
+def _read() -> tuple[Published, ...]:
+    with Path(__file__).with_name("published.csv").open(encoding="utf-8", newline="") as file:
+        return tuple(
+            Published(
+                row["task"], row["metric"], int(row["setting"].split()[0]), row["encoder"], row["method"],
+                float(row["value"]), row["paper"], row["table"],
+            )
+            for row in csv.DictReader(file)
+        )  # fmt: skip
 
-
-_FOUR = ("original", "center", "lir components=1")
-_ZEROED = ("original", "zero=588", "zero=306", "zero=239")
-_TATOEBA = ("en-xx mean over 36", 36)
 
 # Ranks are those of the papers, and a fit of another rank is another method. For LAReQA, Xie et al. give rank 11 of 11
 # languages, whose means span 10 directions.
-PUBLISHED = (
-    *_rows("tatoeba", *_TATOEBA, (_XIE, "Tatoeba"), (*_FOUR, "lir components=15", "lsar rank=36"), {
-        "mBERT": (37.53, 39.57, 39.70, 41.21, 44.64), "XLM": (28.13, 27.13, 28.75, 31.65, 33.16),
-        "XLM-R large": (57.68, 61.08, 61.60, 62.80, 65.05),
-    }),
-    *_rows("tatoeba, files", *_TATOEBA, (_HAEMMERL, "Tatoeba"), ("sample-whitening", "cbie"), {
-        "XLM-R base": (70.03, 69.01), "mBERT": (45.14, 45.79), "S-BERT": (87.35, 86.36),
-    }),
-    *_rows("tatoeba, zeroed", *_TATOEBA, (_HAEMMERL, "Table 4"), (*_ZEROED, "largest=10"), {
-        "XLM-R base": (50.35, 52.99, 50.59, 51.11, 60.09),
-    }),
-    *_rows("tatoeba, zeroed", *_TATOEBA, (_HAEMMERL, "Table 4"), ("original",), {"S-BERT": (85.17,)}),
-    *_rows("bucc", "F1 mean", 5, (_HAEMMERL, "Table 4"), _ZEROED, {"XLM-R base": (59.1, 59.6, 58.0, 59.2)}),
-    *_rows("bucc, largest", "F1 mean", 5, (_HAEMMERL, "Table 4"), ("largest=10",), {"XLM-R base": (64.4,)}),
-    *_rows("bucc", "F1 mean", 5, (_HAEMMERL, "Table 4"), ("original",), {"S-BERT": (85.7,)}),
-    *_rows("lareqa", "mAP, dot", 11, (_XIE, "Table 2, LSAR of rank 11"), (*_FOUR, "lsar rank=10"), {
-        "mBERT X-X": (23.36, 44.66, 44.25, 45.89), "mBERT En-En": (28.57, 35.37, 37.70, 41.13),
-    }),
-    *_rows("lareqa", "same language, dot", 11, (_XIE, "one target"), ("original", "lsar rank=10"), {
-        "mBERT X-X": (84.57, 81.57),
-    }),
-    *_rows("lareqa", "other languages, dot", 11, (_XIE, "one target"), ("original", "lsar rank=10"), {
-        "mBERT X-X": (5.89, 23.76),
-    }),
-    *_rows("clustering", "NMI", 37, (_XIE, "clustering"), (*_FOUR, "lsar rank=36"), {
-        "mBERT": (0.2815, 0.0975, 0.0900, 0.0801), "XLM": (0.5422, 0.2483, 0.1875, 0.1320),
-        "XLM-R large": (0.2457, 0.2004, 0.2203, 0.0856),
-    }),
-    *(
-        number
-        for part, values in (
-            ("removed", (0.6910, 0.6378, 0.7526, 0.6894)), ("left", (-0.2711, 0.2239, 0.1338, -0.2362)),
-        )
-        for number in _rows(
-            "typology", rf"syntax, {part} \(precomputed.*\)", 37, (_XIE, "typology"), ("lsar rank=36",),
-            {name: (value,) for name, value in zip(("mBERT", "XLM", "XLM-R large", "LaBSE"), values, strict=True)},
-        )
-    ),
-    *_rows("anisotropy", "drawn English-xx", 37, (_HAEMMERL, "Table 1"), ("original",), {
-        "XLM-R base": (0.92,), "mBERT": (0.73,), "S-BERT": (0.35,),
-    }),
-    *(
-        number
-        for measure, values in (
-            ("mean", {
-                "XLM-R base": {588: -15.18, 306: 3.08, 239: -2.06, 180: 1.86},
-                "mBERT": {227: -11.64, 195: -8.01, 731: 2.70}, "S-BERT": {588: -6.78},
-            }),
-            ("contribution", {"XLM-R base": {588: 0.77}, "mBERT": {227: 0.39, 195: 0.16}, "S-BERT": {588: 0.22}}),
-        )
-        for encoder, dimensions in values.items()
-        for dimension, value in dimensions.items()
-        for number in _rows(
-            "anisotropy", f"{measure} of dimension {dimension}", 37, (_HAEMMERL, "Table 1"), ("original",),
-            {encoder: (value,)},
-        )
-    ),
-    *_rows("amazon", "accuracy mean", 4, (_XIE, "Table 3"), ("original", "lsar rank=1"), {"mBERT": (74.73, 75.58)}),
-    *_rows("amazon", "accuracy mean", 4, (_XIE, "Table 3"), ("original", "lsar rank=2"), {
-        "XLM-R large": (80.32, 82.37),
-    }),
-    *(
-        number
-        for track, values in (
-            ("2.ar-en", (11.4, 35.5, 31.6)), ("4a.es-en", (4.0, 44.4, 44.5)),
-            ("4b.es-en", (-5.9, 15.3, 12.1)), ("6.tr-en", (14.1, 36.0, 37.0)),
-        )
-        for number in _rows(
-            "sts17, columns", rf"Pearson {re.escape(track)}", 2, (_HAEMMERL, "Table 5"),
-            ("original", "sample-whitening", "cbie"), {"XLM-R base": values},
-        )
-    ),
-    *(
-        number
-        for way, values in (
-            ("en-xx", (95.27, 95.26, 19.33, 1.50, 86.51, 9.92)), ("xx-en", (95.09, 95.03, 19.58, 1.70, 40.61, 8.41)),
-        )
-        for number in _rows(
-            "tatoeba, heads", f"{way} mean without id", 35, (_KI, "Tatoeba-36"), (
-                "meaning objective=dream (halves)", "meaning objective=dream (halves) + oracle (code, all)",
-                "language objective=dream (halves)", "language objective=dream (halves) + oracle (code, all)",
-                "language objective=meat", "language objective=meat + oracle (code, all)",
-            ), {"LaBSE": values},
-        )
-    ),
-    *_rows("tatoeba, ten languages", "mean of both directions over 10", 10, (_KI, "Table 9"), (
-        "original", "head of meaning",
-    ), {"LaBSE": (96.03, 96.36), "InfoXLM": (29.69, 61.49), "LASER": (95.96, 93.24)}),
-)  # fmt: skip
+PUBLISHED = _read()
 
 
 def published(result: Result) -> list[Published]:

@@ -4,14 +4,11 @@
     python -m eval repro xie-table-1 --encoder mbert --dry-run  # the commands, and everything that is missing
     python -m eval repro xie-table-1 --encoder mbert            # run them, and compare with the paper
 
-``eval/repro/xie.py`` and its neighbours hold the cards; ``eval/repro/comparison.py`` says what is compared and how far
-a value may be off. Commands of ``train`` resume where they stopped; commands of ``eval`` whose results are there, from
-the same options, are not run again.
+``cards/xie.toml`` and its neighbours hold the cards; ``comparison.py`` says what is compared and how far a value may be
+off. Commands of ``train`` resume where they stopped; commands of ``eval`` whose results are there, from the same
+options, are not run again.
 """
 
-import os
-import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -20,17 +17,14 @@ from typing import Annotated
 import tyro
 from rich.table import Table
 
-import eval
-from eval.report.published import PUBLISHED, Published
-from eval.repro.card import Card
-from eval.repro.cards import CARDS, find, paper_of
-from eval.repro.commands import Choice, Planned, option_of, parsed, plan
-from eval.repro.comparison import Measured, Row, cells, compare, decimals_of, grouped, write_rows
-from eval.repro.missing import Missing, missing
-from eval.repro.page import papers_page
-from eval.repro.sources import SOURCES, checksum_of
+from eval.papers.card import CARDS, Card, find, paper_of
+from eval.papers.comparison import Measured, Row, cells, compare, decimals_of, grouped, write_rows
+from eval.papers.missing import Missing, missing
+from eval.papers.page import papers_page
+from eval.papers.plan import Choice, Planned, plan
+from eval.papers.published import PUBLISHED, Published
+from eval.papers.sources import SOURCES, checksum_of
 from eval.results import read_results
-from eval.run_record import already_run
 from lsar_jax.cli.console import console, print_table
 from lsar_jax.files import write_text
 
@@ -131,7 +125,7 @@ def _of_all(choice: Choice) -> Choice:
 def _print_plan(card: Card, planned: Sequence[Planned], choice: Choice) -> None:
     console.print(f"{card.name}: {paper_of(card).name}, {card.items}. {card.shows}.")
     for one in planned:
-        done = f"  (not run again: {done})" if (done := _done(one)) else ""
+        done = f"  (not run again: {one.done})" if one.done else ""
         console.print(f"{one.number}. {one.line}{done}", markup=False)
     console.print(f"Results go to {choice.folder(card)}.")
 
@@ -145,7 +139,7 @@ def _copies(planned: Sequence[Planned], choice: Choice) -> dict[str, str]:
             known = ", the copy that the page's numbers are from" if checksum == source.checksum else ""
             other = f", not the copy that the page's numbers are from ({source.checksum})" if source.checksum else ""
             found[str(folder)] = f"sha256 {checksum}{known or other}"
-    for text in dict.fromkeys(value for one in planned for value in option_of(one.words, "--fit-on")):
+    for text in dict.fromkeys(one.options["fit_on"] for one in planned if "fit_on" in one.options):
         if checksum := checksum_of(Path(text), "*.txt"):
             found[text] = f"sha256 {checksum}"
     return found
@@ -173,26 +167,16 @@ def _others(card: Card, lacking: Sequence[Missing]) -> bool:
     }
 
 
-def _done(one: Planned) -> str:
-    """Returns what the command would write, if it is there already; else nothing."""
-    if one.makes is not None:
-        return str(one.makes) if one.makes.exists() else ""
-    return str(one.out) if one.out is not None and already_run(parsed(one.words)) else ""
-
-
 def _run(card: Card, one: Planned) -> None:
-    """Runs a command, whose output is that of this process."""
-    if _done(one):
+    """Runs a command, unless what it makes is there."""
+    if one.done:
         return
     console.rule(f"{card.name}, command {one.number}")
     console.print(one.line, markup=False)
-    # The command writes to the same place.
-    console.file.flush()
-    root = str(Path(str(eval.__file__)).parents[1])
-    paths = os.pathsep.join(part for part in (root, os.environ.get("PYTHONPATH", "")) if part)
-    ended = subprocess.run([sys.executable, *one.words[1:]], env={**os.environ, "PYTHONPATH": paths}, check=False)
-    if ended.returncode:
-        raise ValueError(f"command {one.number} of {card.name} ended with status {ended.returncode}: {one.line}")
+    try:
+        one.run()
+    except (ValueError, OSError, ImportError) as error:
+        raise ValueError(f"command {one.number} of {card.name} failed, {one.line}: {error}") from error
 
 
 def _print_expected(card: Card, planned: Sequence[Planned]) -> None:

@@ -1,6 +1,6 @@
 """Published values beside ours: the difference, the tolerance, and whether it is within.
 
-A value stands beside ours only if ``eval/report/published.py`` lets it: the same task, metric, languages, queries,
+A value stands beside ours only if ``eval/papers/published.py`` lets it: the same task, metric, languages, queries,
 options and kind of fit; and, here, the same encoder and layer. Everything else is listed, but not compared.
 
 A difference of at most half a unit of the last printed digit is *equal*: the same encoder on the same queries, with
@@ -28,8 +28,8 @@ import numpy as np
 from scipy.stats import t as student
 
 from eval.methods import label
-from eval.report.published import PROTOCOLS, PUBLISHED, Published, published
-from eval.repro.card import Setting
+from eval.papers.card import Setting
+from eval.papers.published import PROTOCOLS, PUBLISHED, Published, published
 from eval.results import Result
 from lsar_jax.files import write_text
 

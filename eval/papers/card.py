@@ -1,0 +1,189 @@
+"""Cards: the commands of a table or figure, their data, and the encoders that the paper measured.
+
+A card is read from ``cards/PAPER.toml``. Its commands are values, which ``eval.papers.plan`` completes for an encoder.
+"""
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Literal
+
+__all__ = ["CARDS", "PAPERS", "Card", "Paper", "Setting", "Step", "command_line", "find", "items_of", "paper_of"]
+
+Options = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """How a paper used an encoder.
+
+    Attributes:
+      name: the paper's name for it, as in ``published.csv``; empty if the paper did not measure it.
+      layers: the layers to measure. If there is one, the published numbers are of this layer; if there are several, it
+        is not known which.
+      options: options that the command takes with this encoder, in place of its own.
+    """
+
+    name: str = ""
+    layers: tuple[int, ...] = ()
+    options: Options = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Step:
+    """One command of a card.
+
+    Attributes:
+      task: a task of ``python -m eval``, or a module such as ``train.align``.
+      options: option -> its values. In them, ``{layer}`` stands for a layer, and a text with it is repeated for each;
+        ``{trained}`` for the folder of what was trained on the encoder; ``{encoder}`` for the encoder's name.
+      data: the data that it reads, as keys of ``SOURCES``.
+      paper: options of the paper that ``python -m eval repro`` adds; what stands under *Here* was run without them.
+      encoders: preset -> how the paper used it in this command; ``bundled`` may have options of its own.
+      layer: what ``{layer}`` stands for, unless a layer is chosen.
+      metrics: regular expressions of the metrics that the table or figure shows.
+      figures: pictures that it draws.
+      makes: a file or folder that the command writes; if it exists, the command is not run.
+      extras: extras of the package that it needs besides those of its kind.
+      note: what the page says after the command.
+    """
+
+    task: str
+    options: Options = field(default_factory=dict)
+    data: tuple[str, ...] = ()
+    paper: Options = field(default_factory=dict)
+    encoders: Mapping[str, Setting] = field(default_factory=dict)
+    layer: int = 8
+    metrics: tuple[str, ...] = ()
+    figures: tuple[str, ...] = ()
+    makes: str = ""
+    extras: tuple[str, ...] = ()
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Card:
+    """One or more tables or figures of a paper.
+
+    Attributes:
+      name: what the user types, such as xie-table-1.
+      items: the tables or figures, such as Tables 4 to 7.
+      shows: what they show.
+      steps: the commands, in order.
+      here: what they gave with the bundled encoder.
+      certainty: whether it is known that the table has this number.
+      tables: names of the tables whose numbers ``published.csv`` has.
+      trainings: commands that train what the steps read, if no step trains it; they are not run with the card.
+    """
+
+    name: str
+    items: str
+    shows: str
+    steps: tuple[Step, ...]
+    here: str
+    certainty: Literal["certain", "probably", "uncertain"] = "certain"
+    tables: tuple[str, ...] = ()
+    trainings: tuple[Step, ...] = ()
+
+
+@dataclass(frozen=True)
+class Paper:
+    """The cards of a paper.
+
+    Attributes:
+      name: name of the paper, as in ``published.csv``.
+      prefix: what the names of its cards begin with.
+      about: what the page says before its table.
+      cards: its cards, in the order of the page.
+      after: what the page says after its table, such as a picture.
+    """
+
+    name: str
+    prefix: str
+    about: str
+    cards: tuple[Card, ...]
+    after: str = ""
+
+
+def _read(path: Path) -> Paper:
+    """Reads the cards of a paper."""
+    content = tomllib.loads(path.read_text(encoding="utf-8"))
+    encoders = {
+        name: {key: Setting(**_tuples(fields)) for key, fields in settings.items()}
+        for name, settings in content["encoders"].items()
+    }
+
+    def step(fields: dict[str, Any]) -> Step:
+        return Step(**_tuples({**fields, "encoders": encoders.get(fields.get("encoders", ""), {})}))
+
+    trainings = {name: step(fields) for name, fields in content.get("trainings", {}).items()}
+    cards = []
+    for fields in content["cards"]:
+        trained = tuple(trainings[name] for name in fields.pop("trained_by", ()))
+        cards.append(Card(**_tuples({**fields, "steps": [*map(step, fields["steps"])], "trainings": trained})))
+    return Paper(content["name"], content["prefix"], content["about"], tuple(cards), content.get("after", ""))
+
+
+def _tuples(fields: dict[str, Any]) -> dict[str, Any]:
+    """Returns fields with tuples for lists."""
+    return {
+        name: tuple(value) if isinstance(value, list) else _tuples(value) if type(value) is dict else value
+        for name, value in fields.items()
+    }
+
+
+# In the order of the page.
+PAPERS = tuple(
+    _read(Path(__file__).parent / "cards" / f"{name}.toml") for name in ("xie", "ki", "wu-dredze", "haemmerl")
+)
+CARDS = {card.name: card for paper in PAPERS for card in paper.cards}
+
+
+def command_line(task: str, options: Options) -> list[str]:
+    """Returns the words of a command; ``runs`` are its arguments without a name."""
+    words = ["python", "-m", "eval", task] if "." not in task else ["python", "-m", task]
+    words += map(str, options.get("runs", ()))
+    for name, value in options.items():
+        if name == "runs":
+            continue
+        words.append(f"--{name.replace('_', '-')}")
+        if value is not True:
+            words += map(str, value if isinstance(value, tuple | list) else [value])
+    return words
+
+
+def find(name: str) -> Card:
+    """Returns the card of a name; xie-table-5 is that of Tables 4 to 7.
+
+    Raises:
+      ValueError: there is no such card.
+    """
+    items = {
+        f"{paper.prefix}-{item.lower().replace(' ', '-')}": card
+        for paper in PAPERS
+        for card in paper.cards
+        for item in items_of(card.items)
+    } | CARDS
+    if name in items:
+        return items[name]
+    near = get_close_matches(name.lower(), list(items), 3)
+    hint = f"did you mean {' or '.join(near)}? " if near else ""
+    raise ValueError(f"there is no card {name!r}; {hint}python -m eval repro --list lists all")
+
+
+def paper_of(card: Card) -> Paper:
+    """Returns the paper of a card."""
+    return next(paper for paper in PAPERS if card in paper.cards)
+
+
+def items_of(text: str) -> list[str]:
+    """Returns the tables and figures that a text names: Table 1, Tables 8 to 16, Figures 2 and 4."""
+    found = []
+    for kind, numbers in re.findall(r"(Table|Figure)s? (\d+(?:(?:, | and | to )\d+)*)", text):
+        for part in re.split(r", | and ", numbers):
+            first, _, last = part.partition(" to ")
+            found += [f"{kind} {n}" for n in range(int(first), int(last or first) + 1)]
+    return found
