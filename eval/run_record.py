@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from lsar_jax import __version__
+from lsar_jax.embeddings.job import changed_options
 from lsar_jax.files import check_outside, check_parent, read_json, sha256, write_json
 
 __all__ = ["already_run", "check_record", "recorded"]
@@ -75,12 +76,10 @@ def check_record(command: Any) -> None:
         raise FileExistsError(
             f"{there[0]} exists, and its options are not known; choose another --out, or replace it with --overwrite"
         )
-    new = _options(command)
-    names = [name for name in {**old, **new} if old.get(name) != new.get(name)]
-    if names:
-        told = ", ".join(f"{name} was {old.get(name)} and is now {new.get(name)}" for name in names)
+    if difference := changed_options(old, _options(command)):
         raise FileExistsError(
-            f"{there[0]} was made with other options: {told}; choose another --out, or replace it with --overwrite"
+            f"{there[0]} was made with other options: {difference}; choose another --out, or replace it with "
+            "--overwrite"
         )
 
 
@@ -117,12 +116,12 @@ def _digest(results: Path) -> str:
 
 def _options(command: Any) -> dict[str, str]:
     values = {field.name: getattr(command, field.name) for field in fields(command) if field.init}
-    own = {
+    options = {
         name: " ".join(map(str, value)) if isinstance(value, tuple) else str(value)
         for name, value in values.items()
         if name not in _FREE
     }
-    return {"task": getattr(command, "name", type(command).__name__), **own}
+    return {"task": getattr(command, "name", type(command).__name__), **options}
 
 
 def _inputs(command: Any) -> dict[str, list[str]]:

@@ -24,7 +24,6 @@ __all__ = [
     "same_file",
     "sha256",
     "text_sha256",
-    "work_folder",
     "write_json",
     "write_text",
 ]
@@ -212,37 +211,6 @@ def new_folder(folder: Path) -> Iterator[Path]:
     except BaseException:
         shutil.rmtree(new, ignore_errors=True)
         raise
-
-
-@contextmanager
-def work_folder(folder: Path, output: Path) -> Iterator[None]:
-    """Creates a folder for the work of a job, keeps others from it, and removes it if the block succeeds.
-
-    Args:
-      folder: the folder; it may exist.
-      output: what the job writes, named in the error.
-
-    Raises:
-      ValueError: another process holds the folder.
-      OSError: it cannot be locked.
-    """
-    from filelock import FileLock, Timeout
-
-    folder.mkdir(parents=True, exist_ok=True)
-    try:
-        with FileLock(folder / "lock", timeout=0):
-            yield
-            # Not the lock: some file systems keep a file that is open.
-            for path in folder.iterdir():
-                if path.is_dir():
-                    shutil.rmtree(path)
-                elif path.name != "lock":
-                    path.unlink()
-    except Timeout as error:
-        raise ValueError(f"{output} is being written by another process; wait for it") from error
-    except NotImplementedError as error:
-        raise OSError(f"{folder} is on a file system without locks; write to another one") from error
-    shutil.rmtree(folder, ignore_errors=True)
 
 
 def text_sha256(text: str) -> str:

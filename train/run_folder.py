@@ -8,9 +8,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock, Timeout
-
 from lsar_jax import __version__
+from lsar_jax.embeddings import job
 from lsar_jax.files import check_outside, read_json, write_json
 from lsar_jax.processes import check_alike, is_first, wait_for_all
 
@@ -35,15 +34,8 @@ def locked(folder: Path, encoder: str) -> Iterator[None]:
       ValueError: another run uses the folder, or it is in that of the encoder.
     """
     check_outside(folder, Path(encoder))
-    if not is_first():
+    with job.locked(folder, f"{folder} is in use by another run; choose another --out"):
         yield
-        return
-    folder.mkdir(parents=True, exist_ok=True)
-    try:
-        with FileLock(folder / "lock", timeout=0):
-            yield
-    except Timeout as error:
-        raise ValueError(f"{folder} is in use by another run; choose another --out") from error
 
 
 def flat_options(options: Any, free: Collection[str]) -> dict[str, Any]:
@@ -95,10 +87,8 @@ def _claim(folder: Path, wanted: Mapping[str, Any], started_by: Sequence[str], r
         there = read_json(path, dict)
         if "lsar_jax" not in there:
             raise ValueError(f"{path} is not the record of a training run; choose another --out")
-        differ = [name for name in wanted if there.get(name) != wanted[name]]
-        if differ and (started or written):
-            told = "; ".join(f"{name} was {there.get(name)!r} and is now {wanted[name]!r}" for name in differ)
-            raise ValueError(f"{folder} belongs to another run: {told}; choose another --out")
+        if (difference := job.changed_options(there, wanted)) and (started or written):
+            raise ValueError(f"{folder} belongs to another run: {difference}; choose another --out")
     elif started:
         raise ValueError(f"{folder} has {started[0].relative_to(folder)} but no config.json; choose another --out")
     elif others := [*written, *folder.glob("log.jsonl")]:
@@ -117,5 +107,5 @@ def _claim(folder: Path, wanted: Mapping[str, Any], started_by: Sequence[str], r
 
 def _plain(value: Any) -> Any:
     if isinstance(value, tuple):
-        return [_plain(one) for one in value]
+        return [_plain(item) for item in value]
     return str(value) if isinstance(value, Path) else value

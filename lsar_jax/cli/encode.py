@@ -17,7 +17,7 @@ __all__ = ["Encode"]
 
 @dataclass(frozen=True)
 class Encode:
-    """Encodes text into a folder, a row for each line or record; a sentence that occurs again is not encoded again.
+    """Encodes text into a folder, a row for each line or record.
 
     Stop it at any time: the same command goes on, and ends in the same bytes. The folder has a manifest with the
     encoder, the digests of the inputs and of every shard.
@@ -82,8 +82,8 @@ class Encode:
             dtype=self.dtype,
         )  # fmt: skip
         embeddings.encode(
-            encoder, inputs, out, text=self.text, ids=self.ids, rows=self.jsonl, language=self.language,
-            max_length=self.max_length, normalize=self.normalize, dtype=self.store, format=self.format,
+            encoder, inputs, out, text=self.text, ids=self.ids, jsonl=self.jsonl, language=self.language,
+            max_length=self.max_length, normalize=self.normalize, store=self.store, format=self.format,
             shard_rows=self.shard_rows, show_progress=sys.stdout.isatty(),
             progress=lambda done: print(done, flush=True),
         )  # fmt: skip

@@ -105,8 +105,6 @@ class Plan:
             *lines,
             f"vectors on disk: {_bytes(self.sentences * shape.hidden * width)} in {self.store}, in "
             f"{-(-self.sentences // 65_536):,.0f} shards of {_bytes(65_536.0 * shape.hidden * width)}",
-            f"table of distinct sentences on disk, while it runs: up to {_bytes(144 * self.sentences)} for each "
-            "process",
         ]
 
     def _mining(self, shape: _Shape) -> list[str]:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from lsar_jax.corpora.records import Source
+from lsar_jax.embeddings.job import changed_options
 from lsar_jax.files import read_json, write_json
 from lsar_jax.spec import EncoderSpec
 
@@ -49,13 +50,11 @@ class Job:
     versions: str
 
     def difference(self, other: "Job") -> str:
-        """Returns which fields differ from those of an earlier job, with both values; empty if none does."""
+        """Names the fields that differ from those of an earlier job, with both values; empty if none does."""
         if not self.spec.same_space(other.spec) or self.spec.dtype != other.spec.dtype:
             told = self.spec.difference(other.spec) or f"dtype {self.spec.dtype}, not {other.spec.dtype}"
             return f"another embedding space ({told})"
-        mine, theirs = self.to_dict(), other.to_dict()
-        names = [name for name in mine if name != "spec" and mine[name] != theirs[name]]
-        return "; ".join(f"{name.replace('_', '-')} {mine[name]!r}, not {theirs[name]!r}" for name in names)
+        return changed_options(other.to_dict() | {"spec": None}, self.to_dict() | {"spec": None})
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the fields as JSON-serializable values."""
@@ -79,7 +78,7 @@ class Shard:
       rows: number of its rows.
       files: name of each of its files, and the digest of its bytes.
       text: digest of its sentences and ids.
-      tokens: number of tokens that were encoded for it; a sentence that came before was not encoded again.
+      tokens: number of tokens that were encoded for it; a sentence that it has twice was encoded once.
       truncated: number of sentences that were truncated for it.
     """
 
@@ -134,7 +133,7 @@ def read_manifest(folder: Path) -> Manifest:
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"{path} is damaged: {error!r}") from error
     if any(shard.rows != result.job.shard_rows for shard in result.shards[:-1]):
-        raise ValueError(f"{path} is damaged: a shard before the last has not {result.job.shard_rows} rows")
+        raise ValueError(f"{path} is damaged: a shard before the last does not have {result.job.shard_rows} rows")
     if fields["rows"] != result.rows:
         raise ValueError(f"{path} is damaged: it says {fields['rows']} rows, but its shards have {result.rows}")
     return result

@@ -18,7 +18,7 @@ from lsar_jax.embeddings.manifest import Job
 from lsar_jax.extras import import_extra
 from lsar_jax.files import new_file
 
-__all__ = ["FORMATS", "Sentences", "file_names", "jsonl", "read_rows", "read_sentences", "write_shard"]
+__all__ = ["FORMATS", "Sentences", "as_jsonl", "file_names", "read_rows", "read_sentences", "write_shard"]
 
 FORMATS = ("npy", "parquet")
 
@@ -42,7 +42,7 @@ def file_names(format: str, number: int) -> tuple[str, ...]:
     return f"vectors-{number:05d}.npy", f"sentences-{number:05d}.jsonl"
 
 
-def jsonl(records: Sequence[Record], first: int) -> bytes:
+def as_jsonl(records: Sequence[Record], first: int) -> bytes:
     """Returns the sentences and ids of a shard as JSON lines.
 
     Args:
@@ -63,7 +63,7 @@ def write_shard(folder: Path, job: Job, number: int, sentences: bytes, vectors: 
       folder: the folder.
       job: says the format and the dtype.
       number: number of the shard.
-      sentences: what ``jsonl`` returned.
+      sentences: what ``as_jsonl`` returned.
       vectors: the vectors.
 
     Raises:

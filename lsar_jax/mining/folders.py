@@ -2,8 +2,8 @@
 
 Each block of sources is compared with all blocks of targets in one pass of products, which gives the nearest targets
 of each source and, carried from block to block, the nearest sources of each target. After each block of sources, both
-are written beside the output. In memory are two blocks of vectors, and for each neighbour 12 bytes, and two or three
-times as many where lists are merged and pairs are chosen.
+are written beside the output. Peak memory: two blocks of vectors, and 12 bytes a neighbour, three times where lists are
+merged and pairs are chosen.
 
 Several processes (``lsar_jax.processes``) take the blocks of sources in turn. Each carries the nearest sources among
 its own blocks, in a file that says which these are, so that a job goes on with any number of processes. Process 0
@@ -13,10 +13,8 @@ merges the lists, chooses the pairs and writes them.
 import json
 import logging
 import re
-import shutil
 import time
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,7 +25,8 @@ from jaxtyping import Float, Int
 from lsar_jax.array_files import open_arrays, save_arrays
 from lsar_jax.checks import whole_number
 from lsar_jax.embeddings import Embeddings
-from lsar_jax.files import check_outputs, new_file, read_json, sha256, work_folder, write_json
+from lsar_jax.embeddings.job import changed_options, remove_work, share_of, work_folder
+from lsar_jax.files import check_outputs, new_file, read_json, sha256, write_json
 from lsar_jax.mesh import data_mesh
 from lsar_jax.mining.pairs import Margin, Pairs, Retrieval, check_options, pairs_of_neighbours
 from lsar_jax.processes import agreed, check_alike, is_first, share, wait_for_all
@@ -132,7 +131,7 @@ def mine_folders(
     written = agreed(_written(out, notes) if is_first() else -1)
     if written >= 0:
         if is_first():
-            shutil.rmtree(notes, ignore_errors=True)
+            remove_work(notes)
         return written
     check_outputs([out], [source.folder, target.folder], overwrite=overwrite)
     if not source.spec.same_space(target.spec):
@@ -140,7 +139,7 @@ def mine_folders(
             f"{source.folder} and {target.folder} are of different embedding spaces: "
             f"{source.spec.difference(target.spec)}; encode both with one encoder"
         )
-    sides = [_Side(one, transform, code, block) for one, code in zip((source, target), languages, strict=True)]
+    sides = [_Side(side, transform, code, block) for side, code in zip((source, target), languages, strict=True)]
     least = min(len(rows) for side in sides for rows in side.blocks)
     k = whole_number("k", k, 1, least, "the distinct sentences of the smallest block")
     job = {
@@ -148,7 +147,7 @@ def mine_folders(
         "transform": [] if transform is None else list(transform.digests), "languages": list(languages), "block": block,
     }  # fmt: skip
     count = 0
-    with work_folder(notes, out) if is_first() else nullcontext():
+    with work_folder(notes, out):
         if is_first():
             _begin(notes, job)
         wait_for_all("begun")
@@ -211,9 +210,8 @@ def _begin(notes: Path, job: dict[str, Any]) -> None:
     path = notes / "job.json"
     if path.is_file():
         begun = read_json(path, dict)
-        if differ := [name for name in job if begun.get(name) != job[name]]:
-            told = "; ".join(f"{name} was {begun.get(name)!r} and is now {job[name]!r}" for name in differ)
-            raise ValueError(f"{notes} belongs to another job: {told}; remove it, or write another file")
+        if difference := changed_options(begun, job):
+            raise ValueError(f"{notes} was begun with other options: {difference}; remove it, or write another file")
     write_json(path, job)
 
 
@@ -225,15 +223,14 @@ def _compare(
     # What process 0 sees of the folder, because others may see it later.
     carried = agreed(_carried(notes))
     done = {block for blocks in carried.values() for block in blocks}
-    number, count = share()
-    own = [block for block in range(total) if block not in done][number::count]
-    path = notes / f"backward-{number:05d}.safetensors"
+    blocks_left = share_of([block for block in range(total) if block not in done])
+    path = notes / f"backward-{share()[0]:05d}.safetensors"
     backward, blocks = _read(path) if path.name in carried else (_nothing(len(target.rows)), [])
     starts = np.cumsum([0, *map(len, source.blocks)])
     places = np.cumsum([0, *map(len, target.blocks)])
     mesh = data_mesh() if jax.local_device_count() > 1 else None
     started = time.perf_counter()
-    for finished, block in enumerate(own, 1):
+    for finished, block in enumerate(blocks_left, 1):
         x = source.block(block)
         forward: _Best = _nothing(len(x))
         parts = []
@@ -242,13 +239,13 @@ def _compare(
             forward = _merged(forward, _at(found, int(place)), k)
             before = backward[0][place : place + len(y)], backward[1][place : place + len(y)]
             parts.append(_merged(before, _at(back, int(starts[block])), k))
-        backward = np.concatenate([one[0] for one in parts]), np.concatenate([one[1] for one in parts])
+        backward = _joined(parts)
         blocks = [*blocks, block]
         _save(notes / f"forward-{block:05d}.safetensors", forward, [block])
         # After it, the block is finished.
         _save(path, backward, blocks)
         seconds = time.perf_counter() - started
-        progress(MiningProgress(len(done) + finished, total, seconds / finished * (len(own) - finished)))
+        progress(MiningProgress(len(done) + finished, total, seconds / finished * (len(blocks_left) - finished)))
 
 
 def _neighbours(source: _Side, target: _Side, k: int, notes: Path) -> tuple[_Best, _Best]:
@@ -263,7 +260,12 @@ def _neighbours(source: _Side, target: _Side, k: int, notes: Path) -> tuple[_Bes
     for name in carried:
         backward = _merged(backward, _read(notes / name)[0], k)
     parts = [_read(notes / f"forward-{block:05d}.safetensors")[0] for block in range(len(source.blocks))]
-    return (np.concatenate([one[0] for one in parts]), np.concatenate([one[1] for one in parts])), backward
+    return _joined(parts), backward
+
+
+def _joined(parts: list[_Best]) -> _Best:
+    cosines, rows = zip(*parts, strict=True)
+    return np.concatenate(cosines), np.concatenate(rows)
 
 
 def _at(found: tuple[Any, Any], first: int) -> _Best:
@@ -271,10 +273,10 @@ def _at(found: tuple[Any, Any], first: int) -> _Best:
     return np.asarray(found[0]), np.asarray(found[1], np.int64) + first
 
 
-def _merged(one: _Best, other: _Best, k: int) -> _Best:
+def _merged(best: _Best, other: _Best, k: int) -> _Best:
     """Returns the best k of two lists; ties go to the lower row."""
-    cosines, rows = (np.concatenate(parts, axis=1) for parts in zip(one, other, strict=True))
-    if not one[0].shape[1]:
+    cosines, rows = (np.concatenate(parts, axis=1) for parts in zip(best, other, strict=True))
+    if not best[0].shape[1]:
         return cosines, rows
     order = np.lexsort((rows, -cosines), axis=1)[:, :k]
     return np.take_along_axis(cosines, order, axis=1), np.take_along_axis(rows, order, axis=1)
@@ -305,33 +307,25 @@ def _carried(notes: Path) -> dict[str, list[int]]:
 
 def _write(out: Path, pairs: Pairs, source: _Side, target: _Side) -> None:
     as_json = out.suffix.lower() == ".jsonl"
+    names = "score", "source", "target", "source_id", "target_id"
     broken = 0
     with new_file(out) as partial, partial.open("w", encoding="utf-8", newline="\n") as file:
         for start in range(0, len(pairs.score), _WRITTEN):
             part = slice(start, start + _WRITTEN)
             left = source.embeddings.sentences_of(source.rows[pairs.source[part]])
             right = target.embeddings.sentences_of(target.rows[pairs.target[part]])
-            for score, one, id, other, other_id in zip(
-                pairs.score[part].tolist(), left.texts, left.ids, right.texts, right.ids, strict=True
-            ):
+            columns = left.texts, right.texts, left.ids, right.ids
+            for score, *sentences in zip(pairs.score[part].tolist(), *columns, strict=True):
                 if as_json:
-                    row = {
-                        "score": round(score, 6),
-                        "source": one,
-                        "target": other,
-                        "source_id": id,
-                        "target_id": other_id,
-                    }
+                    row = dict(zip(names, [round(score, 6), *sentences], strict=True))
                     file.write(json.dumps(row, ensure_ascii=False) + "\n")
                     continue
-                texts = [re.sub(r"[\t\r\n]", " ", text) for text in (one, other)]
-                broken += texts != [one, other]
+                texts = [re.sub(r"[\t\r\n]", " ", text) for text in sentences[:2]]
+                broken += texts != sentences[:2]
                 file.write(f"{score:.6f}\t{texts[0]}\t{texts[1]}\n")
     if broken:
-        _log.warning(
-            "%d of %d pairs have tabs or line breaks, which are written as spaces; a .jsonl file keeps them",
-            broken, len(pairs.score),
-        )  # fmt: skip
+        advice = "which are written as spaces; a .jsonl file keeps them"
+        _log.warning("%d of %d pairs have tabs or line breaks, %s", broken, len(pairs.score), advice)
 
 
 def _digest(embeddings: Embeddings) -> str:

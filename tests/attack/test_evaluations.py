@@ -40,7 +40,7 @@ def done(tmp_path_factory):
 def test_results_of_other_options_are_kept(done, capsys):
     before = (done / "results.jsonl").read_bytes()
     error = failed(capsys, [*UDHR, "--components", "2", "--out", str(done)])
-    assert "was made with other options: components was 1 and is now 2" in error
+    assert "was made with other options: components was '1' and is now '2'" in error
     assert (done / "results.jsonl").read_bytes() == before
     assert main([*UDHR, "--out", str(done)]) == 0
 

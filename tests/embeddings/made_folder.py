@@ -5,7 +5,7 @@ from pathlib import Path
 import lsar_jax as lj
 from lsar_jax.corpora.records import Record
 from lsar_jax.embeddings.manifest import Job, Manifest, Shard
-from lsar_jax.embeddings.shards import file_names, jsonl, write_shard
+from lsar_jax.embeddings.shards import as_jsonl, file_names, write_shard
 from lsar_jax.files import sha256
 
 __all__ = ["SPEC", "made_folder"]
@@ -20,7 +20,7 @@ def made_folder(folder, vectors, texts, *, spec=SPEC, rows=300):
     shards = []
     for number, first in enumerate(range(0, len(texts), rows)):
         part = slice(first, first + rows)
-        sentences = jsonl([Record(text, None, 0) for text in texts[part]], first)
+        sentences = as_jsonl([Record(text, None, 0) for text in texts[part]], first)
         write_shard(folder, job, number, sentences, vectors[part])
         files = {name: sha256([folder / name]) for name in file_names("npy", number)}
         shards.append(Shard(len(texts[part]), files, "", 0, 0))

@@ -54,10 +54,11 @@ def test_rows_are_lines(text, tiny, tmp_path, capsys):
     np.testing.assert_array_equal(x[5:21], x[:][5:21])
     np.testing.assert_array_equal(x[-1], x[49])
     assert x.sentences(6, 18) == (text[6:18], [str(row) for row in range(6, 18)])
-    # Rows of one sentence are one vector, encoded once.
+    # Rows of one sentence are one vector, encoded once a shard.
     assert np.array_equal(x[0], x[45])
-    tokens = encoder.encode_with_report(list(dict.fromkeys(text)))[1].tokens
-    assert sum(shard.tokens for shard in x.manifest.shards) == tokens
+    shards = [list(dict.fromkeys(text[first : first + ROWS])) for first in range(0, len(text), ROWS)]
+    tokens = [encoder.encode_with_report(sentences)[1].tokens for sentences in shards]
+    assert [shard.tokens for shard in x.manifest.shards] == tokens
     assert not (tmp_path / "out" / ".job").exists()
     with pytest.raises(IndexError, match="row 50 does not exist; there are 50 rows"):
         x[50]
@@ -173,9 +174,9 @@ def test_faults_are_named(finished, text, tiny, tmp_path, capsys):
     for options, told in (
         (["--layer", "1"], "another embedding space (layer 1, not 2)"),
         (["--dtype", "bfloat16"], "another embedding space (dtype bfloat16, not float32)"),
-        (["--normalize"], "normalize True, not False"),
-        (["--max-length", "8"], "max-length 8, not "),
-        (["--shard-rows", "9"], "shard-rows 9, not 8"),
+        (["--normalize"], "normalize was False and is now True"),
+        (["--max-length", "8"], "max_length was "),
+        (["--shard-rows", "9"], "shard_rows was 8 and is now 9"),
     ):
         assert f"was begun with other options: {told}" in refused(tmp_path, capsys, "in.txt", "out", *options)
     kept = shard.read_bytes()

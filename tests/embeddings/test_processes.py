@@ -74,7 +74,7 @@ def test_processes_of_different_text(text, tmp_path):
     (tmp_path / "copy" / "in.txt").write_text("".join([*lines[:200], "z z\n", *lines[201:]]))
     status, errors = ended(start(tmp_path, "out", 2, places=(tmp_path, tmp_path / "copy")))
     assert status[0] == 1
-    assert "in.txt is another file for process 1; give all processes one text" in errors[0]
+    assert "the inputs of process 1 are not those of process 0" in errors[0]
     assert status[1] != 0
     assert not (tmp_path / "out" / "manifest.json").exists()
 

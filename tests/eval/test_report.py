@@ -194,7 +194,7 @@ def test_other_options_run_again(tmp_path):
     assert already_run(task)
     other = replace(task, max_length=64)
     assert not already_run(other)
-    told = "was made with other options: max_length was 128 and is now 64; .* with --overwrite$"
+    told = "was made with other options: max_length was '128' and is now '64'; .* with --overwrite$"
     with pytest.raises(FileExistsError, match=told), recorded(other):
         pytest.fail("results would be lost")
     with recorded(replace(other, overwrite=True)):

@@ -73,7 +73,7 @@ def test_a_stopped_job_goes_on(sides, tmp_path):
         stopped(sides, out, blocks, threshold=1.2)
         assert not out.exists()
     with pytest.raises(
-        ValueError, match="belongs to another job: k was 4 and is now 3; remove it, or write another file"
+        ValueError, match="was begun with other options: k was 4 and is now 3; remove it, or write another file"
     ):
         lj.mining.mine_folders(*sides[2:], out, block=BLOCK, k=3)
     done = []
