@@ -1,7 +1,6 @@
 """Runs of a training command: text for them, killing one, and comparing what they logged."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -12,7 +11,7 @@ import numpy as np
 from lsar_jax.corpora.labelled import ParsedSentence, SentencePair, TaggedSentence
 from train.word_pairs.aligned_files import AlignedPair, write_aligned
 
-__all__ = ["kill_at", "labelled", "log_of", "write_bitext", "write_labelled", "write_words"]
+__all__ = ["kill_at", "labelled", "log_of", "module_run", "write_bitext", "write_labelled", "write_words"]
 
 UPOS = {"a": "NOUN", "b": "VERB", "c": "ADJ", "d": "ADP", "e": "DET", "f": "PUNCT"}
 
@@ -87,11 +86,15 @@ def write_labelled(folder, task, name, count, seed):
     return str(path)
 
 
+def module_run(module, arguments):
+    """The command line of a module that has the devices of the tests, so that it rounds sums as they do."""
+    code = f"import runpy; import tests.conftest; runpy.run_module({module!r}, run_name='__main__', alter_sys=True)"
+    return [sys.executable, "-c", code, *arguments]
+
+
 def kill_at(module, arguments, log, lines):
-    """Runs a command with as many devices as the tests have, and kills it when its log has this many lines."""
-    environment = {**os.environ, "JAX_NUM_CPU_DEVICES": "4", "HF_HUB_OFFLINE": "1"}
-    run = [sys.executable, "-m", module, *arguments]
-    with subprocess.Popen(run, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
+    """Runs a command, and kills it when its log has this many lines."""
+    with subprocess.Popen(module_run(module, arguments), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
         deadline = time.monotonic() + 300
         while not log.is_file() or len(log.read_text().splitlines()) < lines:
             assert process.poll() is None, process.stderr.read().decode()

@@ -140,7 +140,7 @@ def moments_of(folder, out, part="train", size=16, encoder=str(TINY)):
     encoder = lj.load_encoder(encoder)
     pairs = {code: one for code, (one, _) in read_aligned(folder / "words", part).items()}
     examples = word_examples(encoder.tokenizer, pairs, 24)
-    plan = BatchPlan(size=size, steps=1, every=1, validated=1, chunks=ChunkSizes(96, 24, 4), pad_id=0)
+    plan = BatchPlan(size=size, steps=1, every=1, validated=1, chunks=ChunkSizes(96, 24, encoder.mesh.size), pad_id=0)
     return encoder, examples, link_moments(encoder, examples, plan, out / "moments")
 
 

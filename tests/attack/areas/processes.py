@@ -16,7 +16,7 @@ import lsar_jax as lj
 from tests.attack.areas.outcome import DIM, Broke, Random, Refused, tiny, vectors
 from tests.conftest import TINY
 from tests.embeddings.made_folder import made_folder
-from tests.train.runs import kill_at, log_of, write_bitext
+from tests.train.runs import kill_at, log_of, module_run, write_bitext
 
 __all__ = ["encode_kills", "forks", "kills", "mining_kills", "training_kills"]
 
@@ -51,13 +51,11 @@ def training_kills(folder: Path, rng: Random) -> None:
         "--batch", "16", "--layer", "2", "--max-length", "24", "--epochs", "4", "--steps-per-call", "2",
         "--checkpoint-seconds", "0",
     ]  # fmt: skip
-    # Each in a process of its own, as users do: all of them then have the same devices, and round sums alike.
-    environment = {**os.environ, "JAX_NUM_CPU_DEVICES": "4", "HF_HUB_OFFLINE": "1"}
     whole, out = folder / "whole", folder / "killed"
 
     def train(folder: Path) -> None:
-        run = [sys.executable, "-m", "train.disentangle", *command, "--out", str(folder)]
-        ended = subprocess.run(run, env=environment, capture_output=True, text=True)
+        run = module_run("train.disentangle", [*command, "--out", str(folder)])
+        ended = subprocess.run(run, capture_output=True, text=True)
         if ended.returncode:
             raise Broke(f"a training failed: {ended.stderr}")
 
