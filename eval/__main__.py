@@ -31,10 +31,6 @@ TASKS = {
     "make-dictionaries": Command(
         "eval.data.dictionaries", "MakeDictionaries", "bilingual dictionaries converted from FreeDict"
     ),
-    "curve": Command("eval.studies.curve", "Curve", "accuracy against the number of fitting sentences"),
-    "unknown": Command(
-        "eval.studies.unknown_languages", "UnknownLanguages", "languages that an identifier does not know"
-    ),
     "speed": Command("eval.speed.command", "Speed", "all benchmarks of speed, each beside its peers, and one table"),
     "bench": Command("eval.speed.encoding", "Bench", "encoding speed compared with sentence-transformers"),
     "batchbench": Command("eval.speed.batch", "BatchBench", "speed of a full batch compared with transformers' model"),

@@ -61,7 +61,6 @@ _ENTRIES = (
     _Entry("amazon", "amazon", {"data": "amazon"}),
     _Entry("geometry", "geometry", full=True, of_udhr=True),
     _Entry("answers", "answers", {"data": "xquad-r"}, full=True),
-    _Entry("curve", "curve", {"data": "tatoeba", "bitext": "bitext"}, full=True),
 )
 
 
@@ -70,7 +69,7 @@ class Suite:
     """Runs every task whose data is available, and writes the report.
 
     Attributes:
-      profile: small compares four methods; full compares ten, and adds geometry and curve with their figures.
+      profile: small compares four methods; full compares ten, and adds geometry and answers with their figures.
       encoder: bundled, a preset, a folder, or a Hub id.
       layers: hidden-state layers to test.
       data: folder that contains tatoeba, xquad-r, mlqa-r, sts17, bucc2018, bucc-made, bitext, dictionaries and amazon.

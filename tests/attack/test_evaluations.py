@@ -120,7 +120,7 @@ def test_both_means_are_printed_and_the_languages_named(tmp_path, capsys):
     assert {"en-xx mean over 2", "en-xx mean over 3", "en-xx mean over 1 unseen"} <= metrics
 
 
-@pytest.mark.parametrize("task", ["tatoeba", "bitext", "bitext --fit-on train", "udhr", "geometry", "curve"])
+@pytest.mark.parametrize("task", ["tatoeba", "bitext", "bitext --fit-on train", "udhr", "geometry"])
 def test_transforms_are_fitted_on_all_languages_if_asked(task, tmp_path):
     name, *more = task.split()
     write_bitext(tmp_path / "bitext")
@@ -130,13 +130,12 @@ def test_transforms_are_fitted_on_all_languages_if_asked(task, tmp_path):
         "bitext": ["--data", str(tmp_path / "bitext"), "--languages", "de", "--held-out", "15"],
         "udhr": ["--languages", "en", "de"],
         "geometry": ["--languages", "en", "de", "fr"],
-        "curve": ["--data", str(tmp_path / "pairs"), "--bitext", str(tmp_path / "bitext"), "--languages", "de"],
     }[name]
     command = [name, *ENCODER, *data, *more, "--layers", "1", "--transforms", "original", "center"]
     assert main([*command, "--fit-languages", "all", "--out", str(tmp_path / "out")]) == 0
     fitted = {code for r in read_results(tmp_path / "out" / "results.jsonl") for code in r.fitted_languages}
     tested = {code for r in read_results(tmp_path / "out" / "results.jsonl") for code in r.languages}
-    assert fitted >= ({"de", "en", "fr"} if name == "curve" or "train" in more else set(lj.corpora.udhr()))
+    assert fitted >= ({"de", "en", "fr"} if "train" in more else set(lj.corpora.udhr()))
     assert tested <= {"de", "en", "fr"}
     assert "fr" not in tested or name == "geometry"
 
@@ -151,9 +150,9 @@ def test_the_suite_fits_on_all_languages(tmp_path, capsys):
     printed = capsys.readouterr().out
     assert "sts17: has no languages to choose; all of its data is tested" in printed
     assert "## bert/tatoeba" in (tmp_path / "out" / "report.md").read_text()
-    every = dict(Suite(tasks=("udhr", "tatoeba", "curve"), profile="full", fit_languages="all").chosen())
+    every = dict(Suite(tasks=("udhr", "tatoeba"), profile="full", fit_languages="all").chosen())
     assert {name: task.fit_languages for name, task in every.items()} == {
-        "udhr": "all", "tatoeba": "all", "tatoeba-evaluated": "tested", "curve": "all"
+        "udhr": "all", "tatoeba": "all", "tatoeba-evaluated": "tested"
     }  # fmt: skip
     # The UDHR has no Malayalam; what it has is tested.
     assert main([*command, "--tasks", "pool", "--languages", "de", "en", "fr", "ml"]) == 0
