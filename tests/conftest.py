@@ -62,6 +62,20 @@ def rng():
 
 
 @pytest.fixture
+def refused(capsys):
+    """A function that runs a command, which must fail with one line of error, and returns this line."""
+
+    def error_of(main, arguments):
+        capsys.readouterr()
+        assert main(list(map(str, arguments))) == 1
+        error = capsys.readouterr().err
+        assert error.count("\n") == 1, error
+        return error
+
+    return error_of
+
+
+@pytest.fixture
 def unchecked():
     """Turns off the checking of annotations, to see the errors that users see."""
     jaxtyping.config.update("jaxtyping_disable", True)

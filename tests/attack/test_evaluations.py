@@ -20,15 +20,6 @@ THREE = ["udhr", *ENCODER, "--layers", "1", "--languages", "en", "de", "fr"]
 UDHR = [*THREE, "--ranks", "2"]
 
 
-def failed(capsys, command):
-    """Returns the one line of a command's error."""
-    capsys.readouterr()
-    assert main(command) == 1
-    error = capsys.readouterr().err
-    assert error.count("\n") == 1
-    return error
-
-
 @pytest.fixture(scope="module")
 def done(tmp_path_factory):
     """The folder of finished results."""
@@ -37,29 +28,29 @@ def done(tmp_path_factory):
     return out
 
 
-def test_results_of_other_options_are_kept(done, capsys):
+def test_results_of_other_options_are_kept(done, refused):
     before = (done / "results.jsonl").read_bytes()
-    error = failed(capsys, [*UDHR, "--components", "2", "--out", str(done)])
+    error = refused(main, [*UDHR, "--components", "2", "--out", str(done)])
     assert "was made with other options: components was '1' and is now '2'" in error
     assert (done / "results.jsonl").read_bytes() == before
     assert main([*UDHR, "--out", str(done)]) == 0
 
 
 @pytest.mark.parametrize("name", ["methods.png", "languages.pdf", "queries.npz", "results.jsonl"])
-def test_files_of_others_are_kept(name, tmp_path, capsys, monkeypatch):
+def test_files_of_others_are_kept(name, tmp_path, refused, monkeypatch):
     monkeypatch.setattr(lj.SentenceEncoder, "_encode_into", lambda *_: pytest.fail("text was encoded first"))
     (tmp_path / name).write_text("mine")
-    assert f"{name} exists, and its options are not known" in failed(capsys, [*UDHR, "--out", str(tmp_path)])
+    assert f"{name} exists, and its options are not known" in refused(main, [*UDHR, "--out", str(tmp_path)])
     assert [path.name for path in tmp_path.iterdir()] == [name]
     assert (tmp_path / name).read_text() == "mine"
 
 
 @pytest.mark.parametrize("make", [os.mkdir, os.mkfifo])
 @pytest.mark.parametrize("name", ["results.jsonl", "run.json", "methods.png"])
-def test_what_cannot_be_a_result(name, make, tmp_path, capsys, monkeypatch):
+def test_what_cannot_be_a_result(name, make, tmp_path, refused, monkeypatch):
     monkeypatch.setattr(lj.SentenceEncoder, "_encode_into", lambda *_: pytest.fail("text was encoded first"))
     make(tmp_path / name)
-    assert f"{name} is " in failed(capsys, [*UDHR, "--out", str(tmp_path), "--overwrite"])
+    assert f"{name} is " in refused(main, [*UDHR, "--out", str(tmp_path), "--overwrite"])
 
 
 def test_links_in_place_of_figures_are_replaced(tmp_path):
@@ -73,21 +64,21 @@ def test_links_in_place_of_figures_are_replaced(tmp_path):
     assert not (tmp_path / "out" / "methods.png").is_symlink()
 
 
-def test_results_come_before_figures(tmp_path, capsys):
+def test_results_come_before_figures(tmp_path, refused):
     with on_a_full_disk(tmp_path / "disk", 64 << 10) as disk:
-        error = failed(capsys, [*UDHR, "--out", str(disk / "out")])
+        error = refused(main, [*UDHR, "--out", str(disk / "out")])
         assert "was not written: No space left on device" in error
         assert read_results(disk / "out" / "results.jsonl")
         assert not [path for path in (disk / "out").iterdir() if ".partial" in path.name]
 
 
-def test_nothing_is_written_into_the_encoder(tmp_path, capsys):
+def test_nothing_is_written_into_the_encoder(tmp_path, refused):
     import shutil
 
     folder = shutil.copytree(TINY, tmp_path / "encoder")
     before = lj.load_encoder(str(folder)).spec
     for out in (folder, folder / "results"):
-        error = failed(capsys, ["udhr", "--encoder", str(folder), "--layers", "1", "--out", str(out)])
+        error = refused(main, ["udhr", "--encoder", str(folder), "--layers", "1", "--out", str(out)])
         assert "which is read; choose another place" in error
     assert lj.load_encoder(str(folder)).spec == before
 
@@ -103,9 +94,9 @@ def test_nothing_is_written_into_the_encoder(tmp_path, capsys):
         (["--transforms", "cbie", "--fit-seeds", "-1"], "seed is -1; it must be a whole number from 0"),
     ],
 )
-def test_options_of_methods_are_checked_before_the_encoding(options, message, tmp_path, capsys, monkeypatch):
+def test_options_of_methods_are_checked_before_the_encoding(options, message, tmp_path, refused, monkeypatch):
     monkeypatch.setattr(lj.SentenceEncoder, "_encode_into", lambda *_: pytest.fail("text was encoded first"))
-    assert message in failed(capsys, [*THREE, *options, "--out", str(tmp_path / "out")])
+    assert message in refused(main, [*THREE, *options, "--out", str(tmp_path / "out")])
 
 
 def test_both_means_are_printed_and_the_languages_named(tmp_path, capsys):
@@ -160,20 +151,20 @@ def test_the_suite_fits_on_all_languages(tmp_path, capsys):
     assert {code for result in tested for code in result.languages} == {"de", "en", "fr"}
 
 
-def test_pages_of_others_are_kept(done, tmp_path, capsys):
+def test_pages_of_others_are_kept(done, tmp_path, refused):
     import shutil
 
     folder = shutil.copytree(done, tmp_path / "results")
     assert main(["report", str(folder)]) == 0
     assert main(["report", str(folder)]) == 0
     (folder / "report.md").write_text("mine")
-    assert "report.md already exists" in failed(capsys, ["report", str(folder)])
+    assert "report.md already exists" in refused(main, ["report", str(folder)])
     assert (folder / "report.md").read_text() == "mine"
     assert main(["report", str(folder), "--overwrite"]) == 0
 
 
 @pytest.mark.parametrize("maker", ["make-bucc", "make-dictionaries"])
-def test_makers_of_data_replace_nothing(maker, tmp_path, capsys):
+def test_makers_of_data_replace_nothing(maker, tmp_path, refused):
     write_bitext(tmp_path / "bitext")
     (tmp_path / "freedict-deu-eng.index").write_text("Haus\tA\tK\n")
     (tmp_path / "freedict-deu-eng.dict").write_text("Haus\nhouse\n")
@@ -184,7 +175,7 @@ def test_makers_of_data_replace_nothing(maker, tmp_path, capsys):
     name = {"make-bucc": "de-en.training.gold", "make-dictionaries": "de-en.txt"}[maker]
     (tmp_path / "to").mkdir()
     (tmp_path / "to" / name).write_text("mine")
-    assert f"{name} already exists" in failed(capsys, [maker, *options, "--to", str(tmp_path / "to")])
+    assert f"{name} already exists" in refused(main, [maker, *options, "--to", str(tmp_path / "to")])
     assert [path.read_text() for path in (tmp_path / "to").iterdir()] == ["mine"]
 
 
