@@ -45,7 +45,7 @@ TINY = Path(__file__).parent / "golden" / "bert"
 
 @pytest.fixture(autouse=True)
 def memory():
-    """Drops compiled programs after a test that leaves the process with more than 1.2 GB; the cache on disk has them."""
+    """Drops compiled programs after a test that leaves a process of more than 1.2 GB; the cache on disk has them."""
     yield
     if sys.platform != "linux":
         return

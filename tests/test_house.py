@@ -1,6 +1,7 @@
 """Imports go one way: down the rooms of the library, from the library to train to eval, and never in a circle."""
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -66,6 +67,17 @@ def room(module):
 
 def test_every_room_is_known():
     assert {room(name) for name in MODULES if name.startswith("lsar_jax.")} == set(ROOMS)
+
+
+def test_contributing_names_every_folder():
+    table = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").split("## Where things are")[1].split("\n## ")[0]
+    rows = [line.split(" | ") for line in table.splitlines() if line.startswith("| `")]
+    contents = {name: cells[1] for cells in rows for name in re.findall(r"`([^`]+)`", cells[0])}
+    assert not [name for name in contents if not (ROOT / name).is_dir()]
+    inside = {path.parent for part in (*PACKAGES, "docs") for path in (ROOT / part).rglob("*.*") if path.is_file()}
+    for folder in (path.relative_to(ROOT) for path in inside if path.name != "__pycache__"):
+        above = [contents.get(str(parent), "") for parent in folder.parents]
+        assert str(folder) in contents or any(f"`{folder.name}`" in text for text in above), folder
 
 
 def test_rooms_import_only_what_stands_before_them():
