@@ -70,12 +70,6 @@ def test_pictures_are_drawn():
         assert f'"{re.split(r"-(?=[0-9]|en-)", name)[0]}' in code, name
 
 
-def test_numbers_of_rows():
-    assert items_of("Tables 8 to 10, 12 and 14") == [f"Table {n}" for n in (8, 9, 10, 12, 14)]
-    assert items_of("Table 1, Figures 2 and 4") == ["Table 1", "Figure 2", "Figure 4"]
-    assert len(COMMANDS) > 20
-
-
 def test_names_of_cards_say_what_they_show():
     assert len(CARDS) == sum(len(paper.cards) for paper in PAPERS)
     for paper in PAPERS:
