@@ -68,15 +68,47 @@ class DatasetFiles(ABC):
 
 
 class FolderDataset(DatasetFiles):
-    """A source of rows from a folder, which can also read them back from a prepared dataset."""
+    """A source of rows from a folder, which can also read them back from a prepared dataset.
 
+    Args:
+      folder: folder of the files.
+      languages: codes of the languages to read; by default, all available.
+
+    Attributes:
+      split: name of the split of a dataset that has no more.
+    """
+
+    split: ClassVar[str] = "train"
+
+    def __init__(self, folder: str | Path, languages: Iterable[str] | None = None) -> None:
+        if isinstance(languages, str):
+            raise ValueError(f"languages is {languages!r}; give a list of codes")
+        self.folder = Path(folder)
+        self.languages = None if languages is None else tuple(languages)
+
+    @property
     @abstractmethod
-    def __init__(self, folder: str | Path) -> None: ...
+    def files(self) -> Mapping[str, Any]:
+        """The files of each language or pair."""
+
+    @property
+    def configs(self) -> tuple[str, ...]:
+        """The languages, or the pairs such as ``en-de``."""
+        return tuple(self.files)
+
+    def splits(self, config: str) -> tuple[str, ...]:
+        """The only split."""
+        return (self.split,)
 
     @staticmethod
     @abstractmethod
     def gather(rows: Iterable[Row]) -> Any:
-        """Returns the rows as plain Python lists, collected by field."""
+        """The rows as plain Python lists, collected by field."""
+
+    @classmethod
+    def read(cls, folder: str | Path, split: str = "") -> Any:
+        """The rows of a split in the prepared folder of a language or pair, as ``gather`` collects them."""
+        return cls.gather(rows(folder, split or cls.split))
 
     @classmethod
     def known(cls, folder: str | Path) -> tuple[str, ...]:

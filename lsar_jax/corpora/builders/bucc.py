@@ -17,7 +17,6 @@ from typing import ClassVar
 
 from lsar_jax.corpora.builders.base import FolderDataset, Row, fields_of, unique
 from lsar_jax.corpora.text_files import stream_lines
-from lsar_jax.corpora.tfds import rows
 from lsar_jax.languages import language_code
 
 __all__ = ["SPLITS", "Bucc", "Comparable"]
@@ -71,17 +70,11 @@ class Bucc(FolderDataset):
     # The parts are source, target (English) and gold; the text of a gold row is the English id.
     fields: ClassVar = {"part": "text", "id": "text", "text": "text"}
 
-    def __init__(self, folder: str | Path, languages: Iterable[str] | None = None) -> None:
-        self.folder = Path(folder)
-        self.languages = languages
-
     @cached_property
     def files(self) -> dict[str, dict[str, tuple[Path, Path, Path]]]:
         """The non-English, English and gold files of each split of each pair."""
         if not self.folder.is_dir():
             raise FileNotFoundError(f"there is no folder {self.folder}")
-        if isinstance(self.languages, str):
-            raise ValueError(f"languages is {self.languages!r}; give a list of codes")
         found: dict[str, dict[str, tuple[Path, Path, Path]]] = {}
         for path in sorted([*self.folder.glob("*-en.*"), *self.folder.glob("*-en/*-en.*")]):
             match = re.fullmatch(rf"(\w+)-en\.({'|'.join(_NAMES)})\.\w+", path.name)
@@ -103,11 +96,6 @@ class Bucc(FolderDataset):
                 f"training; it has {', '.join(sorted(found)) or 'none'}"
             )
         return {f"{code}-en": found[code] for code in wanted}
-
-    @property
-    def configs(self) -> tuple[str, ...]:
-        """The pairs, such as ``de-en``."""
-        return tuple(self.files)
 
     def splits(self, config: str) -> tuple[str, ...]:
         """The available splits among ``sample`` and ``training``."""
@@ -132,11 +120,6 @@ class Bucc(FolderDataset):
                     raise ValueError(f"{paths[2]}, line {number}: the id {id!r} is not in {file}")
             unique(pairs, "\t".join(fields), paths[2], number, "pair")
             yield {"part": "gold", "id": fields[0], "text": fields[1]}
-
-    @staticmethod
-    def read(folder: str | Path, split: str) -> Comparable:
-        """Returns the sentences and gold pairs of a split in the prepared folder of a language pair."""
-        return Bucc.gather(rows(folder, split))
 
     @staticmethod
     def gather(rows: Iterable[Row]) -> Comparable:

@@ -7,7 +7,6 @@ from typing import ClassVar
 
 from lsar_jax.corpora.builders.base import FolderDataset, Row
 from lsar_jax.corpora.text_files import language_files, stream_lines
-from lsar_jax.corpora.tfds import rows
 
 __all__ = ["Monolingual"]
 
@@ -36,32 +35,14 @@ class Monolingual(FolderDataset):
     name: ClassVar = "monolingual"
     fields: ClassVar = {"text": "text"}
 
-    def __init__(self, folder: str | Path, languages: Iterable[str] | None = None) -> None:
-        self.folder = Path(folder)
-        self.languages = languages if languages is None or isinstance(languages, str) else tuple(languages)
-
     @cached_property
     def files(self) -> dict[str, Path]:
         """The file of each language."""
         return language_files(self.folder, ".txt", self.languages)
 
-    @property
-    def configs(self) -> tuple[str, ...]:
-        """The languages."""
-        return tuple(self.files)
-
-    def splits(self, config: str) -> tuple[str, ...]:
-        """The only split."""
-        return ("train",)
-
     def rows(self, config: str, split: str) -> Iterator[Row]:
         """Yields the lines."""
         return ({"text": line} for line in stream_lines(self.files[config]))
-
-    @staticmethod
-    def read(folder: str | Path) -> list[str]:
-        """Returns the lines in the prepared folder of a language, equal to ``corpora.lines`` of its file."""
-        return Monolingual.gather(rows(folder))
 
     @staticmethod
     def gather(rows: Iterable[Row]) -> list[str]:

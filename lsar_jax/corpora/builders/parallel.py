@@ -15,7 +15,6 @@ from typing import ClassVar
 
 from lsar_jax.corpora.builders.base import FolderDataset, Row, fields_of
 from lsar_jax.corpora.text_files import stream_lines
-from lsar_jax.corpora.tfds import rows
 from lsar_jax.languages import language_code
 
 __all__ = ["Parallel", "ParallelText"]
@@ -61,7 +60,7 @@ class Parallel(FolderDataset):
     fields: ClassVar = {"source": "text", "target": "text", "domain": "text"}
 
     def __init__(self, folder: str | Path, pairs: Sequence[tuple[str, str]] | None = None) -> None:
-        self.folder = Path(folder)
+        super().__init__(folder)
         self.pairs = pairs
 
     @cached_property
@@ -85,15 +84,6 @@ class Parallel(FolderDataset):
                 f"it has {', '.join(sorted(found)) or 'none'}"
             )
         return {pair: found[pair] for pair in wanted}
-
-    @property
-    def configs(self) -> tuple[str, ...]:
-        """The pairs, such as ``en-de``."""
-        return tuple(self.files)
-
-    def splits(self, config: str) -> tuple[str, ...]:
-        """The only split."""
-        return ("train",)
 
     def rows(self, config: str, split: str) -> Iterator[Row]:
         """Yields the sentence pairs."""
@@ -119,11 +109,6 @@ class Parallel(FolderDataset):
         """Returns the name that a table such as ``en-de.news.tsv`` adds to its pair; empty for other files."""
         entry = _pair_of(path)
         return entry[2] if entry else ""
-
-    @staticmethod
-    def read(folder: str | Path) -> ParallelText:
-        """Returns the sentence pairs in a prepared folder."""
-        return Parallel.gather(rows(folder))
 
     @staticmethod
     def gather(rows: Iterable[Row]) -> ParallelText:

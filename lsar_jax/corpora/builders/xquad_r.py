@@ -16,7 +16,6 @@ from typing import Any, ClassVar
 
 from lsar_jax.corpora.builders.base import FolderDataset, Row
 from lsar_jax.corpora.text_files import language_files
-from lsar_jax.corpora.tfds import rows
 from lsar_jax.files import read_json
 
 __all__ = ["Questions", "XquadR"]
@@ -68,6 +67,7 @@ class XquadR(FolderDataset):
     """
 
     name: ClassVar = "xquad_r"
+    split: ClassVar = "test"
     fields: ClassVar = {
         "context": "text",
         "sentences": "texts",
@@ -76,23 +76,10 @@ class XquadR(FolderDataset):
         "answers": "ints",
     }
 
-    def __init__(self, folder: str | Path, languages: Iterable[str] | None = None) -> None:
-        self.folder = Path(folder)
-        self.languages = languages if languages is None or isinstance(languages, str) else tuple(languages)
-
     @cached_property
     def files(self) -> dict[str, Path]:
         """The file of each language."""
         return language_files(self.folder, ".json", self.languages)
-
-    @property
-    def configs(self) -> tuple[str, ...]:
-        """The languages."""
-        return tuple(self.files)
-
-    def splits(self, config: str) -> tuple[str, ...]:
-        """The only split."""
-        return ("test",)
 
     def rows(self, config: str, split: str) -> Iterator[Row]:
         """Yields the paragraphs."""
@@ -115,11 +102,6 @@ class XquadR(FolderDataset):
             raise ValueError(f"{path}, {place} is not in XQuAD-R's format: {error!r}") from error
         except ValueError as error:
             raise error if str(path) in str(error) else ValueError(f"{path}, {place}: {error}") from error
-
-    @staticmethod
-    def read(folder: str | Path) -> Questions:
-        """Returns the questions and candidates in the prepared folder of a language."""
-        return XquadR.gather(rows(folder, "test"))
 
     @staticmethod
     def gather(rows: Iterable[Row]) -> Questions:
