@@ -31,15 +31,7 @@ TASKS = {
     "make-dictionaries": Command(
         "eval.data.dictionaries", "MakeDictionaries", "bilingual dictionaries converted from FreeDict"
     ),
-    "speed": Command("eval.speed.command", "Speed", "all benchmarks of speed, each beside its peers, and one table"),
-    "bench": Command("eval.speed.encoding", "Bench", "encoding speed compared with sentence-transformers"),
-    "batchbench": Command("eval.speed.batch", "BatchBench", "speed of a full batch compared with transformers' model"),
-    "fitbench": Command("eval.speed.fits", "FitBench", "fitting time compared with numpy and scikit-learn"),
-    "searchbench": Command(
-        "eval.speed.search", "SearchBench", "speed of search and mining compared with faiss or torch"
-    ),
-    "headsbench": Command("eval.speed.training", "HeadsBench", "training speed of heads compared with a PyTorch loop"),
-    "alignbench": Command("eval.speed.alignment", "AlignBench", "alignment speed compared with a PyTorch loop"),
+    "speed": Command("eval.speed.command", "Speed", "benchmarks of speed, each beside its peers, and one table"),
     "aot": Command("eval.aot.command", "Aot", "memory and traffic of every program, compiled for a TPU or GPU"),
 }
 

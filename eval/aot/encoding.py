@@ -1,4 +1,4 @@
-"""The programs of encoding: a full batch of one width, mean pooling, and what follows it."""
+"""The programs of encoding: a full batch of one width, pooling, and what follows it."""
 
 from functools import partial
 from typing import Any
@@ -8,8 +8,9 @@ import jax.numpy as jnp
 from flax import nnx
 from jax.sharding import Mesh
 
-from eval.aot.arguments import DTYPES, SIZES, Dtype, EncoderSize, Sizes, Trace, everywhere, integers, over_devices
+from eval.aot.shapes import DTYPES, LASER, XLM_R, EncoderSize, Sizes, Trace, integers, placed
 from lsar_jax.encoders.program import Program, compiled
+from lsar_jax.mesh import replicated, split
 from lsar_jax.models.attention import attention_for
 from lsar_jax.models.laser import Laser
 from lsar_jax.models.transformer import Transformer
@@ -18,25 +19,23 @@ from lsar_jax.transforms import Fit, Step, Transform
 
 __all__ = ["programs"]
 
-_WIDTHS = (32, 128, 512)
-
 
 def programs(sizes: Sizes) -> dict[str, Trace]:
-    """Returns the programs by name."""
-    found: dict[str, Trace] = {}
-    for size in SIZES:
+    """The programs by name."""
+    traces: dict[str, Trace] = {}
+    for size in XLM_R:
         for dtype in DTYPES:
-            of = partial(_encode, sizes, size, dtype)
-            found |= {f"encode/{size}/{dtype}/{width}": partial(of, width) for width in _WIDTHS}
-            found[f"encode/{size}/{dtype}/128/all-layers"] = partial(of, 128, every_layer=True)
-            found[f"encode/{size}/{dtype}/128/lsar"] = partial(of, 128, transformed=True)
-    return found | {f"encode/laser/{dtype}/128": partial(_encode_laser, sizes, dtype, 128) for dtype in DTYPES}
+            trace = partial(_transformer, sizes, size, dtype)
+            traces |= {f"encode/{size}/{dtype}/{width}": partial(trace, width) for width in (32, 128, 512)}
+            traces[f"encode/{size}/{dtype}/128/all-layers"] = partial(trace, 128, every_layer=True)
+            traces[f"encode/{size}/{dtype}/128/lsar"] = partial(trace, 128, transformed=True)
+    return traces | {f"encode/laser/{dtype}/128": partial(_laser, sizes, dtype, 128) for dtype in DTYPES}
 
 
-def _encode(
+def _transformer(
     sizes: Sizes,
     size: EncoderSize,
-    dtype: Dtype,
+    dtype: str,
     width: int,
     mesh: Mesh,
     *,
@@ -44,34 +43,27 @@ def _encode(
     transformed: bool = False,
 ) -> jax.stages.Traced:
     """Traces a full batch; with ``transformed``, LSAR follows, and vectors are scaled to length 1."""
-    config = sizes.transformer(size)
+    config = sizes.of(XLM_R[size])
     attention = attention_for(mesh.devices.flat[0])
-    model = nnx.eval_shape(partial(Transformer, config, **_dtypes(dtype), attention=attention))
     layers = tuple(range(config.blocks + 1)) if every_layer else (config.blocks,)
     program = Program("mean", Specials(1, 1), layers, normalize=transformed)
-    return _traced(mesh, program, model, sizes.tokens // width, width, _lsar(sizes, config.hidden, transformed))
+    step = Step(basis=jnp.zeros((config.hidden, sizes.languages - 1)))
+    lsar = Transform((step,), (Fit("lsar", config.hidden, (), ()),)) if transformed else None
+    return _traced(sizes, mesh, program, partial(Transformer, config, attention=attention), dtype, width, lsar)
 
 
-def _encode_laser(sizes: Sizes, dtype: Dtype, width: int, mesh: Mesh) -> jax.stages.Traced:
-    config = sizes.laser()
-    model = nnx.eval_shape(partial(Laser, config, **_dtypes(dtype)))
+def _laser(sizes: Sizes, dtype: str, width: int, mesh: Mesh) -> jax.stages.Traced:
+    config = sizes.of(LASER)
     program = Program("max", Specials(0, 1), (config.blocks,))
-    return _traced(mesh, program, model, sizes.tokens // width, width, None)
+    return _traced(sizes, mesh, program, partial(Laser, config), dtype, width, None)
 
 
-def _traced(mesh: Mesh, program: Program, model: Any, count: int, width: int, transform: Any) -> jax.stages.Traced:
-    model, transform = everywhere(mesh, model, transform)
-    count *= mesh.size
-    shapes = over_devices(mesh, integers(count, width), integers(count))
-    languages = over_devices(mesh, *[integers(count)] * (transform is not None))
-    return compiled(mesh, isinstance(model, Laser)).trace(program, model, None, transform, *shapes, languages)
-
-
-def _lsar(sizes: Sizes, dim: int, wanted: bool) -> Transform | None:
-    if not wanted:
-        return None
-    return Transform((Step(basis=jnp.zeros((dim, sizes.languages - 1))),), (Fit("lsar", dim, (), ()),))
-
-
-def _dtypes(dtype: Dtype) -> dict[str, Any]:
-    return {"dtype": jnp.dtype(dtype), "param_dtype": jnp.dtype(dtype)}
+def _traced(
+    sizes: Sizes, mesh: Mesh, program: Program, kind: Any, dtype: str, width: int, transform: Transform | None
+) -> jax.stages.Traced:
+    model = nnx.eval_shape(partial(kind, dtype=jnp.dtype(dtype), param_dtype=jnp.dtype(dtype)))
+    count = sizes.tokens // width * mesh.size
+    languages = [integers(count)] * (transform is not None)
+    ids, lengths, *rows = placed(split(mesh), integers(count, width), integers(count), *languages)
+    model, transform = placed(replicated(mesh), model, transform)
+    return compiled(mesh, isinstance(model, Laser)).trace(program, model, None, transform, ids, lengths, tuple(rows))

@@ -7,7 +7,6 @@ counts once.
 
 import math
 from collections import Counter
-from collections.abc import Iterator
 from typing import Any
 
 import jax.numpy as jnp
@@ -16,22 +15,18 @@ from jax.extend.core import ClosedJaxpr, Jaxpr
 __all__ = ["operations_of"]
 
 
-def operations_of(jaxpr: ClosedJaxpr, platform: str) -> Counter[str]:
-    """Returns the operations of one run on all devices together, by the kind of product.
+def operations_of(jaxpr: ClosedJaxpr | Jaxpr, platform: str) -> Counter[str]:
+    """Counts the operations of one run on all devices together, by the kind of product.
 
     Args:
       jaxpr: the program.
       platform: tpu or cuda, of which a program may have a branch of its own.
 
-    The kinds are ``bfloat16``, ``float32`` where full precision is asked for, and ``fast float32`` where a device may
+    The kinds are ``bfloat16``, ``float32`` where full precision is asked for, and ``fast_float32`` where a device may
     round what it multiplies.
     """
-    return _count(jaxpr.jaxpr, platform)
-
-
-def _count(jaxpr: Jaxpr, platform: str) -> Counter[str]:
     total: Counter[str] = Counter()
-    for equation in jaxpr.eqns:
+    for equation in getattr(jaxpr, "jaxpr", jaxpr).eqns:
         name, parameters = equation.primitive.name, equation.params
         shapes: list[Any] = [getattr(variable.aval, "shape", ()) for variable in equation.invars]
         if name == "dot_general":
@@ -45,30 +40,20 @@ def _count(jaxpr: Jaxpr, platform: str) -> Counter[str]:
             # The scores once more, and the gradients of weights, queries, keys and values.
             total["bfloat16"] += 10 * math.prod(shapes[0]) * shapes[1][1]
         elif name == "cond":
-            total += _branch(parameters, platform)
+            # The branch of the platform, or the cheapest: the others are for rare cases.
+            counts: list[Counter[str]] = [operations_of(branch, platform) for branch in parameters["branches"]]
+            if platforms := parameters.get("branches_platforms"):
+                total += next(n for n, some in zip(counts, platforms, strict=True) if not some or platform in some)
+            else:
+                cheapest: Counter[str] = min(counts, key=Counter.total)
+                total += cheapest
         else:
             times = parameters["length"] if name == "scan" else 1
             times *= parameters["mesh"].size if name == "shard_map" else 1
-            for inner_jaxpr in _inner(parameters):
-                for kind, count in _count(inner_jaxpr, platform).items():
-                    total[kind] += times * count
+            for value in parameters.values():
+                if isinstance(value, ClosedJaxpr | Jaxpr):
+                    total.update({kind: times * n for kind, n in operations_of(value, platform).items()})
     return total
-
-
-def _branch(parameters: dict[str, Any], platform: str) -> Counter[str]:
-    """Returns the count of the branch of a platform, or of the cheapest: the others are for rare cases."""
-    counts = [_count(branch.jaxpr, platform) for branch in parameters["branches"]]
-    if (platforms := parameters.get("branches_platforms")) is None:
-        return min(counts, key=lambda count: sum(count.values()))
-    return next(one for one, names in zip(counts, platforms, strict=True) if names is None or platform in names)
-
-
-def _inner(parameters: dict[str, Any]) -> Iterator[Jaxpr]:
-    for value in parameters.values():
-        if isinstance(value, ClosedJaxpr):
-            yield value.jaxpr
-        elif isinstance(value, Jaxpr):
-            yield value
 
 
 def _kind(equation: Any) -> str:
@@ -76,4 +61,4 @@ def _kind(equation: Any) -> str:
         return "bfloat16"
     precision = equation.params["precision"]
     first = precision[0] if isinstance(precision, tuple) else precision
-    return "float32" if first is not None and "HIGHEST" in str(first) else "fast float32"
+    return "float32" if first is not None and "HIGHEST" in str(first) else "fast_float32"

@@ -1,17 +1,17 @@
 """Every program of the library, by name, for the targets that it runs on."""
 
 from eval.aot import encoding, fitting, searching, training
-from eval.aot.arguments import Sizes, Trace
+from eval.aot.shapes import Sizes, Trace
 
 __all__ = ["programs"]
 
 
 def programs(sizes: Sizes, devices: int) -> dict[str, Trace]:
-    """Returns what traces each program, by name.
+    """The trace of each program, by name.
 
     Args:
-      sizes: how large they are.
+      sizes: sizes of the programs.
       devices: number of devices of the target; on several, fits and transforms of arrays run on one of them.
     """
-    several = encoding.programs(sizes) | fitting.on_meshes(sizes) | searching.programs(sizes) | training.programs(sizes)
-    return several | (fitting.programs(sizes) if devices == 1 else {})
+    traces = encoding.programs(sizes) | fitting.on_meshes(sizes) | searching.programs(sizes) | training.programs(sizes)
+    return traces | (fitting.programs(sizes) if devices == 1 else {})

@@ -1,7 +1,6 @@
-"""What a program takes on a target, as a line of a table."""
+"""The cost of a program on a target, as a line of a table."""
 
 import json
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -14,10 +13,8 @@ from eval.aot.targets import Target
 
 __all__ = ["Row", "measured", "read_rows", "worse"]
 
-# How much more than before a program may move.
-_MORE = 1.1
-# So many bytes more are never too many: those of a few scalars.
-_LITTLE = 1e4
+# A program may move a tenth more than before; the bytes of a few scalars are never too many.
+_MORE, _FEW = 1.1, 1e4
 
 
 @dataclass(frozen=True)
@@ -30,9 +27,8 @@ class Row:
       kernels: number of instructions that run by themselves.
       tflop: operations of its matrix products, in units of 10^12.
       traffic: bytes read and written in the main memory of the device.
-      memory: bytes of arguments, results and what is between them.
+      memory: bytes of arguments, results and temporary arrays.
       collectives: number of collectives by kind.
-      between_devices: bytes that they write.
       ms_by_flops: time at the published peak of the products, in milliseconds.
       ms_by_traffic: time at the published bandwidth.
       open_loops: number of loops that run as often as their data ask, and are counted once.
@@ -47,7 +43,6 @@ class Row:
     traffic: float
     memory: float
     collectives: dict[str, int]
-    between_devices: float
     ms_by_flops: float
     ms_by_traffic: float
     open_loops: int
@@ -55,12 +50,12 @@ class Row:
     versions: str
 
     def line(self) -> str:
-        """Returns it as JSON, with four significant digits."""
-        parts = {name: _short(value) for name, value in asdict(self).items()}
-        return json.dumps(parts)
+        """The row as JSON, with four significant digits."""
+        values = asdict(self).items()
+        return json.dumps({name: float(f"{x:.4g}") if isinstance(x, float) else x for name, x in values})
 
     def cells(self) -> list[str]:
-        """Returns kernels, operations, traffic, memory, both times and collectives, as the text of a table."""
+        """Kernels, operations, traffic, memory, both times and collectives, as the text of a table."""
         kernels = f"{self.kernels}{'+' * bool(self.open_loops)}"
         numbers = (self.tflop, self.traffic, self.memory, self.ms_by_flops, self.ms_by_traffic)
         collectives = ", ".join(f"{count} {kind}" for kind, count in sorted(self.collectives.items()))
@@ -68,7 +63,7 @@ class Row:
 
 
 def measured(name: str, target_name: str, target: Target, traced: jax.stages.Traced, sizes: str) -> Row:
-    """Compiles a program and returns its row.
+    """Compiles a program and measures it.
 
     Args:
       name: name of the program.
@@ -83,26 +78,21 @@ def measured(name: str, target_name: str, target: Target, traced: jax.stages.Tra
     compiled = traced.lower().compile()
     memory = compiled.memory_analysis()
     assert memory is not None
-    taken = (
-        memory.argument_size_in_bytes
-        + memory.temp_size_in_bytes
-        + memory.output_size_in_bytes
-        - memory.alias_size_in_bytes
-    )
+    bytes_needed = memory.argument_size_in_bytes + memory.temp_size_in_bytes
+    bytes_needed += memory.output_size_in_bytes - memory.alias_size_in_bytes
     cost = cost_of_text(compiled.as_text() or "")
-    operations: Counter[str] = Counter(
-        {kind: count / target.devices for kind, count in operations_of(traced.jaxpr, target.platform).items()}
-    )
+    counts = operations_of(traced.jaxpr, target.platform).items()
+    operations = {kind: count / target.devices for kind, count in counts}
+    seconds = sum(count / getattr(target.peaks, kind) for kind, count in operations.items())
     return Row(
-        name, target_name, cost.kernels, operations.total() / 1e12, cost.traffic / 1e9, taken / 1e9,
-        dict(cost.collectives), cost.between_devices / 1e9,
-        1e3 * sum(count / target.peaks[kind] for kind, count in operations.items()),
-        1e3 * cost.traffic / target.bandwidth, cost.open_loops, sizes, target.versions(),
+        name, target_name, cost.kernels, sum(operations.values()) / 1e12, cost.traffic / 1e9, bytes_needed / 1e9,
+        dict(cost.collectives), 1e3 * seconds, 1e3 * cost.traffic / target.peaks.bandwidth, cost.open_loops, sizes,
+        target.versions(),
     )  # fmt: skip
 
 
 def read_rows(path: Path) -> dict[tuple[str, str], Row]:
-    """Returns the rows of a file of JSON lines, by program and target.
+    """Reads the rows of a file of JSON lines, by program and target.
 
     Raises:
       FileNotFoundError: there is no such file.
@@ -119,22 +109,16 @@ def read_rows(path: Path) -> dict[tuple[str, str], Row]:
 
 
 def worse(row: Row, before: Row | None, target: Target) -> Iterable[str]:
-    """Yields what is wrong with a row: too much memory, or more than before."""
-    where = f"{row.program} on {row.target}"
-    if row.memory * 1e9 > target.memory:
-        yield f"{where} needs {row.memory:.1f} GB of memory; the device has {target.memory / 1e9:.1f} GB"
+    """Yields the faults of a row: too much memory, or more than before."""
+    where, memory = f"{row.program} on {row.target}", target.peaks.memory
+    if row.memory * 1e9 > memory:
+        yield f"{where} needs {row.memory:.1f} GB of memory; the device has {memory / 1e9:.1f} GB"
     if before is None:
         return
-    for kind, count in row.collectives.items():
-        if count > before.collectives.get(kind, 0):
-            yield f"{where} has {count} {kind}; it had {before.collectives.get(kind, 0)} with {before.versions}"
-    if row.open_loops > before.open_loops:
-        yield (
-            f"{where} has {row.open_loops} loops of unknown length; it had {before.open_loops} with {before.versions}"
-        )
-    if row.traffic > max(_MORE * before.traffic, before.traffic + _LITTLE / 1e9):
+    counts = {kind: (count, before.collectives.get(kind, 0)) for kind, count in row.collectives.items()}
+    counts["loops of unknown length"] = row.open_loops, before.open_loops
+    for kind, (count, least) in counts.items():
+        if count > least:
+            yield f"{where} has {count} {kind}; it had {least} with {before.versions}"
+    if row.traffic > max(_MORE * before.traffic, before.traffic + _FEW / 1e9):
         yield f"{where} moves {row.traffic:.4g} GB; it moved {before.traffic:.4g} GB with {before.versions}"
-
-
-def _short(value: object) -> object:
-    return float(f"{value:.4g}") if isinstance(value, float) else value

@@ -5,7 +5,8 @@ from functools import partial
 import jax
 from jax.sharding import Mesh
 
-from eval.aot.arguments import DTYPES, Sizes, Trace, everywhere, floats, over_devices
+from eval.aot.shapes import DTYPES, Sizes, Trace, floats, placed
+from lsar_jax.mesh import replicated, split
 from lsar_jax.retrieval.scan import Precision, search, search_both
 from lsar_jax.retrieval.search import chunk_for
 
@@ -13,32 +14,20 @@ __all__ = ["programs"]
 
 
 def programs(sizes: Sizes) -> dict[str, Trace]:
-    """Returns the programs by name."""
-    found: dict[str, Trace] = {
-        f"nearest/{precision}/{k}": partial(_nearest, sizes, precision, k) for precision in DTYPES for k in (1, 4, 16)
+    """The programs by name."""
+    traces: dict[str, Trace] = {
+        f"nearest/{precision}/{k}": partial(_traced, sizes, precision, k) for precision in DTYPES for k in (1, 4, 16)
     }
-    return found | {f"mine/{precision}/4": partial(_mine, sizes, precision, 4) for precision in DTYPES}
+    return traces | {f"mine/{precision}/4": partial(_traced, sizes, precision, 4, both=True) for precision in DTYPES}
 
 
-def _nearest(sizes: Sizes, precision: Precision, k: int, mesh: Mesh) -> jax.stages.Traced:
-    chunk = chunk_for(mesh.devices.flat[0].platform)
-    queries, candidates, several = _sides(sizes, chunk[1], mesh)
-    return search.trace(
-        queries, candidates, sizes.candidates, k=k, rows=chunk[0], precision=precision, mesh=several
-    )  # fmt: skip
-
-
-def _mine(sizes: Sizes, precision: Precision, k: int, mesh: Mesh) -> jax.stages.Traced:
-    chunk = chunk_for(mesh.devices.flat[0].platform, both=True)
-    queries, candidates, several = _sides(sizes, chunk[1], mesh)
-    return search_both.trace(
-        queries, candidates, sizes.queries, sizes.candidates, k=k, rows=chunk[0], precision=precision, mesh=several
-    )
-
-
-def _sides(sizes: Sizes, most: int, mesh: Mesh) -> tuple[jax.ShapeDtypeStruct, jax.ShapeDtypeStruct, Mesh | None]:
-    """Returns the queries, the candidates in chunks, and the mesh if it has several devices."""
+def _traced(sizes: Sizes, precision: Precision, k: int, mesh: Mesh, *, both: bool = False) -> jax.stages.Traced:
+    """Traces a search; with ``both``, that of both directions."""
+    rows, most = chunk_for(mesh.devices.flat[0].platform, both=both)
     columns = min(most, sizes.candidates // mesh.size)
-    (queries,) = everywhere(mesh, floats(sizes.queries, sizes.dim))
-    (candidates,) = over_devices(mesh, floats(sizes.candidates // columns, columns, sizes.dim))
-    return queries, candidates, None if mesh.size == 1 else mesh
+    (queries,) = placed(replicated(mesh), floats(sizes.queries, sizes.dim))
+    (candidates,) = placed(split(mesh), floats(sizes.candidates // columns, columns, sizes.dim))
+    program = partial(search_both.trace, queries, candidates, sizes.queries) if both else partial(
+        search.trace, queries, candidates
+    )  # fmt: skip
+    return program(sizes.candidates, k=k, rows=rows, precision=precision, mesh=None if mesh.size == 1 else mesh)

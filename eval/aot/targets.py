@@ -1,4 +1,4 @@
-"""The devices to compile for, none of which has to be there, with the peaks that their makers publish."""
+"""The devices to compile for, none of which has to be there."""
 
 import ctypes
 import os
@@ -13,7 +13,7 @@ import jax
 from jax.experimental import topologies
 from jax.sharding import Mesh
 
-from lsar_jax.cli.device_peaks import PEAKS
+from lsar_jax.cli.device_peaks import PEAKS, Peaks
 from lsar_jax.mesh import data_mesh
 
 __all__ = ["TARGETS", "Target", "check_installed", "mesh_of", "prepare"]
@@ -27,39 +27,29 @@ class Target:
       platform: ``tpu`` or ``cuda``.
       topology: how they are connected, as XLA names it.
       devices: how many of them to use.
-      memory: bytes of a device.
-      bandwidth: bytes per second to and from it.
-      peaks: operations per second by the kind of product, as ``operations_of`` names them.
+      peaks: the limits of one, as its maker publishes them.
     """
 
     platform: str
     topology: str
     devices: int
-    memory: float
-    bandwidth: float
-    peaks: dict[str, float]
+    peaks: Peaks
 
     def versions(self) -> str:
-        """Returns the versions of jax and of the compiler."""
+        """The versions of jax and of the compiler."""
         package = {"tpu": "libtpu", "cuda": "jax-cuda12-pjrt"}.get(self.platform, "jaxlib")
         return f"jax {jax.__version__}, {package} {version(package)}"
 
 
-def _target(platform: str, topology: str, devices: int, kind: str) -> Target:
-    one = PEAKS[kind]
-    peaks = {"bfloat16": one.bfloat16, "fast float32": one.fast_float32, "float32": one.float32}
-    return Target(platform, topology, devices, one.memory, one.bandwidth, peaks)
-
-
 TARGETS = {
-    "v5e": _target("tpu", "v5e:2x2", 1, "v5e"),
-    "v5e-2x2": _target("tpu", "v5e:2x2", 4, "v5e"),
-    "v5e-16x16": _target("tpu", "v5e:16x16", 256, "v5e"),
-    "v6e": _target("tpu", "v6e:2x2", 1, "v6e"),
-    "h200": _target("cuda", "1x1x1", 1, "h200"),
+    "v5e": Target("tpu", "v5e:2x2", 1, PEAKS["v5e"]),
+    "v5e-2x2": Target("tpu", "v5e:2x2", 4, PEAKS["v5e"]),
+    "v5e-16x16": Target("tpu", "v5e:16x16", 256, PEAKS["v5e"]),
+    "v6e": Target("tpu", "v6e:2x2", 1, PEAKS["v6e"]),
+    "h200": Target("cuda", "1x1x1", 1, PEAKS["h200"]),
 }
 
-# A GpuTargetConfigProto. What no compiler asks for, as names and versions, is as short as it can be.
+# A GpuTargetConfigProto. Names and versions, which no compiler asks for, are as short as they can be.
 _H200 = """
 gpu_device_info {
   threads_per_block_limit: 1024
@@ -89,7 +79,7 @@ device_description_str: "NVIDIA H200"
 
 
 def prepare() -> None:
-    """Sets what the compilers read when JAX starts them; call it before anything is computed."""
+    """Sets the options that the compilers read when JAX starts them; call it before anything is computed."""
     jax.config.update("jax_platforms", "cpu")
     jax.config.update("jax_enable_compilation_cache", False)
     os.environ["TPU_SKIP_MDS_QUERY"] = "1"  # asks no metadata server which TPU this is
@@ -114,11 +104,11 @@ def check_installed(name: str) -> None:
 
 
 def mesh_of(target: Target) -> Mesh:
-    """Returns the mesh of a target, whose compiler is installed."""
-    given: dict[str, Any] = {"target_config": _H200, "topology": target.topology}
+    """Makes the mesh of a target, whose compiler is installed."""
+    options: dict[str, Any] = {"target_config": _H200, "topology": target.topology}
     if target.platform == "tpu":
-        given = {"topology_name": target.topology}
-    topology = topologies.get_topology_desc(platform=target.platform, **given)
+        options = {"topology_name": target.topology}
+    topology = topologies.get_topology_desc(platform=target.platform, **options)
     return data_mesh(list(topology.devices)[: target.devices])
 
 
@@ -130,8 +120,6 @@ def _installed(package: str) -> bool:
 
 
 def _nvidia() -> Path | None:
-    """Returns the folder of NVIDIA's packages that has the assembler."""
-    for folder in sys.path:
-        if (Path(folder) / "nvidia" / "cuda_nvcc").is_dir():
-            return (Path(folder) / "nvidia").resolve()
-    return None
+    """The folder of NVIDIA's packages that has the assembler."""
+    folders = (Path(folder) / "nvidia" for folder in sys.path)
+    return next((folder.resolve() for folder in folders if (folder / "cuda_nvcc").is_dir()), None)

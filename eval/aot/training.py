@@ -9,7 +9,8 @@ import optax
 from flax import nnx
 from jax.sharding import Mesh
 
-from eval.aot.arguments import EncoderSize, Sizes, Trace, everywhere, floats, integers, key, over_devices, some
+from eval.aot.shapes import XLM_R, EncoderSize, Sizes, Trace, array, floats, integers, placed
+from lsar_jax.mesh import replicated, split
 from lsar_jax.models.attention import attention_for
 from lsar_jax.models.transformer import Transformer
 from lsar_jax.objectives.disentangle import Objective
@@ -28,16 +29,16 @@ _LENGTH, _LINKS = 96, 16
 
 
 def programs(sizes: Sizes) -> dict[str, Trace]:
-    """Returns the programs by name; an alignment's ends with its number of sentence pairs on a device."""
-    found: dict[str, Trace] = {
+    """The programs by name; an alignment's ends with its number of sentence pairs on a device."""
+    traces: dict[str, Trace] = {
         f"disentangle/{base}/{seeds}-seeds": partial(_disentangle, sizes, Objective(base), seeds)
         for base in ("meat", "dream")
         for seeds in (1, 5)
     }
     for objective in ("l2", "weak", "strong", "sentence"):
-        found[f"align/{objective}/base/16"] = partial(_align, sizes, objective, "base", 16)
-    found["align/strong/base/64"] = partial(_align, sizes, "strong", "base", 64)
-    return found | {"align/strong/large/16": partial(_align, sizes, "strong", "large", 16)}
+        traces[f"align/{objective}/base/16"] = partial(_align, sizes, objective, "base", 16)
+    traces["align/strong/base/64"] = partial(_align, sizes, "strong", "base", 64)
+    return traces | {"align/strong/large/16": partial(_align, sizes, "strong", "large", 16)}
 
 
 def _disentangle(sizes: Sizes, objective: Objective, seeds: int, mesh: Mesh) -> jax.stages.Traced:
@@ -45,18 +46,16 @@ def _disentangle(sizes: Sizes, objective: Objective, seeds: int, mesh: Mesh) -> 
     state, keys = jax.eval_shape(partial(init, tuple(range(seeds)), sizes.dim, sizes.languages, 1e-5))
     pair, language = integers(_PAIRS), integers(sizes.languages)
     pairs = PairTable(floats(2 * _PAIRS, sizes.dim), pair, pair, pair, language, language)
-    shapes = everywhere(mesh, state, pairs, integers(seeds, _STEPS, _BATCH), keys, integers(), integers())
-    active = everywhere(mesh, some((seeds,), bool))
-    return run.trace(*shapes, *active, objective=objective, learning_rate=1e-5, mesh=mesh)
+    order, active = integers(seeds, _STEPS, _BATCH), array((seeds,), bool)
+    arguments = placed(replicated(mesh), state, pairs, order, keys, integers(), integers(), active)
+    return run.trace(*arguments, objective=objective, learning_rate=1e-5, mesh=mesh)
 
 
 def _align(sizes: Sizes, objective: EncoderObjective, size: EncoderSize, pairs: int, mesh: Mesh) -> jax.stages.Traced:
     """Traces a step in bfloat16 with float32 parameters, which computes blocks again for the gradient."""
-    config = sizes.transformer(size)
-    dtypes = {"dtype": jnp.dtype("bfloat16"), "param_dtype": jnp.dtype("float32")}
-    model = nnx.eval_shape(
-        partial(Transformer, config, **dtypes, attention=attention_for(mesh.devices.flat[0]))
-    )  # fmt: skip
+    config = sizes.of(XLM_R[size])
+    kind = partial(Transformer, config, dtype=jnp.dtype("bfloat16"), param_dtype=jnp.dtype("float32"))
+    model = nnx.eval_shape(partial(kind, attention=attention_for(mesh.devices.flat[0])))
     skeleton, trained, _ = take_apart(EncoderParts(model, None), False)
     options = StepOptions(
         objective=objective, temperature=0.1, projected=128, stay_close=1.0, squared=False, stay_close_hidden=0.0,
@@ -64,16 +63,19 @@ def _align(sizes: Sizes, objective: EncoderObjective, size: EncoderSize, pairs: 
     )  # fmt: skip
     # The parameters that the drift is measured from are an argument of the step: there are no arrays to place.
     steps = EncoderSteps(skeleton, {}, {}, options, optax.constant_schedule(1e-5), mesh)
-    state = jax.eval_shape(steps.unplaced, trained, key())
+    key = jax.eval_shape(lambda: jax.random.key(0))
+    state = jax.eval_shape(steps.unplaced, trained, key)
     on_words = objective != "sentence"
     count, links = 2 * pairs * mesh.size, (_LINKS if on_words else 1) * pairs * mesh.size
     # Batches have room for half of the positions.
     picks = integers(mesh.size, pairs * _LENGTH if on_words else 0)
-    ids, lengths, picks = over_devices(mesh, integers(count, _LENGTH), integers(count), picks)
-    index, valid = everywhere(mesh, integers(links), some((links,), bool))
+    ids, lengths, picks = placed(split(mesh), integers(count, _LENGTH), integers(count), picks)
+    index, valid, state, key, start = placed(
+        replicated(mesh), integers(links), array((links,), bool), state, key, trained
+    )
     tokens = count * _LENGTH
-    chunk = Chunk(ids, lengths, lengths, picks)
-    batch = PairBatch((chunk,), np.zeros(0, np.float32), index, index, valid, tokens, tokens // 2)
-    state, random, start = everywhere(mesh, state, key(), trained)
+    batch = PairBatch(
+        (Chunk(ids, lengths, lengths, picks),), np.zeros(0, np.float32), index, index, valid, tokens, tokens // 2
+    )
     with jax.numpy_dtype_promotion("standard"):  # as the step itself runs
-        return steps.whole.trace(state, batch, random, {}, start)
+        return steps.whole.trace(state, batch, key, {}, start)

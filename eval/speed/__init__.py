@@ -1,1 +1,1 @@
-"""Benchmarks against other libraries, timed in the same run."""
+"""Benchmarks against other libraries, timed in the same run: a file each, with a function of its name."""

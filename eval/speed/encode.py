@@ -1,0 +1,139 @@
+"""Encoding beside sentence-transformers and its backends, with the same weights and paragraphs.
+
+The encoder is exported to a sentence-transformers folder. Each peer runs in a process of its own, with as many threads
+as it chooses. The answer is the largest relative difference of a vector from ours in float32. The bound is that of the
+matrix products of the tokens, without padding and without attention itself, at the measured rate of a large product.
+"""
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+from jaxtyping import Float
+
+from eval.speed import sentence_transformers_process
+from eval.speed.random_encoder import random_sentences, write_random_encoder
+from eval.speed.timing import HERE, Measured, fastest, operations_per_token, product_rate
+from lsar_jax import corpora, load_encoder
+from lsar_jax.cli.console import console
+from lsar_jax.mesh import cpu_features
+
+__all__ = ["encode"]
+
+_MAX_LENGTH, _PEER_BATCH = 128, 32
+_DTYPES = {"f32": "float32", "bf16": "bfloat16", "f16": "float16"}
+
+Encode = Callable[[Sequence[str]], Any]
+
+
+def encode(
+    encoder: str = "bundled",
+    peers: Sequence[str] = ("torch",),
+    python: Path = Path(sys.executable),
+    sentences: int = 2000,
+    repeats: int = 3,
+) -> Iterator[Measured]:
+    """Times the encoding of many sentences, and of one.
+
+    Args:
+      encoder: bundled, or random-base or random-large, which encode random text.
+      peers: backends of sentence-transformers.
+      python: interpreter of the environment with sentence-transformers.
+      sentences: number of sentences; of the UDHR, paragraphs from all languages.
+      repeats: number of timed runs of each.
+    """
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        if encoder == "bundled":
+            name, paragraphs = encoder, [text for texts in corpora.udhr().values() for text in texts]
+            texts = paragraphs[:: max(1, len(paragraphs) // sentences)][:sentences]
+        else:
+            name, texts = str(folder / "random"), random_sentences(sentences)
+            write_random_encoder(folder / "random", "base" if encoder == "random-base" else "large")
+        ours = {dtype: load_encoder(name, dtype=dtype) for dtype in ("float32", "bfloat16")}
+        calls: dict[tuple[str, str], Encode] = {
+            (HERE, dtype): partial(one.encode, max_length=_MAX_LENGTH) for dtype, one in ours.items()
+        }
+        exact = ours["float32"]
+        exact.to_sentence_transformers(folder / "exported")
+        (folder / "sentences.json").write_text(json.dumps(texts), encoding="utf-8")
+        for backend, dtype in _backends(peers):
+            try:
+                precision, call = stack.enter_context(_peer(folder, backend, dtype, python))
+            except ImportError as error:
+                console.print(f"left out {backend}: {error}")
+                continue
+            calls[f"{backend} by default" if dtype == "default" else backend, precision] = call
+        rates = {dtype: product_rate(dtype=dtype) for dtype in ours}
+        for case, chosen, turns in (("", texts, repeats), (", one sentence", texts[:1], 20)):
+            seconds, vectors = fastest({key: partial(call, chosen) for key, call in calls.items()}, turns)
+            tokens = exact.encode_with_report(chosen, max_length=_MAX_LENGTH)[1].tokens
+            needed = tokens * operations_per_token(exact.model.config)
+            for (version, dtype), took in seconds.items():
+                bound = 100 * needed / rates[dtype] / took if dtype in rates else None
+                off = _difference(vectors[version, dtype], vectors[HERE, "float32"])
+                yield Measured(
+                    f"{encoder}, {dtype}{case}", version, 1000 * took / len(chosen), "1000 sentences", bound,
+                    f"differs by {off:.0e}",
+                )  # fmt: skip
+
+
+def _backends(peers: Sequence[str]) -> list[tuple[str, str]]:
+    """Lists the backends with their dtypes; torch takes ten times as long in bfloat16 on a CPU without it."""
+    torch = ["float32"]
+    if jax.default_backend() != "cpu" or "bf16" in cpu_features():
+        torch.append("bfloat16")
+    elif "torch" in peers:
+        console.print("left out torch in bfloat16: this processor has no instructions for it")
+    dtypes = {"torch": torch, "openvino": ["float32", "default"], "onnx": ["float32"]}
+    return [(backend, dtype) for backend in peers for dtype in dtypes[backend]]
+
+
+@contextmanager
+def _peer(folder: Path, backend: str, dtype: str, python: Path) -> Iterator[tuple[str, Encode]]:
+    """Starts sentence-transformers with one backend; gives its precision, and the call that encodes."""
+    device, out, log = "cuda" if jax.default_backend() == "gpu" else "cpu", folder / "vectors.npy", folder / "log"
+    options = {
+        "folder": str(folder / "exported"), "sentences": str(folder / "sentences.json"), "out": str(out),
+        "backend": backend, "dtype": dtype, "device": device, "max_length": _MAX_LENGTH, "batch_size": _PEER_BATCH,
+    }  # fmt: skip
+    command = [str(python), sentence_transformers_process.__file__, json.dumps(options)]
+    with log.open("w", encoding="utf-8") as errors:
+        process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True, bufsize=1
+        )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    questions, answers = process.stdin, process.stdout
+
+    def answer() -> str:
+        if line := answers.readline():
+            return line
+        last = (log.read_text(encoding="utf-8").strip().splitlines() or ["no message"])[-1]
+        raise ImportError(f"{last}; `python -m eval speed --help` says what to install")
+
+    def call(texts: Sequence[str]) -> Any:
+        questions.write(f"{len(texts)}\n")
+        answer()
+        return np.load(out)
+
+    try:
+        started = json.loads(answer())
+        console.print(f"{backend} computes in {started['computes_in']} on {device}: {started['versions']}")
+        yield _DTYPES.get(started["computes_in"], started["computes_in"]), call
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def _difference(vectors: Float[np.ndarray, "sentence dim"], exact: Float[np.ndarray, "sentence dim"]) -> float:
+    """The largest relative difference of an embedding."""
+    return float((np.linalg.norm(vectors - exact, axis=1) / np.linalg.norm(exact, axis=1)).max())
