@@ -36,7 +36,7 @@ def rows(paper):
 
 
 def test_the_page_is_what_the_cards_say():
-    same = papers_page() == PAGE
+    same = papers_page(PAGE) == PAGE
     assert same, "write it anew: python -m eval repro --page docs/reference/papers.md"
 
 

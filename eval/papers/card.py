@@ -11,7 +11,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal
 
-__all__ = ["CARDS", "PAPERS", "Card", "Paper", "Setting", "Step", "command_line", "find", "items_of", "paper_of"]
+__all__ = ["CARDS", "PAPERS", "Card", "Paper", "Setting", "Step", "command_line", "find", "items_of", "read_toml"]
 
 Options = Mapping[str, Any]
 
@@ -47,7 +47,6 @@ class Step:
       metrics: regular expressions of the metrics that the table or figure shows.
       figures: pictures that it draws.
       makes: a file or folder that the command writes; if it exists, the command is not run.
-      extras: extras of the package that it needs besides those of its kind.
       note: what the page says after the command.
     """
 
@@ -60,7 +59,6 @@ class Step:
     metrics: tuple[str, ...] = ()
     figures: tuple[str, ...] = ()
     makes: str = ""
-    extras: tuple[str, ...] = ()
     note: str = ""
 
 
@@ -69,6 +67,7 @@ class Card:
     """One or more tables or figures of a paper.
 
     Attributes:
+      paper: name of the paper, as in ``published.csv``.
       name: what the user types, such as xie-table-1.
       items: the tables or figures, such as Tables 4 to 7.
       shows: what they show.
@@ -76,9 +75,10 @@ class Card:
       here: what they gave with the bundled encoder.
       certainty: whether it is known that the table has this number.
       tables: names of the tables whose numbers ``published.csv`` has.
-      trainings: commands that train what the steps read, if no step trains it; they are not run with the card.
+      trained_by: commands that train what the steps read, if no step trains it; they are not run with the card.
     """
 
+    paper: str
     name: str
     items: str
     shows: str
@@ -86,7 +86,12 @@ class Card:
     here: str
     certainty: Literal["certain", "probably", "uncertain"] = "certain"
     tables: tuple[str, ...] = ()
-    trainings: tuple[Step, ...] = ()
+    trained_by: tuple[Step, ...] = ()
+
+    @property
+    def sure(self) -> str:
+        """Its certainty in brackets, unless it is certain."""
+        return "" if self.certainty == "certain" else f" ({self.certainty})"
 
 
 @dataclass(frozen=True)
@@ -94,7 +99,7 @@ class Paper:
     """The cards of a paper.
 
     Attributes:
-      name: name of the paper, as in ``published.csv``.
+      name: name of the paper.
       prefix: what the names of its cards begin with.
       about: what the page says before its table.
       cards: its cards, in the order of the page.
@@ -109,30 +114,35 @@ class Paper:
 
 
 def _read(path: Path) -> Paper:
-    """Reads the cards of a paper."""
-    content = tomllib.loads(path.read_text(encoding="utf-8"))
+    content = read_toml(path)
     encoders = {
-        name: {key: Setting(**_tuples(fields)) for key, fields in settings.items()}
-        for name, settings in content["encoders"].items()
+        name: {key: Setting(**fields) for key, fields in settings.items()}
+        for name, settings in content.pop("encoders").items()
     }
 
     def step(fields: dict[str, Any]) -> Step:
-        return Step(**_tuples({**fields, "encoders": encoders.get(fields.get("encoders", ""), {})}))
+        return Step(**{**fields, "encoders": encoders.get(fields.get("encoders", ""), {})})
 
-    trainings = {name: step(fields) for name, fields in content.get("trainings", {}).items()}
+    trainings = {name: step(fields) for name, fields in content.pop("trainings", {}).items()}
     cards = []
-    for fields in content["cards"]:
-        trained = tuple(trainings[name] for name in fields.pop("trained_by", ()))
-        cards.append(Card(**_tuples({**fields, "steps": [*map(step, fields["steps"])], "trainings": trained})))
-    return Paper(content["name"], content["prefix"], content["about"], tuple(cards), content.get("after", ""))
+    for fields in content.pop("cards"):
+        trained_by = tuple(trainings[name] for name in fields.pop("trained_by", ()))
+        steps = tuple(map(step, fields.pop("steps")))
+        cards.append(Card(content["name"], **fields, steps=steps, trained_by=trained_by))
+    return Paper(**content, cards=tuple(cards))
 
 
-def _tuples(fields: dict[str, Any]) -> dict[str, Any]:
-    """Returns fields with tuples for lists."""
-    return {
-        name: tuple(value) if isinstance(value, list) else _tuples(value) if type(value) is dict else value
-        for name, value in fields.items()
-    }
+def read_toml(path: Path) -> dict[str, Any]:
+    """Reads a TOML file, with tuples for lists."""
+    content: dict[str, Any] = _tuples(tomllib.loads(path.read_text(encoding="utf-8")))
+    return content
+
+
+def _tuples(value: Any) -> Any:
+    """The value with tuples for lists."""
+    if isinstance(value, dict):
+        return {name: _tuples(part) for name, part in value.items()}
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value
 
 
 # In the order of the page.
@@ -143,20 +153,18 @@ CARDS = {card.name: card for paper in PAPERS for card in paper.cards}
 
 
 def command_line(task: str, options: Options) -> list[str]:
-    """Returns the words of a command; ``runs`` are its arguments without a name."""
+    """The words of a command; ``runs`` are its arguments without a name."""
     words = ["python", "-m", "eval", task] if "." not in task else ["python", "-m", task]
     words += map(str, options.get("runs", ()))
     for name, value in options.items():
-        if name == "runs":
-            continue
-        words.append(f"--{name.replace('_', '-')}")
-        if value is not True:
-            words += map(str, value if isinstance(value, tuple | list) else [value])
+        if name != "runs":
+            words.append(f"--{name.replace('_', '-')}")
+            words += () if value is True else map(str, value if isinstance(value, tuple) else [value])
     return words
 
 
 def find(name: str) -> Card:
-    """Returns the card of a name; xie-table-5 is that of Tables 4 to 7.
+    """Finds the card of a name; xie-table-5 is that of Tables 4 to 7.
 
     Raises:
       ValueError: there is no such card.
@@ -171,19 +179,14 @@ def find(name: str) -> Card:
         return items[name]
     near = get_close_matches(name.lower(), list(items), 3)
     hint = f"did you mean {' or '.join(near)}? " if near else ""
-    raise ValueError(f"there is no card {name!r}; {hint}python -m eval repro --list lists all")
-
-
-def paper_of(card: Card) -> Paper:
-    """Returns the paper of a card."""
-    return next(paper for paper in PAPERS if card in paper.cards)
+    raise ValueError(f"there is no card {name!r}; {hint}python -m eval repro lists all")
 
 
 def items_of(text: str) -> list[str]:
-    """Returns the tables and figures that a text names: Table 1, Tables 8 to 16, Figures 2 and 4."""
-    found = []
+    """The tables and figures that a text names: Table 1, Tables 8 to 16, Figures 2 and 4."""
+    items = []
     for kind, numbers in re.findall(r"(Table|Figure)s? (\d+(?:(?:, | and | to )\d+)*)", text):
         for part in re.split(r", | and ", numbers):
             first, _, last = part.partition(" to ")
-            found += [f"{kind} {n}" for n in range(int(first), int(last or first) + 1)]
-    return found
+            items += [f"{kind} {n}" for n in range(int(first), int(last or first) + 1)]
+    return items

@@ -23,6 +23,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from scipy.stats import t as student
@@ -42,6 +43,7 @@ class Measured:
 
     Attributes:
       first: the result of the first seed.
+      method: label of the method.
       value: mean over seeds.
       margin: half-width of the interval over queries, and of the prediction interval of a further seed; None if neither
         is known.
@@ -50,15 +52,11 @@ class Measured:
     """
 
     first: Result
+    method: str
     value: float
     margin: float | None
     setting: Setting
     metrics: tuple[str, ...]
-
-    @property
-    def method(self) -> str:
-        """The label of the method."""
-        return label(self.first.transform, self.first.parameters)
 
 
 @dataclass(frozen=True)
@@ -95,16 +93,26 @@ class Row:
 
 
 def grouped(results: Sequence[Result], setting: Setting, metrics: tuple[str, ...]) -> list[Measured]:
-    """Returns our values, each the mean over its seeds, in the order of the results."""
-    groups: dict[tuple[str, ...], list[Result]] = {}
+    """Gathers our values, each the mean over its seeds, in the order of the results."""
+    groups: dict[tuple[Any, ...], list[Result]] = {}
     for r in results:
-        key = (r.task, r.encoder, f"{r.layer}", r.metric, r.fitted_on, label(r.transform, r.parameters))
+        key = r.task, r.encoder, r.layer, r.metric, r.fitted_on, label(r.transform, r.parameters)
         groups.setdefault(key, []).append(r)
-    return [Measured(some[0], _mean(some), _margin(some), setting, metrics) for some in groups.values()]
+    ours = []
+    for (*_, method), seeds in groups.items():
+        first, values, margins = seeds[0], [r.value for r in seeds], []
+        if first.low is not None and first.high is not None:
+            margins.append(max(first.high - first.value, first.value - first.low))
+        if (count := len(seeds)) > 1:
+            spread = float(np.std(values, ddof=1))
+            margins.append(float(student.ppf(0.975, count - 1)) * spread * float(np.sqrt(1 + 1 / count)))
+        margin = sum(margins) if margins else None
+        ours.append(Measured(first, method, float(np.mean(values)), margin, setting, metrics))
+    return ours
 
 
 def compare(ours: Sequence[Measured], expected: Iterable[Published]) -> list[Row]:
-    """Returns the published values of an encoder with ours, then our other values.
+    """Puts the published values of an encoder beside ours, and our other values after them.
 
     Args:
       ours: our values.
@@ -112,64 +120,59 @@ def compare(ours: Sequence[Measured], expected: Iterable[Published]) -> list[Row
     """
     rows: list[Row] = []
     used: set[int] = set()
-    for one in expected:
-        same = [n for n, own in enumerate(ours) if own.setting.name == one.encoder and _is(own, one)]
+    for value in expected:
+        same = [n for n, own in enumerate(ours) if _is(own, value)]
         used |= set(same)
-        rows += [_row(ours[n], one) for n in same] or [_not_compared(one)]
-    shown = (own for n, own in enumerate(ours) if n not in used and _shown(own))
-    return rows + [
-        Row(own.first.task, own.first.metric, own.method, own.first.layer, ours=own.value, tolerance=own.margin)
-        for own in shown
-    ]
+        rows += [_judged(ours[n], value) for n in same] or [_not_compared(value)]
+    for n, own in enumerate(ours):
+        name = f"{own.first.task} {own.first.metric}"
+        if n not in used and any(re.fullmatch(pattern, name) for pattern in own.metrics):
+            first = own.first
+            rows.append(Row(first.task, first.metric, own.method, first.layer, ours=own.value, tolerance=own.margin))
+    return rows
 
 
-def write_rows(rows: Sequence[Row], folder: Path, told: Mapping[str, str]) -> None:
-    """Writes ``comparison.jsonl``, a line for each row, with ``told`` in each; and ``comparison.md``, a table."""
-    lines = [json.dumps({**told, **asdict(row)}) + "\n" for row in rows]
-    write_text(folder / "comparison.jsonl", "".join(lines))
-    head = ["", "layer", "published", "ours", "difference", "tolerance", ""]
-    table = [f"| {' | '.join(head)} |", "| --- | ---: | ---: | ---: | ---: | ---: | --- |"]
-    table += [f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells(row))} |" for row in rows]
-    about = "\n".join(f"- {name}: {value}" for name, value in told.items() if value)
-    write_text(folder / "comparison.md", f"{about}\n\n" + "\n".join(table) + "\n")
+def write_rows(rows: Sequence[Row], folder: Path, about: Mapping[str, str]) -> None:
+    """Writes ``comparison.jsonl``, a line for each row, with ``about`` in each; and ``comparison.md``, a table."""
+    write_text(folder / "comparison.jsonl", "".join(json.dumps({**about, **asdict(row)}) + "\n" for row in rows))
+    lines = [*(f"- {name}: {value}" for name, value in about.items() if value), ""]
+    lines.append("|  | layer | published | ours | difference | tolerance |  |")
+    lines.append("| --- | ---: | ---: | ---: | ---: | ---: | --- |")
+    lines += [f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells(row))} |" for row in rows]
+    write_text(folder / "comparison.md", "\n".join(lines) + "\n")
 
 
 def cells(row: Row) -> list[str]:
-    """Returns the cells of a row: what, layer, published, ours, difference, tolerance, verdict."""
-    own = row.decimals + 1 if row.published is not None else 1 if abs(row.ours or 0) > 1 else 3
-    bound = "" if row.tolerance is None else f"{row.tolerance:.{own}f}"
+    """The cells of a row: what, layer, published, ours, difference, tolerance, verdict."""
+    digits = row.decimals + 1 if row.published is not None else 1 if abs(row.ours or 0) > 1 else 3
+    bound = "" if row.tolerance is None else f"{row.tolerance:.{digits}f}"
     return [
         f"{row.task}, {row.metric}: {row.method}",
         "" if row.layer is None else f"{row.layer}",
         "" if row.published is None else f"{row.published:.{row.decimals}f}",
-        "" if row.ours is None else f"{row.ours:.{own}f}",
-        "" if row.difference is None else f"{row.difference:+.{own}f}",
+        "" if row.ours is None else f"{row.ours:.{digits}f}",
+        "" if row.difference is None else f"{row.difference:+.{digits}f}",
         bound if row.published is not None or not bound else f"(± {bound})",
         f"{row.verdict}{f': {row.why}' if row.why else ''}",
     ]
 
 
-def decimals_of(one: Published) -> int:
-    """Returns the number of decimals that a published value was printed with."""
-    table = [other.value for other in PUBLISHED if (other.protocol, other.source) == (one.protocol, one.source)]
-    return max(len(f"{value:.6f}".rstrip("0").partition(".")[2]) for value in table)
+def decimals_of(value: Published) -> int:
+    """The number of decimals that a published value was printed with."""
+    table = [other.value for other in PUBLISHED if (other.protocol, other.source) == (value.protocol, value.source)]
+    return max(len(f"{number:.6f}".rstrip("0").partition(".")[2]) for number in table)
 
 
-def _is(own: Measured, one: Published) -> bool:
+def _is(own: Measured, value: Published) -> bool:
     """Whether our value is the published quantity."""
-    layers = own.setting.layers
-    at = not layers or own.first.layer in layers
-    return at and one in published(own.first) and one.is_of(own.method)
+    setting = own.setting
+    at = setting.name == value.encoder and (not setting.layers or own.first.layer in setting.layers)
+    return at and value in published(own.first) and value.is_of(own.method)
 
 
-def _shown(own: Measured) -> bool:
-    return any(re.fullmatch(pattern, f"{own.first.task} {own.first.metric}") for pattern in own.metrics)
-
-
-def _row(own: Measured, one: Published) -> Row:
-    digits = decimals_of(one)
+def _judged(own: Measured, value: Published) -> Row:
+    digits, difference = decimals_of(value), own.value - value.value
     rounding = 0.5 * 10**-digits
-    difference = own.value - one.value
     tolerance = rounding + (own.margin or 0.0)
     # Decimal fractions are not exact.
     equal, within = (abs(difference) <= limit + 1e-9 for limit in (rounding, tolerance))
@@ -179,31 +182,16 @@ def _row(own: Measured, one: Published) -> Row:
     elif not within and own.margin is None:
         verdict, why = "not judged", "our value has no interval, so that only rounding is known"
     return Row(
-        own.first.task, own.first.metric, own.method, own.first.layer, one.value, one.source, own.value, difference,
+        own.first.task, own.first.metric, own.method, own.first.layer, value.value, value.source, own.value, difference,
         tolerance, verdict, why, digits,
     )  # fmt: skip
 
 
-def _not_compared(one: Published) -> Row:
-    protocol = PROTOCOLS[one.protocol]
+def _not_compared(value: Published) -> Row:
+    protocol = PROTOCOLS[value.protocol]
     why = protocol.other or "no result has its data, languages, kind of fit and layer"
-    metric = re.sub(r"\\(.)", r"\1", one.metric)
+    metric = re.sub(r"\\(.)", r"\1", value.metric)
     return Row(
-        protocol.task, metric, one.method, None, one.value, one.source, verdict="not compared", why=why,
-        decimals=decimals_of(one),
+        protocol.task, metric, value.method, None, value.value, value.source, verdict="not compared", why=why,
+        decimals=decimals_of(value),
     )  # fmt: skip
-
-
-def _mean(results: Sequence[Result]) -> float:
-    return float(np.mean([r.value for r in results]))
-
-
-def _margin(results: Sequence[Result]) -> float | None:
-    first, count = results[0], len(results)
-    parts = []
-    if first.low is not None and first.high is not None:
-        parts.append(max(first.high - first.value, first.value - first.low))
-    if count > 1:
-        spread = float(np.std([r.value for r in results], ddof=1))
-        parts.append(float(student.ppf(0.975, count - 1)) * spread * float(np.sqrt(1 + 1 / count)))
-    return sum(parts) if parts else None

@@ -1,6 +1,6 @@
 """Reproduces a table or figure of a paper: checks that everything is here, runs its commands, compares the results.
 
-    python -m eval repro                                        # every card, and what it lacks here
+    python -m eval repro                                        # all cards, and what each lacks here
     python -m eval repro xie-table-1 --encoder mbert --dry-run  # the commands, and everything that is missing
     python -m eval repro xie-table-1 --encoder mbert            # run them, and compare with the paper
 
@@ -10,16 +10,16 @@ options, are not run again.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import tyro
 from rich.table import Table
 
-from eval.papers.card import CARDS, Card, find, paper_of
+from eval.papers.card import CARDS, Card, find
 from eval.papers.comparison import Measured, Row, cells, compare, decimals_of, grouped, write_rows
-from eval.papers.missing import Missing, missing
+from eval.papers.missing import missing
 from eval.papers.page import papers_page
 from eval.papers.plan import Choice, Planned, plan
 from eval.papers.published import PUBLISHED, Published
@@ -30,41 +30,21 @@ from lsar_jax.files import write_text
 
 __all__ = ["Repro"]
 
+_VERDICTS = ("equal", "within", "outside", "not judged", "not compared")
+
 
 @dataclass(frozen=True)
-class Repro:
+class Repro(Choice):
     """Reproduces a table or figure of a paper.
 
     Attributes:
       name: the card, such as xie-table-1; without a name, all are listed.
-      encoder: bundled, a preset, a folder, or a Hub id.
-      revision: commit, tag or branch of a Hub id.
-      named: the paper's encoder that a folder is a copy of, such as mbert.
-      layers: layers to measure; by default, those of the paper for this encoder.
-      fit_on: text to fit transforms on; by default, that of the paper.
-      max_length: maximum number of tokens per sentence; by default, that of the paper.
-      steps: numbers of the commands to run, from 1; by default, all.
-      data: folder that contains tatoeba, xquad-r and so on.
-      out: folder for the results, with a subfolder for each card and encoder.
-      overwrite: replace results that are from other options.
       dry_run: print the commands and what is missing, and run nothing.
-      list: list the cards.
-      page: write the page of all cards to this file.
+      page: a page whose tables of all cards are written anew, instead.
     """
 
     name: Annotated[str, tyro.conf.Positional] = ""
-    encoder: str = "bundled"
-    revision: str | None = None
-    named: Annotated[str, tyro.conf.arg(name="as")] = ""
-    layers: tuple[int, ...] = ()
-    fit_on: str = ""
-    max_length: int | None = None
-    steps: tuple[int, ...] = ()
-    data: Path = Path("data")
-    out: Path = Path("results/repro")
-    overwrite: bool = False
     dry_run: bool = False
-    list: bool = False
     page: Path | None = None
 
     def run(self) -> None:
@@ -74,117 +54,96 @@ class Repro:
           FileNotFoundError: something that the commands need is missing; the error lists everything.
           ValueError: there is no such card, or a command failed.
         """
-        choice = Choice(**{one.name: getattr(self, one.name) for one in fields(Choice)})
         if self.page is not None:
-            write_text(self.page, papers_page())
+            write_text(self.page, papers_page(self.page.read_text(encoding="utf-8")))
             console.print(f"wrote {self.page}")
-        elif self.list or not self.name:
-            _print_cards(choice)
+        elif self.name:
+            self._reproduce(find(self.name))
         else:
-            self._reproduce(find(self.name), choice)
+            _print_cards(Choice(encoder=self.encoder, out=self.out))
 
-    def _reproduce(self, card: Card, choice: Choice) -> None:
-        planned = plan(card, choice)
-        lacking = missing(card, planned, choice, download=not self.dry_run)
-        if lacking and not self.dry_run:
-            raise FileNotFoundError(_told(card, choice, lacking))
-        _print_plan(card, planned, choice)
-        copies = _copies(planned, choice)
-        for name, told in copies.items():
-            console.print(f"{name}: {told}", markup=False, soft_wrap=True)
+    def _reproduce(self, card: Card) -> None:
+        planned = plan(card, self)
+        lacks = _missing(card, planned, self, download=not self.dry_run)
+        if lacks and not self.dry_run:
+            raise FileNotFoundError(lacks)
+        console.print(f"{card.name}: {card.paper}, {card.items}. {card.shows}.")
+        for one in planned:
+            done = f"  (not run again: {one.done})" if one.done else ""
+            console.print(f"{one.number}. {one.line}{done}", markup=False)
+        console.print(f"Results go to {self.folder(card)}.")
+        copies = _copies(planned)
+        for name, copy in copies.items():
+            console.print(f"{name}: {copy}", markup=False, soft_wrap=True)
         if self.dry_run:
-            told = _told(card, choice, lacking) if lacking else "Everything that it needs is here."
-            console.print(told, markup=False)
+            console.print(lacks or "Everything that it needs is here.", markup=False)
             _print_expected(card, planned)
             return
         for one in planned:
-            _run(card, one)
-        _report(card, planned, choice, copies)
+            if not one.done:
+                console.rule(f"{card.name}, command {one.number}")
+                console.print(one.line, markup=False)
+                try:
+                    one.run()
+                except (ValueError, OSError, ImportError) as error:
+                    raise ValueError(f"command {one.number} of {card.name} failed, {one.line}: {error}") from error
+        _report(card, planned, self, copies)
 
 
 def _print_cards(choice: Choice) -> None:
-    table = Table("name", "shows", "lacks", title=f"Cards, and what they lack here with the encoder {choice.name}")
+    table = Table("name", "shows", "lacks", title=f"Cards, and what they lack here with the encoder {choice.encoder}")
     table.title_justify = "left"
     for card in CARDS.values():
-        lacking = dict.fromkeys(one.what for one in missing(card, plan(card, _of_all(choice)), choice))
-        shows = f"{card.items}{_sure(card)}: {card.shows}"
-        table.add_row(card.name, shows, "\n".join(lacking) or "nothing", end_section=True)
+        lacks = dict.fromkeys(lack.name for lack in missing(card, plan(card, choice), choice))
+        shows = f"{card.items}{card.sure}: {card.shows}"
+        table.add_row(card.name, shows, "\n".join(lacks) or "nothing", end_section=True)
     console.print(table)
     console.print("python -m eval repro NAME --encoder ENCODER --dry-run says where to get what is lacking.")
 
 
-def _sure(card: Card) -> str:
-    return "" if card.certainty == "certain" else f" ({card.certainty})"
+def _missing(card: Card, planned: Sequence[Planned], choice: Choice, *, download: bool) -> str:
+    """Everything that is missing as a text; empty if nothing is."""
+    lacks, several = missing(card, planned, choice, download=download), len(card.steps) > 1
+    if not lacks:
+        return ""
+    lines = [f"{card.name} cannot run with {choice.encoder}: {len(lacks)} things are missing"]
+    if len(lacks) == 1:
+        lines = [f"{card.name} cannot run with {choice.encoder}: one thing is missing"]
+    for lack in lacks:
+        which = f" (command {' and '.join(map(str, lack.steps))})" if several and lack.steps else ""
+        lines.append(f"- {lack.text}{which}")
+    others = {one.number for one in planned}.difference(*(lack.steps for lack in lacks))
+    if others and not choice.steps and all(lack.steps for lack in lacks):
+        lines.append("With --steps, the other commands can be run alone.")
+    return "\n".join(lines)
 
 
-def _of_all(choice: Choice) -> Choice:
-    """Returns the choice without what belongs to one card."""
-    return Choice(encoder=choice.encoder, revision=choice.revision, data=choice.data, out=choice.out)
-
-
-def _print_plan(card: Card, planned: Sequence[Planned], choice: Choice) -> None:
-    console.print(f"{card.name}: {paper_of(card).name}, {card.items}. {card.shows}.")
-    for one in planned:
-        done = f"  (not run again: {one.done})" if one.done else ""
-        console.print(f"{one.number}. {one.line}{done}", markup=False)
-    console.print(f"Results go to {choice.folder(card)}.")
-
-
-def _copies(planned: Sequence[Planned], choice: Choice) -> dict[str, str]:
-    """Returns folder -> the checksum of the data in it, and whether it is the copy of the page's numbers."""
-    found = {}
+def _copies(planned: Sequence[Planned]) -> dict[str, str]:
+    """The checksums of the data by folder, and whether it is the copy of the page's numbers."""
+    copies = {}
     for source in dict.fromkeys(SOURCES[key] for one in planned for key in one.step.data):
-        folder = source.folder(choice.data)
-        if source.path and (checksum := checksum_of(folder, source.read)):
-            known = ", the copy that the page's numbers are from" if checksum == source.checksum else ""
+        if source.path and (checksum := checksum_of(Path(source.path), source.read)):
+            same = ", the copy that the page's numbers are from" if checksum == source.checksum else ""
             other = f", not the copy that the page's numbers are from ({source.checksum})" if source.checksum else ""
-            found[str(folder)] = f"sha256 {checksum}{known or other}"
+            copies[source.path] = f"sha256 {checksum}{same or other}"
     for text in dict.fromkeys(one.options["fit_on"] for one in planned if "fit_on" in one.options):
         if checksum := checksum_of(Path(text), "*.txt"):
-            found[text] = f"sha256 {checksum}"
-    return found
+            copies[text] = f"sha256 {checksum}"
+    return copies
 
 
-def _told(card: Card, choice: Choice, lacking: Sequence[Missing]) -> str:
-    several = len(card.steps) > 1
-    lines = [
-        f"- {one.told}" + (f" (command {' and '.join(map(str, one.steps))})" if several and one.steps else "")
-        for one in lacking
-    ]
-    what = "one thing is" if len(lacking) == 1 else f"{len(lacking)} things are"
-    hint = (
-        "\nWith --steps, the other commands can be run alone."
-        if several and not choice.steps and _others(card, lacking)
-        else ""
-    )
-    return f"{card.name} cannot run with {choice.encoder}: {what} missing\n" + "\n".join(lines) + hint
-
-
-def _others(card: Card, lacking: Sequence[Missing]) -> bool:
-    """Whether some commands lack nothing."""
-    return all(one.steps for one in lacking) and {n for one in lacking for n in one.steps} != {
-        *range(1, len(card.steps) + 1)
-    }
-
-
-def _run(card: Card, one: Planned) -> None:
-    """Runs a command, unless what it makes is there."""
-    if one.done:
-        return
-    console.rule(f"{card.name}, command {one.number}")
-    console.print(one.line, markup=False)
-    try:
-        one.run()
-    except (ValueError, OSError, ImportError) as error:
-        raise ValueError(f"command {one.number} of {card.name} failed, {one.line}: {error}") from error
+def _published(card: Card, planned: Sequence[Planned]) -> tuple[list[Published], list[Published], list[str]]:
+    """The published values of a card, those of the encoder that is run, and the paper's names for it."""
+    names = sorted({one.setting.name for one in planned if one.setting.name})
+    values = [value for value in PUBLISHED if value.paper == card.paper and value.table in card.tables]
+    return values, [value for value in values if value.encoder in names], names
 
 
 def _print_expected(card: Card, planned: Sequence[Planned]) -> None:
     """Prints the published values that the results will be compared with; for another encoder, those of all."""
-    paper, names = paper_of(card).name, {one.setting.name for one in planned if one.setting.name}
-    every = [one for one in PUBLISHED if one.paper == paper and one.table in card.tables]
-    if shown := [one for one in every if one.encoder in names] or every:
-        _print_published(paper, shown)
+    values, expected, _ = _published(card, planned)
+    if values:
+        _print_published(card, expected or values)
         console.print(
             "A value counts as equal within half a unit of its last digit, otherwise as within the 95% interval of "
             "ours over queries and seeds, or outside."
@@ -199,64 +158,53 @@ def _report(card: Card, planned: Sequence[Planned], choice: Choice, copies: Mapp
     for one in planned:
         if one.out is not None and (one.out / "results.jsonl").is_file():
             ours += grouped(read_results(one.out / "results.jsonl"), one.setting, one.step.metrics)
-    paper, folder = paper_of(card), choice.folder(card)
-    every = [one for one in PUBLISHED if one.paper == paper.name and one.table in card.tables]
-    names = {one.setting.name for one in planned if one.setting.name}
-    expected = [one for one in every if one.encoder in names]
+    name, folder = choice.short_name(), choice.folder(card)
+    values, expected, names = _published(card, planned)
     rows = compare(ours, expected)
-    console.rule(f"{card.name}, {choice.name}")
+    console.rule(f"{card.name}, {name}")
     if not names:
         known = dict.fromkeys(one.name for step in card.steps for one in step.encoders.values() if one.name)
         console.print(
-            f"{choice.name} is not an encoder of {card.items} of {paper.name} ({', '.join(known)}), so there is "
-            "nothing to compare with."
+            f"{name} is not an encoder of {card.items} of {card.paper} ({', '.join(known)}), so there is nothing to "
+            "compare with."
         )
     elif not expected:
-        console.print(f"No published value of {card.items} is known for {', '.join(sorted(names))}.")
+        console.print(f"No published value of {card.items} is known for {', '.join(names)}.")
     if rows:
-        _print_rows(rows, choice)
-        told = {"card": card.name, "paper": paper.name, "encoder": choice.name, "as": ", ".join(sorted(names))}
-        write_rows(rows, folder, {**told, **copies})
-    if every and not expected:
-        _print_published(paper.name, every)
-    for name in (name for one in planned for name in one.step.figures):
-        console.print(f"figure {name}: {', '.join(map(str, sorted(folder.rglob(name)))) or 'not drawn'}")
-    if judged := [row for row in rows if row.verdict]:
-        counts = {verdict: sum(row.verdict == verdict for row in judged) for verdict in _VERDICTS}
-        told_counts = ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count)
-        console.print(f"{len(judged)} published values: {told_counts}")
+        _print_rows(rows, name)
+        about = {"card": card.name, "paper": card.paper, "encoder": name, "as": ", ".join(names)}
+        write_rows(rows, folder, {**about, **copies})
+    if values and not expected:
+        _print_published(card, values)
+    for picture in (picture for one in planned for picture in one.step.figures):
+        drawn = ", ".join(map(str, sorted(folder.rglob(picture))))
+        console.print(f"figure {picture}: {drawn or 'not drawn'}")
+    if verdicts := [row.verdict for row in rows if row.verdict]:
+        counts = ", ".join(f"{verdicts.count(one)} {one}" for one in _VERDICTS if one in verdicts)
+        console.print(f"{len(verdicts)} published values: {counts}")
     console.print(f"wrote results and comparison to {folder}" if rows else f"wrote results to {folder}")
 
 
-def _print_rows(rows: Sequence[Row], choice: Choice) -> None:
+def _print_rows(rows: Sequence[Row], name: str) -> None:
     """Prints one table for the values that are compared, and one for the others."""
-    with_published = [row for row in rows if row.published is not None]
-    others = [row for row in rows if row.published is None]
-    if with_published:
+    compared = [row for row in rows if row.published is not None]
+    if compared:
         columns = ["", "layer", "published", "ours", "difference", "tolerance", "verdict"]
-        source = "; ".join(dict.fromkeys(row.source for row in with_published))
-        print_table(f"{choice.name} beside {source}", columns, [cells(row) for row in with_published])
+        sources = "; ".join(dict.fromkeys(row.source for row in compared))
+        print_table(f"{name} beside {sources}", columns, map(cells, compared))
+    others = [cells(row) for row in rows if row.published is None]
     if others:
-        title = f"{choice.name}: {'values that have no published one' if with_published else 'our values'}"
-        table = [[name, layer, ours, margin] for name, layer, _, ours, _, margin, _ in map(cells, others)]
+        title = f"{name}: {'values that have no published one' if compared else 'our values'}"
+        table = [[what, layer, ours, margin] for what, layer, _, ours, _, margin, _ in others]
         print_table(title, ["", "layer", "ours", "95% interval"], table)
 
 
-def _print_published(paper: str, every: Sequence[Published]) -> None:
-    """Prints the published values of the paper's encoders, as information."""
-    encoders = list(dict.fromkeys(one.encoder for one in every))
-    values = {(one.source, one.metric, one.method, one.encoder): f"{one.value:.{decimals_of(one)}f}" for one in every}
-    keys = dict.fromkeys((one.source, one.metric, one.method) for one in every)
-    rows = [
-        [f"{source.removeprefix(paper + ', ')}, {_plain(metric)}: {method}"]
-        + [values.get((source, metric, method, encoder), "") for encoder in encoders]
-        for source, metric, method in keys
-    ]
-    print_table(f"Published in {paper} for its encoders, on its data and fits", ["", *encoders], rows)
-
-
-def _plain(pattern: str) -> str:
-    return pattern.replace("\\", "")
-
-
-_VERDICTS = ("equal", "within", "outside", "not judged", "not compared")
+def _print_published(card: Card, values: Sequence[Published]) -> None:
+    """Prints published values, a column for each of the paper's encoders."""
+    encoders = list(dict.fromkeys(value.encoder for value in values))
+    rows: dict[str, dict[str, str]] = {}
+    for value in values:
+        row = f"{value.table}, {value.metric}: {value.method}".replace("\\", "")
+        rows.setdefault(row, {})[value.encoder] = f"{value.value:.{decimals_of(value)}f}"
+    table = [[row, *(numbers.get(encoder, "") for encoder in encoders)] for row, numbers in rows.items()]
+    print_table(f"Published in {card.paper} for its encoders, on its data and fits", ["", *encoders], table)
