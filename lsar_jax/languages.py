@@ -18,7 +18,6 @@ __all__ = [
     "canonical_keys",
     "check_codes",
     "check_given",
-    "check_known",
     "code_or_none",
     "language_code",
     "own_name",
@@ -89,13 +88,13 @@ def canonical_keys(by_language: Mapping[str, T]) -> dict[str, T]:
       >>> canonical_keys({"eng": 1, "deu": 2})
       {'de': 2, 'en': 1}
     """
-    seen: dict[str, str] = {}
+    keys: dict[str, str] = {}
     for key in by_language:
         code = language_code(key)
-        if code in seen:
-            raise ValueError(f"{seen[code]!r} and {key!r} are the same language, {code!r}")
-        seen[code] = key
-    return {code: by_language[seen[code]] for code in sorted(seen)}
+        if code in keys:
+            raise ValueError(f"{keys[code]!r} and {key!r} are the same language, {code!r}")
+        keys[code] = key
+    return {code: by_language[keys[code]] for code in sorted(keys)}
 
 
 def check_given(language: object) -> None:
@@ -163,10 +162,6 @@ def own_name(language: str, names: Iterable[str], where: str) -> str:
     if same:
         raise ValueError(f"language {language!r} matches {' and '.join(same)} in {where}; name one of them")
     raise ValueError(f"language {language!r} is not in {where}; known languages are {', '.join(names) or 'none'}")
-
-
-# The name of an earlier version.
-check_known = own_name
 
 
 def code_or_none(name: str) -> str | None:

@@ -134,7 +134,7 @@ class MtebEncoder:
     def _prompt(self, task: Any, side: Any) -> str | None:
         """Returns the first prompt in mteb's order of names; None for the checkpoint's default."""
         sides = [] if side is None else [side.value]
-        names = [name for whole in (task.name, task.type) for name in (*(f"{whole}-{one}" for one in sides), whole)]
+        names = [f"{name}{end}" for name in (task.name, task.type) for end in (*(f"-{side}" for side in sides), "")]
         return next((self.prompts[name] for name in (*names, *sides) if name in self.prompts), None)
 
     def _language(self, task: Any, subset: str) -> str | None:
@@ -147,14 +147,14 @@ class MtebEncoder:
         # Used for all tasks, even if mteb knows the language, so that all results in a table are of one method.
         if transform is not None and transform.identifier is not None and self.encoder.languages is None:
             return AUTO
-        found = _subset_languages(task.hf_subsets_to_langscripts, subset)
-        if len(found) == 1:
-            return found[0]
+        languages = _subset_languages(task.hf_subsets_to_langscripts, subset)
+        if len(languages) == 1:
+            return languages[0]
         if depends:
             what = self.encoder.spec.id if self.encoder.languages is not None else self.encoder.spec.transform
             raise ValueError(
                 f"{what} depends on the language, but the subset {subset!r} of {task.name} does not determine that of "
-                f"a sentence ({', '.join(found)}); use a shared transform, one with an identifier, tasks in one "
+                f"a sentence ({', '.join(languages)}); use a shared transform, one with an identifier, tasks in one "
                 "language or with parallel columns, or MtebEncoder(..., language=...)"
             )
         # A tokenizer also works without the language, though less well.
@@ -163,12 +163,12 @@ class MtebEncoder:
 
 def _subset_languages(languages: Mapping[str, list[str]], subset: str) -> list[str]:
     """Returns the languages that a sentence of ``subset`` may have."""
-    every = sorted({code for codes in languages.values() for code in codes})
+    task_languages = sorted({code for codes in languages.values() for code in codes})
     # For a task of parallel texts, mteb encodes each column once, and passes the column's name as the subset.
     column = subset.replace("_", "-")
-    if subset not in languages and column in every:
+    if subset not in languages and column in task_languages:
         return [column]
-    return sorted(set(languages.get(subset, every)))
+    return sorted(set(languages.get(subset, task_languages)))
 
 
 def _meta(encoder: SentenceEncoder, prompts: Mapping[str, str], given: bool, language: str | None) -> Any:
@@ -185,29 +185,23 @@ def _meta(encoder: SentenceEncoder, prompts: Mapping[str, str], given: bool, lan
         "prompts": dict(sorted(prompts.items())) if given else None,
         "transform": _transform_digest(encoder),
     }
-    return model_meta(
-        loader=None,
+    known = {
         # mteb requires exactly one slash, and names a folder after it.
-        name="lsar_jax/" + named.replace("/", "-"),
-        revision=spec.revision,
-        release_date=None,
-        languages=None,
-        n_parameters=sum(part.size for part in weights),
-        memory_usage_mb=sum(part.nbytes for part in weights) / 2**20,
-        max_tokens=encoder.tokenizer.max_length,
-        embed_dim=encoder.dim,
-        license=None,
-        open_weights=None,
-        public_training_code=None,
-        public_training_data=None,
-        framework=["JAX"],
-        similarity_fn_name="cosine",
-        use_instructions=bool(prompts or encoder.prompt),
-        training_datasets=None,
+        "name": "lsar_jax/" + named.replace("/", "-"),
+        "revision": spec.revision,
+        "n_parameters": sum(part.size for part in weights),
+        "memory_usage_mb": sum(part.nbytes for part in weights) / 2**20,
+        "max_tokens": encoder.tokenizer.max_length,
+        "embed_dim": encoder.dim,
+        "framework": ["JAX"],
+        "similarity_fn_name": "cosine",
+        "use_instructions": bool(prompts or encoder.prompt),
         # Only Hub ids have a slash.
-        adapted_from=spec.id if "/" in spec.id else None,
-        experiment_kwargs={name: value for name, value in apart.items() if value is not None} or None,
-    )
+        "adapted_from": spec.id if "/" in spec.id else None,
+        "experiment_kwargs": {name: value for name, value in apart.items() if value is not None} or None,
+    }
+    required = [name for name, field in model_meta.model_fields.items() if field.is_required()]
+    return model_meta(**(dict.fromkeys(required) | known))
 
 
 def _transform_digest(encoder: SentenceEncoder) -> str | None:

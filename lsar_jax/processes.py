@@ -1,7 +1,7 @@
 """Processes, on one machine or many, that share a job: started by ``jax.distributed``, over a folder that all can see.
 
-``share`` says which process this is and how many there are; without ``start_processes`` there is one. What the
-processes tell each other is bytes: float64 and signs of zero stay as they are.
+Without ``start_processes`` there is one. A function that says so is a collective: every process must call it, in the
+same order. Processes exchange bytes, so that float64 and signs of zero stay as they are.
 """
 
 import hashlib
@@ -19,6 +19,7 @@ import numpy as np
 __all__ = [
     "START",
     "agreed",
+    "all_rows",
     "check_alike",
     "from_first",
     "gather",
@@ -40,15 +41,15 @@ _HEARTBEAT = "LSAR_JAX_HEARTBEAT_SECONDS"
 def start_processes(where: str = "") -> None:
     """Connects this process with the others; call it before anything that uses a device.
 
-    If one of the processes ends before the others, these are ended too, with a message, after 100 seconds or those in
-    the environment variable ``LSAR_JAX_HEARTBEAT_SECONDS``; or at once, if it ends with an error.
+    If one of the processes ends before the others, these are ended too, with a message: at once if it ends with an
+    error, and else after 100 seconds, or the number in the environment variable ``LSAR_JAX_HEARTBEAT_SECONDS``.
 
     Args:
-      where: address of process 0, the number of this process and that of all, ``HOST:PORT,NUMBER/COUNT``, such as
-        ``10.0.0.1:8476,0/2``; empty on Slurm, Open MPI, Kubernetes and Cloud TPU, which jax asks for them.
+      where: ``HOST:PORT,NUMBER/COUNT``, such as ``10.0.0.1:8476,0/2``: the address of process 0, the number of this
+        process and the number of processes. Empty on Slurm, Open MPI, Kubernetes and Cloud TPU, which jax asks.
 
     Raises:
-      ValueError: ``where`` is something else, or jax finds no such cluster.
+      ValueError: ``where`` has another form, or jax finds no such cluster.
 
     Example:
       >>> import lsar_jax as lj
@@ -57,13 +58,13 @@ def start_processes(where: str = "") -> None:
           ...
       ValueError: --distributed='10.0.0.1:8476,2/2' is not HOST:PORT,NUMBER/COUNT with a number from 0 to COUNT - 1
     """
-    told = re.fullmatch(r"(\S+:\d+),(\d+)/(\d+)", where)
-    if where and (told is None or int(told[2]) >= int(told[3])):
+    match = re.fullmatch(r"(\S+:\d+),(\d+)/(\d+)", where)
+    if where and (match is None or int(match[2]) >= int(match[3])):
         raise ValueError(f"{START}={where!r} is not HOST:PORT,NUMBER/COUNT with a number from 0 to COUNT - 1")
     seconds = os.environ.get(_HEARTBEAT, "100")
     if not seconds.isdigit() or int(seconds) < 1:
         raise ValueError(f"{_HEARTBEAT} is {seconds!r}; it must be a whole number of seconds")
-    address, number, count = (told[1], int(told[2]), int(told[3])) if told else (None, None, None)
+    address, number, count = (match[1], int(match[2]), int(match[3])) if match else (None, None, None)
     # Its handler of SIGTERM would keep a job from being stopped.
     jax.config.update("jax_enable_preemption_service", False)
     try:
@@ -75,7 +76,7 @@ def start_processes(where: str = "") -> None:
 
 
 def share() -> tuple[int, int]:
-    """Returns the number of this process, and that of all.
+    """Returns the number of this process, and the number of processes.
 
     Example:
       >>> import lsar_jax as lj
@@ -86,7 +87,7 @@ def share() -> tuple[int, int]:
 
 
 def is_first() -> bool:
-    """Returns whether this is the process that writes what a job writes once.
+    """Returns whether this is process 0, which writes for all.
 
     Example:
       >>> import lsar_jax as lj
@@ -112,7 +113,7 @@ def own_rows(rows: int) -> slice:
 
 
 def wait_for_all(name: str) -> None:
-    """Waits until every process has called this with the same name.
+    """Waits until every process has called this with the same name; a collective.
 
     Raises:
       ConnectionError: another process has ended.
@@ -124,19 +125,19 @@ def wait_for_all(name: str) -> None:
     if jax.process_count() > 1:
         from jax.experimental.multihost_utils import sync_global_devices
 
-        _waited(lambda: sync_global_devices(name))
+        _collective(sync_global_devices, name)
 
 
 def gather(value: bytes) -> list[bytes]:
-    """Returns what each process gives, in the order of their numbers; every process must call this.
+    """Returns the values of all processes, in the order of their numbers; a collective.
 
     Raises:
       ConnectionError: another process has ended.
 
     Example:
       >>> import lsar_jax as lj
-      >>> lj.processes.gather(b"mine")  # there is no other process
-      [b'mine']
+      >>> lj.processes.gather(b"of process 0")  # there is no other process
+      [b'of process 0']
     """
     if jax.process_count() == 1:
         return [value]
@@ -144,15 +145,35 @@ def gather(value: bytes) -> list[bytes]:
 
     # Two numbers of 31 bits, because jax has no wider ones.
     size = np.array(divmod(len(value), 1 << 31), np.int32)
-    sizes = [int(high) << 31 | int(low) for high, low in _waited(lambda: process_allgather(size))]
+    sizes = [int(high) << 31 | int(low) for high, low in _collective(process_allgather, size)]
     padded = np.zeros(max(*sizes, 1), np.uint8)
     padded[: len(value)] = np.frombuffer(value, np.uint8)
-    every = _waited(lambda: process_allgather(padded))
-    return [np.asarray(one[:size]).tobytes() for one, size in zip(every, sizes, strict=True)]
+    values = _collective(process_allgather, padded)
+    return [np.asarray(value[:size]).tobytes() for value, size in zip(values, sizes, strict=True)]
+
+
+def all_rows(x: np.ndarray, axis: int = 0) -> np.ndarray:
+    """Joins the arrays of all processes, in the order of their numbers; a collective.
+
+    Args:
+      x: the array of this process; those of others may have another length along the axis.
+      axis: the axis along which they are joined.
+
+    Raises:
+      ConnectionError: another process has ended.
+
+    Example:
+      >>> import numpy as np
+      >>> import lsar_jax as lj
+      >>> lj.processes.all_rows(np.ones((3, 2))).shape  # there is no other process
+      (3, 2)
+    """
+    shape = [*x.shape[:axis], -1, *x.shape[axis + 1 :]]
+    return np.concatenate([np.frombuffer(part, x.dtype).reshape(shape) for part in gather(x.tobytes())], axis=axis)
 
 
 def from_first(tree: T) -> T:
-    """Returns the arrays of process 0 in every process, as NumPy arrays; every process must call this.
+    """Returns the arrays of process 0 in every process, as NumPy arrays; a collective.
 
     Args:
       tree: a tree of arrays, of the same structure, shapes and dtypes in all processes.
@@ -170,10 +191,10 @@ def from_first(tree: T) -> T:
 
 
 def agreed(value: T) -> T:
-    """Returns the value of process 0 in every process, so that all decide alike; every process must call this.
+    """Returns the value of process 0 in every process, so that all decide alike; a collective.
 
     Args:
-      value: a value that JSON has, such as a list of str.
+      value: a JSON value, such as a list of strings.
 
     Raises:
       ConnectionError: another process has ended.
@@ -189,19 +210,19 @@ def agreed(value: T) -> T:
 
 
 def check_alike(what: str, value: str) -> None:
-    """Raises ValueError if another process gives another value; every process must call this.
+    """Raises ValueError if another process has another value; a collective.
 
     Args:
-      what: what the value is, quoted in the error.
+      what: name of the value in the error.
       value: the value of this process.
 
     Example:
       >>> import lsar_jax as lj
       >>> lj.processes.check_alike("the options", "layer 8")  # there is no other process
     """
-    every = gather(hashlib.sha256(value.encode()).digest())
-    if differ := [number for number, one in enumerate(every) if one != every[0]]:
-        raise ValueError(f"{what} of process {differ[0]} are not those of process 0; give all processes the same")
+    digests = gather(hashlib.sha256(value.encode()).digest())
+    if different := [number for number, digest in enumerate(digests) if digest != digests[0]]:
+        raise ValueError(f"{what} of process {different[0]} are not those of process 0; give all processes the same")
 
 
 def _end(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
@@ -218,16 +239,15 @@ def _first_array(x: Any) -> Any:
         return x
     from jax.experimental.multihost_utils import broadcast_one_to_all
 
-    flat = x.reshape(-1).view(np.uint8)
-    found = np.asarray(_waited(lambda: broadcast_one_to_all(flat)))
-    # A copy, because what jax returns cannot be written to.
-    return found.astype(np.uint8).view(x.dtype).reshape(x.shape)
+    values = np.asarray(_collective(broadcast_one_to_all, x.reshape(-1).view(np.uint8)))
+    # A copy, because the result of jax cannot be written to.
+    return values.astype(np.uint8).view(x.dtype).reshape(x.shape)
 
 
-def _waited(call: Callable[[], T]) -> T:
-    """Returns what a call returns that waits for other processes, or raises that one of them has ended."""
+def _collective(call: Callable[[Any], T], value: Any) -> T:
+    """Runs a collective; a peer's death raises ConnectionError."""
     try:
-        return call()
+        return call(value)
     except jax.errors.JaxRuntimeError as error:
-        told = str(error).partition("\n")[0]
-        raise ConnectionError(f"another process of the job ended; start the job again ({told})") from error
+        reason = str(error).partition("\n")[0]
+        raise ConnectionError(f"another process of the job ended; start the job again ({reason})") from error

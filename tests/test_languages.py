@@ -2,7 +2,7 @@
 
 import pytest
 
-from lsar_jax.languages import canonical_keys, check_known, language_code, own_name
+from lsar_jax.languages import canonical_keys, language_code, own_name
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,3 @@ def test_a_name_of_ones_own():
         own_name("sqi", ["als", "alb"], "XLM")
     with pytest.raises(ValueError, match="language 'de' is not in XLM; known languages are als, sq"):
         own_name("de", ["als", "sq"], "XLM")
-
-
-def test_the_earlier_name_stays():
-    assert check_known("deu", ["de", "en"], "the text") == "de"

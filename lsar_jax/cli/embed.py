@@ -1,4 +1,4 @@
-"""Encodes all texts in one call and prints the speed; caches embeddings of parallel text on disk."""
+"""Loads encoders for training and evaluations, and encodes distinct sentences once, with a cache on disk."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -14,15 +14,11 @@ from lsar_jax.embeddings.cache import EmbeddingCache, Sentence
 from lsar_jax.encoders import SentenceEncoder, load_encoder
 from lsar_jax.files import check_outputs
 from lsar_jax.models.transformer import Transformer
-from lsar_jax.processes import agreed, from_first, gather, is_first, own_rows, wait_for_all
+from lsar_jax.processes import agreed, all_rows, from_first, is_first, own_rows, wait_for_all
 
-__all__ = ["EncoderChoice", "PairEmbeddings", "embed_pairs", "encode_all", "open_encoder"]
+__all__ = ["EncoderChoice", "embed_pairs", "encode_all", "open_encoder"]
 
 K = TypeVar("K")
-
-# Language -> rows of the English sentences, and rows of their translations.
-PairRows = dict[str, tuple[Int[np.ndarray, " _"], Int[np.ndarray, " _"]]]
-PairEmbeddings = tuple[Float[np.ndarray, "sentence dim"], PairRows]
 
 
 @dataclass(frozen=True)
@@ -95,7 +91,7 @@ def encode_all(
     languages: Mapping[K, str],
     cache: Path | None = None,
 ) -> dict[K, Float[np.ndarray, "layer vector dim"]]:
-    """Returns the embeddings of the texts by key, ``[layer, sentence, dim]``, and prints the speed.
+    """Returns the embeddings of the texts by key, ``[layer, sentence, dim]``.
 
     Args:
       encoder: the encoder.
@@ -103,82 +99,17 @@ def encode_all(
       layers: the layers.
       max_length: maximum number of tokens per sentence.
       languages: language of each text, which only some encoders use.
-      cache: folder for the embeddings of sentences, of which only those that it lacks are encoded; None for none.
+      cache: folder for the embeddings of sentences; only those that it lacks are encoded. None for none.
     """
-    row: dict[Sentence, int] = {}
-    rows = {}
-    for key, several in texts.items():
-        language = languages[key] if encoder.uses_language else ""
-        rows[key] = np.array([row.setdefault((language, text), len(row)) for text in several], np.int64)
-    x = _encode_distinct(encoder, list(row), layers, max_length, cache)
+    sentences, rows = _distinct(encoder, {key: (languages[key], several) for key, several in texts.items()})
+    x = _embeddings(encoder, sentences, layers, max_length, cache)
     return {key: x[:, numbers] for key, numbers in rows.items()}
-
-
-def _encode_distinct(
-    encoder: SentenceEncoder, sentences: Sequence[Sentence], layers: Sequence[int], max_length: int, cache: Path | None
-) -> Float[np.ndarray, "layer sentence dim"]:
-    """Returns the embeddings of distinct sentences."""
-    if cache is None:
-        return _encode_now(encoder, sentences, layers, max_length)
-    width = encoder.dim if tuple(layers) == (encoder.spec.layer,) else encoder.model.config.widths[layers[0]]
-    specs = [replace(encoder.spec, layer=layer) for layer in layers]
-    caches = [EmbeddingCache(cache, spec, width, max_length) for spec in specs]
-    known, lacking = zip(*(one.read(sentences) for one in caches), strict=True)
-    x = np.stack(known)
-    # Several processes must have the same, whatever each of them has found: what process 0 has.
-    x = from_first(x)
-    missing = agreed(sorted(set().union(*lacking), key=lambda number: (sentences[number][0], number)))
-    if len(missing) < len(sentences):
-        console.print(f"using the cached embeddings of {len(sentences) - len(missing)} of {len(sentences)} sentences")
-    if missing:
-        # Before the encoding, because it may take hours.
-        cache.mkdir(parents=True, exist_ok=True)
-        new = [sentences[number] for number in missing]
-        # One layer may have this text already; its file is written again with the same embeddings.
-        check_outputs([one.path(new) for one in caches], overwrite=True)
-        values = _encode_now(encoder, new, layers, max_length)
-        x[:, missing] = values
-        for one, value in zip(caches, values, strict=True) if is_first() else ():
-            one.write(one.path(new), new, value)
-        wait_for_all("cached")
-    return x
-
-
-def _encode_now(
-    encoder: SentenceEncoder, sentences: Sequence[Sentence], layers: Sequence[int], max_length: int
-) -> Float[np.ndarray, "layer sentence dim"]:
-    own = own_rows(len(sentences))
-    x = _encode_own(encoder, sentences[own], layers, max_length)
-    parts = [np.frombuffer(one, x.dtype).reshape(len(layers), -1, x.shape[2]) for one in gather(x.tobytes())]
-    return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
-
-
-def _encode_own(
-    encoder: SentenceEncoder, sentences: Sequence[Sentence], layers: Sequence[int], max_length: int
-) -> Float[np.ndarray, "layer sentence dim"]:
-    # Programs are compiled first, so that the speed is that of a warm encoder.
-    started = time.perf_counter()
-    programs = encoder.warm_up(layers=layers, max_length=max_length)
-    console.print(f"compiled {programs} programs in {time.perf_counter() - started:.1f} s")
-    x, report = encoder.encode_with_report(
-        [text for _, text in sentences],
-        layers=layers,
-        language=[language for language, _ in sentences] if encoder.uses_language else None,
-        max_length=max_length,
-        show_progress=console.is_terminal,
-    )
-    console.print(
-        f"encoded {report.sentences} sentences, {report.tokens} tokens in {report.seconds:.1f} s: "
-        f"{report.sentences / report.seconds:.0f} sentences/s, {report.tokens / report.seconds:.0f} tokens/s, "
-        f"padding waste {100 * report.padding_waste:.0f}%, {report.truncated} cut to {max_length} tokens"
-    )
-    return np.asarray(x)
 
 
 def embed_pairs(
     encoder: SentenceEncoder, pairs: Mapping[str, Sequence[tuple[str, str]]], max_length: int, cache: Path
-) -> PairEmbeddings:
-    """Returns the embeddings of distinct sentences, and their rows for each language's pairs.
+) -> tuple[Float[np.ndarray, "sentence dim"], dict[str, tuple[Int[np.ndarray, " _"], Int[np.ndarray, " _"]]]]:
+    """Returns the embeddings of distinct sentences, and the rows of each language's English and other sides.
 
     Args:
       encoder: the encoder; its last loaded layer is used.
@@ -186,14 +117,70 @@ def embed_pairs(
       max_length: maximum number of tokens per sentence.
       cache: folder for the embeddings of sentences; only those that it lacks are encoded.
     """
-    # If the encoder uses the language, the same text has different embeddings in different languages.
-    own = encoder.uses_language
-    row: dict[Sentence, int] = {}
-    rows: PairRows = {}
-    for code, several in pairs.items():
-        sides = [
-            np.array([row.setdefault((language if own else "", text), len(row)) for text in texts], np.int32)
-            for language, texts in zip(("en", code), zip(*several, strict=True), strict=True)
-        ]
-        rows[code] = (sides[0], sides[1])
-    return _encode_distinct(encoder, list(row), (encoder.spec.layer,), max_length, cache)[0], rows
+    sides = {
+        (code, side): (language, [pair[side] for pair in several])
+        for code, several in pairs.items()
+        for side, language in enumerate(("en", code))
+    }
+    sentences, rows = _distinct(encoder, sides)
+    x = _embeddings(encoder, sentences, (encoder.spec.layer,), max_length, cache)
+    return x[0], {code: (rows[code, 0], rows[code, 1]) for code in pairs}
+
+
+def _distinct(
+    encoder: SentenceEncoder, texts: Mapping[K, tuple[str, Sequence[str]]]
+) -> tuple[list[Sentence], dict[K, Int[np.ndarray, " _"]]]:
+    """Returns the distinct sentences of texts in their languages, and the numbers of those of each text."""
+    numbers: dict[Sentence, int] = {}
+    rows = {}
+    for key, (language, several) in texts.items():
+        # Only of an encoder that uses the language, the same text has other embeddings in other languages.
+        code = language if encoder.uses_language else ""
+        rows[key] = np.array([numbers.setdefault((code, text), len(numbers)) for text in several], np.int32)
+    return list(numbers), rows
+
+
+def _embeddings(
+    encoder: SentenceEncoder, sentences: Sequence[Sentence], layers: Sequence[int], max_length: int, cache: Path | None
+) -> Float[np.ndarray, "layer sentence dim"]:
+    """Returns the embeddings of distinct sentences."""
+    if cache is None:
+        return _encode(encoder, sentences, layers, max_length)
+    width = encoder.dim if tuple(layers) == (encoder.spec.layer,) else encoder.model.config.widths[layers[0]]
+    caches = [EmbeddingCache(cache, replace(encoder.spec, layer=layer), width, max_length) for layer in layers]
+    known, missing_by_layer = zip(*(layer_cache.read(sentences) for layer_cache in caches), strict=True)
+    # All processes take what process 0 has found.
+    x = from_first(np.stack(known))
+    missing = agreed(sorted(set().union(*missing_by_layer), key=lambda number: (sentences[number][0], number)))
+    if len(missing) < len(sentences):
+        console.print(f"using the cached embeddings of {len(sentences) - len(missing)} of {len(sentences)} sentences")
+    if missing:
+        # Before the encoding, because it may take hours.
+        cache.mkdir(parents=True, exist_ok=True)
+        new = [sentences[number] for number in missing]
+        # One layer may have this text already; its file is written again with the same embeddings.
+        check_outputs([layer_cache.path(new) for layer_cache in caches], overwrite=True)
+        x[:, missing] = _encode(encoder, new, layers, max_length)
+        for layer_cache, rows in zip(caches, x[:, missing], strict=True) if is_first() else ():
+            layer_cache.write(layer_cache.path(new), new, rows)
+        wait_for_all("cached")
+    return x
+
+
+def _encode(
+    encoder: SentenceEncoder, sentences: Sequence[Sentence], layers: Sequence[int], max_length: int
+) -> Float[np.ndarray, "layer sentence dim"]:
+    """Encodes this process's share of the sentences, and returns the embeddings of all."""
+    share = sentences[own_rows(len(sentences))]
+    x, report = encoder.encode_with_report(
+        [text for _, text in share],
+        layers=layers,
+        language=[language for language, _ in share] if encoder.uses_language else None,
+        max_length=max_length,
+        show_progress=console.is_terminal,
+    )
+    console.print(
+        f"encoded {report.sentences} sentences, {report.tokens} tokens, in {report.seconds:.1f} s; {report.truncated} "
+        f"cut to {max_length} tokens"
+    )
+    return all_rows(np.asarray(x), axis=1)

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import tyro
 
 from lsar_jax import embeddings
-from lsar_jax.cli.inputs import encoder_files, load_with
+from lsar_jax.cli.encoder_options import EncoderOptions
 from lsar_jax.files import check_outside
 from lsar_jax.transforms import Transform
 
@@ -16,7 +16,7 @@ __all__ = ["Encode"]
 
 
 @dataclass(frozen=True)
-class Encode:
+class Encode(EncoderOptions):
     """Encodes text into a folder, a row for each line or record.
 
     Stop it at any time: the same command goes on, and ends in the same bytes. The folder has a manifest with the
@@ -25,42 +25,30 @@ class Encode:
     Attributes:
       paths: text files with one sentence per line, .jsonl or .parquet files, the first two perhaps compressed (.gz),
         or - for standard input; and, last, the folder to write.
-      encoder: bundled, a preset, a folder or a Hub id.
-      revision: commit, tag or branch of a Hub id.
-      layer: hidden-state layer; by default, that of the transform, or the checkpoint's.
-      pooling: pooling of the tokens; by default, the checkpoint's.
       dtype: compute dtype.
       transform: a file that lsar-jax fit or Transform.save wrote.
       language: language code of all sentences, or auto; needed if the encoder or the transform depends on it.
       prompt: string put before each sentence; by default, the checkpoint's own.
       normalize: divide each vector by its length.
-      max_length: maximum number of tokens per sentence; by default, the checkpoint's.
       store: dtype of the stored vectors.
       format: npy writes .npy files with JSON lines of the sentences beside them; parquet one file with both.
       shard_rows: rows of a shard; by default 65,536, and 8,192 on a CPU.
       text: column of the sentences in files with columns.
       ids: column of their ids in files with columns; by default, the number of the row.
-      jsonl: read standard input as JSON lines.
     """
 
     # Of tyro's positional arguments, one of several values takes all of them.
     paths: tyro.conf.Positional[Annotated[tuple[Path, ...], tyro.conf.arg(metavar="IN [IN ...] OUT")]]
-    encoder: str
-    revision: str | None = None
-    layer: int | None = None
-    pooling: str | None = None
     dtype: Literal["float32", "bfloat16"] = "float32"
     transform: Path | None = None
     language: str | None = None
     prompt: str | None = None
     normalize: bool = False
-    max_length: int | None = None
     store: Literal["float32", "float16"] = "float32"
     format: Literal["npy", "parquet"] = "npy"
     shard_rows: int | None = None
     text: str = "text"
     ids: str | None = None
-    jsonl: bool = False
 
     def run(self) -> None:
         """Encodes, and prints a line after each shard.
@@ -74,15 +62,17 @@ class Encode:
         if len(self.paths) < 2:
             raise ValueError("give the files to encode, or - for standard input, and then the folder to write")
         *inputs, out = self.paths
-        for path in encoder_files(self.encoder):
+        self.check_text(inputs)
+        for path in self.encoder_files():
             check_outside(out, path)
-        fitted = None if self.transform is None else Transform.load(self.transform)
-        encoder = load_with(
-            fitted, self.encoder, layer=self.layer, prompt=self.prompt, revision=self.revision, pooling=self.pooling,
-            dtype=self.dtype,
-        )  # fmt: skip
+        transform = None if self.transform is None else Transform.load(self.transform)
+        encoder = self.load(transform, self.dtype)
+        if self.prompt is not None:
+            encoder = encoder.with_prompt(self.prompt)
+        if transform is not None:
+            encoder = encoder.with_transform(transform)
         embeddings.encode(
-            encoder, inputs, out, text=self.text, ids=self.ids, jsonl=self.jsonl, language=self.language,
+            encoder, inputs, out, text=self.text, ids=self.ids, language=self.language,
             max_length=self.max_length, normalize=self.normalize, store=self.store, format=self.format,
             shard_rows=self.shard_rows, show_progress=sys.stdout.isatty(),
             progress=lambda done: print(done, flush=True),

@@ -13,6 +13,7 @@ import jax
 import tyro
 
 from lsar_jax.processes import START, check_alike, start_processes
+from lsar_jax.program_cache import cache_programs
 
 __all__ = ["Command", "run", "run_named"]
 
@@ -52,8 +53,7 @@ def run(
       prog: name of the program in ``--help``.
       arguments: command-line arguments; by default those of this process.
       description: text shown by ``--help``; by default the docstring of ``kind``.
-      shared: whether several processes can share it: a first argument ``--distributed`` then connects this process
-        with the others, as ``lsar_jax.processes`` explains.
+      shared: whether several processes can share it, which a first argument ``--distributed`` then connects.
 
     Returns:
       The exit status: 0, or 1 after a user error.
@@ -64,25 +64,34 @@ def run(
         command = tyro.cli(kind, prog=prog, description=description, args=arguments)
         if shared:
             check_alike("the options", repr(command))
-        _cache_programs()
+        try:
+            cache_programs()
+        except (OSError, ValueError) as error:
+            print(f"warning: compiled programs are not kept: {error}", file=sys.stderr)
         command.run()
+        return 0
     except (ValueError, OSError, ImportError) as error:
-        return _ended(_fail(str(error), 1))
+        status = _fail(str(error), 1)
     except SystemExit as error:  # of tyro, which has printed why
         if not jax.distributed.is_initialized():
             raise
-        return _ended(error.code if isinstance(error.code, int) else 1)
+        status = error.code if isinstance(error.code, int) else 1
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)
-        return _ended(130)
+        status = 130
     except Exception as error:
         if not jax.distributed.is_initialized():
             raise
         traceback.print_exc()
         if isinstance(error, jax.errors.JaxRuntimeError):
             print("error: a shared computation failed; if another process ended, start the job again", file=sys.stderr)
-        return _ended(1)
-    return 0
+        status = 1
+    if jax.distributed.is_initialized():
+        sys.stdout.flush()
+        sys.stderr.flush()
+        # At its usual end, this process would wait for the others, which wait for it.
+        os._exit(status)
+    return status
 
 
 def run_named(
@@ -108,59 +117,40 @@ def run_named(
     Returns:
       The exit status: 0, 1 after a user error, or 2 if no known command is named.
     """
-    given = sys.argv[1:] if arguments is None else list(arguments)
-    start = given[:1] if given and given[0].partition("=")[0] == START else []
-    given = given[len(start) :]
-    if given == ["--version"]:
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    start = words[:1] if words and words[0].partition("=")[0] == START else []
+    words = words[len(start) :]
+    if words == ["--version"]:
         print(f"lsar_jax {version('lsar_jax')}, jax {version('jax')}, Python {sys.version.split()[0]}")
         return 0
-    if not given or given[0] in ("-h", "--help"):
+    if not words or words[0] in ("-h", "--help"):
         width = max(map(len, commands))
         lines = [f"  {name:{width}}  {command.what}" for name, command in commands.items()]
         print("\n".join([f"usage: {prog} {noun.upper()} [OPTIONS]", "", *([about, ""] if about else []), *lines]))
-        return 0 if given else 2
-    name, *rest = given
+        return 0 if words else 2
+    name, *rest = words
     if name not in commands:
         return _fail(f"unknown {noun} {name!r}; choose one of {', '.join(commands)}", 2)
     module, kind, _, shared = commands[name]
     if start and not shared:
-        able = [name for name, command in commands.items() if command.shared]
-        return _fail(f"{name} cannot be shared by processes" + (f"; {', '.join(able)} can" if able else ""), 1)
+        shareable = [name for name, command in commands.items() if command.shared]
+        return _fail(f"{name} cannot be shared by processes; {', '.join(shareable) or 'no other'} can", 1)
     try:
-        found = getattr(importlib.import_module(module), kind)
+        options = getattr(importlib.import_module(module), kind)
     except ImportError as error:
         return _fail(str(error), 1)
-    return run(found, f"{prog} {name}", [*start, *rest], shared=shared)
+    return run(options, f"{prog} {name}", [*start, *rest], shared=shared)
 
 
-def _ended(status: int) -> int:
-    """Returns the status of a command that failed, unless there are other processes, which must end too."""
-    if jax.distributed.is_initialized():
-        sys.stdout.flush()
-        sys.stderr.flush()
-        # At its usual end, this process would wait for the others, which wait for it.
-        os._exit(status)
-    return status
-
-
-def _connected(given: list[str]) -> list[str]:
-    """Returns the arguments without a first ``--distributed``, after connecting the processes if it is there."""
-    first, sign, where = given[0].partition("=") if given else ("", "", "")
+def _connected(arguments: list[str]) -> list[str]:
+    """Connects the processes if the first argument is ``--distributed``, and returns the others."""
+    first, sign, where = arguments[0].partition("=") if arguments else ("", "", "")
     if first != START:
-        return given
+        return arguments
     if sign and not where:
         raise ValueError(f"{START}= has no address; give HOST:PORT,NUMBER/COUNT, or {START} alone")
     start_processes(where)
-    return given[1:]
-
-
-def _cache_programs() -> None:
-    from lsar_jax.program_cache import cache_programs
-
-    try:
-        cache_programs()
-    except (OSError, ValueError) as error:
-        print(f"warning: compiled programs are not kept: {error}", file=sys.stderr)
+    return arguments[1:]
 
 
 def _fail(message: str, status: int) -> int:

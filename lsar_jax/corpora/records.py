@@ -59,10 +59,9 @@ class Records:
 
     Attributes:
       paths: text files with one sentence per line, JSON lines (``.jsonl``) or parquet (``.parquet``); the first two
-        may be compressed (``.gz``); ``-`` stands for standard input, which is text or, with ``rows``, JSON lines.
+        may be compressed (``.gz``); ``-`` stands for standard input, which is text.
       text: the column of JSON lines and parquet that holds the sentence.
       ids: the column that holds its id; None for none.
-      rows: whether standard input is JSON lines.
       sources: what was read of each file so far, those that are finished.
       position: number of bytes read so far.
     """
@@ -70,7 +69,6 @@ class Records:
     paths: Sequence[Path]
     text: str = "text"
     ids: str | None = None
-    rows: bool = False
     sources: list[Source] = field(default_factory=list)
     position: int = 0
 
@@ -78,7 +76,7 @@ class Records:
         for path in self.paths:
             if path != STANDARD_INPUT and not path.is_file():
                 raise FileNotFoundError(f"there is no file {path}")
-            if self.ids is not None and not _has_columns(path, self.rows):
+            if self.ids is not None and not _has_columns(path):
                 raise ValueError(f"{path} is text, which has no column of ids ({self.ids!r}); leave out the ids")
 
     @property
@@ -116,7 +114,7 @@ class Records:
             packed = path.suffix.lower() == ".gz"
             lines: Any = gzip.GzipFile(fileobj=counted) if packed else counted
             try:
-                if not _has_columns(path, self.rows):
+                if not _has_columns(path):
                     yield from ((line, None) for line in decoded_lines(lines, name))
                     return
                 rows = 0
@@ -167,8 +165,6 @@ def _opened(path: Path) -> IO[bytes]:
     return open(sys.stdin.fileno(), "rb", closefd=False) if path == STANDARD_INPUT else path.open("rb")
 
 
-def _has_columns(path: Path, rows: bool) -> bool:
-    if path == STANDARD_INPUT:
-        return rows
+def _has_columns(path: Path) -> bool:
     suffixes = [suffix.lower() for suffix in path.suffixes]
     return suffixes[-1:] == [".parquet"] or ".jsonl" in (suffixes[-2:] if suffixes[-1:] == [".gz"] else suffixes[-1:])

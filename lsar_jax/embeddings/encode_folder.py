@@ -10,7 +10,7 @@ import json
 import logging
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from importlib.metadata import version
 from itertools import chain, islice
@@ -19,15 +19,14 @@ from typing import Literal, NamedTuple
 
 import jax
 import numpy as np
-from jaxtyping import Float
 
 from lsar_jax.checks import check_flags, whole_number
 from lsar_jax.corpora.records import STANDARD_INPUT, Record, Records
-from lsar_jax.embeddings.job import digests, missing_files, partial_files, remove, share_of, work_folder
-from lsar_jax.embeddings.manifest import FILE_NAME, Job, Manifest, Shard, read_job, read_manifest, read_shard
+from lsar_jax.embeddings.job import missing_files, remove_partial_files, share_of, work_folder
+from lsar_jax.embeddings.manifest import FILE_NAME, Job, Manifest, Shard, read_record
 from lsar_jax.embeddings.shards import FORMATS, as_jsonl, file_names, write_shard
 from lsar_jax.encoders.sentence_encoder import SentenceEncoder
-from lsar_jax.files import text_sha256, write_json
+from lsar_jax.files import sha256, text_sha256, write_json
 from lsar_jax.processes import check_alike, is_first, share, wait_for_all
 
 __all__ = ["Progress", "encode"]
@@ -74,7 +73,6 @@ def encode(
     *,
     text: str = "text",
     ids: str | None = None,
-    jsonl: bool = False,
     language: str | None = None,
     max_length: int | None = None,
     normalize: bool = False,
@@ -93,11 +91,10 @@ def encode(
     Args:
       encoder: the encoder, with its transform if there is one.
       inputs: text files, ``.jsonl`` or ``.parquet`` files, the first two perhaps compressed (``.gz``), or ``-`` for
-        standard input. An empty line is an empty sentence.
+        standard input, which is text. An empty line is an empty sentence.
       folder: the folder; ``lsar_jax.embeddings.open`` opens it once it is finished.
       text: the column of the sentences in files with columns.
       ids: the column of their ids; by default, the id of a sentence is the number of its row.
-      jsonl: whether standard input is JSON lines.
       language: language code of all sentences, or ``auto``; needed if the encoder or its transform depends on it.
       max_length: maximum number of tokens per sentence; by default, the checkpoint's.
       normalize: whether to divide each vector by its length.
@@ -125,7 +122,7 @@ def encode(
       ...     sorted(path.name for path in out.iterdir())
       ['manifest.json', 'sentences-00000.jsonl', 'vectors-00000.npy']
     """
-    check_flags(normalize=normalize, jsonl=jsonl, show_progress=show_progress)
+    check_flags(normalize=normalize, show_progress=show_progress)
     if store not in ("float32", "float16"):
         raise ValueError(f"store {store!r} is not one of float32, float16")
     if format not in FORMATS:
@@ -162,184 +159,162 @@ def encode(
         devices=f"{devices.size} x {devices.flat[0].device_kind}",
         versions=f"lsar_jax {version('lsar_jax')}, jax {jax.__version__}",
     )
-    records = Records(paths, text, ids, jsonl)
+    records = Records(paths, text, ids)
     with work_folder(folder / _WORK, folder):
-        _encode(encoder, job, folder, records, show_progress, progress or (lambda _: None))
+        _Encoding(encoder, job, folder, records, show_progress).run(progress)
 
 
-def _encode(
-    encoder: SentenceEncoder,
-    job: Job,
-    folder: Path,
-    records: Records,
-    show_progress: bool,
-    progress: Callable[[Progress], None],
-) -> None:
-    """Encodes this process's shards that are not done; process 0 then writes the manifest."""
-    manifest, done = _begin(folder, job)
-    numbers = share_of(sorted(done))
-    advice = "remove it, and run the command again, which encodes it again"
-    missing = missing_files(folder, [done[number].files for number in numbers], advice)
-    for name in chain.from_iterable(missing):
-        _log.warning("%s is missing, and is encoded again", folder / name)
-    complete = {number for number, names in zip(numbers, missing, strict=True) if not names}
-    wait_for_all("begun")
-    process, processes = share()
-    clock = _Clock(records)
-    count = position = 0
-    for number, part in enumerate(_parts(records, job.shard_rows)):
-        count = number + 1
-        if number % processes == process:
-            if manifest is not None and number >= len(manifest.shards):
+class _Encoding:
+    """A run of a job: which shards are done, and what it encodes.
+
+    Args:
+      encoder: the encoder.
+      job: the options.
+      folder: the folder.
+      records: the text.
+      show_progress: whether to draw a progress bar for each shard.
+    """
+
+    def __init__(self, encoder: SentenceEncoder, job: Job, folder: Path, records: Records, show_progress: bool) -> None:
+        self.encoder, self.job, self.folder, self.records = encoder, job, folder, records
+        self.show_progress = show_progress
+        self.changed = f"{' and '.join(job.inputs)} changed"
+        self.manifest = Manifest.read(folder) if (folder / FILE_NAME).is_file() else None
+        if self.manifest is not None:
+            self.done = dict(enumerate(self.manifest.shards))
+        else:
+            self.done = {number: read_record(path, Shard.from_dict) for number, path in self._notes().items()}
+
+    def run(self, progress: Callable[[Progress], None] | None) -> None:
+        """Encodes this process's shards that are not done; process 0 then writes the manifest."""
+        self._begin()
+        complete = self._complete()
+        wait_for_all("begun")
+        process, processes = share()
+        rows, stream = self.job.shard_rows, iter(self.records)
+        count = encoded = before = first_byte = 0
+        started = time.perf_counter()
+        while part := list(islice(stream, rows)):
+            number, count = count, count + 1
+            if number % processes == process:
+                sentences = as_jsonl(part, number * rows)
+                self._check_text(number, part, sentences)
+                if number not in complete:
+                    if not encoded:
+                        started, first_byte = time.perf_counter(), before
+                    encoded += self._write(number, part, sentences)
+                if progress is not None:
+                    seconds = time.perf_counter() - started
+                    progress(_progress(self.records, number * rows + len(part), encoded, seconds, first_byte))
+            before = self.records.position
+        check_alike("the inputs", json.dumps([source._asdict() for source in self.records.sources]))
+        if is_first():
+            self._finish(count)
+        wait_for_all("finished")
+
+    def _begin(self) -> None:
+        """Records the job, or compares it with the one that was begun."""
+        path = self.folder / _WORK / "job.json"
+        begun = self.job
+        if self.manifest is not None:
+            begun = self.manifest.job
+        elif self.done:  # until a shard is done, options may change
+            begun = read_record(path, Job.from_dict)
+        if difference := self.job.difference(begun):
+            raise ValueError(
+                f"{self.folder} was begun with other options: {difference}; choose another folder, or remove this one"
+            )
+        check_alike("the options", json.dumps(self.job.to_dict()))
+        if is_first():
+            write_json(path, self.job.to_dict())
+            remove_partial_files(self.folder, self.folder / _WORK)
+
+    def _complete(self) -> set[int]:
+        """Returns the numbers of this process's shards that are done, after comparing them with their digests."""
+        numbers = share_of(sorted(self.done))
+        advice = "remove it, and run the command again, which encodes it again"
+        missing = missing_files(self.folder, [self.done[number].files for number in numbers], advice)
+        for name in chain.from_iterable(missing):
+            _log.warning("%s is missing, and is encoded again", self.folder / name)
+        return {number for number, names in zip(numbers, missing, strict=True) if not names}
+
+    def _check_text(self, number: int, part: list[Record], sentences: bytes) -> None:
+        """Raises ValueError if a shard that is done was made from other sentences."""
+        if self.manifest is not None and number >= len(self.manifest.shards):
+            raise ValueError(
+                f"{self.changed}: there are more sentences than the {self.manifest.rows} that {self.folder} was "
+                "encoded from; choose another folder"
+            )
+        if number in self.done and self.done[number].text != text_sha256(sentences.decode()):
+            paths = sorted({str(self.records.paths[record.source]) for record in part})
+            first = number * self.job.shard_rows
+            raise ValueError(
+                f"{' and '.join(paths)} changed: rows {first} to {first + len(part) - 1} are not those that "
+                f"{file_names(self.job.format, number)[0]} in {self.folder} was made from; choose another folder"
+            )
+
+    def _write(self, number: int, part: list[Record], sentences: bytes) -> int:
+        """Encodes a shard, writes its files and then its record; returns the number of its distinct sentences.
+
+        Raises:
+          ValueError: a shard of which a file was missing came out otherwise than before.
+        """
+        places = {text: place for place, text in enumerate(dict.fromkeys(record.text for record in part))}
+        x, report = self.encoder.encode_with_report(
+            list(places),
+            language=self.job.language,
+            max_length=self.job.max_length,
+            normalize=self.job.normalize,
+            show_progress=self.show_progress,
+        )
+        write_shard(self.folder, self.job, number, sentences, np.asarray(x)[[places[record.text] for record in part]])
+        files = {name: sha256([self.folder / name]) for name in file_names(self.job.format, number)}
+        if number in self.done and self.done[number].files != files:
+            # Missing, the shard is compared again the next time.
+            for name in files:
+                (self.folder / name).unlink()
+            raise ValueError(
+                f"{next(iter(files))} of {self.folder} was encoded again, and is not what it was: the machine or a "
+                "package changed; choose another folder"
+            )
+        shard = Shard(len(part), files, text_sha256(sentences.decode()), report.tokens, report.truncated)
+        write_json(self.folder / _WORK / f"{number:05d}.json", asdict(shard))
+        return len(places)
+
+    def _finish(self, count: int) -> None:
+        """Writes the manifest of the folder, or compares it with the one that is there."""
+        notes = self._notes()
+        begun = len(self.done) if self.manifest is not None else max(notes, default=-1) + 1
+        if count < begun:
+            raise ValueError(
+                f"{self.changed}: there are only {count} shards of sentences, but {self.folder} was begun with "
+                f"{begun}; choose another folder"
+            )
+        if self.manifest is None:
+            if absent := sorted(set(range(count)) - notes.keys()):
+                name = self.folder / file_names(self.job.format, absent[0])[0]
+                raise ValueError(f"{name} was not written: another process ended; run the command again")
+            shards = [read_record(path, Shard.from_dict) for path in notes.values()]
+            self.manifest = Manifest(self.job, tuple(self.records.sources), tuple(shards))
+            self.manifest.write(self.folder)
+        for source, other in zip(self.records.sources, self.manifest.sources, strict=True):
+            if source != other:
                 raise ValueError(
-                    f"{_changed(job)}: there are more sentences than the {manifest.rows} that {folder} was encoded "
-                    "from; choose another folder"
+                    f"{source.name} changed: it has the digest {source.sha256}, but {self.folder} was encoded from a "
+                    f"file with {other.sha256}, although their sentences are the same; choose another folder"
                 )
-            sentences = as_jsonl(part, number * job.shard_rows)
-            _check_text(folder, job, number, part, sentences, records, done.get(number))
-            if number not in complete:
-                clock.start(position)
-                shard, encoded = _write(encoder, job, folder, number, part, sentences, show_progress)
-                clock.encoded += encoded
-                _record(folder, number, shard, done.get(number))
-            progress(clock.progress(number * job.shard_rows + len(part)))
-        position = records.position
-    check_alike("the inputs", json.dumps([source._asdict() for source in records.sources]))
-    if is_first():
-        _finish(folder, job, records, count, manifest)
-    wait_for_all("finished")
+        if truncated := sum(shard.truncated for shard in self.manifest.shards):
+            _log.warning("%d sentences were truncated to %d tokens", truncated, self.job.max_length)
+
+    def _notes(self) -> dict[int, Path]:
+        """Returns the records of the shards that are done, by their number."""
+        return {int(path.stem): path for path in sorted((self.folder / _WORK).glob("[0-9]*.json"))}
 
 
-def _begin(folder: Path, job: Job) -> tuple[Manifest | None, dict[int, Shard]]:
-    """Records a job, or compares it with the one that was begun; returns its manifest, and the shards that are done."""
-    manifest = read_manifest(folder) if (folder / FILE_NAME).is_file() else None
-    if manifest is not None:
-        begun, done = manifest.job, dict(enumerate(manifest.shards))
-    else:
-        done = {int(path.stem): read_shard(path) for path in (folder / _WORK).glob("[0-9]*.json")}
-        # Options may change until a shard is done.
-        begun = read_job(folder / _WORK / "job.json") if done else job
-    if difference := job.difference(begun):
-        raise ValueError(
-            f"{folder} was begun with other options: {difference}; choose another folder, or remove this one"
-        )
-    check_alike("the options", json.dumps(job.to_dict()))
-    if is_first():
-        write_json(folder / _WORK / "job.json", job.to_dict())
-        remove(partial_files(folder, folder / _WORK))
-    return manifest, done
-
-
-def _check_text(
-    folder: Path, job: Job, number: int, part: list[Record], sentences: bytes, records: Records, done: Shard | None
-) -> None:
-    """Raises ValueError if a shard that is done was made from other sentences."""
-    if done is None or done.text == text_sha256(sentences.decode()):
-        return
-    paths = sorted({records.paths[record.source] for record in part})
-    first = number * job.shard_rows
-    raise ValueError(
-        f"{' and '.join(map(str, paths))} changed: rows {first} to {first + len(part) - 1} are not those that "
-        f"{file_names(job.format, number)[0]} in {folder} was made from; choose another folder"
-    )
-
-
-def _write(
-    encoder: SentenceEncoder,
-    job: Job,
-    folder: Path,
-    number: int,
-    part: list[Record],
-    sentences: bytes,
-    show_progress: bool,
-) -> tuple[Shard, int]:
-    """Encodes a shard and writes its files; returns its record, and the number of its distinct sentences."""
-    places = {text: place for place, text in enumerate(dict.fromkeys(record.text for record in part))}
-    made, report = encoder.encode_with_report(
-        list(places),
-        language=job.language,
-        max_length=job.max_length,
-        normalize=job.normalize,
-        show_progress=show_progress,
-    )
-    vectors: Float[np.ndarray, "row dim"] = np.asarray(made)[[places[record.text] for record in part]]
-    write_shard(folder, job, number, sentences, vectors)
-    files = digests(folder, file_names(job.format, number))
-    shard = Shard(len(part), files, text_sha256(sentences.decode()), report.tokens, report.truncated)
-    return shard, len(places)
-
-
-def _record(folder: Path, number: int, shard: Shard, before: Shard | None) -> None:
-    """Marks a shard as done; one of which a file was missing must come out as it was."""
-    if before is not None and before.files != shard.files:
-        # Missing, the shard is compared again the next time.
-        remove(folder / name for name in shard.files)
-        raise ValueError(
-            f"{next(iter(shard.files))} of {folder} was encoded again, and is not what it was: the machine or a "
-            "package changed; choose another folder"
-        )
-    write_json(folder / _WORK / f"{number:05d}.json", asdict(shard))
-
-
-def _finish(folder: Path, job: Job, records: Records, count: int, before: Manifest | None) -> None:
-    """Writes the manifest of a folder, or compares it with the one that is there."""
-    names = [file_names(job.format, number)[0] for number in range(count)]
-    if before is None:
-        notes = {int(path.stem): path for path in (folder / _WORK).glob("[0-9]*.json")}
-        for number, name in enumerate(names):
-            if number not in notes:
-                raise ValueError(f"{name} of {folder} was not written: another process ended; run the command again")
-        if later := sorted(notes.keys() - set(range(count))):
-            raise ValueError(
-                f"{_changed(job)}: it ends after {count} shards, but {folder} also has "
-                f"{file_names(job.format, later[0])[0]}; choose another folder"
-            )
-        before = Manifest(job, tuple(records.sources), tuple(read_shard(notes[number]) for number in range(count)))
-        before.write(folder)
-    elif count < len(before.shards):
-        raise ValueError(
-            f"{_changed(job)}: {folder} was encoded from {before.rows} rows, and there are only {count} shards of "
-            "them; choose another folder"
-        )
-    for source, other in zip(records.sources, before.sources, strict=True):
-        if source != other:
-            raise ValueError(
-                f"{source.name} changed: it has the digest {source.sha256}, but {folder} was encoded from a file "
-                f"with {other.sha256}, although their sentences are the same; choose another folder"
-            )
-    if truncated := sum(shard.truncated for shard in before.shards):
-        _log.warning("%d sentences were truncated to %d tokens", truncated, job.max_length)
-
-
-class _Clock:
-    """How far a job is, and how fast it has been since its first sentence was encoded."""
-
-    def __init__(self, records: Records) -> None:
-        self.records = records
-        self.encoded = self.first_byte = 0
-        self.started: float | None = None
-
-    def start(self, first_byte: int) -> None:
-        """Starts the clock at this byte of the inputs, unless it runs."""
-        if self.started is None:
-            self.started, self.first_byte = time.perf_counter(), first_byte
-
-    def progress(self, rows: int) -> Progress:
-        """Returns the progress of a job of which so many rows are done."""
-        total, position = self.records.total, self.records.position
-        seconds = 0.0 if self.started is None else time.perf_counter() - self.started
-        if total is None:
-            return Progress(rows, self.encoded, seconds, None, None)
-        read = position - self.first_byte
-        left = seconds * (total - position) / read if self.encoded and read else None
-        return Progress(rows, self.encoded, seconds, position / max(1, total), left)
-
-
-def _changed(job: Job) -> str:
-    return f"{' and '.join(job.inputs)} changed"
-
-
-def _parts(records: Iterable[Record], rows: int) -> Iterator[list[Record]]:
-    stream = iter(records)
-    while part := list(islice(stream, rows)):
-        yield part
+def _progress(records: Records, rows: int, encoded: int, seconds: float, first_byte: int) -> Progress:
+    """Returns the progress of a job: ``encoded`` sentences since it had read ``first_byte`` bytes."""
+    if records.total is None:
+        return Progress(rows, encoded, seconds, None, None)
+    read = records.position - first_byte
+    left = seconds * (records.total - records.position) / read if encoded and read else None
+    return Progress(rows, encoded, seconds, records.position / max(1, records.total), left)

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Iterator
+from functools import lru_cache, partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from lsar_jax.embeddings.job import missing_files, share_of
-from lsar_jax.embeddings.manifest import Manifest, read_manifest
+from lsar_jax.embeddings.manifest import Manifest
 from lsar_jax.embeddings.shards import Sentences, file_names, read_rows, read_sentences
 from lsar_jax.encoders.protocols import EmbeddingTransform
 from lsar_jax.processes import wait_for_all
@@ -44,7 +45,8 @@ class Embeddings:
     def __init__(self, folder: Path, manifest: Manifest) -> None:
         self.folder = folder
         self.manifest = manifest
-        self._held: tuple[int, Sentences] = (-1, Sentences([], []))
+        # A shard's sentences stay in memory until those of another one are read.
+        self._sentences_of_shard = lru_cache(1)(partial(read_sentences, folder, manifest.job))
 
     def __repr__(self) -> str:
         rows, dim = self.shape
@@ -73,21 +75,10 @@ class Embeddings:
 
         Raises:
           IndexError: there is no such row.
-          ValueError: the range has a step.
         """
-        if not isinstance(rows, slice):
-            number = int(rows) + len(self) * (rows < 0)
-            if not 0 <= number < len(self):
-                raise IndexError(f"row {rows} does not exist; there are {len(self)} rows")
-            return self[number : number + 1][0]
-        start, stop, step = rows.indices(len(self))
-        if step != 1:
-            raise ValueError(f"the step of {rows} is not 1; read a range and take its rows")
-        parts = [
-            read_rows(self.folder, self.manifest.job, number, slice(first, last))
-            for number, first, last in self._parts(start, stop)
-        ]
-        return np.concatenate(parts) if parts else np.zeros((0, self.shape[1]), self.dtype)
+        if isinstance(rows, slice):
+            return self.take(np.arange(*rows.indices(len(self))))
+        return self.take(np.array([int(rows) + len(self) * (rows < 0)]))[0]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         return self[:].astype(self.dtype if dtype is None else dtype, copy=False)
@@ -97,46 +88,34 @@ class Embeddings:
         for start in range(0, len(self), rows):
             yield self[start : start + rows]
 
-    def sentences(self, start: int = 0, stop: int | None = None) -> Sentences:
-        """Returns the sentences of the rows from ``start`` up to ``stop``, with their ids."""
-        texts: list[str] = []
-        ids: list[str] = []
-        first_row, last_row, _ = slice(start, stop).indices(len(self))
-        for number, first, last in self._parts(first_row, last_row):
-            if self._held[0] != number:
-                self._held = number, read_sentences(self.folder, self.manifest.job, number)
-            texts += self._held[1].texts[first:last]
-            ids += self._held[1].ids[first:last]
-        return Sentences(texts, ids)
-
     def take(self, rows: Int[np.ndarray, " row"]) -> Float[np.ndarray, "row dim"]:
         """Returns any rows in their order, ``[row, dim]``; of each shard, only these are read if it is ``.npy``."""
-        found = np.empty((len(rows), self.shape[1]), self.dtype)
-        numbers, places = np.divmod(self._checked(rows), self.manifest.job.shard_rows)
-        for number in np.unique(numbers):
-            chosen = numbers == number
-            found[chosen] = read_rows(self.folder, self.manifest.job, int(number), places[chosen])
-        return found
+        x = np.empty((len(rows), self.shape[1]), self.dtype)
+        for number, chosen, places in self._by_shard(rows):
+            x[chosen] = read_rows(self.folder, self.manifest.job, number, places)
+        return x
+
+    def sentences(self, start: int = 0, stop: int | None = None) -> Sentences:
+        """Returns the sentences of the rows from ``start`` up to ``stop``, with their ids."""
+        return self.sentences_of(np.arange(*slice(start, stop).indices(len(self))))
 
     def sentences_of(self, rows: Int[np.ndarray, " row"]) -> Sentences:
         """Returns the sentences of any rows, in their order, with their ids; each shard is read once."""
         texts, ids = np.empty(len(rows), object), np.empty(len(rows), object)
-        numbers, places = np.divmod(self._checked(rows), self.manifest.job.shard_rows)
-        for number in np.unique(numbers):
-            chosen = np.flatnonzero(numbers == number)
-            shard = read_sentences(self.folder, self.manifest.job, int(number))
-            for place, row in zip(chosen, places[chosen], strict=True):
-                texts[place], ids[place] = shard.texts[row], shard.ids[row]
+        for number, chosen, places in self._by_shard(rows):
+            shard = self._sentences_of_shard(number)
+            for row, place in zip(chosen, places, strict=True):
+                texts[row], ids[row] = shard.texts[place], shard.ids[place]
         return Sentences(texts.tolist(), ids.tolist())
 
     def distinct(self) -> Int[np.ndarray, " distinct"]:
         """Returns the first row of each distinct sentence that is not blank; 40 bytes a row are in memory."""
         digests, rows = [np.zeros((0, 2), np.uint64)], [np.zeros(0, np.int64)]
-        for start in range(0, len(self), _BLOCK):
-            texts = self.sentences(start, min(start + _BLOCK, len(self))).texts
+        for number in range(len(self.manifest.shards)):
+            texts = self._sentences_of_shard(number).texts
             places = [place for place, text in enumerate(texts) if text.strip()]
             digests.append(np.frombuffer(b"".join(_digest(texts[place]) for place in places), np.uint64).reshape(-1, 2))
-            rows.append(np.array(places, np.int64) + start)
+            rows.append(np.array(places, np.int64) + number * self.manifest.job.shard_rows)
         low, high = np.concatenate(digests).T
         # Stable, so that the first of equal digests is in the lowest row.
         order = np.lexsort((low, high))
@@ -170,21 +149,18 @@ class Embeddings:
         if shared:
             wait_for_all(f"checked {self.folder.name}")
 
-    def _checked(self, rows: Int[np.ndarray, " row"]) -> Int[np.ndarray, " row"]:
+    def _by_shard(
+        self, rows: Int[np.ndarray, " row"]
+    ) -> Iterator[tuple[int, Int[np.ndarray, " _"], Int[np.ndarray, " _"]]]:
+        """Yields the shards that rows are in: number, which of the rows, and their places in the shard."""
         rows = np.asarray(rows)
-        wrong = rows[(rows < 0) | (rows >= len(self))]
-        if len(wrong):
-            raise IndexError(f"row {wrong[0]} does not exist; there are {len(self)} rows")
-        return rows
-
-    def _parts(self, start: int, stop: int) -> Iterator[tuple[int, int, int]]:
-        """Yields the shards of a range of rows: number, first row, and the row after the last."""
-        size = self.manifest.job.shard_rows
-        while start < stop:
-            number, first = divmod(start, size)
-            last = min(size, first + stop - start)
-            yield number, first, last
-            start += last - first
+        outside = rows[(rows < 0) | (rows >= len(self))]
+        if len(outside):
+            raise IndexError(f"row {outside[0]} does not exist; there are {len(self)} rows")
+        numbers, places = np.divmod(rows, self.manifest.job.shard_rows)
+        for number in np.unique(numbers):
+            chosen = np.flatnonzero(numbers == number)
+            yield int(number), chosen, places[chosen]
 
 
 def open_folder(folder: str | Path) -> Embeddings:
@@ -209,7 +185,7 @@ def open_folder(folder: str | Path) -> Embeddings:
         raise FileNotFoundError(f"there is no folder {folder}")
     if not (folder / "manifest.json").exists() and (folder / ".job").is_dir():
         raise FileNotFoundError(f"{folder} is not finished; run the command that encodes it again")
-    manifest = read_manifest(folder)
+    manifest = Manifest.read(folder)
     for number in range(len(manifest.shards)):
         for name in file_names(manifest.job.format, number):
             if not (folder / name).is_file():

@@ -16,11 +16,9 @@ from lsar_jax.processes import is_first, share
 
 __all__ = [
     "changed_options",
-    "digests",
     "locked",
     "missing_files",
-    "partial_files",
-    "remove",
+    "remove_partial_files",
     "remove_work",
     "share_of",
     "work_folder",
@@ -29,21 +27,16 @@ __all__ = [
 T = TypeVar("T")
 
 
-def changed_options(begun: Mapping[str, Any], wanted: Mapping[str, Any]) -> str:
+def changed_options(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
     """Names the options that differ from those a job was begun with, with both values; empty if none does."""
-    names = [name for name in {**begun, **wanted} if begun.get(name) != wanted.get(name)]
-    return "; ".join(f"{name} was {begun.get(name)!r} and is now {wanted.get(name)!r}" for name in names)
+    names = [name for name in {**before, **now} if before.get(name) != now.get(name)]
+    return "; ".join(f"{name} was {before.get(name)!r} and is now {now.get(name)!r}" for name in names)
 
 
 def share_of(parts: Sequence[T]) -> Sequence[T]:
     """Returns the parts of this process: those at ``i::n``."""
     number, count = share()
     return parts[number::count]
-
-
-def digests(folder: Path, names: Iterable[str]) -> dict[str, str]:
-    """Returns the digest of each file of a part."""
-    return {name: sha256([folder / name]) for name in names}
 
 
 def missing_files(folder: Path, parts: Iterable[Mapping[str, str]], advice: str) -> list[list[str]]:
@@ -64,17 +57,6 @@ def missing_files(folder: Path, parts: Iterable[Mapping[str, str]], advice: str)
             if sha256([folder / name]) != files[name]:
                 raise ValueError(f"{folder / name} is damaged: it is not what was written; {advice}")
     return missing
-
-
-def partial_files(*folders: Path) -> list[Path]:
-    """Returns the unfinished files that a killed process left in folders."""
-    return [path for folder in folders for path in folder.glob(".*.partial*")]
-
-
-def remove(paths: Iterable[Path]) -> None:
-    """Removes files that exist, of those given."""
-    for path in paths:
-        path.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -132,3 +114,10 @@ def work_folder(folder: Path, output: Path) -> Iterator[None]:
 def remove_work(folder: Path) -> None:
     """Removes the folder of a job that is finished, if it is there."""
     shutil.rmtree(folder, ignore_errors=True)
+
+
+def remove_partial_files(*folders: Path) -> None:
+    """Removes the unfinished files that a killed process left in folders."""
+    for folder in folders:
+        for path in folder.glob(".*.partial*"):
+            path.unlink(missing_ok=True)

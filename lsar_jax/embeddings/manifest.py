@@ -1,15 +1,18 @@
 """What a folder of embeddings says of itself: the embedding space, the inputs, and the digest of every shard."""
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from lsar_jax.corpora.records import Source
 from lsar_jax.embeddings.job import changed_options
 from lsar_jax.files import read_json, write_json
 from lsar_jax.spec import EncoderSpec
 
-__all__ = ["FILE_NAME", "FORMAT", "Job", "Manifest", "Shard", "read_job", "read_manifest", "read_shard"]
+__all__ = ["FILE_NAME", "FORMAT", "Job", "Manifest", "Shard", "read_record"]
+
+T = TypeVar("T")
 
 FORMAT = "lsar_jax embeddings 1"
 FILE_NAME = "manifest.json"
@@ -49,12 +52,12 @@ class Job:
     devices: str
     versions: str
 
-    def difference(self, other: "Job") -> str:
+    def difference(self, earlier: "Job") -> str:
         """Names the fields that differ from those of an earlier job, with both values; empty if none does."""
-        if not self.spec.same_space(other.spec) or self.spec.dtype != other.spec.dtype:
-            told = self.spec.difference(other.spec) or f"dtype {self.spec.dtype}, not {other.spec.dtype}"
-            return f"another embedding space ({told})"
-        return changed_options(other.to_dict() | {"spec": None}, self.to_dict() | {"spec": None})
+        if not self.spec.same_space(earlier.spec) or self.spec.dtype != earlier.spec.dtype:
+            spec = self.spec.difference(earlier.spec) or f"dtype {self.spec.dtype}, not {earlier.spec.dtype}"
+            return f"another embedding space ({spec})"
+        return changed_options(earlier.to_dict() | {"spec": None}, self.to_dict() | {"spec": None})
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the fields as JSON-serializable values."""
@@ -88,6 +91,14 @@ class Shard:
     tokens: int
     truncated: int
 
+    @classmethod
+    def from_dict(cls, fields: dict[str, Any]) -> "Shard":
+        """Returns the shard whose fields were written as JSON."""
+        counts = [fields[name] for name in ("rows", "tokens", "truncated")]
+        if not all(isinstance(count, int) for count in counts) or not isinstance(fields["files"], dict):
+            raise TypeError(f"a shard is {fields!r:.80}")
+        return cls(**fields)
+
 
 @dataclass(frozen=True)
 class Manifest:
@@ -115,50 +126,41 @@ class Manifest:
         contents = {"format": FORMAT, "rows": self.rows, "job": self.job.to_dict()}
         write_json(folder / FILE_NAME, contents | {"sources": sources, "shards": shards})
 
+    @classmethod
+    def read(cls, folder: Path) -> "Manifest":
+        """Returns the manifest of a finished folder.
 
-def read_manifest(folder: Path) -> Manifest:
-    """Returns the manifest of a finished folder.
+        Raises:
+          FileNotFoundError: the folder or its manifest does not exist.
+          ValueError: the manifest is damaged, or of another format.
+        """
+        path = folder / FILE_NAME
+        manifest = read_record(path, _manifest)
+        size = manifest.job.shard_rows
+        if any(shard.rows != size for shard in manifest.shards[:-1]):
+            raise ValueError(f"{path} is damaged: a shard before the last does not have {size} rows")
+        return manifest
+
+
+def read_record(path: Path, from_fields: Callable[[dict[str, Any]], T]) -> T:
+    """Returns the value that a function makes of a JSON file.
 
     Raises:
-      FileNotFoundError: the folder or its manifest does not exist.
-      ValueError: the manifest is damaged, or of another format.
+      FileNotFoundError: there is no such file.
+      ValueError: the file is damaged, or of another format.
     """
-    path = folder / FILE_NAME
-    fields = read_json(path, dict, ("format", "rows", "job", "sources", "shards"))
+    fields = read_json(path, dict)
+    try:
+        return from_fields(fields)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"{path} is damaged: {error!r}; encode the text into another folder") from error
+
+
+def _manifest(fields: dict[str, Any]) -> Manifest:
     if fields["format"] != FORMAT:
-        raise ValueError(f"{path} has format {fields['format']!r}, expected {FORMAT!r}")
-    try:
-        sources = tuple(Source(**source) for source in fields["sources"])
-        result = Manifest(Job.from_dict(fields["job"]), sources, tuple(map(_shard, fields["shards"])))
-    except (KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"{path} is damaged: {error!r}") from error
-    if any(shard.rows != result.job.shard_rows for shard in result.shards[:-1]):
-        raise ValueError(f"{path} is damaged: a shard before the last does not have {result.job.shard_rows} rows")
-    if fields["rows"] != result.rows:
-        raise ValueError(f"{path} is damaged: it says {fields['rows']} rows, but its shards have {result.rows}")
-    return result
-
-
-def read_job(path: Path) -> Job:
-    """Returns the job that was written to a JSON file."""
-    fields = read_json(path, dict)
-    try:
-        return Job.from_dict(fields)
-    except (KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"{path} is damaged: {error!r}; remove the folder and start again") from error
-
-
-def read_shard(path: Path) -> Shard:
-    """Returns the shard that was written to a JSON file."""
-    fields = read_json(path, dict)
-    try:
-        return _shard(fields)
-    except (KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"{path} is damaged: {error!r}; remove it, and its shard is encoded again") from error
-
-
-def _shard(fields: dict[str, Any]) -> Shard:
-    whole = [fields[name] for name in ("rows", "tokens", "truncated")]
-    if not all(isinstance(number, int) for number in whole) or not isinstance(fields["files"], dict):
-        raise TypeError(f"a shard is {fields!r:.80}")
-    return Shard(**fields)
+        raise TypeError(f"its format is {fields['format']!r}, not {FORMAT!r}")
+    sources = tuple(Source(**source) for source in fields["sources"])
+    manifest = Manifest(Job.from_dict(fields["job"]), sources, tuple(map(Shard.from_dict, fields["shards"])))
+    if fields["rows"] != manifest.rows:
+        raise TypeError(f"it says {fields['rows']} rows, but its shards have {manifest.rows}")
+    return manifest

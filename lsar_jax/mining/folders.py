@@ -2,11 +2,12 @@
 
 Each block of sources is compared with all blocks of targets in one pass of products, which gives the nearest targets
 of each source and, carried from block to block, the nearest sources of each target. After each block of sources, both
-are written beside the output. Peak memory: two blocks of vectors, and 12 bytes a neighbour, three times where lists are
+are written beside the output, in files whose format names the job, so that those of another job are refused. Memory
+holds two blocks of vectors and, for each neighbour of a sentence, 12 bytes, and three times as many while lists are
 merged and pairs are chosen.
 
 Several processes (``lsar_jax.processes``) take the blocks of sources in turn. Each carries the nearest sources among
-its own blocks, in a file that says which these are, so that a job goes on with any number of processes. Process 0
+its own blocks, in a file that lists these blocks, so that a job goes on with any number of processes. Process 0
 merges the lists, chooses the pairs and writes them.
 """
 
@@ -14,7 +15,8 @@ import json
 import logging
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,7 +28,7 @@ from lsar_jax.array_files import open_arrays, save_arrays
 from lsar_jax.checks import whole_number
 from lsar_jax.embeddings import Embeddings
 from lsar_jax.embeddings.job import changed_options, remove_work, share_of, work_folder
-from lsar_jax.files import check_outputs, new_file, read_json, sha256, write_json
+from lsar_jax.files import check_outputs, new_file, read_json, sha256, text_sha256, write_json
 from lsar_jax.mesh import data_mesh
 from lsar_jax.mining.pairs import Margin, Pairs, Retrieval, check_options, pairs_of_neighbours
 from lsar_jax.processes import agreed, check_alike, is_first, share, wait_for_all
@@ -37,11 +39,10 @@ __all__ = ["MiningProgress", "mine_folders", "notes_of"]
 
 _log = logging.getLogger("lsar_jax")
 
-_FORMAT = "lsar_jax mining 2"
 # Pairs whose sentences are read at a time.
-_WRITTEN = 262_144
+_PAIRS = 262_144
 
-# The cosines of the nearest rows of the other side, best first, and the numbers of these rows.
+# The cosines of the nearest rows of the other side, best first, and the numbers of these rows, ``[row, k]`` each.
 _Best = tuple[Float[np.ndarray, "_ _"], Int[np.ndarray, "_ _"]]
 
 
@@ -125,42 +126,42 @@ def mine_folders(
     check_options(margin, retrieval)
     block = whole_number("block", block, 1024, 1 << 24, "vectors")
     notes = notes_of(out)
-    options = [out.name, _digest(source), _digest(target), k, margin, retrieval, precision, threshold, languages, block]
-    check_alike("the options", repr([*options, None if transform is None else transform.digests]))
+    options = {
+        "source": _digest(source), "target": _digest(target), "k": k, "margin": margin, "retrieval": retrieval,
+        "precision": precision, "threshold": float(threshold), "languages": list(languages), "block": block,
+        "transform": [] if transform is None else list(transform.digests),
+    }  # fmt: skip
+    check_alike("the options", repr([out.name, options]))
     # Process 0 decides for all, and removes the notes only when no other reads them.
-    written = agreed(_written(out, notes) if is_first() else -1)
-    if written >= 0:
+    count = agreed(_written(out, notes, options) if is_first() else -1)
+    if count >= 0:
         if is_first():
             remove_work(notes)
-        return written
+        return count
     check_outputs([out], [source.folder, target.folder], overwrite=overwrite)
     if not source.spec.same_space(target.spec):
         raise ValueError(
             f"{source.folder} and {target.folder} are of different embedding spaces: "
             f"{source.spec.difference(target.spec)}; encode both with one encoder"
         )
-    sides = [_Side(side, transform, code, block) for side, code in zip((source, target), languages, strict=True)]
-    least = min(len(rows) for side in sides for rows in side.blocks)
-    k = whole_number("k", k, 1, least, "the distinct sentences of the smallest block")
-    job = {
-        "format": _FORMAT, "source": _digest(source), "target": _digest(target), "k": k, "precision": precision,
-        "transform": [] if transform is None else list(transform.digests), "languages": list(languages), "block": block,
-    }  # fmt: skip
-    count = 0
+    left, right = (_Side(side, transform, code, block) for side, code in zip((source, target), languages, strict=True))
+    least = min(len(rows) for side in (left, right) for rows in side.blocks)
+    options["k"] = k = whole_number("k", k, 1, least, "the distinct sentences of the smallest block")
     with work_folder(notes, out):
         if is_first():
-            _begin(notes, job)
+            _begin(notes, options)
         wait_for_all("begun")
-        _compare(sides[0], sides[1], k, precision, notes, progress or (lambda _: None))
+        parts = _Parts(notes, options)
+        _compare(left, right, k, precision, parts, progress or (lambda _: None))
         wait_for_all("compared")
         if is_first():
-            pairs = pairs_of_neighbours(*_neighbours(sides[0], sides[1], k, notes), margin, retrieval)
-            kept = pairs.score >= threshold
-            count = int(kept.sum())
-            _write(notes / f"pairs{out.suffix}", Pairs(*(part[kept] for part in pairs)), *sides)
-            record = {"pairs": count, "sha256": sha256([notes / f"pairs{out.suffix}"])}
-            write_json(notes / "written.json", record)
-            (notes / f"pairs{out.suffix}").replace(out)
+            pairs = pairs_of_neighbours(*_neighbours(left, right, k, parts), margin, retrieval)
+            chosen = pairs.score >= threshold
+            count = int(chosen.sum())
+            result = notes / f"pairs{out.suffix}"
+            _write(result, Pairs(*(part[chosen] for part in pairs)), left, right)
+            write_json(notes / "written.json", {"options": options, "pairs": count, "sha256": sha256([result])})
+            result.replace(out)
     return agreed(count)
 
 
@@ -170,7 +171,7 @@ def notes_of(out: Path) -> Path:
 
 
 class _Side:
-    """The distinct sentences of a folder."""
+    """The distinct sentences of a folder, in blocks."""
 
     def __init__(self, embeddings: Embeddings, transform: Transform | None, language: str | None, block: int) -> None:
         if transform is not None:
@@ -182,136 +183,132 @@ class _Side:
             raise ValueError(f"{embeddings.folder} has only blank sentences")
         # Blocks of nearly one size: in a block with less than k rows, neighbours would be lost.
         self.blocks = np.array_split(self.rows, -(-len(self.rows) // block))
+        self.starts = np.cumsum([0, *map(len, self.blocks)]).tolist()
 
-    def vectors(self) -> Iterator[Float[np.ndarray, "row dim"]]:
-        """Yields the vectors of each block."""
-        for number in range(len(self.blocks)):
-            yield self.block(number)
-
-    def block(self, number: int) -> Float[np.ndarray, "row dim"]:
+    def vectors(self, number: int) -> Float[np.ndarray, "row dim"]:
         """Returns the vectors of a block."""
         x = self.embeddings.take(self.blocks[number]).astype(np.float32, copy=False)
         return x if self.transform is None else np.asarray(self.transform(x, self.language))
 
 
-def _written(out: Path, notes: Path) -> int:
-    """Returns the number of pairs that a job wrote which was stopped after it, or -1."""
+class _Parts:
+    """The files of neighbours of a job, each with the blocks of sources that they were found for or among.
+
+    Args:
+      folder: the folder.
+      options: the options of the job, whose digest is in the format of the files.
+    """
+
+    def __init__(self, folder: Path, options: Mapping[str, Any]) -> None:
+        self.folder = folder
+        self.format = f"lsar_jax mining 3, job {text_sha256(json.dumps(options))}"
+
+    def save(self, name: str, best: _Best, blocks: list[int]) -> None:
+        """Writes a file."""
+        save_arrays(self.folder / name, {"cosines": best[0], "rows": best[1]}, format=self.format, header=blocks)
+
+    def read(self, name: str) -> tuple[_Best, list[int]]:
+        """Returns the neighbours and the blocks of a file."""
+        with open_arrays(self.folder / name, format=self.format, what="neighbours") as file:
+            return (file.read("cosines"), file.read("rows")), list(map(int, file.header))
+
+    def carried(self) -> dict[str, list[int]]:
+        """Returns the files of the neighbours of targets, one a process, and the blocks that they were found among."""
+        blocks = {}
+        for path in sorted(self.folder.glob("backward-*.safetensors")):
+            with open_arrays(path, format=self.format, what="neighbours") as file:
+                blocks[path.name] = list(map(int, file.header))
+        return blocks
+
+
+def _written(out: Path, notes: Path, options: Mapping[str, Any]) -> int:
+    """Returns the number of pairs of a job that was stopped after it had written them, or -1."""
     path = notes / "written.json"
     if not path.is_file() or not out.is_file():
         return -1
-    record = read_json(path, dict, ("pairs", "sha256"))
-    if sha256([out]) != record["sha256"]:
-        return -1
-    return int(record["pairs"])
+    record = read_json(path, dict, ("options", "pairs", "sha256"))
+    return int(record["pairs"]) if record["options"] == options and record["sha256"] == sha256([out]) else -1
 
 
-def _begin(notes: Path, job: dict[str, Any]) -> None:
-    """Records a job, or compares it with the one that was begun."""
+def _begin(notes: Path, options: Mapping[str, Any]) -> None:
+    """Records the options of a job, or compares them with those it was begun with."""
     path = notes / "job.json"
-    if path.is_file():
-        begun = read_json(path, dict)
-        if difference := changed_options(begun, job):
-            raise ValueError(f"{notes} was begun with other options: {difference}; remove it, or write another file")
-    write_json(path, job)
+    if path.is_file() and (difference := changed_options(read_json(path, dict), options)):
+        raise ValueError(f"{notes} was begun with other options: {difference}; remove it, or write another file")
+    write_json(path, dict(options))
 
 
 def _compare(
-    source: _Side, target: _Side, k: int, precision: Precision, notes: Path, progress: Callable[[MiningProgress], None]
+    source: _Side,
+    target: _Side,
+    k: int,
+    precision: Precision,
+    parts: _Parts,
+    progress: Callable[[MiningProgress], None],
 ) -> None:
     """Compares this process's share of the blocks of sources with all targets, unless that was done before."""
     total = len(source.blocks)
     # What process 0 sees of the folder, because others may see it later.
-    carried = agreed(_carried(notes))
+    carried = agreed(parts.carried())
     done = {block for blocks in carried.values() for block in blocks}
-    blocks_left = share_of([block for block in range(total) if block not in done])
-    path = notes / f"backward-{share()[0]:05d}.safetensors"
-    backward, blocks = _read(path) if path.name in carried else (_nothing(len(target.rows)), [])
-    starts = np.cumsum([0, *map(len, source.blocks)])
-    places = np.cumsum([0, *map(len, target.blocks)])
+    remaining = share_of([block for block in range(total) if block not in done])
+    name = f"backward-{share()[0]:05d}.safetensors"
+    backward, blocks = parts.read(name) if name in carried else (_empty(len(target.rows), k), [])
     mesh = data_mesh() if jax.local_device_count() > 1 else None
     started = time.perf_counter()
-    for finished, block in enumerate(blocks_left, 1):
-        x = source.block(block)
-        forward: _Best = _nothing(len(x))
-        parts = []
-        for place, y in zip(places, target.vectors(), strict=False):
-            found, back = nearest_both(x, y, min(k, len(x), len(y)), precision=precision, mesh=mesh)
-            forward = _merged(forward, _at(found, int(place)), k)
-            before = backward[0][place : place + len(y)], backward[1][place : place + len(y)]
-            parts.append(_merged(before, _at(back, int(starts[block])), k))
-        backward = _joined(parts)
+    for finished, block in enumerate(remaining, 1):
+        x = source.vectors(block)
+        forward = _empty(len(x), k)
+        for number, (start, stop) in enumerate(pairwise(target.starts)):
+            there, back = nearest_both(x, target.vectors(number), k, precision=precision, mesh=mesh)
+            forward = _merged(forward, there, start)
+            cosines, rows = _merged((backward[0][start:stop], backward[1][start:stop]), back, source.starts[block])
+            backward[0][start:stop], backward[1][start:stop] = cosines, rows
         blocks = [*blocks, block]
-        _save(notes / f"forward-{block:05d}.safetensors", forward, [block])
+        parts.save(f"forward-{block:05d}.safetensors", forward, [block])
         # After it, the block is finished.
-        _save(path, backward, blocks)
+        parts.save(name, backward, blocks)
         seconds = time.perf_counter() - started
-        progress(MiningProgress(len(done) + finished, total, seconds / finished * (len(blocks_left) - finished)))
+        progress(MiningProgress(len(done) + finished, total, seconds / finished * (len(remaining) - finished)))
 
 
-def _neighbours(source: _Side, target: _Side, k: int, notes: Path) -> tuple[_Best, _Best]:
+def _neighbours(source: _Side, target: _Side, k: int, parts: _Parts) -> tuple[_Best, _Best]:
     """Returns the nearest targets of each source, and the nearest sources of each target, that all processes found."""
-    carried = _carried(notes)
-    if sorted(block for blocks in carried.values() for block in blocks) != list(range(len(source.blocks))):
+    carried = parts.carried()
+    numbers = range(len(source.blocks))
+    if sorted(block for blocks in carried.values() for block in blocks) != list(numbers):
         raise ValueError(
-            f"the notes in {notes} are of other blocks than those of this job: another job, or another process of it, "
-            "has written there; remove the files backward-* in it, and run the command again"
+            f"the notes in {parts.folder} are of other blocks than those of this job: another process has written "
+            "there; remove the files backward-* in it, and run the command again"
         )
-    backward = _nothing(len(target.rows))
+    backward = _empty(len(target.rows), k)
     for name in carried:
-        backward = _merged(backward, _read(notes / name)[0], k)
-    parts = [_read(notes / f"forward-{block:05d}.safetensors")[0] for block in range(len(source.blocks))]
-    return _joined(parts), backward
+        backward = _merged(backward, parts.read(name)[0])
+    forward = [parts.read(f"forward-{block:05d}.safetensors")[0] for block in numbers]
+    return (np.concatenate([best[0] for best in forward]), np.concatenate([best[1] for best in forward])), backward
 
 
-def _joined(parts: list[_Best]) -> _Best:
-    cosines, rows = zip(*parts, strict=True)
-    return np.concatenate(cosines), np.concatenate(rows)
+def _empty(rows: int, k: int) -> _Best:
+    """Returns lists that any neighbour improves."""
+    return np.full((rows, k), -np.inf, np.float32), np.zeros((rows, k), np.int64)
 
 
-def _at(found: tuple[Any, Any], first: int) -> _Best:
-    """Returns the neighbours found in a block as those of all rows."""
-    return np.asarray(found[0]), np.asarray(found[1], np.int64) + first
-
-
-def _merged(best: _Best, other: _Best, k: int) -> _Best:
-    """Returns the best k of two lists; ties go to the lower row."""
-    cosines, rows = (np.concatenate(parts, axis=1) for parts in zip(best, other, strict=True))
-    if not best[0].shape[1]:
-        return cosines, rows
-    order = np.lexsort((rows, -cosines), axis=1)[:, :k]
+def _merged(best: _Best, other: tuple[Any, Any], first: int = 0) -> _Best:
+    """Returns the best k of two lists, in the second of which rows count from ``first``; ties go to the lower row."""
+    cosines = np.concatenate([best[0], np.asarray(other[0])], axis=1)
+    rows = np.concatenate([best[1], np.asarray(other[1], np.int64) + first], axis=1)
+    order = np.lexsort((rows, -cosines), axis=1)[:, : best[0].shape[1]]
     return np.take_along_axis(cosines, order, axis=1), np.take_along_axis(rows, order, axis=1)
 
 
-def _nothing(rows: int) -> _Best:
-    return np.zeros((rows, 0), np.float32), np.zeros((rows, 0), np.int64)
-
-
-def _save(path: Path, best: _Best, blocks: list[int]) -> None:
-    save_arrays(path, {"cosines": best[0], "rows": best[1]}, format=_FORMAT, header=blocks)
-
-
-def _read(path: Path) -> tuple[_Best, list[int]]:
-    """Returns neighbours, and the blocks of sources that they were found for or among."""
-    with open_arrays(path, format=_FORMAT, what="neighbours") as file:
-        return (file.read("cosines"), file.read("rows")), list(map(int, file.header))
-
-
-def _carried(notes: Path) -> dict[str, list[int]]:
-    """Returns the files of what processes found of the targets, and the blocks of sources that each of them is of."""
-    found = {}
-    for path in sorted(notes.glob("backward-*.safetensors")):
-        with open_arrays(path, format=_FORMAT, what="neighbours") as file:
-            found[path.name] = list(map(int, file.header))
-    return found
-
-
 def _write(out: Path, pairs: Pairs, source: _Side, target: _Side) -> None:
+    """Writes the pairs with their sentences."""
     as_json = out.suffix.lower() == ".jsonl"
     names = "score", "source", "target", "source_id", "target_id"
     broken = 0
     with new_file(out) as partial, partial.open("w", encoding="utf-8", newline="\n") as file:
-        for start in range(0, len(pairs.score), _WRITTEN):
-            part = slice(start, start + _WRITTEN)
+        for start in range(0, len(pairs.score), _PAIRS):
+            part = slice(start, start + _PAIRS)
             left = source.embeddings.sentences_of(source.rows[pairs.source[part]])
             right = target.embeddings.sentences_of(target.rows[pairs.target[part]])
             columns = left.texts, right.texts, left.ids, right.ids

@@ -33,10 +33,6 @@ __all__ = [
 Margin = Literal["ratio", "distance", "absolute"]
 Retrieval = Literal["max", "intersection", "forward", "backward"]
 
-# Each round usually decides most of the pairs that are left. A chain of pairs, in which each shares a row with the
-# next, would need one round for every two pairs; what is left of it is decided one by one.
-_ROUNDS = 32
-
 
 class Pairs(NamedTuple):
     """Pairs of sentences that may be translations of each other, best first.
@@ -180,8 +176,8 @@ def pairs_of_neighbours(
     (forward_cosine, targets), (backward_cosine, sources) = (
         tuple(map(jnp.asarray, side)) for side in (forward, backward)
     )
-    best_target, forward_score = _best(forward_cosine, targets, backward_cosine, margin)
-    best_source, backward_score = _best(backward_cosine, sources, forward_cosine, margin)
+    best_target, forward_score = jax.device_get(_best(forward_cosine, targets, backward_cosine, margin))
+    best_source, backward_score = jax.device_get(_best(backward_cosine, sources, forward_cosine, margin))
     pairs = {
         "forward": (np.arange(len(best_target)), best_target, forward_score),
         "backward": (best_source, np.arange(len(best_source)), backward_score),
@@ -241,17 +237,11 @@ def _unknown(name: str, value: str, kinds: Any) -> ValueError:
     return ValueError(f"{name} {value!r} is not one of {', '.join(get_args(kinds))}")
 
 
+@partial(jax.jit, static_argnames="margin")
 def _best(
     cosine: Float[Array, "row k"], ids: Int[Array, "row k"], other: Float[Array, "column k"], margin: Margin
-) -> tuple[Int[np.ndarray, " row"], Float[np.ndarray, " row"]]:
-    """Returns the neighbour of each row with the largest margin, and that margin."""
-    return jax.device_get(_best_on_device(cosine, ids, other, margin))
-
-
-@partial(jax.jit, static_argnames="margin")
-def _best_on_device(
-    cosine: Float[Array, "row k"], ids: Int[Array, "row k"], other: Float[Array, "column k"], margin: Margin
 ) -> tuple[Int[Array, " row"], Float[Array, " row"]]:
+    """Returns the neighbour of each row with the largest margin, and that margin."""
     neighbourhood = (cosine.mean(axis=1)[:, None] + other.mean(axis=1)[ids]) / 2
     score = margin_score(cosine, neighbourhood, margin)
     where = jnp.argmax(score, axis=1)[:, None]
@@ -265,52 +255,17 @@ def _sorted(
     """Returns the pairs with a positive score in their order: by score, then source, then target."""
     positive = score > 0
     source, target, score = source[positive], target[positive], score[positive]
-    if score.dtype != np.float32:
-        order = np.lexsort((target, source, -score))
-        return Pairs(source[order], target[order], score[order])
-    # The bits of positive numbers are in the order of the numbers, so that one sort does for score and source.
-    key = (~score.view(np.uint32)).astype(np.uint64) << 32 | source.astype(np.uint64)
-    order = np.argsort(key)
-    again = key[order[1:]] == key[order[:-1]]
-    if (again & (target[order[1:]] < target[order[:-1]])).any():
-        order = np.lexsort((target, key))
+    order = np.lexsort((target, source, -score))
     return Pairs(source[order], target[order], score[order])
 
 
 def _one_to_one(pairs: Pairs) -> Pairs:
     """Keeps each pair, from the best on, unless one of its rows is in a pair that was kept before."""
-    left = np.arange(len(pairs.score))
-    # Of each row: the number of its first pair, and whether it is in a kept pair.
-    first = tuple(np.empty(rows.max(initial=-1) + 1, np.int64) for rows in pairs[:2])
-    taken = tuple(np.zeros(len(numbers), bool) for numbers in first)
-    kept = []
-    for _ in range(_ROUNDS):
-        if not len(left):
-            break
-        sides = pairs.source[left], pairs.target[left]
-        for rows, numbers in zip(sides, first, strict=True):
-            numbers[rows[::-1]] = left[::-1]  # of a row that occurs repeatedly, the last number that is written stays
-        # Nothing that comes before the first pair of both of its rows can keep it out.
-        sure = (first[0][sides[0]] == left) & (first[1][sides[1]] == left)
-        kept.append(left[sure])
-        for rows, used in zip(sides, taken, strict=True):
-            used[rows[sure]] = True
-        left = left[~(taken[0][sides[0]] | taken[1][sides[1]])]
-    kept.append(_one_by_one(pairs, left))
-    order = np.sort(np.concatenate(kept))
-    return Pairs(*(part[order] for part in pairs))
-
-
-def _one_by_one(pairs: Pairs, left: Int[np.ndarray, " left"]) -> Int[np.ndarray, " kept"]:
-    """Returns which of the pairs ``left`` are kept."""
-    sources: set[int] = set()
-    targets: set[int] = set()
-    kept = []
-    for number, source, target in zip(
-        left.tolist(), pairs.source[left].tolist(), pairs.target[left].tolist(), strict=True
-    ):
-        if source not in sources and target not in targets:
-            sources.add(source)
-            targets.add(target)
-            kept.append(number)
-    return np.array(kept, int)
+    taken = [bytearray(int(rows.max(initial=-1)) + 1) for rows in pairs[:2]]
+    kept = bytearray(len(pairs.score))
+    # As memory views, which yield one int after another where lists would hold them all.
+    for number, (source, target) in enumerate(zip(pairs.source.data, pairs.target.data, strict=True)):
+        if not (taken[0][source] or taken[1][target]):
+            taken[0][source] = taken[1][target] = kept[number] = 1
+    chosen = np.frombuffer(kept, bool)
+    return Pairs(*(part[chosen] for part in pairs))

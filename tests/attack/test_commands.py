@@ -8,7 +8,7 @@ import pytest
 
 import lsar_jax as lj
 from lsar_jax.__main__ import main
-from lsar_jax.cli import inputs
+from lsar_jax.cli import encoder_options
 from tests.attack.damage import on_a_full_disk
 from tests.conftest import TINY
 from tests.optional import need
@@ -102,13 +102,10 @@ def test_overwriting_is_possible(folder, monkeypatch):
 @pytest.mark.parametrize(
     ("command", "message"),
     [
-        (
-            "apply t de.txt out",
-            "de.txt is not a .npy file; to apply the transform to text, give its encoder with --enc",
-        ),
+        ("apply t de.txt out", "de.txt is read as text, which needs an encoder; give --encoder bundled"),
         ("apply t text.npy out", "text.npy is not a .npy file, which numpy.save writes"),
         ("apply t objects.npy out", "objects.npy is not a .npy file of floats: it holds Python objects"),
-        ("apply t de.npy out --encoder {tiny}", "is given, but de.npy holds vectors; omit it"),
+        ("apply t de.npy out --encoder {tiny}", "--encoder is given, but there is no text to encode; omit it"),
         ("apply t nowhere.npy out", "there is no file nowhere.npy"),
         ("apply t de.npy nowhere/out", "there is no folder nowhere"),
         ("fit lsar new --data de=de.txt en=en.txt --encoder {tiny} --rank 2", "rank is 2; it must be a whole number"),
@@ -151,13 +148,13 @@ def test_a_transform_applies_to_text(folder, monkeypatch):
 @pytest.mark.parametrize("change", ["abc\n", "abc\n" * 5])
 def test_text_that_changes_while_it_is_read(folder, monkeypatch, refused, change):
     monkeypatch.chdir(folder)
-    load = inputs.load_encoder
+    load = encoder_options.load_encoder
 
     def change_first(*args, **options):
         (folder / "de.txt").write_text(change)
         return load(*args, **options)
 
-    monkeypatch.setattr(inputs, "load_encoder", change_first)
+    monkeypatch.setattr(encoder_options, "load_encoder", change_first)
     assert "de.txt had 3 rows, and then " in refused(main, ["apply", "t", "de.txt", "out.npy", "--encoder", str(TINY)])
     assert not (folder / "out.npy").exists()
 

@@ -71,7 +71,7 @@ def test_fit_from_text_equals_python(tiny, tmp_path):
     assert lj.Transform.load(out).source == encoder.spec
 
 
-def test_moments_of_parts_and_a_choice_of_their_languages(vectors, tmp_path):
+def test_moments_of_parts(vectors, tmp_path):
     x, _ = vectors
     paths = {code: str(tmp_path / f"{code}.npy") for code in CODES}
     first, second, out = (str(tmp_path / name) for name in ("first", "second", "t"))
@@ -84,14 +84,11 @@ def test_moments_of_parts_and_a_choice_of_their_languages(vectors, tmp_path):
     whole, _ = lj.load_moments(tmp_path / "all")
     assert {code: m.count for code, m in whole.items()} == {"de": 50, "en": 102, "fr": 52, "zh": 53}
     assert all(m.scatter is not None for m in whole.values())
-    assert (
-        main(["fit", "lsar", out, "--moments", str(tmp_path / "all"), "--languages", "deu", "cmn", "--overwrite"]) == 0
-    )
-    expected = lj.transforms.fit_lsar({code: x[code] for code in ("de", "zh")})
-    np.testing.assert_allclose(lj.Transform.load(out)(x["fr"]), expected(x["fr"]), atol=1e-4)
     pooled = ["--second", "pooled", "--save", first, "--overwrite"]
     assert main(["fit", "leace", out, "--moments", str(tmp_path / "all"), *pooled]) == 0
-    assert main(["fit", "lsar", out, "--moments", first, "--languages", "de", "zh", "--overwrite"]) == 0
+    assert isinstance(lj.load_moments(first)[0], lj.PooledMoments)
+    assert main(["fit", "lsar", out, "--moments", first, "--overwrite"]) == 0
+    expected = lj.transforms.fit_lsar(whole)
     np.testing.assert_allclose(lj.Transform.load(out)(x["fr"]), expected(x["fr"]), atol=1e-4)
 
 
@@ -144,7 +141,7 @@ def test_what_is_left_out_is_said(tmp_path, capsys):
             ["lsar", "{out}", "--data", "de={de}", "en={nan}"],
             "nan.npy: the embeddings hold NaN, infinity or a number too large for float32, first in row 3",
         ),
-        (["lsar", "{out}", "--data", "de={text}", "en={text}"], "text needs an encoder"),
+        (["lsar", "{out}", "--data", "de={text}", "en={text}"], "is read as text, which needs an encoder"),
         (["lsar", "{out}", "--data", "de={de}", "--encoder", "bundled"], "there is no text to encode"),
         (["lsar", "{out}", "--data", "de={de}", "--limit", "0"], "limit is 0"),
         (["lsar", "nowhere/t", "--data", "de={de}"], "there is no folder nowhere"),
@@ -160,7 +157,6 @@ def test_what_is_left_out_is_said(tmp_path, capsys):
             "lir needs --second languages, but these moments are --second none",
         ),
         (["lsar", "{folder}", "--data", "de={de}"], "is a folder; give the path of a file"),
-        (["lsar", "{out}", "--data", "de={de}", "--languages", "sv"], "there are no moments of sv in --moments; omit"),
     ],
 )
 def test_refusals(vectors, tmp_path, capsys, arguments, message):
@@ -178,7 +174,7 @@ def test_refusals(vectors, tmp_path, capsys, arguments, message):
 
 
 # CBIE is fitted on the embeddings themselves.
-REFUSED = (["--moments", "m"], ["--save", "m"], ["--languages", "de"], ["--second", "none"], ["--identifier"])
+REFUSED = (["--moments", "m"], ["--save", "m"], ["--second", "none"], ["--identifier"])
 
 
 @pytest.mark.parametrize(

@@ -155,8 +155,8 @@ def test_from_text(tiny, tmp_path, capsys, rng):
     (tmp_path / "de.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     names = [str(tmp_path / name) for name in ("de.jsonl", "en.txt", "out.tsv")]
     assert main(["mine", *names]) == 1
-    assert "de.jsonl is text, which needs an encoder; give --encoder" in capsys.readouterr().err
-    options = ["--encoder", str(TINY), "--layer", "2", "--k", "2", "--shard-rows", "16"]
+    assert "de.jsonl is read as text, which needs an encoder; give --encoder" in capsys.readouterr().err
+    options = ["--encoder", str(TINY), "--layer", "2", "--k", "2"]
     assert main(["mine", *names, *options]) == 0
     assert "pairs to " in capsys.readouterr().out
     encoder = lj.load_encoder(str(TINY), layer=2)

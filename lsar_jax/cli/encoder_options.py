@@ -1,0 +1,61 @@
+"""The encoder of the text that a command reads: its options, and what it is loaded with."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from lsar_jax.checkpoints.locate import is_folder
+from lsar_jax.encoders import SentenceEncoder, load_encoder
+from lsar_jax.transforms import Transform
+
+__all__ = ["EncoderOptions"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class EncoderOptions:
+    """The encoder of text.
+
+    Attributes:
+      encoder: encoder of text: bundled, a preset, a folder or a Hub id. Omit it for vectors.
+      revision: commit, tag or branch of a Hub id.
+      layer: hidden-state layer; by default, that of the transform, or the checkpoint's.
+      pooling: pooling of the tokens; by default, the checkpoint's.
+      max_length: maximum number of tokens per sentence; by default, the checkpoint's.
+    """
+
+    encoder: str | None = None
+    revision: str | None = None
+    layer: int | None = None
+    pooling: str | None = None
+    max_length: int | None = None
+
+    def check_text(self, text: Sequence[Path]) -> None:
+        """Raises ValueError if there is text but no encoder, or an option of the encoder but no text."""
+        if text and self.encoder is None:
+            raise ValueError(
+                f"{text[0]} is read as text, which needs an encoder; give --encoder bundled, a preset, a folder or a "
+                "Hub id"
+            )
+        for name in () if text else ("encoder", "revision", "layer", "pooling", "max_length"):
+            if getattr(self, name) is not None:
+                raise ValueError(f"--{name.replace('_', '-')} is given, but there is no text to encode; omit it")
+
+    def encoder_files(self) -> list[Path]:
+        """Returns the folder and the files of an encoder that is a folder, which no output may replace."""
+        if not self.encoder or not is_folder(self.encoder):
+            return []
+        folder = Path(self.encoder)
+        # A part of the encoder may be a link to another folder.
+        linked = [path for link in folder.iterdir() if link.is_symlink() and link.is_dir() for path in link.iterdir()]
+        return [folder, *(path for path in (*folder.rglob("*"), *linked) if path.is_file())]
+
+    def load(
+        self, transform: Transform | None = None, dtype: Literal["float32", "bfloat16"] = "float32"
+    ) -> SentenceEncoder:
+        """Loads the encoder, by default up to the layer that a transform was fitted on."""
+        assert self.encoder is not None
+        layer = self.layer
+        if layer is None and transform is not None and transform.source is not None:
+            layer = transform.source.layer
+        return load_encoder(self.encoder, revision=self.revision, layer=layer, pooling=self.pooling, dtype=dtype)
