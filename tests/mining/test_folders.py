@@ -75,7 +75,7 @@ def test_a_stopped_job_goes_on(sides, tmp_path):
     with pytest.raises(
         ValueError, match="was begun with other options: k was 4 and is now 3; remove it, or write another file"
     ):
-        lj.mining.mine_folders(*sides[2:], out, block=BLOCK, k=3)
+        lj.mining.mine_folders(*sides[2:], out, block=BLOCK, k=3, threshold=1.2)
     done = []
     lj.mining.mine_folders(*sides[2:], out, block=BLOCK, threshold=1.2, progress=done.append)
     assert [progress.blocks for progress in done] == [3]
