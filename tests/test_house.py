@@ -10,14 +10,14 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 
-# A room may import rooms that stand before it. The order is that of the data through the library, but for moments:
-# they stand before the encoders, because an encoder sums moments where it encodes.
+# A room may import rooms that stand before it. The order is that of the data through the library, but for moments
+# and transforms: they stand before the encoders, because an encoder sums and transforms where it encodes.
 ROOMS = (
     # vocabulary and plumbing
     "shapes", "languages", "mesh", "spec", "arrays", "checks", "extras", "files", "array_files", "hub", "processes",
     "program_cache",
     # text -> tokens -> hidden states -> embeddings -> transform -> scores
-    "corpora", "tokens", "models", "checkpoints", "moments", "encoders", "embeddings", "transforms", "geometry",
+    "corpora", "tokens", "models", "checkpoints", "moments", "transforms", "geometry", "encoders", "embeddings",
     "retrieval", "mining", "objectives", "cli", "mteb", "__init__", "__main__",
 )  # fmt: skip
 # Packages, each of which may import those before it.

@@ -13,9 +13,9 @@ from jaxtyping import Float, Int
 from lsar_jax.embeddings.job import missing_files, share_of
 from lsar_jax.embeddings.manifest import Manifest
 from lsar_jax.embeddings.shards import Sentences, file_names, read_rows, read_sentences
-from lsar_jax.encoders.protocols import EmbeddingTransform
 from lsar_jax.processes import wait_for_all
 from lsar_jax.spec import EncoderSpec
+from lsar_jax.transforms import Transform
 
 __all__ = ["Embeddings", "open_folder"]
 
@@ -123,7 +123,7 @@ class Embeddings:
         first[1:] = (np.diff(low[order]) != 0) | (np.diff(high[order]) != 0)
         return np.sort(np.concatenate(rows)[order[first]])
 
-    def check_transform(self, transform: EmbeddingTransform) -> None:
+    def check_transform(self, transform: Transform) -> None:
         """Raises ValueError if a transform was fitted on other embeddings, or on vectors of another width."""
         source, spec = transform.source, self.spec
         if source is not None and not source.same_space(spec):

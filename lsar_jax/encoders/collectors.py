@@ -1,11 +1,13 @@
 """Collects the embeddings of batches in one array, in the order of the input.
 
-Batches arrive in any order and carry the positions of their sentences; the total is not always
-known. Embeddings for host memory are fetched a few batches late; embeddings that stay on the
-devices are written to their place there.
+Batches arrive in any order and carry the positions of their sentences; the total is not always known. Embeddings for
+host memory are fetched a few batches late; embeddings that stay on the devices are written to their place there.
 """
 
 from collections import deque
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import replace
 from functools import partial
 from threading import Lock
 from typing import Any, Protocol, runtime_checkable
@@ -21,9 +23,10 @@ from lsar_jax.mesh import replicated, split
 from lsar_jax.moments import Moments
 from lsar_jax.moments.accumulator import Accumulator
 from lsar_jax.shapes import AnyArray, PooledLayers
+from lsar_jax.spec import EncoderSpec
 from lsar_jax.tokens.buckets import Slot
 
-__all__ = ["IN_FLIGHT", "Collector", "DeviceResult", "HostResult", "MomentsResult", "SharedResult", "collector"]
+__all__ = ["IN_FLIGHT", "Collector", "DeviceResult", "HostResult", "MomentsResult", "collector"]
 
 # Results in transfer to the host while the device keeps working.
 IN_FLIGHT = 4
@@ -49,53 +52,53 @@ class Collector(Protocol):
 
 
 class HostResult:
-    """Collects results in host memory, with a few in flight while the device keeps working.
+    """Collects embeddings in host memory, with a few in flight while the device keeps working.
 
     Args:
       layers: number of layers in a batch.
       total: number of sentences, or None if that is not known.
       dim: width of an embedding.
+      mesh: the devices to which the result is moved at the end; None to leave it in host memory.
     """
 
-    def __init__(self, layers: int, total: int | None, dim: int) -> None:
+    def __init__(self, layers: int, total: int | None, dim: int, mesh: Mesh | None = None) -> None:
         self._result = np.empty((layers, _FIRST_ROWS if total is None else total, dim), np.float32)
         self._waiting: deque[tuple[Slot, jax.Array]] = deque()
+        self._mesh = mesh
 
     def add(self, slot: Slot, value: PooledLayers) -> None:
         """Takes the embeddings of a batch."""
         value.copy_to_host_async()
         self._waiting.append((slot, value))
-        if len(self._waiting) > IN_FLIGHT:
-            self._collect()
+        self._collect(IN_FLIGHT)
 
-    def result(self, sentences: int) -> Float[np.ndarray, "layer sentence dim"]:
+    def result(self, sentences: int) -> Float[AnyArray, "layer sentence dim"]:
         """Returns the first ``sentences`` rows, all of which were added."""
-        while self._waiting:
-            self._collect()
-        whole = self._result.shape[1] == sentences
-        return self._result if whole else self._result[:, :sentences].copy()
+        self._collect(0)
+        x = self._result if self._result.shape[1] == sentences else self._result[:, :sentences].copy()
+        return x if self._mesh is None else jax.device_put(x, _sharding(self._mesh, sentences))
 
-    def _collect(self) -> None:
-        slot, value = self._waiting.popleft()
-        needed = int(slot.numbers.max()) + 1
-        layers, rows, dim = self._result.shape
-        if needed > rows:
-            grown = np.empty((layers, max(needed, 2 * rows), dim), np.float32)
-            grown[:, :rows] = self._result
-            self._result = grown
-        real = np.asarray(value)[:, : len(slot.sentences)]
-        _check_embeddings(real, slot.numbers)
-        self._result[:, slot.numbers] = real
+    def _collect(self, most: int) -> None:
+        while len(self._waiting) > most:
+            slot, value = self._waiting.popleft()
+            numbers = slot.numbers
+            layers, rows, dim = self._result.shape
+            if numbers.max() >= rows:
+                grown = np.empty((layers, max(int(numbers.max()) + 1, 2 * rows), dim), np.float32)
+                grown[:, :rows] = self._result
+                self._result = grown
+            real = np.asarray(value)[:, : len(numbers)]
+            _check_embeddings(real, numbers)
+            self._result[:, numbers] = real
 
 
 class DeviceResult:
-    """Collects results on the devices and puts each in its place.
+    """Collects embeddings on the devices and puts each in its place.
 
-    On one device a result is placed as it arrives. On several, bringing rows together takes
-    collectives, and two threads that launch them in different orders would deadlock, so they
-    all run at the end, one thread at a time. Several devices that share the few threads of a
-    CPU can deadlock even so; for those, ``collector`` goes through host memory, which is the
-    memory of these devices too.
+    On one device a batch is placed as it arrives. On several, bringing rows together takes collectives, and two threads
+    that launch them in different orders would deadlock, so they all run at the end, one thread at a time. Several
+    devices that share the few threads of a CPU can deadlock even so; for those, ``collector`` goes through host memory,
+    which is the memory of these devices too.
 
     Args:
       layers: number of layers in a batch.
@@ -119,19 +122,16 @@ class DeviceResult:
 
     def result(self, sentences: int) -> Float[jax.Array, "layer sentence dim"]:
         """Returns the first ``sentences`` rows, all of which were added."""
-        if self._mesh.devices.size == 1:
-            self._check()
-            return self._cut(sentences)
-        with _COLLECTIVES:
+        with _COLLECTIVES if self._mesh.devices.size > 1 else nullcontext():
             for slot, value in self._waiting:
                 self._place(slot, value)
-            self._check()
-            return jax.device_put(self._cut(sentences), _sharding(self._mesh, sentences)).block_until_ready()
-
-    def _check(self) -> None:
-        # The whole buffer: it has one of a few sizes, and zeros past the end.
-        if not all_finite(self._buffer):
-            _check_embeddings(np.asarray(self._buffer), np.arange(self._buffer.shape[1]))
+            # The whole buffer: it has one of a few sizes, and zeros past the end.
+            if not all_finite(self._buffer):
+                _check_embeddings(np.asarray(self._buffer), np.arange(self._buffer.shape[1]))
+            x = self._buffer if sentences == self._buffer.shape[1] else self._buffer[:, :sentences]
+            if self._mesh.devices.size == 1:
+                return x
+            return jax.device_put(x, _sharding(self._mesh, sentences)).block_until_ready()
 
     def _place(self, slot: Slot, value: jax.Array) -> None:
         rows, needed = self._buffer.shape[1], int(slot.numbers.max()) + 1
@@ -140,12 +140,9 @@ class DeviceResult:
             padded = jnp.pad(self._buffer, ((0, 0), (0, grown - rows), (0, 0)))
             self._buffer, rows = jax.device_put(padded, split(self._mesh, axis=1)), grown
         # Filler rows are placed past the end, and dropped.
-        places = np.full(slot.rows, rows, np.int32)
+        places = np.full(slot.shape[0], rows, np.int32)
         places[: len(slot.sentences)] = slot.numbers
         self._buffer = _place(self._buffer, value, places)
-
-    def _cut(self, sentences: int) -> jax.Array:
-        return self._buffer if sentences == self._buffer.shape[1] else self._buffer[:, :sentences]
 
     def _rows(self, least: int) -> int:
         # Few sizes, so that calls of all sizes share the program that places a batch; a large
@@ -155,40 +152,18 @@ class DeviceResult:
         return -(-rows // devices) * devices
 
 
-class SharedResult:
-    """Collects results in host memory, and moves them to the devices at the end.
-
-    Args:
-      layers: number of layers in a batch.
-      total: number of sentences, or None if that is not known.
-      dim: width of an embedding.
-      mesh: the devices.
-    """
-
-    def __init__(self, layers: int, total: int | None, dim: int, mesh: Mesh) -> None:
-        self._host = HostResult(layers, total, dim)
-        self._mesh = mesh
-
-    def add(self, slot: Slot, value: PooledLayers) -> None:
-        """Takes the embeddings of a batch."""
-        self._host.add(slot, value)
-
-    def result(self, sentences: int) -> Float[jax.Array, "layer sentence dim"]:
-        """Returns the first ``sentences`` rows, all of which were added."""
-        return jax.device_put(self._host.result(sentences), _sharding(self._mesh, sentences))
-
-
 class MomentsResult:
-    """Sums results on the devices that computed them, and keeps none of them.
+    """Sums embeddings on the devices that computed them, and keeps none of them.
 
     Args:
-      layers: number of layers in a batch.
+      specs: spec of each layer's embeddings.
       mesh: the devices.
       second_moment: whether to keep the scatter.
     """
 
-    def __init__(self, layers: int, mesh: Mesh, second_moment: bool) -> None:
-        self._sums = Accumulator(mesh, layers, second_moment=second_moment)
+    def __init__(self, specs: Sequence[EncoderSpec], mesh: Mesh, second_moment: bool) -> None:
+        self._specs = specs
+        self._sums = Accumulator(mesh, len(specs), second_moment=second_moment)
 
     def add(self, slot: Slot, value: PooledLayers) -> None:
         """Takes the embeddings of a batch."""
@@ -196,15 +171,22 @@ class MomentsResult:
 
     def result(self, sentences: int) -> list[Moments]:
         """Returns the moments of each layer."""
-        return [Moments.of(sums) for sums in self._sums.result()]
+        sums = self._sums.result()
+        return [replace(Moments.of(layer), source=spec) for layer, spec in zip(sums, self._specs, strict=True)]
 
 
 def collector(output: str, layers: int, total: int | None, dim: int, mesh: Mesh) -> Collector:
-    """Returns the collector for ``output``, which is ``numpy`` or ``jax``."""
+    """Returns the collector for ``output``.
+
+    Raises:
+      ValueError: ``output`` is neither ``numpy`` nor ``jax``.
+    """
+    if output not in ("numpy", "jax"):
+        raise ValueError(f"output {output!r} is not one of numpy, jax")
     if output == "numpy":
         return HostResult(layers, total, dim)
     shared = mesh.devices.size > 1 and mesh.devices.flat[0].platform == "cpu"
-    return (SharedResult if shared else DeviceResult)(layers, total, dim, mesh)
+    return (HostResult if shared else DeviceResult)(layers, total, dim, mesh)
 
 
 def _check_embeddings(x: Float[np.ndarray, "layer row dim"], numbers: Int[np.ndarray, " row"]) -> None:

@@ -92,16 +92,15 @@ def run_slots(
             return slot, call(slot)
         future.result()
         value = _first_run(call, slot)
-        known.add((slot.rows, slot.width))
+        known.add(slot.shape)
         return slot, value
 
     with _threads() as threads:
         try:
             for slot in slots:
-                shape = slot.rows, slot.width
-                new = shape not in known and shape not in begun
-                begun.add(shape)
-                queue.append((slot, threads.submit(_compiled, compile, shape) if new else None))
+                new = slot.shape not in known | begun
+                begun.add(slot.shape)
+                queue.append((slot, threads.submit(_compiled, compile, slot.shape) if new else None))
                 # The program of a batch without a thread is compiled once those before it are done.
                 while queue and (len(queue) > _WAITING or queue[0][1] is None or queue[0][1].done()):
                     yield result(*queue.popleft())
@@ -118,7 +117,7 @@ def compile_shapes(
     new = [shape for shape in shapes if shape not in known]
     with _threads() as threads:
         for shape, _ in zip(new, threads.map(partial(_compiled, compile), new), strict=True):
-            _first_run(call, Slot([], *shape))
+            _first_run(call, Slot([], shape))
             known.add(shape)
 
 

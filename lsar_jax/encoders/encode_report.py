@@ -1,7 +1,10 @@
-"""What one call of an encoder did."""
+"""What one call of an encoder did, and its progress."""
 
 import logging
+import time
 from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import jax
@@ -11,7 +14,7 @@ from jaxtyping import Bool
 from lsar_jax.encoders.collectors import IN_FLIGHT
 from lsar_jax.tokens.buckets import Slot
 
-__all__ = ["Counts", "EncodeReport", "log_report"]
+__all__ = ["Counts", "EncodeReport", "log_report", "progress"]
 
 _log = logging.getLogger("lsar_jax")
 
@@ -56,25 +59,26 @@ class Counts:
     _waiting: deque[tuple[int, Bool[jax.Array, " batch"]]] = field(default_factory=deque)
 
     def add(self, slot: Slot, unknown: Bool[jax.Array, " batch"] | None) -> None:
-        """Counts the positions of a batch and, if ``unknown`` is given, its sentences in no known language."""
-        self.padded_tokens += slot.rows * slot.width
+        """Counts a batch and, if ``unknown`` is given, its sentences in no known language."""
+        self.sentences += len(slot.sentences)
+        self.tokens += sum(len(sentence.ids) for sentence in slot.sentences)
+        self.padded_tokens += slot.shape[0] * slot.shape[1]
         if unknown is not None:
             self._waiting.append((len(slot.sentences), unknown))
-            if len(self._waiting) > IN_FLIGHT:
-                self._count()
+        self._count(IN_FLIGHT)
 
     def report(self, max_length: int, seconds: float) -> EncodeReport:
         """Returns the finished report."""
-        while self._waiting:
-            self._count()
+        self._count(0)
         return EncodeReport(
             self.sentences, self.tokens, self.padded_tokens, self.truncated, max_length, seconds, self.unknown
         )
 
-    def _count(self) -> None:
-        # Rows after the sentences are filler.
-        real, unknown = self._waiting.popleft()
-        self.unknown += int(np.asarray(unknown)[:real].sum())
+    def _count(self, most: int) -> None:
+        while len(self._waiting) > most:
+            # Rows after the sentences are filler.
+            sentences, unknown = self._waiting.popleft()
+            self.unknown += int(np.asarray(unknown)[:sentences].sum())
 
 
 def log_report(report: EncodeReport) -> None:
@@ -90,3 +94,24 @@ def log_report(report: EncodeReport) -> None:
             report.unknown,
             report.sentences,
         )
+
+
+@contextmanager
+def progress(show: bool, total: int | None) -> Iterator[Callable[[int], None]]:
+    """Yields a function to call with the number of sentences that were just encoded; it draws a bar if ``show``."""
+    if not show:
+        yield lambda sentences: None
+        return
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    count = "{task.completed:.0f} sentences" if total is None else "{task.completed:.0f}/{task.total:.0f} sentences"
+    columns = [TextColumn("encode"), BarColumn(), TextColumn(count), TextColumn("{task.fields[rate]}")]
+    started = time.perf_counter()
+    with Progress(*columns, TimeRemainingColumn()) as bar:
+        task = bar.add_task("encode", total=total, rate="")
+
+        def advance(sentences: int) -> None:
+            rate = (bar.tasks[0].completed + sentences) / (time.perf_counter() - started)
+            bar.update(task, advance=sentences, rate=f"{rate:.0f} sentences/s")
+
+        yield advance

@@ -1,21 +1,19 @@
 """The options of encoding, shared by all methods that take them, and their checks."""
 
-from collections.abc import Iterable, KeysView, Mapping, Sequence, Set
-from typing import Any, Literal, TypedDict
+from collections.abc import Iterable, KeysView, Mapping, Set
+from typing import TypedDict
 
 from lsar_jax.checks import whole_number
-from lsar_jax.spec import EncoderSpec
 from lsar_jax.tokens.tokenizer import Tokenizer, check_sentences
 
 __all__ = [
     "EncodeOptions",
     "StreamOptions",
-    "check_iterable",
-    "check_layers",
     "check_length",
     "check_names",
     "check_prompt",
     "chosen_prompt",
+    "ordered",
     "unexpected",
 ]
 
@@ -51,18 +49,16 @@ class StreamOptions(TypedDict, total=False):
 
 
 class EncodeOptions(StreamOptions, total=False):
-    """Options of the methods that return embeddings."""
+    """Options of the methods that return embeddings, besides ``output``."""
 
     normalize: bool
-    output: Literal["numpy", "jax"]
 
 
-def check_names(method: str, options: StreamOptions, known: type) -> None:
-    """Raises TypeError if an option is not a key of the TypedDict ``known``."""
-    names = known.__annotations__
+def check_names(method: str, options: StreamOptions, known: Iterable[str]) -> None:
+    """Raises TypeError if an option of ``method`` is not ``known``."""
     for name in options:
-        if name not in names:
-            raise unexpected(method, name, names)
+        if name not in known:
+            raise unexpected(method, name, known)
 
 
 def unexpected(method: str, name: str, known: Iterable[str]) -> TypeError:
@@ -71,26 +67,7 @@ def unexpected(method: str, name: str, known: Iterable[str]) -> TypeError:
     return TypeError(f"{method}() got an unexpected option {name!r}; {instead}")
 
 
-def chosen_prompt(options: StreamOptions, own: str, prompts: Mapping[str, str]) -> Any:
-    """Returns the prompt that the options name, by its text or by its name in ``prompts``; by default ``own``.
-
-    Raises:
-      ValueError: both options are given, or the name is unknown.
-    """
-    prompt, name = options.get("prompt"), options.get("prompt_name")
-    if name is None:
-        return own if prompt is None else prompt
-    if prompt is not None:
-        raise ValueError(f"prompt is {prompt!r} and prompt_name is {name!r}; give one of them")
-    if name not in prompts:
-        known = (
-            f"choose from {', '.join(map(repr, prompts))}" if prompts else "the checkpoint names no prompts; use prompt"
-        )
-        raise ValueError(f"prompt_name is {name!r}; {known}")
-    return prompts[name]
-
-
-def check_iterable(sentences: str | Iterable[str]) -> Iterable[str]:
+def ordered(sentences: str | Iterable[str]) -> Iterable[str]:
     """Returns the sentences one after another; a single one is a list of one.
 
     Raises:
@@ -108,47 +85,6 @@ def check_iterable(sentences: str | Iterable[str]) -> Iterable[str]:
     return sentences
 
 
-def check_layers(
-    layers: Iterable[int] | None,
-    spec: EncoderSpec,
-    widths: Sequence[int],
-    pooling: str,
-    *,
-    transformed: bool,
-    projected: bool,
-) -> tuple[int, ...]:
-    """Returns the layers to encode; by default, that of the spec alone.
-
-    Args:
-      layers: the layers asked for.
-      spec: spec of what the encoder returns by default.
-      widths: width of each loaded layer.
-      pooling: the pooling without the layers that the checkpoint applies after it.
-      transformed: whether the encoder has a transform, which belongs to the layer of the spec.
-      projected: whether the checkpoint has layers after the pooling, which belong to it too.
-
-    Raises:
-      ValueError: a layer is not loaded, or is not the one that belongs to the rest of the encoder.
-    """
-    if layers is None:
-        return (spec.layer,)
-    several = () if isinstance(layers, str) or not isinstance(layers, Iterable) else tuple(layers)
-    if not several:
-        raise ValueError(f"layers is {layers!r}; give one or more, such as layers=({spec.layer},)")
-    wanted = tuple(whole_number("a layer", layer, 0, len(widths) - 1, "the loaded layers") for layer in several)
-    if set(wanted) != {spec.layer}:
-        if transformed:
-            raise ValueError(f"the transform belongs to layer {spec.layer}, not to {wanted}; leave out layers")
-        if projected:
-            raise ValueError(
-                f"the projection of {spec.pooling!r} belongs to layer {spec.layer}, not to "
-                f"{wanted}; load the encoder with pooling={pooling!r} to compare layers"
-            )
-    if len({widths[layer] for layer in wanted}) > 1:
-        raise ValueError(f"layers {wanted} have widths {[widths[layer] for layer in wanted]}; encode each alone")
-    return wanted
-
-
 def check_length(max_length: int | None, tokenizer: Tokenizer) -> int:
     """Returns the maximum number of tokens per sentence; by default the checkpoint's.
 
@@ -160,6 +96,24 @@ def check_length(max_length: int | None, tokenizer: Tokenizer) -> int:
     # The special tokens and one token of text.
     least = sum(tokenizer.specials) + 1
     return whole_number("max_length", max_length, least, tokenizer.max_length, "the range of this checkpoint")
+
+
+def chosen_prompt(prompt: str | None, name: str | None, default: str, prompts: Mapping[str, str]) -> str:
+    """Returns the prompt that is given by its text, or by its name in ``prompts``; by default ``default``.
+
+    Raises:
+      ValueError: both are given, or the name is unknown.
+    """
+    if name is None:
+        return default if prompt is None else prompt
+    if prompt is not None:
+        raise ValueError(f"prompt is {prompt!r} and prompt_name is {name!r}; give one of them")
+    if name not in prompts:
+        known = (
+            f"choose from {', '.join(map(repr, prompts))}" if prompts else "the checkpoint names no prompts; use prompt"
+        )
+        raise ValueError(f"prompt_name is {name!r}; {known}")
+    return prompts[name]
 
 
 def check_prompt(prompt: str, tokenizer: Tokenizer, limit: int) -> str:

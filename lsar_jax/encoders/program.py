@@ -1,8 +1,9 @@
 """The program that runs on the devices: blocks, pooling after each layer, projection and transform."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -10,14 +11,31 @@ from jax.sharding import Mesh, PartitionSpec
 from jaxtyping import Bool
 
 from lsar_jax.arrays import unit_rows
-from lsar_jax.encoders.protocols import EncoderModel
 from lsar_jax.models.attention import attention_for
 from lsar_jax.models.pooling import pool
 from lsar_jax.models.projection import Projection
-from lsar_jax.shapes import LanguageIds, Lengths, PooledLayers, TokenIds
+from lsar_jax.shapes import Hidden, LanguageIds, Lengths, PooledLayers, RowLanguages, TokenIds
 from lsar_jax.tokens.tokenizer import Specials
+from lsar_jax.transforms import Transform
 
-__all__ = ["Program", "compiled", "forward"]
+__all__ = ["EncoderModel", "Program", "compiled", "forward"]
+
+
+@runtime_checkable
+class EncoderModel(Protocol):
+    """A Flax module that computes hidden states.
+
+    Attributes:
+      config: has ``widths``, the width of layer 0, 1, ..., and ``longest``, the maximum tokens per sentence.
+      dtype: compute dtype.
+    """
+
+    config: Any
+    dtype: Any
+
+    def hidden_states(self, ids: TokenIds, lengths: Lengths, languages: RowLanguages | None = None) -> Iterator[Hidden]:
+        """Yields layer 0, then the output of each block."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -43,7 +61,7 @@ def forward(
     program: Program,
     model: EncoderModel,
     projection: Projection | None,
-    transform: Any,
+    transform: Transform | None,
     ids: TokenIds,
     lengths: Lengths,
     language_ids: tuple[jax.Array, ...],
@@ -54,8 +72,7 @@ def forward(
       program: static under ``jit``.
       model: the blocks.
       projection: applied after the pooling, if any.
-      transform: an ``EmbeddingTransform`` applied after the projection, or None; annotated as ``Any`` because Python
-        3.11 checks a protocol by reading its properties, and a traced transform has no digests.
+      transform: applied after the projection, if any.
       ids: token ids.
       lengths: number of tokens in each row.
       language_ids: for each row, its row in the model's own language table, if it has one, and then in the table of
@@ -65,13 +82,13 @@ def forward(
       The embeddings and, with ``program.auto``, whether the language of each row is none that the identifier knows.
     """
     unknown = None
-    steps = 0 if transform is None else len(transform.steps)
+    tables = len(language_ids) - (0 if transform is None else len(transform.steps))
+    embedded, rows = language_ids[:tables], language_ids[tables:]
     pooled: dict[int, jax.Array] = {}
-    own = language_ids[: len(language_ids) - steps]
     # By default a float32 product runs as one bfloat16 pass on TPU and in TF32 on GPU.
     precision = "float32" if model.dtype == jnp.float32 else None
     with jax.default_matmul_precision(precision):
-        for layer, hidden in enumerate(model.hidden_states(ids, lengths, *own)):
+        for layer, hidden in enumerate(model.hidden_states(ids, lengths, *embedded)):
             if layer in program.layers:
                 pooled[layer] = pool(program.pooling, hidden, lengths, program.specials)
             if layer == max(program.layers):
@@ -80,12 +97,12 @@ def forward(
     if projection is not None:
         result = projection(result)
     if transform is not None:
-        rows: tuple[LanguageIds, ...] = language_ids[len(own) :]
+        chosen: tuple[LanguageIds, ...] = rows
         if program.auto and transform.languages is not None:
             # With a transform, the only layer that can be requested is the one it was fitted on.
-            rows = transform.auto_ids(result[0])
-            unknown = transform.identifier.unknown(result[0])
-        result = jax.vmap(transform.apply, in_axes=(0, None))(result, rows)
+            chosen = transform.auto_ids(result[0])
+            unknown = transform.check_identifier().unknown(result[0])
+        result = jax.vmap(transform.apply, in_axes=(0, None))(result, chosen)
     return unit_rows(result) if program.normalize else result, unknown
 
 
@@ -98,7 +115,7 @@ def compiled(mesh: Mesh, recurrent: bool) -> jax.stages.Wrapped:
 
     Args:
       mesh: the devices.
-      recurrent: whether the model is LASER's, of which the choice of products below was not measured.
+      recurrent: whether the model is LASER's, for which the choice of products below was not measured.
     """
 
     def over_mesh(program: Program, *arguments: Any) -> tuple[jax.Array, jax.Array | None]:
@@ -109,13 +126,9 @@ def compiled(mesh: Mesh, recurrent: bool) -> jax.stages.Wrapped:
         )  # fmt: skip
         return each(*arguments)
 
-    return jax.jit(over_mesh, static_argnums=0, compiler_options=None if recurrent else _options(mesh))
-
-
-def _options(mesh: Mesh) -> dict[str, Any] | None:
-    """Returns what the compiler is told of a transformer on NVIDIA GPUs.
-
-    On an H100, a program of XLM-R base in bfloat16 took 11.2 ms with the products of cuBLAS alone, and 12.7 ms where
-    XLA chose between them and its own kernels; in float32, it took as long, but compiled in 5 s rather than over 20.
-    """
-    return {"xla_gpu_enable_triton_gemm": False} if attention_for(mesh.devices.flat[0]) == "cudnn" else None
+    options = None
+    if not recurrent and attention_for(mesh.devices.flat[0]) == "cudnn":
+        # On an H100, a program of XLM-R base in bfloat16 took 11.2 ms with the products of cuBLAS alone, and 12.7 ms
+        # where XLA chose between them and its own kernels; in float32, it took as long, but compiled in 5 s, not 20.
+        options = {"xla_gpu_enable_triton_gemm": False}
+    return jax.jit(over_mesh, static_argnums=0, compiler_options=options)

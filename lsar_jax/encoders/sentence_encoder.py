@@ -15,7 +15,7 @@ from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, Literal, Unpack
 
 import jax
 import numpy as np
@@ -23,32 +23,30 @@ from jax.sharding import Mesh
 
 from lsar_jax.checkpoints.architectures import Architecture
 from lsar_jax.checkpoints.export import check_exportable, export
-from lsar_jax.checks import check_flags
+from lsar_jax.checks import check_flags, whole_number
 from lsar_jax.encoders.collectors import Collector, MomentsResult, collector
 from lsar_jax.encoders.dispatch import Shape, compile_shapes, run_slots
-from lsar_jax.encoders.encode_report import Counts, EncodeReport, log_report
-from lsar_jax.encoders.input_stream import LanguageTables, read_chunks, read_slots
+from lsar_jax.encoders.encode_report import Counts, EncodeReport, log_report, progress
+from lsar_jax.encoders.input_stream import read_slots
 from lsar_jax.encoders.options import (
     EncodeOptions,
     StreamOptions,
-    check_iterable,
-    check_layers,
     check_length,
     check_names,
     check_prompt,
     chosen_prompt,
+    ordered,
 )
-from lsar_jax.encoders.program import Program, compiled
-from lsar_jax.encoders.progress import progress
-from lsar_jax.encoders.protocols import EmbeddingTransform, EncoderModel, check_transform
-from lsar_jax.languages import AUTO, check_given
+from lsar_jax.encoders.program import EncoderModel, Program, compiled
+from lsar_jax.languages import AUTO, check_given, own_name
 from lsar_jax.mesh import check_process, replicated, split
 from lsar_jax.models.laser import Laser
 from lsar_jax.models.projection import Dense, Normalize, Projection
 from lsar_jax.moments import Moments
 from lsar_jax.spec import EncoderSpec
-from lsar_jax.tokens.buckets import BatchSizes, Buckets, Slot
+from lsar_jax.tokens.buckets import BatchSizes, Slot
 from lsar_jax.tokens.tokenizer import Tokenizer
+from lsar_jax.transforms import Transform
 
 __all__ = ["SentenceEncoder"]
 
@@ -103,10 +101,9 @@ class SentenceEncoder:
         self.prompts = dict(prompts or {})
         self.languages = languages
         self.architecture = architecture
-        self.transform: EmbeddingTransform | None = None
+        self.transform: Transform | None = None
         self._warned: set[str] = set()
-        self._on_device: EmbeddingTransform | None = None
-        self._specials = tokenizer.specials
+        self._on_device: Transform | None = None
         self._forward = compiled(mesh, isinstance(model, Laser))
         self._known: defaultdict[Program, set[Shape]] = defaultdict(set)  # shapes whose programs are compiled
 
@@ -117,12 +114,10 @@ class SentenceEncoder:
 
     def __repr__(self) -> str:
         spec, devices = self.spec, self.mesh.devices
-        told = [f"{spec.id!r}", f"layer={spec.layer}", f"pooling={spec.pooling!r}", f"dtype={spec.dtype!r}"]
-        told += [f"dim={self.dim}", f"max_length={self.tokenizer.max_length}"]
-        told += [
-            f"{name}={value!r}" for name, value in (("prompt", spec.prompt), ("transform", spec.transform)) if value
-        ]
-        return f"SentenceEncoder({', '.join(told)}, devices='{devices.size} x {devices.flat[0].device_kind}')"
+        parts = [f"{spec.id!r}", f"layer={spec.layer}", f"pooling={spec.pooling!r}", f"dtype={spec.dtype!r}"]
+        parts += [f"dim={self.dim}", f"max_length={self.tokenizer.max_length}"]
+        parts += [f"{name}={value!r}" for name in ("prompt", "transform") if (value := getattr(spec, name))]
+        return f"SentenceEncoder({', '.join(parts)}, devices='{devices.size} x {devices.flat[0].device_kind}')"
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         raise TypeError(
@@ -146,7 +141,13 @@ class SentenceEncoder:
         """The string put before a sentence unless ``encode`` is given another."""
         return self.spec.prompt
 
-    def encode(self, sentences: str | Iterable[str], **options: Unpack[EncodeOptions]) -> np.ndarray | jax.Array:
+    def encode(
+        self,
+        sentences: str | Iterable[str],
+        *,
+        output: Literal["numpy", "jax"] = "numpy",
+        **options: Unpack[EncodeOptions],
+    ) -> np.ndarray | jax.Array:
         """Returns the embeddings of ``sentences`` in their order, as float32.
 
         A sentence's vector does not depend on its neighbours: across batches and devices the relative difference is
@@ -156,6 +157,8 @@ class SentenceEncoder:
           sentences: any strings, from a list, an iterator or a generator; their text is not kept. One string gives
             one vector, and no strings give ``[0, dim]``. An empty string is encoded as its special tokens; text
             beyond ``max_length`` is truncated, counted and logged as a warning.
+          output: ``"numpy"``, or ``"jax"`` to leave the result on the devices of the mesh: split by sentences if their
+            number is divisible by that of the devices, otherwise replicated.
           **options: any of the following.
 
             - ``layers``: loaded layers to return together, from one forward pass; by default ``spec.layer``.
@@ -170,8 +173,6 @@ class SentenceEncoder:
             - ``token_budget``: token positions of a full batch on each device; by default 32,768, and 1,024 on a CPU. A
               smaller budget needs less memory.
             - ``show_progress``: whether to draw a progress bar; by default False.
-            - ``output``: ``"numpy"``, the default, or ``"jax"`` to leave the result on the devices of the mesh: split
-              by sentences if their number is divisible by that of the devices, otherwise replicated.
 
         Returns:
           ``[n, dim]``; ``[k, n, dim]`` for k ``layers``; without the axis ``n`` for one string.
@@ -182,27 +183,26 @@ class SentenceEncoder:
             range, a language is missing or unknown, or an embedding is not finite (the error names one such sentence
             by its index in the input).
         """
-        result, report = self.encode_with_report(sentences, **options)
+        result, report = self.encode_with_report(sentences, output=output, **options)
         log_report(report)
         return result
 
     def encode_with_report(
-        self, sentences: str | Iterable[str], **options: Unpack[EncodeOptions]
+        self,
+        sentences: str | Iterable[str],
+        *,
+        output: Literal["numpy", "jax"] = "numpy",
+        **options: Unpack[EncodeOptions],
     ) -> tuple[np.ndarray | jax.Array, EncodeReport]:
         """Returns the result of ``encode``, with its options and errors, and an ``EncodeReport``; nothing is logged."""
-        check_names("encode", options, EncodeOptions)
-        output = options.pop("output", "numpy")
-        if output not in ("numpy", "jax"):
-            raise ValueError(f"output {output!r} is not one of numpy, jax")
+        check_names("encode", options, (*EncodeOptions.__annotations__, "output"))
 
-        def gather(wanted: tuple[int, ...], total: int | None) -> Collector:
-            width = self.dim if wanted[0] == self.spec.layer else self.model.config.widths[wanted[0]]
-            return collector(output, len(wanted), total, width, self.mesh)
+        def collect(specs: Sequence[EncoderSpec], total: int | None) -> Collector:
+            layer = specs[0].layer
+            width = self.dim if layer == self.spec.layer else self.model.config.widths[layer]
+            return collector(output, len(specs), total, width, self.mesh)
 
-        normalize = options.pop("normalize", False)
-        result, report = self._encode_into(gather, sentences, normalize, options)
-        if options.get("layers") is None:
-            result = result[0]
+        result, report = self._encode(collect, sentences, **options)
         return result[..., 0, :] if isinstance(sentences, str) else result, report
 
     def moments(
@@ -221,57 +221,66 @@ class SentenceEncoder:
           ValueError: as for ``encode``; also if there are no sentences, or if an embedding is not finite (the error
             names one such sentence by its index in the input).
         """
-        check_names("moments", options, StreamOptions)
+        check_names("moments", options, StreamOptions.__annotations__)
         check_flags(second_moment=second_moment)
         if isinstance(sentences, str):
             raise ValueError("sentences is a single str; give a list or an iterator of str")
 
-        def gather(wanted: tuple[int, ...], total: int | None) -> Collector:
-            return MomentsResult(len(wanted), self.mesh, second_moment)
+        def collect(specs: Sequence[EncoderSpec], total: int | None) -> Collector:
+            return MomentsResult(specs, self.mesh, second_moment)
 
-        result, report = self._encode_into(gather, sentences, False, options)
+        result, report = self._encode(collect, sentences, **options)
         log_report(report)
-        layers = self._check_layers(options.get("layers"))
-        prompt = chosen_prompt(options, self.prompt, self.prompts)
-        specs = [replace(self.spec, layer=layer, prompt=prompt) for layer in layers]
-        moments = [replace(one, source=spec) for one, spec in zip(result, specs, strict=True)]
-        return moments[0] if options.get("layers") is None else moments
+        return result
 
-    def warm_up(self, *, auto: bool = False, **options: Unpack[EncodeOptions]) -> int:
+    def warm_up(
+        self,
+        *,
+        layers: Iterable[int] | None = None,
+        language: str | None = None,
+        normalize: bool = False,
+        max_length: int | None = None,
+        token_budget: int | None = None,
+    ) -> int:
         """Compiles every encoder program that ``encode`` may need with these options.
 
         Args:
-          auto: whether to compile for ``language="auto"``, which has its own programs.
-          **options: as for ``encode``; only ``layers``, ``normalize``, ``max_length``, ``token_budget`` and
-            ``language="auto"`` matter.
+          layers: as for ``encode``.
+          language: ``"auto"`` has its own programs; other languages share theirs.
+          normalize: as for ``encode``.
+          max_length: as for ``encode``.
+          token_budget: as for ``encode``.
 
         Returns:
           The number of programs: at most two per width. Those that order results on the device come later.
 
         Raises:
-          TypeError: an option is unknown.
           ValueError: a layer is not loaded, a length is out of range, or an option has no such value.
         """
         check_process()
-        check_names("warm_up", options, EncodeOptions)
-        check_flags(auto=auto, normalize=options.get("normalize", False))
-        check_given(options.get("language"))
-        limit = check_length(options.get("max_length"), self.tokenizer)
-        layers = self._check_layers(options.get("layers"))
-        auto = auto or options.get("language") == AUTO
-        program = Program(self.pooling, self._specials, layers, options.get("normalize", False), auto)
-        shapes = self._batch_sizes(options.get("token_budget")).shapes(limit)
+        check_flags(normalize=normalize)
+        check_given(language)
+        limit = check_length(max_length, self.tokenizer)
+        program = self._program(self._layers(layers), normalize, language)
+        shapes = self._batch_sizes(token_budget).shapes(limit)
         compile_shapes(partial(self._run, program), partial(self._compile, program), shapes, self._known[program])
         return len(shapes)
 
-    def with_transform(self, transform: EmbeddingTransform) -> "SentenceEncoder":
+    def with_transform(self, transform: Transform) -> "SentenceEncoder":
         """Returns an encoder that applies ``transform`` on the device, after its current transform, if any.
 
         Raises:
           ValueError: the transform was fitted on another encoder, layer, pooling or prompt, on the output of
             another transform, or on vectors of another width; or it is already applied.
         """
-        check_transform(transform, self.spec, self.transform, self.dim)
+        source = transform.source
+        if source is not None and not transform.fits_after(self.spec.raw(), self.transform):
+            raise ValueError(
+                f"the transform was fitted on other embeddings than those of this encoder: "
+                f"{source.difference(self.spec)}{source.hint(self.prompt)}"
+            )
+        if transform.dim != self.dim:
+            raise ValueError(f"the transform takes width {transform.dim}, but this encoder returns width {self.dim}")
         result = copy.copy(self)
         result._warned, result._known = set(), defaultdict(set)
         result.transform = transform if self.transform is None else self.transform.then(transform)
@@ -336,65 +345,124 @@ class SentenceEncoder:
             prompt=self.prompt,
         )
 
-    def _encode_into(
+    def _encode(
         self,
-        make: Callable[[tuple[int, ...], int | None], Collector],
+        collect: Callable[[Sequence[EncoderSpec], int | None], Collector],
         sentences: str | Iterable[str],
-        normalize: bool,
-        options: StreamOptions,
+        *,
+        layers: Iterable[int] | None = None,
+        language: str | Iterable[str] | None = None,
+        prompt: str | None = None,
+        prompt_name: str | None = None,
+        normalize: bool = False,
+        max_length: int | None = None,
+        token_budget: int | None = None,
+        show_progress: bool = False,
     ) -> tuple[Any, EncodeReport]:
-        """Returns the result of the collector that ``make`` creates for the layers and the total, and the report."""
+        """Returns what a collector for each layer's spec and the number of sentences has collected, and the report.
+
+        Without ``layers``, the result is that of the only layer.
+        """
         check_process()
         started = time.perf_counter()
-        texts = check_iterable(sentences)
+        texts = ordered(sentences)
         total = len(texts) if isinstance(texts, Sequence | np.ndarray) else None
-        check_flags(normalize=normalize, show_progress=options.get("show_progress", False))
-        language = options.get("language")
-        limit = check_length(options.get("max_length"), self.tokenizer)
-        prompt = check_prompt(chosen_prompt(options, self.prompt, self.prompts), self.tokenizer, limit)
-        fitted = self.transform is not None and self.transform.source is not None
-        if fitted and prompt != self.prompt and prompt not in self._warned:
+        check_flags(normalize=normalize, show_progress=show_progress)
+        limit = check_length(max_length, self.tokenizer)
+        prompt = chosen_prompt(prompt, prompt_name, self.prompt, self.prompts)
+        check_prompt(prompt, self.tokenizer, limit)
+        if self.transform is not None and self.transform.source and prompt not in {self.prompt, *self._warned}:
             self._warned.add(prompt)
             _log.warning("the transform was fitted with the prompt %r, but %r is used", self.prompt, prompt)
-        auto = isinstance(language, str) and language == AUTO
-        layers = self._check_layers(options.get("layers"))
-        program = Program(self.pooling, self._specials, layers, normalize, auto)
+        chosen = self._layers(layers)
+        program = self._program(chosen, normalize, language)
+        gather = collect([replace(self.spec, layer=layer, prompt=prompt) for layer in chosen], total)
 
         counts = Counts()
-        chunks = read_chunks(texts, total, language, prompt, self._tables)
-        buckets = Buckets(limit, self._batch_sizes(options.get("token_budget")))
-        gather = make(layers, total)
+        slots = read_slots(
+            texts, total, language, rows=self._language_rows, prompt=prompt, tokenizer=self.tokenizer, limit=limit,
+            sizes=self._batch_sizes(token_budget), counts=counts,
+        )  # fmt: skip
         run, compile = partial(self._run, program), partial(self._compile, program)
         # Closed as soon as something fails, so that the tokenizer's thread ends.
         with (
-            closing(read_slots(chunks, self.tokenizer, buckets, limit, counts)) as slots,
+            closing(slots),
             closing(run_slots(run, compile, slots, self._known[program])) as results,
-            progress(options.get("show_progress", False), total) as advance,
+            progress(show_progress, total) as advance,
         ):
             for slot, (embedded, unknown) in results:
                 gather.add(slot, embedded)
                 counts.add(slot, unknown)
                 advance(len(slot.sentences))
-        return gather.result(counts.sentences), counts.report(limit, time.perf_counter() - started)
+        result = gather.result(counts.sentences)
+        return result[0] if layers is None else result, counts.report(limit, time.perf_counter() - started)
 
-    @property
-    def _tables(self) -> LanguageTables:
-        return LanguageTables(self.spec.id, self.tokenizer.uses_language, self.languages, self.transform)
+    def _layers(self, layers: Iterable[int] | None) -> tuple[int, ...]:
+        """Returns the layers to encode, by default that of the spec alone.
 
-    def _check_layers(self, layers: Iterable[int] | None) -> tuple[int, ...]:
-        transformed, projected = self.transform is not None, self.projection is not None
-        widths = self.model.config.widths
-        return check_layers(layers, self.spec, widths, self.pooling, transformed=transformed, projected=projected)
+        Raises:
+          ValueError: a layer is not loaded, or not that of the transform or the projection; or the widths differ.
+        """
+        layer, widths = self.spec.layer, self.model.config.widths
+        if layers is None:
+            return (layer,)
+        several = () if isinstance(layers, str) or not isinstance(layers, Iterable) else tuple(layers)
+        if not several:
+            raise ValueError(f"layers is {layers!r}; give one or more, such as layers=({layer},)")
+        chosen = tuple(whole_number("a layer", number, 0, len(widths) - 1, "the loaded layers") for number in several)
+        if set(chosen) != {layer} and self.transform is not None:
+            raise ValueError(f"the transform belongs to layer {layer}, not to {chosen}; leave out layers")
+        if set(chosen) != {layer} and self.projection is not None:
+            raise ValueError(
+                f"the projection of {self.spec.pooling!r} belongs to layer {layer}, not to {chosen}; load the encoder "
+                f"with pooling={self.pooling!r} to compare layers"
+            )
+        if len({widths[number] for number in chosen}) > 1:
+            raise ValueError(f"layers {chosen} have widths {[widths[number] for number in chosen]}; encode each alone")
+        return chosen
+
+    def _program(self, layers: tuple[int, ...], normalize: bool, language: object) -> Program:
+        auto = isinstance(language, str) and language == AUTO
+        return Program(self.pooling, self.tokenizer.specials, layers, normalize, auto)
+
+    def _language_rows(self, language: str | None) -> tuple[int, ...]:
+        """Returns the row of a language in the model's embeddings, if there are any, and in each step's tables.
+
+        For ``"auto"`` and shared steps, it is 0.
+
+        Raises:
+          ValueError: the language is missing, unknown or not used, or cannot be detected.
+        """
+        names, transform, id = self.languages, self.transform, self.spec.id
+        if language is not None and not self.uses_language and transform is None:
+            raise ValueError(
+                "language is given, but no transform, tokenizer or embedding of this encoder uses it; leave it out"
+            )
+        if language == AUTO:
+            if transform is None or names is not None:
+                raise ValueError(f"language is 'auto', which only transforms support; give the languages for {id}")
+            if transform.languages is not None:
+                transform.check_identifier()
+            return (0,) * len(transform.steps)
+        # The model's own names of languages may not be codes, which shared steps need not know.
+        shared = transform is None or (names is not None and transform.languages is None)
+        steps = () if transform is None else map(int, transform.language_ids(None if shared else language))
+        if names is None:
+            return tuple(steps)
+        if language is None:
+            raise ValueError(f"{id} embeds the language; give language=, one of {', '.join(names)}")
+        return names[own_name(language, names, id)], *steps
 
     def _run(self, program: Program, slot: Slot) -> tuple[jax.Array, jax.Array | None]:
         return self._forward(*self._arguments(program, slot))
 
     def _compile(self, program: Program, shape: Shape) -> None:  # JAX keeps it for calls with this shape
-        self._forward.lower(*self._arguments(program, Slot([], *shape))).compile()
+        self._forward.lower(*self._arguments(program, Slot([], shape))).compile()
 
     def _arguments(self, program: Program, slot: Slot) -> tuple[Any, ...]:
-        batch = *slot.tokens(self.tokenizer.pad_id), slot.languages(len(self._tables))
-        return program, self.model, self.projection, self._on_device, *jax.device_put(batch, split(self.mesh))
+        tables = (self.languages is not None) + (0 if self.transform is None else len(self.transform.steps))
+        batch = jax.device_put(slot.arrays(self.tokenizer.pad_id, tables), split(self.mesh))
+        return program, self.model, self.projection, self._on_device, *batch
 
     def _batch_sizes(self, token_budget: int | None = None) -> BatchSizes:
         return BatchSizes.for_devices(list(self.mesh.devices.flat), token_budget)

@@ -1,15 +1,14 @@
 """Batching of token ids into a few fixed shapes.
 
-XLA compiles one program per shape, so sentences are grouped by token length into a few widths,
-and each width is run with two row counts: a full one for throughput and a small one for
-short inputs and remainders. The width depends only on the sentence itself, never on its
-neighbours, and so does its vector.
+XLA compiles one program per shape, so sentences are grouped by token length into a few widths, and each width is run
+with two row counts: a full one for throughput and a small one for short inputs and remainders. The width depends only
+on the sentence itself, never on its neighbours, and so does its vector.
 
-Sentences wait in the bucket of their width until it is full, so that a stream of any length is
-sorted by length while holding at most one batch per width.
+Sentences wait in the bucket of their width until it is full, so that a stream of any length is sorted by length while
+holding at most one batch per width.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -19,7 +18,7 @@ from jaxtyping import Int
 
 from lsar_jax.checks import whole_number
 
-__all__ = ["WIDTHS", "BatchSizes", "Buckets", "Sentence", "Slot", "TokenBatch", "token_batch", "training_width"]
+__all__ = ["WIDTHS", "BatchSizes", "Sentence", "Slot", "TokenBatch", "batches", "token_batch", "training_width"]
 
 # With steps of about a fifth, 10% of the positions of real paragraphs are padding; with steps of a third, 17%.
 # Long documents are rare, so their steps are wider.
@@ -59,8 +58,8 @@ class BatchSizes:
     """The number of rows with which each width is run.
 
     Attributes:
-      full_tokens: tokens per device in a full batch. Too few leave an accelerator idle; on a CPU,
-        more than fit into its cache are slower.
+      full_tokens: tokens per device in a full batch. Too few leave an accelerator idle; on a CPU, more than fit into
+        its cache are slower.
       small_tokens: tokens per device in a small batch, which has at least one row.
       devices: number of devices; row counts are a multiple of it.
     """
@@ -93,96 +92,83 @@ class BatchSizes:
         return min(max(1, self.small_tokens // width) * self.devices, self.full(width))
 
     def shapes(self, max_length: int) -> list[tuple[int, int]]:
-        """Returns every (rows, width) that ``Buckets`` can produce."""
+        """Returns every (rows, width) of a batch of sentences with at most ``max_length`` tokens."""
         return sorted(
             {(rows, width) for width in _widths(max_length) for rows in (self.full(width), self.small(width))}
         )
 
 
 class Sentence(NamedTuple):
-    """A tokenized sentence on its way to the device.
+    """A sentence, from its tokens to its embedding.
 
     Attributes:
       number: position of the sentence in the input.
-      ids: token ids of the sentence.
-      languages: row of its language in each language table, of the model and of the transform's steps.
+      ids: its token ids.
+      rows: row of its language in each language table: of the model, and of the transform's steps.
     """
 
     number: int
     ids: Ids
-    languages: tuple[int, ...] = ()
+    rows: tuple[int, ...] = ()
 
 
 class Slot(NamedTuple):
     """The batch of one device call.
 
     Attributes:
-      sentences: at most ``rows`` sentences.
-      rows: number of rows of the call, including filler rows.
-      width: number of token positions in a row.
+      sentences: at most as many sentences as the call has rows; the other rows are filler.
+      shape: number of rows of the call, and of token positions in a row.
     """
 
     sentences: list[Sentence]
-    rows: int
-    width: int
+    shape: tuple[int, int]
 
     @property
     def numbers(self) -> Int[np.ndarray, " n"]:
         """The positions of the sentences in the input."""
         return np.array([sentence.number for sentence in self.sentences], np.int64)
 
-    def tokens(self, pad_id: int) -> TokenBatch:
-        """Returns the token ids of every row; filler rows have length 0."""
-        return token_batch([sentence.ids for sentence in self.sentences], self.rows, self.width, pad_id)
+    def arrays(
+        self, pad_id: int, tables: int
+    ) -> tuple[Int[np.ndarray, "row length"], Int[np.ndarray, " row"], tuple[Int[np.ndarray, " row"], ...]]:
+        """Returns the token ids and the length of every row, and its row in each of ``tables`` language tables.
 
-    def languages(self, tables: int) -> tuple[Int[np.ndarray, " row"], ...]:
-        """Returns, for each of ``tables`` language tables, the table row of every sentence; 0 for filler rows."""
-        result = np.zeros((tables, self.rows), np.int32)
+        Filler rows have length 0, and row 0 of the tables.
+        """
+        languages = np.zeros((tables, self.shape[0]), np.int32)
         if tables and self.sentences:
-            result[:, : len(self.sentences)] = np.array([sentence.languages for sentence in self.sentences]).T
-        return tuple(result)
+            languages[:, : len(self.sentences)] = np.array([sentence.rows for sentence in self.sentences]).T
+        return *token_batch([sentence.ids for sentence in self.sentences], *self.shape, pad_id), tuple(languages)
 
 
-class Buckets:
-    """Collects sentences into batches by width, with at most ``2 x widths`` different shapes.
+def batches(chunks: Iterable[Sequence[Sentence]], max_length: int, sizes: BatchSizes) -> Iterator[Slot]:
+    """Yields each batch of a stream of sentences when it is full, and at the end those that remain, widest first.
 
     Args:
+      chunks: the sentences, some at a time.
       max_length: width of the widest batch.
-      sizes: number of rows per width.
+      sizes: number of rows per width; there are at most ``2 x widths`` different shapes.
+
+    Raises:
+      ValueError: a sentence is longer than ``max_length``.
     """
-
-    def __init__(self, max_length: int, sizes: BatchSizes) -> None:
-        self._widths = np.array(_widths(max_length))
-        self._sizes = sizes
-        self._waiting: list[list[Sentence]] = [[] for _ in self._widths]
-
-    def add(self, sentences: Sequence[Sentence]) -> Iterator[Slot]:
-        """Adds sentences and yields the batches that become full.
-
-        Raises:
-          ValueError: a sentence is longer than ``max_length``.
-        """
-        buckets = np.searchsorted(self._widths, [len(sentence.ids) for sentence in sentences])
-        for bucket, sentence in zip(buckets.tolist(), sentences, strict=True):
-            if bucket == len(self._widths):
-                raise ValueError(f"a sentence has {len(sentence.ids)} tokens; batches take at most {self._widths[-1]}")
-            waiting = self._waiting[bucket]
-            waiting.append(sentence)
-            width = int(self._widths[bucket])
-            if len(waiting) == (rows := self._sizes.full(width)):
-                self._waiting[bucket] = []
-                yield Slot(waiting, rows, width)
-
-    def flush(self) -> Iterator[Slot]:
-        """Yields batches of the remaining sentences, widest first."""
-        for bucket in reversed(range(len(self._widths))):
-            width = int(self._widths[bucket])
-            full, small = self._sizes.full(width), self._sizes.small(width)
-            waiting, self._waiting[bucket] = self._waiting[bucket], []
-            # Small batches are used if together they compute at most half as much as a full one.
-            rows = small if -(-len(waiting) // small) * small <= full // 2 else full
-            for start in range(0, len(waiting), rows):
-                yield Slot(waiting[start : start + rows], rows, width)
+    widths = _widths(max_length)
+    waiting: list[list[Sentence]] = [[] for _ in widths]
+    for chunk in chunks:
+        buckets = np.searchsorted(widths, [len(sentence.ids) for sentence in chunk])
+        for bucket, sentence in zip(buckets.tolist(), chunk, strict=True):
+            if bucket == len(widths):
+                raise ValueError(f"a sentence has {len(sentence.ids)} tokens; batches take at most {max_length}")
+            waiting[bucket].append(sentence)
+            if len(waiting[bucket]) == (rows := sizes.full(widths[bucket])):
+                sentences, waiting[bucket] = waiting[bucket], []
+                yield Slot(sentences, (rows, widths[bucket]))
+    for width, sentences in zip(reversed(widths), reversed(waiting), strict=True):
+        full, small = sizes.full(width), sizes.small(width)
+        # Small batches are used if together they compute at most half as much as a full one.
+        rows = small if -(-len(sentences) // small) * small <= full // 2 else full
+        for start in range(0, len(sentences), rows):
+            yield Slot(sentences[start : start + rows], (rows, width))
 
 
 def _widths(max_length: int) -> list[int]:

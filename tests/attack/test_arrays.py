@@ -270,7 +270,6 @@ def test_flags_are_true_or_false(value, rng, tiny):
         "precise": [lambda: lj.transforms.fit_lsar(x, precise=value), lambda: lj.transforms.fit_lir(x, precise=value),
                     lambda: lj.transforms.fit_leace(x, precise=value)],
         "normalize": [lambda: tiny.warm_up(normalize=value)],
-        "auto": [lambda: tiny.warm_up(auto=value)],
     }  # fmt: skip
     for name, several in calls.items():
         for call in several:

@@ -12,7 +12,7 @@ from lsar_jax.tokens.buckets import Sentence, Slot
 
 
 def slots_of(shapes):
-    return [Slot([Sentence(number, np.zeros(1, np.int32))], *shape) for number, shape in enumerate(shapes)]
+    return [Slot([Sentence(number, np.zeros(1, np.int32))], shape) for number, shape in enumerate(shapes)]
 
 
 def test_every_batch_is_run_once_and_every_program_compiled_once(rng):
@@ -21,7 +21,7 @@ def test_every_batch_is_run_once_and_every_program_compiled_once(rng):
 
     def call(slot):
         assert threading.current_thread() is here
-        assert (slot.rows, 8) in {(1, 8), *compiled}
+        assert slot.shape in {(1, 8), *compiled}
         return slot.sentences[0].number
 
     def compile(shape):
@@ -52,7 +52,7 @@ def test_several_programs_compile_at_a_time_and_not_too_many_batches_wait():
             taken.append(slot)
             yield slot
 
-    results = run_slots(lambda slot: slot.rows, compile, stream(), set())
+    results = run_slots(lambda slot: slot.shape[0], compile, stream(), set())
     assert [rows for _, rows in results] == [2, 3] + [2] * 100
     assert read[0] < 25
 
@@ -74,14 +74,14 @@ def test_on_a_gpu_nothing_compiles_while_a_program_runs_for_the_first_time(monke
         known = set()
 
         def call(slot):
-            if (slot.rows, 8) not in known:
+            if slot.shape not in known:
                 running.append(slot)
                 for _ in range(5):
                     assert not compiling
                     assert running == [slot]
                     time.sleep(0.0005)
                 running.remove(slot)
-            return slot.rows
+            return slot.shape[0]
 
         rows = [number * 1000 + row for row in range(1, 25)] * 2
         return [value for _, value in run_slots(call, compile, slots_of([(row, 8) for row in rows]), known)] == rows
@@ -129,7 +129,7 @@ def test_an_error_ends_the_call(at, where):
             raise ValueError(f"batch {at}")
 
     def compile(shape):
-        if where == "compiling" and shape == (slots[at].rows, 8):
+        if where == "compiling" and shape == slots[at].shape:
             raise ValueError(f"batch {at}")
 
     with pytest.raises(ValueError, match=f"batch {at}"):

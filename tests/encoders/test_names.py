@@ -7,41 +7,29 @@ import pytest
 
 import lsar_jax as lj
 from lsar_jax.__main__ import main
-from lsar_jax.encoders.options import EncodeOptions
 
 
 @pytest.mark.parametrize(
-    ("name", "instead"),
+    ("call", "name", "instead"),
     [
-        ("batch_size", "token_budget"),
-        ("normalize_embeddings", "pass normalize to encode"),
-        ("show_progress_bar", "pass show_progress"),
-        ("convert_to_tensor", 'output="jax"'),
-        ("device", "mesh=lj.mesh.data_mesh(devices)"),
-        ("batchsize", f"its options are {', '.join(EncodeOptions.__annotations__)}"),
+        ("encode", "batch_size", "token_budget"),
+        ("encode", "normalize_embeddings", "pass normalize to encode"),
+        ("encode", "show_progress_bar", "pass show_progress"),
+        ("encode", "convert_to_tensor", 'output="jax"'),
+        ("encode", "device", "mesh=lj.mesh.data_mesh(devices)"),
+        ("encode", "batchsize", "its options are layers, language, prompt, prompt_name, max_length, token_budget, "
+         "show_progress, normalize, output"),
+        ("moments", "output", "its options are layers, language, prompt, prompt_name, max_length, token_budget"),
+        # Before anything is looked for.
+        ("load_encoder", "device", "mesh=lj.mesh.data_mesh(devices)"),
+        ("load_encoder", "trust_remote_code", "never run"),
+        ("load_encoder", "torch_dtype", "pass dtype"),
+        ("load_encoder", "layers", "its options are revision, layer, pooling, dtype, param_dtype, mesh"),
     ],
-)
-def test_other_names_of_options(tiny, name, instead):
-    for call in (tiny.encode, tiny.encode_with_report, tiny.warm_up):
-        arguments = () if call == tiny.warm_up else (["a"],)
-        with pytest.raises(TypeError, match=rf"^\w+\(\) got an unexpected option '{name}'; ") as error:
-            call(*arguments, **{name: 8})
-        assert instead in str(error.value)
-
-
-@pytest.mark.parametrize(
-    ("name", "instead"),
-    [
-        ("device", "mesh=lj.mesh.data_mesh(devices)"),
-        ("trust_remote_code", "never run"),
-        ("torch_dtype", "pass dtype"),
-        ("layers", "its options are revision, layer, pooling, dtype, param_dtype, mesh"),
-    ],
-)
-def test_other_names_of_options_of_load_encoder(name, instead):
-    # Told before anything is looked for.
-    with pytest.raises(TypeError, match=rf"^load_encoder\(\) got an unexpected option '{name}'; ") as error:
-        lj.load_encoder("no/such", **{name: "cuda"})
+)  # fmt: skip
+def test_other_names_of_options(tiny, call, name, instead):
+    with pytest.raises(TypeError, match=rf"^{call}\(\) got an unexpected option '{name}'; ") as error:
+        getattr(lj if call == "load_encoder" else tiny, call)(["no/such"], **{name: 8})
     assert instead in str(error.value)
 
 
@@ -53,22 +41,21 @@ def test_a_prompt_by_its_name(tiny):
     moments = named.moments(["ef", "g"], prompt_name="query")
     np.testing.assert_allclose(moments.mean, expected.mean(axis=0), atol=1e-6)
     assert moments.source.prompt == "ab "
-    with pytest.raises(ValueError, match="prompt_name is 'title'; choose from 'query', 'passage'"):
-        named.encode(["ef"], prompt_name="title")
-    with pytest.raises(ValueError, match="prompt is 'x' and prompt_name is 'query'; give one of them"):
-        named.encode(["ef"], prompt="x", prompt_name="query")
-    with pytest.raises(ValueError, match="the checkpoint names no prompts; use prompt"):
-        tiny.encode(["ef"], prompt_name="query")
+    for encoder, options, message in (
+        (named, {"prompt_name": "title"}, "prompt_name is 'title'; choose from 'query', 'passage'"),
+        (named, {"prompt": "x", "prompt_name": "query"}, "prompt is 'x' and prompt_name is 'query'; give one of them"),
+        (tiny, {"prompt_name": "query"}, "the checkpoint names no prompts; use prompt"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            encoder.encode(["ef"], **options)
 
 
 def test_an_encoder_says_what_it_is(tiny, rng):
-    told = repr(tiny)
     spec = tiny.spec
-    assert told.startswith(
-        f"SentenceEncoder({spec.id!r}, layer={spec.layer}, pooling='mean', dtype='float32', dim=32, "
+    assert repr(tiny) == (
+        f"SentenceEncoder({spec.id!r}, layer={spec.layer}, pooling='mean', dtype='float32', dim=32, max_length=40, "
+        "devices='1 x cpu')"
     )
-    assert told.endswith(", devices='1 x cpu')")
-    assert "prompt" not in told
     lsar = lj.transforms.fit_lsar({code: rng.normal(size=(9, 32)) for code in ("de", "en")}, source=spec)
     assert f"transform={lsar.name!r}" in repr(tiny.with_transform(lsar))
     assert "prompt='ab '" in repr(tiny.with_prompt("ab "))

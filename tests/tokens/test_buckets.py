@@ -3,20 +3,13 @@
 import numpy as np
 import pytest
 
-from lsar_jax.tokens.buckets import WIDTHS, BatchSizes, Buckets, Sentence, token_batch
-
-
-def sentences(lengths, first=0):
-    """Sentences of these lengths; each token is the sentence's number, and so is its row in a language table."""
-    return [Sentence(i, np.full(length, i, np.int32), (i,)) for i, length in enumerate(lengths, first)]
+from lsar_jax.tokens.buckets import WIDTHS, BatchSizes, Sentence, batches, token_batch
 
 
 def slots(lengths, longest, sizes, chunk=50):
-    """What comes out when the sentences come in chunks."""
-    buckets, every, out = Buckets(longest, sizes), sentences(lengths), []
-    for start in range(0, len(every), chunk):
-        out += buckets.add(every[start : start + chunk])
-    return out + list(buckets.flush())
+    """The batches of sentences of these lengths; each token is the sentence's number, and so is its language's row."""
+    every = [Sentence(i, np.full(length, i, np.int32), (i,)) for i, length in enumerate(lengths)]
+    return list(batches((every[start : start + chunk] for start in range(0, len(every), chunk)), longest, sizes))
 
 
 @pytest.mark.parametrize("sizes", [BatchSizes(1024, 0), BatchSizes(32768, 4096, 8), BatchSizes(64, 64, 2)])
@@ -24,33 +17,40 @@ def slots(lengths, longest, sizes, chunk=50):
 def test_every_sentence_once_in_its_width(rng, sizes, n):
     lengths = rng.integers(0, 101, n)
     every = slots(lengths, 100, sizes)
-    placed = np.concatenate([slot.numbers for slot in every]) if every else np.array([])
-    assert sorted(placed) == list(range(n))
+    assert sorted(number for slot in every for number in slot.numbers) == list(range(n))
     widths = [width for width in WIDTHS if width < 100] + [100]
     for slot in every:
-        assert 1 <= len(slot.sentences) <= slot.rows
-        assert slot.rows % sizes.devices == 0
-        assert (slot.rows, slot.width) in sizes.shapes(100)
+        rows, width = slot.shape
+        assert 1 <= len(slot.sentences) <= rows
+        assert rows % sizes.devices == 0
+        assert slot.shape in sizes.shapes(100)
         for number, ids, _ in slot.sentences:
             assert len(ids) == lengths[number]
             assert (ids == number).all()
-            assert slot.width == min(width for width in widths if width >= len(ids))
+            assert width == min(width for width in widths if width >= len(ids))
         # Every row carries its own row of the language tables; filler rows take 0.
-        [rows] = slot.languages(1)
-        assert rows.tolist() == [*slot.numbers, *[0] * (slot.rows - len(slot.sentences))]
+        ids, lengths_of_rows, [languages] = slot.arrays(-1, 1)
+        filler = [0] * (rows - len(slot.sentences))
+        assert languages.tolist() == [*slot.numbers, *filler]
+        assert lengths_of_rows.tolist() == [*lengths[slot.numbers], *filler]
+        assert (ids == -1).sum() == ids.size - lengths_of_rows.sum()
     assert len(sizes.shapes(100)) <= 2 * len(widths)
 
 
 def test_a_bounded_number_waits(rng):
-    sizes = BatchSizes(1024, 0)
-    buckets, inside = Buckets(128, sizes), 0
+    sizes, taken, given = BatchSizes(1024, 0), 0, 0
     most = sum(sizes.full(width) for width in WIDTHS if width <= 128)
-    for start in range(0, 20_000, 100):
-        fresh = sentences(rng.integers(1, 129, 100), start)
-        inside += 100 - sum(len(slot.sentences) for slot in buckets.add(fresh))
-        assert inside < most
-    assert sum(len(slot.sentences) for slot in buckets.flush()) == inside
-    assert list(buckets.flush()) == []
+
+    def chunks():
+        nonlocal taken
+        for _ in range(200):
+            assert taken - given < most
+            taken += 100
+            yield [Sentence(0, np.zeros(length, np.int32)) for length in rng.integers(1, 129, 100)]
+
+    for slot in batches(chunks(), 128, sizes):
+        given += len(slot.sentences)
+    assert taken == given == 20_000
 
 
 def test_widths_do_not_depend_on_neighbours(rng):
@@ -59,7 +59,7 @@ def test_widths_do_not_depend_on_neighbours(rng):
     for chosen in (np.arange(300), rng.permutation(300)[:40]):
         for slot in slots(lengths[chosen], 128, BatchSizes(1024, 0)):
             for i in chosen[slot.numbers]:
-                assert width_of.setdefault(i, slot.width) == slot.width
+                assert width_of.setdefault(i, slot.shape[1]) == slot.shape[1]
 
 
 def test_a_sentence_longer_than_the_widest_batch_is_refused():
@@ -67,23 +67,21 @@ def test_a_sentence_longer_than_the_widest_batch_is_refused():
         slots([5, 129], 128, BatchSizes(1024, 0))
 
 
-def test_one_sentence_does_not_pay_for_a_full_batch():
-    [slot] = slots([10], 128, BatchSizes(1024, 0))
-    assert (slot.rows, slot.width) == (1, 16)
-    [slot] = slots([10], 128, BatchSizes(32768, 4096))
-    assert slot.rows * slot.width == 4096
-
-
-def test_a_tail_is_cheap():
-    # 64 rows of 16 are full; what is left goes row by row up to half a batch, else in a full one.
-    rows = [slot.rows for slot in slots([16] * (64 + 5), 128, BatchSizes(1024, 0))]
-    assert rows == [64, 1, 1, 1, 1, 1]
-    assert [slot.rows for slot in slots([16] * (64 + 33), 128, BatchSizes(1024, 0))] == [64, 64]
-
-
-def test_long_documents_have_widths_of_their_own():
-    [slot] = slots([600], 8192, BatchSizes(1024, 0))
-    assert (slot.rows, slot.width) == (1, 768)
+@pytest.mark.parametrize(
+    ("lengths", "longest", "sizes", "shapes"),
+    [
+        # One sentence does not pay for a full batch.
+        ([10], 128, (1024, 0), [(1, 16)]),
+        ([10], 128, (32768, 4096), [(256, 16)]),
+        # 64 rows of 16 are full; what is left goes row by row up to half a batch, else in a full one.
+        ([16] * (64 + 5), 128, (1024, 0), [(64, 16)] + [(1, 16)] * 5),
+        ([16] * (64 + 33), 128, (1024, 0), [(64, 16)] * 2),
+        # Long documents have widths of their own.
+        ([600], 8192, (1024, 0), [(1, 768)]),
+    ],
+)
+def test_shapes(lengths, longest, sizes, shapes):
+    assert [slot.shape for slot in slots(lengths, longest, BatchSizes(*sizes))] == shapes
 
 
 def test_token_batch():

@@ -22,7 +22,7 @@ from jaxtyping import Array, Bool, Float, Int
 from lsar_jax import EncoderSpec, SentenceEncoder
 from lsar_jax.array_files import open_arrays, save_arrays
 from lsar_jax.cli.console import console, print_table
-from lsar_jax.encoders.protocols import EncoderModel
+from lsar_jax.encoders.program import EncoderModel
 from lsar_jax.mesh import split
 from lsar_jax.objectives.align import orthogonalize
 from lsar_jax.processes import share, wait_for_all
