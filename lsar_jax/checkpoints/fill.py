@@ -1,10 +1,9 @@
 """Filling Flax modules with the weights of a checkpoint, reading only the blocks that are needed.
 
-Every leaf of the module must have a tensor, every tensor of the checkpoint must be known, and every shape must
-match. All mismatches are listed in one error before any weight is read.
+Every leaf of the module must have a tensor, every tensor of the checkpoint must be known, and every shape must match.
+All mismatches are listed in one error before any weight is read.
 """
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -19,12 +18,19 @@ from lsar_jax.models.laser import Laser
 from lsar_jax.models.projection import Dense
 from lsar_jax.models.transformer import Transformer
 
-__all__ = ["TRANSPOSED", "fill", "read_pooler"]
+__all__ = ["TRANSPOSED", "fill", "read_pooler", "tensor_name"]
 
 # Leaves that torch stores as [out, in].
-TRANSPOSED = (".kernel", ".recurrent")
+TRANSPOSED = ("kernel", "recurrent")
 # Maximum number of mismatches to list; the config of another model would otherwise list every tensor of both.
 _MOST_PROBLEMS = 20
+
+
+def tensor_name(keys: Mapping[str, str], path: tuple[Any, ...]) -> str:
+    """Returns the name of a leaf's tensor, given ``Checkpoint.keys`` and the path of the leaf in the module."""
+    if path[0] != "blocks":
+        return keys[".".join(map(str, path))]
+    return keys[".".join(["blocks", "{}", *map(str, path[2:])])].format(path[1])
 
 
 def fill(
@@ -51,18 +57,19 @@ def fill(
     """
     config = replace(checkpoint.config, blocks=blocks)
     dtypes = {"dtype": jnp.dtype(dtype), "param_dtype": jnp.dtype(param_dtype or dtype)}
-
-    def build() -> Transformer | Laser:
-        return checkpoint.architecture.build(config, **dtypes, attention=attention)
-
-    graph, state = nnx.split(nnx.eval_shape(build))
-    leaves = [(path, ".".join(map(str, path)), leaf) for path, leaf in nnx.to_flat_state(state)]
-    _check(checkpoint, {name: tuple(leaf.shape) for _, name, leaf in leaves})
+    graph, state = nnx.split(
+        nnx.eval_shape(lambda: checkpoint.architecture.build(config, **dtypes, attention=attention))
+    )
+    leaves = list(nnx.to_flat_state(state))
+    names = {path: tensor_name(checkpoint.keys, path) for path, _ in leaves}
+    transposed = {path: path[-1] in TRANSPOSED for path, _ in leaves}
+    _check(checkpoint, {names[path]: leaf.shape[::-1] if transposed[path] else leaf.shape for path, leaf in leaves})
     # Largest first: if a weight must be copied to its device, this happens while little else is in memory.
     filled = {}
-    for path, name, leaf in sorted(leaves, key=lambda entry: -entry[2].size):
-        filled[path] = leaf.replace(put(_read(checkpoint, name, leaf.dtype)))
-    return nnx.merge(graph, nnx.from_flat_state([(path, filled[path]) for path, _, _ in leaves]))
+    for path, leaf in sorted(leaves, key=lambda item: -item[1].size):
+        tensor, name = checkpoint.tensors[names[path]], f"{names[path]} of {checkpoint.id}"
+        filled[path] = leaf.replace(put(read_tensor(tensor, name, leaf.dtype, transpose=transposed[path])))
+    return nnx.merge(graph, nnx.from_flat_state([(path, filled[path]) for path, _ in leaves]))
 
 
 def read_pooler(checkpoint: Checkpoint) -> Dense:
@@ -81,46 +88,24 @@ def read_pooler(checkpoint: Checkpoint) -> Dense:
     return Dense(read_tensor(weight, names[0]), read_tensor(bias, names[1]), "tanh", name="pooler")
 
 
-def _check(checkpoint: Checkpoint, shapes: Mapping[str, tuple[int, ...]]) -> None:
+def _check(checkpoint: Checkpoint, expected: Mapping[str, tuple[int, ...]]) -> None:
+    """Raises ValueError unless the checkpoint has the tensors of these shapes, and no tensor that is not known."""
     tensors = checkpoint.tensors
-    expected = {_key(checkpoint, name): _stored_shape(name, shape) for name, shape in shapes.items()}
-    every = {
-        key.format(block)
-        for leaf, key in checkpoint.keys.items()
-        for block in (range(checkpoint.config.blocks) if "{}" in leaf else (0,))
-    }
-    unexpected = [key for key in tensors if key not in every and not checkpoint.architecture.is_unused(key)]
+    blocks = range(checkpoint.config.blocks)
+    known = {key.format(block) for key in checkpoint.keys.values() for block in (blocks if "{}" in key else (0,))}
+    found = {key: tensors[key] for key in expected if key in tensors}
     problems = [f"missing: {key}" for key in expected if key not in tensors]
-    problems += [f"unexpected: {key}" for key in unexpected]
     problems += [
-        f"mis-shaped: {key} is {list(tensors[key].shape)}, the config says {list(shape)}"
-        for key, shape in expected.items()
-        if key in tensors and tuple(tensors[key].shape) != shape
+        f"unexpected: {key}" for key in tensors if key not in known and not checkpoint.architecture.is_unused(key)
     ]
     problems += [
-        f"not floating-point: {key} is {tensors[key].kind}"
-        for key in expected
-        if key in tensors and not tensors[key].is_float
+        f"mis-shaped: {key} is {list(tensor.shape)}, the config says {list(expected[key])}"
+        for key, tensor in found.items()
+        if tensor.shape != expected[key]
     ]
+    floats = ("F64", "F32", "F16", "BF16")
+    problems += [f"not floating-point: {key} is {found[key].kind}" for key in found if found[key].kind not in floats]
     if problems:
         rest = len(problems) - _MOST_PROBLEMS
         shown = problems[:_MOST_PROBLEMS] + ([f"and {rest} more"] if rest > 0 else [])
         raise ValueError(f"the weights of {checkpoint.id} do not fit its config:\n  " + "\n  ".join(shown))
-
-
-def _key(checkpoint: Checkpoint, name: str) -> str:
-    block = re.match(r"blocks\.(\d+)\.", name)
-    if block is None:
-        return checkpoint.keys[name]
-    template = checkpoint.keys["blocks.{}." + name[block.end() :]]
-    return template.format(block[1])
-
-
-def _stored_shape(name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
-    return shape[::-1] if name.endswith(TRANSPOSED) else shape
-
-
-def _read(checkpoint: Checkpoint, name: str, dtype: Any) -> np.ndarray:
-    key = _key(checkpoint, name)
-    transpose = name.endswith(TRANSPOSED)
-    return read_tensor(checkpoint.tensors[key], f"{key} of {checkpoint.id}", dtype, transpose=transpose)

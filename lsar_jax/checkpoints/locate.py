@@ -4,10 +4,10 @@ import re
 from difflib import get_close_matches
 from pathlib import Path
 
-from lsar_jax.checkpoints.presets import PRESETS
+from lsar_jax.checkpoints.presets import PRESETS, Preset
 from lsar_jax.hub import Repository
 
-__all__ = ["CONFIG_FILES", "TOKENIZER_FILES", "is_folder", "locate"]
+__all__ = ["CONFIG_FILES", "TOKENIZER_FILES", "is_folder", "locate", "preset_of"]
 
 TOKENIZER_FILES = (
     "tokenizer*.json",
@@ -24,6 +24,20 @@ _WEIGHT_FILES = ("*.safetensors", "*.safetensors.index.json")
 _PICKLE_FILES = ("*pytorch_model*.bin", "*pytorch_model*.bin.index.json", *_WEIGHT_FILES)
 
 
+def preset_of(name: str) -> Preset | None:
+    """Returns the preset of a name, or None if it is not one, or is a folder in the working directory.
+
+    Raises:
+      FileNotFoundError: the encoder of the preset is not on the Hub, or the name is too long for a folder.
+    """
+    preset = None if is_folder(name) else PRESETS.get(name)
+    if preset and not preset.id:
+        raise FileNotFoundError(
+            f"{name} is not on the Hub: {preset.note} with `lsar-jax convert FILE FOLDER`, then load FOLDER"
+        )
+    return preset
+
+
 def locate(name_or_path: str, revision: str | None, *, pickles: bool = False) -> tuple[Path, str, str | None]:
     """Returns the folder of a checkpoint, its id, and its commit on the Hub (None for a folder).
 
@@ -38,12 +52,12 @@ def locate(name_or_path: str, revision: str | None, *, pickles: bool = False) ->
       FileNotFoundError: the name is neither a folder nor a Hub id that can be downloaded.
       ValueError: a revision is given for a folder.
     """
-    folder = Path(name_or_path)
     if is_folder(name_or_path):
         if revision is not None:
             raise ValueError(
                 f"revision {revision!r} applies to Hub ids only, and {name_or_path} is a folder; leave the revision out"
             )
+        folder = Path(name_or_path)
         return folder, folder.resolve().name, None
     if not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", name_or_path):
         raise FileNotFoundError(f"there is no folder {name_or_path}, and it is not a Hub id")
@@ -77,14 +91,13 @@ def is_folder(name: str) -> bool:
     try:
         return Path(name).is_dir()
     except (OSError, ValueError) as error:
-        told = getattr(error, "strerror", None) or error
-        raise FileNotFoundError(f"{name[:60]!r}... is neither a folder nor a Hub id: {told}") from error
+        reason = getattr(error, "strerror", None) or error
+        raise FileNotFoundError(f"{name[:60]!r}... is neither a folder nor a Hub id: {reason}") from error
 
 
 def _near(name: str) -> list[str]:
     """Returns the presets, or the ids of presets, that a name may have been meant for."""
-    known = [one.id for one in PRESETS.values()] if "/" in name else ["bundled", *PRESETS]
-    by_lower = {one.casefold(): one for one in known}
-    return [
-        by_lower[one] for one in get_close_matches(name.casefold(), list(by_lower), cutoff=0.9 if "/" in name else 0.6)
-    ]
+    known = [preset.id for preset in PRESETS.values()] if "/" in name else ["bundled", *PRESETS]
+    by_lower = {spelled.casefold(): spelled for spelled in known}
+    close = get_close_matches(name.casefold(), list(by_lower), cutoff=0.9 if "/" in name else 0.6)
+    return [by_lower[spelled] for spelled in close]

@@ -1,7 +1,7 @@
 """The pipeline of a sentence-transformers folder: ``modules.json`` and the folders that it names.
 
-The supported modules are Transformer and Pooling, in this order, followed by Dense and Normalize in any
-order. Class names are compared but never imported, so no code of a checkpoint is run.
+The supported modules are Transformer and Pooling, in this order, followed by Dense and Normalize in any order. Class
+names are compared but never imported, so no code of a checkpoint is run.
 """
 
 from collections.abc import Mapping
@@ -15,17 +15,20 @@ from lsar_jax.checkpoints.weight_files import open_safetensors, read_tensor
 from lsar_jax.files import inside, read_json
 from lsar_jax.models.projection import TORCH_NAMES, Dense, Normalize
 
-__all__ = ["MODES", "Pipeline", "module_folders", "read_dense", "read_pipeline", "transformer_folder"]
+__all__ = ["MODES", "Pipeline", "module_folders", "read_dense", "read_pipeline"]
 
 _KNOWN = ("Transformer", "Pooling", "Dense", "Normalize")
-_PACKAGE = "sentence_transformers."
 # The input and output of Dense and Normalize, which version 6 writes in their configs.
-_NAMES = {"module_input_name": "sentence_embedding", "module_output_name": "sentence_embedding"}
+_ENDS = {"module_input_name": "sentence_embedding", "module_output_name": "sentence_embedding"}
 # Our names of the poolings, and the flags that older versions write; version 6 writes the same names as ours.
 MODES = {"mean": "mean_tokens", "cls": "cls_token", "max": "max_tokens"}
 _POOLINGS = {name: ours for ours, flag in MODES.items() for name in (ours, flag)}
 # torch has moved these classes between modules; the class names are stable.
 _ACTIVATIONS = {name.rsplit(".", 1)[-1]: ours for ours, name in TORCH_NAMES.items()}
+
+
+class _Unsupported(ValueError):
+    """Part of a pipeline is not supported; its transformer may still be."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +37,7 @@ class Pipeline:
 
     Attributes:
       transformer: folder of the transformer and the tokenizer.
-      pooling: one of ``lsar_jax.models.pooling.POOLINGS``.
+      pooling: one of ``lsar_jax.models.pooling.POOLINGS``; empty if the folder does not say.
       after: layers after the pooling, each as the folder of a Dense layer or as None for a Normalize layer.
       prompts: prompts by name; a prompt is put before each sentence.
       prompt: the default prompt.
@@ -43,7 +46,7 @@ class Pipeline:
     """
 
     transformer: Path
-    pooling: str
+    pooling: str = ""
     after: tuple[Path | None, ...] = ()
     prompts: Mapping[str, str] = field(default_factory=dict)
     prompt: str = ""
@@ -60,36 +63,47 @@ class Pipeline:
         return [Normalize() if folder is None else read_dense(folder) for folder in self.after]
 
 
-def read_pipeline(folder: Path, default: str) -> Pipeline:
-    """Returns the pipeline of a folder; without ``modules.json``, its pooling is ``default``.
+def read_pipeline(folder: Path) -> Pipeline:
+    """Returns the pipeline of a folder, which has only a transformer if there is no ``modules.json``.
 
-    An unsupported module does not raise but becomes the ``problem`` of the pipeline, because the
-    transformer can be used without it.
+    An unsupported module does not raise but becomes the ``problem`` of the pipeline, because the transformer can be
+    used without it.
 
     Raises:
       ValueError: a file is damaged, or a path leads out of the folder.
     """
     path = folder / "modules.json"
     if not path.is_file():
-        return Pipeline(folder, default)
+        return Pipeline(folder)
     modules = _modules(path)
-    kinds = [kind.rsplit(".", 1)[-1] if kind.startswith(_PACKAGE) else kind for kind, _ in modules]
+    kinds = [kind.rsplit(".", 1)[-1] if kind.startswith("sentence_transformers.") else kind for kind, _ in modules]
     transformer = modules[0][1] if kinds[:1] == ["Transformer"] else folder
     prompts, prompt = _prompts(folder / "config_sentence_transformers.json")
-    blocks = Pipeline(transformer, default, (), prompts, prompt)
-    unknown = [kind for kind in kinds if kind not in _KNOWN]
-    if unknown:
-        problem = f"the module {unknown[0]!r} is not supported; supported modules are {', '.join(_KNOWN)}"
-        return replace(blocks, problem=f"{path}: {problem}")
-    if kinds[:2] != ["Transformer", "Pooling"] or not {"Transformer", "Pooling"}.isdisjoint(kinds[2:]):
-        order = "Transformer -> Pooling, then any of Dense and Normalize"
-        return replace(blocks, problem=f"{path}: {' -> '.join(kinds)} is not {order}")
-    pooling, width, problem = _pooling(modules[1][1] / "config.json")
-    for kind, part in modules:
-        problem = problem or (_normalize(part) if kind.endswith(".Normalize") else "")
-    problem = problem or _output(transformer)
-    after = tuple(part if kind == "Dense" else None for kind, (_, part) in zip(kinds[2:], modules[2:], strict=True))
-    return replace(blocks, pooling=pooling or default, after=after, width=width, problem=problem)
+    pipeline = Pipeline(transformer, prompts=prompts, prompt=prompt)
+    try:
+        if unknown := [kind for kind in kinds if kind not in _KNOWN]:
+            known = ", ".join(_KNOWN)
+            raise _Unsupported(f"{path}: the module {unknown[0]!r} is not supported; supported modules are {known}")
+        if kinds[:2] != ["Transformer", "Pooling"] or not {"Transformer", "Pooling"}.isdisjoint(kinds[2:]):
+            order = "Transformer -> Pooling, then any of Dense and Normalize"
+            raise _Unsupported(f"{path}: {' -> '.join(kinds)} is not {order}")
+        after = tuple(part if kind == "Dense" else None for kind, (_, part) in zip(kinds, modules, strict=True))[2:]
+        pooling, width = _pooling(modules[1][1] / "config.json")
+        pipeline = replace(pipeline, pooling=pooling, after=after, width=width)
+        for kind, (_, part) in zip(kinds, modules, strict=True):
+            # Older versions wrote no config for it.
+            if kind == "Normalize" and (part / "config.json").is_file():
+                _check_only(part, read_json(part / "config.json", dict), **_ENDS)
+        # Version 6 can name other states to pool.
+        for settings in sorted(transformer.glob("sentence_*_config.json")):
+            state: Any = read_json(settings, dict)
+            for key in ("modality_config", "text"):
+                state = state.get(key) if isinstance(state, dict) else None
+            if isinstance(state, dict):
+                _check_only(settings, state, method_output_name="last_hidden_state")
+    except _Unsupported as error:
+        return replace(pipeline, problem=str(error))
+    return pipeline
 
 
 def module_folders(folder: Path) -> list[Path]:
@@ -100,11 +114,6 @@ def module_folders(folder: Path) -> list[Path]:
     """
     path = folder / "modules.json"
     return [part for _, part in _modules(path) if part != folder] if path.is_file() else []
-
-
-def transformer_folder(folder: Path) -> Path:
-    """Returns the folder of the transformer: the one in ``modules.json``, or else ``folder`` itself."""
-    return read_pipeline(folder, "mean").transformer
 
 
 def read_dense(folder: Path) -> Dense:
@@ -119,20 +128,16 @@ def read_dense(folder: Path) -> Dense:
     activation = _ACTIVATIONS.get(name.rsplit(".", 1)[-1]) if name.startswith("torch.nn.") else None
     if activation is None:
         raise ValueError(f"{folder}: the Dense activation {name!r} is not one of {', '.join(_ACTIVATIONS)}")
-    for option, value in {**_NAMES, "use_residual": False}.items():
-        if config.get(option) not in (None, value):
-            raise ValueError(f"{folder}: {option} is {config[option]!r}; only {value!r} is supported")
+    _check_only(folder, config, **_ENDS, use_residual=False)
     tensors, _ = open_safetensors(folder, root=folder.parent)
     shape = (config.get("out_features"), config.get("in_features"))
     shapes = {"linear.weight": shape} | ({"linear.bias": shape[:1]} if config.get("bias", True) else {})
     found = {name: tensor.shape for name, tensor in tensors.items()}
     if found != shapes:
         raise ValueError(f"{folder}: the weights have shapes {found}; by the config they should be {shapes}")
-    weight = read_tensor(tensors["linear.weight"], f"{folder}: linear.weight")
-    bias = np.zeros(len(weight), np.float32)
-    if "linear.bias" in tensors:
-        bias = read_tensor(tensors["linear.bias"], f"{folder}: linear.bias")
-    return Dense(weight, bias, activation)
+    values = {name: read_tensor(tensor, f"{folder}: {name}") for name, tensor in tensors.items()}
+    weight = values["linear.weight"]
+    return Dense(weight, values.get("linear.bias", np.zeros(len(weight), np.float32)), activation)
 
 
 def _modules(path: Path) -> list[tuple[str, Path]]:
@@ -143,42 +148,26 @@ def _modules(path: Path) -> list[tuple[str, Path]]:
         raise ValueError(f"{path} is not a list of modules with type and path") from error
 
 
-def _pooling(path: Path) -> tuple[str | None, int | None, str]:
-    """Returns the pooling, its width and an empty string, or None, None and the reason it is not supported."""
+def _pooling(path: Path) -> tuple[str, int | None]:
+    """Returns the pooling, and its width if that is given."""
     config = read_json(path, dict)
     # Version 6 of sentence-transformers writes the name of the mode; earlier versions wrote one flag per mode.
     modes = [mode.removeprefix("pooling_mode_") for mode, on in config.items() if "pooling_mode_" in mode and on]
     if "pooling_mode" in config:
         modes = config["pooling_mode"] if isinstance(config["pooling_mode"], list) else [config["pooling_mode"]]
     if len(modes) != 1 or str(modes[0]) not in _POOLINGS:
-        return None, None, f"{path}: the pooling {' and '.join(map(str, modes)) or 'without a mode'} is not supported"
-    if config.get("include_prompt", True) is not True:
-        return None, None, f"{path}: include_prompt is {config['include_prompt']!r}; only true is supported"
+        named = " and ".join(map(str, modes)) or "without a mode"
+        raise _Unsupported(f"{path}: the pooling {named} is not supported")
+    _check_only(path, config, include_prompt=True)
     width = config.get("embedding_dimension", config.get("word_embedding_dimension"))
-    return _POOLINGS[str(modes[0])], width if isinstance(width, int) else None, ""
+    return _POOLINGS[str(modes[0])], width if isinstance(width, int) else None
 
 
-def _normalize(folder: Path) -> str:
-    """Returns why a Normalize layer is not supported, or an empty string; older versions wrote no config for it."""
-    path = folder / "config.json"
-    config = read_json(path, dict) if path.is_file() else {}
-    for option, value in _NAMES.items():
+def _check_only(where: Path, config: Mapping[str, Any], **values: Any) -> None:
+    """Raises an error if a config sets one of the options to another value."""
+    for option, value in values.items():
         if config.get(option) not in (None, value):
-            return f"{path}: {option} is {config[option]!r}; only {value!r} is supported"
-    return ""
-
-
-def _output(folder: Path) -> str:
-    """Returns why the states to pool are not supported, or an empty string; version 6 can name other states."""
-    for path in sorted(folder.glob("sentence_*_config.json")):
-        settings = read_json(path, dict)
-        state: Any = settings
-        for key in ("modality_config", "text", "method_output_name"):
-            state = state.get(key) if isinstance(state, dict) else None
-        state = state or "last_hidden_state"
-        if state != "last_hidden_state":
-            return f"{path}: it pools {state!r}; only 'last_hidden_state' is supported"
-    return ""
+            raise _Unsupported(f"{where}: {option} is {config[option]!r}; only {value!r} is supported")
 
 
 def _prompts(path: Path) -> tuple[dict[str, str], str]:

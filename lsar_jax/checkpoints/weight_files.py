@@ -1,8 +1,8 @@
 """Tensors of a checkpoint: their names and shapes are known, and their rows are read on demand.
 
-Only safetensors files are opened, which contain numbers and no code. A file is reopened for every few
-megabytes: the safetensors library maps it into memory, and the pages already read would otherwise stay
-resident until the end of the load, as a second copy of the weights.
+Only safetensors files are opened, which contain numbers and no code. A file is reopened for every few megabytes: the
+safetensors library maps it into memory, and the pages already read would otherwise stay resident until the end of the
+load, as a second copy of the weights.
 """
 
 from collections.abc import Callable
@@ -15,9 +15,8 @@ import numpy as np
 
 from lsar_jax.files import check_file, read_json
 
-__all__ = ["Tensor", "aligned", "open_safetensors", "read_tensor"]
+__all__ = ["Tensor", "open_safetensors", "read_tensor"]
 
-_FLOATS = ("F64", "F32", "F16", "BF16")
 _SLAB_BYTES = 4 << 20
 
 
@@ -34,11 +33,6 @@ class Tensor(NamedTuple):
     rows: Callable[[int, int], np.ndarray]
     kind: str = "F32"
 
-    @property
-    def is_float(self) -> bool:
-        """Whether the tensor contains floating-point numbers."""
-        return self.kind in _FLOATS
-
 
 def read_tensor(tensor: Tensor, name: str, dtype: Any = np.float32, *, transpose: bool = False) -> np.ndarray:
     """Reads a tensor, slab by slab, into memory that XLA's CPU backend can use without a copy.
@@ -52,8 +46,12 @@ def read_tensor(tensor: Tensor, name: str, dtype: Any = np.float32, *, transpose
     Raises:
       ValueError: a value is NaN or infinite, or becomes infinite in ``dtype``.
     """
-    shape = tensor.shape[::-1] if transpose else tensor.shape
-    result = aligned(shape, jnp.dtype(dtype))
+    shape, dtype = tensor.shape[::-1] if transpose else tensor.shape, jnp.dtype(dtype)
+    # XLA requires that its buffers are aligned to 64 bytes.
+    size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+    raw = np.empty(size + 64, np.uint8)
+    start = -raw.ctypes.data % 64
+    result = raw[start : start + size].view(dtype).reshape(shape)
     into = result.T if transpose else result
     step = max(1, _SLAB_BYTES // (4 * int(np.prod(tensor.shape[1:], dtype=np.int64)) or 1))
     for start in range(0, tensor.shape[0], step):
@@ -61,16 +59,8 @@ def read_tensor(tensor: Tensor, name: str, dtype: Any = np.float32, *, transpose
         with np.errstate(over="ignore", invalid="ignore"):
             into[start:stop] = tensor.rows(start, stop)
         if not np.isfinite(into[start:stop]).all():
-            raise ValueError(f"{name} holds NaN or infinity, or a value too large for {result.dtype}")
+            raise ValueError(f"{name} holds NaN or infinity, or a value too large for {dtype}")
     return result
-
-
-def aligned(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    """Returns an uninitialized array that is aligned to 64 bytes, as XLA requires of its buffers."""
-    size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
-    raw = np.empty(size + 64, np.uint8)
-    start = -raw.ctypes.data % 64
-    return raw[start : start + size].view(dtype).reshape(shape)
 
 
 def open_safetensors(folder: Path, *, root: Path | None = None) -> tuple[dict[str, Tensor], list[Path]]:
@@ -85,30 +75,36 @@ def open_safetensors(folder: Path, *, root: Path | None = None) -> tuple[dict[st
 
     Raises:
       FileNotFoundError: a file does not exist.
-      ValueError: a file is not safetensors, the index names a file outside the folder, or a tensor is
-        in two shards.
+      ValueError: a file is not safetensors, the index names a file outside the folder, or a tensor is in two shards.
     """
     from safetensors import SafetensorError, safe_open
 
     index = folder / "model.safetensors.index.json"
-    names = _shards(index) if index.is_file() else ["model.safetensors"]
-    paths = [folder / name for name in names]
-    for path in paths:
-        try:
-            check_file(path)
-        except FileNotFoundError as error:
-            raise FileNotFoundError(f"{error}{_pickle_hint(folder, root or folder)}") from error
+    paths = [folder / name for name in (_shards(index) if index.is_file() else ["model.safetensors"])]
     tensors: dict[str, Tensor] = {}
     for path in paths:
         try:
+            check_file(path)
             with safe_open(path, framework="numpy") as file:
                 for name in file.keys():  # noqa: SIM118 - not a dict
                     if name in tensors:
                         raise ValueError(f"{name} is in two files of {folder}; the second is {path.name}")
                     view = file.get_slice(name)
                     tensors[name] = Tensor(tuple(view.get_shape()), partial(_rows, path, name), view.get_dtype())
+        except FileNotFoundError as error:
+            patterns = ("*.bin", "*.pt", "*.pth", "*.ckpt")
+            pickles = sorted(path.name for pattern in patterns for path in folder.glob(pattern))
+            if not pickles:
+                raise
+            raise FileNotFoundError(
+                f"{error}; {pickles[0]} is a pickle, which can run code and is not read. "
+                f"Convert it to safetensors once: lsar-jax convert {root or folder} NEW_FOLDER"
+            ) from error
         except SafetensorError as error:
-            raise ValueError(f"{path} is not a safetensors file: {error}{_magic_hint(path)}") from error
+            with path.open("rb") as opened:
+                pickled = opened.read(2).startswith((b"PK", b"\x80"))
+            hint = "; it begins like a torch pickle, which can run code and is not read (see lsar-jax convert)"
+            raise ValueError(f"{path} is not a safetensors file: {error}{hint if pickled else ''}") from error
     return tensors, paths
 
 
@@ -128,21 +124,3 @@ def _shards(index: Path) -> list[str]:
     if outside:
         raise ValueError(f"{index} names files outside its folder: {outside[0]}")
     return sorted(set(names.values()))
-
-
-def _pickle_hint(folder: Path, root: Path) -> str:
-    pickles = sorted(path.name for pattern in ("*.bin", "*.pt", "*.pth", "*.ckpt") for path in folder.glob(pattern))
-    if not pickles:
-        return ""
-    return (
-        f"; {pickles[0]} is a pickle, which can run code and is not read. "
-        f"Convert it to safetensors once: lsar-jax convert {root} NEW_FOLDER"
-    )
-
-
-def _magic_hint(path: Path) -> str:
-    with path.open("rb") as file:
-        start = file.read(4)
-    if start[:2] == b"PK" or start[:1] == b"\x80":
-        return "; it begins like a torch pickle, which can run code and is not read (see lsar-jax convert)"
-    return ""

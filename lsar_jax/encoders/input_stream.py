@@ -86,7 +86,9 @@ def _chunks(
             raise ValueError(
                 f"there are more sentences than languages ({first + len(several)}); give one language per sentence"
             )
-        yield first, part, several if shared else check_codes(several)
+        if not shared:
+            check_codes(several)
+        yield first, part, several
         first += len(part)
     if not shared and list(islice(codes, 1)):
         raise ValueError(f"there are more languages than sentences ({first}); give one language per sentence")

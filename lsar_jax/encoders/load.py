@@ -1,6 +1,5 @@
 """Loads a ``SentenceEncoder`` by the name or the folder of its checkpoint."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
@@ -12,8 +11,8 @@ from jax.sharding import Mesh
 from lsar_jax.checkpoints.bundled import open_bundled
 from lsar_jax.checkpoints.checkpoint import Checkpoint, read_folder
 from lsar_jax.checkpoints.fill import fill, read_pooler
-from lsar_jax.checkpoints.locate import is_folder, locate
-from lsar_jax.checkpoints.presets import PRESETS, Preset
+from lsar_jax.checkpoints.locate import locate, preset_of
+from lsar_jax.checkpoints.presets import Preset
 from lsar_jax.checks import whole_number
 from lsar_jax.encoders.options import unexpected
 from lsar_jax.encoders.sentence_encoder import SentenceEncoder
@@ -98,12 +97,18 @@ def load_encoder(
     blocks = checkpoint.config.blocks
     has = f"{checkpoint.id} has the embedding output, 0, and {blocks} blocks"
     kept = blocks if layer is None else whole_number("layer", layer, 0, blocks, has)
-    returned = kept
-    if preset and preset.layer is not None and layer is None:
-        returned = whole_number("the preset's layer", preset.layer, 0, blocks, has)
-    pool, name, after = _choose(checkpoint, pooling or (preset.pooling if preset else None), returned)
+    returned = preset.layer if layer is None and preset and preset.layer is not None else kept
     # Read before the weights: the layers after the blocks are small, and may be damaged too.
-    projection = _projection(after(), checkpoint.config.widths[-1], checkpoint.id) if after else None
+    pooled, name, layers = _pooling(checkpoint, pooling or (preset.pooling if preset else None), returned)
+    width = checkpoint.config.widths[-1]
+    for after in layers:
+        if isinstance(after, Dense):
+            outer, inner = after.weight.shape
+            if inner != width:
+                raise ValueError(
+                    f"a {after.name} layer of {checkpoint.id} takes width {inner}, but its input has width {width}"
+                )
+            width = outer
 
     def put(value: np.ndarray) -> jax.Array:
         return jax.device_put(value, replicated(mesh)).block_until_ready()
@@ -117,8 +122,8 @@ def load_encoder(
         checkpoint.tokenizer,
         spec,
         mesh,
-        pooling=pool,
-        projection=projection,
+        pooling=pooled,
+        projection=Projection(layers) if layers else None,
         prompts=checkpoint.pipeline.prompts,
         languages=checkpoint.languages,
         architecture=checkpoint.architecture,
@@ -132,69 +137,34 @@ def _open(name_or_path: str, revision: str | None) -> tuple[Checkpoint, Preset |
         if revision is not None:
             raise ValueError(f"revision is {revision!r}, but the bundled encoder has only one revision; leave it out")
         return open_bundled(), None
-    preset = None if is_folder(name_or_path) else PRESETS.get(name_or_path)
-    if preset and not preset.id:
-        raise FileNotFoundError(
-            f"{name_or_path} is not on the Hub: {preset.note} with `lsar-jax convert FILE FOLDER`, then load FOLDER"
-        )
+    preset = preset_of(name_or_path)
     hub_id = preset.id if preset else name_or_path
     folder, id, commit = locate(hub_id, revision or (preset.revision if preset else None))
-    try:
-        checkpoint = read_folder(folder, id=id, revision=commit)
-    except FileNotFoundError as error:
-        if commit is None or ".safetensors" not in str(error):
-            raise
-        raise FileNotFoundError(
-            f"{error}; if the Hub has a pickled checkpoint, convert it once: lsar-jax convert {id} NEW_FOLDER"
-        ) from error
-    if preset and checkpoint.architecture.model_type != preset.architecture:
-        kind = checkpoint.architecture.model_type
-        raise ValueError(f"{id} is of type {kind!r}, but the preset {name_or_path} expects {preset.architecture!r}")
-    return checkpoint, preset
+    return read_folder(folder, id=id, revision=commit), preset
 
 
-def _choose(
-    checkpoint: Checkpoint, pooling: str | None, layer: int
-) -> tuple[str, str, Callable[[], list[Dense | Normalize]] | None]:
-    """Returns the pooling, its name in the spec, and a function that reads the layers after it, if there are any."""
-    own, blocks = checkpoint.pipeline, checkpoint.config.blocks
-    last = layer == blocks
+def _pooling(checkpoint: Checkpoint, pooling: str | None, layer: int) -> tuple[str, str, list[Dense | Normalize]]:
+    """Returns the pooling, its name in the spec, and the layers after it, which belong to the last block."""
+    pipeline, blocks = checkpoint.pipeline, checkpoint.config.blocks
     if pooling in POOLINGS:
-        return pooling, pooling, None
-    if pooling == "pooler":
-        if not last:
-            raise ValueError(
-                f"the pooler belongs to the last block, {blocks}, but this is layer {layer}; "
-                f"use layer={blocks} or pooling='cls'"
-            )
-        return "cls", "pooler", lambda: [read_pooler(checkpoint)]
-    if pooling not in (None, own.name):
-        known = dict.fromkeys((*POOLINGS, "pooler", own.name))
+        return pooling, pooling, []
+    if pooling not in (None, "pooler", pipeline.name):
+        known = dict.fromkeys((*POOLINGS, "pooler", pipeline.name))
         raise ValueError(f"pooling {pooling!r} is not one of {', '.join(known)}")
-    if own.problem:
-        raise ValueError(
-            f"{own.problem}; set pooling to one of {', '.join(map(repr, POOLINGS))} to use the blocks alone"
-        )
-    if not own.after:
-        return own.pooling, own.pooling, None
-    if last:
-        return own.pooling, own.name, own.layers
+    if pipeline.problem and pooling != "pooler":
+        choices = ", ".join(map(repr, POOLINGS))
+        raise ValueError(f"{pipeline.problem}; set pooling to one of {choices} to use the blocks alone")
+    if layer == blocks and pooling == "pooler":
+        return "cls", "pooler", [read_pooler(checkpoint)]
+    if layer == blocks:
+        return pipeline.pooling, pipeline.name, pipeline.layers()
+    alone = "cls" if pooling == "pooler" else pipeline.pooling
     if pooling is not None:
         raise ValueError(
-            f"{pooling!r} belongs to the last block, {blocks}, but this is layer {layer}; "
-            f"use layer={blocks} or pooling={own.pooling!r}"
+            f"the pooling {pooling!r} belongs to the last block, {blocks}, but this is layer {layer}; "
+            f"use layer={blocks} or pooling={alone!r}"
         )
-    return own.pooling, own.pooling, None
-
-
-def _projection(layers: list[Dense | Normalize], width: int, id: str) -> Projection:
-    for layer in layers:
-        if isinstance(layer, Dense):
-            outer, inner = layer.weight.shape
-            if inner != width:
-                raise ValueError(f"a {layer.name} layer of {id} takes width {inner}, but its input has width {width}")
-            width = outer
-    return Projection(layers)
+    return alone, alone, []
 
 
 def _dtype(name: str, dtype: Any, default: str) -> jnp.dtype:

@@ -22,7 +22,8 @@ import numpy as np
 from jax.sharding import Mesh
 
 from lsar_jax.checkpoints.architectures import Architecture
-from lsar_jax.checkpoints.export import check_exportable, export
+from lsar_jax.checkpoints.export import export
+from lsar_jax.checkpoints.sentence_transformers import MODES
 from lsar_jax.checks import check_flags, whole_number
 from lsar_jax.encoders.collectors import Collector, MomentsResult, collector
 from lsar_jax.encoders.dispatch import Shape, compile_shapes, run_slots
@@ -306,9 +307,13 @@ class SentenceEncoder:
 
     def check_exportable(self) -> None:
         """Raises ValueError if ``to_sentence_transformers`` cannot write the model, whatever its transform is."""
+        id = self.spec.id
         if self.languages is not None:
-            raise ValueError(f"{self.spec.id} embeds the language, which sentence-transformers does not support")
-        check_exportable(self.architecture, self.model.config, self.pooling, self.spec.id)
+            raise ValueError(f"{id} embeds the language, which sentence-transformers does not support")
+        if self.architecture is None or self.architecture.export is None:
+            raise ValueError(f"neither transformers nor sentence-transformers supports the architecture of {id}")
+        if self.pooling not in MODES:
+            raise ValueError(f"sentence-transformers has no pooling {self.pooling!r}; it has {', '.join(MODES)}")
 
     def to_sentence_transformers(self, folder: str | Path) -> None:
         """Writes a folder with which transformers and sentence-transformers compute the same vectors.
@@ -323,6 +328,7 @@ class SentenceEncoder:
             tokens, or a transform that depends on the language.
         """
         self.check_exportable()
+        assert self.architecture is not None
         layers: list[Dense | Normalize] = [] if self.projection is None else self.projection.layers()
         if self.transform is not None:
             if self.transform.languages is not None:
@@ -337,7 +343,6 @@ class SentenceEncoder:
             self.model,
             self.tokenizer,
             self.architecture,
-            id=self.spec.id,
             blocks=self.spec.layer,
             pooling=self.pooling,
             layers=layers,

@@ -1,8 +1,8 @@
 """The tokenizer of a Hugging Face folder.
 
-``tokenizer.json`` is a complete tokenizer and is opened with the ``tokenizers`` library, without
-importing transformers. If a folder does not have it (the first BERT checkpoints had only
-``vocab.txt``), transformers builds the tokenizer.
+``tokenizer.json`` is a complete tokenizer and is opened with the ``tokenizers`` library, without importing
+transformers. If a folder does not have it (the first BERT checkpoints had only ``vocab.txt``), transformers builds the
+tokenizer.
 """
 
 from pathlib import Path
@@ -14,35 +14,34 @@ from lsar_jax.tokens.tokenizer import FastTokenizer, check_ids
 __all__ = ["fast_tokenizer"]
 
 
-def fast_tokenizer(folder: Path, vocabulary: int, longest: int, pad_id: int | None) -> FastTokenizer:
+def fast_tokenizer(folder: Path, vocabulary: int, longest: int) -> FastTokenizer:
     """Opens the tokenizer of a folder.
 
     Args:
-      folder: folder with ``tokenizer.json``, or with files from which transformers can build a tokenizer.
+      folder: folder with ``config.json``, and with ``tokenizer.json`` or files from which transformers can build a
+        tokenizer.
       vocabulary: rows of the embeddings.
       longest: most tokens that the model takes, including special tokens.
-      pad_id: padding id in the model's config, used if the tokenizer does not name a padding token.
 
     Raises:
       FileNotFoundError: there is no tokenizer.
       ValueError: a file is damaged, or a token has no embedding.
     """
-    if (folder / "tokenizer.json").is_file():
-        backend, padding, limit = _open(folder)
-    else:
-        backend, padding, limit = _build(folder)
+    backend, padding, limit = (_open if (folder / "tokenizer.json").is_file() else _build)(folder)
     lower = False
     for path in sorted(folder.glob("sentence_*_config.json")):
         settings = read_json(path, dict)
         # These override the tokenizer's own settings, as in sentence-transformers.
         limit = settings["max_seq_length"] if _is_length(settings.get("max_seq_length")) else limit
         lower = lower or settings.get("do_lower_case") is True
-    padding = next((row for row in (padding, pad_id) if row is not None), 0)
+    if padding is None:
+        padding = read_json(folder / "config.json", dict).get("pad_token_id")
+    padding = padding if isinstance(padding, int) else 0
     most = int(min(longest, limit)) if _is_length(limit) else longest
     tokenizer = FastTokenizer(backend, padding, most, lower)
     # A post-processor names its special tokens by ids of its own.
-    own = [*backend.get_vocab(with_added_tokens=True).values(), *backend.encode("").ids, *backend.encode("a").ids]
-    check_ids(folder, [*own, padding], vocabulary)
+    ids = [*backend.get_vocab(with_added_tokens=True).values(), *backend.encode("").ids, *backend.encode("a").ids]
+    check_ids(folder, [*ids, padding], vocabulary)
     if most <= sum(tokenizer.specials):
         raise ValueError(f"{folder} takes {most} tokens, but the special tokens alone are {sum(tokenizer.specials)}")
     return tokenizer

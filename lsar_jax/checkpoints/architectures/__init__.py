@@ -1,6 +1,6 @@
 """The supported architectures, one file each, and the table ``ARCHITECTURES`` of all of them."""
 
-from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from lsar_jax.checkpoints.architectures.base import Architecture, Config
@@ -8,19 +8,24 @@ from lsar_jax.checkpoints.architectures.bert import BERT
 from lsar_jax.checkpoints.architectures.laser import LASER
 from lsar_jax.checkpoints.architectures.xlm import XLM
 from lsar_jax.checkpoints.architectures.xlm_roberta import XLM_R
+from lsar_jax.files import read_json
 
-__all__ = ["ARCHITECTURES", "BERT", "LASER", "XLM", "XLM_R", "Architecture", "Config", "architecture_of"]
+__all__ = ["ARCHITECTURES", "BERT", "LASER", "XLM", "XLM_R", "Architecture", "Config", "read_config"]
 
 ARCHITECTURES = {each.model_type: each for each in (BERT, XLM_R, XLM, LASER)}
 
 
-def architecture_of(config: Mapping[str, Any]) -> Architecture:
-    """Returns the architecture of a ``config.json``.
+def read_config(path: Path) -> tuple[dict[str, Any], Architecture]:
+    """Reads a ``config.json``; returns it, and the architecture that it names.
 
     Raises:
-      ValueError: the architecture is not supported.
+      FileNotFoundError: there is no such file.
+      ValueError: it is damaged, or the architecture is not supported.
     """
-    model_type = config.get("model_type", "xlm" if "emb_dim" in config else None)
-    if not isinstance(model_type, str) or model_type not in ARCHITECTURES:
-        raise ValueError(f"the checkpoint is of type {model_type!r}; known types are: {', '.join(ARCHITECTURES)}")
-    return ARCHITECTURES[model_type]
+    config = read_json(path, dict)
+    # The first checkpoints of XLM do not name it.
+    name = config.get("model_type", "xlm" if "emb_dim" in config else None)
+    if not isinstance(name, str) or name not in ARCHITECTURES:
+        known = ", ".join(ARCHITECTURES)
+        raise ValueError(f"{path}: the checkpoint is of type {name!r}; known types are: {known}")
+    return config, ARCHITECTURES[name]

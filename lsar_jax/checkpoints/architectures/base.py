@@ -1,7 +1,6 @@
 """The description of an architecture, and helpers to read and check ``config.json``.
 
-An architecture turns ``config.json`` into the sizes of a Flax module, and maps each leaf of the module to a
-tensor of the checkpoint.
+An architecture turns ``config.json`` into the sizes of a Flax module, and maps each leaf of the module to a tensor.
 """
 
 import re
@@ -21,20 +20,14 @@ __all__ = [
     "Architecture",
     "Config",
     "activation",
+    "block_keys",
     "epsilon",
-    "hugging_face_tokenizer",
     "require",
     "weight_and_bias",
     "whole_sizes",
 ]
 
 Config = TransformerConfig | LaserConfig
-
-
-def hugging_face_tokenizer(folder: Path, sizes: TransformerConfig, config: Mapping[str, Any]) -> Tokenizer:
-    """Opens ``tokenizer.json``, or the tokenizer that transformers builds from other files."""
-    pad_id = config.get("pad_token_id")
-    return fast_tokenizer(folder, sizes.vocabulary, sizes.longest, pad_id if isinstance(pad_id, int) else None)
 
 
 @dataclass(frozen=True)
@@ -46,7 +39,7 @@ class Architecture:
       read_config: returns the sizes in a config; raises ValueError if they are invalid or not supported.
       keys: mapping from leaf of the module to tensor of the checkpoint; ``{}`` stands for the number of a block.
       unused: regular expression for tensors in checkpoints that embeddings do not need.
-      tokenizer: opens the tokenizer in a folder, given sizes and config.
+      tokenizer: opens the tokenizer in a folder, given the rows of the embeddings and the maximum number of tokens.
       build: makes the module from sizes, ``dtype``, ``param_dtype`` and ``attention``; its weights are zero.
       languages: returns the row of each language in the language embeddings, given a config; None if there are none.
       computed: returns the tensors that a checkpoint omits because they can be computed from its config.
@@ -61,7 +54,7 @@ class Architecture:
     read_config: Callable[[Mapping[str, Any]], Config]
     keys: Mapping[str, str]
     unused: str
-    tokenizer: Callable[[Path, Any, Mapping[str, Any]], Tokenizer] = hugging_face_tokenizer
+    tokenizer: Callable[[Path, int, int], Tokenizer] = fast_tokenizer
     build: Callable[..., Any] = Transformer
     languages: Callable[[Mapping[str, Any]], dict[str, int] | None] = lambda config: None
     computed: Callable[[Mapping[str, Any], Any], dict[str, np.ndarray]] = lambda config, sizes: {}
@@ -86,17 +79,21 @@ def weight_and_bias(ours: str, theirs: str) -> dict[str, str]:
     return {f"{ours}.{weight}": f"{theirs}.weight", f"{ours}.bias": f"{theirs}.bias"}
 
 
+def block_keys(layers: Mapping[str, str]) -> dict[str, str]:
+    """Returns the entries of the layers of a block in ``keys``, given the name of each layer's tensors."""
+    keys: dict[str, str] = {}
+    for ours, theirs in layers.items():
+        keys |= weight_and_bias(f"blocks.{{}}.{ours}", theirs)
+    return keys
+
+
 def whole_sizes(config: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, int]:
     """Returns the sizes in a config, given a mapping ``names`` from our names to those in the config.
 
     Raises:
       ValueError: a size is missing or not a whole number.
     """
-
-    def whole(value: Any) -> bool:
-        return isinstance(value, int) and not isinstance(value, bool)
-
-    lacking = sorted(theirs for theirs in names.values() if not whole(config.get(theirs)))
+    lacking = sorted(theirs for theirs in names.values() if type(config.get(theirs)) is not int)
     if lacking:
         raise ValueError(f"config.json lacks whole numbers for {', '.join(lacking)}")
     return {ours: config[theirs] for ours, theirs in names.items()}

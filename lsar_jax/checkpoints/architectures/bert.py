@@ -6,6 +6,7 @@ from typing import Any
 from lsar_jax.checkpoints.architectures.base import (
     Architecture,
     activation,
+    block_keys,
     epsilon,
     require,
     weight_and_bias,
@@ -25,15 +26,21 @@ _SIZES = {
     "token_types": "type_vocab_size",
 }
 
+_TABLES = {
+    "embeddings.word.embedding": "embeddings.word_embeddings.weight",
+    "embeddings.position.embedding": "embeddings.position_embeddings.weight",
+    "embeddings.token_type.embedding": "embeddings.token_type_embeddings.weight",
+    **weight_and_bias("embeddings.norm", "embeddings.LayerNorm"),
+}
 _BLOCK = {
-    "query": "attention.self.query",
-    "key": "attention.self.key",
-    "value": "attention.self.value",
-    "attention_out": "attention.output.dense",
-    "attention_norm": "attention.output.LayerNorm",
-    "feed_in": "intermediate.dense",
-    "feed_out": "output.dense",
-    "norm": "output.LayerNorm",
+    "query": "encoder.layer.{}.attention.self.query",
+    "key": "encoder.layer.{}.attention.self.key",
+    "value": "encoder.layer.{}.attention.self.value",
+    "attention_out": "encoder.layer.{}.attention.output.dense",
+    "attention_norm": "encoder.layer.{}.attention.output.LayerNorm",
+    "feed_in": "encoder.layer.{}.intermediate.dense",
+    "feed_out": "encoder.layer.{}.output.dense",
+    "norm": "encoder.layer.{}.output.LayerNorm",
 }
 
 
@@ -61,22 +68,10 @@ def export_config(sizes: TransformerConfig, blocks: int, pad_id: int) -> dict[st
     }
 
 
-def _keys() -> dict[str, str]:
-    keys = {
-        "embeddings.word.embedding": "embeddings.word_embeddings.weight",
-        "embeddings.position.embedding": "embeddings.position_embeddings.weight",
-        "embeddings.token_type.embedding": "embeddings.token_type_embeddings.weight",
-        **weight_and_bias("embeddings.norm", "embeddings.LayerNorm"),
-    }
-    for ours, theirs in _BLOCK.items():
-        keys |= weight_and_bias(f"blocks.{{}}.{ours}", f"encoder.layer.{{}}.{theirs}")
-    return keys
-
-
 BERT = Architecture(
     "bert",
     read_sizes,
-    _keys(),
+    _TABLES | block_keys(_BLOCK),
     # The pooler, and the heads of language models and classifiers.
     unused=r"(pooler|cls|lm_head|classifier|qa_outputs)\..*|embeddings\.position_ids",
     prefix="bert.",

@@ -1,15 +1,20 @@
 """XLM, some of whose models have language embeddings (Conneau and Lample, NeurIPS 2019)."""
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from lsar_jax.checkpoints.architectures.base import Architecture, epsilon, require, weight_and_bias, whole_sizes
+from lsar_jax.checkpoints.architectures.base import (
+    Architecture,
+    block_keys,
+    epsilon,
+    require,
+    weight_and_bias,
+    whole_sizes,
+)
 from lsar_jax.languages import code_or_none
 from lsar_jax.models.transformer import TransformerConfig, sinusoids
-from lsar_jax.tokens.tokenizer import Tokenizer
 from lsar_jax.tokens.xlm import xlm_tokenizer
 
 __all__ = ["XLM"]
@@ -21,6 +26,22 @@ _SIZES = {
     "heads": "n_heads",
     "positions": "max_position_embeddings",
 }
+_TABLES = {
+    "embeddings.word.embedding": "embeddings.weight",
+    "embeddings.position.embedding": "position_embeddings.weight",
+    "embeddings.language.embedding": "lang_embeddings.weight",
+    **weight_and_bias("embeddings.norm", "layer_norm_emb"),
+}
+_BLOCK = {
+    "query": "attentions.{}.q_lin",
+    "key": "attentions.{}.k_lin",
+    "value": "attentions.{}.v_lin",
+    "attention_out": "attentions.{}.out_lin",
+    "attention_norm": "layer_norm1.{}",
+    "feed_in": "ffns.{}.lin1",
+    "feed_out": "ffns.{}.lin2",
+    "norm": "layer_norm2.{}",
+}
 
 
 def _read_sizes(config: Mapping[str, Any]) -> TransformerConfig:
@@ -28,13 +49,12 @@ def _read_sizes(config: Mapping[str, Any]) -> TransformerConfig:
     # The first checkpoints call vocab_size n_words.
     config = {"vocab_size": config.get("n_words"), "max_position_embeddings": 512, **config}
     sizes = whole_sizes(config, _SIZES)
-    gelu = config.get("gelu_activation", True)
     return TransformerConfig(
         **sizes,
         intermediate=4 * sizes["hidden"],
         languages=config["n_langs"] if _embeds_languages(config) else 0,
         layer_norm_epsilon=epsilon(config),
-        activation="gelu" if gelu else "relu",
+        activation="gelu" if config.get("gelu_activation", True) else "relu",
     )
 
 
@@ -49,10 +69,6 @@ def _languages(config: Mapping[str, Any]) -> dict[str, int] | None:
     codes = {name: code_or_none(name) or name for name in rows}
     taken = {code for name, code in codes.items() if code == name}
     return {code if code == name or code not in taken else name: rows[name] for name, code in codes.items()}
-
-
-def _tokenizer(folder: Path, sizes: TransformerConfig, config: Mapping[str, Any]) -> Tokenizer:
-    return xlm_tokenizer(folder, sizes.vocabulary, sizes.longest)
 
 
 def _computed(config: Mapping[str, Any], sizes: TransformerConfig) -> dict[str, np.ndarray]:
@@ -75,28 +91,6 @@ def _export_config(sizes: TransformerConfig, blocks: int, pad_id: int) -> dict[s
     }
 
 
-def _keys() -> dict[str, str]:
-    keys = {
-        "embeddings.word.embedding": "embeddings.weight",
-        "embeddings.position.embedding": "position_embeddings.weight",
-        "embeddings.language.embedding": "lang_embeddings.weight",
-        **weight_and_bias("embeddings.norm", "layer_norm_emb"),
-    }
-    parts = {
-        "query": "attentions.{}.q_lin",
-        "key": "attentions.{}.k_lin",
-        "value": "attentions.{}.v_lin",
-        "attention_out": "attentions.{}.out_lin",
-        "attention_norm": "layer_norm1.{}",
-        "feed_in": "ffns.{}.lin1",
-        "feed_out": "ffns.{}.lin2",
-        "norm": "layer_norm2.{}",
-    }
-    for ours, theirs in parts.items():
-        keys |= weight_and_bias(f"blocks.{{}}.{ours}", theirs)
-    return keys
-
-
 def _embeds_languages(config: Mapping[str, Any]) -> bool:
     count = config.get("n_langs", 1)
     if not isinstance(count, int) or count < 1:
@@ -107,9 +101,9 @@ def _embeds_languages(config: Mapping[str, Any]) -> bool:
 XLM = Architecture(
     "xlm",
     _read_sizes,
-    _keys(),
+    _TABLES | block_keys(_BLOCK),
     unused=r"pred_layer\..*|position_ids",
-    tokenizer=_tokenizer,
+    tokenizer=xlm_tokenizer,
     languages=_languages,
     computed=_computed,
     prefix="transformer.",

@@ -25,11 +25,8 @@ def _export_config(sizes: TransformerConfig, blocks: int, pad_id: int) -> dict[s
         raise ValueError(
             f"positions start at {sizes.first_position}; they must start one past the padding id, {pad_id}"
         )
-    return {
-        **bert.export_config(sizes, blocks, pad_id),
-        "architectures": ["XLMRobertaModel"],
-        "model_type": "xlm-roberta",
-    }
+    names = {"architectures": ["XLMRobertaModel"], "model_type": "xlm-roberta"}
+    return bert.export_config(sizes, blocks, pad_id) | names
 
 
 XLM_R = replace(bert.BERT, model_type="xlm-roberta", read_config=_read_sizes, prefix="roberta.", export=_export_config)
