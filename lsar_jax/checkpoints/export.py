@@ -5,7 +5,7 @@ layers after it are written in the files that sentence-transformers uses for the
 """
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,66 +17,61 @@ from lsar_jax.checkpoints.fill import TRANSPOSED, tensor_name
 from lsar_jax.checkpoints.sentence_transformers import MODES
 from lsar_jax.files import new_folder, write_json
 from lsar_jax.models.projection import TORCH_NAMES, Dense, Normalize
-from lsar_jax.tokens.tokenizer import FastTokenizer, Tokenizer
+from lsar_jax.tokens.tokenizer import FastTokenizer
 
-__all__ = ["export"]
+__all__ = ["check_exportable", "export"]
 
 
-def export(
-    folder: Path,
-    model: Any,
-    tokenizer: Tokenizer,
-    architecture: Architecture,
-    *,
-    blocks: int,
-    pooling: str,
-    layers: Sequence[Dense | Normalize],
-    prompts: Mapping[str, str],
-    prompt: str,
-) -> None:
-    """Writes an encoder; see ``SentenceEncoder.to_sentence_transformers``, which checks that it can be written.
+def check_exportable(encoder: Any) -> None:
+    """Raises ValueError if ``export`` cannot write the model of a ``SentenceEncoder``, whatever its transform is."""
+    id, architecture, pooling = encoder.spec.id, encoder.architecture, encoder.pooling
+    if encoder.languages is not None:
+        raise ValueError(f"{id} embeds the language, which sentence-transformers does not support")
+    if architecture is None or architecture.export is None:
+        raise ValueError(f"neither transformers nor sentence-transformers supports the architecture of {id}")
+    if pooling not in MODES:
+        raise ValueError(f"sentence-transformers has no pooling {pooling!r}; it has {', '.join(MODES)}")
 
-    Args:
-      folder: folder to write, which must not exist yet.
-      model: Flax module of the encoder.
-      tokenizer: tokenizer of the checkpoint.
-      architecture: architecture of the model, which has an ``export``.
-      blocks: number of blocks to write.
-      pooling: one of ``MODES``.
-      layers: layers applied after the pooling.
-      prompts: prompts by name.
-      prompt: the default prompt.
 
-    Raises:
-      FileExistsError: ``folder`` already exists.
-    """
-    assert architecture.export is not None
+def export(encoder: Any, folder: Path) -> None:
+    """Writes a ``SentenceEncoder`` to a new folder; see ``SentenceEncoder.to_sentence_transformers``."""
+    check_exportable(encoder)
+    layers: list[Dense | Normalize] = [] if encoder.projection is None else encoder.projection.layers()
+    if encoder.transform is not None:
+        if encoder.transform.languages is not None:
+            raise ValueError(
+                f"the transform {encoder.transform.name} depends on the language or the nearest cluster, which no "
+                "layer of sentence-transformers supports; use a shared transform such as LSAR"
+            )
+        matrix, offset = encoder.transform.as_affine()
+        layers.append(Dense(np.asarray(matrix, np.float32), np.asarray(offset, np.float32), "identity"))
+    sizes, blocks, tokenizer = encoder.model.config, encoder.spec.layer, encoder.tokenizer
     kinds = ["Transformer", "Pooling", *(type(layer).__name__ for layer in layers)]
     paths = ["", *(f"{index}_{kind}" for index, kind in enumerate(kinds[1:], 1))]
-    prompts = dict(prompts)
-    if prompt and prompt not in prompts.values():
-        prompts["default"] = prompt
     with new_folder(folder) as new:
         for path in paths[1:]:
             (new / path).mkdir()
-        write_json(new / "config.json", architecture.export(model.config, blocks, tokenizer.pad_id))
-        _write_tensors(new, _tensors(model, architecture, blocks))
+        write_json(new / "config.json", encoder.architecture.export(sizes, blocks, tokenizer.pad_id))
+        _write_tensors(new, _tensors(encoder.model, encoder.architecture, blocks))
         _write_tokenizer(new, tokenizer)
         modules = [
             {"idx": index, "name": str(index), "path": path, "type": f"sentence_transformers.models.{kind}"}
             for index, (kind, path) in enumerate(zip(kinds, paths, strict=True))
         ]
         write_json(new / "modules.json", modules)
+        prompt, prompts = encoder.prompt, dict(encoder.prompts)
+        if prompt and prompt not in prompts.values():
+            prompts["default"] = prompt
         default = next((name for name, text in prompts.items() if prompt and text == prompt), None)
         write_json(new / "config_sentence_transformers.json", {"prompts": prompts, "default_prompt_name": default})
-        modes = {f"pooling_mode_{theirs}": ours == pooling for ours, theirs in MODES.items()}
-        write_json(new / paths[1] / "config.json", {"word_embedding_dimension": model.config.hidden, **modes})
+        modes = {f"pooling_mode_{theirs}": ours == encoder.pooling for ours, theirs in MODES.items()}
+        write_json(new / paths[1] / "config.json", {"word_embedding_dimension": sizes.hidden, **modes})
         for path, layer in zip(paths[2:], layers, strict=True):
             if isinstance(layer, Dense):
                 outer, inner = layer.weight.shape
-                sizes = {"in_features": inner, "out_features": outer, "bias": True}
-                activation = {"activation_function": TORCH_NAMES[layer.activation]}
-                write_json(new / path / "config.json", sizes | activation)
+                config = {"in_features": inner, "out_features": outer, "bias": True}
+                config["activation_function"] = TORCH_NAMES[layer.activation]
+                write_json(new / path / "config.json", config)
                 _write_tensors(new / path, {"linear.weight": layer.weight, "linear.bias": layer.bias})
 
 

@@ -22,8 +22,7 @@ import numpy as np
 from jax.sharding import Mesh
 
 from lsar_jax.checkpoints.architectures import Architecture
-from lsar_jax.checkpoints.export import export
-from lsar_jax.checkpoints.sentence_transformers import MODES
+from lsar_jax.checkpoints.export import check_exportable, export
 from lsar_jax.checks import check_flags, whole_number
 from lsar_jax.encoders.collectors import Collector, MomentsResult, collector
 from lsar_jax.encoders.dispatch import Shape, compile_shapes, run_slots
@@ -42,7 +41,7 @@ from lsar_jax.encoders.program import EncoderModel, Program, compiled
 from lsar_jax.languages import AUTO, check_given, own_name
 from lsar_jax.mesh import check_process, replicated, split
 from lsar_jax.models.laser import Laser
-from lsar_jax.models.projection import Dense, Normalize, Projection
+from lsar_jax.models.projection import Projection
 from lsar_jax.moments import Moments
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.tokens.buckets import BatchSizes, Slot
@@ -307,13 +306,7 @@ class SentenceEncoder:
 
     def check_exportable(self) -> None:
         """Raises ValueError if ``to_sentence_transformers`` cannot write the model, whatever its transform is."""
-        id = self.spec.id
-        if self.languages is not None:
-            raise ValueError(f"{id} embeds the language, which sentence-transformers does not support")
-        if self.architecture is None or self.architecture.export is None:
-            raise ValueError(f"neither transformers nor sentence-transformers supports the architecture of {id}")
-        if self.pooling not in MODES:
-            raise ValueError(f"sentence-transformers has no pooling {self.pooling!r}; it has {', '.join(MODES)}")
+        check_exportable(self)
 
     def to_sentence_transformers(self, folder: str | Path) -> None:
         """Writes a folder with which transformers and sentence-transformers compute the same vectors.
@@ -327,28 +320,7 @@ class SentenceEncoder:
           ValueError: such a folder cannot express the encoder: LASER, language embeddings, the mean without special
             tokens, or a transform that depends on the language.
         """
-        self.check_exportable()
-        assert self.architecture is not None
-        layers: list[Dense | Normalize] = [] if self.projection is None else self.projection.layers()
-        if self.transform is not None:
-            if self.transform.languages is not None:
-                raise ValueError(
-                    f"the transform {self.transform.name} depends on the language or the nearest cluster, which no "
-                    "layer of sentence-transformers supports; use a shared transform such as LSAR"
-                )
-            matrix, offset = self.transform.as_affine()
-            layers.append(Dense(np.asarray(matrix, np.float32), np.asarray(offset, np.float32), "identity"))
-        export(
-            Path(folder),
-            self.model,
-            self.tokenizer,
-            self.architecture,
-            blocks=self.spec.layer,
-            pooling=self.pooling,
-            layers=layers,
-            prompts=self.prompts,
-            prompt=self.prompt,
-        )
+        export(self, Path(folder))
 
     def _encode(
         self,

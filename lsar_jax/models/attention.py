@@ -38,7 +38,7 @@ def attention_for(device: jax.Device) -> str:
 
 
 def attend(kind: str, query: PerHead, key: PerHead, value: PerHead, lengths: Lengths) -> PerHead:
-    """Returns what each position attends to.
+    """Mixes the values that each position attends to.
 
     Args:
       kind: ``xla``; ``cudnn``, for cuDNN's flash attention where it can run, otherwise as ``xla``; or ``rows``, for the
@@ -56,10 +56,8 @@ def attend(kind: str, query: PerHead, key: PerHead, value: PerHead, lengths: Len
         # A step takes every so many rows: in training, where rows are split over devices, each has a share of it.
         return x.reshape(-1, steps, *x.shape[1:]).swapaxes(0, 1)
 
-    def some(rows: tuple[PerHead, PerHead, PerHead, Lengths]) -> PerHead:
-        return _whole("xla", *rows)
-
-    mixed = jax.lax.map(some, (cut(query), cut(key), cut(value), cut(jnp.asarray(lengths))))
+    parts = (cut(query), cut(key), cut(value), cut(jnp.asarray(lengths)))
+    mixed = jax.lax.map(lambda part: _whole("xla", *part), parts)
     return mixed.swapaxes(0, 1).reshape(query.shape)
 
 

@@ -1,10 +1,9 @@
 """LASER's sentence encoder: a stack of bidirectional LSTMs, in Flax NNX.
 
-Artetxe and Schwenk, "Massively Multilingual Sentence Embeddings for Zero-Shot Cross-Lingual
-Transfer and Beyond", TACL 2019 (section 3: five layers of 512 units per direction over BPE
-embeddings of width 320; the sentence embedding is the max over the top layer's states). LASER2 (Heffernan
-et al., "Bitext Mining Using Distilled Sentence Representations", Findings of EMNLP 2022) is the
-same network over SentencePiece.
+Artetxe and Schwenk, "Massively Multilingual Sentence Embeddings for Zero-Shot Cross-Lingual Transfer and Beyond", TACL
+2019 (section 3: five layers of 512 units per direction over BPE embeddings of width 320; the sentence embedding is the
+max over the top layer's states). LASER2 (Heffernan et al., "Bitext Mining Using Distilled Sentence Representations",
+Findings of EMNLP 2022) is the same network over SentencePiece.
 
 The LSTM is the same as torch's: gates in the order input, forget, cell, output, and two biases.
 """
@@ -17,7 +16,7 @@ import jax.numpy as jnp
 from flax import nnx
 from jaxtyping import Float
 
-from lsar_jax.models.transformer import RNGS
+from lsar_jax.models.transformer import RNGS, check_sizes
 from lsar_jax.shapes import Hidden, Lengths, RowLanguages, TokenIds
 
 __all__ = ["Laser", "LaserConfig"]
@@ -42,10 +41,7 @@ class LaserConfig:
     positions: int = 2048
 
     def __post_init__(self) -> None:
-        for name, most in {"vocabulary": 1 << 24, "embedding": 1 << 16, "hidden": 1 << 16, "blocks": 1 << 8}.items():
-            least = 0 if name == "blocks" else 1
-            if not least <= getattr(self, name) <= most:
-                raise ValueError(f"{name} is {getattr(self, name)}; it must be from {least} to {most}")
+        check_sizes(self)
 
     @property
     def longest(self) -> int:
@@ -124,7 +120,7 @@ class LSTM(nnx.Module):
         self.recurrent_bias = nnx.Param(jnp.zeros(4 * hidden, param_dtype))
 
     def inputs(self, x: Hidden) -> Float[jax.Array, "batch length gates"]:
-        """Returns the contribution of the input to the gates, in float32, with one product for all steps."""
+        """Computes what the input adds to the gates, in float32, with one product for all steps."""
         product = jnp.matmul(x, self.kernel[...].astype(self.dtype), preferred_element_type=jnp.float32)
         return product + self.bias[...].astype(jnp.float32) + self.recurrent_bias[...].astype(jnp.float32)
 

@@ -1,9 +1,8 @@
 """Pooling of hidden states into one embedding per sentence.
 
-Padding is always ignored. Special tokens are included, as in the reference code of every paper that
-this library implements, except by ``mean_no_special``. Sums are in float32, whatever the compute dtype is.
-The layers that a checkpoint applies after pooling (its pooler, Dense layers) are in
-``lsar_jax.models.projection``.
+Padding is always ignored. Special tokens are included, as in the reference code of every paper that this library
+implements, except by ``mean_no_special``. Sums are in float32, whatever the compute dtype is. The layers that a
+checkpoint applies after pooling (its pooler, Dense layers) are in ``lsar_jax.models.projection``.
 """
 
 from typing import Any
@@ -34,8 +33,7 @@ def mean_no_special_pool(hidden: Hidden, lengths: Lengths, specials: Specials) -
     Args:
       hidden: hidden states, ``[batch, length, dim]``.
       lengths: number of tokens in each row, including special tokens, ``[batch]``.
-      specials: numbers of tokens to leave out at the ends of a row. A special token that is spelled
-        out in the text itself counts as text.
+      specials: numbers of tokens to leave out at the ends of a row; one that is spelled out in the text counts as text.
     """
     length = hidden.shape[1]
     inside = token_mask(lengths - specials.after, length) & (jnp.arange(length) >= specials.before)[None, :]
@@ -80,23 +78,18 @@ def _sum_by_window(hidden: Hidden, mask: Mask) -> Pooled:
 
     For the other form, XLA's GPU compiler writes the states of a layer once more, in float32 and transposed.
     """
-    return _windowed(hidden, mask)
-
-
-def _windowed(hidden: Hidden, mask: Mask) -> Pooled:
     batch, length, dim = hidden.shape
-    there = jnp.where(mask[:, :, None], hidden.astype(jnp.float32), 0.0).reshape(batch * length, dim)
-    window = (length, 1)
-    return jax.lax.reduce_window(there, np.float32(0), jax.lax.add, window, window, "VALID")
+    states = jnp.where(mask[:, :, None], hidden.astype(jnp.float32), 0.0).reshape(batch * length, dim)
+    return jax.lax.reduce_window(states, np.float32(0), jax.lax.add, (length, 1), (length, 1), "VALID")
 
 
 def _window_forward(hidden: Hidden, mask: Mask) -> tuple[Pooled, tuple[Mask, Any]]:
-    return _windowed(hidden, mask), (mask, jnp.zeros((), hidden.dtype))
+    return _sum_by_window(hidden, mask), (mask, jnp.zeros((), hidden.dtype))
 
 
-def _window_backward(kept: tuple[Mask, Any], gradient: Pooled) -> tuple[Hidden, None]:
+def _window_backward(saved: tuple[Mask, Any], gradient: Pooled) -> tuple[Hidden, None]:
     # That of a window would be a sum over as many positions again.
-    mask, zero = kept
+    mask, zero = saved
     return jnp.where(mask[:, :, None], gradient[:, None, :].astype(zero.dtype), zero), None
 
 

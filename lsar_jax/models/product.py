@@ -24,7 +24,7 @@ def summed_in_float32(x: _Rows, kernel: _Kernel, *_: Any, **__: Any) -> Float[Ar
 
 @jax.custom_vjp
 def _linear(x: _Rows, kernel: _Kernel) -> Float[Array, "*rows outer"]:
-    """Returns x times the kernel, summed in float32 and rounded once, as is its gradient."""
+    """Multiplies x by the kernel; product and gradient are summed in float32 and rounded once."""
     return _dot(x, kernel, (x.ndim - 1,), (0,))
 
 
@@ -32,8 +32,8 @@ def _linear_forward(x: _Rows, kernel: _Kernel) -> tuple[Float[Array, "*rows oute
     return _linear(x, kernel), (x, kernel)
 
 
-def _linear_backward(kept: tuple[_Rows, _Kernel], gradient: Float[Array, "*rows outer"]) -> tuple[_Rows, _Kernel]:
-    x, kernel = kept
+def _linear_backward(saved: tuple[_Rows, _Kernel], gradient: Float[Array, "*rows outer"]) -> tuple[_Rows, _Kernel]:
+    x, kernel = saved
     *rows, last = range(x.ndim)
     return _dot(gradient, kernel, (last,), (1,)), _dot(x, gradient, rows, rows)
 
@@ -42,14 +42,13 @@ _linear.defvjp(_linear_forward, _linear_backward)
 
 
 def _dot(a: Array, b: Array, over_a: Sequence[int], over_b: Sequence[int]) -> Array:
-    kept = a.dtype
     dot = partial(jax.lax.dot_general, dimension_numbers=((over_a, over_b), ((), ())))
 
     def wide(a: Array, b: Array) -> Array:
         if _multiplies_bfloat16():
-            return dot(a, b, preferred_element_type=jnp.float32).astype(kept)
-        whole = dot(a.astype(jnp.float32), b.astype(jnp.float32), precision=jax.lax.Precision.HIGHEST)
-        return whole.astype(kept)
+            return dot(a, b, preferred_element_type=jnp.float32).astype(a.dtype)
+        wide_a, wide_b = a.astype(jnp.float32), b.astype(jnp.float32)
+        return dot(wide_a, wide_b, precision=jax.lax.Precision.HIGHEST).astype(a.dtype)
 
     # XLA's CPU compiler uses a CPU's matrix units (AMX) only if the result of the product is declared as float32. On
     # accelerators the sum is in float32 in any case, and declaring it costs 3 to 5% more memory traffic.

@@ -1,12 +1,13 @@
 """The layers that a checkpoint applies to its pooled embedding: a pooler, Dense, Normalize.
 
-BERT's pooler is a Dense layer with tanh on the state of the first token (Devlin et al. 2019). LaBSE
-normalises the output of its pooler (Feng et al., "Language-agnostic BERT Sentence Embedding",
-ACL 2022). sentence-transformers lists such layers in ``modules.json``.
+BERT's pooler is a Dense layer with tanh on the state of the first token (Devlin et al. 2019). LaBSE normalises the
+output of its pooler (Feng et al., "Language-agnostic BERT Sentence Embedding", ACL 2022). sentence-transformers lists
+such layers in ``modules.json``.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -75,24 +76,22 @@ class Projection(nnx.Module):
 
     def __call__(self, x: Float[jax.Array, "*row inner"]) -> Float[jax.Array, "*row outer"]:
         """Maps pooled embeddings ``[..., inner]`` to the final embeddings ``[..., outer]``."""
-        weights = zip(self.kernels, self.biases, strict=True)
-        for kind in self.kinds:
-            if kind == Normalize.name:
+        for kind, kernel, bias in self._parts():
+            if kernel is None:
                 x = unit_rows(x)
             else:
-                kernel, bias = next(weights)
-                product = jnp.matmul(x, kernel[...], precision=jax.lax.Precision.HIGHEST)
-                x = DENSE_ACTIVATIONS[kind](product + bias[...])
+                product = jnp.matmul(x, kernel, precision=jax.lax.Precision.HIGHEST)
+                x = DENSE_ACTIVATIONS[kind](product + bias)
         return x
 
     def layers(self) -> list[Dense | Normalize]:
         """Returns the layers with their weights in host memory."""
-        weights = zip(self.kernels, self.biases, strict=True)
-        result: list[Dense | Normalize] = []
-        for kind in self.kinds:
-            if kind == Normalize.name:
-                result.append(Normalize())
-            else:
-                kernel, bias = next(weights)
-                result.append(Dense(np.asarray(kernel[...]).T, np.asarray(bias[...]), kind))
-        return result
+        return [
+            Normalize() if kernel is None else Dense(np.asarray(kernel).T, np.asarray(bias), kind)
+            for kind, kernel, bias in self._parts()
+        ]
+
+    def _parts(self) -> list[tuple[str, Any, Any]]:
+        """Returns the kind, kernel and bias of each layer; no kernel and bias for a Normalize."""
+        weights = ((kernel[...], bias[...]) for kernel, bias in zip(self.kernels, self.biases, strict=True))
+        return [(kind, None, None) if kind == Normalize.name else (kind, *next(weights)) for kind in self.kinds]

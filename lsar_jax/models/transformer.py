@@ -1,15 +1,13 @@
 """The post-LayerNorm transformer encoder of BERT, XLM-R and XLM, in Flax NNX.
 
-Devlin et al., "BERT: Pre-training of Deep Bidirectional Transformers", NAACL 2019; Conneau et
-al., "Unsupervised Cross-lingual Representation Learning at Scale", ACL 2020 (XLM-R); Conneau and
-Lample, "Cross-lingual Language Model Pretraining", NeurIPS 2019 (XLM). All three use the
-block of Vaswani et al., "Attention Is All You Need", NIPS 2017 (section 3.1: the LayerNorm follows
-the residual sum) and differ only in the input embeddings: XLM-R counts positions from its padding
-id, and XLM adds a language embedding where BERT adds a segment embedding.
+Devlin et al., "BERT: Pre-training of Deep Bidirectional Transformers", NAACL 2019; Conneau et al., "Unsupervised
+Cross-lingual Representation Learning at Scale", ACL 2020 (XLM-R); Conneau and Lample, "Cross-lingual Language Model
+Pretraining", NeurIPS 2019 (XLM). All three use the block of Vaswani et al., "Attention Is All You Need", NIPS 2017
+(section 3.1: the LayerNorm follows the residual sum) and differ only in the input embeddings: XLM-R counts positions
+from its padding id, and XLM adds a language embedding where BERT adds a segment embedding.
 
-Sums, attention weights and LayerNorm are computed in float32 whatever the compute dtype is.
-The model has no random state; it is a plain pytree that can be passed through ``jax.jit``. Training passes the
-``Dropout`` of each step.
+Sums, attention weights and LayerNorm are computed in float32 whatever the compute dtype is. The model has no random
+state; it is a plain pytree that can be passed through ``jax.jit``. Training passes the ``Dropout`` of each step.
 """
 
 from collections.abc import Iterator
@@ -23,11 +21,12 @@ import numpy as np
 from flax import nnx
 from jaxtyping import Array
 
+from lsar_jax.checks import whole_number
 from lsar_jax.models.attention import ATTENTIONS, PerHead, attend
 from lsar_jax.models.product import summed_in_float32
 from lsar_jax.shapes import Hidden, Lengths, RowLanguages, TokenIds
 
-__all__ = ["ACTIVATIONS", "RNGS", "Dropout", "Transformer", "TransformerConfig", "sinusoids"]
+__all__ = ["ACTIVATIONS", "RNGS", "Dropout", "Transformer", "TransformerConfig", "check_sizes", "sinusoids"]
 
 # BERT uses the exact GELU; the tanh approximation differs from it by up to 5e-4.
 ACTIVATIONS = {
@@ -51,15 +50,17 @@ RNGS: Any = _Unseeded()
 
 # Larger than any published encoder; a damaged config beyond these limits could run for hours before failing.
 _MOST = {
-    "vocabulary": 1 << 24,
-    "hidden": 1 << 16,
-    "blocks": 1 << 8,
-    "heads": 1 << 10,
-    "intermediate": 1 << 18,
-    "positions": 1 << 20,
-    "token_types": 1 << 10,
-    "languages": 1 << 14,
-}
+    "vocabulary": 1 << 24, "embedding": 1 << 16, "hidden": 1 << 16, "blocks": 1 << 8, "heads": 1 << 10,
+    "intermediate": 1 << 18, "positions": 1 << 20, "token_types": 1 << 10, "languages": 1 << 14,
+}  # fmt: skip
+
+
+def check_sizes(config: Any) -> None:
+    """Raises ValueError if a size of a config is not one that an encoder may have."""
+    for name, size in vars(config).items():
+        if name in _MOST:
+            least = 0 if name in ("blocks", "token_types", "languages") else 1
+            whole_number(name, size, least, _MOST[name], "the sizes of encoders")
 
 
 @dataclass(frozen=True)
@@ -93,12 +94,8 @@ class TransformerConfig:
     activation: str = "gelu"
 
     def __post_init__(self) -> None:
-        for name, most in _MOST.items():
-            least = 0 if name in ("blocks", "token_types", "languages") else 1
-            if not least <= getattr(self, name) <= most:
-                raise ValueError(f"{name} is {getattr(self, name)}; it must be from {least} to {most}")
-        if not 0 <= self.first_position < self.positions:
-            raise ValueError(f"first_position is {self.first_position}; it must be from 0 to {self.positions - 1}")
+        check_sizes(self)
+        whole_number("first_position", self.first_position, 0, self.positions - 1, "the rows of the positions")
         if self.hidden % self.heads:
             raise ValueError(f"hidden size {self.hidden} is not divisible by {self.heads} heads")
         if self.activation not in ACTIVATIONS:
@@ -145,12 +142,7 @@ class Transformer(nnx.Module):
     """
 
     def __init__(
-        self,
-        config: TransformerConfig,
-        *,
-        dtype: jnp.dtype,
-        param_dtype: jnp.dtype,
-        attention: str = "xla",
+        self, config: TransformerConfig, *, dtype: jnp.dtype, param_dtype: jnp.dtype, attention: str = "xla"
     ) -> None:
         if attention not in ATTENTIONS:
             raise ValueError(f"attention {attention!r} is not one of {', '.join(ATTENTIONS)}")
@@ -174,14 +166,13 @@ class Transformer(nnx.Module):
     ) -> Iterator[Hidden]:
         """Yields layer 0 (the embedding output), then the outputs of blocks 1, 2, ...
 
-        Callers should pool each layer as it is yielded, so that only one ``[batch, length, dim]``
-        state is alive at a time. Positions past ``lengths`` hold meaningless numbers.
+        Callers should pool each layer as it is yielded, so that only one ``[batch, length, dim]`` state is alive at a
+        time. Positions past ``lengths`` hold meaningless numbers.
 
         Args:
           ids: token ids, ``[batch, length]``; those past the length of a row do not affect its tokens.
           lengths: number of tokens in each row, including special tokens, ``[batch]``.
-          languages: language of each row as an index into the model's table, ``[batch]``; needed
-            only if the config has ``languages``.
+          languages: row of each sentence's language in the model's table, ``[batch]``, if the config has ``languages``.
           types: segment of each token, ``[batch, length]``; by default 0 for all. Ignored by models without segments.
           words: the word embedding of each token, ``[batch, length, dim]``; by default, they are looked up in the
             table. If given, the table is not read and gets no gradient.
@@ -194,12 +185,12 @@ class Transformer(nnx.Module):
         """
         if words is not None and words.shape != (*ids.shape, self.config.hidden):
             raise ValueError(f"words have shape {words.shape}; it must be {(*ids.shape, self.config.hidden)}")
-        own, *dropouts = _independent(dropout, len(self.blocks) + 1)
-        x = _drop(self.embeddings(ids, languages, types, words), own)
+        first, *others = _independent(dropout, len(self.blocks) + 1)
+        x = _drop(self.embeddings(ids, languages, types, words), first)
         yield x
         run = jax.checkpoint(_run_block) if remat else _run_block
-        for block, one in zip(self.blocks, dropouts, strict=True):
-            x = run(block, x, lengths, one)
+        for block, masks in zip(self.blocks, others, strict=True):
+            x = run(block, x, lengths, masks)
             yield x
 
 
@@ -219,11 +210,7 @@ class TokenEmbeddings(nnx.Module):
         self.norm = _layer_norm(config)
 
     def __call__(
-        self,
-        ids: TokenIds,
-        languages: RowLanguages | None,
-        types: TokenIds | None = None,
-        words: Hidden | None = None,
+        self, ids: TokenIds, languages: RowLanguages | None, types: TokenIds | None, words: Hidden | None
     ) -> Hidden:
         # Rows are gathered before the cast: nnx.Embed would cast the whole table first.
         x = (self.word.embedding[...][ids] if words is None else words).astype(jnp.float32)
@@ -243,12 +230,7 @@ class Block(nnx.Module):
     """Self-attention and a feed-forward layer, each followed by a residual sum and LayerNorm."""
 
     def __init__(
-        self,
-        config: TransformerConfig,
-        *,
-        dtype: jnp.dtype,
-        param_dtype: jnp.dtype,
-        attention: str = "xla",
+        self, config: TransformerConfig, *, dtype: jnp.dtype, param_dtype: jnp.dtype, attention: str = "xla"
     ) -> None:
         product = summed_in_float32 if dtype == jnp.bfloat16 else jax.lax.dot_general
 
@@ -273,11 +255,11 @@ class Block(nnx.Module):
 
     def __call__(self, x: Hidden, lengths: Lengths, dropout: Dropout | None = None) -> Hidden:
         weights, attended, fed = _independent(dropout, 3)
-        x = self._kept(_add_and_norm(self.attention_norm, x, _drop(self.attend(x, lengths, weights), attended)))
+        x = self._written(_add_and_norm(self.attention_norm, x, _drop(self.attend(x, lengths, weights), attended)))
         change = self.feed_out(self._activated(self.feed_in(x)))
-        return self._kept(_add_and_norm(self.norm, x, _drop(change, fed)))
+        return self._written(_add_and_norm(self.norm, x, _drop(change, fed)))
 
-    def _kept(self, x: Hidden) -> Hidden:
+    def _written(self, x: Hidden) -> Hidden:
         """Returns x; on an NVIDIA GPU, written with each position's vector together, in its dtype.
 
         XLA's GPU compiler would choose ``[batch, dim, length]`` because of the mean over the length at the end, which
@@ -345,7 +327,7 @@ def _zeroed(x: Array, share: float, key: Array) -> Array:
 
 
 def _attention(query: PerHead, key: PerHead, value: PerHead, lengths: Lengths, dropout: Dropout) -> PerHead:
-    """Returns what each position attends to, with dropout of the weights, which jax's own attention does not offer."""
+    """Attends with dropout of the weights, which jax's own attention does not offer."""
     scores = jnp.einsum("bqhd,bkhd->bhqk", query, key, preferred_element_type=jnp.float32)
     real = jnp.arange(key.shape[1]) < lengths[:, None]
     scores = jnp.where(real[:, None, None, :], scores * query.shape[-1] ** -0.5, -jnp.inf)
@@ -360,8 +342,7 @@ def sinusoids(positions: int, dim: int) -> np.ndarray:
 
 
 def _layer_norm(config: TransformerConfig) -> nnx.LayerNorm:
-    # The fast variance E[x^2] - E[x]^2 loses precision if the mean is large, as with outlier
-    # dimensions.
+    # The fast variance E[x^2] - E[x]^2 loses precision if the mean is large, as with outlier dimensions.
     return nnx.LayerNorm(config.hidden, epsilon=config.layer_norm_epsilon, use_fast_variance=False, rngs=RNGS)
 
 

@@ -1,27 +1,27 @@
 """LASER's tokenizers, without fairseq.
 
-LASER1 (93 languages) replaces control characters with spaces, applies Moses punctuation normalisation
-and tokenisation in the sentence's language, splits Chinese into words with jieba and Japanese with
-MeCab, transliterates Greek to Latin letters, lower-cases, and applies BPE. This follows LASER's
-``source/lib/text_processing.py``, with the Python tools of ``laserembeddings`` in place of its Perl scripts.
+LASER1 (93 languages) replaces control characters with spaces, applies Moses punctuation normalisation and tokenisation
+in the sentence's language, splits Chinese into words with jieba and Japanese with MeCab, transliterates Greek to Latin
+letters, lower-cases, and applies BPE. This follows LASER's ``source/lib/text_processing.py``, with the Python tools of
+``laserembeddings`` in place of its Perl scripts.
 
-LASER2 (147 languages) replaces control characters with spaces, applies Moses punctuation normalisation
-like the Perl script, lower-cases, and applies SentencePiece, like ``laser_encoders``.
+LASER2 (147 languages) replaces control characters with spaces, applies Moses punctuation normalisation like the Perl
+script, lower-cases, and applies SentencePiece, like ``laser_encoders``.
 
-Both look up the pieces in the dictionary that comes with the weights and append ``</s>``; there is
-no token at the beginning.
+Both look up the pieces in the dictionary that comes with the weights and append ``</s>``; there is no token at the
+beginning.
 """
 
 import io
 import re
 import unicodedata
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from lsar_jax.extras import import_extra
-from lsar_jax.files import read_json
+from lsar_jax.files import check_file, read_json
 from lsar_jax.tokens.tokenizer import SlowTokenizer
 
 __all__ = ["laser_tokenizer"]
@@ -39,8 +39,8 @@ def laser_tokenizer(folder: Path, vocabulary: int, longest: int) -> SlowTokenize
     """Opens the tokenizer of a folder that ``lsar-jax convert`` wrote.
 
     Args:
-      folder: folder with ``dictionary.json`` and either ``sentencepiece.model`` (LASER2) or
-        ``bpe.codes`` and ``bpe.vocab`` (LASER1).
+      folder: folder with ``dictionary.json`` and either ``sentencepiece.model`` (LASER2) or ``bpe.codes`` and
+        ``bpe.vocab`` (LASER1).
       vocabulary: rows of the embeddings.
       longest: maximum number of tokens.
 
@@ -49,7 +49,11 @@ def laser_tokenizer(folder: Path, vocabulary: int, longest: int) -> SlowTokenize
       ImportError: the ``laser`` extra is not installed.
       ValueError: a file is damaged, or an id is beyond the embeddings.
     """
-    ids = _read_dictionary(folder / DICTIONARY, vocabulary)
+    path = folder / DICTIONARY
+    ids = read_json(path, dict)
+    if wrong := [piece for piece, row in ids.items() if type(row) is not int or not 0 <= row < vocabulary]:
+        raise ValueError(f"{path}: {wrong[0]!r} has the id {ids[wrong[0]]!r}; the model embeds 0 to {vocabulary - 1}")
+    ids |= SPECIAL_IDS
     if (folder / SENTENCEPIECE).is_file():
         split, uses_language = _laser2(folder / SENTENCEPIECE), False
     elif (folder / CODES).is_file():
@@ -62,14 +66,6 @@ def laser_tokenizer(folder: Path, vocabulary: int, longest: int) -> SlowTokenize
         return [ids.get(piece, unknown) for piece in split(sentence, language)]
 
     return SlowTokenizer(encode, (), (SPECIAL_IDS["</s>"],), SPECIAL_IDS["<pad>"], longest, uses_language)
-
-
-def _read_dictionary(path: Path, vocabulary: int) -> dict[str, int]:
-    ids = read_json(path, dict)
-    wrong = [piece for piece, row in ids.items() if type(row) is not int or not 0 <= row < vocabulary]
-    if wrong:
-        raise ValueError(f"{path}: {wrong[0]!r} has the id {ids[wrong[0]]!r}; the model embeds 0 to {vocabulary - 1}")
-    return ids | SPECIAL_IDS
 
 
 def _laser2(model: Path) -> Callable[[str, str | None], list[str]]:
@@ -135,30 +131,23 @@ def _greek() -> Callable[[str], str]:
 
 def _read_bpe(codes: Path, vocabulary: Path) -> Any:
     BPE = _needed("subword_nmt.apply_bpe", "subword-nmt").BPE
-    # Each line of fastBPE is a pair and its count, of which subword-nmt reads the pair. Lines are
-    # checked here, because subword-nmt exits the process on an invalid line.
+    # Each line of fastBPE is a pair and its count; subword-nmt reads the pair, and exits the process if there is none.
     lines = _lines(codes)
     for number, line in enumerate(lines, 1):
         if not re.fullmatch(r"[^ ]+ [^ ]+( \d+)?", line) and not (number == 1 and line.startswith("#version:")):
             raise ValueError(f"{codes}, line {number}: {line!r:.60} is not a pair of pieces")
     pairs = "\n".join(" ".join(line.split(" ")[:2]) for line in lines if not line.startswith("#version:"))
-    bpe = BPE(io.StringIO(f"#version: 0.2\n{pairs}\n"), vocab=_read_vocabulary(vocabulary))
-    return bpe
-
-
-def _read_vocabulary(path: Path) -> Mapping[str, int]:
     counts = {}
-    for number, line in enumerate(_lines(path), 1):
+    for number, line in enumerate(_lines(vocabulary), 1):
         piece, _, count = line.rpartition(" ")
         if not piece or not count.isdecimal():
-            raise ValueError(f"{path}, line {number}: {line!r:.60} is not a piece and its count")
+            raise ValueError(f"{vocabulary}, line {number}: {line!r:.60} is not a piece and its count")
         counts[piece] = int(count)
-    return counts
+    return BPE(io.StringIO(f"#version: 0.2\n{pairs}\n"), vocab=counts)
 
 
 def _lines(path: Path) -> list[str]:
-    if not path.is_file():
-        raise FileNotFoundError(f"there is no {path.name} in {path.parent}")
+    check_file(path)
     try:
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:

@@ -44,39 +44,26 @@ def tokenize_pairs(
     for side in (0, 1):
         check_sentences([pair[side] for pair in pairs])
     before, after = tokenizer.specials
-    ruled = tokenizer if isinstance(tokenizer, FastTokenizer) and _has_rule(tokenizer) else None
-    specials = before + 2 * after if ruled is None else ruled.backend.num_special_tokens_to_add(True)
+    by_rule = tokenizer.backend.num_special_tokens_to_add(True) if isinstance(tokenizer, FastTokenizer) else 0
+    specials = by_rule if by_rule > before + after else before + 2 * after
     if max_length < specials + 2:
         raise ValueError(f"max_length is {max_length}; a pair needs at least {specials + 2}, with its special tokens")
-    if ruled is not None:
-        return _joined_by_rule(ruled, pairs, max_length)
+    if isinstance(tokenizer, FastTokenizer) and by_rule > before + after:
+        texts = [tuple(side.lower() if tokenizer.lower else side for side in pair) for pair in pairs]
+        with tokenizer.lock:
+            tokenizer.backend.enable_truncation(max_length)
+            encodings = tokenizer.backend.encode_batch(texts)
+            tokenizer.backend.no_truncation()
+        types = [encoding.type_ids for encoding in encodings]
+        seconds = [segments.index(1) if 1 in segments else len(segments) for segments in types]
+        return [PairTokens(np.array(x.ids, np.int32), second) for x, second in zip(encodings, seconds, strict=True)]
     sides = [tokenizer([pair[side] for pair in pairs], max_length, [language] * len(pairs))[0] for side in (0, 1)]
     result = []
     for first, second in zip(*sides, strict=True):
         a, b = first[before : len(first) - after], second[before : len(second) - after]
-        room = max_length - specials
-        while len(a) + len(b) > room:
+        while len(a) + len(b) > max_length - specials:
             a, b = (a[:-1], b) if len(a) > len(b) else (a, b[:-1])
         end = first[len(first) - after :]
         ids = np.concatenate([first[:before], a, end, b, end])
         result.append(PairTokens(ids, len(ids)))
-    return result
-
-
-def _has_rule(tokenizer: FastTokenizer) -> bool:
-    """Returns whether special tokens are put around pairs too."""
-    backend = tokenizer.backend
-    return backend.num_special_tokens_to_add(True) > backend.num_special_tokens_to_add(False)
-
-
-def _joined_by_rule(tokenizer: FastTokenizer, pairs: Sequence[tuple[str, str]], max_length: int) -> list[PairTokens]:
-    texts = [tuple(side.lower() if tokenizer.lower else side for side in pair) for pair in pairs]
-    with tokenizer.lock:
-        tokenizer.backend.enable_truncation(max_length)
-        encodings = tokenizer.backend.encode_batch(texts)
-        tokenizer.backend.no_truncation()
-    result = []
-    for encoding in encodings:
-        types = encoding.type_ids
-        result.append(PairTokens(np.array(encoding.ids, np.int32), types.index(1) if 1 in types else len(types)))
     return result

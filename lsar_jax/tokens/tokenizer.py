@@ -1,8 +1,8 @@
 """Tokenizers, which turn strings into token ids.
 
-A tokenizer truncates the ids to a maximum length; ``buckets`` arranges them in arrays. Most
-checkpoints have a tokenizer of the ``tokenizers`` library, which releases the GIL; those of XLM
-and LASER are written in Python and take one sentence at a time.
+A tokenizer truncates the ids to a maximum length; ``buckets`` arranges them in arrays. Most checkpoints have a
+tokenizer of the ``tokenizers`` library, which releases the GIL; those of XLM and LASER are written in Python and take
+one sentence at a time.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -147,13 +147,10 @@ class SlowTokenizer:
         self, sentences: Sequence[str], max_length: int, languages: Sequence[str | None]
     ) -> tuple[list[Ids], int]:
         """Tokenizes one sentence at a time; truncation keeps the special tokens."""
-        room = max_length - len(self.before) - len(self.after)
-        every, cut = [], 0
-        for sentence, language in zip(sentences, languages, strict=True):
-            ids = list(self.encode(sentence, language))
-            cut += len(ids) > room
-            every.append(np.array([*self.before, *ids[:room], *self.after], np.int32))
-        return every, cut
+        room = max_length - sum(self.specials)
+        every = [list(self.encode(*pair)) for pair in zip(sentences, languages, strict=True)]
+        ids = [np.array([*self.before, *tokens[:room], *self.after], np.int32) for tokens in every]
+        return ids, sum(len(tokens) > room for tokens in every)
 
 
 def check_ids(folder: Path, ids: Iterable[int | None], vocabulary: int) -> None:
@@ -167,8 +164,8 @@ def check_ids(folder: Path, ids: Iterable[int | None], vocabulary: int) -> None:
 def check_sentences(sentences: Sequence[str], first: int = 0, what: str = "sentence") -> None:
     """Raises ValueError for an item that is not text: not a string, or a string with a lone surrogate.
 
-    Any other string is accepted: an empty one becomes just its special tokens, control characters are
-    left to the tokenizer, and long ones are truncated and counted.
+    Any other string is accepted: an empty one becomes just its special tokens, control characters are left to the
+    tokenizer, and long ones are truncated and counted.
 
     Args:
       sentences: part of the input to encode.

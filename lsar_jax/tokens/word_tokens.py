@@ -62,32 +62,24 @@ def tokenize_words(
     first, last = every[0][:before], every[0][len(every[0]) - after :]
     backend = getattr(tokenizer, "backend", None)
     prefix = None if backend is None else backend.token_to_id(_PREFIX)
+    # The tokens of each word, and the number of those before the one that stands for it.
     pieces: dict[str, tuple[Int[np.ndarray, "_"], int] | None] = {}
     for word, ids in zip(words, every[1:], strict=True):
-        own = ids[before : len(ids) - after]
-        skipped = int(len(own) > 1 and own[0] == prefix)
+        inner = ids[before : len(ids) - after]
+        skipped = int(len(inner) > 1 and inner[0] == prefix)
         # The tokenizer cuts a word that is longer than the model takes; such a word never fits.
         cut = len(ids) >= tokenizer.max_length
-        pieces[word] = None if cut else (own, skipped) if spaced else (own[skipped:], 0)
-    return [_sentence([pieces[word] for word in sentence], first, last, max_length) for sentence in sentences]
-
-
-def _sentence(
-    pieces: Sequence[tuple[Int[np.ndarray, "_"], int] | None],
-    first: Int[np.ndarray, " before"],
-    last: Int[np.ndarray, " after"],
-    max_length: int,
-) -> WordTokens:
-    starts = np.full(len(pieces), -1, np.int32)
-    parts, length = [first], len(first)
-    for number, piece in enumerate(pieces):
-        if piece is None:
-            break
-        own, skipped = piece
-        if length + len(own) + len(last) > max_length:
-            break
-        if len(own):
-            starts[number] = length + skipped
-            parts.append(own)
-            length += len(own)
-    return WordTokens(np.concatenate([*parts, last]), starts)
+        pieces[word] = None if cut else (inner, skipped) if spaced else (inner[skipped:], 0)
+    result = []
+    for sentence in sentences:
+        starts = np.full(len(sentence), -1, np.int32)
+        parts, length = [first], before
+        for number, piece in enumerate(pieces[word] for word in sentence):
+            if piece is None or length + len(piece[0]) + after > max_length:
+                break
+            if len(piece[0]):
+                starts[number] = length + piece[1]
+                parts.append(piece[0])
+                length += len(piece[0])
+        result.append(WordTokens(np.concatenate([*parts, last]), starts))
+    return result

@@ -9,6 +9,7 @@ papers' encoders; a thread runs it ahead of the device.
 from pathlib import Path
 
 from lsar_jax.extras import missing_extra
+from lsar_jax.files import check_file
 from lsar_jax.tokens.tokenizer import SlowTokenizer, check_ids
 
 __all__ = ["xlm_tokenizer"]
@@ -32,9 +33,8 @@ def xlm_tokenizer(folder: Path, vocabulary: int, longest: int) -> SlowTokenizer:
     """
     from transformers import XLMTokenizer
 
-    lacking = [name for name in ("vocab.json", "merges.txt") if not (folder / name).is_file()]
-    if lacking:
-        raise FileNotFoundError(f"there is no {' and no '.join(lacking)} in {folder}, which XLM's tokenizer needs")
+    for name in ("vocab.json", "merges.txt"):
+        check_file(folder / name)
     try:
         tokenizer = XLMTokenizer.from_pretrained(folder, local_files_only=True)
     except ImportError as error:

@@ -66,7 +66,7 @@ def damage(data, at, value):
     [
         (0, b"GGUF", "not an E5S1 file"),
         (4, b"\x02", "not an E5S1 file of version 1"),
-        (8, b"\xff\xff\xff\x7f", "hidden is 2147483647; it must be from 1 to 65536"),
+        (8, b"\xff\xff\xff\x7f", "hidden is 2147483647; it must be a whole number from 1 to 65536"),
         (12, b"\xff\xff\xff\xff", "blocks is -1"),
         (40, b"\x10", "the 4-bit blocks do not have 32 values"),
         (44, b"\xff\xff\xff\x7f", "extend past the end of the file"),

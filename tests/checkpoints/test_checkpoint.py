@@ -291,8 +291,8 @@ def test_weights_that_are_no_floats(folder):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"vocab_size": 10**15}, "vocabulary is 1000000000000000; it must be from 1 to 16777216"),
-        ({"num_hidden_layers": 10**9}, "blocks is 1000000000; it must be from 0 to 256"),
+        ({"vocab_size": 10**15}, "vocabulary is 1000000000000000; it must be a whole number from 1 to 16777216"),
+        ({"num_hidden_layers": 10**9}, "blocks is 1000000000; it must be a whole number from 0 to 256"),
         ({"hidden_size": 65536, "num_attention_heads": 64}, "mis-shaped"),
         ({"vocab_size": 1 << 24}, "mis-shaped"),
         ({"num_hidden_layers": True}, "lacks whole numbers for num_hidden_layers"),

@@ -71,42 +71,41 @@ def test_each_module_counts_in_its_order(folder, kinds, name):
 def test_what_follows_belongs_to_the_last_block(folder):
     inner = lj.load_encoder(folder, layer=2)
     assert (inner.spec.pooling, inner.dim) == ("cls", 32)
-    with pytest.raises(
-        ValueError, match=r"'cls\+dense\+normalize' belongs to the last block, 3, but this is layer 2; use layer=3"
-    ):
-        lj.load_encoder(folder, layer=2, pooling="cls+dense+normalize")
-    with pytest.raises(ValueError, match="the pooler belongs to the last block, 3, .* use layer=3"):
-        lj.load_encoder(folder, layer=2, pooling="pooler")
     whole = lj.load_encoder(folder, pooling="cls+dense+normalize")
+    assert whole.encode(TEXTS, layers=(3,)).shape == (1, len(TEXTS), 24)
     with pytest.raises(
-        ValueError,
-        match=r"'cls\+dense\+normalize' belongs to layer 3, .* load the encoder with pooling='cls'",
+        ValueError, match=r"'cls\+dense\+normalize' belongs to layer 3, .* load the encoder with pooling='cls'"
     ):
         whole.encode(TEXTS, layers=(2, 3))
-    assert whole.encode(TEXTS, layers=(3,)).shape == (1, len(TEXTS), 24)
 
 
-def test_the_pooler_of_an_architecture_without_one():
-    with pytest.raises(ValueError, match="xlm has no pooler; choose pooling='cls'"):
-        lj.load_encoder(GOLDEN / "xlm", pooling="pooler")
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"layer": 2, "pooling": "cls+dense+normalize"},
+         r"'cls\+dense\+normalize' belongs to the last block, 3, but this is layer 2; use layer=3 or pooling='cls'"),
+        ({"layer": 2, "pooling": "pooler"}, "'pooler' belongs to the last block, 3, .* use layer=3 or pooling='cls'"),
+        ({"name": "xlm", "pooling": "pooler"}, "xlm has no pooler; choose pooling='cls'"),
+    ],
+)  # fmt: skip
+def test_a_pooling_that_the_layer_lacks(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        lj.load_encoder(GOLDEN / arguments.pop("name", "labse"), **arguments)
 
 
 @pytest.mark.parametrize(
     ("kinds", "message"),
     [
-        (
-            ["Transformer", "Pooling", "WordWeights"],
-            "the module 'WordWeights' is not supported; supported modules are Transformer",
-        ),
-        (["Transformer", "LSTM", "Pooling"], "the module 'LSTM' is not supported"),
-        (["Transformer", "Dense", "Pooling"], "Transformer -> Dense -> Pooling is not Transformer -> Pooling, then"),
-        (["Pooling"], "Pooling is not Transformer -> Pooling"),
-        (["Transformer"], "Transformer is not Transformer -> Pooling"),
-        (["Transformer", "Pooling", "Pooling"], "is not Transformer -> Pooling"),
+        ("Transformer Pooling WordWeights", "the module 'WordWeights' is not supported; supported modules are Transf"),
+        ("Transformer LSTM Pooling", "the module 'LSTM' is not supported"),
+        ("Transformer Dense Pooling", "Transformer -> Dense -> Pooling is not Transformer -> Pooling, then"),
+        ("Pooling", "Pooling is not Transformer -> Pooling"),
+        ("Transformer", "Transformer is not Transformer -> Pooling"),
+        ("Transformer Pooling Pooling", "is not Transformer -> Pooling"),
     ],
 )
 def test_a_pipeline_that_is_not_known(folder, kinds, message):
-    write_modules(folder, kinds)
+    write_modules(folder, kinds.split())
     with pytest.raises(ValueError, match=message):
         lj.load_encoder(folder)
     # Its blocks may be used by whoever says so.
@@ -122,17 +121,69 @@ def test_code_of_the_checkpoint_is_never_run(folder):
         lj.load_encoder(folder)
 
 
+POOLING, DENSE, CONFIG = "1_Pooling/config.json", "2_Dense/config.json", "config.json"
+SETTINGS, PROMPTS = "sentence_bert_config.json", "config_sentence_transformers.json"
+OTHER_STATE = {"modality_config": {"text": {"method_output_name": "pooler_output"}}}
+
+
 @pytest.mark.parametrize(
-    ("changes", "message"),
+    ("path", "changes", "message"),
     [
-        ({"pooling_mode": "lasttoken"}, "the pooling lasttoken is not supported"),
-        ({"pooling_mode": ["mean", "cls"]}, "the pooling mean and cls is not supported"),
-        ({"include_prompt": False}, "include_prompt is False; only true is supported"),
+        (POOLING, {"pooling_mode": "lasttoken"}, "the pooling lasttoken is not supported"),
+        (POOLING, {"pooling_mode": ["mean", "cls"]}, "the pooling mean and cls is not supported"),
+        (POOLING, {"pooling_mode": {}}, "the pooling .* is not supported"),
+        (POOLING, {"include_prompt": False}, "include_prompt is False; only True is supported"),
+        (POOLING, {"embedding_dimension": 99}, "the Pooling takes width 99, but the blocks output width 32"),
+        (SETTINGS, OTHER_STATE, "method_output_name is 'pooler_output'; only 'last_hidden_state' is supported"),
+        (SETTINGS, {"max_seq_length": 2}, "takes 2 tokens, but the special tokens alone are 2"),
+        (DENSE, {"activation_function": "torch.nn.modules.activation.Mish"}, "Dense activation 'torch.nn.* is not one"),
+        (DENSE, {"activation_function": "os.system"}, "the Dense activation 'os.system' is not one of"),
+        (DENSE, {"use_residual": True}, "use_residual is True; only False is supported"),
+        (DENSE, {"module_input_name": "token_embeddings"}, "module_input_name is 'token_embeddings'"),
+        (DENSE, {"in_features": 31}, "the weights have shapes .* by the config they should be"),
+        (DENSE, {"bias": False}, "the weights have shapes .* by the config they should be"),
+        ("3_Normalize/config.json", {"module_input_name": "token_embeddings"}, "'token_embeddings'; only 'sentence_em"),
+        (CONFIG, {"model_type": ["bert"]}, "the checkpoint is of type .'bert'.; known types are"),
+        (CONFIG, {"hidden_act": ["gelu"]}, "hidden_act .'gelu'. is not one of"),
+        (PROMPTS, {"default_prompt_name": "none"}, "default_prompt_name is 'none'; the prompts are document, query"),
+        (PROMPTS, {"prompts": {"query": 1}}, "it must map names to strings"),
     ],
 )
-def test_a_pooling_that_is_not_known(folder, changes, message):
-    edit(folder / "1_Pooling" / "config.json", **changes)
+def test_configs_that_are_not_understood(folder, path, changes, message):
+    edit(folder / path, **changes)
     with pytest.raises(ValueError, match=message):
+        lj.load_encoder(folder)
+
+
+MODULE = {"type": "sentence_transformers.models.Transformer", "path": ""}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('[{"idx": 0}]', "is not a list of modules"),
+        ("[1]", "is not a list of modules"),
+        ("{}", "holds a JSON dict, expected a list"),
+        ("[" * 100_000, "is not JSON"),
+        *((json.dumps([MODULE | {"path": path}]), "modules.json names a path outside its folder")
+          for path in ("../other", "/etc", "1_Pooling/../../other")),
+    ],
+)  # fmt: skip
+def test_modules_that_are_damaged(folder, text, message):
+    (folder / "modules.json").write_text(text)
+    with pytest.raises(ValueError, match=message):
+        lj.load_encoder(folder)
+
+
+def test_a_dense_that_is_a_pickle_or_of_another_width(folder):
+    edit(folder / DENSE, in_features=16)
+    path = folder / "2_Dense" / "model.safetensors"
+    tensors = load_file(path)
+    save_file(tensors | {"linear.weight": np.ascontiguousarray(tensors["linear.weight"][:, :16])}, path)
+    with pytest.raises(ValueError, match="a dense layer of labse takes width 16, but its input has width 32"):
+        lj.load_encoder(folder)
+    path.rename(folder / "2_Dense" / "pytorch_model.bin")
+    with pytest.raises(FileNotFoundError, match="pytorch_model.bin is a pickle.*lsar-jax convert .*labse NEW_FOLDER"):
         lj.load_encoder(folder)
 
 
@@ -141,32 +192,6 @@ def test_the_flags_of_older_versions(folder):
     flags = {"pooling_mode_cls_token": False, "pooling_mode_mean_tokens": False, "pooling_mode_max_tokens": True}
     (folder / "1_Pooling" / "config.json").write_text(json.dumps({"word_embedding_dimension": 32, **flags}))
     assert lj.load_encoder(folder).spec.pooling == "max"
-
-
-def test_states_that_are_not_the_last_hidden_ones(folder):
-    edit(folder / "sentence_bert_config.json", modality_config={"text": {"method_output_name": "pooler_output"}})
-    with pytest.raises(ValueError, match="it pools 'pooler_output'; only 'last_hidden_state' is supported"):
-        lj.load_encoder(folder)
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        (
-            {"activation_function": "torch.nn.modules.activation.Mish"},
-            "Dense activation 'torch.nn.modules.activation.Mish' is not one of",
-        ),
-        ({"activation_function": "os.system"}, "the Dense activation 'os.system' is not one of"),
-        ({"use_residual": True}, "use_residual is True; only False is supported"),
-        ({"module_input_name": "token_embeddings"}, "module_input_name is 'token_embeddings'"),
-        ({"in_features": 31}, "the weights have shapes .* by the config they should be"),
-        ({"bias": False}, "the weights have shapes .* by the config they should be"),
-    ],
-)
-def test_a_dense_that_is_not_understood(folder, changes, message):
-    edit(folder / "2_Dense" / "config.json", **changes)
-    with pytest.raises(ValueError, match=message):
-        lj.load_encoder(folder)
 
 
 def test_a_dense_without_bias_or_activation(folder):
@@ -179,45 +204,10 @@ def test_a_dense_without_bias_or_activation(folder):
     np.testing.assert_allclose(lj.load_encoder(folder).encode(TEXTS), expected, atol=1e-5)
 
 
-def test_a_dense_that_is_a_pickle(folder):
-    (folder / "2_Dense" / "model.safetensors").rename(folder / "2_Dense" / "pytorch_model.bin")
-    with pytest.raises(FileNotFoundError, match="pytorch_model.bin is a pickle.*lsar-jax convert .*labse NEW_FOLDER"):
-        lj.load_encoder(folder)
-
-
-@pytest.mark.parametrize("path", ["../other", "/etc", "1_Pooling/../../other"])
-def test_a_path_that_leaves_the_folder(folder, path):
-    modules = json.loads((folder / "modules.json").read_text())
-    modules[1]["path"] = path
-    (folder / "modules.json").write_text(json.dumps(modules))
-    with pytest.raises(ValueError, match="modules.json names a path outside its folder"):
-        lj.load_encoder(folder)
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ('[{"idx": 0}]', "is not a list of modules"),
-        ("[1]", "is not a list of modules"),
-        ("{}", "holds a JSON dict, expected a list"),
-        ("[" * 100_000, "is not JSON"),
-    ],
-)
-def test_modules_that_are_damaged(folder, text, message):
-    (folder / "modules.json").write_text(text)
-    with pytest.raises(ValueError, match=message):
-        lj.load_encoder(folder)
-
-
-def test_the_length_limit(folder):
-    assert lj.load_encoder(folder).encode_with_report("a" * 30)[1].tokens == 20
-    edit(folder / "sentence_bert_config.json", max_seq_length=10)
-    assert lj.load_encoder(folder).encode_with_report("a" * 30)[1].tokens == 10
-
-
 def test_the_transformer_in_a_folder_of_its_own(folder):
     expected = lj.load_encoder(folder).encode(TEXTS)
     move_transformer(folder)
+    (folder / "config.json").write_text('{"__version__": "0.2.6"}')  # as the first versions had it
     encoder = lj.load_encoder(folder)
     np.testing.assert_array_equal(encoder.encode(TEXTS), expected)
     edit(folder / "0_Transformer" / "config.json", layer_norm_eps=1e-6)
@@ -241,21 +231,9 @@ def test_prompts_of_the_checkpoint(folder):
     np.testing.assert_array_equal(
         encoder.encode("abc", prompt=encoder.prompts["passage"]), encoder.encode("p abc", prompt="")
     )
-    edit(path, default_prompt_name="none")
-    with pytest.raises(ValueError, match="default_prompt_name is 'none'; the prompts are query, passage"):
-        lj.load_encoder(folder)
-    edit(path, prompts={"query": 1})
-    with pytest.raises(ValueError, match="it must map names to strings"):
-        lj.load_encoder(folder)
-
-
-def test_widths_that_do_not_follow_each_other(folder):
-    edit(folder / "2_Dense" / "config.json", in_features=16)
-    path = folder / "2_Dense" / "model.safetensors"
-    tensors = load_file(path)
-    save_file(tensors | {"linear.weight": np.ascontiguousarray(tensors["linear.weight"][:, :16])}, path)
-    with pytest.raises(ValueError, match="a dense layer of labse takes width 16, but its input has width 32"):
-        lj.load_encoder(folder)
+    # They are known without the rest of the pipeline.
+    write_modules(folder, ["Transformer", "Pooling", "WordWeights"])
+    assert lj.load_encoder(folder, pooling="mean").prompt == "q "
 
 
 def test_a_tokenizer_file_that_pads_and_cuts(folder):
@@ -277,51 +255,16 @@ def test_a_tokenizer_file_that_pads_and_cuts(folder):
     np.testing.assert_array_equal(encoder.encode(TEXTS), expected)
 
 
-def test_a_limit_without_room_for_text(folder):
-    edit(folder / "sentence_bert_config.json", max_seq_length=2)
-    with pytest.raises(ValueError, match="takes 2 tokens, but the special tokens alone are 2"):
-        lj.load_encoder(folder)
-
-
-def test_the_first_versions_had_a_config_of_their_own(folder):
-    # A version at the root, the transformer in its folder.
-    expected = lj.load_encoder(folder).encode(TEXTS)
-    move_transformer(folder)
-    (folder / "config.json").write_text('{"__version__": "0.2.6"}')
-    np.testing.assert_array_equal(lj.load_encoder(folder).encode(TEXTS), expected)
-
-
-@pytest.mark.parametrize(
-    ("part", "changes", "message"),
-    [
-        ("1_Pooling", {"embedding_dimension": 99}, "the Pooling takes width 99, but the blocks output width 32"),
-        ("1_Pooling", {"pooling_mode": {}}, "the pooling .* is not supported"),
-        ("3_Normalize", {"module_input_name": "token_embeddings"}, "module_input_name is 'token_embeddings'; only"),
-        (".", {"model_type": ["bert"]}, "the checkpoint is of type .'bert'.; known types are"),
-        (".", {"hidden_act": ["gelu"]}, "hidden_act .'gelu'. is not one of"),
-    ],
-)
-def test_what_contradicts_itself(folder, part, changes, message):
-    edit(folder / part / "config.json", **changes)
-    with pytest.raises(ValueError, match=message):
-        lj.load_encoder(folder)
-
-
 @pytest.mark.parametrize("modality", [[1], {"text": 5}, None])
 def test_a_modality_of_another_form_is_not_text_that_we_know(folder, modality):
     edit(folder / "sentence_bert_config.json", modality_config=modality)
     assert lj.load_encoder(folder).spec.pooling == "cls+dense+normalize"
 
 
-def test_prompts_are_known_without_the_pipeline(folder):
-    edit(folder / "config_sentence_transformers.json", prompts={"query": "q "}, default_prompt_name="query")
-    write_modules(folder, ["Transformer", "Pooling", "WordWeights"])
-    assert lj.load_encoder(folder, pooling="mean").prompt == "q "
-
-
 def test_the_length_goes_before_the_tokenizers_own(folder):
     # The tokenizer says 20, the positions are 40.
-    edit(folder / "sentence_bert_config.json", max_seq_length=30)
-    assert lj.load_encoder(folder).tokenizer.max_length == 30
-    edit(folder / "sentence_bert_config.json", max_seq_length=99)
-    assert lj.load_encoder(folder).tokenizer.max_length == 40
+    for given, length in ((None, 20), (10, 10), (30, 30), (99, 40)):
+        edit(folder / "sentence_bert_config.json", max_seq_length=given)
+        encoder = lj.load_encoder(folder)
+        assert encoder.tokenizer.max_length == length
+    assert encoder.encode_with_report("a" * 50)[1].tokens == 40

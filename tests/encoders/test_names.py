@@ -29,7 +29,7 @@ from lsar_jax.__main__ import main
 )  # fmt: skip
 def test_other_names_of_options(tiny, call, name, instead):
     with pytest.raises(TypeError, match=rf"^{call}\(\) got an unexpected option '{name}'; ") as error:
-        getattr(lj if call == "load_encoder" else tiny, call)(["no/such"], **{name: 8})
+        getattr(lj if call == "load_encoder" else tiny, call)("no/such", **{name: 8})
     assert instead in str(error.value)
 
 

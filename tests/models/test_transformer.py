@@ -179,9 +179,9 @@ def test_a_row_without_tokens_is_finite(name):
         ({"activation": "swish"}, "'swish' is not one of"),
         ({"vocabulary": 0}, "vocabulary is 0"),
         ({"blocks": -1}, "blocks is -1"),
-        ({"blocks": 10**9}, "blocks is 1000000000; it must be from 0 to 256"),
+        ({"blocks": 10**9}, "blocks is 1000000000; it must be a whole number from 0 to 256"),
         ({"hidden": 1 << 40}, "hidden is 1099511627776; it must be"),
-        ({"first_position": 40}, "first_position is 40; it must be from 0 to 39"),
+        ({"first_position": 40}, "first_position is 40; it must be a whole number from 0 to 39"),
     ],
 )
 def test_config_refuses(change, message):

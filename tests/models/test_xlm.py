@@ -121,7 +121,7 @@ def test_the_first_checkpoints_had_no_model_type(tmp_path):
 def test_a_tokenizer_that_is_missing(tmp_path):
     folder = shutil.copytree(GOLDEN / "xlm", tmp_path / "xlm")
     (folder / "merges.txt").unlink()
-    with pytest.raises(FileNotFoundError, match=r"there is no merges.txt in .* which XLM's tokenizer needs"):
+    with pytest.raises(FileNotFoundError, match="there is no merges.txt in"):
         lj.load_encoder(folder)
 
 
