@@ -68,8 +68,6 @@ def save_arrays(path: Path, arrays: Mapping[str, np.ndarray], *, format: str, he
 def open_arrays(path: Path, *, format: str, what: str) -> Iterator[ArrayFile]:
     """Opens a file that ``save_arrays`` wrote; arrays are read on demand, and checked by their digest when they are.
 
-    Files of the first versions, which had no digests, are opened too.
-
     Args:
       path: the file.
       format: the expected format.
@@ -89,7 +87,7 @@ def open_arrays(path: Path, *, format: str, what: str) -> Iterator[ArrayFile]:
             if found != format:
                 raise ValueError(f"{path} has format {found!r}, expected {format!r}")
             names = frozenset(file.keys())
-            if digests is not None and digests.keys() != names:
+            if digests.keys() != names:
                 raise ValueError(f"{path} is damaged: it holds {sorted(names)}, but was written with {sorted(digests)}")
 
             def read(name: str) -> np.ndarray:
@@ -97,7 +95,7 @@ def open_arrays(path: Path, *, format: str, what: str) -> Iterator[ArrayFile]:
                     array = file.get_tensor(name)
                 except (TypeError, AttributeError, KeyError) as error:  # such as F8
                     raise ValueError(f"{name} in {path} has a dtype that numpy does not support") from error
-                if digests is not None and _digest(array) != digests[name]:
+                if _digest(array) != digests[name]:
                     raise ValueError(f"{path} is damaged: {name} is not what was written")
                 return array
 
@@ -106,13 +104,9 @@ def open_arrays(path: Path, *, format: str, what: str) -> Iterator[ArrayFile]:
         raise ValueError(f"{path} is not a safetensors file: {error}") from error
 
 
-def _contents(path: Path, metadata: Mapping[str, str]) -> tuple[object, Any, dict[str, str] | None]:
+def _contents(path: Path, metadata: Mapping[str, str]) -> tuple[object, Any, dict[str, str]]:
     """Returns the format, the header and the digests of a file's arrays, from its metadata."""
     try:
-        if _ENTRY not in metadata:
-            # Files of the first versions; the very first transforms stored the header under another name.
-            header = metadata.get("header", metadata.get("provenance", "null"))
-            return metadata.get("format"), json.loads(header), None
         entry = json.loads(metadata[_ENTRY])
         if text_sha256(entry["contents"]) != entry["sha256"]:
             raise ValueError("it is not what was written")

@@ -29,6 +29,7 @@ __all__ = [
     "not_finite",
     "pad_rows",
     "padded_rows",
+    "product",
     "row_bucket",
     "times_power",
     "unit_rows",
@@ -47,6 +48,13 @@ _LEAST = 2.0**-103
 def row_bucket(count: int, most: int = _MOST_ROWS) -> int:
     """Returns the power of two to which ``count`` rows are padded, but at most ``most``."""
     return min(most, 1 << max(0, count - 1).bit_length())
+
+
+def product(x: AnyArray, y: AnyArray) -> Any:
+    """Multiplies matrices in their full precision on every device; those of numpy are multiplied by numpy."""
+    if isinstance(x, np.ndarray) and isinstance(y, np.ndarray):
+        return x @ y
+    return jnp.matmul(x, y, precision=jax.lax.Precision.HIGHEST)
 
 
 def pad_rows(x: Float[AnyArray, "row dim"], multiple: int, *, repeat: bool = False) -> Float[AnyArray, "padded dim"]:

@@ -12,16 +12,15 @@ Contributions, outliers and the score of a covariance work under ``jit`` and ``v
 over layers; outside them, values are checked too, which is not possible while tracing.
 """
 
-from collections.abc import Mapping, Sequence
-from functools import partial
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from lsar_jax.arrays import check_floats, check_rows, in_float32, padded_rows, row_bucket, unit_rows
+from lsar_jax.arrays import check_floats, padded_rows
 from lsar_jax.checks import whole_number
 from lsar_jax.languages import canonical_keys
 from lsar_jax.moments import Moments, moments_by_language, stack_means
@@ -35,7 +34,6 @@ __all__ = [
     "expected_contributions",
     "isoscore",
     "isoscore_from_covariance",
-    "mean_distance_by_rank",
     "outlier_dimensions",
     "pair_contributions",
     "random_pairs",
@@ -99,7 +97,7 @@ def pair_contributions(
     Args:
       x: ``[n, dim]``.
       y: ``[m, dim]``; pass ``x`` again for pairs within one set.
-      pairs: (i, j), ``[pair, 2]``, as ``random_pairs`` draws them; they are processed in chunks.
+      pairs: (i, j), ``[pair, 2]``, as ``random_pairs`` draws them.
 
     Returns:
       float32; the sum is the mean cosine.
@@ -122,9 +120,7 @@ def pair_contributions(
         low, high = np.asarray(pairs).min(axis=0), np.asarray(pairs).max(axis=0)
         if low.min() < 0 or (high >= (len(x), len(y))).any():
             raise ValueError(f"pairs reach from {low} to {high}; x has {len(x)} rows and y {len(y)}")
-    chunk = row_bucket(len(pairs), 1024)
-    padded = jnp.pad(jnp.asarray(pairs, jnp.int32), ((0, -len(pairs) % chunk), (0, 0)))
-    return _pair_means(*units, padded.reshape(-1, chunk, 2), len(pairs))
+    return _pair_means(*units, pairs)
 
 
 def expected_contributions(x: Embeddings, y: Float[AnyArray, "other dim"] | None = None) -> Float[Array, " dim"]:
@@ -227,14 +223,13 @@ def isoscore(x: Embeddings) -> float:
       (1.0, 0.0)
     """
     covariance = Moments.from_embeddings(x, second_moment=True).covariance()
-    total = covariance.trace()
     # Rows are compared too, because rounding of their mean may give equal rows a nonzero covariance.
-    if total == 0 or bool((x == x[:1]).all()):
+    if covariance.trace() == 0 or bool((x == x[:1]).all()):
         raise ValueError(f"all {len(x)} rows are the same in float32; IsoScore needs embeddings that vary")
-    return float(isoscore_from_covariance(covariance / total))
+    return float(isoscore_from_covariance(covariance))
 
 
-def isoscore_from_covariance(covariance: Float[AnyArray, "dim dim"]) -> Float[Array, ""]:
+def isoscore_from_covariance(covariance: Float[AnyArray, "dim dim"]) -> Float[Any, ""]:
     """Returns the IsoScore of data with this covariance, at any scale; NaN if it is zero.
 
     Rudman et al. scale the variances along the n principal axes to norm sqrt(n) and take their
@@ -255,78 +250,21 @@ def isoscore_from_covariance(covariance: Float[AnyArray, "dim dim"]) -> Float[Ar
       >>> [float(lj.geometry.isoscore_from_covariance(np.diag(values))) for values in ([1.0, 1.0], [1.0, 0.0])]
       [1.0, 0.0]
     """
-    shape = np.shape(covariance)
     check_floats("the covariance", covariance)
-    if len(shape) != 2 or shape[0] != shape[1] or shape[0] < 2:
+    shape = covariance.shape
+    if shape[0] != shape[1] or shape[0] < 2:
         raise ValueError(f"the covariance has shape {shape}; expected [dim, dim] with dim at least 2")
-    scaled = in_float32(covariance)
-    check_rows("the covariance", covariance, scaled)
-    scaled = scaled / jnp.trace(scaled)  # squares of small entries would vanish
+    if not isinstance(covariance, jax.core.Tracer) and not np.isfinite(covariance).all():
+        raise ValueError("the covariance holds NaN or infinity")
+    scaled = covariance / covariance.trace()  # squares of small entries would vanish
     return (1 / (scaled**2).sum() - 1) / (shape[0] - 1)
-
-
-def mean_distance_by_rank(
-    x: Float[AnyArray, "query dim"], y: Float[AnyArray, "candidate dim"], k: int, without: Sequence[int] = ()
-) -> Float[Array, " k"]:
-    """Returns the mean distance of the queries to their nearest, second nearest, ..., k-th nearest candidate, ``[k]``.
-
-    The distance is ``2 - 2 cos``, the squared distance of unit vectors, as in Haemmerl et al.'s code.
-
-    Args:
-      x: the queries, ``[query, dim]``.
-      y: the candidates, ``[candidate, dim]``.
-      k: the last rank, at most the number of candidates.
-      without: dimensions to set to zero on both sides first.
-
-    Raises:
-      ValueError: an array is invalid, widths differ, ``k`` is out of range, or a dimension does not exist.
-
-    Example:
-      >>> import numpy as np
-      >>> import lsar_jax as lj
-      >>> x = np.array([[1.0, 0.0]])
-      >>> lj.geometry.mean_distance_by_rank(x, np.array([[0.0, 1.0], [2.0, 0.0], [-1.0, 0.0]]), k=3).tolist()
-      [0.0, 2.0, 4.0]
-    """
-    units = padded_rows({"x": x, "y": y})
-    dropped = np.array([whole_number("without", d, 0, x.shape[1] - 1, "the dimensions") for d in without], np.int32)
-    queries, candidates = (rows.at[:, dropped].set(0) for rows in units)
-    k = whole_number("k", k, 1, len(y), "the candidates")
-    scores = _top_cosines(unit_rows(queries), unit_rows(candidates), len(y), k)[: len(x)]
-    return (2 - 2 * jnp.minimum(scores, 1.0)).mean(axis=0)
-
-
-# Cosines that are held at a time.
-_SCORES = 1 << 23
-
-
-@partial(jax.jit, static_argnames="k")
-def _top_cosines(
-    queries: Float[Array, "query dim"], candidates: Float[Array, "candidate dim"], real: int | Int[Array, ""], k: int
-) -> Float[Array, "query k"]:
-    """Returns the k largest cosines of each query with the first ``real`` candidates."""
-    there = jnp.arange(len(candidates)) < real
-
-    def top(query: Array) -> Array:
-        scores = jnp.matmul(query, candidates.T, precision=jax.lax.Precision.HIGHEST)
-        return jax.lax.top_k(jnp.where(there, scores, -jnp.inf), k)[0]
-
-    return jax.lax.map(top, queries, batch_size=max(1, min(256, _SCORES // len(candidates))))
 
 
 @jax.jit
 def _pair_means(
-    x: Float[Array, "n dim"], y: Float[Array, "m dim"], pairs: Int[Array, "chunk pair 2"], count: int | Int[Array, ""]
+    x: Float[Array, "n dim"], y: Float[Array, "m dim"], pairs: Int[AnyArray, "pair 2"]
 ) -> Float[Array, " dim"]:
-    places = jnp.arange(pairs[..., 0].size, dtype=jnp.int32).reshape(pairs.shape[:2])
-
-    def step(total: Array, chunk: tuple[Array, Array]) -> tuple[Array, None]:
-        pair, place = chunk
-        products = x[pair[:, 0]] * y[pair[:, 1]]
-        return total + jnp.where((place < count)[:, None], products, 0.0).sum(axis=0), None
-
-    total, _ = jax.lax.scan(step, jnp.zeros(x.shape[1], x.dtype), (pairs, places))
-    return total / jnp.asarray(count, x.dtype)
+    return (x[pairs[:, 0]] * y[pairs[:, 1]]).mean(axis=0)
 
 
 @jax.jit

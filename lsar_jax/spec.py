@@ -48,7 +48,7 @@ class EncoderSpec:
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> "EncoderSpec":
-        """Returns the spec that ``to_dict`` wrote; prompt and digests may be missing, as in the first versions.
+        """Returns the spec that ``to_dict`` wrote.
 
         Raises:
           TypeError: a field is unknown, missing, or of another type.
@@ -80,18 +80,15 @@ class EncoderSpec:
         shown = [name for name in names if name != "digests" or names == ["digests"]]
         return "; ".join(f"{_NAMES.get(name, name)} {_told(name, self)}, not {_told(name, other)}" for name in shown)
 
-    def hint(self, prompt: str = "") -> str:
-        """Returns what to add to an error if the file of this spec may be too old to record what differs, else ''.
+    def hint(self, prompt: str) -> str:
+        """Returns what to add to an error if the prompt may be what differs, else ''.
 
         Args:
-          prompt: the prompt of the encoder that the file is used with.
+          prompt: the prompt of the encoder that the file of this spec is used with.
         """
         if prompt and not self.prompt:
-            # Either fitted without a prompt, or written before specs had prompts.
             return "; its file records no prompt; fit it again with this prompt, or use encoder.with_prompt('')"
-        if not self.transform or self.digests:
-            return ""
-        return f"; its file does not record which fit of {self.transform} came before it; fit it again"
+        return ""
 
     def raw(self) -> "EncoderSpec":
         """Returns the spec of the same embeddings before any transform."""
@@ -132,5 +129,5 @@ def _told(name: str, spec: EncoderSpec) -> str:
     if name == "transform":
         return value or "none"
     if name == "digests":
-        return f"{spec.transform} with the digest {', '.join(value)}" if value else f"{spec.transform} of an older file"
+        return f"{spec.transform} with the digest {', '.join(value)}"
     return str(value) if name == "layer" else repr(value)

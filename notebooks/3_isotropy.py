@@ -153,8 +153,9 @@ print(f"together {contributions[outliers].sum() / contributions.sum():47.0%}")
 # %%
 # Distances of the English paragraphs to their nearest, second nearest, ... German paragraph.
 english, german = test[LAYER]["en"], test[LAYER]["de"]
-kept = lj.geometry.mean_distance_by_rank(english, german, 25)
-dropped = lj.geometry.mean_distance_by_rank(english, german, 25, without=outliers.tolist())
+zero = lj.transforms.zero_dimensions(outliers.tolist(), encoder.dim)
+kept = 2 - 2 * lj.retrieval.nearest(english, german, 25)[0].mean(axis=0)
+dropped = 2 - 2 * lj.retrieval.nearest(zero(english), zero(german), 25)[0].mean(axis=0)
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.3), layout="constrained")
 left.vlines(np.arange(encoder.dim), 0, contributions, color=BLACK, lw=0.8)

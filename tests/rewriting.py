@@ -1,4 +1,4 @@
-"""Changes files of arrays as an attacker would: what is written has no digests, as in the first versions."""
+"""Changes files of arrays as an attacker would who knows their digests."""
 
 import json
 from collections.abc import Callable
@@ -7,19 +7,17 @@ from typing import Any
 
 import numpy as np
 from safetensors import safe_open
-from safetensors.numpy import save_file
+
+from lsar_jax.array_files import save_arrays
 
 __all__ = ["rewrite"]
 
-Change = Callable[[dict[str, np.ndarray], Any, dict[str, str]], object]
 
-
-def rewrite(path: Path, change: Change) -> None:
-    """Writes the file again after ``change(arrays, header, metadata)``; ``metadata["raw"]`` replaces the header."""
+def rewrite(path: Path, change: Callable[[dict[str, np.ndarray], Any], object]) -> None:
+    """Writes the file again after ``change(arrays, header)``; ``header["format"]`` replaces the format."""
     with safe_open(path, framework="numpy") as file:
         arrays = {name: np.array(file.get_tensor(name)) for name in file.keys()}  # noqa: SIM118 - not a dict
         contents = json.loads(json.loads(file.metadata()["lsar_jax"])["contents"])
-    metadata = {"format": contents["format"]}
-    change(arrays, contents["header"], metadata)
-    metadata["header"] = metadata.pop("raw", json.dumps(contents["header"]))
-    save_file(arrays, str(path), metadata)
+    header = contents["header"]
+    change(arrays, header)
+    save_arrays(path, arrays, format=header.pop("format", contents["format"]), header=header)

@@ -10,7 +10,6 @@ from lsar_jax.mesh import split
 from lsar_jax.moments.accumulator import first_block, next_block
 from lsar_jax.moments.moments import BLOCK
 from lsar_jax.transforms import (
-    LanguageIdentifier,
     Step,
     dominant_directions,
     erasing_functionals,
@@ -22,7 +21,7 @@ from lsar_jax.transforms import (
     zca,
 )
 from lsar_jax.transforms.base.transform import apply_steps
-from lsar_jax.transforms.identifier import discriminant
+from lsar_jax.transforms.identifier import discriminant, nearest_mean
 
 __all__ = ["on_meshes", "programs"]
 
@@ -80,7 +79,7 @@ def programs(sizes: Sizes) -> dict[str, Trace]:
         shared = all(part is None or part.shape[0] == dim for part in step)
         languages = integers() if shared else integers(_VECTORS)
         traces[f"apply/{name}"] = on_one(apply_steps, (step,), x, (languages,))
-    return traces | {"apply/identifier": on_one(_identified, floats(dim), means, floats(count), x)}
+    return traces | {"apply/identifier": on_one(nearest_mean, x, floats(dim), means, floats(count))}
 
 
 def _moments(sizes: Sizes, mesh: Mesh, *, second: bool) -> jax.stages.Traced:
@@ -88,9 +87,5 @@ def _moments(sizes: Sizes, mesh: Mesh, *, second: bool) -> jax.stages.Traced:
     count = BLOCK * mesh.size
     (x,) = placed(split(mesh, 1), floats(1, count, sizes.dim))
     (places,) = placed(split(mesh), integers(count))
-    state, _ = jax.eval_shape(first_block(mesh, second, False), x, places)
+    state, _ = jax.eval_shape(first_block(mesh, second), x, places)
     return next_block(mesh).trace(*placed(split(mesh), state), x, places)
-
-
-def _identified(center: jax.Array, weights: jax.Array, bias: jax.Array, x: jax.Array) -> jax.Array:
-    return LanguageIdentifier(center, weights, bias, tuple(map(str, range(len(bias))))).ids(x)

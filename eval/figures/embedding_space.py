@@ -11,7 +11,8 @@ from eval.figures import geometry as draw
 from eval.figures.plots import scatter
 from eval.figures.removed import families, removed
 from eval.methods import OF_FILES, Method, fit_files
-from lsar_jax.geometry import expected_contributions, mean_distance_by_rank, outlier_dimensions
+from lsar_jax.geometry import expected_contributions, outlier_dimensions
+from lsar_jax.retrieval import nearest
 
 __all__ = ["draw_pair", "draw_space", "tsne"]
 
@@ -119,8 +120,10 @@ def _draw_distances(x: ByLanguage, english: ByLanguage, worst: int, title: str, 
     # As in the paper, languages that have fewer sentences than ranks are left out.
     others = {code: rows for code, rows in others.items() if len(rows) >= _RANKS} or others
     k = min(_RANKS, *(len(rows) for rows in others.values()))
-    curves = {
-        name: np.mean([mean_distance_by_rank(english[code], rows, k, without) for code, rows in others.items()], axis=0)
-        for name, without in (("all dimensions", ()), (f"without dimension {worst}", (worst,)))
-    }
+    curves = {}
+    for name, dropped in (("all dimensions", []), (f"without dimension {worst}", [worst])):
+        factors = np.ones(next(iter(others.values())).shape[1], np.float32)
+        factors[dropped] = 0
+        cosines = [nearest(english[code] * factors, rows * factors, k)[0] for code, rows in others.items()]
+        curves[name] = 2 - 2 * np.mean([np.mean(found, axis=0) for found in cosines], axis=0)
     draw.distances(curves, f"English to the others, {title}", out / "distance_by_rank.png")

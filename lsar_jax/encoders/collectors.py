@@ -7,7 +7,6 @@ host memory are fetched a few batches late; embeddings that stay on the devices 
 from collections import deque
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import replace
 from functools import partial
 from threading import Lock
 from typing import Any, Protocol, runtime_checkable
@@ -172,7 +171,7 @@ class MomentsResult:
     def result(self, sentences: int) -> list[Moments]:
         """Returns the moments of each layer."""
         sums = self._sums.result()
-        return [replace(Moments.of(layer), source=spec) for layer, spec in zip(sums, self._specs, strict=True)]
+        return [Moments(*layer, spec) for layer, spec in zip(sums, self._specs, strict=True)]
 
 
 def collector(output: str, layers: int, total: int | None, dim: int, mesh: Mesh) -> Collector:

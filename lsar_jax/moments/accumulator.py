@@ -7,9 +7,10 @@ million rows, the devices' sums go to the host, which merges them in float64 wit
 Therefore neither a large common offset nor 10^8 rows cost precision.
 """
 
+import os
 from collections import deque
-from dataclasses import dataclass
-from functools import cache, partial
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache, partial, reduce
 from typing import NamedTuple
 
 import jax
@@ -18,10 +19,15 @@ import numpy as np
 from jax.sharding import Mesh, PartitionSpec
 from jaxtyping import Array, Bool, Float, Int
 
-__all__ = ["Accumulator", "Sums", "first_block", "merge_sums", "next_block"]
+from lsar_jax.shapes import AnyArray
+
+__all__ = ["Accumulator", "Sums", "first_block", "host_sums", "merge_sums", "next_block"]
 
 # Rows to sum on the devices before the host takes over; float32 counts them exactly.
 _WINDOW = 1 << 19
+# Rows that a thread of the host sums, and those of them that stay in the cache of its processor.
+_SHARE, _CACHED = 2048, 256
+_LARGEST = float(np.finfo(np.float32).max)
 # Below this variance, squares are subnormal in float32: they lose precision and then underflow.
 _LEAST_VARIANCE = 3e-37
 _DEVICE = PartitionSpec("data")
@@ -29,21 +35,21 @@ _ROWS = PartitionSpec(None, "data")
 _PLACES = PartitionSpec("data")
 # Stands for the index of the first row that is not finite, if all rows are finite.
 _NONE = int(np.iinfo(np.int32).max)
+_NOT_FINITE = "the embeddings hold NaN, infinity or a number too large for float32, first in row {}"
 
 
-@dataclass(frozen=True, eq=False)
-class Sums:
+class Sums(NamedTuple):
     """The sums of one layer, as the host keeps them.
 
     Attributes:
-      count: number of vectors.
+      rows: number of vectors.
       mean: mean of the vectors, ``[dim]`` float64.
       scatter: sum of ``(x - mean)(x - mean)^T``, ``[dim, dim]`` float64, or None.
     """
 
-    count: int
+    rows: int
     mean: Float[np.ndarray, " dim"]
-    scatter: Float[np.ndarray, "dim dim"] | None
+    scatter: Float[np.ndarray, "dim dim"] | None = None
 
 
 class _State(NamedTuple):
@@ -63,14 +69,12 @@ class Accumulator:
       mesh: the devices.
       layers: number of layers in each block.
       second_moment: whether to keep the scatter.
-      precise: whether to sum in float64.
     """
 
-    def __init__(self, mesh: Mesh, layers: int, *, second_moment: bool, precise: bool = False) -> None:
+    def __init__(self, mesh: Mesh, layers: int, *, second_moment: bool) -> None:
         self._mesh = mesh
         self._layers = layers
         self._second_moment = second_moment
-        self._precise = precise
         self._sums: list[Sums] | None = None
         self._state: _State | None = None
         self._rows = 0  # in this window
@@ -85,11 +89,10 @@ class Accumulator:
         """
         places = np.full(x.shape[1], -1, np.int32)
         places[: len(numbers)] = np.minimum(numbers, _NONE - 1)
-        with jax.enable_x64(self._precise):
-            if self._state is None:
-                self._state, count = first_block(self._mesh, self._second_moment, self._precise)(x, places)
-            else:
-                self._state, count = next_block(self._mesh)(self._state, x, places)
+        if self._state is None:
+            self._state, count = first_block(self._mesh, self._second_moment)(x, places)
+        else:
+            self._state, count = next_block(self._mesh)(self._state, x, places)
         self._counts.append(count)
         self._rows += len(numbers)
         if self._rows >= _WINDOW:
@@ -117,10 +120,10 @@ class Accumulator:
             return
         state = jax.tree.map(np.asarray, self._state)
         if (bad := int(state.bad.min())) < _NONE:
-            raise ValueError(f"the embeddings hold NaN, infinity or a number too large for float32, first in row {bad}")
+            raise ValueError(_NOT_FINITE.format(bad))
         if not all(np.isfinite(part).all() for part in (state.high, state.low, state.scatter) if part is not None):
             raise ValueError("the embeddings are too large for float32 sums; use precise=True")
-        if state.scatter is not None and not self._precise:
+        if state.scatter is not None:
             variance = np.trace(state.scatter.sum(axis=0), axis1=1, axis2=2) / (state.rows.sum() * state.high.shape[-1])
             # For constant rows, the low part of the mean is zero; if squares have underflowed, it is not.
             if ((variance < _LEAST_VARIANCE) & ((variance > 0) | state.low.any(axis=(0, 2)))).any():
@@ -140,20 +143,57 @@ class Accumulator:
         self._counts.clear()
 
 
+def host_sums(x: Float[AnyArray, "row dim"], second_moment: bool, first: int) -> Sums:
+    """Sums rows on the host in float64.
+
+    Args:
+      x: the rows, at least one.
+      second_moment: whether to keep the scatter.
+      first: the index of the first row in the input, for error messages.
+
+    Raises:
+      ValueError: a row is not finite in float32.
+    """
+    rows, starts = np.asarray(x), range(0, len(x), _SHARE)
+    # The product for the scatter has threads of its own.
+    with ThreadPoolExecutor(1 if second_moment else min(len(starts), os.cpu_count() or 1)) as threads:
+        share = partial(_host_share, second_moment=second_moment)
+        return reduce(merge_sums, threads.map(lambda start: share(rows[start : start + _SHARE], first + start), starts))
+
+
+def _host_share(x: Float[np.ndarray, "row dim"], first: int, *, second_moment: bool) -> Sums:
+    total, buffer, ones = np.zeros(x.shape[1]), np.empty((_CACHED, x.shape[1])), np.ones(_CACHED)
+    for start in range(0, len(x), _CACHED):
+        rows = buffer[: len(x) - start]
+        np.copyto(rows, x[start : start + _CACHED])
+        with np.errstate(over="ignore", invalid="ignore"):
+            total += ones[: len(rows)] @ rows
+        # A row that is not finite makes the sum so; float64 may also hold finite numbers that float32 does not.
+        if x.dtype.itemsize > 4 or not np.isfinite(total).all():
+            bad = ~(np.abs(rows) <= _LARGEST).all(axis=1)
+            if bad.any():
+                raise ValueError(_NOT_FINITE.format(first + start + int(bad.argmax())))
+    mean = total / len(x)
+    if not second_moment:
+        return Sums(len(x), mean)
+    centred = x.astype(np.float64) - mean
+    return Sums(len(x), mean, centred.T @ centred)
+
+
 def merge_sums(a: Sums, b: Sums) -> Sums:
     """Returns the sums of two sets of vectors together, in float64."""
-    count = a.count + b.count
+    rows = a.rows + b.rows
     delta = b.mean - a.mean
-    mean = a.mean + delta * (b.count / count)
+    mean = a.mean + delta * (b.rows / rows)
     if a.scatter is None or b.scatter is None:
-        return Sums(count, mean, None)
-    return Sums(count, mean, a.scatter + b.scatter + np.outer(delta, delta) * (a.count * (b.count / count)))
+        return Sums(rows, mean)
+    return Sums(rows, mean, a.scatter + b.scatter + np.outer(delta, delta) * (a.rows * (b.rows / rows)))
 
 
 @cache
-def first_block(mesh: Mesh, second_moment: bool, precise: bool) -> jax.stages.Wrapped:
+def first_block(mesh: Mesh, second_moment: bool) -> jax.stages.Wrapped:
     """Returns the program that sums the first block; each device sums its own rows, without collectives."""
-    add = partial(_add_first, second_moment=second_moment, precise=precise)
+    add = partial(_add_first, second_moment=second_moment)
     return jax.jit(jax.shard_map(add, mesh=mesh, in_specs=(_ROWS, _PLACES), out_specs=_DEVICE, check_vma=False))
 
 
@@ -165,10 +205,10 @@ def next_block(mesh: Mesh) -> jax.stages.Wrapped:
 
 
 def _add_first(
-    x: Float[Array, "layer row dim"], places: Int[Array, " row"], *, second_moment: bool, precise: bool
+    x: Float[Array, "layer row dim"], places: Int[Array, " row"], *, second_moment: bool
 ) -> tuple[_State, Float[Array, " device"]]:
     layers, _, dim = x.shape
-    zeros = partial(jnp.zeros, dtype=jnp.float64 if precise else jnp.float32)
+    zeros = partial(jnp.zeros, dtype=jnp.float32)
     empty = _State(
         rows=zeros(1),
         high=zeros((1, layers, dim)),

@@ -5,12 +5,10 @@ merged, so a corpus can be read in parts, by several devices or machines, and la
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import reduce
-from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
 from jaxtyping import Float
@@ -18,8 +16,8 @@ from jaxtyping import Float
 from lsar_jax.arrays import check_floats, pad_rows, row_bucket
 from lsar_jax.checks import check_flags
 from lsar_jax.mesh import data_mesh, split
-from lsar_jax.moments.accumulator import Accumulator, Sums, merge_sums
-from lsar_jax.shapes import AnyArray, Embeddings
+from lsar_jax.moments.accumulator import Accumulator, Sums, host_sums, merge_sums
+from lsar_jax.shapes import Embeddings
 from lsar_jax.spec import EncoderSpec
 
 __all__ = ["BLOCK", "NOT_KEPT", "Moments"]
@@ -27,7 +25,6 @@ __all__ = ["BLOCK", "NOT_KEPT", "Moments"]
 # Rows per block on each device, and blocks that may wait for the devices.
 BLOCK = 8192
 _WAITING = 2
-_LARGEST = float(np.finfo(np.float32).max)
 NOT_KEPT = "the second moment was not kept; use Moments.from_embeddings(x, second_moment=True)"
 
 
@@ -65,7 +62,7 @@ class Moments:
         Args:
           x: ``[n, dim]``, n at least 1, of any float dtype.
           second_moment: whether to keep the scatter, which LIR, whitening, LEACE and identifiers need.
-          precise: whether to sum blocks in float64 instead of float32.
+          precise: whether to sum on the host in float64; see ``lsar_jax.moments``.
           mesh: as in ``from_blocks``.
 
         Raises:
@@ -96,7 +93,7 @@ class Moments:
         Args:
           blocks: arrays ``[n, dim]`` of any float dtype; n is at least 1 and may vary.
           second_moment: whether to keep the scatter.
-          precise: whether to sum blocks in float64 instead of float32.
+          precise: whether to sum on the host in float64; see ``lsar_jax.moments``.
           mesh: devices that share the rows of each block; by default, those of the first block if it
             is a jax array, or else all local devices.
 
@@ -112,39 +109,32 @@ class Moments:
           [2.5, 2.5]
         """
         check_flags(second_moment=second_moment, precise=precise)
-        # float64 numbers are summed apart, as differences from a vector in their middle: those fit into float32, where
-        # the numbers themselves may not.
-        sums: dict[bool, Accumulator] = {}
-        middle: dict[bool, Float[np.ndarray, " dim"]] = {}
+        accumulator: Accumulator | None = None
+        sums: list[Sums] = []
+        on_host = mesh is None and not second_moment
         dim, rows = 0, 0
         for x in blocks:
             check_floats("embeddings", x)
-            if not sums:
-                mesh, dim = mesh or _mesh(x), x.shape[1]
+            dim = dim or x.shape[1]
             if x.shape[1] != dim:
                 raise ValueError(f"the blocks differ in width: {dim}, then {x.shape[1]}")
-            assert mesh is not None
-            wide = not precise and x.dtype.itemsize > 4
-            if wide not in sums:
-                sums[wide] = Accumulator(mesh, 1, second_moment=second_moment, precise=precise)
-                middle[wide] = _middle(x) if wide else np.zeros(dim)
+            # float32 does not hold the differences of float64 numbers with a large offset.
+            if precise or x.dtype.itemsize > 4 or (on_host and isinstance(x, np.ndarray)):
+                sums = [reduce(merge_sums, (*sums, host_sums(x, second_moment, rows)))]
+                rows += len(x)
+                continue
+            mesh = mesh or _mesh(x)
+            accumulator = accumulator or Accumulator(mesh, 1, second_moment=second_moment)
             most = BLOCK * mesh.devices.size
             for start in range(0, len(x), most):
                 part = x[start : start + most]
-                part = _near(part, middle[wide]) if wide else part
-                sums[wide].add(_place(part, mesh, precise), np.arange(rows, rows + len(part)))
+                accumulator.add(_place(part, mesh), np.arange(rows, rows + len(part)))
                 rows += len(part)
-                sums[wide].wait(_WAITING)
+                accumulator.wait(_WAITING)
+        sums += accumulator.result() if accumulator else []
         if not sums:
             raise ValueError("there are no embeddings")
-        results = [(part.result()[0], middle[wide]) for wide, part in sums.items()]
-        parts = [cls(one.count, one.mean + center, one.scatter) for one, center in results]
-        return reduce(cls.merge, parts)
-
-    @classmethod
-    def of(cls, sums: Sums) -> "Moments":
-        """Returns the moments with the values of ``sums``."""
-        return cls(sums.count, sums.mean, sums.scatter)
+        return cls(*reduce(merge_sums, sums))
 
     @property
     def dim(self) -> int:
@@ -156,7 +146,7 @@ class Moments:
 
         Args:
           x: ``[n, dim]``, n at least 1.
-          precise: whether to sum ``x`` in float64 instead of float32.
+          precise: whether to sum on the host in float64; see ``lsar_jax.moments``.
 
         Raises:
           ValueError: as for ``from_embeddings``, or the widths differ.
@@ -190,8 +180,8 @@ class Moments:
             raise ValueError("only one of the two kept its second moment; use second_moment=True for both")
         if self.source and other.source and not self.source.same_space(other.source):
             raise ValueError(f"the moments are of different embeddings: {self.source.difference(other.source)}")
-        merged = Moments.of(merge_sums(self._sums(), other._sums()))
-        return replace(merged, source=self.source or other.source)
+        mine, theirs = (Sums(m.count, m.mean, m.scatter) for m in (self, other))
+        return Moments(*merge_sums(mine, theirs), self.source or other.source)
 
     def second_moment(self) -> Float[np.ndarray, "dim dim"]:
         """Returns the uncentred second moment, the mean of ``x x^T``, ``[dim, dim]`` float64.
@@ -215,34 +205,16 @@ class Moments:
             raise ValueError("one embedding has no covariance; at least 2 are needed")
         return self.scatter / (self.count - 1)
 
-    def _sums(self) -> Sums:
-        return Sums(self.count, self.mean, self.scatter)
-
 
 def _mesh(x: Embeddings) -> Mesh:
     return data_mesh(sorted(x.devices(), key=lambda device: device.id) if isinstance(x, jax.Array) else None)
 
 
-def _near(x: Float[AnyArray, "row dim"], middle: Float[np.ndarray, " dim"]) -> Float[AnyArray, "row dim"]:
-    """Returns ``x - middle``, and NaN for numbers beyond float32: they are refused, although the difference may fit."""
-    library: Any = np if isinstance(x, np.ndarray) else jnp
-    return library.where(library.abs(x) <= _LARGEST, x - middle, np.nan)
-
-
-def _middle(x: Embeddings) -> Float[np.ndarray, " dim"]:
-    """Returns the medians of a few rows in float64; 0 where they are not finite."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        medians = np.median(np.asarray(x[:64], np.float64), axis=0)
-    return np.where(np.isfinite(medians), medians, 0.0)
-
-
-def _place(x: Embeddings, mesh: Mesh, precise: bool) -> Float[jax.Array, "layer row dim"]:
+def _place(x: Embeddings, mesh: Mesh) -> Float[jax.Array, "layer row dim"]:
     """Returns the rows split over the devices, padded to one of a few sizes."""
     devices = mesh.devices.size
     rows = row_bucket(len(x), BLOCK * devices)
-    with jax.enable_x64(precise):
-        if isinstance(x, np.ndarray) and x.dtype not in (np.float32, np.float16):
-            # Also gives the native byte order; bfloat16 is included because it is not numpy's own.
-            with np.errstate(over="ignore"):  # the accumulator reports infinities
-                x = x.astype(np.float64 if precise else np.float32)
-        return jax.device_put(pad_rows(x, -(-rows // devices) * devices)[None], split(mesh, axis=1))
+    if isinstance(x, np.ndarray) and x.dtype not in (np.float32, np.float16):
+        # Also gives the native byte order; bfloat16 is included because it is not numpy's own.
+        x = x.astype(np.float32)
+    return jax.device_put(pad_rows(x, -(-rows // devices) * devices)[None], split(mesh, axis=1))

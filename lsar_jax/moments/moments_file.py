@@ -4,14 +4,13 @@ A corpus has to be read only once: from the file, any method can be fitted, at a
 of languages. If a corpus is read in parts, the files of the parts can be merged.
 """
 
-import operator
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import numpy as np
 
 from lsar_jax.array_files import open_arrays, save_arrays
-from lsar_jax.languages import canonical_keys, own_name
+from lsar_jax.languages import own_name
 from lsar_jax.moments.by_language import PooledMoments, common_source, moments_by_language
 from lsar_jax.moments.moments import Moments
 from lsar_jax.spec import EncoderSpec
@@ -94,40 +93,24 @@ def load_moments(
     if isinstance(languages, str):
         raise ValueError(f"languages is {languages!r}; give a list of codes")
     with open_arrays(path, format=FORMAT, what="moments file") as file:
-        try:
-            counts = {str(code): operator.index(count) for code, count in file.header["counts"].items()}
-            source = EncoderSpec.from_dict(file.header["source"]) if file.header["source"] else None
-            sound = counts and list(canonical_keys(counts)) == list(counts) and min(counts.values()) > 0
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise ValueError(f"the header of {path} is damaged: {error!r}") from error
-        known = {f"{code}.{part}" for code in counts for part in ("mean", "scatter")} | {"within"}
-        if not sound or file.names - known or {f"{code}.mean" for code in counts} - file.names:
-            raise ValueError(
-                f"the header of {path} lists {', '.join(counts)}, but the file holds {', '.join(sorted(file.names))}"
-            )
-        chosen = list(counts)
+        counts, spec = file.header["counts"], file.header["source"]
+        source = EncoderSpec.from_dict(spec) if spec else None
+        codes = list(counts)
         if languages is not None:
-            chosen = sorted({own_name(code, counts, str(path)) for code in languages})
-            if "within" in file.names and not means_only and chosen != list(counts):
-                raise ValueError(
-                    f"{path} has one second moment for {', '.join(counts)} together; read a subset with means_only=True"
-                )
-        result = {}
-        for code in chosen:
-            mean = file.read(f"{code}.mean")
-            _check(mean, (mean.size,), f"{path}: the mean of {code}")
-            second = f"{code}.scatter" in file.names and not means_only
-            scatter = file.read(f"{code}.scatter") if second else None
-            if scatter is not None:
-                _check(scatter, (mean.size, mean.size), f"{path}: the scatter of {code}")
-            result[code] = Moments(counts[code], mean, scatter, source)
-        within = file.read("within") if "within" in file.names and not means_only else None
-    moments = moments_by_language(result, least=1)
-    if within is None:
-        return moments, source
-    dim = next(iter(moments.values())).dim
-    _check(within, (dim, dim), f"{path}: the second moment of all languages")
-    return PooledMoments(moments, within), source
+            codes = sorted({own_name(code, counts, str(path)) for code in languages})
+        pooled = "within" in file.names and not means_only
+        if pooled and codes != list(counts):
+            raise ValueError(
+                f"{path} has one second moment for {', '.join(counts)} together; read a subset with means_only=True"
+            )
+        moments = {}
+        for code in codes:
+            name = f"{code}.scatter"
+            scatter = file.read(name) if name in file.names and not means_only else None
+            moments[code] = Moments(counts[code], file.read(f"{code}.mean"), scatter, source)
+        within = file.read("within") if pooled else None
+    moments = moments_by_language(moments, least=1)
+    return moments if within is None else PooledMoments(moments, within), source
 
 
 def merge_moments(*parts: Mapping[str, Moments]) -> dict[str, Moments] | PooledMoments:
@@ -183,12 +166,3 @@ def _merge_pooled(parts: list[PooledMoments]) -> PooledMoments:
             result[code] = m
     common_source(result)
     return PooledMoments(dict(sorted(result.items())), within)
-
-
-def _check(part: np.ndarray, shape: tuple[int, ...], where: str) -> None:
-    if part.shape != shape or part.dtype != np.float64:
-        raise ValueError(
-            f"{where} has shape {list(part.shape)} and dtype {part.dtype}; expected {list(shape)} and float64"
-        )
-    if not np.isfinite(part).all():
-        raise ValueError(f"{where} holds NaN or infinity")

@@ -8,7 +8,7 @@ from jaxtyping import Float, Int
 
 from lsar_jax.arrays import check_floats
 from lsar_jax.checks import whole_number
-from lsar_jax.processes import check_alike, gather
+from lsar_jax.processes import check_alike, gather, share
 from lsar_jax.retrieval.scan import Precision
 from lsar_jax.retrieval.search import Metric, nearest
 from lsar_jax.shapes import AnyArray
@@ -26,10 +26,10 @@ def nearest_over_processes(
     chunk: tuple[int, int] | None = None,
     mesh: Mesh | None = None,
 ) -> tuple[Float[np.ndarray, "query k"], Int[np.ndarray, "query k"]]:
-    """Returns what ``nearest`` finds among the candidates of all processes; every process must call this.
+    """Finds the nearest candidates of all processes, as ``nearest`` does for one; every process must call this.
 
     Each process searches its own candidates, on its own devices, and the lists of the best are merged: between the
-    processes go 8 bytes for each neighbour of each query, which every process holds of all others while it merges.
+    processes go 12 bytes for each neighbour of each query, which every process holds of all others while it merges.
 
     Args:
       queries: ``[query, dim]``, the same in all processes.
@@ -61,25 +61,20 @@ def nearest_over_processes(
     digest = hashlib.sha256(np.ascontiguousarray(queries).tobytes()).hexdigest()
     check_alike("the queries", f"{np.shape(queries)} {digest}")
     check_alike("the options", f"{k} {metric} {precision} {np.shape(candidates)[1:]}")
-    counts = [int.from_bytes(one, "little") for one in gather(len(candidates).to_bytes(8, "little"))]
+    counts = [int.from_bytes(count, "little") for count in gather(len(candidates).to_bytes(8, "little"))]
     k = whole_number("k", k, 1, sum(counts), "the candidates of all processes")
-    own = min(k, len(candidates))
-    scores, ids = np.zeros((len(queries), 0), np.float32), np.zeros((len(queries), 0), np.int32)
-    if own:
-        found = nearest(queries, candidates, own, metric=metric, precision=precision, chunk=chunk, mesh=mesh)
-        scores, ids = np.asarray(found[0]), np.asarray(found[1], np.int32)
-    starts = np.cumsum([0, *counts[:-1]])
-    all_scores = np.concatenate(_of_all(scores), axis=1)
-    all_ids = np.concatenate(
-        [one.astype(np.int64) + start for one, start in zip(_of_all(ids), starts, strict=True)], axis=1
-    )
+    scores, ids = np.zeros((len(queries), 0), np.float32), np.zeros((len(queries), 0), np.int64)
+    if len(candidates):
+        most = min(k, len(candidates))
+        best = nearest(queries, candidates, most, metric=metric, precision=precision, chunk=chunk, mesh=mesh)
+        scores, ids = np.asarray(best[0]), np.asarray(best[1]) + np.int64(sum(counts[: share()[0]]))
+    all_scores, all_ids = (np.concatenate(_of_all(lists), axis=1) for lists in (scores, ids))
     # Stable: the lists are in the order of the candidates.
     order = np.argsort(-all_scores, axis=1, kind="stable")[:, :k]
     return np.take_along_axis(all_scores, order, axis=1), np.take_along_axis(all_ids, order, axis=1)
 
 
 def _of_all(lists: np.ndarray) -> list[np.ndarray]:
-    """Returns the lists of each process, ``[query, _]``, of which one without candidates has none."""
-    rows = len(lists)
-    parts = [np.frombuffer(one, lists.dtype) for one in gather(np.ascontiguousarray(lists).tobytes())]
-    return [part.reshape(rows, len(part) // max(1, rows)) for part in parts]
+    """Returns the lists of each process, ``[query, _]``, which are empty for one without candidates."""
+    parts = [np.frombuffer(part, lists.dtype) for part in gather(np.ascontiguousarray(lists).tobytes())]
+    return [part.reshape(len(lists), len(part) // max(1, len(lists))) for part in parts]

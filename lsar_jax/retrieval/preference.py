@@ -14,10 +14,9 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from lsar_jax.checks import whole_number, whole_numbers
-from lsar_jax.retrieval.ranks import candidate_ranks
 from lsar_jax.shapes import AnyArray
 
-__all__ = ["Preference", "TopShare", "language_preference", "relevant_ranks", "top_k_share"]
+__all__ = ["Preference", "TopShare", "language_preference", "top_k_share"]
 
 
 class Preference(NamedTuple):
@@ -54,63 +53,14 @@ class TopShare(NamedTuple):
     pool_shares: Float[np.ndarray, " query"]
 
 
-def relevant_ranks(
-    queries: Float[AnyArray, "query dim"],
-    candidates: Float[AnyArray, "candidate dim"],
-    query_group: Int[AnyArray, " query"],
-    candidate_group: Int[AnyArray, " candidate"],
-    candidate_language: Int[AnyArray, " candidate"],
-    *,
-    left_out: Int[AnyArray, " query"] | None = None,
-    chunk: int = 256,
-) -> Int[np.ndarray, "query language"]:
-    """Returns the rank by cosine of each query's relevant candidate in each language; 0 is the best.
-
-    Ties go to the lower index. Only the product of one chunk of queries with all candidates is
-    held at a time.
-
-    Args:
-      queries: embeddings of the queries, ``[query, dim]``.
-      candidates: embeddings of the pool, in all languages, ``[candidate, dim]``.
-      query_group: group of each query, ``[query]``; its relevant candidates are those of the same group.
-      candidate_group: group of each candidate, ``[candidate]``, any whole numbers.
-      candidate_language: language of each candidate, ``[candidate]``, from 0; the largest sets the number of columns.
-      left_out: index of a candidate to hide from each query, such as the query itself, ``[query]``; -1 for none.
-      chunk: number of queries per product.
-
-    Returns:
-      int32, ``[query, language]``; -1 if a group has no candidate in a language, or if that candidate is left out.
-
-    Raises:
-      ValueError: an array is invalid, lengths differ, a number is out of range, or a group has two
-        candidates in one language.
-
-    Example:
-      >>> import numpy as np
-      >>> import lsar_jax as lj
-      >>> meanings = np.random.default_rng(0).normal(size=(3, 16))
-      >>> pool = np.concatenate([meanings, meanings + 0.1])  # three sentences in language 0, then their translations
-      >>> group, language = np.array([0, 1, 2, 0, 1, 2]), np.array([0, 0, 0, 1, 1, 1])
-      >>> lj.preference.relevant_ranks(meanings, pool, np.arange(3), group, language).tolist()
-      [[0, 1], [0, 1], [0, 1]]
-    """
-    n, pool = len(queries), len(candidates)
-    places = _places(
-        whole_numbers("query_group", query_group, n),
-        whole_numbers("candidate_group", candidate_group, pool),
-        whole_numbers("candidate_language", candidate_language, pool, 0),
-    )
-    return candidate_ranks(queries, candidates, places, left_out=left_out, chunk=chunk)
-
-
 def language_preference(
     ranks: Int[AnyArray, "query language"], query_language: Int[AnyArray, " query"], pool: int
 ) -> Preference:
     """Returns how often the query's language wins, and how far apart the languages rank.
 
     Args:
-      ranks: rank of the relevant candidate in each language, ``[query, language]``, as ``relevant_ranks`` returns them;
-        0 is the best, -1 stands for none.
+      ranks: rank of the relevant candidate in each language, ``[query, language]``, as ``retrieval.candidate_ranks``
+        returns them; 0 is the best, -1 stands for none.
       query_language: column of each query's language, ``[query]``.
       pool: number of candidates that were ranked.
 
@@ -176,26 +126,6 @@ def top_k_share(
     shares = (of_candidate[ids] == of_query[:, None]).mean(axis=1)
     pool_shares = np.bincount(of_candidate, minlength=of_query.max() + 1)[of_query] / pool
     return TopShare(_mean(shares), _mean(pool_shares), shares, pool_shares)
-
-
-def _places(
-    query_group: Int[np.ndarray, " query"],
-    candidate_group: Int[np.ndarray, " candidate"],
-    language: Int[np.ndarray, " candidate"],
-) -> Int[np.ndarray, "query language"]:
-    """Returns the index of each query's relevant candidate in each language, -1 for none."""
-    groups, numbers = np.unique(np.concatenate([candidate_group, query_group]), return_inverse=True)
-    of_candidate, of_query = np.split(numbers, [len(candidate_group)])
-    table = np.full((len(groups), language.max() + 1), -1)
-    table[of_candidate, language] = np.arange(len(language))
-    # If two candidates share a place, the table holds one of them; the other does not find itself.
-    lost = table[of_candidate, language] != np.arange(len(language))
-    if lost.any():
-        first = int(np.argmax(lost))
-        raise ValueError(
-            f"group {candidate_group[first]} has two candidates in language {language[first]}; give at most one"
-        )
-    return table[of_query]
 
 
 def _mean(x: Float[np.ndarray, " query"]) -> float:

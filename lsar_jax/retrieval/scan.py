@@ -51,7 +51,8 @@ def search(
 
     def one_device(queries: _Rows, candidates: _Chunks, first: _Count) -> Best:
         wide = _wide(k, candidates.shape[1], precision)
-        best = _one_way(*_rounded(precision, queries, candidates), first, real, wide, rows, precision)
+        # Each side is rounded once rather than in every step.
+        best = _one_way(queries.astype(precision), candidates.astype(precision), first, real, wide, rows, precision)
         return best if precision == "float32" else _rescored(best, queries, candidates, first, k)
 
     if mesh is None:
@@ -92,7 +93,7 @@ def search_both(
 
     def one_device(source: _Rows, target: _Chunks, first: _Count) -> tuple[Best, Best]:
         wide = _wide(k, target.shape[1], precision), _wide(k, rows, precision)
-        sides = _rounded(precision, source, target)
+        sides = source.astype(precision), target.astype(precision)
         forward, backward = _both_ways(*sides, first, real_source, real, wide, rows, precision)
         if precision == "float32":
             return forward, backward
@@ -113,11 +114,6 @@ def products(x: Float[Array, "*row dim"], y: _Rows, precision: Precision) -> Flo
     """Returns the product of each row of x with each of y, summed in float32."""
     x, y = x.astype(precision), y.astype(precision)
     return jnp.matmul(x, y.T, precision=jax.lax.Precision.HIGHEST, preferred_element_type=jnp.float32)
-
-
-def _rounded(precision: Precision, rows: _Rows, chunks: _Chunks) -> tuple[_Rows, _Chunks]:
-    """Returns both sides in the precision of the products; each is rounded once rather than in every step."""
-    return rows.astype(precision), chunks.astype(precision)
 
 
 def _one_way(

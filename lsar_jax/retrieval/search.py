@@ -103,7 +103,7 @@ def nearest_both(
     chunk: tuple[int, int] | None = None,
     mesh: Mesh | None = None,
 ) -> tuple[Best, Best]:
-    """Returns what ``nearest`` finds by cosine for each source, and for each target, from one pass of products.
+    """Finds the nearest targets of each source, and sources of each target, by cosine, from the same products.
 
     Args:
       source: ``[source, dim]``.
@@ -128,7 +128,8 @@ def nearest_both(
     forward, backward = search_both(
         left, _chunked(right, columns, mesh), len(source), len(target), k=k, rows=rows, precision=precision, mesh=mesh
     )
-    return _cut(_of_all_devices(forward, k, mesh), len(source)), _cut(backward, len(target))
+    scores, ids = _of_all_devices(forward, k, mesh)
+    return (scores[: len(source)], ids[: len(source)]), (backward[0][: len(target)], backward[1][: len(target)])
 
 
 def similarity(
@@ -172,15 +173,7 @@ def similarity(
 
 
 def check_metric(metric: str) -> None:
-    """Raises ValueError if the metric is neither ``cosine`` nor ``dot``.
-
-    Example:
-      >>> import lsar_jax as lj
-      >>> lj.retrieval.check_metric("euclidean")
-      Traceback (most recent call last):
-          ...
-      ValueError: metric 'euclidean' is not one of cosine, dot
-    """
+    """Raises ValueError if the metric is neither ``cosine`` nor ``dot``."""
     if metric not in ("cosine", "dot"):
         raise ValueError(f"metric {metric!r} is not one of cosine, dot")
 
@@ -191,13 +184,6 @@ def chunk_for(platform: str, *, both: bool = False) -> tuple[int, int]:
     Args:
       platform: ``cpu``, ``gpu`` or ``tpu``.
       both: whether the nearest of both sides are searched.
-
-    Example:
-      >>> from lsar_jax.retrieval.search import chunk_for
-      >>> chunk_for("cpu"), chunk_for("gpu")
-      ((1024, 16384), (4096, 16384))
-      >>> chunk_for("cpu", both=True), chunk_for("tpu", both=True)
-      ((2048, 4096), (1024, 8192))
     """
     if platform == "gpu":
         # A step is a dozen kernels, some of them shorter than their launch: with a quarter of the queries, an H100 took
@@ -301,10 +287,6 @@ def _of_all_devices(lists: Best, k: int, mesh: Mesh | None) -> Best:
 def _best_of_lists(lists: Best, k: int) -> Best:
     top, where = jax.lax.top_k(lists[0], k)
     return top, jnp.take_along_axis(lists[1], where, axis=1)
-
-
-def _cut(best: Best, rows: int) -> Best:
-    return best[0][:rows], best[1][:rows]
 
 
 def _scaled(scores: Float[Array, "query _"], exponents: list[Array]) -> Float[Array, "query _"]:

@@ -21,7 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key
 
-from lsar_jax.arrays import pad_rows, row_bucket
+from lsar_jax.arrays import pad_rows, product, row_bucket
 from lsar_jax.checks import whole_number
 from lsar_jax.languages import canonical_keys
 from lsar_jax.moments import Moments, moments_by_language
@@ -36,8 +36,6 @@ _CLUSTER = 300
 _ITERATIONS = 300
 _MOST_ROWS = 1 << 30
 _BLOCK = 8192
-
-_product = partial(jnp.matmul, precision=jax.lax.Precision.HIGHEST)
 
 
 def kmeans(
@@ -73,7 +71,7 @@ def kmeans(
 
     def assign(centroids: Array) -> Array:
         def nearest(row: Array) -> Array:
-            return jnp.argmin((centroids**2).sum(axis=1) - 2 * _product(row, centroids.T)).astype(jnp.int32)
+            return jnp.argmin((centroids**2).sum(axis=1) - 2 * product(row, centroids.T)).astype(jnp.int32)
 
         # In blocks of rows: all distances of a million sentences to their clusters take 13 GB.
         return jax.lax.map(nearest, x, batch_size=_BLOCK)
@@ -81,9 +79,9 @@ def kmeans(
     def step(state: tuple[Array, Array, Array, Array]) -> tuple[Array, Array, Array, Array]:
         number, centroids, chosen, _ = state
         # Filler belongs to a cluster past the last, which is dropped.
-        own = jnp.where(there, chosen, clusters)
-        sums = jax.ops.segment_sum(x, own, clusters + 1)[:clusters]
-        sizes = jax.ops.segment_sum(jnp.ones_like(x[:, :1]), own, clusters + 1)[:clusters]
+        segment = jnp.where(there, chosen, clusters)
+        sums = jax.ops.segment_sum(x, segment, clusters + 1)[:clusters]
+        sizes = jax.ops.segment_sum(jnp.ones_like(x[:, :1]), segment, clusters + 1)[:clusters]
         means = sums / jnp.maximum(sizes, jnp.ones((), x.dtype))
         centroids = jnp.where(sizes > 0, means, centroids)
         again = assign(centroids)
@@ -126,12 +124,12 @@ def dominant_directions(
     # Scaled to a largest entry of 1: squares of small numbers underflow in float32.
     largest = jnp.max(jnp.abs(x))
     x = x / jnp.where(largest > 0, largest, jnp.ones((), x.dtype))
-    values, vectors = jnp.linalg.eigh(_product(x, x.T) if rows < dim else _product(x.T, x))
+    values, vectors = jnp.linalg.eigh(product(x, x.T) if rows < dim else product(x.T, x))
     top = min(components, rows)
     values, vectors = values[::-1][:top], vectors[:, ::-1][:, :top]
     real = values > 16 * jnp.finfo(x.dtype).eps * values[0]
     if rows < dim:
-        vectors = _product(x.T, vectors)
+        vectors = product(x.T, vectors)
         norm = jnp.linalg.norm(vectors, axis=0)
         vectors = vectors / jnp.where(norm > 0, norm, jnp.ones((), x.dtype))
     return jnp.pad(jnp.where(real, vectors, jnp.zeros((), x.dtype)), ((0, 0), (0, components - top)))
@@ -182,12 +180,12 @@ def fit_cbie(
     if clusters is not None:
         fewest, scarcest = min((m.count, code) for code, m in moments.items())
         clusters = whole_number("clusters", clusters, 1, fewest, f"the sentences of {scarcest}")
-    shifts, bases, owners = [], [], []
     for code, m in moments.items():
         if m.count < components + 2:
             raise ValueError(
                 f"{code} has {m.count} sentences; removing {components} components takes at least {components + 2}"
             )
+    shifts, bases, owners = [], [], []
     for index, (code, rows) in enumerate(canonical_keys(x).items()):
         number = clusters or max(len(rows) // _CLUSTER, 1)
         key = jax.random.fold_in(jax.random.key(seed), zlib.crc32(code.encode()))
@@ -214,22 +212,17 @@ def _clusters(
     centroids, chosen = (
         np.asarray(part) for part in _kmeans(pad_rows(x, row_bucket(len(x), _MOST_ROWS)), len(x), number, key)
     )
-    members = [np.flatnonzero(chosen[: len(x)] == cluster) for cluster in range(number)]
-    sizes = np.array([row_bucket(len(rows), _MOST_ROWS) for rows in members])
     bases = np.zeros((number, x.shape[1], components), np.float32)
-    # Clusters of similar size share a program.
-    for size in np.unique(sizes):
-        for cluster in np.flatnonzero(sizes == size):
-            rows = members[cluster]
-            off = (
-                pad_rows(x[rows] - centroids[cluster], int(size))
-                if len(rows)
-                else np.zeros((1, x.shape[1]), np.float32)
-            )
-            # A small cluster keeps at least one direction, or all its sentences would coincide.
-            kept = max(min(components, len(rows) - 2), 0)
-            directions = np.asarray(_directions(off, np.arange(len(off)) < len(rows), components))
-            bases[cluster, :, :kept] = directions[:, :kept]
+    for cluster in range(number):
+        rows = np.flatnonzero(chosen[: len(x)] == cluster)
+        if not len(rows):
+            continue
+        # Clusters of similar size share a program.
+        off = pad_rows(x[rows] - centroids[cluster], row_bucket(len(rows), _MOST_ROWS))
+        # A small cluster keeps at least one direction, or all its sentences would coincide.
+        rank = max(min(components, len(rows) - 2), 0)
+        directions = np.asarray(_directions(off, np.arange(len(off)) < len(rows), components))
+        bases[cluster, :, :rank] = directions[:, :rank]
     return centroids, bases
 
 

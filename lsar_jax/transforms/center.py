@@ -32,7 +32,7 @@ def fit_center(
       per_language: whether to subtract each language's own mean, or the unweighted mean over
         languages, which removes anisotropy but nothing specific to a language.
       source: spec of the encoder that made the embeddings; saved, and checked on use.
-      precise: whether to sum embeddings in float64; moments are already summed.
+      precise: whether to sum embeddings in float64; see ``lsar_jax.moments``.
 
     Returns:
       A transform that needs the language of each vector if ``per_language``.

@@ -20,14 +20,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from lsar_jax.arrays import bucketed, check_floats, check_rows, warn_far_off
+from lsar_jax.arrays import bucketed, check_floats, check_rows, product, warn_far_off
 from lsar_jax.languages import canonical_keys, own_name
 from lsar_jax.moments import Moments, common_source, pool_moments
 from lsar_jax.shapes import AnyArray, Embeddings
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms.novelty import Novelty, novelty_of
 
-__all__ = ["NOVEL", "UNKNOWN", "LanguageIdentifier", "discriminant", "fit_identifier", "oas_shrinkage"]
+__all__ = ["NOVEL", "UNKNOWN", "LanguageIdentifier", "discriminant", "fit_identifier", "nearest_mean", "oas_shrinkage"]
 
 # The default threshold: docs/explanation/transforms.md has the shares of wrong answers.
 NOVEL = 4.0
@@ -48,9 +48,9 @@ class LanguageIdentifier:
       center: vector that is subtracted first, ``[dim]``.
       weights: ``[language, dim]``.
       bias: ``[language]``.
+      novel: tells text in other languages.
       languages: codes of the rows, in alphabetical order.
       source: spec of the raw embeddings that it was fitted on, or None for bare arrays.
-      novel: tells text in other languages; None if it was read from a file of the first versions.
       threshold: novelty, a ratio, above which the language of a row is unknown.
 
     Example:
@@ -72,9 +72,9 @@ class LanguageIdentifier:
     center: Any  # Float[AnyArray, " dim"]
     weights: Any  # Float[AnyArray, "language dim"]
     bias: Any  # Float[AnyArray, " language"]
+    novel: Novelty
     languages: tuple[str, ...]
     source: EncoderSpec | None = None
-    novel: Novelty | None = None
     threshold: float = NOVEL
 
     @property
@@ -88,19 +88,18 @@ class LanguageIdentifier:
         Raises:
           ValueError: it is not an array of floats, a value is not finite, or the width differs.
         """
-        padded = self._padded(x)
-        found, unknown = (np.asarray(part)[: len(x)] for part in (_ids(self, padded), _unknown(self, padded)))
-        return [UNKNOWN if new else self.languages[row] for row, new in zip(found, unknown, strict=True)]
+        ids, novelty = (np.asarray(part)[: len(x)] for part in _detected(self, self._padded(x)))
+        # The novelty of vectors that are so long that it is NaN is above the threshold too.
+        known = novelty <= self.threshold
+        return [self.languages[row] if is_known else UNKNOWN for row, is_known in zip(ids, known, strict=True)]
 
     def novelty(self, x: Embeddings) -> Float[np.ndarray, " vector"]:
         """Returns the novelty of each row, ``[n]``: about 1 for text like that of the fit, more for other languages.
 
         Raises:
-          ValueError: as for a call; or the identifier was read from a file of the first versions, without ``novel``.
+          ValueError: as for a call.
         """
-        if self.novel is None:
-            raise ValueError("the identifier was saved by a version without novelty; fit it again")
-        return np.asarray(_novelty(self, self._padded(x)))[: len(x)]
+        return np.asarray(_detected(self, self._padded(x))[1])[: len(x)]
 
     def _padded(self, x: Embeddings) -> Float[Array, "padded dim"]:
         check_floats("embeddings", x, least=0)
@@ -113,15 +112,11 @@ class LanguageIdentifier:
 
     def ids(self, x: Float[Array, "vector dim"]) -> Int[Array, " vector"]:
         """Returns the index of each row's language in ``languages``, ``[n]``; pure, for use under ``jit``."""
-        product = partial(jnp.matmul, precision=jax.lax.Precision.HIGHEST)
-        return jnp.argmax(product(x - self.center, jnp.asarray(self.weights).T) + self.bias, axis=1)
+        return nearest_mean(x, self.center, self.weights, self.bias)
 
     def unknown(self, x: Float[Array, "vector dim"]) -> Bool[Array, " vector"]:
         """Returns whether each row's novelty is above the threshold, ``[n]``; pure, for use under ``jit``."""
-        if self.novel is None:
-            return jnp.zeros(len(x), bool)
-        # Of vectors that are so long that it is NaN, too.
-        return ~(_novelty_of(self, x) <= self.threshold)
+        return ~(self.novel(x - self.center, self.ids(x)) <= self.threshold)
 
     def accuracy(self, x: Mapping[str, Embeddings]) -> dict[str, float]:
         """Returns the percentage of each language's rows whose nearest mean is that of their language.
@@ -134,15 +129,25 @@ class LanguageIdentifier:
             own_name(code, self.languages, "the identifier")
             if not len(rows):
                 raise ValueError(f"{code}: there are no embeddings")
-            found = np.asarray(_ids(self, self._padded(rows)))[: len(rows)]
-            result[code] = 100 * float(np.mean(found == self.languages.index(code)))
+            ids = np.asarray(_detected(self, self._padded(rows))[0])[: len(rows)]
+            result[code] = 100 * float(np.mean(ids == self.languages.index(code)))
         return result
 
     def __repr__(self) -> str:
         return f"LanguageIdentifier(dim {self.dim}, {len(self.languages)} languages)"
 
 
-def oas_shrinkage(covariance: Float[AnyArray, "dim dim"], samples: int | Float[AnyArray, ""]) -> Float[Array, ""]:
+def nearest_mean(
+    x: Float[AnyArray, "vector dim"],
+    center: Float[AnyArray, " dim"],
+    weights: Float[AnyArray, "language dim"],
+    bias: Float[AnyArray, " language"],
+) -> Int[Array, " vector"]:
+    """Returns the number of the language with the highest score for each row, ``[n]``; pure, for use under ``jit``."""
+    return jnp.argmax(product(jnp.asarray(x) - center, jnp.asarray(weights).T) + bias, axis=1)
+
+
+def oas_shrinkage(covariance: Float[AnyArray, "dim dim"], samples: int) -> Float[Any, ""]:
     """Returns how far to shrink towards ``trace / dim`` times the identity, from 0 to 1.
 
     Chen, Wiesel, Eldar and Hero, "Shrinkage Algorithms for MMSE Covariance Estimation", 2010,
@@ -152,31 +157,31 @@ def oas_shrinkage(covariance: Float[AnyArray, "dim dim"], samples: int | Float[A
       covariance: the sample covariance, ``[dim, dim]``.
       samples: number of vectors that it was computed from.
     """
-    dim = covariance.shape[0]
-    square = jnp.mean(covariance**2)
-    middle = jnp.trace(covariance) / dim
-    over = (jnp.asarray(samples, covariance.dtype) + 1) * (square - middle**2 / dim)
-    return jnp.where(over > 0, jnp.minimum((square + middle**2) / jnp.where(over > 0, over, 1.0), 1.0), 1.0)
+    xp, dim = covariance.__array_namespace__(), covariance.shape[0]
+    square, middle = (covariance**2).mean(), covariance.trace() / dim
+    over = (samples + 1.0) * (square - middle**2 / dim)
+    return xp.where(over > 0, xp.minimum((square + middle**2) / xp.where(over > 0, over, 1.0), 1.0), 1.0)
 
 
 def discriminant(
     means: Float[AnyArray, "language dim"],
     covariance: Float[AnyArray, "dim dim"],
     shrinkage: float | Float[AnyArray, ""],
-) -> tuple[Float[Array, "language dim"], Float[Array, " language"]]:
+) -> tuple[Float[Any, "language dim"], Float[Any, " language"]]:
     """Returns the weights and biases of linear discriminant analysis with equal priors.
 
-    Pure: works under ``jit`` and ``vmap``, for example over layers.
+    Pure: works under ``jit`` and ``vmap``, for example over layers; numpy solves for numpy arrays.
 
     Args:
       means: the means of the languages, ``[language, dim]``.
       covariance: the pooled within-language covariance, ``[dim, dim]``.
       shrinkage: from 0 for none to 1 for a multiple of the identity.
     """
-    covariance = jnp.asarray(covariance)
-    level = jnp.trace(covariance) / covariance.shape[0]
-    shrunk = (1 - shrinkage) * covariance + shrinkage * level * jnp.eye(len(covariance), dtype=covariance.dtype)
-    weights = jax.scipy.linalg.solve(shrunk, jnp.asarray(means).T, assume_a="pos").T
+    xp, dim = covariance.__array_namespace__(), covariance.shape[0]
+    level = xp.trace(covariance) / dim
+    shrunk = (1 - shrinkage) * covariance + shrinkage * level * xp.eye(dim, dtype=covariance.dtype)
+    solve = np.linalg.solve if xp is np else partial(jax.scipy.linalg.solve, assume_a="pos")
+    weights = solve(shrunk, means.T).T
     return weights, -0.5 * (weights * means).sum(axis=1)
 
 
@@ -194,15 +199,15 @@ def fit_identifier(
         ``PooledMoments``; at least two languages.
       threshold: novelty above which the language of a row is unknown; ``inf`` for never. See ``novelty.py``.
       source: spec of the encoder that made the embeddings; saved, and checked on use.
-      precise: whether to sum embeddings and solve in float64; moments are already summed.
+      precise: whether to sum embeddings in float64; see ``lsar_jax.moments``.
 
     Returns:
       An identifier of the languages of ``x``.
 
     Raises:
       ValueError: there are fewer than two languages, an array or code is invalid, widths or encoders differ, moments
-        have no second moments, the embeddings do not vary within any language, their covariance is singular in
-        float32, or the threshold is not positive.
+        have no second moments, the embeddings do not vary within any language, their covariance is singular, or the
+        threshold is not positive.
 
     Example:
       >>> import numpy as np
@@ -224,26 +229,21 @@ def fit_identifier(
     # The scale does not change which mean is nearest, but squares of small embeddings underflow in float32.
     unit = np.sqrt(level / samples)
     center = pooled.means.mean(axis=0)
-    with jax.enable_x64(precise):
-        dtype = jnp.float64 if precise else jnp.float32
-        means = jnp.asarray((pooled.means - center) / unit, dtype)
-        covariance = jnp.asarray(pooled.within / (samples * unit**2), dtype)
-        weights, bias = jax.jit(discriminant)(means, covariance, oas_shrinkage(covariance, samples))
-        weights, bias = (np.asarray(part, np.float64) for part in (weights, bias))
-    if not np.isfinite(weights).all():
-        raise ValueError("the covariance within the languages is singular in float32; use precise=True")
+    covariance = pooled.within / (samples * unit**2)
+    try:
+        weights, bias = discriminant((pooled.means - center) / unit, covariance, oas_shrinkage(covariance, samples))
+    except np.linalg.LinAlgError as error:
+        raise ValueError("the covariance within the languages is singular; leave out constant dimensions") from error
     novel = novelty_of(pooled.means - center, weights / unit, float(unit))
     center, weights, bias = (jnp.asarray(part, jnp.float32) for part in (center, weights / unit, bias))
-    return LanguageIdentifier(
-        center, weights, bias, tuple(pooled), common_source(pooled, source), novel, float(threshold)
-    )
+    spec = common_source(pooled, source)
+    return LanguageIdentifier(center, weights, bias, novel, tuple(pooled), spec, float(threshold))
 
 
-def _novelty_of(identifier: LanguageIdentifier, x: Float[Array, "vector dim"]) -> Float[Array, " vector"]:
-    assert identifier.novel is not None
-    return identifier.novel(x - identifier.center, identifier.ids(x))
-
-
-_ids = jax.jit(LanguageIdentifier.ids)
-_unknown = jax.jit(LanguageIdentifier.unknown)
-_novelty = jax.jit(_novelty_of)
+@jax.jit
+def _detected(
+    identifier: LanguageIdentifier, x: Float[Array, "vector dim"]
+) -> tuple[Int[Array, " vector"], Float[Array, " vector"]]:
+    """Returns the index of each row's language, and its novelty."""
+    ids = identifier.ids(x)
+    return ids, identifier.novel(x - identifier.center, ids)

@@ -12,31 +12,28 @@ the languages coincide afterwards. The span is LSAR's at full rank; LSAR project
 """
 
 from collections.abc import Mapping
-from functools import partial
+from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Float
 
-from lsar_jax.arrays import all_finite
+from lsar_jax.arrays import product
 from lsar_jax.moments import Moments, common_source, pool_moments
 from lsar_jax.shapes import AnyArray, Embeddings
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms.base import Fit, Step, Transform
-from lsar_jax.transforms.lsar import language_subspace
+from lsar_jax.transforms.lsar import language_subspace, significant_values
 
 __all__ = ["erasing_functionals", "fit_leace"]
-
-_product = partial(jnp.matmul, precision=jax.lax.Precision.HIGHEST)
 
 
 def erasing_functionals(
     covariance: Float[AnyArray, "dim dim"], span: Float[AnyArray, "dim rank"], floor: float | Float[AnyArray, ""]
-) -> Float[Array, "dim rank"]:
+) -> Float[Any, "dim rank"]:
     """Returns B of ``y = x - U B^T (x - mean)``, for U = ``span``.
 
-    Pure: works under ``jit`` and ``vmap``, for example over layers.
+    Pure: works under ``jit`` and ``vmap``, for example over layers; numpy arrays are decomposed by numpy.
 
     Args:
       covariance: S, the covariance of all embeddings, ``[dim, dim]``.
@@ -55,11 +52,12 @@ def erasing_functionals(
       >>> np.round(lj.transforms.erasing_functionals(covariance, span, 1e-6), 3).ravel().tolist()
       [1.0, -0.5]
     """
-    values, vectors = jnp.linalg.eigh(jnp.asarray(covariance))
-    kept = values > floor * values[-1]
-    inverse = jnp.where(kept, 1 / jnp.where(kept, values, 1), 0)
-    solved = _product(vectors * inverse, _product(vectors.T, span))
-    return jnp.linalg.solve(_product(jnp.asarray(span).T, solved), solved.T).T
+    xp = covariance.__array_namespace__()
+    values, vectors = xp.linalg.eigh(covariance)
+    large = values > floor * values[-1]
+    inverse = xp.where(large, 1 / xp.where(large, values, 1), 0)
+    solved = product(vectors * inverse, product(vectors.T, span))
+    return xp.linalg.solve(product(span.T, solved), solved.T).T
 
 
 def fit_leace(
@@ -71,7 +69,7 @@ def fit_leace(
       x: mapping from language to raw embeddings ``[n, dim]``, to moments with second moments, or
         ``PooledMoments``; at least two languages, weighted by their number of sentences.
       source: spec of the encoder that made the embeddings; saved, and checked on use.
-      precise: whether to sum embeddings and decompose in float64; moments are already summed.
+      precise: whether to sum embeddings in float64; see ``lsar_jax.moments``.
 
     Returns:
       A transform that needs no language; it also applies to unlabelled text and unseen languages.
@@ -96,34 +94,24 @@ def fit_leace(
     total = pooled.total()
     centred = pooled.means - total.mean
     covariance = total.covariance()
-    level = np.trace(covariance) / pooled.dim
-    with jax.enable_x64(precise):
-        dtype = jnp.float64 if precise else jnp.float32
-        most = min(len(pooled) - 1, pooled.dim)
-        span, values = _subspace(jnp.asarray(centred, dtype), most)
-        values = np.asarray(values)
-        rank = int((values > values[0] * max(centred.shape) * np.finfo(values.dtype).eps).sum())
-        if not rank:
-            raise ValueError(f"the means of {', '.join(pooled)} do not differ; there is no language to erase")
-        span = span[:, : min(rank, most)]
-        # Eigenvalues are accurate to a few eps of the largest.
-        floor = 16 * float(np.finfo(values.dtype).eps)
-        functionals = _functionals(jnp.asarray(covariance / level, dtype), span, floor)
-        if not all_finite(functionals):
-            raise ValueError(
-                "the covariance of the embeddings is singular where the languages differ; use precise=True"
-            )
-        span, functionals = np.asarray(span, np.float64), np.asarray(functionals, np.float64)
-    # Enforces the two conditions that make the means coincide again in float64, where it costs nothing:
-    # U spans their differences, and U^T B = I.
+    most = min(len(pooled) - 1, pooled.dim)
+    span, values = language_subspace(centred, most)
+    rank = significant_values(values, centred.shape, precise)
+    if not rank:
+        raise ValueError(f"the means of {', '.join(pooled)} do not differ; there is no language to erase")
+    span = span[:, : min(rank, most)]
+    # Eigenvalues are accurate to a few eps of the largest.
+    floor = 16 * float(np.finfo(np.float64 if precise else np.float32).eps)
+    try:
+        functionals = erasing_functionals(covariance * (pooled.dim / np.trace(covariance)), span, floor)
+    except np.linalg.LinAlgError as error:
+        raise ValueError(
+            "the covariance of the embeddings is singular where the languages differ; use precise=True"
+        ) from error
+    # The two conditions that make the means coincide: U spans their differences, and U^T B = I.
     span, _ = np.linalg.qr(centred.T @ (centred @ span))
     functionals = functionals @ np.linalg.inv(span.T @ functionals)
     mean, span, functionals = (jnp.asarray(part, jnp.float32) for part in (total.mean, span, functionals))
     fit = Fit.of("leace", pooled, by_language=False)
-    return Transform(
-        (Step(shift=mean, basis=functionals, dual=span, offset=mean),), (fit,), common_source(pooled, source)
-    )
-
-
-_subspace = partial(jax.jit, static_argnames="rank")(language_subspace)
-_functionals = jax.jit(erasing_functionals)
+    step = Step(shift=mean, basis=functionals, dual=span, offset=mean)
+    return Transform((step,), (fit,), common_source(pooled, source))

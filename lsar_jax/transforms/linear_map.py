@@ -11,14 +11,13 @@ Multilingual Encoders?", EMNLP 2020, who iterate towards an orthogonal matrix.
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
+from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Float
 
-from lsar_jax.arrays import pad_rows
+from lsar_jax.arrays import product
 from lsar_jax.checks import check_flags
 from lsar_jax.languages import canonical_keys, language_code
 from lsar_jax.moments import Moments, moments_by_language
@@ -29,14 +28,13 @@ from lsar_jax.transforms.shift import check_pairs
 
 __all__ = ["fit_linear_map", "linear_maps", "procrustes"]
 
-_product = partial(jnp.matmul, precision=jax.lax.Precision.HIGHEST)
 _BLOCK = 8192
 
 
-def procrustes(cross: Float[AnyArray, "dim dim"]) -> Float[Array, "dim dim"]:
+def procrustes(cross: Float[AnyArray, "dim dim"]) -> Float[Any, "dim dim"]:
     """Returns the orthogonal W that best maps x to y, ``y = W x``, from the sum of ``y x^T``.
 
-    Pure: works under ``jit`` and ``vmap``.
+    Pure: works under ``jit`` and ``vmap``; numpy decomposes a numpy array.
 
     Args:
       cross: the sum over pairs of ``y x^T``, ``[dim, dim]``.
@@ -53,8 +51,8 @@ def procrustes(cross: Float[AnyArray, "dim dim"]) -> Float[Array, "dim dim"]:
       >>> np.round(lj.transforms.procrustes(y.T @ x)).astype(int).tolist()
       [[0, -1], [1, 0]]
     """
-    left, _, right = jnp.linalg.svd(jnp.asarray(cross), full_matrices=False)
-    return _product(left, right)
+    left, _, right = cross.__array_namespace__().linalg.svd(cross, full_matrices=False)
+    return product(left, right)
 
 
 def fit_linear_map(
@@ -63,7 +61,6 @@ def fit_linear_map(
     *,
     center: bool = False,
     source: EncoderSpec | None = None,
-    precise: bool = False,
 ) -> Transform:
     """Fits ``y = W_l x`` with orthogonal W_l, onto the target language's embeddings.
 
@@ -77,7 +74,6 @@ def fit_linear_map(
       center: whether to centre both sides first, ``y = W_l (x - mean_l) + mean of the target``.
         The paper does not.
       source: spec of the encoder that made the embeddings; saved, and checked on use.
-      precise: whether to sum and decompose in float64.
 
     Returns:
       A transform that needs the language of each vector.
@@ -102,17 +98,11 @@ def fit_linear_map(
     if any(isinstance(side, Moments) for pair in sides.values() for side in pair):
         raise ValueError("the linear map needs the aligned embeddings themselves; give arrays, not moments")
     # Computes the means, and checks the arrays.
-    own, other = (
-        moments_by_language({code: pair[side] for code, pair in sides.items()}, least=1, precise=precise)
-        for side in (0, 1)
-    )
+    own, other = (moments_by_language({code: pair[side] for code, pair in sides.items()}, least=1) for side in (0, 1))
     dim = next(iter(own.values())).dim
     codes = tuple(sorted({*own, target}))
-    matrix, shift, offset = (
-        np.stack([np.eye(dim)] * len(codes)),
-        np.zeros((len(codes), dim)),
-        np.zeros((len(codes), dim)),
-    )
+    matrix, shift, offset = (np.zeros((len(codes), *shape)) for shape in ((dim, dim), (dim,), (dim,)))
+    matrix[codes.index(target)] = np.eye(dim)
     for code, (x, y) in sides.items():
         if np.shape(x) != np.shape(y):
             raise ValueError(
@@ -122,15 +112,12 @@ def fit_linear_map(
         row = codes.index(code)
         if center:
             shift[row], offset[row] = own[code].mean, other[code].mean
-        with jax.enable_x64(precise):
-            cross = _cross(x, y, shift[row], offset[row], precise)
-            scale = np.abs(cross).max()
-            if not scale > 0:
-                raise ValueError(f"{code}: one side holds only zeros; there is no rotation to find")
-            matrix[row] = _procrustes(jnp.asarray(cross / scale, jnp.float64 if precise else jnp.float32))
-    fit = replace(
-        Fit.of("linear_map", own, by_language=True, target=target, **({"center": 1} if center else {})), languages=codes
-    )
+        cross = _cross(x, y, shift[row], offset[row])
+        if not cross.any():
+            raise ValueError(f"{code}: one side holds only zeros; there is no rotation to find")
+        matrix[row] = procrustes(cross / np.abs(cross).max())
+    options = {"center": 1} if center else {}
+    fit = replace(Fit.of("linear_map", own, by_language=True, target=target, **options), languages=codes)
     parts = {"matrix": matrix} | ({"shift": shift, "offset": offset} if center else {})
     step = Step(**{name: jnp.asarray(part, jnp.float32) for name, part in parts.items()})
     return Transform((step,), (fit,), source)
@@ -172,21 +159,11 @@ def linear_maps(
 
 
 def _cross(
-    x: Embeddings, y: Embeddings, x_mean: Float[np.ndarray, " dim"], y_mean: Float[np.ndarray, " dim"], precise: bool
+    x: Embeddings, y: Embeddings, x_mean: Float[np.ndarray, " dim"], y_mean: Float[np.ndarray, " dim"]
 ) -> Float[np.ndarray, "dim dim"]:
-    """Returns the sum of ``(y - y_mean) (x - x_mean)^T``, float64, a block of rows at a time."""
-    dtype = jnp.float64 if precise else jnp.float32
-    # Scaled to entries of 1 before the cast: products of large or small numbers leave the range of float32.
-    sides = ((x, x_mean), (y, y_mean))
-    scales = [float(np.abs(np.asarray(side, np.float64) - mean).max()) or 1.0 for side, mean in sides]
+    """Returns the sum of ``(y - y_mean) (x - x_mean)^T`` in float64, a block of rows at a time."""
     total = np.zeros((x.shape[1], x.shape[1]))
     for start in range(0, len(x), _BLOCK):
-        part, aligned = (
-            jnp.asarray(pad_rows((np.asarray(side[start : start + _BLOCK], np.float64) - mean) / scale, 256), dtype)
-            for side, mean, scale in zip((x, y), (x_mean, y_mean), scales, strict=True)
-        )
-        total += np.asarray(_product(aligned.T, part), np.float64)
+        part, aligned = (np.asarray(side[start : start + _BLOCK], np.float64) for side in (x, y))
+        total += (aligned - y_mean).T @ (part - x_mean)
     return total
-
-
-_procrustes = jax.jit(procrustes)

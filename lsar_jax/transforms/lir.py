@@ -9,13 +9,14 @@ the matrix of embeddings.
 
 from collections.abc import Mapping
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from lsar_jax.arrays import product
 from lsar_jax.checks import whole_number
 from lsar_jax.moments import Moments, common_source, moments_by_language
 from lsar_jax.shapes import AnyArray, Embeddings
@@ -30,10 +31,10 @@ _STEPS = 100
 
 def principal_directions(
     second_moment: Float[AnyArray, "dim dim"], components: int
-) -> tuple[Float[Array, "dim components"], Float[Array, " dim"]]:
+) -> tuple[Float[Any, "dim components"], Float[Any, " dim"]]:
     """Returns the top eigenvectors of a symmetric matrix as columns, and all eigenvalues, largest first.
 
-    Pure: works under ``jit`` (``components`` static) and ``vmap``.
+    Pure: works under ``jit`` (``components`` static) and ``vmap``; numpy decomposes a numpy array.
 
     Args:
       second_moment: a symmetric matrix ``[dim, dim]``, such as the mean of ``x x^T``.
@@ -49,7 +50,7 @@ def principal_directions(
       >>> directions.ravel().tolist(), values.tolist()
       ([0.0, 1.0, 0.0], [4.0, 2.0, 1.0])
     """
-    values, vectors = jnp.linalg.eigh(second_moment)
+    values, vectors = second_moment.__array_namespace__().linalg.eigh(second_moment)
     return fix_signs(vectors[:, ::-1][:, :components]), values[::-1]
 
 
@@ -81,7 +82,6 @@ def leading_directions(
       ([1], [9.0], True)
     """
     second_moment = jnp.asarray(second_moment)
-    product = partial(jnp.matmul, precision=jax.lax.Precision.HIGHEST)
     eps = jnp.finfo(second_moment.dtype).eps
     probes = jax.random.normal(jax.random.key(0), (second_moment.shape[0], 2 * components + 8), second_moment.dtype)
 
@@ -127,7 +127,7 @@ def fit_lir(
         one language is enough.
       components: directions removed per language; the papers use 1 to 20.
       source: spec of the encoder that made the embeddings; saved, and checked on use.
-      precise: whether to sum embeddings and decompose in float64; moments are already summed.
+      precise: whether to sum embeddings and decompose in float64; see ``lsar_jax.moments``.
 
     Returns:
       A transform that needs the language of each vector.
@@ -151,47 +151,49 @@ def fit_lir(
     moments = moments_by_language(x, least=1, second_moment=True, precise=precise)
     dim = next(iter(moments.values())).dim
     most, scarcest = min((min(m.count, dim), code) for code, m in moments.items())
-    kept = whole_number("components", components, 1, most, f"the sentences and dimensions of {scarcest}")
-    with jax.enable_x64(precise):
-        dtype = np.float64 if precise else np.float32
-        scaled = np.empty((len(moments), dim, dim), dtype)
-        outer = np.empty((dim, dim))
-        for row, m in zip(scaled, moments.values(), strict=True):
-            assert m.scatter is not None, "moments_by_language checks this"
-            trace = max(np.trace(m.scatter) / m.count + m.mean @ m.mean, np.finfo(np.float64).tiny)
-            # The uncentred second moment, scaled to trace 1 before the cast: squares of small embeddings
-            # underflow in float32. One buffer is reused: fresh memory costs more than the arithmetic.
-            np.multiply.outer(m.mean / np.sqrt(trace), m.mean / np.sqrt(trace), out=outer)
-            outer += m.scatter * (1 / m.count / trace)
-            row[:] = outer
-        basis, spectrum = _directions(scaled, kept)
-        basis, values = basis.astype(jnp.float32), np.asarray(spectrum)
+    rank = whole_number("components", components, 1, most, f"the sentences and dimensions of {scarcest}")
+    scaled = np.empty((len(moments), dim, dim), np.float64 if precise else np.float32)
+    outer = np.empty((dim, dim))
+    for row, m in zip(scaled, moments.values(), strict=True):
+        assert m.scatter is not None, "moments_by_language checks this"
+        trace = max(np.trace(m.scatter) / m.count + m.mean @ m.mean, np.finfo(np.float64).tiny)
+        # The uncentred second moment, scaled to trace 1 before the cast: squares of small embeddings
+        # underflow in float32. One buffer is reused: fresh memory costs more than the arithmetic.
+        np.multiply.outer(m.mean / np.sqrt(trace), m.mean / np.sqrt(trace), out=outer)
+        outer += m.scatter * (1 / m.count / trace)
+        row[:] = outer
+    basis, values = _directions(scaled, rank)
     # Rounding leaves up to 3.5 eps of the largest eigenvalue, measured at widths 40 to 1,024; a bound
     # that grows with the width would reject real directions of anisotropic encoders. With trace 1 the
     # largest is at least 1 / dim; the 0.5 / dim below that is for embeddings that are all zero.
     floor = 16 * np.finfo(values.dtype).eps * np.maximum(values[:, 0], 0.5 / dim)
     for code, matrix, value, least in zip(moments, scaled, values, floor, strict=True):
-        if not value[kept - 1] > least:
+        if not value[rank - 1] > least:
             # Directions with vanishing eigenvalues are determined by rounding alone.
             raise ValueError(
-                f"components is {kept}, but the embeddings of {code} span "
+                f"components is {rank}, but the embeddings of {code} span "
                 f"{int((np.linalg.eigvalsh(matrix) > least).sum())} dimensions; components cannot exceed that"
             )
-    fit = Fit.of("lir", moments, by_language=True, components=kept)
-    return Transform((Step(basis=basis),), (fit,), common_source(moments, source))
+    fit = Fit.of("lir", moments, by_language=True, components=rank)
+    return Transform((Step(basis=jnp.asarray(basis, jnp.float32)),), (fit,), common_source(moments, source))
 
 
 def _directions(
     second: Float[np.ndarray, "language dim dim"], components: int
-) -> tuple[Float[Array, "language dim components"], Float[Array, "language components"]]:
+) -> tuple[Float[np.ndarray, "language dim components"], Float[np.ndarray, "language components"]]:
     """Returns the top eigenvectors and eigenvalues of each matrix; those that do not converge are decomposed whole."""
-    if 3 * (2 * components + 8) > second.shape[1]:
-        return _all_directions(second, components)
-    basis, values, error = _leading_directions(second, components)
-    far = np.flatnonzero(~(np.asarray(error) <= 1))
-    if len(far):
-        whole = _all_directions(second[far], components)
-        basis, values = basis.at[far].set(whole[0]), values.at[far].set(whole[1])
+    languages, dim, _ = second.shape
+    basis, values = (
+        np.empty((languages, dim, components), second.dtype),
+        np.empty((languages, components), second.dtype),
+    )
+    far = np.arange(languages)
+    if second.dtype == np.float32 and 3 * (2 * components + 8) <= dim:
+        basis, values, error = (np.array(part) for part in _leading_directions(second, components))
+        far = np.flatnonzero(~(error <= 1))
+    for row in far:
+        basis[row], spectrum = principal_directions(second[row], components)
+        values[row] = spectrum[:components]
     return basis, values
 
 
@@ -200,11 +202,3 @@ def _leading_directions(
     second: Float[Array, "language dim dim"], components: int
 ) -> tuple[Float[Array, "language dim components"], Float[Array, "language components"], Float[Array, " language"]]:
     return jax.vmap(partial(leading_directions, components=components))(second)
-
-
-@partial(jax.jit, static_argnames="components")
-def _all_directions(
-    second: Float[Array, "language dim dim"], components: int
-) -> tuple[Float[Array, "language dim components"], Float[Array, "language components"]]:
-    basis, values = jax.vmap(partial(principal_directions, components=components))(second)
-    return basis, values[:, :components]

@@ -13,12 +13,11 @@ the overall mean. That is another method, ``fit_lsar(..., published=True)``.
 """
 
 from collections.abc import Mapping
-from functools import partial
+from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Float
 
 from lsar_jax.checks import check_flags, whole_number
 from lsar_jax.moments import Moments, common_source, moments_by_language, stack_means
@@ -26,15 +25,16 @@ from lsar_jax.shapes import AnyArray, Embeddings
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms.base import Fit, Step, Transform, fix_signs
 
-__all__ = ["fit_lsar", "language_subspace", "published_subspace"]
+__all__ = ["fit_lsar", "language_subspace", "published_subspace", "significant_values"]
 
 
 def language_subspace(
     means: Float[AnyArray, "language dim"], rank: int
-) -> tuple[Float[Array, "dim rank"], Float[Array, " spectrum"]]:
+) -> tuple[Float[Any, "dim rank"], Float[Any, " spectrum"]]:
     """Returns an orthonormal basis of the language subspace, and all singular values.
 
-    Pure: works under ``jit`` (``rank`` static) and ``vmap``, for example over layers.
+    Pure: works under ``jit`` (``rank`` static) and ``vmap``, for example over layers; numpy decomposes
+    numpy arrays.
 
     Args:
       means: the mean raw embedding of each language, ``[language, dim]``.
@@ -55,8 +55,20 @@ def language_subspace(
       [2.828, 0.0, 0.0]
     """
     centred = means - means.mean(axis=0, keepdims=True)
-    _, values, rows = jnp.linalg.svd(centred, full_matrices=False)
+    _, values, rows = centred.__array_namespace__().linalg.svd(centred, full_matrices=False)
     return fix_signs(rows[:rank].T), values
+
+
+def significant_values(values: Float[np.ndarray, " spectrum"], shape: tuple[int, ...], precise: bool) -> int:
+    """Counts the singular values of differences of means that are more than the rounding of the sums.
+
+    Args:
+      values: the singular values, largest first.
+      shape: shape of the matrix of means.
+      precise: whether the means were summed in float64.
+    """
+    eps = np.finfo(np.float64 if precise else np.float32).eps
+    return int((values > values[0] * max(shape) * eps).sum())
 
 
 def published_subspace(means: Float[np.ndarray, "language dim"], rank: int) -> Float[np.ndarray, "dim rank"]:
@@ -107,7 +119,7 @@ def fit_lsar(
       published: whether to compute the printed algorithm in float32, as the released code does. Below
         rank ``L - 1`` it also removes most of the direction of the mean over languages.
       source: spec of the encoder that made the embeddings; saved, and checked on use.
-      precise: whether to sum embeddings and decompose in float64; moments are already summed.
+      precise: whether to sum embeddings in float64; see ``lsar_jax.moments``.
 
     Returns:
       A transform that needs no language; it also applies to unlabelled text and unseen languages.
@@ -137,23 +149,16 @@ def fit_lsar(
     languages, dim = means.shape
     most = min(languages - 1, dim)
     span = f"the span of the means of {languages} languages of width {dim}"
-    kept = most if rank is None else whole_number("rank", rank, 1, most, span)
-    with jax.enable_x64(precise):
-        # Centred in float64 first: a common offset would cost float32 precision.
-        centred = jnp.asarray(means - means.mean(axis=0), jnp.float64 if precise else jnp.float32)
-        basis, values = _subspace(centred, kept)
-        basis, values = basis.astype(jnp.float32), np.asarray(values)
-    significant = int((values > values[0] * max(means.shape) * np.finfo(values.dtype).eps).sum())
-    if kept > significant:
+    rank = most if rank is None else whole_number("rank", rank, 1, most, span)
+    basis, values = language_subspace(means, rank)
+    significant = significant_values(values, means.shape, precise)
+    if rank > significant:
         # Directions with vanishing singular values are determined by rounding alone.
         raise ValueError(
-            f"rank is {kept}, but the means of {', '.join(moments)} span {significant} dimensions; "
+            f"rank is {rank}, but the means of {', '.join(moments)} span {significant} dimensions; "
             "rank cannot exceed that"
         )
     if published:
-        basis = fix_signs(jnp.asarray(published_subspace(means.astype(np.float32), kept)))
-    fit = Fit.of("lsar-published" if published else "lsar", moments, by_language=False, rank=kept)
-    return Transform((Step(basis=basis),), (fit,), common_source(moments, source))
-
-
-_subspace = partial(jax.jit, static_argnames="rank")(language_subspace)
+        basis = fix_signs(published_subspace(means.astype(np.float32), rank))
+    fit = Fit.of("lsar-published" if published else "lsar", moments, by_language=False, rank=rank)
+    return Transform((Step(basis=jnp.asarray(basis, jnp.float32)),), (fit,), common_source(moments, source))

@@ -11,19 +11,17 @@ elsewhere in these directions; a language that differs from the others only wher
 denominator allows for text of another length or domain, which is further from its mean in all directions.
 """
 
-from functools import partial
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from lsar_jax.arrays import product
 from lsar_jax.shapes import AnyArray
 
 __all__ = ["Novelty", "novelty_of"]
 
-_product = partial(jnp.matmul, precision=jax.lax.Precision.HIGHEST)
 # Directions whose share of the differences between the means is smaller are rounding errors.
 _LEAST = 1e-5
 
@@ -45,7 +43,7 @@ class Novelty(NamedTuple):
 
     def __call__(self, x: Float[Array, "vector dim"], nearest: Int[Array, " vector"]) -> Float[Array, " vector"]:
         """Returns the novelty of each row, given the number of its nearest mean; pure, for use under ``jit``."""
-        inside = _product(x, jnp.asarray(self.axes)) - jnp.asarray(self.places)[nearest]
+        inside = product(x, jnp.asarray(self.axes)) - jnp.asarray(self.places)[nearest]
         everywhere = x / jnp.asarray(self.unit) - jnp.asarray(self.means)[nearest]
         # Only their ratio counts, and squares may overflow.
         largest = jnp.abs(everywhere).max(axis=1, keepdims=True)

@@ -11,16 +11,14 @@ language's ten dimensions with the largest means. They leave English out of both
 """
 
 from collections.abc import Mapping, Sequence
-from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from lsar_jax.arrays import all_finite
 from lsar_jax.checks import positive_number, whole_number
-from lsar_jax.mesh import check_process
 from lsar_jax.moments import Moments, common_source, moments_by_language, stack_means
 from lsar_jax.shapes import AnyArray, Embeddings
 from lsar_jax.spec import EncoderSpec
@@ -48,11 +46,11 @@ def largest_dimensions(means: Float[AnyArray, "language dim"], largest: int) -> 
       >>> lj.transforms.largest_dimensions(means, 1).tolist()
       [True, False, True, False]
     """
-    _, chosen = jax.lax.top_k(jnp.abs(jnp.asarray(means)), largest)
+    _, chosen = jax.lax.top_k(jnp.abs(jnp.asarray(means, jnp.float32)), largest)
     return jnp.zeros(means.shape[1], bool).at[chosen.ravel()].set(True)
 
 
-def outlier_dimensions(mean: Float[AnyArray, "*layer dim"], sigma: float = 3.0) -> Bool[Array, "*layer dim"]:
+def outlier_dimensions(mean: Float[AnyArray, "*layer dim"], sigma: float = 3.0) -> Bool[Any, "*layer dim"]:
     """Returns which entries of a mean embedding are outliers: ``|v_i| > m + sigma s``.
 
     m and s are the mean and the sample standard deviation of v's entries. As in Haemmerl et al.'s
@@ -74,22 +72,15 @@ def outlier_dimensions(mean: Float[AnyArray, "*layer dim"], sigma: float = 3.0) 
       >>> np.flatnonzero(lj.geometry.outlier_dimensions(mean)).tolist()
       [7, 50]
     """
-    check_process()
-    if np.ndim(mean) < 1 or np.shape(mean)[-1] < 2:
-        raise ValueError(f"the mean has shape {np.shape(mean)}; expected [..., dim] with dim at least 2")
-    v = jnp.asarray(mean, jnp.float32)
-    if not isinstance(v, jax.core.Tracer) and not all_finite(v):
+    if mean.ndim < 1 or mean.shape[-1] < 2:
+        raise ValueError(f"the mean has shape {mean.shape}; expected [..., dim] with dim at least 2")
+    xp = mean.__array_namespace__()
+    if not isinstance(mean, jax.core.Tracer) and not xp.isfinite(mean).all():
         raise ValueError("the mean holds NaN or infinity")
-    return _beyond(v, sigma)
-
-
-@jax.jit
-def _beyond(v: Float[Array, "*layer dim"], sigma: float | Float[Array, ""]) -> Bool[Array, "*layer dim"]:
     # Scaled to a largest entry of 1: squares of small numbers underflow in float32.
-    largest = jnp.abs(v).max(axis=-1, keepdims=True)
-    v = v / jnp.where(largest > 0, largest, 1.0)
-    limit = v.mean(axis=-1, keepdims=True) + sigma * v.std(axis=-1, keepdims=True, ddof=1)
-    return jnp.abs(v) > limit
+    largest = xp.abs(mean).max(axis=-1, keepdims=True)
+    v = mean / xp.where(largest > 0, largest, 1.0).astype(mean.dtype)
+    return xp.abs(v) > v.mean(axis=-1, keepdims=True) + sigma * v.std(axis=-1, keepdims=True, ddof=1)
 
 
 def fit_outliers(
@@ -110,7 +101,7 @@ def fit_outliers(
       largest: instead of ``sigma``, the number of dimensions with the largest means to take from
         each language; their union is zeroed. The paper uses 10.
       source: spec of the encoder that made the embeddings; saved, and checked on use.
-      precise: whether to sum embeddings in float64; moments are already summed.
+      precise: whether to sum embeddings in float64; see ``lsar_jax.moments``.
 
     Returns:
       A transform that needs no language. ``steps[0].scale`` is 0 in the outliers and 1 elsewhere;
@@ -136,14 +127,13 @@ def fit_outliers(
     parameters: dict[str, int | float]
     if largest is None:
         parameters = {"sigma": positive_number("sigma", sigma)}
-        out = outlier_dimensions(np.asarray(means.mean(axis=0), np.float32), parameters["sigma"])
+        out = outlier_dimensions(means.mean(axis=0), parameters["sigma"])
     else:
-        parameters = {"largest": whole_number("largest", largest, 1, means.shape[1], "the dimensions")}
-        out = _largest(np.asarray(means, np.float32), parameters["largest"])
+        largest = whole_number("largest", largest, 1, means.shape[1], "the dimensions")
+        parameters = {"largest": largest}
+        out = np.asarray(largest_dimensions(means, largest))
     fit = Fit.of("outliers", moments, by_language=False, **parameters)
-    return Transform(
-        (Step(scale=jnp.where(out, 0.0, 1.0).astype(jnp.float32)),), (fit,), common_source(moments, source)
-    )
+    return Transform((Step(scale=jnp.asarray(~out, jnp.float32)),), (fit,), common_source(moments, source))
 
 
 def zero_dimensions(dimensions: Sequence[int], dim: int, *, source: EncoderSpec | None = None) -> Transform:
@@ -163,7 +153,6 @@ def zero_dimensions(dimensions: Sequence[int], dim: int, *, source: EncoderSpec 
       >>> lj.transforms.zero_dimensions([0, 2], dim=4)(np.ones((1, 4))).tolist()
       [[0.0, 1.0, 0.0, 1.0]]
     """
-    check_process()
     scale = np.ones(whole_number("dim", dim, 1, 1 << 20, "the width of the embeddings"), np.float32)
     chosen = [
         whole_number("a dimension", index, 0, dim - 1, "the dimensions of the embeddings") for index in dimensions
@@ -171,6 +160,3 @@ def zero_dimensions(dimensions: Sequence[int], dim: int, *, source: EncoderSpec 
     scale[chosen] = 0
     fit = Fit("zeroed", dim, (), (), (("dimensions", " ".join(map(str, chosen))),))
     return Transform((Step(scale=jnp.asarray(scale)),), (fit,), source)
-
-
-_largest = partial(jax.jit, static_argnames="largest")(largest_dimensions)

@@ -38,7 +38,7 @@ def fit_shift(
         row by row, or to the moments of both.
       target: the language that stays unchanged; the transform knows it too.
       source: spec of the encoder that made the embeddings; saved, and checked on use.
-      precise: whether to sum embeddings in float64; moments are already summed.
+      precise: whether to sum embeddings in float64; see ``lsar_jax.moments``.
 
     Returns:
       A transform that needs the language of each vector.

@@ -5,7 +5,7 @@ saved and exported like any other.
 """
 
 from collections.abc import Mapping
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal
 
 import jax.numpy as jnp
 
@@ -15,21 +15,8 @@ from lsar_jax.transforms.base import Fit, Step, Transform
 __all__ = ["head_transform"]
 
 
-@runtime_checkable
-class TrainedHead(Protocol):
-    """An affine map ``y = W x + b``, such as ``objectives.disentangle.Head``."""
-
-    @property
-    def matrix(self) -> Any:
-        """W, ``[out, in]``."""
-
-    @property
-    def offset(self) -> Any:
-        """b, ``[out]``."""
-
-
 def head_transform(
-    head: TrainedHead,
+    head: Any,
     part: Literal["meaning", "language"],
     objective: str,
     fitted_on: Mapping[str, int],
@@ -40,7 +27,8 @@ def head_transform(
     """Returns the transform ``y = W x + b`` of a head whose output is as wide as the embeddings.
 
     Args:
-      head: the head of one seed, with ``matrix`` W ``[dim, dim]`` and ``offset`` b ``[dim]``.
+      head: the head of one seed, an ``objectives.disentangle.Head`` with ``matrix`` W ``[dim, dim]`` and
+        ``offset`` b ``[dim]``.
       part: what the head extracts.
       objective: name of the training objective.
       fitted_on: number of training sentences by language.

@@ -12,14 +12,13 @@ evaluated sentences with each other; ``whiten_samples`` does that, to reproduce 
 """
 
 from collections.abc import Mapping
-from functools import partial
+from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Float
 
-from lsar_jax.arrays import padded_rows
+from lsar_jax.arrays import padded_rows, product
 from lsar_jax.checks import check_flags, positive_number
 from lsar_jax.moments import Moments, common_source, moments_by_language, pool_moments
 from lsar_jax.shapes import AnyArray, Embeddings
@@ -28,13 +27,12 @@ from lsar_jax.transforms.base import Fit, Step, Transform
 
 __all__ = ["fit_whitening", "whiten_samples", "zca"]
 
-_product = partial(jnp.matmul, precision=jax.lax.Precision.HIGHEST)
 
-
-def zca(covariance: Float[AnyArray, "dim dim"], eps: float | Float[AnyArray, ""]) -> Float[Array, "dim dim"]:
+def zca(covariance: Float[AnyArray, "dim dim"], eps: float | Float[AnyArray, ""]) -> Float[Any, "dim dim"]:
     """Returns the symmetric ``(C + eps I)^-1/2`` of a covariance C; eps is absolute.
 
-    Pure: works under ``jit`` and ``vmap``. Eigenvalues that are negative by rounding count as 0.
+    Pure: works under ``jit`` and ``vmap``; numpy decomposes a numpy array. Eigenvalues that are
+    negative by rounding count as 0.
 
     Args:
       covariance: C, ``[dim, dim]``.
@@ -51,8 +49,9 @@ def zca(covariance: Float[AnyArray, "dim dim"], eps: float | Float[AnyArray, ""]
       >>> bool(np.allclose(w @ c @ w.T, np.eye(2), atol=1e-5))
       True
     """
-    values, vectors = jnp.linalg.eigh(jnp.asarray(covariance))
-    return _product(vectors / jnp.sqrt(jnp.maximum(values, 0) + eps), vectors.T)
+    xp = covariance.__array_namespace__()
+    values, vectors = xp.linalg.eigh(covariance)
+    return product(vectors / xp.sqrt(xp.maximum(values, 0) + eps), vectors.T)
 
 
 def fit_whitening(
@@ -76,8 +75,8 @@ def fit_whitening(
       per_language: whether each language has its own mean and covariance, or all share those of
         their pooled embeddings, with languages weighted by their number of sentences.
       source: spec of the encoder that made the embeddings; saved, and checked on use.
-      precise: whether to sum embeddings and decompose in float64; moments are already summed. If eps is
-        below float32's rounding of the eigenvalues, float64 is always used.
+      precise: whether to sum embeddings in float64; see ``lsar_jax.moments``. If eps is below float32's rounding of
+        the eigenvalues, they always are.
 
     Returns:
       A transform that needs the language of each vector if ``per_language``.
@@ -100,44 +99,28 @@ def fit_whitening(
     eps = positive_number("eps", eps)
     moments: Mapping[str, Moments]
     if per_language:
-        moments = moments_by_language(x, least=1, second_moment=True, precise=precise)
-        groups = dict(moments)
+        moments = groups = moments_by_language(x, least=1, second_moment=True, precise=precise)
     else:
         moments = pool_moments(x, precise=precise)
         groups = {"all languages together": moments.total()}
-    covariances = []
+    matrices = []
     for code, m in groups.items():
         try:
-            covariances.append(m.covariance())
+            covariance = m.covariance()
         except ValueError as error:
             raise ValueError(f"{code}: {error}") from error
-    stacked = np.stack(covariances)
-    # Scaled to a mean eigenvalue of 1 before the cast: squares of small embeddings underflow in float32.
-    level = np.trace(stacked, axis1=1, axis2=2) / stacked.shape[1]
-    for code, mean in zip(groups, level, strict=True):
-        if not mean > 0:
+        level = np.trace(covariance) / len(covariance)
+        if not level > 0:
             raise ValueError(f"{code}: the embeddings do not vary; there is nothing to whiten")
-    relative = eps / level if absolute else np.full(len(level), eps)
-    # The largest eigenvalue is at most the Frobenius norm; an eps below its float32 rounding is noise.
-    rounding = 64 * np.finfo(np.float32).eps * np.linalg.norm(stacked, axis=(1, 2)) / level
-    if not precise and bool((relative < rounding).any()):
-        return fit_whitening(x, eps, absolute=absolute, per_language=per_language, source=source, precise=True)
-    with jax.enable_x64(precise):
-        dtype = jnp.float64 if precise else jnp.float32
-        scaled = jnp.asarray(stacked / level[:, None, None], dtype)
-        matrices = np.asarray(_whiten(scaled, jnp.asarray(relative, dtype)), np.float64)
-    matrix = matrices / np.sqrt(level)[:, None, None]
-    mean = np.stack([m.mean for m in groups.values()])
-    if not per_language:
-        matrix, mean = matrix[0], mean[0]
-    fit = Fit.of(
-        "whitening",
-        moments,
-        by_language=per_language,
-        eps=eps,
-        **({"absolute": 1} if absolute else {}),
-        **({"per_language": 1} if per_language else {}),
-    )
+        relative = eps / level if absolute else eps
+        # The largest eigenvalue is at most the Frobenius norm; an eps below its float32 rounding is noise.
+        if not precise and relative < 64 * np.finfo(np.float32).eps * np.linalg.norm(covariance) / level:
+            return fit_whitening(x, eps, absolute=absolute, per_language=per_language, source=source, precise=True)
+        matrices.append(zca(covariance / level, relative) / np.sqrt(level))
+    means = [m.mean for m in groups.values()]
+    matrix, mean = (np.stack(parts) if per_language else parts[0] for parts in (matrices, means))
+    options = {name: 1 for name, given in (("absolute", absolute), ("per_language", per_language)) if given}
+    fit = Fit.of("whitening", moments, by_language=per_language, eps=eps, **options)
     step = Step(shift=jnp.asarray(mean, jnp.float32), matrix=jnp.asarray(matrix, jnp.float32))
     return Transform((step,), (fit,), common_source(moments, source))
 
@@ -175,6 +158,3 @@ def whiten_samples(x: Float[np.ndarray, "sentence dim"], eps: float = 1e-5) -> F
     centred = centred - centred.mean(axis=0)
     values, vectors = np.linalg.eigh(np.cov(centred))
     return (vectors / np.sqrt(np.maximum(values, 0) + eps)) @ (vectors.T @ centred)
-
-
-_whiten = jax.jit(jax.vmap(zca))

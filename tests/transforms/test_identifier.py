@@ -17,22 +17,26 @@ def together(x):
     return np.concatenate(list(x.values())), [code for code, rows in x.items() for _ in rows]
 
 
+def shrunk_covariance(x):
+    """The pooled moments and the covariance that the identifier uses, in float64."""
+    pooled = pool_moments(x)
+    covariance = pooled.within / (pooled.count - len(x))
+    shrinkage = float(oas_shrinkage(covariance, pooled.count - len(x)))
+    assert 0 < shrinkage < 1
+    return pooled, (1 - shrinkage) * covariance + shrinkage * np.trace(covariance) / 40 * np.eye(40)
+
+
 @pytest.mark.parametrize("precise", [False, True])
 def test_equals_linear_discriminant_analysis(x, rng, precise):
     from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
     rows, labels = together(x)
-    identifier = fit_identifier(x, precise=precise)
-    pooled = pool_moments(x)
-    covariance = pooled.within / (pooled.count - len(x))
-    shrinkage = float(oas_shrinkage(covariance.astype(np.float32), pooled.count - len(x)))
-    assert 0 < shrinkage < 1
-    level = np.trace(covariance) / 40
-    shrunk = (1 - shrinkage) * covariance + shrinkage * level * np.eye(40)
+    pooled, covariance = shrunk_covariance(x)
+    inverse = np.linalg.inv(covariance)
     unseen = rows + 3 * rng.standard_normal(rows.shape).astype(np.float32)
-    distance = [np.einsum("nd,de,ne->n", unseen - m, np.linalg.inv(shrunk), unseen - m) for m in pooled.means]
+    distance = [np.einsum("nd,de,ne->n", unseen - m, inverse, unseen - m) for m in pooled.means]
     expected = [CODES[index] for index in np.argmin(distance, axis=0)]
-    assert identifier(unseen) == expected
+    assert fit_identifier(x, precise=precise)(unseen) == expected
     sklearn = LinearDiscriminantAnalysis(solver="lsqr", priors=np.full(6, 1 / 6)).fit(rows, labels)
     assert np.mean(sklearn.predict(unseen) == np.array(expected)) > 0.95
 
@@ -83,21 +87,6 @@ def test_auto_asks_before_the_first_step(x):
         fit_center(x).then(second.with_identifier(fit_identifier(x)))
 
 
-def test_an_identifier_may_know_fewer_languages(x):
-    few = {code: x[code] for code in ("de", "th")}
-    center = fit_center(x).with_identifier(fit_identifier(few))
-    np.testing.assert_allclose(center(x["th"], "auto"), center(x["th"], "th"), atol=1e-5)
-
-
-def test_it_is_saved_with_the_transform(x, tmp_path):
-    center = fit_center(x).with_identifier(fit_identifier(x, source=None))
-    center.save(tmp_path / "t")
-    loaded = Transform.load(tmp_path / "t")
-    assert loaded.identifier.languages == CODES
-    np.testing.assert_array_equal(loaded(x["fr"], "auto"), center(x["fr"], "auto"))
-    assert repr(loaded.identifier) == "LanguageIdentifier(dim 40, 6 languages)"
-
-
 def test_new_languages_leave_the_identifier_behind(x):
     few = {code: rows for code, rows in x.items() if code != "zh"}
     grown = fit_center(few).with_identifier(fit_identifier(few)).with_languages(fit_center({"zh": x["zh"]}))
@@ -127,41 +116,46 @@ def test_fewer_sentences_than_dimensions(rng):
     assert fit_identifier(x).accuracy(x) == {"de": 100.0, "en": 100.0}
 
 
-def test_refusals(x, unchecked):
-    one = {code: rows[:1] for code, rows in x.items()}
-    with pytest.raises(ValueError, match="do not vary within a language; give more sentences"):
-        fit_identifier(one)
-    with pytest.raises(ValueError, match="1 language is given"):
-        fit_identifier({"de": x["de"]})
-    with pytest.raises(ValueError, match="1 language is given"):
-        fit_identifier(pool_moments({"de": x["de"]}))
+def on(revision):
+    return {"source": lj.EncoderSpec("a", revision, 8, "mean", "float32")}
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda x, _: fit_identifier({code: rows[:1] for code, rows in x.items()}), "do not vary within a language"),
+        (lambda x, _: fit_identifier({"de": x["de"]}), "1 language is given"),
+        (lambda x, _: fit_identifier(pool_moments({"de": x["de"]})), "1 language is given"),
+        (lambda x, _: fit_identifier(x, threshold=0.0), "threshold is 0.0; it must be a number above 0"),
+        (lambda x, i: i(x["de"][:2, :3]), r"shape \(2, 3\); the identifier takes \[n, 40\]"),
+        (lambda x, i: i.accuracy({"sv": x["de"]}), "language 'sv' is not in the identifier"),
+        (lambda x, i: i.accuracy({"de": x["de"][:0]}), "de: there are no embeddings"),
+        (lambda x, i: fit_lsar(x).with_identifier(i), r"lsar\(rank=5\) is the same for all languages"),
+        (
+            lambda x, i: fit_center({"de": x["de"]}).with_identifier(i),
+            "may detect en, fr, ja, th, zh, which",
+        ),
+        (
+            lambda x, i: fit_center({"de": x["de"][:, :8]}).with_identifier(i),
+            "takes width 40, but the transform",
+        ),
+        (
+            lambda x, _: fit_center(x, **on("1")).with_identifier(fit_identifier(x, **on("2"))),
+            "the identifier was",
+        ),
+    ],
+)
+def test_refusals(x, unchecked, call, message):
     identifier = fit_identifier(x)
-    with pytest.raises(ValueError, match=r"shape \(2, 3\); the identifier takes \[n, 40\]"):
-        identifier(np.zeros((2, 3), np.float32))
-    with pytest.raises(ValueError, match="language 'sv' is not in the identifier"):
-        identifier.accuracy({"sv": x["de"]})
-    with pytest.raises(ValueError, match="de: there are no embeddings"):
-        identifier.accuracy({"de": x["de"][:0]})
-    with pytest.raises(ValueError, match=r"lsar\(rank=5\) is the same for all languages; it needs no identifier"):
-        fit_lsar(x).with_identifier(identifier)
-    with pytest.raises(ValueError, match=r"the identifier may detect fr, ja, th, zh, which center\(\) does not know"):
-        fit_center({"de": x["de"], "en": x["en"]}).with_identifier(identifier)
-    with pytest.raises(ValueError, match="the identifier takes width 40, but the transform takes 8"):
-        fit_center({"de": x["de"][:, :8]}).with_identifier(identifier)
-    spec = lj.EncoderSpec("a", "1", 8, "mean", "float32")
-    other = lj.EncoderSpec("a", "2", 8, "mean", "float32")
-    with pytest.raises(ValueError, match="the identifier was fitted on"):
-        fit_center(x, source=spec).with_identifier(fit_identifier(x, source=other))
+    with pytest.raises(ValueError, match=message):
+        call(x, identifier)
 
 
 def test_novelty_is_the_distance_between_the_languages_relative_to_all(x, rng):
     rows, _ = together(x)
     identifier = fit_identifier(x, precise=True)
-    pooled = pool_moments(x)
-    covariance = pooled.within / (pooled.count - len(x))
-    shrinkage = float(oas_shrinkage(covariance.astype(np.float32), pooled.count - len(x)))
-    level = np.trace(covariance) / 40
-    inverse = np.linalg.inv((1 - shrinkage) * covariance + shrinkage * level * np.eye(40))
+    pooled, covariance = shrunk_covariance(x)
+    inverse, level = np.linalg.inv(covariance), np.trace(covariance) / 40
     means = pooled.means
     # The part of a difference that lies, under this metric, in the span of the differences between the means.
     spread = (means - means.mean(axis=0)).T
@@ -196,8 +190,6 @@ def test_a_language_that_was_not_fitted_on_is_unknown(x):
     assert np.mean([one == own for one, own in zip(found, labels, strict=True)]) > 0.95
     assert identifier.novelty(french).min() > np.median(identifier.novelty(rows))
     assert "und" not in fit_identifier(known, threshold=np.inf)(french)
-    with pytest.raises(ValueError, match="threshold is 0.0; it must be a number above 0"):
-        fit_identifier(known, threshold=0.0)
 
 
 def test_unknown_languages_are_told(x, tmp_path, caplog):

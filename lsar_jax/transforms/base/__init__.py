@@ -3,8 +3,7 @@
 The identifier of languages that a transform may hold is a method of its own, in ``lsar_jax/transforms/identifier.py``.
 """
 
-from lsar_jax.transforms.base.affine import Step, fix_signs
-from lsar_jax.transforms.base.fit_record import Fit
+from lsar_jax.transforms.base.steps import Fit, Step, fix_signs
 from lsar_jax.transforms.base.transform import Transform
 
 __all__ = ["Fit", "Step", "Transform", "fix_signs"]

@@ -9,14 +9,9 @@ import numpy as np
 from jaxtyping import Float
 
 from lsar_jax.array_files import open_arrays, save_arrays
-from lsar_jax.arrays import all_finite
-from lsar_jax.checks import whole_number
-from lsar_jax.languages import canonical_keys
 from lsar_jax.mesh import check_process
-from lsar_jax.shapes import AnyArray
 from lsar_jax.spec import EncoderSpec
-from lsar_jax.transforms.base.affine import AXES, Step, by_row
-from lsar_jax.transforms.base.fit_record import Fit
+from lsar_jax.transforms.base.steps import AXES, Fit, Step, by_row
 from lsar_jax.transforms.identifier import LanguageIdentifier
 from lsar_jax.transforms.novelty import Novelty
 
@@ -37,23 +32,19 @@ def save_parts(
     identifier: LanguageIdentifier | None,
 ) -> None:
     """Writes the file; see ``Transform.save``."""
-    for step, fit in zip(steps, fits, strict=True):
-        _check_step(Step(*(None if part is None else np.asarray(part) for part in step)), fit, path)
-    arrays = {
-        f"{index}.{name}": np.asarray(part)
-        for index, step in enumerate(steps)
-        for name, part in step._asdict().items()
-        if part is not None
-    }
-    header: dict[str, Any] = {"fits": [asdict(fit) for fit in fits], "source": _spec_to_json(source)}
+    arrays: dict[str, np.ndarray] = {}
+    for index, (step, fit) in enumerate(zip(steps, fits, strict=True)):
+        parts = {name: np.asarray(part) for name, part in step._asdict().items() if part is not None}
+        _check_step(Step(**parts), fit, f"{fit} in {path}")
+        arrays |= {f"{index}.{name}": part for name, part in parts.items()}
+    header: dict[str, Any] = {"fits": [asdict(fit) for fit in fits], "source": source and source.to_dict()}
     header["identifier"] = None
     if identifier is not None:
-        parts = {name: getattr(identifier, name) for name in _IDENTIFIER}
-        parts |= {} if identifier.novel is None else identifier.novel._asdict()
+        parts = {name: getattr(identifier, name) for name in _IDENTIFIER} | identifier.novel._asdict()
         arrays |= {f"identifier.{name}": np.asarray(part) for name, part in parts.items()}
         header["identifier"] = {
             "languages": identifier.languages,
-            "source": _spec_to_json(identifier.source),
+            "source": identifier.source and identifier.source.to_dict(),
             # JSON has no infinity.
             "threshold": str(identifier.threshold),
         }
@@ -64,118 +55,67 @@ def load_parts(path: Path) -> TransformParts:
     """Reads the file; see ``Transform.load``."""
     check_process()
     with open_arrays(path, format=FORMAT, what="transform") as file:
-        tensors = {name: file.read(name) for name in file.names}
-        header = file.header
+        tensors, header = {name: file.read(name) for name in file.names}, file.header
     try:
-        fits = tuple(_fit_from_json(fit) for fit in header["fits"])
-        source = _spec_from_json(header["source"])
-        identified = header.get("identifier")
-        if identified is not None:
-            threshold = float(_of(identified.get("threshold", "inf"), "threshold", str))
-            identified = _codes(identified["languages"]), _spec_from_json(identified["source"]), threshold
-    except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
+        fits = tuple(_fit(fit) for fit in header["fits"])
+        source = _spec(header["source"])
+        found = tuple(
+            Step(**{name: tensors.pop(f"{index}.{name}", None) for name in Step._fields}) for index in range(len(fits))
+        )
+        identifier = None
+        if header["identifier"] is not None:
+            novel = Novelty(*(jnp.asarray(tensors.pop(f"identifier.{name}")) for name in Novelty._fields))
+            parts = {name: jnp.asarray(tensors.pop(f"identifier.{name}")) for name in _IDENTIFIER}
+            identifier = LanguageIdentifier(
+                **parts,
+                novel=novel,
+                languages=tuple(header["identifier"]["languages"]),
+                source=_spec(header["identifier"]["source"]),
+                threshold=float(header["identifier"]["threshold"]),
+            )
+    except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"the header of {path} is damaged: {error!r}") from error
-    steps = tuple(
-        Step(**{name: tensors.pop(f"{index}.{name}", None) for name in Step._fields}) for index in range(len(fits))
-    )
-    names = (*_IDENTIFIER, *Novelty._fields)
-    own = {name: tensors.pop(f"identifier.{name}", None) for name in names} if identified else {}
     if not fits or tensors:
         raise ValueError(f"{path} has {len(fits)} steps, and tensors that belong to none of them: {sorted(tensors)}")
-    for step, fit in zip(steps, fits, strict=True):
-        _check_step(step, fit, path)
-    if len({fit.dim for fit in fits}) > 1:
-        raise ValueError(f"the steps in {path} differ in width: {[fit.dim for fit in fits]}")
+    for step, fit in zip(found, fits, strict=True):
+        _check_step(step, fit, f"{fit} in {path}")
     # Only now, because jax would turn float64 into float32 without a word.
-    steps = tuple(Step(*(None if part is None else jnp.asarray(part) for part in step)) for step in steps)
-    if identified is None:
-        return steps, fits, source, None
-    languages, spec, threshold = identified
-    dim, rows = fits[0].dim, len(languages)
-    shapes = {"center": [dim], "weights": [rows, dim], "bias": [rows]}
-    # Files of the first versions have no more than these.
-    if any(own[name] is not None for name in Novelty._fields):
-        directions = 0 if own["places"] is None else own["places"].shape[-1]
-        shapes |= {"axes": [dim, directions], "places": [rows, directions], "means": [rows, dim], "unit": [1]}
-    where = f"the identifier in {path}"
-    parts = {name: jnp.asarray(_check_part(own[name], shape, f"{where}: {name}")) for name, shape in shapes.items()}
-    if not threshold > 0:
-        raise ValueError(f"{where} has the threshold {threshold}; it must be above 0")
-    novel = Novelty(*(parts.pop(name) for name in Novelty._fields)) if len(parts) > len(_IDENTIFIER) else None
-    found = LanguageIdentifier(**parts, languages=languages, source=spec, novel=novel, threshold=threshold)
-    return steps, fits, source, found
+    steps = tuple(Step(*(None if part is None else jnp.asarray(part) for part in step)) for step in found)
+    return steps, fits, source, identifier
 
 
-def _spec_to_json(spec: EncoderSpec | None) -> dict[str, Any] | None:
-    return spec.to_dict() if spec else None
+def _spec(fields: dict[str, Any] | None) -> EncoderSpec | None:
+    return EncoderSpec.from_dict(fields) if fields else None
 
 
-def _spec_from_json(spec: dict[str, Any] | None) -> EncoderSpec | None:
-    return EncoderSpec.from_dict(spec) if spec else None
+def _fit(fields: dict[str, Any]) -> Fit:
+    tables = {name: tuple(map(tuple, fields[name])) for name in ("fitted_on", "parameters")}
+    return Fit(**{**fields, **tables, "languages": tuple(fields["languages"])})
 
 
-def _fit_from_json(fit: dict[str, Any]) -> Fit:
-    return Fit(
-        method=_of(fit["method"], "method", str),
-        dim=whole_number("dim", fit["dim"], 1, 1 << 20, "the width of embeddings"),
-        languages=_codes(fit["languages"]),
-        fitted_on=tuple(
-            (_of(code, "a language", str), whole_number(f"the count of {code}", count, 0, 1 << 62, "sentences"))
-            for code, count in fit["fitted_on"]
-        ),
-        parameters=tuple(
-            (_of(name, "the name of a parameter", str), _of(value, f"parameter {name!r}", str, int, float))
-            for name, value in fit["parameters"]
-        ),
-    )
-
-
-def _of(value: Any, name: str, *kinds: type) -> Any:
-    if not isinstance(value, kinds) or isinstance(value, bool) or value == "":
-        raise ValueError(f"{name} is {value!r}, not a {' or '.join(kind.__name__ for kind in kinds)}")
-    return value
-
-
-def _codes(languages: Any) -> tuple[str, ...]:
-    if not isinstance(languages, list) or list(canonical_keys(dict.fromkeys(languages))) != languages:
-        raise ValueError(f"languages {languages!r} are not sorted codes without duplicates")
-    return tuple(languages)
-
-
-def _check_step(step: Step, fit: Fit, path: Path) -> None:
-    where = f"{fit} in {path}"
-    parts = {name: getattr(step, name) for name in AXES if getattr(step, name) is not None}
-    if not parts:
-        raise ValueError(f"{where} has no arrays")
-    rows = len(fit.languages)
-    if step.clusters is not None:
-        clusters = np.asarray(step.clusters)
-        sound = clusters.ndim == 1 and clusters.dtype == np.int32 and by_row(step, "shift")
-        if not sound or set(clusters.tolist()) != set(range(len(fit.languages))):
-            raise ValueError(f"{where}: the clusters do not match its {len(fit.languages)} languages")
-        rows = len(clusters)
-    ranks = {part.shape[-1] for name, part in parts.items() if name in ("basis", "dual") and part.ndim}
-    for name, part in parts.items():
-        trailing = [fit.dim] if AXES[name] == 1 else [fit.dim, fit.dim if name == "matrix" else min(ranks)]
-        table = bool(rows) and part.ndim > AXES[name]
-        _check_part(part, [rows, *trailing] if table else trailing, f"{where}: {name}")
-    if rows and not any(by_row(step, name) for name in parts):
+def _check_step(step: Step, fit: Fit, where: str) -> None:
+    """Raises ValueError if the arrays of a step do not fit together, or not its record."""
+    rows = len(fit.languages) if step.clusters is None else len(step.clusters)
+    if step.clusters is not None and set(np.asarray(step.clusters).tolist()) != set(range(len(fit.languages))):
+        raise ValueError(f"{where}: the clusters do not match its {len(fit.languages)} languages")
+    tables = [name for name in AXES if by_row(step, name)]
+    if rows and not tables:
         raise ValueError(f"{where} has {len(fit.languages)} languages but one map for all")
-    if step.dual is not None and step.basis is None:
-        raise ValueError(f"{where} has a dual without a basis")
+    for name, axes in AXES.items():
+        part = getattr(step, name)
+        if part is None:
+            continue
+        basis = part if step.basis is None else step.basis
+        trailing = [fit.dim, fit.dim if name == "matrix" else basis.shape[-1]][:axes]
+        expected = [rows, *trailing] if name in tables else trailing
+        if list(part.shape) != expected:
+            raise ValueError(f"{where}: {name} has shape {list(part.shape)}, expected {expected}")
+        if part.dtype != np.float32:
+            raise ValueError(f"{where}: {name} has dtype {part.dtype}, expected float32")
+        if not np.isfinite(part).all():
+            raise ValueError(f"{where}: {name} holds NaN or infinity")
     if step.basis is not None and step.dual is None and not _orthonormal(np.asarray(step.basis, np.float64)):
         raise ValueError(f"{where}: the columns of the basis are not orthonormal")
-
-
-def _check_part(part: AnyArray | None, expected: list[int], where: str) -> AnyArray:
-    shape = None if part is None else list(part.shape)
-    if part is None or shape != expected:
-        raise ValueError(f"{where} has shape {shape}, expected {expected}")
-    if part.dtype != np.float32:
-        raise ValueError(f"{where} has dtype {part.dtype}, expected float32")
-    if not all_finite(part):
-        raise ValueError(f"{where} holds NaN or infinity")
-    return part
 
 
 def _orthonormal(basis: Float[np.ndarray, "*row dim rank"]) -> bool:

@@ -1,6 +1,6 @@
 """The fitted transform: affine maps that are shared, or chosen by language or by cluster.
 
-A ``Transform`` is a sequence of steps (``affine.py``) with the spec of the embeddings that they were
+A ``Transform`` is a sequence of steps (``steps.py``) with the spec of the embeddings that they were
 fitted on; it can be applied, chained, extended by further languages, saved and exported.
 """
 
@@ -15,23 +15,18 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from lsar_jax.arrays import bucketed, check_floats, check_rows, digest, not_finite, warn_far_off
+from lsar_jax.arrays import bucketed, check_floats, digest, not_finite, warn_far_off
 from lsar_jax.languages import AUTO, check_codes, check_given, own_name
-from lsar_jax.mesh import check_process
 from lsar_jax.shapes import Embeddings, LanguageIds
 from lsar_jax.spec import EncoderSpec, check_source
-from lsar_jax.transforms.base.affine import Step, affine, by_row
-from lsar_jax.transforms.base.fit_record import Fit
 from lsar_jax.transforms.base.merge_languages import merge_steps
+from lsar_jax.transforms.base.steps import Fit, Step, apply, by_row
 from lsar_jax.transforms.base.storage import load_parts, save_parts
 from lsar_jax.transforms.identifier import LanguageIdentifier
 
 __all__ = ["Transform", "apply_steps"]
 
 _log = logging.getLogger("lsar_jax")
-
-# Rows whose bases are gathered together.
-_GATHERED = 1024
 
 
 @partial(jax.tree_util.register_dataclass, data_fields=["steps", "identifier"], meta_fields=["fits", "source"])
@@ -113,14 +108,14 @@ class Transform:
             _log.warning(
                 "%d of %d vectors are in none of the languages that the identifier knows, for example row %d; they are "
                 "taken for the nearest one",
-                unknown.sum(), len(unknown), unknown.argmax(),
-            )  # fmt: skip
+                *(unknown.sum(), len(unknown), unknown.argmax()),
+            )
         return result
 
     def with_unknown(
         self, x: Embeddings, language: str | Iterable[str] | None = None
     ) -> tuple[Float[Array, "vector dim"], Bool[np.ndarray, " vector"] | None]:
-        """Returns what a call does and, with ``"auto"``, which rows ``[n]`` are in no known language; logs nothing."""
+        """Transforms embeddings and, with ``"auto"``, marks the rows ``[n]`` in no known language; logs nothing."""
         check_floats("embeddings", x, least=0)
         if x.shape[1] != self.dim:
             raise ValueError(f"embeddings have shape {x.shape}; the transform takes [n, {self.dim}]")
@@ -134,29 +129,27 @@ class Transform:
                 )
         # Padded to one of a few sizes, so that languages of unequal size share a program.
         padded = bucketed(x)
-        told = None
-        if language == AUTO:
-            ids, told = self._auto(padded)
+        ids: tuple[LanguageIds, ...]
+        unknown = None
+        if language != AUTO:
+            rows = self.language_ids(language)
+            ids = tuple(np.pad(row, (0, len(padded) - len(x))) if row.ndim else row for row in rows)
+        elif self.identifier is None and self.languages is None:
+            ids = self.language_ids(None)
         else:
-            known = self.language_ids(language)
-            ids = tuple(np.pad(which, (0, len(padded) - len(x))) if which.ndim else which for which in known)
-        dense = any(by_row(step, "matrix") and which.ndim for step, which in zip(self.steps, ids, strict=True))
-        if dense and not isinstance(padded, jax.core.Tracer):
-            check_rows("embeddings", x, padded)
-            result = self._apply_by_language(np.asarray(x), [np.asarray(which) for which in ids])
-            check_rows(f"embeddings transformed by {self.name}", result, result)
-        else:
-            # Checked by the same program, so that there is one wait, for all.
-            moved, finite = apply_steps(self.steps, padded, ids)
-            result = moved[: len(x)]
-            if isinstance(finite, jax.core.Tracer):
-                return result, None
-            before, after = np.asarray(finite)
-            if not before:
-                raise not_finite("embeddings", x, padded)
-            if not after:
-                raise not_finite(f"embeddings transformed by {self.name}", result, result)
-        return result, None if told is None or isinstance(told, jax.core.Tracer) else np.asarray(told)[: len(x)]
+            self.check_identifier()
+            ids, unknown = _detect(self, padded)
+        moved, finite = apply_steps(self.steps, padded, ids)
+        result = moved[: len(x)]
+        if isinstance(finite, jax.core.Tracer):
+            return result, None
+        # Checked by the same program, so that there is one wait, for all.
+        before, after = np.asarray(finite)
+        if not before:
+            raise not_finite("embeddings", x, padded)
+        if not after:
+            raise not_finite(f"embeddings transformed by {self.name}", result, result)
+        return result, None if unknown is None else np.asarray(unknown)[: len(x)]
 
     def language_ids(self, language: str | Sequence[str] | None) -> tuple[np.ndarray, ...]:
         """Returns the row of each step's tables: the part of a call that runs outside jit.
@@ -179,9 +172,9 @@ class Transform:
           ValueError: there is no identifier.
         """
         identifier = self.check_identifier()
-        found = identifier.ids(x)
+        detected = identifier.ids(x)
         rows = self.language_ids(identifier.languages)
-        return tuple(jnp.asarray(which)[found] if which.ndim else jnp.asarray(which) for which in rows)
+        return tuple(jnp.asarray(row)[detected] if row.ndim else jnp.asarray(row) for row in rows)
 
     def check_identifier(self) -> LanguageIdentifier:
         """Returns the identifier; raises ValueError if there is none."""
@@ -207,8 +200,8 @@ class Transform:
         if identifier.dim != self.dim:
             raise ValueError(f"the identifier takes width {identifier.dim}, but the transform takes {self.dim}")
         if self.source and identifier.source and not self.source.same_space(identifier.source):
-            told = identifier.source.difference(self.source)
-            raise ValueError(f"the identifier was fitted on other embeddings than the transform: {told}")
+            difference = identifier.source.difference(self.source)
+            raise ValueError(f"the identifier was fitted on other embeddings than the transform: {difference}")
         unknown = sorted(set(identifier.languages) - set(self.languages))
         if unknown:
             raise ValueError(f"the identifier may detect {', '.join(unknown)}, which {self.name} does not know")
@@ -251,7 +244,6 @@ class Transform:
         if self.source and other.source and not other.fits_after(self.source, self):
             raise ValueError(
                 f"the transforms were fitted on different embeddings: {self.source.difference(other.source)}"
-                f"{other.source.hint()}"
             )
         if other._applied() & self._applied():
             raise ValueError(
@@ -272,7 +264,7 @@ class Transform:
 
     def apply(self, x: Float[Array, "vector dim"], ids: tuple[LanguageIds, ...]) -> Float[Array, "vector dim"]:
         """Transforms embeddings with the rows ``ids`` of the steps' tables; pure, for ``jit`` and ``vmap``."""
-        return _in_turn(self.steps, x, ids)
+        return apply(self.steps, x, ids)
 
     def as_affine(self, language: str | None = None) -> tuple[Float[np.ndarray, "dim dim"], Float[np.ndarray, " dim"]]:
         """Returns A ``[dim, dim]`` and b ``[dim]`` of ``y = x A^T + b`` in float64, for numpy and vector databases.
@@ -290,12 +282,9 @@ class Transform:
         ids = self.language_ids(language)
         if any(which.ndim for which in ids):
             raise ValueError("as_affine takes one language; give a single code")
-        # Runs the code of __call__ on zero and the unit vectors: what is exported is what is applied.
-        check_process()
-        with jax.enable_x64(True):
-            exact = jax.tree.map(lambda part: jnp.asarray(part, jnp.float64), self.steps)
-            probes = jnp.asarray(np.concatenate([np.zeros((1, self.dim)), np.eye(self.dim)]))
-            moved = np.asarray(apply_steps(exact, probes, ids)[0])
+        # The code of a call moves zero and the unit vectors: what is exported is what is applied.
+        steps = jax.tree.map(lambda part: np.asarray(part, np.float64), self.steps)
+        moved = apply(steps, np.concatenate([np.zeros((1, self.dim)), np.eye(self.dim)]), ids)
         return (moved[1:] - moved[0]).T, moved[0]
 
     def save(self, path: str | Path) -> None:
@@ -322,12 +311,6 @@ class Transform:
         scope = "shared" if self.languages is None else f"{len(self.languages)} languages"
         return f"Transform({self.name}; dim {self.dim}, {scope})"
 
-    def _auto(self, x: Float[Array, "vector dim"]) -> tuple[tuple[LanguageIds, ...], Bool[Array, " vector"] | None]:
-        """Returns the rows that the identifier detects, and which vectors are in none of its languages."""
-        if self.identifier is None and self.languages is None:
-            return self.language_ids(None), None
-        return (self.auto_ids(x), None) if self.identifier is None else _auto_ids(self, x)
-
     def _applied(self) -> set[str]:
         """Returns a digest of what each step does, for a step with languages in each of them."""
         return {
@@ -337,53 +320,20 @@ class Transform:
             for row, code in enumerate(fit.languages or ("",))
         }
 
-    def _apply_by_language(
-        self, x: Float[np.ndarray, "vector dim"], ids: list[np.ndarray]
-    ) -> Float[Array, "vector dim"]:
-        """Applies dense tables to one language after another: one matrix per row would take too much memory."""
-        rows = np.stack([np.broadcast_to(which[: len(x)] if which.ndim else which, len(x)) for which in ids])
-        choices, chosen = np.unique(rows, axis=1, return_inverse=True)
-        result = np.empty(x.shape, np.float32)
-        for number, choice in enumerate(choices.T):
-            own = np.flatnonzero(chosen.ravel() == number)
-            padded = bucketed(x[own])
-            result[own] = np.asarray(apply_steps(self.steps, padded, tuple(choice))[0])[: len(own)]
-        return jnp.asarray(result)
-
-
-def _in_turn(
-    steps: tuple[Step, ...], x: Float[Array, "vector dim"], ids: tuple[LanguageIds, ...]
-) -> Float[Array, "vector dim"]:
-    for step, which in zip(steps, ids, strict=True):
-        x = affine(step, x, which)
-    return x
-
 
 # Takes the steps without their records, so that fits on other text, languages or layers share a program.
 @jax.jit
 def apply_steps(
     steps: tuple[Step, ...], x: Float[Array, "vector dim"], ids: tuple[LanguageIds, ...]
 ) -> tuple[Float[Array, "vector dim"], Bool[Array, " 2"]]:
-    """Returns the transformed vectors, and whether the vectors were finite before and after."""
+    """Applies steps to vectors, and says whether all values were finite before and are after."""
     finite = jnp.isfinite(x).all()
-    for step, which in zip(steps, ids, strict=True):
-        # A dense table is applied one matrix at a time, and needs all rows.
-        shared = jnp.ndim(which) == 0 and step.clusters is None
-        x = affine(step, x, which) if shared or by_row(step, "matrix") else _by_rows(step, x, which)
-    return x, jnp.stack([finite, jnp.isfinite(x).all()])
-
-
-def _by_rows(step: Step, x: Float[Array, "vector dim"], which: LanguageIds) -> Float[Array, "vector dim"]:
-    """Applies a step some rows at a time, because each row gathers its own basis."""
-
-    def one(row: tuple[Array, Array]) -> Array:
-        return affine(step, row[0][None], row[1])[0]
-
-    return jax.lax.map(one, (x, jnp.broadcast_to(jnp.asarray(which), len(x))), batch_size=_GATHERED)
+    moved = apply(steps, x, ids)
+    return moved, jnp.stack([finite, jnp.isfinite(moved).all()])
 
 
 @jax.jit
-def _auto_ids(
+def _detect(
     transform: Transform, x: Float[Array, "vector dim"]
 ) -> tuple[tuple[LanguageIds, ...], Bool[Array, " vector"]]:
     return transform.auto_ids(x), transform.check_identifier().unknown(x)
@@ -395,6 +345,5 @@ def _language_ids(fit: Fit, language: str | Sequence[str] | None) -> np.ndarray:
         return np.zeros((), np.int32)
     if language is None:
         raise ValueError(f"{fit} depends on the language; give one of {', '.join(fit.languages)}")
-    row = {code: index for index, code in enumerate(fit.languages)}
-    rows = {code: row[own_name(code, fit.languages, str(fit))] for code in set(codes)}
-    return np.array(rows[language] if isinstance(language, str) else [rows[code] for code in codes], np.int32)
+    numbers = {code: fit.languages.index(own_name(code, fit.languages, str(fit))) for code in set(codes)}
+    return np.array(numbers[language] if isinstance(language, str) else [numbers[code] for code in codes], np.int32)
