@@ -290,6 +290,6 @@ def _merge_block(
     new_high, new_low = jnp.where(first, pivot, total), jnp.where(first, rest, lost)
     if scatter is not None:
         centred = jnp.where(there[:, None], off - rest, zero)
-        own = jnp.matmul(centred.T, centred, precision=jax.lax.Precision.HIGHEST)
-        scatter = scatter + own + jnp.outer(delta, delta) * (old_count * share)
+        inside = jnp.matmul(centred.T, centred, precision=jax.lax.Precision.HIGHEST)
+        scatter = scatter + inside + jnp.outer(delta, delta) * (old_count * share)
     return new_high, new_low, scatter

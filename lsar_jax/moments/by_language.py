@@ -179,12 +179,12 @@ def common_source(moments: Mapping[str, Moments], given: EncoderSpec | None = No
     first = next(iter(known), "")
     for code, source in known.items():
         if not source.same_space(known[first]):
-            told = source.difference(known[first])
-            raise ValueError(f"the moments of {code} are of other embeddings than those of {first}: {told}")
-    own = known[first] if known else None
-    if given and own and not given.same_space(own):
-        raise ValueError(f"the moments are of other embeddings than source says: {own.difference(given)}")
-    return given or own
+            difference = source.difference(known[first])
+            raise ValueError(f"the moments of {code} are of other embeddings than those of {first}: {difference}")
+    spec = known[first] if known else None
+    if given and spec and not given.same_space(spec):
+        raise ValueError(f"the moments are of other embeddings than source says: {spec.difference(given)}")
+    return given or spec
 
 
 def stack_means(moments: Mapping[str, Moments]) -> Float[np.ndarray, "language dim"]:

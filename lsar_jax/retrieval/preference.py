@@ -80,7 +80,7 @@ def language_preference(
         raise ValueError(f"ranks have shape {np.shape(ranks)}; expected [query, language], with at least one of each")
     queries, languages = np.shape(ranks)
     table = whole_numbers("ranks", np.ravel(ranks), queries * languages, -1, pool - 1).reshape(queries, languages)
-    own = np.take_along_axis(
+    same_language = np.take_along_axis(
         table, whole_numbers("query_language", query_language, queries, 0, languages - 1)[:, None], 1
     )
     known = table >= 0
@@ -88,7 +88,7 @@ def language_preference(
     if not several.any():
         raise ValueError("no query has two relevant candidates to compare")
     best, worst = np.where(known, table, pool).min(axis=1), table.max(axis=1)
-    preferred = np.where(several & (own[:, 0] >= 0), own[:, 0] == best, np.nan)
+    preferred = np.where(several & (same_language[:, 0] >= 0), same_language[:, 0] == best, np.nan)
     spreads = np.where(several, (worst - best) / pool, np.nan)
     return Preference(_mean(preferred), _mean(spreads), preferred, spreads)
 

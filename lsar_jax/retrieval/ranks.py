@@ -86,14 +86,14 @@ def _ranks(
     """Ranks the relevant candidates of each query one after another."""
     ids = jnp.arange(len(candidates), dtype=jnp.int32)
 
-    def ranks(one: tuple[Array, Array, Array]) -> Array:
-        query, relevant, left_out = one
+    def ranks(given: tuple[Array, Array, Array]) -> Array:
+        query, relevant, left_out = given
         scores = jnp.matmul(query, candidates.T, precision=jax.lax.Precision.HIGHEST)
         scores = jnp.where((ids < real) & (ids != left_out), scores, -jnp.inf)
 
         def rank(place: Array) -> Array:
-            own = scores[jnp.maximum(place, 0)]
-            ahead = (scores > own) | ((scores == own) & (ids < place))
+            score = scores[jnp.maximum(place, 0)]
+            ahead = (scores > score) | ((scores == score) & (ids < place))
             return jnp.where(place < 0, -1, ahead.sum(dtype=jnp.int32))
 
         return jax.lax.map(rank, relevant)

@@ -38,8 +38,8 @@ def best_of(scores: Float[Array, "row column"], k: int, real: _Count) -> Best:
     def by_block(scores: Float[Array, "row column"], block: int) -> Best:
         blocks = scores.reshape(len(scores), -1, block)
         chosen = _best_blocks(blocks.max(axis=2), k, block, real)
-        kept = jnp.take_along_axis(blocks, chosen[:, :, None], axis=1)
-        return _best_within(kept.reshape(len(scores), k * block), chosen, block, real)
+        top_blocks = jnp.take_along_axis(blocks, chosen[:, :, None], axis=1)
+        return _best_within(top_blocks.reshape(len(scores), k * block), chosen, block, real)
 
     return _chosen(scores, block, whole, by_block)
 
@@ -55,8 +55,8 @@ def best_of_columns(scores: Float[Array, "row column"], k: int, real: _Count) ->
     def by_block(scores: Float[Array, "row column"], block: int) -> Best:
         blocks = scores.reshape(-1, block, columns)
         chosen = _best_blocks(blocks.max(axis=1).T, k, block, real)
-        kept = jnp.take_along_axis(blocks, chosen.T[:, None, :], axis=0)
-        return _best_within(kept.reshape(k * block, columns).T, chosen, block, real)
+        top_blocks = jnp.take_along_axis(blocks, chosen.T[:, None, :], axis=0)
+        return _best_within(top_blocks.reshape(k * block, columns).T, chosen, block, real)
 
     return _chosen(scores, block, whole, by_block)
 
@@ -87,11 +87,11 @@ def _best_blocks(maxima: Float[Array, "row block"], k: int, width: int, real: _C
     return jnp.sort(_sorted(_masked(maxima, starts, real), k)[1], axis=1)
 
 
-def _best_within(kept: Float[Array, "row score"], chosen: Int[Array, "row k"], width: int, real: _Count) -> Best:
+def _best_within(top_blocks: Float[Array, "row score"], chosen: Int[Array, "row k"], width: int, real: _Count) -> Best:
     """Returns the best of the scores of the blocks that were chosen."""
     ids = chosen[:, :, None] * width + jnp.arange(width, dtype=jnp.int32)
-    ids = ids.reshape(kept.shape)
-    top, where = _sorted(jnp.where(ids < real, kept, -jnp.inf), chosen.shape[1])
+    ids = ids.reshape(top_blocks.shape)
+    top, where = _sorted(jnp.where(ids < real, top_blocks, -jnp.inf), chosen.shape[1])
     return top, jnp.take_along_axis(ids, where, axis=1)
 
 

@@ -20,11 +20,11 @@ from jaxtyping import Float
 from lsar_jax.arrays import product
 from lsar_jax.checks import check_flags
 from lsar_jax.languages import canonical_keys, language_code
-from lsar_jax.moments import Moments, moments_by_language
+from lsar_jax.moments import Moments
 from lsar_jax.shapes import AnyArray, Embeddings
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms.base import Fit, Step, Transform
-from lsar_jax.transforms.shift import check_pairs
+from lsar_jax.transforms.shift import aligned_sides
 
 __all__ = ["fit_linear_map", "linear_maps", "procrustes"]
 
@@ -94,30 +94,23 @@ def fit_linear_map(
     """
     check_flags(center=center)
     target = language_code(target)
-    sides = canonical_keys(check_pairs(pairs, target))
+    sides, moments, targets = aligned_sides(pairs, target)
     if any(isinstance(side, Moments) for pair in sides.values() for side in pair):
         raise ValueError("the linear map needs the aligned embeddings themselves; give arrays, not moments")
-    # Computes the means, and checks the arrays.
-    own, other = (moments_by_language({code: pair[side] for code, pair in sides.items()}, least=1) for side in (0, 1))
-    dim = next(iter(own.values())).dim
-    codes = tuple(sorted({*own, target}))
+    dim = next(iter(moments.values())).dim
+    codes = tuple(sorted({*moments, target}))
     matrix, shift, offset = (np.zeros((len(codes), *shape)) for shape in ((dim, dim), (dim,), (dim,)))
     matrix[codes.index(target)] = np.eye(dim)
     for code, (x, y) in sides.items():
-        if np.shape(x) != np.shape(y):
-            raise ValueError(
-                f"{code}: the embeddings have shape {np.shape(x)}, but their translations in {target} have shape "
-                f"{np.shape(y)}; give aligned rows"
-            )
         row = codes.index(code)
         if center:
-            shift[row], offset[row] = own[code].mean, other[code].mean
+            shift[row], offset[row] = moments[code].mean, targets[code].mean
         cross = _cross(x, y, shift[row], offset[row])
         if not cross.any():
             raise ValueError(f"{code}: one side holds only zeros; there is no rotation to find")
         matrix[row] = procrustes(cross / np.abs(cross).max())
     options = {"center": 1} if center else {}
-    fit = replace(Fit.of("linear_map", own, by_language=True, target=target, **options), languages=codes)
+    fit = replace(Fit.of("linear_map", moments, by_language=True, target=target, **options), languages=codes)
     parts = {"matrix": matrix} | ({"shift": shift, "offset": offset} if center else {})
     step = Step(**{name: jnp.asarray(part, jnp.float32) for name, part in parts.items()})
     return Transform((step,), (fit,), source)

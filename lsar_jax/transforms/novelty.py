@@ -64,7 +64,7 @@ def novelty_of(
     """
     gram = weights @ means.T
     values, vectors = np.linalg.eigh((gram + gram.T) / 2)
-    kept = values > _LEAST * values[-1]
-    lengths, vectors = np.sqrt(values[kept]), vectors[:, kept]
+    large = values > _LEAST * values[-1]
+    lengths, vectors = np.sqrt(values[large]), vectors[:, large]
     parts = weights.T @ (vectors / lengths), vectors * lengths, means / unit, np.array([unit])
     return Novelty(*(jnp.asarray(part, jnp.float32) for part in parts))

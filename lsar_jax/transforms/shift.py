@@ -58,28 +58,29 @@ def fit_shift(
       [[1.0, 1.0, 1.0, 1.0]]
     """
     target = language_code(target)
-    sides = canonical_keys(check_pairs(pairs, target))
-    own = moments_by_language({code: side[0] for code, side in sides.items()}, least=1, precise=precise)
-    other = moments_by_language({code: side[1] for code, side in sides.items()}, least=1, precise=precise)
-    shifts = {target: np.zeros(next(iter(own.values())).dim)}
-    for code, moments in own.items():
-        if (moments.count, moments.dim) != (other[code].count, other[code].dim):
-            raise ValueError(
-                f"{code}: there are {moments.count} embeddings of width {moments.dim}, "
-                f"but {other[code].count} of width {other[code].dim} in {target}; give aligned rows"
-            )
-        shifts[code] = moments.mean - other[code].mean
-    codes = tuple(sorted(shifts))
-    fit = replace(Fit.of("shift", own, by_language=True, target=target), languages=codes)
-    step = Step(shift=jnp.asarray(np.stack([shifts[code] for code in codes]), jnp.float32))
+    _, moments, targets = aligned_sides(pairs, target, precise=precise)
+    shifts = {code: m.mean - targets[code].mean for code, m in moments.items()}
+    shifts = dict(sorted((shifts | {target: np.zeros(next(iter(moments.values())).dim)}).items()))
+    fit = replace(Fit.of("shift", moments, by_language=True, target=target), languages=tuple(shifts))
+    step = Step(shift=jnp.asarray(np.stack(list(shifts.values())), jnp.float32))
     return Transform((step,), (fit,), source)
 
 
-def check_pairs(pairs: Mapping[str, tuple], target: str) -> Mapping[str, tuple]:
-    """Returns ``pairs`` if it is a mapping from languages other than ``target`` to two sides.
+def aligned_sides(
+    pairs: Mapping[str, tuple], target: str, *, precise: bool = False
+) -> tuple[dict[str, tuple], dict[str, Moments], dict[str, Moments]]:
+    """Checks pairs of aligned rows.
+
+    Args:
+      pairs: mapping from language to its embeddings and those of their translations, or to the moments of both.
+      target: code of the language of the translations.
+      precise: whether to sum embeddings in float64.
+
+    Returns:
+      The pairs by code, the moments of each language, and those of its translations.
 
     Raises:
-      ValueError: ``pairs`` is not such a mapping, or is empty.
+      ValueError: it is not such a mapping, is empty or has ``target``, or the sides of a language are not aligned.
     """
     if not isinstance(pairs, Mapping) or not pairs:
         raise ValueError(
@@ -90,4 +91,15 @@ def check_pairs(pairs: Mapping[str, tuple], target: str) -> Mapping[str, tuple]:
             raise ValueError(f"{code!r} is the target itself; give pairs of the other languages")
         if not isinstance(sides, tuple | list) or len(sides) != 2:
             raise ValueError(f"{code}: expected (embeddings in {code}, embeddings in {target})")
-    return pairs
+    by_code = canonical_keys(pairs)
+    moments, targets = (
+        moments_by_language({code: sides[side] for code, sides in by_code.items()}, least=1, precise=precise)
+        for side in (0, 1)
+    )
+    for code, m in moments.items():
+        if (m.count, m.dim) != (targets[code].count, targets[code].dim):
+            raise ValueError(
+                f"{code}: there are {m.count} embeddings of width {m.dim}, but {targets[code].count} of width "
+                f"{targets[code].dim} in {target}; give aligned rows"
+            )
+    return by_code, moments, targets

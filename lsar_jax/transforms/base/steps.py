@@ -19,14 +19,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from lsar_jax.arrays import row_bucket
 from lsar_jax.moments.moments import Moments
 from lsar_jax.shapes import AnyArray, LanguageIds
 
 __all__ = ["AXES", "Fit", "Step", "affine", "apply", "by_row", "fix_signs"]
 
-# Vectors whose bases are gathered together, and vectors of a language that are multiplied by its matrix together.
+# Vectors whose bases are gathered together.
 _GATHERED = 1024
-_TOGETHER = 128
 
 
 class Step(NamedTuple):
@@ -189,35 +189,32 @@ def _nearest(step: Step, x: Float[AnyArray, "vector dim"], language: LanguageIds
     unit = jnp.where(unit > 0, unit, jnp.ones((), unit.dtype))
     centroids, x = centroids / unit, x / unit
     distance = (centroids**2).sum(axis=1) - 2 * _sum("vd,cd->vc", x, centroids)
-    own = owner == jnp.asarray(language)[..., None]
-    return jnp.argmin(jnp.where(own, distance, jnp.inf), axis=1)
+    same = owner == jnp.asarray(language)[..., None]
+    return jnp.argmin(jnp.where(same, distance, jnp.inf), axis=1)
 
 
 def _by_language(
     matrix: Float[AnyArray, "row dim dim"], x: Float[AnyArray, "vector dim"], row: Int[AnyArray, " vector"]
 ) -> Float[Array, "vector dim"]:
-    """Multiplies each vector by the matrix of its language, some vectors of one language at a time.
+    """Multiplies each vector by the matrix of its language, a group of vectors of one language at a time.
 
     A matrix gathered for each vector would take ``[vector, dim, dim]``.
     """
     matrix, x, row = jnp.asarray(matrix), jnp.asarray(x), jnp.asarray(row)
     if not len(x):
         return x
-    size = min(len(x), _TOGETHER)
-    order = jnp.argsort(row)
-    counts = jnp.bincount(row, length=len(matrix))
-    starts = jnp.cumsum(counts) - counts
-    # Each language has its own groups, the last of which is filled up.
+    # The mean number of vectors of a language: there are at most twice as many groups as languages.
+    size = row_bucket(-(-len(x) // len(matrix)))
+    order, counts = jnp.argsort(row), jnp.bincount(row, length=len(matrix))
+    # Each language has groups of its own, the last of which is filled up.
     groups = -(-counts // size)
     ends = jnp.cumsum(groups)
-
-    def move(result: Array, group: Array) -> tuple[Array, None]:
-        language = jnp.minimum(jnp.searchsorted(ends, group, side="right"), len(matrix) - 1)
-        first = (group - ends[language] + groups[language]) * size
-        places = first + jnp.arange(size)
-        vectors = order[jnp.minimum(starts[language] + places, len(x) - 1)]
-        moved = _sum("vd,ed->ve", x[vectors], matrix[language])
-        # Filler is placed past the end, and dropped.
-        return result.at[jnp.where(places < counts[language], vectors, len(x))].set(moved, mode="drop"), None
-
-    return jax.lax.scan(move, jnp.zeros_like(x), jnp.arange(len(x) // size + len(matrix)))[0]
+    numbers = jnp.arange(len(x) // size + len(matrix))
+    language = jnp.minimum(jnp.searchsorted(ends, numbers, side="right"), len(matrix) - 1)
+    places = ((numbers - (ends - groups)[language]) * size)[:, None] + jnp.arange(size)
+    starts = (jnp.cumsum(counts) - counts)[language]
+    vectors = order[jnp.minimum(starts[:, None] + places, len(x) - 1)]
+    moved = jax.lax.map(lambda group: _sum("vd,ed->ve", x[group[0]], matrix[group[1]]), (vectors, language))
+    # Filler is placed past the end, and dropped.
+    targets = jnp.where(places < counts[language][:, None], vectors, len(x))
+    return jnp.zeros_like(x).at[targets].set(moved, mode="drop")

@@ -280,7 +280,7 @@ class Transform:
         if clustered:
             raise ValueError(f"{', '.join(clustered)}: each cluster has its own map, so there is no single A and b")
         ids = self.language_ids(language)
-        if any(which.ndim for which in ids):
+        if any(row.ndim for row in ids):
             raise ValueError("as_affine takes one language; give a single code")
         # The code of a call moves zero and the unit vectors: what is exported is what is applied.
         steps = jax.tree.map(lambda part: np.asarray(part, np.float64), self.steps)
