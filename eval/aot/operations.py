@@ -20,7 +20,7 @@ def operations_of(jaxpr: ClosedJaxpr | Jaxpr, platform: str) -> Counter[str]:
 
     Args:
       jaxpr: the program.
-      platform: tpu or cuda, of which a program may have a branch of its own.
+      platform: tpu or cuda; a program may have a branch for each.
 
     The kinds are ``bfloat16``, ``float32`` where full precision is asked for, and ``fast_float32`` where a device may
     round what it multiplies.

@@ -84,7 +84,7 @@ def cost_of_text(text: str) -> ProgramCost:
     headers = list(re.finditer(r"^(ENTRY )?%?([\w.\-]+) \([^\n]*\{$", text, re.MULTILINE))
     ends = [header.start() for header in headers[1:]] + [len(text)]
     computations = {
-        header[2]: {one.name: one for one in _instructions(text[header.end() : end])}
+        header[2]: {instruction.name: instruction for instruction in _instructions(text[header.end() : end])}
         for header, end in zip(headers, ends, strict=True)
     }
     return _Reader(computations).cost(next(header[2] for header in headers if header[1]))
@@ -95,35 +95,35 @@ class _Reader:
         self._computations = computations
         self.cost = cache(self._cost)
 
-    def _called(self, one: _Instruction) -> _Computation:
+    def _called(self, instruction: _Instruction) -> _Computation:
         """The computation that an instruction runs as one kernel; empty if there is none."""
-        return self._computations.get(one.named("calls"), {})
+        return self._computations.get(instruction.named("calls"), {})
 
     def _cost(self, name: str) -> ProgramCost:
         """The cost of a computation whose instructions run by themselves."""
         total = ProgramCost()
         computation = self._computations[name]
-        for one in computation.values():
-            if one.operation in _FREE or one.operation.endswith(("-done", "-update")):
+        for instruction in computation.values():
+            if instruction.operation in _FREE or instruction.operation.endswith(("-done", "-update")):
                 continue
-            if one.operation == "while":
-                steps = self._steps(one)
-                total.add(self.cost(one.named("body")), steps or 1)
+            if instruction.operation == "while":
+                steps = self._steps(instruction)
+                total.add(self.cost(instruction.named("body")), steps or 1)
                 total.open_loops += steps is None
-            elif one.operation == "conditional":
-                branches = re.search(r"branch_computations=\{([^}]*)\}", one.attributes)
+            elif instruction.operation == "conditional":
+                branches = re.search(r"branch_computations=\{([^}]*)\}", instruction.attributes)
                 names = re.findall(r"[\w.\-]+", branches[1]) if branches else [
-                    one.named("true_computation"), one.named("false_computation")
+                    instruction.named("true_computation"), instruction.named("false_computation")
                 ]  # fmt: skip
                 total.add(min(map(self.cost, names), key=lambda cost: cost.traffic))
-            elif one.operation == "call":
-                total.add(self.cost(one.named("to_apply")))
+            elif instruction.operation == "call":
+                total.add(self.cost(instruction.named("to_apply")))
             else:
                 total.kernels += 1
-                if not one.name.startswith(_BEGUN):
-                    total.traffic += self._traffic(one, computation)
-                    if not one.named("calls").startswith(_CARRIED):
-                        total.collectives += self._collectives(one)
+                if not instruction.name.startswith(_BEGUN):
+                    total.traffic += self._traffic(instruction, computation)
+                    if not instruction.named("calls").startswith(_CARRIED):
+                        total.collectives += self._collectives(instruction)
         return total
 
     def _steps(self, loop: _Instruction) -> int | None:
@@ -139,44 +139,46 @@ class _Reader:
         constant = re.match(r"(\d+)\)", most.attributes)
         return int(constant[1]) if counter.operation == "get-tuple-element" and constant else None
 
-    def _collectives(self, one: _Instruction) -> Counter[str]:
+    def _collectives(self, instruction: _Instruction) -> Counter[str]:
         """An instruction that is a collective, or those inside a kernel, wherever their results are."""
-        if _COLLECTIVE.match(one.operation):
-            return Counter([one.operation.removesuffix("-start")])
-        return sum(map(self._collectives, self._called(one).values()), Counter())
+        if _COLLECTIVE.match(instruction.operation):
+            return Counter([instruction.operation.removesuffix("-start")])
+        return sum(map(self._collectives, self._called(instruction).values()), Counter())
 
-    def _traffic(self, one: _Instruction, computation: _Computation) -> float:
-        shapes = dict(enumerate(computation[operand].shape for operand in one.operands))
+    def _traffic(self, instruction: _Instruction, computation: _Computation) -> float:
+        shapes = dict(enumerate(computation[operand].shape for operand in instruction.operands))
         written = 0.0
-        if one.named("calls").startswith(_CARRIED):
+        if instruction.named("calls").startswith(_CARRIED):
             # As in output_to_operand_aliasing={{1}: (0, {}), {2}: (1, {})}: these parts only pass through.
-            pairs = re.findall(r"\{(\d+)\}: \((\d+), \{\}\)", one.attributes)
+            pairs = re.findall(r"\{(\d+)\}: \((\d+), \{\}\)", instruction.attributes)
             for _, operand in pairs:
                 shapes.pop(int(operand), None)
             same = {int(part) for part, _ in pairs}
-            parts = enumerate(_ARRAY.finditer(one.shape))
+            parts = enumerate(_ARRAY.finditer(instruction.shape))
             written = sum(_size(array[0]) for part, array in parts if part not in same)
-        elif one.operation == "custom-call" and one.shape.startswith("("):
+        elif instruction.operation == "custom-call" and instruction.shape.startswith("("):
             # The last part of cuBLAS's and cuDNN's results is their scratch.
-            written = _size(re.sub(r"[su]8\[[^\]]*\](\{[^}]*\})?\)$", "", one.shape))
-        elif one.returns_operands:
-            written = max(0.0, _size(one.shape) - sum(map(_size, shapes.values())))
+            written = _size(re.sub(r"[su]8\[[^\]]*\](\{[^}]*\})?\)$", "", instruction.shape))
+        elif instruction.returns_operands:
+            written = max(0.0, _size(instruction.shape) - sum(map(_size, shapes.values())))
         else:
-            written = min(_size(one.shape), self._result(one, computation, inside=False))
-        return written + sum(min(_size(shape), self._read(one, place, shape)) for place, shape in shapes.items())
+            written = min(_size(instruction.shape), self._result(instruction, computation, inside=False))
+        return written + sum(
+            min(_size(shape), self._read(instruction, place, shape)) for place, shape in shapes.items()
+        )
 
-    def _read(self, one: _Instruction, place: int, shape: str) -> float:
+    def _read(self, instruction: _Instruction, place: int, shape: str) -> float:
         """The bytes that an instruction takes of an operand that is anywhere in memory."""
         whole = _size(shape, anywhere=True)
-        if inner := self._called(one):
+        if inner := self._called(instruction):
             for parameter in inner.values():
                 if parameter.operation == "parameter" and parameter.attributes.startswith(f"{place})"):
                     return min(whole, self._used(inner, parameter.name, shape))
             return whole
-        if place == 0 and one.operation.removesuffix("-start") in _PARTS:
-            taken = _size(one.shape, anywhere=True)
-            return min(whole, taken - whole if one.returns_operands else taken)
-        return 0.0 if place == 0 and one.operation in _UPDATES else whole
+        if place == 0 and instruction.operation.removesuffix("-start") in _PARTS:
+            taken = _size(instruction.shape, anywhere=True)
+            return min(whole, taken - whole if instruction.returns_operands else taken)
+        return 0.0 if place == 0 and instruction.operation in _UPDATES else whole
 
     def _used(self, inner: _Computation, name: str, shape: str) -> float:
         """The bytes of a value that are taken inside a kernel."""
@@ -186,21 +188,21 @@ class _Reader:
             for user, place in uses
         )
 
-    def _result(self, one: _Instruction, computation: _Computation, *, inside: bool) -> float:
+    def _result(self, instruction: _Instruction, computation: _Computation, *, inside: bool) -> float:
         """The bytes that an instruction, or the kernel whose root it is, writes."""
-        if one.operation == "fusion" and (inner := self._called(one)):
+        if instruction.operation == "fusion" and (inner := self._called(instruction)):
             return self._result(list(inner.values())[-1], inner, inside=True)
-        operands = [computation[operand] for operand in one.operands]
-        if one.operation in ("tuple", "bitcast"):
+        operands = [computation[operand] for operand in instruction.operands]
+        if instruction.operation in ("tuple", "bitcast"):
             return sum(self._result(operand, computation, inside=inside) for operand in operands)
-        if one.operation not in _UPDATES:
-            return _size(one.shape, anywhere=True)
+        if instruction.operation not in _UPDATES:
+            return _size(instruction.shape, anywhere=True)
         changed = operands[0]
         while changed.operation == "bitcast":
             changed = computation[changed.operands[0]]
         # An array that the kernel itself makes is written as a whole; one from before is changed where it is.
         made = inside and changed.operation != "parameter"
-        return _size((one if made else operands[_UPDATES[one.operation]]).shape, anywhere=True)
+        return _size((instruction if made else operands[_UPDATES[instruction.operation]]).shape, anywhere=True)
 
 
 def _instructions(body: str) -> Iterator[_Instruction]:

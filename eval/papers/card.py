@@ -3,15 +3,13 @@
 A card is read from ``cards/PAPER.toml``. Its commands are values, which ``eval.papers.plan`` completes for an encoder.
 """
 
-import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal
 
-__all__ = ["CARDS", "PAPERS", "Card", "Paper", "Setting", "Step", "command_line", "find", "items_of", "read_toml"]
+__all__ = ["CARDS", "PAPERS", "Card", "Paper", "Setting", "Step", "command_line", "read_toml"]
 
 Options = Mapping[str, Any]
 
@@ -100,14 +98,12 @@ class Paper:
 
     Attributes:
       name: name of the paper.
-      prefix: what the names of its cards begin with.
       about: what the page says before its table.
       cards: its cards, in the order of the page.
       after: what the page says after its table, such as a picture.
     """
 
     name: str
-    prefix: str
     about: str
     cards: tuple[Card, ...]
     after: str = ""
@@ -161,32 +157,3 @@ def command_line(task: str, options: Options) -> list[str]:
             words.append(f"--{name.replace('_', '-')}")
             words += () if value is True else map(str, value if isinstance(value, tuple) else [value])
     return words
-
-
-def find(name: str) -> Card:
-    """Finds the card of a name; xie-table-5 is that of Tables 4 to 7.
-
-    Raises:
-      ValueError: there is no such card.
-    """
-    items = {
-        f"{paper.prefix}-{item.lower().replace(' ', '-')}": card
-        for paper in PAPERS
-        for card in paper.cards
-        for item in items_of(card.items)
-    } | CARDS
-    if name in items:
-        return items[name]
-    near = get_close_matches(name.lower(), list(items), 3)
-    hint = f"did you mean {' or '.join(near)}? " if near else ""
-    raise ValueError(f"there is no card {name!r}; {hint}python -m eval repro lists all")
-
-
-def items_of(text: str) -> list[str]:
-    """The tables and figures that a text names: Table 1, Tables 8 to 16, Figures 2 and 4."""
-    items = []
-    for kind, numbers in re.findall(r"(Table|Figure)s? (\d+(?:(?:, | and | to )\d+)*)", text):
-        for part in re.split(r", | and ", numbers):
-            first, _, last = part.partition(" to ")
-            items += [f"{kind} {n}" for n in range(int(first), int(last or first) + 1)]
-    return items

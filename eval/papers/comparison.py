@@ -34,7 +34,11 @@ from eval.papers.published import PROTOCOLS, PUBLISHED, Published, published
 from eval.results import Result
 from lsar_jax.files import write_text
 
-__all__ = ["Measured", "Row", "compare", "decimals_of", "grouped", "write_rows"]
+__all__ = ["COLUMNS", "VERDICTS", "Measured", "Row", "compare", "decimals_of", "grouped", "write_rows"]
+
+
+VERDICTS = ("equal", "within", "outside", "not judged", "not compared")
+COLUMNS = ("", "layer", "published", "ours", "difference", "tolerance", "verdict")
 
 
 @dataclass(frozen=True)
@@ -57,6 +61,11 @@ class Measured:
     margin: float | None
     setting: Setting
     metrics: tuple[str, ...]
+
+    @property
+    def quantity(self) -> tuple[str, str, str, int]:
+        """Task, metric, method and layer."""
+        return self.first.task, self.first.metric, self.method, self.first.layer
 
 
 @dataclass(frozen=True)
@@ -121,14 +130,13 @@ def compare(ours: Sequence[Measured], expected: Iterable[Published]) -> list[Row
     rows: list[Row] = []
     used: set[int] = set()
     for value in expected:
-        same = [n for n, own in enumerate(ours) if _is(own, value)]
+        same = [n for n, measured in enumerate(ours) if _is(measured, value)]
         used |= set(same)
         rows += [_judged(ours[n], value) for n in same] or [_not_compared(value)]
-    for n, own in enumerate(ours):
-        name = f"{own.first.task} {own.first.metric}"
-        if n not in used and any(re.fullmatch(pattern, name) for pattern in own.metrics):
-            first = own.first
-            rows.append(Row(first.task, first.metric, own.method, first.layer, ours=own.value, tolerance=own.margin))
+    for n, measured in enumerate(ours):
+        name = f"{measured.first.task} {measured.first.metric}"
+        if n not in used and any(re.fullmatch(pattern, name) for pattern in measured.metrics):
+            rows.append(Row(*measured.quantity, ours=measured.value, tolerance=measured.margin))
     return rows
 
 
@@ -136,8 +144,7 @@ def write_rows(rows: Sequence[Row], folder: Path, about: Mapping[str, str]) -> N
     """Writes ``comparison.jsonl``, a line for each row, with ``about`` in each; and ``comparison.md``, a table."""
     write_text(folder / "comparison.jsonl", "".join(json.dumps({**about, **asdict(row)}) + "\n" for row in rows))
     lines = [*(f"- {name}: {value}" for name, value in about.items() if value), ""]
-    lines.append("|  | layer | published | ours | difference | tolerance |  |")
-    lines.append("| --- | ---: | ---: | ---: | ---: | ---: | --- |")
+    lines += [f"| {' | '.join(COLUMNS)} |", "| --- | ---: | ---: | ---: | ---: | ---: | --- |"]
     lines += [f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells(row))} |" for row in rows]
     write_text(folder / "comparison.md", "\n".join(lines) + "\n")
 
@@ -163,28 +170,27 @@ def decimals_of(value: Published) -> int:
     return max(len(f"{number:.6f}".rstrip("0").partition(".")[2]) for number in table)
 
 
-def _is(own: Measured, value: Published) -> bool:
+def _is(measured: Measured, value: Published) -> bool:
     """Whether our value is the published quantity."""
-    setting = own.setting
-    at = setting.name == value.encoder and (not setting.layers or own.first.layer in setting.layers)
-    return at and value in published(own.first) and value.is_of(own.method)
+    setting = measured.setting
+    at = setting.name == value.encoder and (not setting.layers or measured.first.layer in setting.layers)
+    return at and value in published(measured.first) and value.is_of(measured.method)
 
 
-def _judged(own: Measured, value: Published) -> Row:
-    digits, difference = decimals_of(value), own.value - value.value
+def _judged(measured: Measured, value: Published) -> Row:
+    digits, difference = decimals_of(value), measured.value - value.value
     rounding = 0.5 * 10**-digits
-    tolerance = rounding + (own.margin or 0.0)
+    tolerance = rounding + (measured.margin or 0.0)
     # Decimal fractions are not exact.
     equal, within = (abs(difference) <= limit + 1e-9 for limit in (rounding, tolerance))
     verdict, why = ("equal" if equal else "within" if within else "outside"), ""
-    if len(own.setting.layers) != 1:
+    if len(measured.setting.layers) != 1:
         verdict, why = "not judged", "the layer of the published value is not known"
-    elif not within and own.margin is None:
+    elif not within and measured.margin is None:
         verdict, why = "not judged", "our value has no interval, so that only rounding is known"
     return Row(
-        own.first.task, own.first.metric, own.method, own.first.layer, value.value, value.source, own.value, difference,
-        tolerance, verdict, why, digits,
-    )  # fmt: skip
+        *measured.quantity, value.value, value.source, measured.value, difference, tolerance, verdict, why, digits
+    )
 
 
 def _not_compared(value: Published) -> Row:

@@ -44,19 +44,19 @@ def missing(card: Card, planned: Sequence[Planned], choice: Choice, *, download:
         the encoder.
     """
     lacks: dict[str, Missing] = {}
-    for one in planned:
-        if one.step.makes and Path(one.step.makes).exists():
+    for entry in planned:
+        if entry.step.makes and Path(entry.step.makes).exists():
             continue
-        earlier = [other.step for other in planned if other.number < one.number]
-        for lack in _of_step(card, one, earlier, choice):
+        earlier = [other.step for other in planned if other.number < entry.number]
+        for lack in _of_step(card, entry, earlier, choice):
             steps = lacks.get(lack.text, lack).steps
-            lacks[lack.text] = lack._replace(steps=tuple(dict.fromkeys((*steps, one.number))))
+            lacks[lack.text] = lack._replace(steps=tuple(dict.fromkeys((*steps, entry.number))))
     return [*(() if download is None else _encoder(planned, choice, download)), *lacks.values()]
 
 
-def _of_step(card: Card, one: Planned, earlier: Sequence[Step], choice: Choice) -> Iterator[Missing]:
-    step = one.step
-    if one.command is None:
+def _of_step(card: Card, entry: Planned, earlier: Sequence[Step], choice: Choice) -> Iterator[Missing]:
+    step = entry.step
+    if entry.command is None:
         try:
             train_module(step.task)
         except ImportError as error:
@@ -67,9 +67,9 @@ def _of_step(card: Card, one: Planned, earlier: Sequence[Step], choice: Choice) 
         if SOURCES[key].path and key != "oscar" and not any(other.makes == SOURCES[key].path for other in earlier):
             yield from _source(key)
     if step.task in ("leakage", "transfer"):
-        yield from _trained(card, one, earlier, choice)
-    if isinstance(one.command, FitOptions) and set(one.command.transforms) != {"original"}:
-        yield from _fit_text(str(one.command.fit_on), step)
+        yield from _trained(card, entry, earlier, choice)
+    if isinstance(entry.command, FitOptions) and set(entry.command.transforms) != {"original"}:
+        yield from _fit_text(str(entry.command.fit_on), step)
 
 
 def _source(key: str) -> Iterator[Missing]:
@@ -112,14 +112,14 @@ def _fit_text(place: str, step: Step) -> Iterator[Missing]:
         yield Missing(place, f"{place}, the text to fit on, has none of {', '.join(lacking)}: add {get}; {other}")
 
 
-def _trained(card: Card, one: Planned, earlier: Sequence[Step], choice: Choice) -> Iterator[Missing]:
+def _trained(card: Card, entry: Planned, earlier: Sequence[Step], choice: Choice) -> Iterator[Missing]:
     """Yields the trained heads, or the scores of a fine-tuned encoder, that no earlier command makes."""
     made = [plan_step(step, choice, Path()).options.get("out") for step in earlier]
     outs = [Path(out) for out in made if out]
     name, file = "the trained heads", "trained.json"
-    if one.step.task == "transfer":
+    if entry.step.task == "transfer":
         name, file = "the fine-tuned encoder's scores", "transfer.json"
-    runs = [Path(run) for run in one.options["runs"]]
+    runs = [Path(run) for run in entry.options["runs"]]
     lacking = [run for run in runs if not (run / file).is_file() and not any(run.is_relative_to(out) for out in outs)]
     if lacking:
         commands = "; ".join(f"`{plan_step(step, choice, Path()).line}`" for step in card.trained_by)
@@ -140,14 +140,14 @@ def _encoder(planned: Sequence[Planned], choice: Choice, download: bool) -> Iter
     if checkpoint is None:
         return
     blocks, longest = checkpoint.config.blocks, checkpoint.tokenizer.max_length
-    for one in planned:
-        layers = getattr(one.command, "layers", None) or one.options.get("layers", ())
+    for entry in planned:
+        layers = getattr(entry.command, "layers", None) or entry.options.get("layers", ())
         if layers and not 0 <= min(layers) <= max(layers) <= blocks:
             text = f"layer {max(layers)}: {name} has layers 0 to {blocks}; choose others with --layers"
-            yield Missing(f"layer {max(layers)}", text, (one.number,))
-        if (tokens := getattr(one.command, "max_length", None) or 0) > longest:
+            yield Missing(f"layer {max(layers)}", text, (entry.number,))
+        if (tokens := getattr(entry.command, "max_length", None) or 0) > longest:
             text = f"{tokens} tokens: {name} takes at most {longest}; choose fewer with --max-length"
-            yield Missing(f"{tokens} tokens", text, (one.number,))
+            yield Missing(f"{tokens} tokens", text, (entry.number,))
 
 
 def _open(name: str, download: bool) -> Checkpoint | None:

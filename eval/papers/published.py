@@ -89,8 +89,8 @@ class Published(NamedTuple):
 
     def is_of(self, method: str) -> bool:
         """Whether a method's label in our results is the one of this number."""
-        rest = method.removeprefix(self.method)
-        return rest == "" or (rest != method and re.match(r" \w+=", rest) is not None)
+        suffix = method.removeprefix(self.method)
+        return suffix == "" or (suffix != method and re.match(r" \w+=", suffix) is not None)
 
 
 _FOLDER = Path(__file__).parent
@@ -115,10 +115,10 @@ def published(result: Result) -> list[Published]:
     """
     languages = len(set(result.languages))
     return [
-        one
-        for one in PUBLISHED
-        if PROTOCOLS[one.protocol].measured(result)
-        and (one.method == "original" or PROTOCOLS[one.protocol].fitted(result))
-        and languages == one.languages
-        and re.fullmatch(one.metric, result.metric)
+        number
+        for number in PUBLISHED
+        if PROTOCOLS[number.protocol].measured(result)
+        and (number.method == "original" or PROTOCOLS[number.protocol].fitted(result))
+        and languages == number.languages
+        and re.fullmatch(number.metric, result.metric)
     ]

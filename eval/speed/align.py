@@ -47,7 +47,7 @@ def align(
 
     Args:
       words: folder of word-aligned text, from python -m train.word_pairs.
-      checkpoint: the encoder, a transformer, of which all blocks are trained.
+      checkpoint: the encoder, a transformer; all of its blocks are trained.
       batch: number of sentence pairs of a step.
       steps: number of steps of a timed run.
       repeats: number of timed runs.
@@ -55,9 +55,9 @@ def align(
     Raises:
       ValueError: there are fewer pairs than in a batch.
     """
+    pairs = {code: aligned for code, (aligned, _) in read_aligned(words, "validation").items()}
     torch, device = import_torch()
     encoder = load_encoder(checkpoint, param_dtype="float32")
-    pairs = {code: some for code, (some, _) in read_aligned(words, "validation").items()}
     examples = word_examples(encoder.tokenizer, pairs, _MAX_LENGTH)
     if len(examples) < batch:
         raise ValueError(f"{words} has {len(examples)} pairs; a batch has {batch}")

@@ -60,7 +60,7 @@ def encode(
             write_random_encoder(folder / "random", "base" if encoder == "random-base" else "large")
         ours = {dtype: load_encoder(name, dtype=dtype) for dtype in ("float32", "bfloat16")}
         calls: dict[tuple[str, str], Encode] = {
-            (HERE, dtype): partial(one.encode, max_length=_MAX_LENGTH) for dtype, one in ours.items()
+            (HERE, dtype): partial(model.encode, max_length=_MAX_LENGTH) for dtype, model in ours.items()
         }
         exact = ours["float32"]
         exact.to_sentence_transformers(folder / "exported")

@@ -11,7 +11,7 @@ import pytest
 
 from eval.__main__ import main
 from eval.data.tatoeba import XTREME_36
-from eval.papers.card import CARDS, PAPERS, Setting, Step, find
+from eval.papers.card import CARDS, PAPERS, Setting, Step
 from eval.papers.comparison import cells, compare, decimals_of, grouped
 from eval.papers.missing import missing
 from eval.papers.plan import Choice, Planned, plan, plan_step
@@ -102,11 +102,6 @@ def test_the_card_of_the_contributing_guide():
         name: list(value) if isinstance(value, tuple) else value for name, value in real.steps[0].options.items()
     }
     assert shown["here"] in real.here
-
-
-def test_a_card_is_found_by_any_of_its_tables():
-    assert find("xie-table-6") is CARDS["xie-tables-4-7"]
-    assert find("haemmerl-figure-4") is CARDS["haemmerl-figures-2-4"]
 
 
 def test_everything_that_is_missing_is_said_at_once(empty, capsys):
@@ -227,29 +222,11 @@ def test_seeds_widen_the_tolerance():
     assert row.verdict == "within"
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"n": 31_691},
-        {"layer": 12},
-        {"metric": "xx-en mean over 36"},
-        {"languages": tuple(XTREME_36[:35]), "metric": "en-xx mean over 35"},
-    ],
-)
+@pytest.mark.parametrize("changes", [{"layer": 12}, {"n": 31_691}, {"options": {"fit_on": "evaluated"}}])
 def test_no_value_stands_beside_another_quantity(changes):
-    rows = compared([ours(37.53, half=0.5, **changes)])
-    assert (rows[0].verdict, rows[0].ours, rows[0].published) == ("not compared", None, 37.53)
-    assert [row.published for row in rows[1:]] == ([] if "xx-en" in changes.get("metric", "") else [None])
-
-
-def test_the_fit_and_the_rank_must_be_the_papers():
-    rows = compared([ours(44.64, "lsar rank=36", half=0.5)], "lsar rank=36")
-    assert [row.verdict for row in rows] == ["equal"]
-    for result in (
-        ours(44.64, "lsar rank=35", half=0.5),
-        ours(44.64, "lsar rank=36", half=0.5, options={"fit_on": "evaluated"}),
-    ):
-        assert compared([result], "lsar rank=36")[0].verdict == "not compared"
+    rows = compared([ours(44.64, "lsar rank=36", half=0.5, **changes)], "lsar rank=36")
+    assert (rows[0].verdict, rows[0].ours, rows[0].published) == ("not compared", None, 44.64)
+    assert [row.published for row in rows[1:]] == [None]
 
 
 def test_what_cannot_be_judged_says_why():
@@ -309,9 +286,6 @@ def test_from_end_to_end(empty, capsys):
     assert "bert is not an encoder of Table 4 of Hämmerl et al. 2023 (XLM-R base, mBERT, S-BERT)" in printed
     assert "there is nothing to compare with" in printed
     assert "encoded 3 sentences" in printed, "the output of the command is shown"
-    assert "Published in Hämmerl et al. 2023 for its encoders" in printed
-    assert "52.99" in printed
-    assert "difference" not in printed
     folder = empty / "results" / "repro" / "haemmerl-table-4" / "bert"
     methods = {r.transform for r in read_results(folder / "tatoeba" / "results.jsonl")}
     assert methods == {"original", "largest"}

@@ -114,19 +114,17 @@ def test_the_peers_of_search_find_the_same(rng):
 
 
 def test_heads_come_to_the_loss_of_pytorch(rates):
-    rows = list(heads(dim=16, batch=32, pairs=400, steps=12, repeats=1, seeds=2))
-    assert [row.version for row in rows] == ["lsar_jax", "lsar_jax, 2 seeds", "PyTorch"]
+    rows = list(heads(dim=16, batch=32, pairs=400, steps=12, repeats=1, seeds=1))
+    assert [row.version for row in rows] == ["lsar_jax", "lsar_jax, 1 seeds", "PyTorch"]
     losses = [float(row.answer.removeprefix("loss ")) for row in rows]
     assert max(losses) - min(losses) < 1e-4
     assert min(losses) > 1
 
 
 def test_a_full_batch_is_that_of_transformers(rates, small):
-    rows = list(batch(dtypes=("float32",), widths=(8, 16), tokens=64, blocks=1))
-    assert [(row.case, row.version) for row in rows] == [
-        (f"base, float32, {width}", version) for width in (8, 16) for version in ("lsar_jax", "torch")
-    ]
-    assert all(difference(row) < 1e-5 for row in rows if row.version == "torch")
+    ours, theirs = batch(dtypes=("float32",), widths=(8,), tokens=64, blocks=1)
+    assert (ours.case, ours.version, theirs.version) == ("base, float32, 8", "lsar_jax", "torch")
+    assert difference(theirs) < 1e-5
 
 
 def test_random_sentences_are_as_long_as_real_ones():
