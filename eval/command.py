@@ -83,7 +83,7 @@ def command(make: Callable[..., Task], *, not_on_hub: str = "", **defaults: Any)
     defaults = {"out": Path("results") / name, **defaults}
     shared = {item.name: item for item in fields(Options)}
     arguments = [p for p in inspect.signature(make).parameters.values() if p.name != "options"]
-    own = [(p.name, p.annotation, field(default=p.default)) for p in arguments]
+    own_options = [(p.name, p.annotation, field(default=p.default)) for p in arguments]
 
     def made(options: Any) -> Task:
         """Returns the task, with the options that its results record."""
@@ -91,8 +91,8 @@ def command(make: Callable[..., Task], *, not_on_hub: str = "", **defaults: Any)
             folder_of(options.data, not_on_hub)
         options = options.pinned()
         given = {p.name: getattr(options, p.name) for p in arguments}
-        whole = {"options": options} if "options" in inspect.signature(make).parameters else {}
-        task = make(**given, **whole)
+        everything = {"options": options} if "options" in inspect.signature(make).parameters else {}
+        task = make(**given, **everything)
         return replace(task, options={key: _plain(getattr(options, key)) for key in (*given, *_OF_TEXT)})
 
     def run(options: Any) -> Evaluation:
@@ -102,7 +102,7 @@ def command(make: Callable[..., Task], *, not_on_hub: str = "", **defaults: Any)
 
     return make_dataclass(
         make.__name__,
-        [*own, *((key, shared[key].type, field(default=value)) for key, value in defaults.items())],
+        [*own_options, *((key, shared[key].type, field(default=value)) for key, value in defaults.items())],
         bases=(Options,),
         frozen=True,
         namespace={"name": name, "made": made, "run": run, "__doc__": make.__doc__, "__module__": make.__module__},

@@ -8,7 +8,7 @@ figures are made after (``eval.command``).
 """
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,9 +17,9 @@ import numpy as np
 from jaxtyping import Float
 
 from eval.fitting import Fitting
-from eval.methods import FileMethod, Method, steps_of
+from eval.methods import Method
 from eval.results import Result
-from eval.task import Embedded, Key, Panel, Score, Setting, Task, Texts, language_of
+from eval.task import Key, Panel, Score, Setting, Task, Texts, language_of
 from lsar_jax import EncoderSpec, SentenceEncoder
 from lsar_jax.cli.embed import encode_all
 
@@ -30,7 +30,7 @@ Encoded = Mapping[Key, Float[np.ndarray, "layer _ dim"]]
 
 
 class Evaluation(NamedTuple):
-    """What was measured.
+    """The outcome of an evaluation.
 
     Attributes:
       results: the results, layer by layer and method by method.
@@ -52,6 +52,8 @@ def evaluate(
 ) -> Evaluation:
     """Encodes the texts of a task, fits the methods, and scores the transformed embeddings at each layer.
 
+    Only the methods of one layer are in memory at a time, unless the task has several parts.
+
     Args:
       task: what is measured.
       encoder: the encoder, loaded with these layers.
@@ -66,41 +68,59 @@ def evaluate(
     fitting.check(encoder, layers)
     # A single part is encoded together with the text to fit on; of several, only one is in memory at a time.
     single = len(task.parts) == 1
-    panels: dict[str, Any] = {}
     texts = {**fitting.texts, **(task.parts[0] if single else {})}
+    results: list[Result] = []
+    panels: dict[str, Any] = {}
+
+    def draw(panel: Panel) -> None:
+        if panel.title in panels:
+            raise ValueError(f"two panels have the title {panel.title!r}")
+        panels[panel.title] = panel.values
+
     if task.every_layer:
         x = encode_texts(encoder, texts, range(encoder.spec.layer + 1), max_length, cache)
-        panels["layers"] = {key: x[key] for part in task.parts for key in part}
+        draw(Panel("layers", {key: x[key] for key in task.parts[0]}))
         x = {key: value[list(layers)] for key, value in x.items()}
     else:
         x = encode_texts(encoder, texts, layers, max_length, cache) if texts else {}
-    settings = [
-        Setting(replace(encoder.spec, layer=layer), layer == layers[0], fitting.languages, fitting.paired, fitting.name)
-        for layer in layers
-    ]
-    methods = [fitting.methods(_at(x, n), setting.spec) for n, setting in enumerate(settings)]
-    scores: list[list[list[Score]]] = [[[] for _ in fitted] for fitted in methods]
-    seconds = [[0.0 for _ in fitted] for fitted in methods]
-    for part in task.parts:
-        measured = x if single else encode_texts(encoder, part, layers, max_length, cache)
-        for n, setting in enumerate(settings):
-            test = {key: value for key, value in _at(measured, n).items() if key in part}
-            for number, method in enumerate(methods[n]):
-                moved = _moved(task, test, method)
+    specs = [replace(encoder.spec, layer=layer) for layer in layers]
+    # The methods of each layer with their scores, from when they are fitted until the last part is scored.
+    measured: list[list[_Measured]] = [[] for _ in layers]
+    for number, part in enumerate(task.parts):
+        test = x if single else encode_texts(encoder, part, layers, max_length, cache)
+        for n, spec in enumerate(specs):
+            setting = Setting(spec, n == 0, fitting.languages, fitting.paired, fitting.name)
+            here = {key: value[n] for key, value in x.items()}
+            measured[n] = measured[n] or [_Measured(method, [], 0.0) for method in fitting.methods(here, spec)]
+            for m, (method, scores, seconds) in enumerate(measured[n]):
+                rows = {key: test[key][n] for key in part if not task.some or method.takes(key[1])}
+                moved = method.move(rows, language_of)
                 started = time.perf_counter()
-                scores[n][number] += _scores(task.scores(moved, method, setting), panels)
-                seconds[n][number] += time.perf_counter() - started
-    results = []
-    for n, setting in enumerate(settings):
-        for method, found, spent in zip(methods[n], scores[n], seconds[n], strict=True):
-            for score in (*found, *task.means(found)):
-                results.append(result_of(task, fitting, setting.spec, method, score, max_length, spent))
-        for item in task.of_layer(_at(x, n), methods[n], setting):
-            if isinstance(item, Panel):
-                panels[item.title] = item.values
-            else:
-                results.append(result_of(task, fitting, setting.spec, *item, max_length))
+                for item in task.scores(moved, method, setting):
+                    if isinstance(item, Panel):
+                        draw(item)
+                    else:
+                        scores.append(item)
+                measured[n][m] = _Measured(method, scores, seconds + time.perf_counter() - started)
+            if number + 1 < len(task.parts):
+                continue
+            for method, scores, seconds in measured[n]:
+                for score in (*scores, *task.means(scores)):
+                    results.append(result_of(task, fitting, spec, method, score, max_length, seconds))
+            of_layer = task.of_layer(here, [method for method, *_ in measured[n]], setting) if task.of_layer else ()
+            for scored in of_layer:
+                if isinstance(scored, Panel):
+                    draw(scored)
+                else:
+                    results.append(result_of(task, fitting, spec, *scored, max_length))
+            measured[n] = []
     return Evaluation(results, panels)
+
+
+class _Measured(NamedTuple):
+    method: Method
+    scores: list[Score]
+    seconds: float
 
 
 def encode_texts(
@@ -111,17 +131,15 @@ def encode_texts(
 
 
 def result_of(
-    task: Task,
-    fitting: Fitting,
-    spec: EncoderSpec,
-    method: Method,
-    score: Score,
-    max_length: int,
-    seconds: float = 0.0,
+    task: Task, fitting: Fitting, spec: EncoderSpec, method: Method, score: Score, max_length: int, seconds: float = 0.0
 ) -> Result:
     """Returns the full record of a score, with everything needed to reproduce it."""
     fits = method.transform.fits if method.transform else ()
     counts = {code: count for fit in fits for code, count in fit.fitted_on}
+    steps = tuple(
+        f"{fit} on {sum(count for _, count in fit.fitted_on):,} sentences of {len(fit.fitted_on)} languages, {digest}"
+        for fit, digest in zip(fits, method.transform.digests if method.transform else (), strict=True)
+    )
     result = Result(
         task=task.name,
         languages=tuple(score.languages),
@@ -141,31 +159,8 @@ def result_of(
         seconds=round(seconds, 3),
         low=score.low,
         high=score.high,
-        fitted_languages=dict(method.counts) if isinstance(method, FileMethod) else counts,
+        fitted_languages=counts or dict(method.counts),
         options=dict(task.options),
-        fits=() if method.transform is None else steps_of(method.transform),
+        fits=steps,
     )
     return result if score.queries is None else result.resampled(score.queries)
-
-
-def _at(x: Encoded, index: int) -> Embedded:
-    """Returns the embeddings of one layer."""
-    return {key: value[index] for key, value in x.items()}
-
-
-def _moved(task: Task, x: Embedded, method: Method) -> Embedded:
-    """Returns the measured embeddings, transformed by a method, in the languages that it is tested on."""
-    if isinstance(method, FileMethod):
-        return method.moved(x)
-    return {key: method(value, language_of(key)) for key, value in x.items() if not task.some or method.takes(key[1])}
-
-
-def _scores(found: Iterable[Score | Panel], panels: dict[str, Any]) -> list[Score]:
-    """Returns the scores, and puts the panels with those of the other methods."""
-    scores = []
-    for item in found:
-        if isinstance(item, Score):
-            scores.append(item)
-        else:
-            panels[item.title] = item.values
-    return scores

@@ -1,10 +1,11 @@
 """The transforms that an evaluation compares, all fitted on the same embeddings."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import tyro
@@ -22,19 +23,17 @@ __all__ = [
     "FROM_MOMENTS",
     "OF_FILES",
     "OF_PAIRS",
-    "FileMethod",
     "Method",
     "MethodName",
     "check_methods",
-    "dimensions_of",
     "fit_files",
     "fit_methods",
-    "fit_pairs",
     "label",
     "move_together",
     "saved_method",
-    "steps_of",
 ]
+
+K = TypeVar("K")
 
 # Methods that are fitted on the two sides of parallel text.
 OF_PAIRS: dict[str, Callable[..., Transform]] = {"linear": fit_linear_map, "shift": fit_shift}
@@ -42,23 +41,19 @@ OF_PAIRS: dict[str, Callable[..., Transform]] = {"linear": fit_linear_map, "shif
 OF_FILES = ("cbie", "whitening", "language-whitening", "sample-whitening")
 
 
-def _fit_largest(x: Mapping[str, Moments], largest: int = 10, *, source: EncoderSpec | None = None) -> Transform:
-    """Zeroes the ``largest`` dimensions of any language but English (Hämmerl et al. 2023, Table 4: 10)."""
+def _fit_largest(x: Mapping[str, Moments], *, source: EncoderSpec | None = None) -> Transform:
+    """Zeroes the ten largest dimensions of any language but English (Hämmerl et al. 2023, Table 4)."""
     others = {code: value for code, value in x.items() if code != "en"}
-    return fit_outliers(others or x, largest=largest, source=source)
+    return fit_outliers(others or x, largest=10, source=source)
 
 
 def _fit_zero(x: Mapping[str, Moments], zero: str, *, source: EncoderSpec | None = None) -> Transform:
     """Zeroes the given dimensions, for all languages."""
-    return zeroed(dimensions_of(zero), next(iter(x.values())).dim, source=source)
+    return zeroed(_dimensions(zero), next(iter(x.values())).dim, source=source)
 
 
-def dimensions_of(zero: str) -> tuple[int, ...]:
-    """Returns the dimensions that a value of ``--zero`` names, such as 588 or 588,306.
-
-    Raises:
-      ValueError: it is not a list of numbers.
-    """
+def _dimensions(zero: str) -> tuple[int, ...]:
+    """Returns the dimensions that a value of ``--zero`` names."""
     parts = zero.split(",")
     if not all(part.isdecimal() for part in parts) or len(set(parts)) != len(parts):
         raise ValueError(f"--zero has {zero!r}; give different dimensions, such as 588 or 588,306")
@@ -68,7 +63,7 @@ def dimensions_of(zero: str) -> tuple[int, ...]:
 # Methods that are fitted on the text of several languages, by name.
 FITTED: dict[str, FitMethod] = {
     **METHODS,
-    "largest": FitMethod(_fit_largest, "means", varied="largest"),
+    "largest": FitMethod(_fit_largest, "means"),
     "zero": FitMethod(_fit_zero, "means", varied="zero"),
 }
 
@@ -94,11 +89,15 @@ class Method:
       name: name of the method.
       parameters: arguments of the method.
       transform: the fitted transform; None leaves the embeddings unchanged.
+      by_file: file -> the function that transforms its embeddings, if each file was fitted on by itself.
+      counts: language -> number of sentences in these files.
     """
 
     name: str
     parameters: dict[str, int | float | str]
-    transform: Transform | None
+    transform: Transform | None = None
+    by_file: Mapping[Any, Callable[[Float[np.ndarray, "vector dim"]], Any]] = field(default_factory=dict)
+    counts: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def label(self) -> str:
@@ -129,57 +128,48 @@ class Method:
         Args:
           x: embeddings.
           language: one code for all rows, or one code per row.
+
+        Raises:
+          TypeError: the method has a fit for each file; see ``move``.
         """
+        if self.by_file:
+            raise TypeError(f"{self.label} has a fit for each file; use move")
         return x if self.transform is None else np.asarray(self.transform(x, language))
 
-
-@dataclass(frozen=True)
-class FileMethod(Method):
-    """A method that was fitted on each file of the evaluated sentences by itself.
-
-    Attributes:
-      by_file: file -> the function that transforms its embeddings.
-      counts: language -> number of sentences in its files.
-    """
-
-    by_file: Mapping[Any, Callable[[Float[np.ndarray, "vector dim"]], Any]] = field(default_factory=dict)
-    counts: Mapping[str, int] = field(default_factory=dict)
-
-    def __call__(
-        self, x: Float[np.ndarray, "vector dim"], language: str | Sequence[str]
-    ) -> Float[np.ndarray, "vector dim"]:
-        """Raises TypeError: without its file, an embedding cannot be transformed."""
-        raise TypeError(f"{self.label} has a fit for each file; use moved")
-
-    def takes(self, language: str) -> bool:
-        """Returns True: every file has a function of its own."""
-        return True
-
-    def moved(self, x: Mapping[Any, Float[np.ndarray, "_ dim"]]) -> dict[Any, Float[np.ndarray, "_ dim"]]:
-        """Returns the embeddings of each file, transformed by its own function."""
-        return {file: np.asarray(self.by_file[file](value)) for file, value in x.items()}
+    def move(
+        self, x: Mapping[K, Float[np.ndarray, "_ dim"]], language: Callable[[K], str]
+    ) -> dict[K, Float[np.ndarray, "_ dim"]]:
+        """Returns the embeddings of each file, transformed as its language, or by its own fit."""
+        if self.by_file:
+            return {file: np.asarray(self.by_file[file](rows)) for file, rows in x.items()}
+        return {file: self(rows, language(file)) for file, rows in x.items()}
 
 
-def check_methods(names: Sequence[str], varied: Mapping[str, Sequence[Any]], languages: int, dim: int) -> None:
+def check_methods(
+    names: Sequence[str], varied: Mapping[str, Sequence[Any]], languages: Sequence[str], dim: int
+) -> None:
     """Checks, before anything is encoded, that methods can be fitted with their options.
 
     Args:
-      names: names of methods, of which those that are not in ``FITTED`` have no options.
+      names: names of methods; those that are not in ``FITTED`` have no options.
       varied: option -> the values that methods with this option are fitted with.
-      languages: number of languages to fit on.
+      languages: codes of the languages to fit on.
       dim: width of the embeddings.
 
     Raises:
-      ValueError: a value is out of range.
+      ValueError: a value is out of range, or there are too few languages for a method.
     """
-    for method in (FITTED[name] for name in names if name in FITTED):
-        for value in varied.get(method.varied, ()):
-            method.check_options({method.varied: value}, languages, dim)
+    for name in names:
+        for value in varied.get(FITTED[name].varied) or (None,) if name in FITTED else ():
+            try:
+                FITTED[name].check({FITTED[name].varied: value}, languages, dim)
+            except ValueError as error:
+                raise ValueError(f"--transforms has {name}: {error}") from error
     if "zero" in names:
         if not varied["zero"]:
             raise ValueError("--transforms has zero, but --zero names no dimensions; give some, such as 588 or 588,306")
         for value in varied["zero"]:
-            if (highest := max(dimensions_of(value))) >= dim:
+            if (highest := max(_dimensions(value))) >= dim:
                 raise ValueError(f"--zero has {highest}, but the embeddings have {dim} dimensions, from 0")
 
 
@@ -196,7 +186,7 @@ def fit_methods(
       x: language -> embeddings to fit on.
       names: ``original`` or names of ``FITTED``, in table order.
       varied: option -> values, one fit each, of the methods that have the option; LSAR's ``rank`` (by default one less
-        than the number of languages), LIR's ``components`` (1), CBIE's ``seed`` (0), ``largest`` (10) and ``zero``.
+        than the number of languages), LIR's ``components`` (1), CBIE's ``seed`` (0), and ``zero``.
       source: spec of the encoder that made the embeddings.
     """
     needs = {FITTED[name].needs for name in names if name != "original"}
@@ -208,33 +198,24 @@ def fit_methods(
     fitted: list[Method] = []
     for name in names:
         if name == "original":
-            fitted.append(Method(name, {}, None))
+            fitted.append(Method(name, {}))
             continue
         method = FITTED[name]
         for value in varied.get(method.varied) or (None,):
             options = {} if value is None else {method.varied: value}
             made = _named(name, method(given[method.needs], source=source, **options))
-            fitted.append(replace(made, parameters=options) if name not in METHODS else made)
+            fitted.append(replace(made, parameters=options) if name == "zero" else made)
     return fitted
-
-
-def fit_pairs(
-    name: str,
-    pairs: Mapping[str, tuple[Float[np.ndarray, "_ dim"], Float[np.ndarray, "_ dim"]]],
-    source: EncoderSpec,
-) -> Method:
-    """Fits a method of ``OF_PAIRS``; ``pairs`` are those of ``fit_linear_map``, into English."""
-    return Method(name, {}, OF_PAIRS[name](pairs, source=source))
 
 
 def fit_files(
     name: str,
-    x: Mapping[Any, Float[np.ndarray, "_ dim"]],
-    languages: Mapping[Any, str],
+    x: Mapping[K, Float[np.ndarray, "_ dim"]],
+    languages: Mapping[K, str],
     *,
     seeds: Sequence[int] = (0,),
     source: EncoderSpec | None = None,
-) -> list[FileMethod]:
+) -> list[Method]:
     """Fits a method of ``OF_FILES`` on each file of the evaluated sentences by itself.
 
     Args:
@@ -244,28 +225,24 @@ def fit_files(
       seeds: seeds of CBIE, one method each.
       source: spec of the encoder that made the embeddings.
     """
-    counts: dict[str, int] = {}
-    for file, value in x.items():
-        counts[languages[file]] = counts.get(languages[file], 0) + len(value)
+    counts: Counter[str] = Counter()
+    for file, rows in x.items():
+        counts[languages[file]] += len(rows)
+
+    def fitted(fit: Callable[..., Transform]) -> dict[K, Callable[..., Any]]:
+        return {
+            file: partial(fit({languages[file]: rows}, source=source), language=languages[file])
+            for file, rows in x.items()
+        }
+
     if name == "sample-whitening":
-        return [FileMethod(name, {"eps": 1e-5}, None, dict.fromkeys(x, whiten_samples), counts)]
-    methods: list[FileMethod] = []
-    for seed in seeds if name == "cbie" else seeds[:1]:
-        fits: dict[Any, Transform] = {}
-        for file, value in x.items():
-            own = {languages[file]: value}
-            if name == "cbie":
-                fits[file] = fit_cbie(own, seed=seed, source=source)
-            else:
-                # In float64: with fewer sentences than dimensions, most eigenvalues are 0, and 1e-8 is below float32's
-                # rounding.
-                fits[file] = fit_whitening(own, 1e-8, absolute=True, per_language=True, source=source, precise=True)
-        parameters: dict[str, Any] = {"components": 12, "seed": seed}
-        if name != "cbie":
-            name, parameters = "language-whitening", {"eps": 1e-8, "absolute": 1}
-        by_file = {file: partial(transform, language=languages[file]) for file, transform in fits.items()}
-        methods.append(FileMethod(name, parameters, None, by_file, counts))
-    return methods
+        return [Method(name, {"eps": 1e-5}, None, dict.fromkeys(x, whiten_samples), counts)]
+    if name == "cbie":
+        fits = {seed: fitted(partial(fit_cbie, seed=seed)) for seed in seeds}
+        return [Method(name, {"components": 12, "seed": seed}, None, of, counts) for seed, of in fits.items()]
+    # In float64: with fewer sentences than dimensions, most eigenvalues are 0, and 1e-8 is below float32's rounding.
+    whiten = partial(fit_whitening, eps=1e-8, absolute=True, per_language=True, precise=True)
+    return [Method("language-whitening", {"eps": 1e-8, "absolute": 1}, None, fitted(whiten), counts)]
 
 
 def move_together(method: Method, x: Mapping[str, Float[np.ndarray, "_ dim"]]) -> dict[str, Float[np.ndarray, "_ dim"]]:
@@ -290,11 +267,3 @@ def label(name: str, parameters: Mapping[str, int | float | str]) -> str:
 def _named(name: str, transform: Transform) -> Method:
     parameters = {key: value for fit in transform.fits for key, value in fit.parameters if key != "per_language"}
     return Method(name, parameters, transform)
-
-
-def steps_of(transform: Transform) -> tuple[str, ...]:
-    """Returns each step of a transform, with what it was fitted on and its digest."""
-    return tuple(
-        f"{fit} on {sum(count for _, count in fit.fitted_on):,} sentences of {len(fit.fitted_on)} languages, {digest}"
-        for fit, digest in zip(transform.fits, transform.digests, strict=True)
-    )

@@ -1,13 +1,13 @@
 """Uncertainty of a mean over queries: bootstrap intervals, and a paired test of two methods.
 
-Queries are resampled with replacement (Efron 1979; percentile intervals). If the score is a mean of stratum means, for
-example over languages, queries are resampled within each stratum. If they form clusters, such as the translations of a
-question, whole clusters are resampled. Two methods are compared on the same queries by exchanging their scores at
-random (Fisher's randomisation test, which Smucker, Allan and Carterette, CIKM 2007, recommend for retrieval, and Yeh,
-COLING 2000, for ratios such as F1).
+Queries are resampled with replacement (Efron 1979; percentile intervals at 95%). If the score is a mean of stratum
+means, for example over languages, queries are resampled within each stratum. If they form clusters, such as the
+translations of a question, whole clusters are resampled. Two methods are compared on the same queries by exchanging
+their scores at random (Fisher's randomisation test, which Smucker, Allan and Carterette, CIKM 2007, recommend for
+retrieval, and Yeh, COLING 2000, for ratios such as F1).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -18,6 +18,7 @@ __all__ = ["Queries", "interval", "paired_interval", "paired_test", "resampled_c
 
 # Number of values drawn at a time.
 _BLOCK = 1 << 22
+_LEVELS = (0.025, 0.975)
 
 
 class _Part(NamedTuple):
@@ -26,6 +27,10 @@ class _Part(NamedTuple):
     cluster: Int[np.ndarray, " cluster"]
     total: Float[np.ndarray, " cluster"]
     number: Float[np.ndarray, " cluster"]
+
+    @property
+    def mean(self) -> float:
+        return float(self.total.sum() / self.number.sum())
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,15 +60,15 @@ class Queries:
     @property
     def mean(self) -> float:
         """The mean of the stratum means."""
-        return float(np.mean([part.total.sum() / part.number.sum() for part in self.parts()]))
+        return float(np.mean([part.mean for part in self.parts()]))
 
     def parts(self) -> list[_Part]:
         """Returns the scores of each stratum, summed by cluster."""
         known = np.isfinite(self.values)
-        every = np.arange(len(self.values))
+        each = np.arange(len(self.values))
         values = self.values[known]
-        strata = (np.zeros_like(every) if self.strata is None else self.strata)[known]
-        clusters = (every if self.clusters is None else self.clusters)[known]
+        strata = (np.zeros_like(each) if self.strata is None else self.strata)[known]
+        clusters = (each if self.clusters is None else self.clusters)[known]
         result = []
         for stratum in np.unique(strata):
             inside = strata == stratum
@@ -73,13 +78,12 @@ class Queries:
 
     def same(self, other: "Queries") -> bool:
         """Returns whether ``other`` has scores of the same queries."""
-        mine, theirs = ((q.values, q.strata, q.clusters) for q in (self, other))
         if self.varying and other.varying:
-            present = (set() if q.strata is None else set(q.strata.tolist()) for q in (self, other))
-            return next(present) == next(present)
-        return len(mine[0]) == len(theirs[0]) and all(
+            mine, theirs = (set() if q.strata is None else set(q.strata.tolist()) for q in (self, other))
+            return mine == theirs
+        return len(self.values) == len(other.values) and all(
             a is b or (a is not None and b is not None and np.array_equal(a, b))
-            for a, b in zip(mine[1:], theirs[1:], strict=True)
+            for a, b in ((self.strata, other.strata), (self.clusters, other.clusters))
         )
 
 
@@ -96,30 +100,72 @@ def strata_of(parts: Sequence[Queries]) -> Queries:
     return Queries(np.concatenate([part.values for part in parts]), strata, together, varying)
 
 
-def interval(queries: Queries, *, level: float = 0.95, resamples: int = 1000, seed: int = 0) -> tuple[float, float]:
-    """Returns the percentile interval of the mean over resampled queries.
-
-    Args:
-      queries: scores of the queries.
-      level: confidence level, between 0 and 1.
-      resamples: number of resamples.
-      seed: seed of the resampling.
-    """
+def interval(queries: Queries, *, resamples: int = 1000, seed: int = 0) -> tuple[float, float]:
+    """Returns the 95% percentile interval of the mean over resampled queries."""
     rng = np.random.default_rng(seed)
     parts = queries.parts()
     means = np.zeros(resamples)
-    for _, total, count in parts:
-        kinds, several = np.unique(total + 1j * count, return_counts=True)
-        if 4 * len(kinds) < len(total):
+    for part in parts:
+        values, several = np.unique(part.total + 1j * part.number, return_counts=True)
+        if 4 * len(values) < len(part.total):
             # With few distinct values, such as hits and misses, drawing the count of each is enough.
-            for start, stop in _blocks(len(kinds), resamples):
-                drawn = rng.multinomial(len(total), several / len(total), size=stop - start)
-                means[start:stop] += _ratio(drawn @ kinds.real, drawn @ kinds.imag) / len(parts)
-            continue
-        for start, stop in _blocks(len(total), resamples):
-            drawn = rng.integers(len(total), size=(stop - start, len(total)))
-            means[start:stop] += _ratio(total[drawn].sum(axis=1), count[drawn].sum(axis=1)) / len(parts)
-    return _percentiles(means, level)
+            for block in _blocks(len(values), resamples):
+                drawn = rng.multinomial(len(part.total), several / len(part.total), size=block.stop - block.start)
+                means[block] += _ratio(drawn @ values.real, drawn @ values.imag) / len(parts)
+        else:
+            means += _resampled(rng, [part], resamples)[0] / len(parts)
+    return _percentiles(means)
+
+
+def paired_interval(first: Queries, second: Queries, *, resamples: int = 1000, seed: int = 0) -> tuple[float, float]:
+    """Returns the 95% percentile interval of the difference in means over queries that are resampled together.
+
+    Args:
+      first: scores of one method.
+      second: scores of the other method on the same queries.
+      resamples: number of resamples.
+      seed: seed of the resampling.
+
+    Raises:
+      ValueError: the queries differ.
+    """
+    rng = np.random.default_rng(seed)
+    pairs = _paired(first, second)
+    means = np.zeros(resamples)
+    for pair in pairs:
+        before, after = _resampled(rng, pair, resamples)
+        means += (after - before) / len(pairs)
+    return _percentiles(means)
+
+
+def paired_test(first: Queries, second: Queries, *, resamples: int = 10_000, seed: int = 0) -> tuple[float, float]:
+    """Returns the mean difference, second minus first, and its two-sided p-value.
+
+    Args:
+      first: scores of one method; the scores in a cluster are exchanged together.
+      second: scores of the other method on the same queries; with ``varying``, cluster sizes may differ.
+      resamples: number of random exchanges of the two methods' scores; p is at least 1 / (resamples + 1).
+      seed: seed of the exchanges.
+
+    Raises:
+      ValueError: the queries differ.
+    """
+    rng = np.random.default_rng(seed)
+    pairs = _paired(first, second)
+    means = np.zeros(resamples)
+    for a, b in pairs:
+        totals, numbers = b.total - a.total, b.number - a.number
+        # Exchanging equal scores changes nothing, so only the others are drawn.
+        apart = (totals != 0) | (numbers != 0)
+        for block in _blocks(int(apart.sum()), resamples):
+            moved = rng.integers(2, size=(block.stop - block.start, int(apart.sum())), dtype=np.int8)
+            total, number = moved @ totals[apart], moved @ numbers[apart]
+            before = _ratio(a.total.sum() + total, a.number.sum() + number)
+            means[block] += (_ratio(b.total.sum() - total, b.number.sum() - number) - before) / len(pairs)
+    difference = float(np.mean([b.mean - a.mean for a, b in pairs]))
+    # Allow for rounding: the sums are taken in different orders.
+    as_far = np.abs(means) >= abs(difference) * (1 - 1e-9) - 1e-12
+    return difference, float((as_far.sum() + 1) / (resamples + 1))
 
 
 def resampled_correlations(
@@ -153,62 +199,6 @@ def resampled_correlations(
     return np.clip((x * y).sum(axis=1) / np.where(norms > 0, norms, 1), -1, 1)
 
 
-def paired_test(first: Queries, second: Queries, *, resamples: int = 10_000, seed: int = 0) -> tuple[float, float]:
-    """Returns the mean difference, second minus first, and its two-sided p-value.
-
-    Args:
-      first: scores of one method; the scores in a cluster are exchanged together.
-      second: scores of the other method on the same queries; with ``varying``, cluster sizes may differ.
-      resamples: number of random exchanges of the two methods' scores; p is at least 1 / (resamples + 1).
-      seed: seed of the exchanges.
-
-    Raises:
-      ValueError: the queries differ.
-    """
-    rng = np.random.default_rng(seed)
-    pairs = _paired(first, second)
-    means = np.zeros(resamples)
-    for a, b in pairs:
-        totals, numbers = b.total - a.total, b.number - a.number
-        # Exchanging equal scores changes nothing, so only the others are drawn.
-        apart = (totals != 0) | (numbers != 0)
-        for start, stop in _blocks(int(apart.sum()), resamples):
-            moved = rng.integers(2, size=(stop - start, int(apart.sum())), dtype=np.int8)
-            total, number = moved @ totals[apart], moved @ numbers[apart]
-            ours = _ratio(a.total.sum() + total, a.number.sum() + number)
-            means[start:stop] += (_ratio(b.total.sum() - total, b.number.sum() - number) - ours) / len(pairs)
-    difference = float(np.mean([b.total.sum() / b.number.sum() - a.total.sum() / a.number.sum() for a, b in pairs]))
-    # Allow for rounding: the sums are taken in different orders.
-    as_far = np.abs(means) >= abs(difference) * (1 - 1e-9) - 1e-12
-    return difference, float((as_far.sum() + 1) / (resamples + 1))
-
-
-def paired_interval(
-    first: Queries, second: Queries, *, level: float = 0.95, resamples: int = 1000, seed: int = 0
-) -> tuple[float, float]:
-    """Returns the percentile interval of the difference in means over resampled queries.
-
-    Args:
-      first: scores of one method.
-      second: scores of the other method on the same queries; both are resampled together.
-      level: confidence level, between 0 and 1.
-      resamples: number of resamples.
-      seed: seed of the resampling.
-
-    Raises:
-      ValueError: the queries differ.
-    """
-    rng = np.random.default_rng(seed)
-    pairs = _paired(first, second)
-    means = np.zeros(resamples)
-    for a, b in pairs:
-        for start, stop in _blocks(len(a.total), resamples):
-            drawn = rng.integers(len(a.total), size=(stop - start, len(a.total)))
-            one, other = (_ratio(part.total[drawn].sum(axis=1), part.number[drawn].sum(axis=1)) for part in (a, b))
-            means[start:stop] += (other - one) / len(pairs)
-    return _percentiles(means, level)
-
-
 def _paired(first: Queries, second: Queries) -> list[tuple[_Part, _Part]]:
     """Returns the strata of both methods, each pair with the same clusters in the same order."""
     if not first.same(second):
@@ -218,31 +208,37 @@ def _paired(first: Queries, second: Queries) -> list[tuple[_Part, _Part]]:
         known = np.isfinite(first.values) & np.isfinite(second.values)
         first, second = (replace(q, values=np.where(known, q.values, np.nan)) for q in (first, second))
     result = []
-    for a, b in zip(first.parts(), second.parts(), strict=True):
-        every = np.union1d(a.cluster, b.cluster)
-        result.append((_spread(a, every), _spread(b, every)))
+    for pair in zip(first.parts(), second.parts(), strict=True):
+        clusters = np.union1d(*(part.cluster for part in pair))
+        spread = [_Part(clusters, np.zeros(len(clusters)), np.zeros(len(clusters))) for _ in pair]
+        for part, whole in zip(pair, spread, strict=True):
+            places = np.searchsorted(clusters, part.cluster)
+            whole.total[places], whole.number[places] = part.total, part.number
+        result.append((spread[0], spread[1]))
     return result
 
 
-def _spread(part: _Part, clusters: Int[np.ndarray, " union"]) -> _Part:
-    total, number = np.zeros(len(clusters)), np.zeros(len(clusters))
-    places = np.searchsorted(clusters, part.cluster)
-    total[places], number[places] = part.total, part.number
-    return _Part(clusters, total, number)
+def _resampled(rng: np.random.Generator, parts: Sequence[_Part], resamples: int) -> Float[np.ndarray, "part resample"]:
+    """Returns the means of parts with the same clusters, in each resample of the clusters."""
+    means = np.zeros((len(parts), resamples))
+    count = len(parts[0].total)
+    for block in _blocks(count, resamples):
+        drawn = rng.integers(count, size=(block.stop - block.start, count))
+        for row, part in zip(means, parts, strict=True):
+            row[block] = _ratio(part.total[drawn].sum(axis=1), part.number[drawn].sum(axis=1))
+    return means
 
 
 def _ratio(total: Float[np.ndarray, " n"], number: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
     """Returns total / number; 0 if the number is 0."""
-    return np.where(number > 0, total / np.where(number > 0, number, 1), 0)
+    return np.divide(total, number, out=np.zeros(np.shape(total)), where=number > 0)
 
 
-def _percentiles(means: Float[np.ndarray, " resample"], level: float) -> tuple[float, float]:
-    if not 0 < level < 1:
-        raise ValueError(f"level is {level}; it must be between 0 and 1")
-    low, high = np.quantile(means, ((1 - level) / 2, (1 + level) / 2))
+def _percentiles(means: Float[np.ndarray, " resample"]) -> tuple[float, float]:
+    low, high = np.quantile(means, _LEVELS)
     return float(low), float(high)
 
 
-def _blocks(size: int, resamples: int) -> list[tuple[int, int]]:
+def _blocks(size: int, resamples: int) -> Iterator[slice]:
     step = max(1, _BLOCK // max(size, 1))
-    return [(start, min(start + step, resamples)) for start in range(0, resamples, step)]
+    return (slice(start, min(start + step, resamples)) for start in range(0, resamples, step))

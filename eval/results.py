@@ -121,26 +121,23 @@ def write_results(results: Sequence[Result], path: Path) -> None:
             raise ValueError(f"{result.metric} of {name} at layer {result.layer} is {result.value}")
     path.parent.mkdir(parents=True, exist_ok=True)
     today = datetime.now(UTC).date().isoformat()
-    lines, scores = [], {}
+    lines: list[str] = []
+    scores: dict[str, np.ndarray] = {}
     for number, result in enumerate(results):
         parts = {f.name: getattr(result, f.name) for f in fields(result) if f.name != "queries"}
-        lines.append(json.dumps(parts | {"date": result.date or today}))
-        if result.queries is not None:
-            scores[f"{number}"] = result.queries.values
-            for name in ("strata", "clusters"):
-                if (numbers := getattr(result.queries, name)) is not None:
-                    scores[f"{number}.{name}"] = numbers
-            if result.queries.varying:
-                scores[f"{number}.varying"] = np.array(True)
-    text = "".join(line + "\n" for line in lines)
-    kept = path.with_name(_QUERIES)
+        lines.append(json.dumps(parts | {"date": result.date or today}) + "\n")
+        if (queries := result.queries) is not None:
+            arrays = {"": queries.values, ".strata": queries.strata, ".clusters": queries.clusters}
+            arrays[".varying"] = np.array(True) if queries.varying else None
+            scores |= {f"{number}{end}": array for end, array in arrays.items() if array is not None}
+    text, of_queries = "".join(lines), path.with_name(_QUERIES)
     if not scores:
         write_text(path, text)
-        kept.unlink(missing_ok=True)
+        of_queries.unlink(missing_ok=True)
         return
     # Both are whole before either replaces an old one; a process killed between the two leaves scores that are not of
     # these lines, which their digest shows.
-    with new_file(path) as partial, new_file(kept) as partial_scores:
+    with new_file(path) as partial, new_file(of_queries) as partial_scores:
         np.savez_compressed(partial_scores, **scores, **{_LINES: np.array([text_sha256(text), *scores])})  # type: ignore[arg-type]
         partial.write_text(text, encoding="utf-8")
 
@@ -154,48 +151,39 @@ def read_results(path: Path) -> list[Result]:
     """
     if not path.is_file():
         raise FileNotFoundError(f"results file {path} does not exist")
-    kept = path.with_name(_QUERIES)
+    of_queries = path.with_name(_QUERIES)
+    scores: dict[str, np.ndarray] = {}
     try:
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise ValueError(f"{path} is not UTF-8: {error.reason}") from error
-    scores: dict[str, np.ndarray] = {}
     try:
-        if kept.is_file():
-            with kept.open("rb") as file:
+        if of_queries.is_file():
+            with of_queries.open("rb") as file:
                 scores = dict(np.load(file))
     except (OSError, ValueError, KeyError, NotImplementedError, BadZipFile, zlib.error) as error:
-        raise ValueError(f"{kept} cannot be read: {error}") from error
+        raise ValueError(f"{of_queries} cannot be read: {error}") from error
+    names = [name for name in scores if name != _LINES]
     # Files of the first versions have no digest.
-    if _LINES in scores and scores[_LINES].tolist() != [
-        text_sha256(text),
-        *(name for name in scores if name != _LINES),
-    ]:
-        raise ValueError(f"{kept} holds the scores of other results than {path}; run the task again")
+    if _LINES in scores and scores[_LINES].tolist() != [text_sha256(text), *names]:
+        raise ValueError(f"{of_queries} holds the scores of other results than {path}; run the task again")
     results = []
     for number, line in enumerate(text.splitlines()):
-        queries = None
-        if (values := scores.get(f"{number}")) is not None:
-            queries = Queries(
-                values, scores.get(f"{number}.strata"), scores.get(f"{number}.clusters"), f"{number}.varying" in scores
-            )
+        values, strata, clusters = (scores.get(f"{number}{end}") for end in ("", ".strata", ".clusters"))
+        queries = None if values is None else Queries(values, strata, clusters, f"{number}.varying" in scores)
         try:
             parts = json.loads(line)
-            lists = {name: parts.get(name, []) for name in ("languages", "fits")}
-            lists = {name: tuple(value) if isinstance(value, list) else value for name, value in lists.items()}
-            result = Result(**{**parts, **lists}, queries=queries)
-            _check_types(result)
-            results.append(result)
-        except (KeyError, TypeError, ValueError) as error:
+            for name in ("languages", "fits"):  # tuples are lists in JSON
+                if isinstance(parts.get(name, []), list):
+                    parts[name] = tuple(parts.get(name, []))
+            result = Result(**parts, queries=queries)
+            for name, kind in get_type_hints(Result).items():
+                if name != "queries" and not _is(getattr(result, name), kind):
+                    raise TypeError(f"{name} is {getattr(result, name)!r:.80}")
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise ValueError(f"{path}, line {number + 1} is not a result: {error!r}") from error
+        results.append(result)
     return results
-
-
-def _check_types(result: Result) -> None:
-    """Raises TypeError if a field has another type than it is declared with."""
-    for name, kind in get_type_hints(Result).items():
-        if name != "queries" and not _is(getattr(result, name), kind):
-            raise TypeError(f"{name} is {getattr(result, name)!r:.80}")
 
 
 def _is(value: Any, kind: Any) -> bool:
@@ -206,6 +194,6 @@ def _is(value: Any, kind: Any) -> bool:
     if origin is dict:
         return isinstance(value, dict) and all(_is(k, parts[0]) and _is(v, parts[1]) for k, v in value.items())
     if origin in (list, tuple):
-        return isinstance(value, origin) and all(_is(one, parts[0]) for one in value)
+        return isinstance(value, origin) and all(_is(item, parts[0]) for item in value)
     numbers = (int, float) if kind is float else kind
     return isinstance(value, numbers) and not (isinstance(value, bool) and kind in (int, float))

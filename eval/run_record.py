@@ -95,14 +95,11 @@ def already_run(command: Any) -> bool:
 
 def _record(folder: Path) -> dict[str, Any]:
     """Returns the record of the results in a folder; empty if there is none, or if it is that of other results."""
-    results, record = folder / _RESULTS, folder / _RECORD
-    if not record.is_file():
-        return {}
     try:
-        found = read_json(record, dict)
-    except ValueError:
+        found = read_json(folder / _RECORD, dict)
+    except (FileNotFoundError, ValueError):
         return {}
-    known = isinstance(found.get("options"), dict) and found.get("results") == _digest(results)
+    known = isinstance(found.get("options"), dict) and found.get("results") == _digest(folder / _RESULTS)
     return found if known else {}
 
 
@@ -114,36 +111,31 @@ def _digest(results: Path) -> str:
     return sha256([results]) if results.is_file() else ""
 
 
+def _values(command: Any) -> dict[str, Any]:
+    """Returns the options that change what is measured."""
+    return {item.name: getattr(command, item.name) for item in fields(command) if item.init and item.name not in _FREE}
+
+
 def _options(command: Any) -> dict[str, str]:
-    values = {field.name: getattr(command, field.name) for field in fields(command) if field.init}
     options = {
         name: " ".join(map(str, value)) if isinstance(value, tuple) else str(value)
-        for name, value in values.items()
-        if name not in _FREE
+        for name, value in _values(command).items()
     }
     return {"task": getattr(command, "name", type(command).__name__), **options}
 
 
 def _inputs(command: Any) -> dict[str, list[str]]:
     """Returns names, sizes and modification times of the files that are read."""
-    values = {field.name: getattr(command, field.name) for field in fields(command) if field.init}
-    return {
-        name: [f"{file.name} {file.stat().st_size} {file.stat().st_mtime_ns}" for file in _files(Path(place))]
-        for name, place in values.items()
+    inputs = {}
+    for name, value in _values(command).items():
         # Skip the current folder: it contains the results too.
-        if name not in (*_FREE, "revision")
-        and isinstance(place, Path | str)
-        and Path(place) != Path()
-        and _exists(place)
-    }
-
-
-def _exists(place: Path | str) -> bool:
-    try:
-        return Path(place).exists()
-    except (OSError, ValueError):  # text that is no path
-        return False
-
-
-def _files(place: Path) -> list[Path]:
-    return [place] if place.is_file() else sorted(file for file in place.rglob("*") if file.is_file())
+        if name == "revision" or not isinstance(value, Path | str) or (place := Path(value)) == Path():
+            continue
+        try:
+            files = [place] if place.is_file() else sorted(file for file in place.rglob("*") if file.is_file())
+            there = place.exists()
+        except (OSError, ValueError):  # text that is no path
+            continue
+        if there:
+            inputs[name] = [f"{file.name} {file.stat().st_size} {file.stat().st_mtime_ns}" for file in files]
+    return inputs

@@ -78,7 +78,7 @@ class Suite:
       tasks: names of the tasks to run; by default, all of the profile.
       languages: language codes for the tasks that have --languages, as far as they test them; by default, all.
       fit_languages: languages to fit on: tested, or all that the text has.
-      cache: folder for embeddings, of which each task encodes only what no task has before; by default, a subfolder of
+      cache: folder for embeddings; no task encodes a sentence that another has encoded. By default, a subfolder of
         ``out``.
       overwrite: replace results in the folder that are from other options.
     """
@@ -131,7 +131,7 @@ class Suite:
         names = dict.fromkeys(name for entry in entries for name in (entry.name, entry.task))
         if unknown := [name for name in self.tasks if name not in names]:
             raise ValueError(f"--tasks has {unknown[0]}, which is not one of {', '.join(names)}")
-        wanted = [language_code(code) for code in self.languages]
+        codes = [language_code(code) for code in self.languages]
         folder = self.encoder if Path(self.encoder).is_dir() else self.encoder.replace("/", "-")
         chosen = []
         for entry in entries:
@@ -151,14 +151,14 @@ class Suite:
                 **{option: self.data / place for option, place in entry.places.items()},
             }
             default = {item.name: item.default for item in fields(kind)}.get("languages")
-            if wanted and isinstance(default, tuple):
+            if codes and isinstance(default, tuple):
                 # Those that the task names, or that its text has; other tasks take any that their data has.
                 known = corpora.udhr() if entry.of_udhr else default
-                options["languages"] = tuple(code for code in wanted if not known or code in known)
+                options["languages"] = tuple(code for code in codes if not known or code in known)
                 if not options["languages"]:
-                    console.print(f"{entry.name}: skipped, it does not test {', '.join(wanted)}")
+                    console.print(f"{entry.name}: skipped, it does not test {', '.join(codes)}")
                     continue
-            elif wanted:
+            elif codes:
                 console.print(f"{entry.name}: has no languages to choose; all of its data is tested")
             chosen.append((entry.name, kind(**options)))
         if not chosen:

@@ -8,12 +8,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float
 
+from eval.data.fit_text import FitText
 from eval.methods import Method
 from eval.resampling import Queries
 from eval.results import Result
 from lsar_jax import EncoderSpec
 
-__all__ = ["Embedded", "Key", "OwnText", "Panel", "Score", "Setting", "Task", "Texts", "language_of"]
+__all__ = ["Embedded", "Key", "Panel", "Score", "Setting", "Task", "Texts", "language_of"]
 
 # (group, language), which identifies a set of texts. Group ``en`` has the English translations of that language's
 # sentences; groups that begin with ``fit`` have text to fit on.
@@ -58,7 +59,7 @@ class Panel(NamedTuple):
     """Values for a figure that results alone cannot draw.
 
     Attributes:
-      title: the title of its panel.
+      title: the title of its panel, which no other panel has.
       values: embeddings, or a table.
     """
 
@@ -83,19 +84,10 @@ class Setting(NamedTuple):
     paired: Collection[str]
     text: str
 
-
-class OwnText(NamedTuple):
-    """A text to fit on that only one task has.
-
-    Attributes:
-      name: its name in results.
-      read: returns the sentences of those of the given languages that it has, at most so many each.
-      languages: returns all languages that it has.
-    """
-
-    name: str
-    read: Callable[[Sequence[str], int], Mapping[str, Sequence[str]]]
-    languages: Callable[[], Sequence[str]]
+    def title(self, method: Method) -> str:
+        """Returns the title of a method's panel."""
+        seed = "" if method.seed is None else f", seed {method.seed}"
+        return f"layer {self.spec.layer}, {method.label}{seed}"
 
 
 def _all_metrics(results: Sequence[Result]) -> list[str]:
@@ -104,7 +96,7 @@ def _all_metrics(results: Sequence[Result]) -> list[str]:
 
 @dataclass(frozen=True)
 class Task:
-    """What is measured.
+    """A set of texts and the scores of their transformed embeddings.
 
     Attributes:
       name: name of the task in results.
@@ -122,6 +114,9 @@ class Task:
       every_layer: whether the texts are encoded at all layers, for the panel ``layers``.
       draw: draws figures, besides the bars, from the results and panels into a folder.
       options: the task's options, as results record them.
+
+    Raises:
+      ValueError: a task of several parts has an attribute that needs the embeddings of all parts at once.
     """
 
     name: str
@@ -130,15 +125,20 @@ class Task:
     parts: Sequence[Texts]
     scores: Callable[[Embedded, Method, Setting], Iterable[Score | Panel]]
     shown: Callable[[Sequence[Result]], list[str]] = _all_metrics
-    own_text: Mapping[str, OwnText] = field(default_factory=dict)
+    own_text: Mapping[str, FitText] = field(default_factory=dict)
     by_language: Callable[[Embedded], Mapping[str, Float[np.ndarray, "_ dim"]]] | None = None
     by_file: bool = False
     some: bool = False
     means: Callable[[Sequence[Score]], Iterable[Score]] = lambda _: ()
-    of_layer: Callable[[Embedded, Sequence[Method], Setting], Iterable[tuple[Method, Score] | Panel]] = lambda *_: ()
+    of_layer: Callable[[Embedded, Sequence[Method], Setting], Iterable[tuple[Method, Score] | Panel]] | None = None
     every_layer: bool = False
     draw: Callable[[Sequence[Result], Mapping[str, Any], Path], None] = lambda *_: None
     options: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name in ("by_language", "of_layer", "every_layer"):
+            if len(self.parts) > 1 and getattr(self, name):
+                raise ValueError(f"{self.name} has {len(self.parts)} parts, and {name} needs all embeddings at once")
 
 
 def language_of(key: Key) -> str:

@@ -39,6 +39,7 @@ import pytest
 
 import lsar_jax as lj
 from lsar_jax.mesh import data_mesh
+from tests.fake_encoder import FakeEncoder
 
 TINY = Path(__file__).parent / "golden" / "bert"
 
@@ -99,3 +100,12 @@ def tiny():
 def bundled():
     """The real encoder's first four blocks, on one device."""
     return lj.load_encoder("bundled", layer=4, mesh=data_mesh(jax.devices()[:1]))
+
+
+@pytest.fixture(scope="module")
+def fake():
+    """Commands of ``eval`` and ``train`` open an encoder without a model, whatever ``--encoder`` names."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("lsar_jax.cli.embed.load_encoder", FakeEncoder.load)
+        patch.setattr("eval.suite.load_encoder", FakeEncoder.load)
+        yield FakeEncoder

@@ -64,7 +64,7 @@ NO_EXAMPLE = {
 }
 # Examples that cannot run here, with the reason.
 SKIPPED = {
-    "lsar_jax.corpora.hub_text.hub": "downloads",
+    "lsar_jax.corpora.hub_datasets.hub": "downloads",
     "lsar_jax.mteb.MtebEncoder": "needs mteb",
 }
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE

@@ -11,8 +11,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from lsar_jax.corpora.builders import Bucc as BuccFiles
-from lsar_jax.corpora.builders import Comparable
+from lsar_jax.corpora import builders
 from lsar_jax.corpora.tables import Data, folder_of
 
 __all__ = ["NOT_ON_HUB", "Collection", "MiningSplit", "read_split"]
@@ -53,10 +52,10 @@ def read_split(data: Data, code: str, split: str) -> MiningSplit:
     """
     folder = folder_of(data, NOT_ON_HUB)
     try:
-        known = BuccFiles.known(folder)
+        known = builders.Bucc.known(folder)
         if f"{code}-en" not in known:
             raise FileNotFoundError(f"{folder} has no {code}-en; it has {', '.join(known)}")
-        read: Comparable = BuccFiles.load(folder, f"{code}-en", split)
+        read = builders.Bucc.load(folder, f"{code}-en", split)
     except FileNotFoundError as error:
         raise FileNotFoundError(f"{error}; {_SOURCE}") from error
     return MiningSplit(_collection(read.other), _collection(read.english), set(read.gold))

@@ -30,7 +30,6 @@ class MakeBucc:
       languages: language codes.
       gold: share of the pairs to keep as gold pairs.
       sample: share of the pairs to put into the sample split; the others go into the training split.
-      seed: seed of the shuffle.
       overwrite: replace files that exist.
     """
 
@@ -39,7 +38,6 @@ class MakeBucc:
     languages: tuple[str, ...] = ("de", "fr", "ru", "zh")
     gold: float = 0.1
     sample: float = 0.3
-    seed: int = 0
     overwrite: bool = False
 
     def run(self) -> None:
@@ -60,7 +58,7 @@ class MakeBucc:
         check_outputs([self.to / name for name in names], overwrite=self.overwrite)
         for code, pairs in texts.items():
             # Seeded by the language, so that its files do not depend on the other languages.
-            rng = np.random.default_rng([self.seed, *code.encode()])
+            rng = np.random.default_rng([0, *code.encode()])
             order = rng.permutation(len(pairs))
             cut = int(self.sample * len(pairs))
             for split, part in (("sample", order[:cut]), ("training", order[cut:])):

@@ -53,8 +53,7 @@ def read_text(text: str, data: Data, languages: Sequence[str]) -> MeasuredText:
     """Reads the text to measure.
 
     Args:
-      text: ``udhr``, of which the half ``test`` is read; ``tatoeba``; or a folder of text files, of which the first
-        10,000 sentences are read.
+      text: ``udhr`` for its half ``test``; ``tatoeba``; or a folder of text files for their first 10,000 sentences.
       data: Tatoeba's pairs, as for ``read_pairs``.
       languages: language codes; by default, all that the text has, and the 36 of XTREME on Tatoeba.
 

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from eval.data.tatoeba import check_not_blank
 from lsar_jax import corpora
 
 __all__ = ["read_pool"]
@@ -26,8 +27,7 @@ def read_pool(data: str | Path, languages: tuple[str, ...] = ()) -> dict[str, li
     if len(texts) < 2:
         raise ValueError(f"{folder} has {', '.join(texts)}; a pool needs at least two languages")
     for code, text in texts.items():
-        if blank := next((number for number, line in enumerate(text, 1) if not line.strip()), None):
-            raise ValueError(f"{paths[code]}, line {blank} is blank")
+        check_not_blank(text, str(paths[code]))
     counts = {str(paths[code]): len(text) for code, text in texts.items()}
     if len(set(counts.values())) > 1:
         raise ValueError(f"the files differ in their number of lines: {counts}")

@@ -7,9 +7,10 @@ Stein 2010, has German, French and Japanese (``jp_test.tsv`` is also read as Jap
 """
 
 from pathlib import Path
+from typing import Any
 
 from lsar_jax import corpora
-from lsar_jax.corpora.tables import Data, Tables, named_tables, plain_folder
+from lsar_jax.corpora.tables import Data, named_tables, plain_folder
 from lsar_jax.languages import own_name
 
 __all__ = ["Reviews", "read_reviews"]
@@ -25,37 +26,30 @@ def read_reviews(data: Data, code: str, split: str) -> Reviews:
       FileNotFoundError: the data do not exist.
       ValueError: a line is not a label and a text; the error names the file and line.
     """
-    tables = named_tables(data)
-    return _files(plain_folder(data), code, split) if tables is None else _named(tables, code, split)
+    rows: list[tuple[str, Any, Any]]
+    if (tables := named_tables(data)) is None:
+        path = _file(plain_folder(data), code, split)
+        lines = [line.partition("\t") for line in corpora.lines(path)]
+        rows = [(f"{path}, line {number}", label, text) for number, (label, _, text) in enumerate(lines, 1)]
+    else:
+        config = own_name(code, tables.configs, tables.name)
+        where = f"{tables.name}, {split} of {config}"
+        named = enumerate(tables.rows(config, split), 1)
+        rows = [(f"{where}, row {number}", row.get("label"), row.get("text")) for number, row in named]
+        if not rows:
+            raise ValueError(f"{where} has no rows")
+    for where, label, text in rows:
+        if label is None or not str(label).strip() or not isinstance(text, str) or not text.strip():
+            raise ValueError(f"{where} is not a label and a text")
+    return [text for *_, text in rows], [str(label).strip() for _, label, _ in rows]
 
 
-def _named(tables: Tables, code: str, split: str) -> Reviews:
-    texts, labels = [], []
-    config = own_name(code, tables.configs, tables.name)
-    for number, row in enumerate(tables.rows(config, split), 1):
-        text, label = row.get("text"), row.get("label")
-        if not isinstance(text, str) or not text.strip() or label is None:
-            raise ValueError(f"{tables.name}, {split} of {config}, row {number} is not a text and a label")
-        texts.append(text)
-        labels.append(str(label))
-    if not texts:
-        raise ValueError(f"{tables.name}, {split} of {config} has no rows")
-    return texts, labels
-
-
-def _files(folder: Path, code: str, split: str) -> Reviews:
+def _file(folder: Path, code: str, split: str) -> Path:
     names = [f"{name}_{split}.tsv" for name in ((code, "jp") if code == "ja" else (code,))]
-    path = next((folder / name for name in names if (folder / name).is_file()), None)
-    if path is None:
-        raise FileNotFoundError(
-            f"{folder} has no {' or '.join(names)}; get the cross-lingual-sentiment zip of automl-mm-bench "
-            "(AutoGluon's multimodal benchmark) and unpack it there, or set --data"
-        )
-    texts, labels = [], []
-    for number, line in enumerate(corpora.lines(path), 1):
-        label, tab, text = line.partition("\t")
-        if not tab or not label.strip() or not text.strip():
-            raise ValueError(f"{path}, line {number} is not a label and a text separated by a tab")
-        texts.append(text)
-        labels.append(label.strip())
-    return texts, labels
+    for name in names:
+        if (folder / name).is_file():
+            return folder / name
+    raise FileNotFoundError(
+        f"{folder} has no {' or '.join(names)}; get the cross-lingual-sentiment zip of automl-mm-bench "
+        "(AutoGluon's multimodal benchmark) and unpack it there, or set --data"
+    )

@@ -8,8 +8,10 @@ The columns of other tracks (such as ``STS.input.track7.en-de.txt``) are read in
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -24,6 +26,9 @@ __all__ = ["Track", "read_tracks"]
 # The track with public scores for its first half only, and the tracks with swapped columns.
 _HALF = "6.tr-en"
 _TURNED = ("2.ar-en", "4b.es-en", "6.tr-en")
+
+# Where a pair is, its two sentences and its score, before they are checked.
+_Row = tuple[str, Any, Any, Any]
 
 
 @dataclass(frozen=True)
@@ -41,101 +46,88 @@ class Track:
     gold: Float[np.ndarray, " pair"]
 
 
-def read_tracks(data: Data, names: tuple[str, ...] = (), split: str = "") -> dict[str, Track]:
-    """Reads the tracks by name, such as ``4a.es-en`` in files and ``es-en`` in a named dataset.
+def read_tracks(data: Data) -> dict[str, Track]:
+    """Reads all tracks by name, such as ``4a.es-en`` in files and ``es-en`` in a named dataset.
 
     Args:
       data: folder of the files, or ``hub:ID``.
-      names: names of the tracks; by default, all available.
-      split: split of a named dataset; by default, its only split, or else ``test``.
 
     Raises:
-      FileNotFoundError: the data, a track or a file of scores does not exist.
-      ValueError: a line is not two sentences, a score is not a number from 0 to 5, or the numbers of pairs
-        and scores disagree. Errors name the file.
+      FileNotFoundError: the data, or a file of scores, does not exist.
+      ValueError: a line is not two sentences with a score from 0 to 5, or the numbers of pairs and scores disagree.
+        Errors name the file.
     """
     tables = named_tables(data)
-    return _files(plain_folder(data), names) if tables is None else _named(tables, names, split)
+    found = _files(plain_folder(data)) if tables is None else _named(tables)
+    return {name: _track(*found[name]) for name in sorted(found)}
 
 
-def _named(tables: Tables, names: tuple[str, ...], split: str) -> dict[str, Track]:
-    matches = {name: re.fullmatch(r"(\w+)-(\w+)", name) for name in tables.configs}
-    there = {name: match for name, match in matches.items() if match}
-    missing = [name for name in names if name not in there]
-    if missing or not there:
-        raise ValueError(
-            f"{tables.name} has no track {', '.join(missing)}; it has {', '.join(there) or 'none named like en-tr'}"
-        )
-    tracks = {}
-    for name in names or sorted(there):
-        first, second, gold = [], [], []
-        for number, row in enumerate(tables.rows(name, one_split(tables, name, split)), 1):
-            sides = [str(row.get(column) or "").strip() for column in ("sentence1", "sentence2")]
-            score = row.get("score")
-            if not all(sides) or not isinstance(score, int | float) or not 0 <= score <= 5:
-                raise ValueError(
-                    f"{tables.name}, track {name}, row {number} is not sentence1, sentence2 and a score from 0 to 5"
-                )
-            first.append(sides[0])
-            second.append(sides[1])
-            gold.append(float(score))
-        if not gold:
-            raise ValueError(f"{tables.name}, track {name} has no rows")
-        languages = language_code(there[name][1]), language_code(there[name][2])
-        tracks[name] = Track(languages, (first, second), np.array(gold))
+def _track(languages: tuple[str, str], rows: Sequence[_Row]) -> Track:
+    for where, *sides, score in rows:
+        texts = all(isinstance(side, str) and side.strip() for side in sides)
+        if not texts or not isinstance(score, int | float) or not 0 <= score <= 5:
+            raise ValueError(f"{where} is not two sentences with a score from 0 to 5")
+    gold = np.array([float(score) for *_, score in rows])
+    return Track(languages, ([row[1] for row in rows], [row[2] for row in rows]), gold)
+
+
+def _named(tables: Tables) -> dict[str, tuple[tuple[str, str], list[_Row]]]:
+    tracks: dict[str, tuple[tuple[str, str], list[_Row]]] = {}
+    for match in (re.fullmatch(r"(\w+)-(\w+)", name) for name in tables.configs):
+        if match is None:
+            continue
+        name = match[0]
+        where = f"{tables.name}, track {name}"
+        rows: list[_Row] = [
+            (f"{where}, row {number}", _text(row.get("sentence1")), _text(row.get("sentence2")), row.get("score"))
+            for number, row in enumerate(tables.rows(name, one_split(tables, name, "")), 1)
+        ]
+        if not rows:
+            raise ValueError(f"{where} has no rows")
+        tracks[name] = ((language_code(match[1]), language_code(match[2])), rows)
+    if not tracks:
+        raise ValueError(f"{tables.name} has no track named like en-tr; it has {', '.join(tables.configs) or 'none'}")
     return tracks
 
 
-def _files(folder: Path, names: tuple[str, ...]) -> dict[str, Track]:
+def _files(folder: Path) -> dict[str, tuple[tuple[str, str], list[_Row]]]:
     if not folder.is_dir():
         raise FileNotFoundError(
             f"there is no folder {folder}; copy sts2017 of github.com/eduardofv/sts_eval there, or set --data, "
             "for example to hub:mteb/sts17-crosslingual-sts"
         )
-    pattern = r"STS\.input\.track(\w+\.(\w+)-(\w+))\.txt"
-    there = {match[1]: match for path in folder.iterdir() if (match := re.fullmatch(pattern, path.name))}
-    missing = [name for name in names if name not in there]
-    if missing or not there:
-        raise FileNotFoundError(
-            f"{folder} has no track {', '.join(missing)}; it has {', '.join(sorted(there)) or 'none'}"
-        )
     tracks = {}
-    for name in names or sorted(there):
-        pairs = _pairs(folder / f"STS.input.track{name}.txt")
-        gold = _scores(folder / f"STS.gs.track{name}.txt")
-        if len(gold) > len(pairs):
+    for path in folder.iterdir():
+        match = re.fullmatch(r"STS\.input\.track(\w+\.(\w+)-(\w+))\.txt", path.name)
+        if match is None:
+            continue
+        name, gold = match[1], folder / f"STS.gs.track{match[1]}.txt"
+        pairs, scores = corpora.lines(path), corpora.lines(gold)
+        if len(scores) > len(pairs) or (len(scores) < len(pairs) and name != _HALF):
             raise ValueError(
-                f"{folder}, track {name}: {len(pairs)} pairs and {len(gold)} scores; each pair must have one score"
+                f"{folder}, track {name}: {len(pairs)} pairs and {len(scores)} scores; each pair must have one score"
             )
-        if len(gold) < len(pairs) and name != _HALF:
-            raise ValueError(
-                f"{folder}, track {name}: {len(pairs)} pairs and {len(gold)} scores; each pair must have one score"
-            )
-        if len(gold) < len(pairs):
-            console.print(f"track {name}: using the first {len(gold)} of {len(pairs)} pairs; the others have no score")
-        first, second = language_code(there[name][2]), language_code(there[name][3])
-        languages = (second, first) if name in _TURNED else (first, second)
-        columns = ([pair[0] for pair in pairs[: len(gold)]], [pair[1] for pair in pairs[: len(gold)]])
-        tracks[name] = Track(languages, columns, gold)
+        if count := len(pairs) - len(scores):
+            console.print(f"track {name}: {count} of {len(pairs)} pairs have no score, and are left out")
+        first, second = language_code(match[2]), language_code(match[3])
+        rows: list[_Row] = []
+        for number, (line, score) in enumerate(zip(pairs, scores, strict=False), 1):
+            sides = line.split("\t")
+            where = f"{path}, line {number}, with that line of {gold.name},"
+            left, right = sides if len(sides) == 2 else ("", "")
+            rows.append((where, left, right, _number(score)))
+        tracks[name] = ((second, first) if name in _TURNED else (first, second), rows)
+    if not tracks:
+        raise FileNotFoundError(f"{folder} has no file STS.input.trackNAME.xx-yy.txt")
     return tracks
 
 
-def _pairs(path: Path) -> list[list[str]]:
-    pairs = [line.split("\t") for line in corpora.lines(path)]
-    for number, pair in enumerate(pairs, 1):
-        if len(pair) != 2 or not all(part.strip() for part in pair):
-            raise ValueError(f"{path}, line {number} is not two sentences separated by a tab")
-    return pairs
+def _text(value: Any) -> str:
+    return str(value or "").strip()
 
 
-def _scores(path: Path) -> Float[np.ndarray, " pair"]:
-    scores = []
-    for number, line in enumerate(corpora.lines(path), 1):
-        try:
-            score = float(line)
-        except ValueError:
-            score = -1.0
-        if not 0 <= score <= 5:
-            raise ValueError(f"{path}, line {number}: {line!r} is not a score from 0 to 5")
-        scores.append(score)
-    return np.array(scores)
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None

@@ -13,7 +13,7 @@ from lsar_jax import corpora
 from lsar_jax.corpora.tables import Data, named_pairs, named_tables, plain_folder
 from lsar_jax.languages import language_code, own_name
 
-__all__ = ["ORACLE_8", "ORACLE_14", "XTREME_36", "files_of", "read_pairs"]
+__all__ = ["ORACLE_8", "ORACLE_14", "XTREME_36", "check_not_blank", "files_of", "read_pairs"]
 
 # fmt: off
 XTREME_36 = (
@@ -29,41 +29,24 @@ ORACLE_14 = ("ar", "bg", "de", "el", "es", "fr", "hi", "ru", "sw", "th", "tr", "
 ORACLE_8 = ("ar", "de", "es", "fr", "it", "nl", "pt", "ro")
 
 
-def read_pairs(data: Data, languages: Sequence[str], split: str = "") -> dict[str, tuple[list[str], list[str]]]:
+def read_pairs(data: Data, languages: Sequence[str]) -> dict[str, tuple[list[str], list[str]]]:
     """Reads the English side and the other side of each language's pairs.
 
     Args:
       data: folder of the files, ``hub:ID`` or ``tfds:NAME``.
       languages: language codes.
-      split: split of a named dataset; by default, its only split, or else ``test``.
 
     Raises:
       FileNotFoundError: the data do not exist, or the folder lacks a language.
       ValueError: a named dataset lacks a language, the two sides differ in length, or a line is blank.
     """
-    tables = named_tables(data)
-    if tables is None:
-        return _files(plain_folder(data), languages)
-    pairs = named_pairs(tables, languages, split)
-    for code, sides in pairs.items():
-        for name, lines in zip(("English", code), sides, strict=True):
-            _check_not_blank(lines, f"{tables.name}, {name} of {code}")
-    return pairs
-
-
-def files_of(folder: Path) -> list[str]:
-    """Returns the languages that a folder has pairs of, as its file names have them."""
-    matches = (re.fullmatch(r"tatoeba\.(\w+)-eng\.\1", path.name) for path in sorted(folder.iterdir()))
-    return [match[1] for match in matches if match]
-
-
-def _check_not_blank(lines: Sequence[str], where: str) -> None:
-    blank = next((number for number, line in enumerate(lines, 1) if not line.strip()), None)
-    if blank:
-        raise ValueError(f"{where}, line {blank} is blank")
-
-
-def _files(folder: Path, languages: Sequence[str]) -> dict[str, tuple[list[str], list[str]]]:
+    if (tables := named_tables(data)) is not None:
+        pairs = named_pairs(tables, languages)
+        for code, sides in pairs.items():
+            for name, lines in zip(("English", code), sides, strict=True):
+                check_not_blank(lines, f"{tables.name}, {name} of {code}")
+        return pairs
+    folder = plain_folder(data)
     if not folder.is_dir():
         raise FileNotFoundError(
             f"there is no folder {folder}; copy data/tatoeba/v1 of github.com/facebookresearch/LASER there, "
@@ -78,14 +61,24 @@ def _files(folder: Path, languages: Sequence[str]) -> dict[str, tuple[list[str],
         )
     pairs = {}
     for language in languages:
-        own = own_name(language, names, str(folder))
-        stem = folder / f"tatoeba.{own}-eng"
-        english, other = (corpora.lines(f"{stem}.{side}") for side in ("eng", own))
+        code, name = language_code(language), own_name(language, names, str(folder))
+        stem = f"{folder}/tatoeba.{name}-eng"
+        english, other = (corpora.lines(f"{stem}.{side}") for side in ("eng", name))
         if len(english) != len(other):
-            raise ValueError(
-                f"{stem}.* has {len(english)} English lines but {len(other)} lines in {language_code(own)}"
-            )
-        _check_not_blank(english, f"{stem}.eng")
-        _check_not_blank(other, f"{stem}.{own}")
-        pairs[language_code(language)] = (english, other)
+            raise ValueError(f"{stem}.* has {len(english)} English lines but {len(other)} lines in {code}")
+        check_not_blank(english, f"{stem}.eng")
+        check_not_blank(other, f"{stem}.{name}")
+        pairs[code] = (english, other)
     return pairs
+
+
+def files_of(folder: Path) -> list[str]:
+    """Returns the languages that a folder has pairs of, as its file names have them."""
+    matches = (re.fullmatch(r"tatoeba\.(\w+)-eng\.\1", path.name) for path in sorted(folder.iterdir()))
+    return [match[1] for match in matches if match]
+
+
+def check_not_blank(lines: Sequence[str], where: str) -> None:
+    """Raises ValueError that names the first blank line."""
+    if blank := next((number for number, line in enumerate(lines, 1) if not line.strip()), None):
+        raise ValueError(f"{where}, line {blank} is blank")

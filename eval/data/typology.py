@@ -26,9 +26,9 @@ from scipy.spatial.distance import cdist
 from scipy.stats import pearsonr
 
 from lsar_jax.files import sha256
-from lsar_jax.languages import canonical_keys, language_code
+from lsar_jax.languages import language_code
 
-__all__ = ["SyntaxCorrelation", "syntactic_distances", "syntax_correlation", "typology_correlation"]
+__all__ = ["SyntaxCorrelation", "syntactic_distances", "syntax_correlation"]
 
 _COSINE = "cosine of syntax_knn, lang2vec 1.1.2"
 _FEATURES = "lang2vec/data/feature_predictions.npz"
@@ -42,9 +42,7 @@ _LANGUAGES = "distances_languages.txt"
 _LEAST_SPREAD = 1e-5
 
 
-def syntactic_distances(
-    languages: Iterable[str], english: str = "en", *, precomputed: Path | None
-) -> tuple[dict[str, float], str]:
+def syntactic_distances(languages: Iterable[str], *, precomputed: Path | None) -> tuple[dict[str, float], str]:
     """Returns the syntactic distance of each language from English, according to URIEL.
 
     Languages are looked up by ISO 639-3 code. A macrolanguage (``zho``, ``ara``) is tried before its main member
@@ -52,7 +50,6 @@ def syntactic_distances(
 
     Args:
       languages: language codes; English is skipped.
-      english: the language to measure from.
       precomputed: path of ``distances2.zip``, with ``distances_languages.txt`` beside it; None for the cosine of
         the features.
 
@@ -65,64 +62,30 @@ def syntactic_distances(
       FileNotFoundError: ``precomputed`` or the list of languages beside it does not exist.
       ImportError: ``precomputed`` is None and the wheel is not installed.
     """
-    if isinstance(languages, str):
-        raise ValueError(f"languages is {languages!r}; give a list of codes")
-    origin = language_code(english)
-    wanted = sorted({language_code(code) for code in languages} - {origin})
+    codes = sorted({language_code(code) for code in languages} - {"en"})
     if precomputed is None:
         names, features = _features()
-        index = _positions([origin, *wanted], names)
-        row = cdist(features[[index[origin]]], features, "cosine")[0]
-        return {code: float(row[index[code]]) for code in wanted}, _COSINE
-    path, listed = Path(precomputed), Path(precomputed).with_name(_LANGUAGES)
-    for file in (path, listed):
+        index = _positions(["en", *codes], names)
+        row = cdist(features[[index["en"]]], features, "cosine")[0]
+        return {code: float(row[index[code]]) for code in codes}, _COSINE
+    listed = precomputed.with_name(_LANGUAGES)
+    for file in (precomputed, listed):
         if not file.is_file():
             raise FileNotFoundError(
                 f"{file} does not exist; copy it from lang2vec/data of github.com/antonisa/lang2vec"
             )
     names = listed.read_text(encoding="utf-8", errors="replace").strip().split(",")
-    index = _positions([origin, *wanted], names)
-    row = _matrix_row(path, index[origin], len(names))
-    found = {code: float(row[index[code]]) for code in wanted}
+    index = _positions(["en", *codes], names)
+    row = _matrix_row(precomputed, index["en"], len(names))
+    found = {code: float(row[index[code]]) for code in codes}
     # The matrix is sparse: a missing pair reads as 0.
-    wrong = [f"{code} {value}" for code, value in found.items() if not 0 < value <= 1]
-    if wrong:
-        limits = f"distances from {origin} must be above 0 and at most 1 (0 means a missing pair)"
-        raise ValueError(f"{path}: {limits}; got {', '.join(wrong)}")
-    return found, f"precomputed {_MATRIX.removesuffix('_sparse.npz')}, {sha256([path])}, languages {sha256([listed])}"
-
-
-def typology_correlation(
-    similarity: Mapping[str, float], distances: Mapping[str, float], english: str = "en"
-) -> tuple[float, int]:
-    """Returns Pearson's r between similarity and 1 - distance, and the number of languages used.
-
-    Args:
-      similarity: language -> cosine of its mean embedding with English's.
-      distances: language -> its distance from English.
-      english: code of English, which is skipped, as are languages that only one of the mappings has.
-
-    Raises:
-      ValueError: there are fewer than three languages, a value is not finite, or the values do not vary.
-    """
-    x, y = canonical_keys(similarity), canonical_keys(distances)
-    codes = sorted((x.keys() & y.keys()) - {language_code(english)})
-    if len(codes) < 3:
-        raise ValueError(f"a correlation needs at least 3 shared languages; there are {', '.join(codes) or 'none'}")
-    like = np.array([x[code] for code in codes], np.float64)
-    near = 1 - np.array([y[code] for code in codes], np.float64)
-    for name, values in (("similarity", like), ("distances", near)):
-        if not np.isfinite(values).all():
-            raise ValueError(f"{name} of {codes[int(np.argmin(np.isfinite(values)))]} is not finite")
-    if np.ptp(like) < _LEAST_SPREAD:
+    if wrong := [f"{code} {value}" for code, value in found.items() if not 0 < value <= 1]:
         raise ValueError(
-            f"the similarities of {len(codes)} languages differ by only {np.ptp(like):.1e}, which is within rounding "
-            f"error (limit {_LEAST_SPREAD}): LSAR at rank L - 1 makes the means of the text that it was fitted on "
-            "equal; use the means of other text, or a lower rank"
+            f"{precomputed}: distances from English must be above 0 and at most 1 (0 means a missing pair); got "
+            f"{', '.join(wrong)}"
         )
-    if np.ptp(near) < _LEAST_SPREAD:
-        raise ValueError(f"the distances of {', '.join(codes)} are all {1 - near[0]:.6g}; they must vary")
-    return float(pearsonr(like, near).statistic), len(codes)
+    digests = f"{sha256([precomputed])}, languages {sha256([listed])}"
+    return found, f"precomputed {_MATRIX.removesuffix('_sparse.npz')}, {digests}"
 
 
 class SyntaxCorrelation(NamedTuple):
@@ -149,12 +112,23 @@ def syntax_correlation(
       distances: language -> its syntactic distance from English.
 
     Raises:
-      ValueError: as for ``typology_correlation``.
+      ValueError: there are fewer than three languages, or the values do not vary.
     """
     units = {code: vector / (np.linalg.norm(vector) or 1.0) for code, vector in vectors.items()}
-    cosines = {code: float(unit @ units["en"]) for code, unit in units.items() if code != "en"}
-    points = {code: (1 - distances[code], cosine) for code, cosine in cosines.items() if code in distances}
-    return SyntaxCorrelation(*typology_correlation(cosines, distances), points)
+    codes = sorted((vectors.keys() & distances.keys()) - {"en"})
+    if len(codes) < 3:
+        raise ValueError(f"a correlation needs at least 3 languages; there are {', '.join(codes) or 'none'}")
+    points = {code: (1 - distances[code], float(units[code] @ units["en"])) for code in codes}
+    near, like = np.array(list(points.values())).T
+    if np.ptp(like) < _LEAST_SPREAD:
+        raise ValueError(
+            f"the similarities of {len(codes)} languages differ by only {np.ptp(like):.1e}, which is within rounding "
+            f"error (limit {_LEAST_SPREAD}): LSAR at rank L - 1 makes the means of the text that it was fitted on "
+            "equal; use the means of other text, or a lower rank"
+        )
+    if np.ptp(near) == 0:
+        raise ValueError(f"the distances of {', '.join(codes)} are all {1 - near[0]:.6g}; they must vary")
+    return SyntaxCorrelation(float(pearsonr(like, near).statistic), len(codes), points)
 
 
 def _features() -> tuple[list[str], Float[np.ndarray, "language feature"]]:
@@ -178,13 +152,12 @@ def _matrix_row(path: Path, index: int, languages: int) -> Float[np.ndarray, " l
     """Reads row ``index`` of a symmetric matrix from a file that contains only its upper triangle."""
     try:
         with zipfile.ZipFile(path) as archive:
-            if _MATRIX not in archive.namelist():
-                raise ValueError(f"it has no member {_MATRIX}, only {', '.join(archive.namelist()) or 'none'}")
             upper = load_npz(io.BytesIO(archive.read(_MATRIX)))  # refuses pickles
-        if upper.format not in ("csr", "csc") or upper.dtype.kind != "f":
-            raise ValueError(f"{_MATRIX} is {upper.format} with {upper.dtype}; it must be csr or csc with floats")
-        if upper.shape != (languages, languages):
-            raise ValueError(f"{_MATRIX} has shape {upper.shape}, but {_LANGUAGES} lists {languages} languages")
+        if upper.format not in ("csr", "csc") or upper.dtype.kind != "f" or upper.shape != (languages, languages):
+            raise ValueError(
+                f"{_MATRIX} is {upper.format} {upper.shape} of {upper.dtype}; it must be csr or csc with floats, and "
+                f"{_LANGUAGES} lists {languages} languages"
+            )
         upper.check_format(full_check=True)
     except Exception as error:  # a damaged file may raise anything
         raise ValueError(f"{path} is not lang2vec's distances2.zip: {error}") from error
@@ -210,5 +183,5 @@ def _iso_639_3(code: str) -> list[str]:
     subtag = code.split("-")[0]
     if subtag == "x":
         return []
-    own = langcodes.Language.get(subtag, normalize=False).to_alpha3()
-    return [own, *sorted(part for part, macro in NORMALIZED_MACROLANGUAGES.items() if macro == subtag)]
+    alpha3 = langcodes.Language.get(subtag, normalize=False).to_alpha3()
+    return [alpha3, *sorted(part for part, macro in NORMALIZED_MACROLANGUAGES.items() if macro == subtag)]

@@ -5,12 +5,11 @@
 
 from collections.abc import Sequence
 
-from lsar_jax.corpora.builders import XquadR
-from lsar_jax.corpora.builders.xquad_r import Questions
+from lsar_jax.corpora.builders import Questions, XquadR
 from lsar_jax.corpora.tables import Data, folder_of
 from lsar_jax.languages import language_code
 
-__all__ = ["NOT_ON_HUB", "XQUAD_R", "Questions", "question_languages", "read_xquad"]
+__all__ = ["NOT_ON_HUB", "XQUAD_R", "Questions", "read_xquad"]
 
 NOT_ON_HUB = (
     "XQuAD-R on the Hub lacks sentence breaks; copy xquad-r of github.com/google-research-datasets/lareqa, and give "
@@ -23,8 +22,8 @@ _SOURCE = (
 XQUAD_R = ("ar", "de", "el", "en", "es", "hi", "ru", "th", "tr", "vi", "zh")
 
 
-def question_languages(data: Data, languages: Sequence[str] = ()) -> list[str]:
-    """Returns the requested languages, or else all available ones, in alphabetical order.
+def read_xquad(data: Data, languages: Sequence[str] = ()) -> dict[str, Questions]:
+    """Reads the questions and candidates of each language, in alphabetical order of the codes.
 
     Args:
       data: a folder of files, or one written by ``lsar_jax.corpora.builders.prepare``, or its ``tfds:NAME``.
@@ -32,31 +31,16 @@ def question_languages(data: Data, languages: Sequence[str] = ()) -> list[str]:
 
     Raises:
       FileNotFoundError: the folder or the file of a language does not exist.
-      ValueError: ``data`` names a dataset on the Hub.
+      ValueError: ``data`` is on the Hub, a file has the wrong format, or an answer lies in no sentence.
     """
     folder = folder_of(data, NOT_ON_HUB)
     if not folder.is_dir():
         raise FileNotFoundError(f"there is no folder {folder}; {_SOURCE}, or set --data")
     try:
-        there = XquadR.known(folder)
+        known = XquadR.known(folder)
     except FileNotFoundError as error:
         raise FileNotFoundError(f"{error}; {_SOURCE}, or set --data") from error
-    wanted = {language_code(code) for code in languages} or set(there)
-    if missing := sorted(wanted - set(there)):
-        raise FileNotFoundError(f"{folder} has no file for {', '.join(missing)}; it has {', '.join(there)}; {_SOURCE}")
-    return sorted(wanted)
-
-
-def read_xquad(data: Data, languages: Sequence[str] = XQUAD_R) -> dict[str, Questions]:
-    """Reads the questions and candidates of each language.
-
-    Args:
-      data: the data, as for ``question_languages``.
-      languages: language codes; if empty, all available.
-
-    Raises:
-      FileNotFoundError: the folder or a file does not exist.
-      ValueError: a file has the wrong format, or an answer lies in no sentence.
-    """
-    folder = folder_of(data, NOT_ON_HUB)
-    return {code: XquadR.load(folder, code, "test") for code in question_languages(folder, languages)}
+    codes = sorted({language_code(code) for code in languages} or known)
+    if missing := [code for code in codes if code not in known]:
+        raise FileNotFoundError(f"{folder} has no file for {', '.join(missing)}; it has {', '.join(known)}; {_SOURCE}")
+    return {code: XquadR.load(folder, code, "test") for code in codes}

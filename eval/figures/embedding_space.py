@@ -82,9 +82,7 @@ def draw_pair(methods: Sequence[Method], sides: ByLanguage, title: str, out: Pat
     for method in _compared(methods):
         if method.name in OF_FILES:
             [method] = fit_files(method.name, sides, dict(zip(sides, sides, strict=True)))
-            moved = method.moved(sides)
-        else:
-            moved = {code: method(rows, code) for code, rows in sides.items()}
+        moved = method.move(sides, str)
         flat[method.label] = tsne(np.concatenate(list(moved.values())))
     if flat:
         told = f"t-SNE of {' and '.join(sides)} in 50 joint principal components, {title}"

@@ -21,7 +21,7 @@ from jaxtyping import Float
 from eval.command import command
 from eval.data.reviews import read_reviews
 from eval.methods import Method
-from eval.resampling import Queries
+from eval.resampling import Queries, strata_of
 from eval.task import Embedded, Score, Setting, Task
 from lsar_jax.corpora.tables import Data
 from lsar_jax.languages import language_code
@@ -60,12 +60,10 @@ def amazon(data: Data = Path("data/amazon"), languages: tuple[str, ...] = ("en",
     def scores(x: Embedded, method: Method, setting: Setting) -> Iterator[Score]:
         """Yields the accuracy on each language's test set, and the mean."""
         found = classify(x["train", "en"], labels, {code: x["test", code] for code in tests})
-        right = {code: 100.0 * (np.array(found[code]) == np.array(gold)) for code, (_, gold) in tests.items()}
-        for code, values in right.items():
-            yield Score.of(f"accuracy {code}{suffix}", [code], Queries(values))._replace(seed=_SEED)
-        strata = np.repeat(np.arange(len(right)), [len(values) for values in right.values()])
-        together = Queries(np.concatenate(list(right.values())), strata)
-        yield Score.of(f"accuracy mean{suffix}", list(right), together)._replace(seed=_SEED)
+        right = {code: Queries(100.0 * (np.array(found[code]) == np.array(gold))) for code, (_, gold) in tests.items()}
+        for code, queries in right.items():
+            yield Score.of(f"accuracy {code}{suffix}", [code], queries)._replace(seed=_SEED)
+        yield Score.of(f"accuracy mean{suffix}", list(right), strata_of(list(right.values())))._replace(seed=_SEED)
 
     return Task(
         name="amazon",
@@ -78,9 +76,7 @@ def amazon(data: Data = Path("data/amazon"), languages: tuple[str, ...] = ("en",
 
 
 def classify(
-    train: Float[np.ndarray, "review dim"],
-    labels: Sequence[str],
-    tests: Mapping[str, Float[np.ndarray, "_ dim"]],
+    train: Float[np.ndarray, "review dim"], labels: Sequence[str], tests: Mapping[str, Float[np.ndarray, "_ dim"]]
 ) -> dict[str, list[str]]:
     """Predicts the label of each test embedding with a logistic regression fitted on the training set.
 

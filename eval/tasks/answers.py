@@ -41,7 +41,7 @@ def answers(data: Data = Path("data/xquad-r")) -> Task:
     Args:
       data: folder of XQuAD-R.
     """
-    questions = read_xquad(data)
+    questions = read_xquad(data, XQUAD_R)
     count = min(_QUESTIONS, *(len(q.ids) for q in questions.values()))
     first = questions[XQUAD_R[0]].ids[:count]
     for code, q in questions.items():
@@ -63,7 +63,7 @@ def answers(data: Data = Path("data/xquad-r")) -> Task:
         yield Score.of("XQuAD-R preference", XQUAD_R, Queries(found.preferred, clusters=translations))
         yield Score("XQuAD-R spread", found.spread, XQUAD_R, len(asked))
         if setting.first and method.name in _SHOWN:
-            yield Panel(f"layer {setting.spec.layer}, {method.label}", _plane(x, right[0]))
+            yield Panel(setting.title(method), _plane(x, right[0]))
 
     def draw(results: Sequence[Result], panels: Mapping[str, Any], out: Path) -> None:
         """Draws the first question at the first layer."""

@@ -13,7 +13,8 @@ from functools import cache
 from pathlib import Path
 
 from eval.command import command
-from eval.task import OwnText, Task
+from eval.data.fit_text import FitText
+from eval.task import Task
 from eval.tasks.translations import translations
 from lsar_jax.corpora.parallel_text import Pair, read_bitext
 from lsar_jax.corpora.parallel_text import held_out as split_pairs
@@ -70,14 +71,8 @@ def bitext(
     # Without the commit of a Hub dataset, which the options record.
     name = Path(data).name.partition("@")[0] if str(data).startswith("hub:") else Path(data).name
     pairs = {code: ([a for a, _ in held], [b for _, b in held]) for code, (_, held) in parts(languages).items()}
-    text = OwnText(f"{name} but the held-out pairs", train, lambda: list(parts(())))
-    return translations(
-        "bitext",
-        f"{held_out} held-out pairs of {name}",
-        pairs,
-        seen=seen,
-        own_text={"train": text},
-    )
+    text = FitText(f"{name} but the held-out pairs", lambda: list(parts(())), train)
+    return translations("bitext", f"{held_out} held-out pairs of {name}", pairs, seen=seen, own_text={"train": text})
 
 
 COMMAND = command(bitext)

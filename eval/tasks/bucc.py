@@ -120,13 +120,13 @@ def _at(found: _Found, threshold: float) -> dict[str, Queries | None]:
     F1 = 2 TP / (mined + gold) is computed as a mean over the mined pairs (right or wrong) and the gold pairs (found or
     not), so that it can be resampled; pairs with the same source sentence form a cluster.
     """
-    kept = found.score >= threshold
-    right, hit = found.which[kept] >= 0, np.zeros(len(found.gold_source))
-    hit[found.which[kept][right]] = 1
-    both, sources = np.concatenate([right, hit]), np.concatenate([found.source[kept], found.gold_source])
+    above = found.score >= threshold
+    right, hit = found.which[above] >= 0, np.zeros(len(found.gold_source))
+    hit[found.which[above][right]] = 1
+    both, sources = np.concatenate([right, hit]), np.concatenate([found.source[above], found.gold_source])
     return {
         "F1": Queries(100.0 * both, clusters=sources, varying=True),
-        "precision": Queries(100.0 * right, clusters=found.source[kept], varying=True) if kept.any() else None,
+        "precision": Queries(100.0 * right, clusters=found.source[above], varying=True) if above.any() else None,
         "recall": Queries(100.0 * hit),
     }
 

@@ -20,7 +20,7 @@ from eval.data.tatoeba import ORACLE_8, XTREME_36, files_of, read_pairs
 from eval.task import Task
 from eval.tasks.translations import translations
 from lsar_jax.cli.console import console
-from lsar_jax.corpora.tables import Data, check_split, named_tables
+from lsar_jax.corpora.tables import Data, named_tables
 from lsar_jax.languages import language_code
 
 __all__ = ["COMMAND", "code_switch", "switch"]
@@ -31,7 +31,6 @@ def code_switch(
     dictionaries: Path = Path("data/dictionaries"),
     languages: tuple[str, ...] = (),
     rate: float = 0.3,
-    split: str = "",
 ) -> Task:
     """Retrieval of translations on Tatoeba with English words in the other language's sentences.
 
@@ -42,16 +41,14 @@ def code_switch(
         is not among XTREME's 36 languages, but LASER's Tatoeba has it. Of a named dataset (hub: or tfds:), whose
         languages are not known before it is read, Romanian is only read if it is given here.
       rate: probability of replacing a word that has a translation.
-      split: split of a named dataset; by default, its only split, or else test.
     """
     if not 0 < rate <= 1:
         raise ValueError(f"--rate is {rate}; it must be above 0 and at most 1")
-    check_split(data, split)
     codes = [language_code(code) for code in languages] or _available(data, dictionaries)
     # Without any dictionaries, try the first language: its error says where to get them.
     words = {code: read_dictionary(dictionaries, code) for code in codes or ORACLE_8[:1]}
     result = {}
-    for code, (english, other) in read_pairs(data, codes, split).items():
+    for code, (english, other) in read_pairs(data, codes).items():
         # Seeded by the language, so that its sentences do not depend on the other languages.
         rng = np.random.default_rng([0, *code.encode()])
         switched = [switch(text, words[code], rate, rng) for text in other]

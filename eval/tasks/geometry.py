@@ -30,9 +30,9 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from eval.anisotropy import ByLanguage, mean_contributions, of_pairs, outliers, within
+from eval.anisotropy import ByLanguage, of_pairs, outliers, within
 from eval.command import Options, command
-from eval.data.fit_text import fit_texts
+from eval.data.fit_text import fit_text
 from eval.data.measured_text import MeasuredText, read_text
 from eval.data.typology import syntactic_distances, syntax_correlation
 from eval.figures.embedding_space import draw_pair, draw_space
@@ -145,7 +145,7 @@ def _fitted_part(measured: MeasuredText, text: str, options: Options) -> Measure
         raise ValueError(f"--fit-on {options.fit_on} is the measured text; set it to evaluated, or to another text")
     if options.fit_on == EVALUATED or set(options.transforms) == {"original"} or text == options.fit_on == "udhr":
         return measured
-    there = fit_texts(options.fit_on, list(measured.texts), 1)
+    there = fit_text(options.fit_on).read(list(measured.texts), 1)
     if lacking := [code for code in measured.texts if code not in there]:
         console.print(f"--fit-on {options.fit_on} has no text in {', '.join(lacking)}: these are not measured either")
     return measured.only(there)
@@ -189,7 +189,7 @@ def _measures(x: ByLanguage, method: Method, setting: Setting, seeds: Sequence[i
     top = own_share(pool, np.unique(codes, return_inverse=True)[1], 10)
     values = (
         cosines.within,
-        float(np.mean([of.anisotropy[0] for of in contributions.values()])),
+        float(np.mean([drawn.sum() for drawn, _ in contributions.values()])),
         cosines.across,
         cosines.overall,
         isoscore(pool),
@@ -200,29 +200,26 @@ def _measures(x: ByLanguage, method: Method, setting: Setting, seeds: Sequence[i
     )
     for name, value in zip(_MEASURES, values, strict=True):
         yield Score(name, value, list(x), len(pool))
-    for code, of in contributions.items():
-        drawn, exact = of.anisotropy
-        yield Score(f"cosine within {code}", exact, [code], len(x[code]))
-        yield Score(f"drawn within {code}", drawn, [code], len(x[code]))
+    for code, (drawn, exact) in contributions.items():
+        yield Score(f"cosine within {code}", float(exact.sum()), [code], len(x[code]))
+        yield Score(f"drawn within {code}", float(drawn.sum()), [code], len(x[code]))
         if method.transform is None:
-            largest = outliers(np.asarray(x[code]).mean(axis=0), of)[:5]
-            listed = ", ".join(f"{item.dimension} ({item.mean:.2f}; {item.contribution:.3f})" for item in largest)
+            mean = np.asarray(x[code]).mean(axis=0)
+            listed = ", ".join(f"{d} ({mean[d]:.2f}; {exact[d]:.3f})" for d in outliers(mean)[:5])
             yield Panel(f"outliers {setting.spec.layer} {code}", listed or "none")
 
 
 def _with_english(test: ByLanguage, english: ByLanguage, method: Method, parallel: bool) -> Iterator[Score]:
     """Yields the anisotropy of English and another language, and the outliers of the original embeddings."""
     languages, count = list(test), sum(map(len, test.values()))
-    mean = mean_contributions([of_pairs(test[code], side, parallel=parallel) for code, side in english.items()])
-    drawn, exact = mean.anisotropy
-    yield Score("cosine English-xx", exact, languages, count)
-    yield Score("drawn English-xx", drawn, languages, count)
-    if method.transform is not None:
-        return
-    center = np.mean([test[code].mean(axis=0) for code in english], axis=0)
-    for dimension, entry, share in outliers(center, mean):
-        yield Score(f"contribution of dimension {dimension}", share, languages, count)
-        yield Score(f"mean of dimension {dimension}", entry, languages, count)
+    drawn, exact = np.mean([of_pairs(test[code], side, parallel=parallel) for code, side in english.items()], axis=0)
+    yield Score("cosine English-xx", float(exact.sum()), languages, count)
+    yield Score("drawn English-xx", float(drawn.sum()), languages, count)
+    if method.transform is None:
+        center = np.mean([test[code].mean(axis=0) for code in english], axis=0)
+        for d in outliers(center).tolist():
+            yield Score(f"contribution of dimension {d}", float(exact[d]), languages, count)
+            yield Score(f"mean of dimension {d}", float(center[d]), languages, count)
 
 
 def _identified(fit: ByLanguage, test: ByLanguage, setting: Setting) -> Iterator[tuple[Method, Score]]:
@@ -272,31 +269,26 @@ def _print_tables(results: Sequence[Result], panels: Mapping[str, Any], codes: S
         table.setdefault((r.layer, _short(r)), {})[r.metric] = r.value
     rows = {f"{layer} {name}": row for (layer, name), row in table.items() if _MEASURES[0] in row}
     original = {layer: row for (layer, name), row in table.items() if name == "original"}
-    title = f"{len(codes)} languages; cosines, shares and scores from 0 to 1, the probe in percent"
-    print_table(title, ["", *_MEASURES], [[name, *(f"{row[m]:.3f}" for m in _MEASURES)] for name, row in rows.items()])
+
+    def print_metrics(title: str, metrics: Sequence[str], columns: Sequence[str]) -> None:
+        lines = [[name, *(f"{row[metric]:.3f}" for metric in metrics)] for name, row in rows.items()]
+        print_table(title, ["", *columns], lines)
+
+    print_metrics(
+        f"{len(codes)} languages; cosines, shares and scores from 0 to 1, the probe in percent", _MEASURES, _MEASURES
+    )
     for layer, row in original.items():
+        cells = [[f"{row[f'{what} within {c}']:.3f}" for what in ("cosine", "drawn")] for c in codes]
         print_table(
             f"Within each language, original embeddings, layer {layer}",
             ["language", "mean cosine", "drawn", "largest outliers (mean; contribution)"],
-            [
-                [
-                    c,
-                    f"{row[f'cosine within {c}']:.3f}",
-                    f"{row[f'drawn within {c}']:.3f}",
-                    panels[f"outliers {layer} {c}"],
-                ]
-                for c in codes
-            ],
+            [[c, *pair, panels[f"outliers {layer} {c}"]] for c, pair in zip(codes, cells, strict=True)],
         )
     if "en" not in codes:
         return
     others = len(codes) - 1
-    metrics = ("cosine English-xx", "drawn English-xx")
-    print_table(
-        f"A sentence in English and one in another language, mean over {others} languages",
-        ["", "mean cosine", "drawn"],
-        [[name, *(f"{row[metric]:.3f}" for metric in metrics)] for name, row in rows.items()],
-    )
+    title = f"A sentence in English and one in another language, mean over {others} languages"
+    print_metrics(title, ("cosine English-xx", "drawn English-xx"), ("mean cosine", "drawn"))
     begin = "contribution of dimension "
     dimensions = [
         [f"{layer}", d, f"{row[f'mean of dimension {d}']:.2f}", f"{share:.3f}"]

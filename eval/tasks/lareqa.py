@@ -45,9 +45,7 @@ _FIRST = 10
 
 
 def lareqa(
-    data: Data = Path("data/xquad-r"),
-    languages: tuple[str, ...] = (),
-    metrics: tuple[Metric, ...] = ("cosine", "dot"),
+    data: Data = Path("data/xquad-r"), languages: tuple[str, ...] = (), metrics: tuple[Metric, ...] = ("cosine", "dot")
 ) -> Task:
     """Answer retrieval from a multilingual pool: mean average precision, with all targets and with one at a time.
 
@@ -69,8 +67,35 @@ def lareqa(
 
     def scores(x: Embedded, method: Method, setting: Setting) -> Iterator[Score | Panel]:
         for metric in metrics:
-            title = f"layer {setting.spec.layer}, {method.label}{_SUFFIX[metric]}"
-            yield from _scores(x, metric, answers, clusters, title)
+            yield from under(metric, x, setting.title(method))
+
+    def under(metric: Metric, x: Embedded, title: str) -> Iterator[Score | Panel]:
+        """Yields the scores under a similarity metric, and the table of scores with one target left."""
+        codes, suffix = list(questions), _SUFFIX[metric]
+        asked, candidates = (np.concatenate([x[group, code] for code in codes]) for group in "qc")
+        language, of_candidate = (np.repeat(np.arange(len(codes)), [len(x[g, code]) for code in codes]) for g in "qc")
+        ranks = candidate_ranks(asked, candidates, answers, metric=metric)
+        first = np.asarray(nearest(asked, candidates, min(_FIRST, len(candidates)), metric=metric)[1])
+        precision, single = 100 * precision_of_ranks(ranks), 100 * one_target_precision(ranks)
+        # In MLQA-R, not every question exists in every language.
+        grid = np.stack([_means(single[language == row]) for row in range(len(codes))])
+        yield Panel(f"{title}{suffix}", grid)
+        whole = Queries(precision, clusters=clusters)
+        yield Score(f"mAP{suffix}", float(precision.mean()), codes, len(precision), whole)
+        for row, code in enumerate(codes):
+            yield Score.of(f"mAP of {code}{suffix}", [code], Queries(precision[language == row]))
+        found, top = language_preference(ranks, language, len(candidates)), top_k_share(first, of_candidate, language)
+        yield Score(f"own in pool{suffix}", 100 * top.pool_share, codes, len(precision))
+        per_query = {"preference": found.preferred, "spread": found.spreads, f"top {_FIRST}": top.shares}
+        for name, values in per_query.items():
+            queries = Queries(100.0 * values, clusters=clusters)
+            yield Score.of(f"{name}{suffix}", codes, queries, int(np.isfinite(values).sum()))
+        same = np.eye(len(codes), dtype=bool)
+        for name, cells in (("same language", same), ("other languages", ~same)):
+            yield Score(f"{name}{suffix}", float(np.nanmean(grid[cells])), codes, len(precision))
+        for row, column in np.argwhere(np.isfinite(grid)):
+            pair, n = [codes[row], codes[column]], int(np.isfinite(single[language == row, column]).sum())
+            yield Score(f"one target {pair[0]}-{pair[1]}{suffix}", float(grid[row, column]), pair, n)
 
     def draw(results: Sequence[Result], panels: Mapping[str, Any], out: Path) -> None:
         """Draws a heat map of the scores with one target left, for each layer, method and metric."""
@@ -91,44 +116,6 @@ def lareqa(
         shown=lambda _: shown,
         draw=draw,
     )
-
-
-def _scores(
-    x: Embedded,
-    metric: Metric,
-    answers: Int[np.ndarray, "query language"],
-    clusters: Int[np.ndarray, " query"],
-    title: str,
-) -> Iterator[Score | Panel]:
-    """Yields the scores under a similarity metric, and the table of scores with one target left."""
-    codes, suffix = [code for group, code in x if group == "q"], _SUFFIX[metric]
-    questions, candidates = (np.concatenate([x[group, code] for code in codes]) for group in "qc")
-    ranks = candidate_ranks(questions, candidates, answers, metric=metric)
-    first = nearest(questions, candidates, min(_FIRST, len(candidates)), metric=metric)[1]
-    precision = 100 * precision_of_ranks(ranks)
-    single = 100 * one_target_precision(ranks)
-    asked = np.repeat(np.arange(len(codes)), [len(x["q", code]) for code in codes])
-    # In MLQA-R, not every question exists in every language.
-    grid = np.stack([_means(single[asked == row]) for row in range(len(codes))])
-    same = np.eye(len(codes), dtype=bool)
-    seen = np.stack([np.isfinite(single[asked == row]).sum(axis=0) for row in range(len(codes))])
-    yield Panel(title, grid)
-    yield Score(f"mAP{suffix}", float(precision.mean()), codes, len(precision), Queries(precision, clusters=clusters))
-    for row, code in enumerate(codes):
-        yield Score.of(f"mAP of {code}{suffix}", [code], Queries(precision[asked == row]))
-    found = language_preference(ranks, asked, len(candidates))
-    of_candidate = np.repeat(np.arange(len(codes)), [len(x["c", code]) for code in codes])
-    top = top_k_share(np.asarray(first), of_candidate, asked)
-    yield Score(f"own in pool{suffix}", 100 * top.pool_share, codes, len(precision))
-    per_query = {"preference": found.preferred, "spread": found.spreads, f"top {_FIRST}": top.shares}
-    for name, values in per_query.items():
-        queries = Queries(100.0 * values, clusters=clusters)
-        yield Score.of(f"{name}{suffix}", codes, queries, int(np.isfinite(values).sum()))
-    for name, cells in (("same language", same), ("other languages", ~same)):
-        yield Score(f"{name}{suffix}", float(np.nanmean(grid[cells])), codes, len(precision))
-    for row, column in np.argwhere(seen):
-        pair, value = [codes[row], codes[column]], float(grid[row, column])
-        yield Score(f"one target {pair[0]}-{pair[1]}{suffix}", value, pair, int(seen[row, column]))
 
 
 def _means(x: Float[np.ndarray, "query language"]) -> Float[np.ndarray, " language"]:

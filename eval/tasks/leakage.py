@@ -12,12 +12,18 @@ human similarity scores, averaged over all tracks.
 The Tatoeba languages that the heads were trained on also have a column of their own, and the last row of each table is
 the level of chance. Several seeds of a run are reported as mean and sample standard deviation. The last table
 shows how each run was trained and which epochs were best; the best epochs show whether training was cut short while the
-heads were still improving, or never improved on the first epoch. How alike the embeddings of held-out pairs are (the
-paper's Table 2) is printed too, and written by language to ``similarities.jsonl``.
+heads were still improving, or never improved on the first epoch.
+
+Cosines of held-out pairs (the paper's Table 2) are printed too, and written by language to ``similarities.jsonl``:
+
+- *meaning and language*: of the two embeddings of a sentence; 0 if they are orthogonal, which ORACLE asks for;
+- *meanings of translations* and *languages of translations*: of the two sides of a pair;
+- *meanings of others* and *languages of others*: of two different sentences of a language, on average over all pairs of
+  them.
 """
 
 import json
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -25,23 +31,25 @@ from typing import Annotated
 
 import numpy as np
 import tyro
+from jaxtyping import Float, Int
 
 from eval.data.tatoeba import XTREME_36
 from eval.evaluate import encode_texts, evaluate
 from eval.figures import leakage as draw
 from eval.fitting import FitOptions, choose
+from eval.metrics import paired_cosine
 from eval.results import Result, write_results
 from eval.run_record import recorded
 from eval.task import Embedded, Task, Texts
 from eval.tasks.bitext import bitext
 from eval.tasks.code_switch import code_switch
-from eval.tasks.head_similarity import draw_held_out, print_similarities, similarities
 from eval.tasks.sts17 import sts17
 from eval.tasks.tatoeba import tatoeba
 from lsar_jax.cli.console import console, print_table
 from lsar_jax.cli.embed import open_encoder
 from lsar_jax.corpora.tables import Data, pin
 from lsar_jax.files import write_text
+from lsar_jax.geometry import expected_anisotropy
 from lsar_jax.languages import language_code
 from lsar_jax.objectives.disentangle import ALONE
 from train.disentangle.finished import PARTS, TrainedRun, check_comparable, check_text
@@ -77,7 +85,7 @@ class Leakage:
       dictionaries: folder of the dictionaries de-en.txt and so on.
       languages: languages of Tatoeba to test.
       pairs: number of sentence pairs, all of one language and English, in the two-dimensional plot.
-      pictures: languages of which held-out pairs are drawn too, a panel each; one figure for each run.
+      pictures: languages whose held-out pairs are drawn too, a panel each; one figure for each run.
       cache: folder for embeddings, which other tasks read too; by default, they are kept until the end.
       out: folder for the JSON lines and figures.
       overwrite: replace results in the folder that are from other options.
@@ -171,7 +179,14 @@ class Leakage:
         if "tatoeba" in texts:
             code = "de" if ("xx", "de") in texts["tatoeba"] else next(code for _, code in texts["tatoeba"])
             pairs = {(side, code): texts["tatoeba"][side, code][: self.pairs] for side in ("en", "xx")}
-            _draw_planes(encoded(pairs), code, whole, self.out)
+            for layer, x in encoded(pairs).items():
+                sides = {"English": x["en", code], code: x["xx", code]}
+                panels: dict[str, dict[str, np.ndarray]] = {}
+                for run in whole:
+                    if run.layer == layer and run.objective not in panels:
+                        panels[run.objective] = _embeddings(run, sides)
+                title = f"{len(sides[code])} pairs of English and {code}, layer {layer}"
+                draw.pair_planes(panels, title, self.out / f"embeddings-{layer}.png")
         if "bitext" in texts:
             self._held_out(encoded(texts["bitext"]), texts["bitext"], runs, whole)
         console.print(f"wrote results and figures to {self.out}")
@@ -180,29 +195,68 @@ class Leakage:
     def _held_out(
         self, x: dict[int, Embedded], texts: Texts, runs: Sequence[TrainedRun], whole: Sequence[TrainedRun]
     ) -> None:
-        """Prints and writes how alike the embeddings of held-out pairs are, and draws them."""
+        """Prints and writes the cosines of held-out pairs, and draws them."""
         english = [text for (side, _), sentences in texts.items() if side == "en" for text in sentences]
-        found = list(similarities(runs, x, np.unique(english, return_index=True)[1]))
-        print_similarities(found)
-        lines = [{"layer": run.layer, "objective": run.objective, "language": code} | c for run, code, c in found]
-        write_text(self.out / "similarities.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
-        if self.pictures:
-            draw_held_out(whole, x, [language_code(code) for code in self.pictures], self.pairs, self.out)
-
-
-def _draw_planes(x: dict[int, Embedded], code: str, runs: Sequence[TrainedRun], out: Path) -> None:
-    """Draws meaning and language embeddings of some pairs, for one seed per objective; one figure per layer."""
-    for layer, sides in x.items():
-        panels: dict[str, dict[str, np.ndarray]] = {}
+        # Rows of the English sides of all languages together that are different sentences.
+        distinct = np.unique(english, return_index=True)[1]
+        lines: list[dict[str, object]] = []
+        by_run: dict[str, list[Mapping[str, float]]] = {}
         for run in runs:
-            if run.layer == layer and run.objective not in panels:
-                panels[run.objective] = {
-                    f"{side} {part}": np.asarray(head(sides[key, code]))
-                    for key, side in (("en", "English"), ("xx", code))
-                    for part, head in zip(PARTS, run.heads(run.seeds[0]), strict=True)
-                }
-        title = f"{len(sides['en', code])} pairs of English and {code}, layer {layer}"
-        draw.pair_planes(panels, title, out / f"embeddings-{layer}.png")
+            for code, cosines in _similarities(run, x[run.layer], distinct).items():
+                lines.append({"layer": run.layer, "objective": run.objective, "language": code, **cosines})
+                by_run.setdefault(f"{run.layer}, {run.objective}", []).append(cosines)
+        names = list(next(iter(by_run.values()))[0])
+        table: list[list[str | float]] = [
+            [label, *(f"{np.mean([cosines[name] for cosines in found]):.3f}" for name in names)]
+            for label, found in by_run.items()
+        ]
+        print_table("Cosines on held-out pairs, mean over languages", ["layer, objective", *names], table)
+        write_text(self.out / "similarities.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
+        for run in {(run.layer, run.objective): run for run in reversed(whole)}.values() if self.pictures else ():
+            panels = {}
+            for code in map(language_code, self.pictures):
+                sides = {"English": x[run.layer]["en", code], "other": x[run.layer]["xx", code]}
+                panels[code] = _embeddings(run, {name: rows[: self.pairs] for name, rows in sides.items()})
+            name = "".join(letter if letter.isalnum() else "-" for letter in run.objective)
+            title = f"Held-out pairs, {run.objective}, layer {run.layer}"
+            draw.pair_planes(panels, title, self.out / f"held-out-{run.layer}-{name}.png")
+
+
+def _embeddings(
+    run: TrainedRun, sides: Mapping[str, Float[np.ndarray, "pair dim"]]
+) -> dict[str, Float[np.ndarray, "pair dim"]]:
+    """Returns the meaning and the language embeddings of each side, by a run's first seed."""
+    heads = dict(zip(PARTS, run.heads(run.seeds[0]), strict=True))
+    return {f"{side} {part}": np.asarray(head(x)) for side, x in sides.items() for part, head in heads.items()}
+
+
+def _similarities(run: TrainedRun, x: Embedded, distinct: Int[np.ndarray, " row"]) -> dict[str, dict[str, float]]:
+    """Returns the cosines of a run in English and each other language, as means over its seeds.
+
+    Args:
+      run: the run, with a meaning head and a language head for each seed.
+      x: held-out pairs: ``en`` and ``xx`` of each language; the English sides of all languages count as one set.
+      distinct: rows of that set that are different sentences.
+    """
+    codes = [code for side, code in x if side == "xx"]
+    found: dict[str, list[dict[str, float]]] = {code: [] for code in ("en", *codes)}
+    for seed in run.seeds:
+        moved = {key: [np.asarray(head(value)) for head in run.heads(seed)] for key, value in x.items()}
+        sides = {code: (moved["xx", code], moved["en", code]) for code in codes}
+        english, other = (
+            [np.concatenate([moved[side, code][n] for code in codes])[distinct] for n in range(2)]
+            for side in ("en", "xx")
+        )
+        for code, (mine, translations) in {"en": (english, other), **sides}.items():
+            cosines = {"meaning and language": float(paired_cosine(*mine).mean())}
+            for n, part in enumerate(PARTS):
+                cosines[f"{part}s of translations"] = float(paired_cosine(mine[n], translations[n]).mean())
+                cosines[f"{part}s of others"] = expected_anisotropy(mine[n])
+            found[code].append(cosines)
+    return {
+        code: {name: float(np.mean([cosines[name] for cosines in several])) for name in several[0]}
+        for code, several in found.items()
+    }
 
 
 def chance(results: Sequence[Result], trained: Collection[str] = ()) -> dict[str, float]:
@@ -227,7 +281,8 @@ def summary(results: Sequence[Result], trained: Collection[str] = ()) -> dict[tu
     """
     wanted = {("tatoeba", f"{way} accuracy"): _TRAINED for code in trained for way in (f"en-{code}", f"{code}-en")}
     for column, (task, begins) in COLUMNS.items():
-        every = max((int(other) for other in _counts(results, task)), default=0)
+        words = [r.metric.split() for r in results if r.task == task and r.metric.startswith("en-xx mean over")]
+        every = max((int(count) for *_, count in words if count.isdecimal()), default=0)
         for name in begins:
             wanted[task, f"{name} {every}" if name.endswith("over") else name] = column
     grouped: dict[tuple[int, str, str], dict[str, dict[int, list[float]]]] = {}
@@ -242,12 +297,6 @@ def summary(results: Sequence[Result], trained: Collection[str] = ()) -> dict[tu
         key: {name: [float(np.mean(values)) for values in seeds.values()] for name, seeds in columns.items()}
         for key, columns in grouped.items()
     }
-
-
-def _counts(results: Sequence[Result], task: str) -> set[str]:
-    """Returns the numbers of languages over which a task has means."""
-    words = (r.metric.split() for r in results if r.task == task and r.metric.startswith("en-xx mean over"))
-    return {one[3] for one in words if len(one) == 4}
 
 
 def _print(scores: dict[tuple[int, str, str], SeedValues], layer: int, by_chance: dict[str, float]) -> None:
@@ -265,11 +314,6 @@ def _print(scores: dict[tuple[int, str, str], SeedValues], layer: int, by_chance
                     spread = f" ± {np.std(values, ddof=1):.1f}" if len(values) > 1 else ""
                     row.append(f"{np.mean(values):.1f}{spread}" if values else "")
             rows.append(row)
-        rows.append(
-            [
-                "chance",
-                *(f"{by_chance[column]:.2f}" if column in by_chance else "" for column in columns for _ in PARTS),
-            ]
-        )
+        rows.append(["chance", *(f"{by_chance[c]:.2f}" if c in by_chance else "" for c in columns for _ in PARTS)])
         names = [f"{column}, {part[0]}" for column in columns for part in PARTS]
         print_table(f"Layer {layer}: by meaning (m) and by language (l), in percent", ["objective", *names], rows)

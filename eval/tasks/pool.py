@@ -22,7 +22,7 @@ import numpy as np
 from eval.command import command
 from eval.data.pool import read_pool
 from eval.methods import Method
-from eval.metrics import language_nmi, precision_of_ranks
+from eval.metrics import language_nmi, own_share, precision_of_ranks
 from eval.resampling import Queries
 from eval.task import Embedded, Score, Setting, Task
 from eval.tasks.udhr import HALF
@@ -84,13 +84,10 @@ def measures(x: Embedded, codes: list[str], seeds: tuple[int, ...]) -> Iterator[
     ranks = candidate_ranks(queries, candidates, right, left_out=np.arange(len(candidates)) if itself else None)
     found = language_preference(ranks, language, len(candidates))
     k = min(10, len(candidates) - itself)
-    ids = np.asarray(nearest(queries, candidates, k + itself)[1])
     if itself:
-        # Drop the query itself; if copies of it have pushed it out of the results, drop the last result.
-        seen = ids != np.arange(len(candidates))[:, None]
-        seen[seen.all(axis=1), -1] = False
-        ids = ids[seen].reshape(len(queries), k)
-    top = top_k_share(ids, language, language)
+        top = own_share(candidates, language, k)
+    else:
+        top = top_k_share(np.asarray(nearest(queries, candidates, k)[1]), language, language)
 
     def of_queries(metric: str, values: np.ndarray) -> Score:
         return Score.of(metric, codes, Queries(100.0 * values, clusters=line), int(np.isfinite(values).sum()))

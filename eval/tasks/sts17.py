@@ -28,26 +28,25 @@ from eval.metrics import paired_cosine
 from eval.resampling import resampled_correlations
 from eval.task import Embedded, Score, Setting, Task
 from lsar_jax.cli.console import console
-from lsar_jax.corpora.tables import Data, check_split
+from lsar_jax.corpora.tables import Data
 
 __all__ = ["COMMAND", "sts17"]
 
 
-def sts17(data: Data = Path("data/sts17"), split: str = "") -> Task:
+def sts17(data: Data = Path("data/sts17")) -> Task:
     """Semantic textual similarity: correlation between cosine and gold score, per track and on average.
 
     Args:
       data: folder of STS.input.track*.txt and STS.gs.track*.txt files, or hub:ID.
-      split: split of a named dataset; by default, its only split, or else test.
     """
-    check_split(data, split)
-    tracks = read_tracks(data, (), split)
+    tracks = read_tracks(data)
     # Each track by itself, and the means over all, the monolingual and the cross-lingual tracks.
     groups = {name: [name] for name in tracks} | {
         "mean": list(tracks),
         "monolingual mean": [name for name, track in tracks.items() if len(set(track.languages)) == 1],
         "cross-lingual mean": [name for name, track in tracks.items() if len(set(track.languages)) == 2],
     }
+    groups = {name: of for name, of in groups.items() if of}
 
     def scores(x: Embedded, method: Method, _: Setting) -> Iterator[Score]:
         """Yields both correlations of each track, and their means, with intervals over resampled pairs."""
@@ -63,20 +62,23 @@ def sts17(data: Data = Path("data/sts17"), split: str = "") -> Task:
                 name: 100 * float(function(cosines[name], track.gold).statistic) if np.ptp(cosines[name]) else 0.0
                 for name, track in tracks.items()
             }
-            ranked = correlation == "Spearman"
             drawn = {
-                name: 100 * resampled_correlations(cosines[name], track.gold, ranked=ranked, seed=number)
+                name: 100 * resampled_correlations(cosines[name], track.gold, ranked=function is spearmanr, seed=number)
                 for number, (name, track) in enumerate(tracks.items())
             }
             for group, names in groups.items():
-                if not names:
-                    continue
                 mean = float(np.mean([values[name] for name in names]))
                 n = sum(len(tracks[name].gold) for name in names)
                 low, high = np.quantile(np.mean([drawn[name] for name in names], axis=0), (0.025, 0.975))
                 codes = sorted({code for name in names for code in tracks[name].languages})
-                languages = tracks[group].languages if group in tracks else codes
-                yield Score(f"{correlation} {group}", mean, languages, n, low=float(low), high=float(high))
+                yield Score(
+                    f"{correlation} {group}",
+                    mean,
+                    tracks[group].languages if group in tracks else codes,
+                    n,
+                    low=float(low),
+                    high=float(high),
+                )
 
     return Task(
         name="sts17",

@@ -29,16 +29,13 @@ from eval.command import command
 from eval.data.tatoeba import ORACLE_14, XTREME_36, read_pairs
 from eval.task import Embedded, Task
 from eval.tasks.translations import translations
-from lsar_jax.corpora.tables import Data, check_split
+from lsar_jax.corpora.tables import Data
 
 __all__ = ["COMMAND", "tatoeba"]
 
 
 def tatoeba(
-    data: Data = Path("data/tatoeba"),
-    languages: tuple[str, ...] = XTREME_36,
-    seen: tuple[str, ...] = (),
-    split: str = "",
+    data: Data = Path("data/tatoeba"), languages: tuple[str, ...] = XTREME_36, seen: tuple[str, ...] = ()
 ) -> Task:
     """Retrieval of translations on LASER's Tatoeba v1.
 
@@ -46,15 +43,13 @@ def tatoeba(
       data: folder of tatoeba.xxx-eng.xxx files; hub:ID; or tfds:NAME with {} for the language.
       languages: language codes; by default, the 36 of XTREME.
       seen: languages that transforms may be fitted on; by default, all for which there is text to fit on.
-      split: split of a named dataset, hub:ID or tfds:NAME; by default, its only split, or else test.
     """
-    check_split(data, split)
     # ORACLE's two sets of languages; the larger one lacks Indonesian.
     groups = {"of ORACLE's 14": ORACLE_14, "without id": [code for code in XTREME_36 if code != "id"]}
     return translations(
         "tatoeba",
         "Tatoeba",
-        read_pairs(data, languages, split),
+        read_pairs(data, languages),
         seen=seen,
         groups=groups if set(languages) >= set(XTREME_36) else {},
         by_language=None if seen else _by_language,

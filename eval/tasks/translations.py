@@ -11,12 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from eval.figures.plots import rank_curves
 from eval.methods import Method
 from eval.metrics import find_own
-from eval.resampling import Queries
+from eval.resampling import Queries, strata_of
 from eval.results import Result, by_method
 from eval.task import Embedded, Score, Setting, Task
 from lsar_jax.languages import language_code
@@ -70,19 +68,12 @@ def translations(
             means[f"mean over {len(unseen)} unseen"] = unseen
         means |= {f"mean {of}": list(codes) for of, codes in (groups or {}).items() if set(codes) <= set(tested)}
         for query, candidate in _DIRECTIONS:
-            hits, values = {}, {}
-            for code in tested:
-                hits[code] = find_own(x[query, code], x[candidate, code])
-                values[code] = 100 * float(hits[code].mean())
+            hits = {code: Queries(100.0 * find_own(x[query, code], x[candidate, code])) for code in tested}
+            for code, queries in hits.items():
                 metric = f"{query if query == 'en' else code}-{candidate if candidate == 'en' else code} accuracy"
-                yield Score(metric, values[code], [code], len(hits[code]), Queries(100.0 * hits[code]))
+                yield Score.of(metric, [code], queries)
             for of, codes in means.items():
-                parts = [hits[code] for code in codes]
-                strata = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
-                queries = Queries(100.0 * np.concatenate(parts), strata)
-                # The mean of the accuracies, in the order of the languages.
-                value = float(np.mean([values[code] for code in codes]))
-                yield Score(f"{query}-{candidate} {of}", value, codes, len(strata), queries)
+                yield Score.of(f"{query}-{candidate} {of}", codes, strata_of([hits[code] for code in codes]))
 
     def draw(results: Sequence[Result], _: Mapping[str, Any], out: Path) -> None:
         """Draws accuracy against rank, if a method was fitted with several ranks."""

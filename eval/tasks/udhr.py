@@ -15,25 +15,21 @@ import numpy as np
 from jaxtyping import Float
 
 from eval.command import command
+from eval.data.fit_text import udhr_text
 from eval.figures.meaning import draw_meaning, flat
 from eval.methods import Method
 from eval.metrics import find_own, precision_of_ranks
 from eval.resampling import Queries
 from eval.results import Result
-from eval.task import Embedded, OwnText, Panel, Score, Setting, Task
+from eval.task import Embedded, Panel, Score, Setting, Task
 from lsar_jax import corpora
 from lsar_jax.retrieval import candidate_ranks
 
 __all__ = ["COMMAND", "HALF", "into_english", "pool_precision", "udhr"]
 
 
-def _half(languages: Sequence[str], count: int) -> dict[str, list[str]]:
-    known = corpora.udhr("fit")
-    return {code: known[code][:count] for code in languages if code in known}
-
-
 # The half of the paragraphs that is not measured.
-HALF = OwnText("udhr fit", _half, lambda: list(corpora.udhr()))
+HALF = udhr_text("fit")
 
 
 def udhr(languages: tuple[str, ...] = ()) -> Task:
@@ -73,7 +69,7 @@ def _scores(x: Embedded, method: Method, setting: Setting) -> Iterator[Score | P
     if "en" in test:
         yield Score.of("accuracy into en", list(test), into_english(test))
     if setting.first:
-        yield Panel(f"layer {setting.spec.layer}, {method.label}", np.concatenate(list(test.values())))
+        yield Panel(setting.title(method), np.concatenate(list(test.values())))
 
 
 def pool_precision(x: Mapping[str, Float[np.ndarray, "paragraph dim"]]) -> Queries:

@@ -1,7 +1,7 @@
 """Sources of sentences: the UDHR, text files, TensorFlow Datasets and the Hugging Face Hub."""
 
 from lsar_jax.corpora import builders
-from lsar_jax.corpora.hub_text import hub
+from lsar_jax.corpora.hub_datasets import hub
 from lsar_jax.corpora.sentence_filters import not_blank, oscar_lines, wiki40b_pieces
 from lsar_jax.corpora.text_files import language_files, lines, stream_lines, text_folder
 from lsar_jax.corpora.tfds import prepared

@@ -1,8 +1,10 @@
-"""Files and rows of datasets on the Hugging Face Hub, in parquet or JSON lines.
+"""Sentences, rows and files of datasets on the Hugging Face Hub, in parquet or JSON lines.
 
 Only the data that is needed is fetched: byte ranges of parquet files, and JSON lines files from their beginning
 up to the last row that is read. If the Hub cannot be reached, cached files are used. A local folder can be read
 instead if it has the layout of the Hub: one folder of files per configuration.
+
+Data: wikimedia/wikipedia (20231101.{language}), google/wiki40b ({language}).
 """
 
 import gzip
@@ -15,9 +17,17 @@ from pathlib import Path
 from typing import Any
 
 from lsar_jax.corpora.row_files import BUFFER, json_rows, parquet_rows
+from lsar_jax.corpora.sentence_filters import COUNT, Filter, check_count, oscar_lines, take, wiki40b_pieces
 from lsar_jax.hub import Repository
+from lsar_jax.languages import code_or_none, own_name
 
-__all__ = ["PINNED", "HubFiles", "hub_files"]
+__all__ = ["HUB_SETS", "PINNED", "HubFiles", "hub", "hub_files"]
+
+# Known datasets of text: the name of a language's folder, with {} for the language, and the filter of sentences.
+HUB_SETS: dict[str, tuple[str, Filter]] = {
+    "wikimedia/wikipedia": ("20231101.{}", oscar_lines),
+    "google/wiki40b": ("{}", wiki40b_pieces),
+}
 
 # The commits that are read by default: our own choice for Wikipedia, MTEB's for the others.
 PINNED = {
@@ -112,6 +122,68 @@ class HubFiles:
         if series and all(name.endswith(series[2]) for name in found):
             found = [f"{series[1]}{number:05d}{series[2]}" for number in range(int(series[3]))]
         return [f"{config}/{name}" for name in found]
+
+
+def hub(
+    id: str | Path,
+    language: str,
+    *,
+    revision: str | None = None,
+    config: str | None = None,
+    split: str = "train",
+    field: str = "text",
+    filter: Filter | None = None,
+    count: int | None = COUNT,
+) -> list[str]:
+    r"""Returns the first sentences of one language in a dataset.
+
+    Args:
+      id: id of a dataset on the Hub, or a folder of its files with the same layout.
+      language: any code of the language; a name that the dataset itself uses takes precedence.
+      revision: commit, tag or branch of a dataset on the Hub; by default, the one in ``PINNED``.
+      config: name of the folder of files; by default, the folder of the language.
+      split: split of the dataset.
+      field: name of the column with the text.
+      filter: filter that turns documents into sentences; by default, the one in ``HUB_SETS``, or ``oscar_lines``.
+      count: maximum number of sentences; None for all.
+
+    Returns:
+      The sentences, in the order of the dataset.
+
+    Raises:
+      FileNotFoundError: the Hub does not answer, has no such dataset or revision, or a file is missing.
+      ValueError: no revision is given or pinned; the language, configuration, split or field is unknown; a
+        file is not in the format of its name; there is no sentence; or ``count`` is below 1.
+      ImportError: pyarrow is not installed.
+
+    Example:
+      >>> import json
+      >>> import tempfile
+      >>> from pathlib import Path
+      >>> import lsar_jax as lj
+      >>> with tempfile.TemporaryDirectory() as folder:  # laid out as on the Hub, one folder a configuration
+      ...     Path(folder, "de").mkdir()
+      ...     _ = Path(folder, "de", "train.jsonl").write_text(json.dumps({"text": "Eins.\nZwei."}), encoding="utf-8")
+      ...     lj.corpora.hub(folder, "de")
+      ['Eins.', 'Zwei.']
+      >>> text = lj.corpora.hub("wikimedia/wikipedia", "de", count=100)  # doctest: +SKIP
+    """
+    check_count(count)
+    folder = Path(id)
+    # A folder is recognised as a copy of a known dataset by its name.
+    names = [name for name in HUB_SETS if name == str(id) or (folder.is_dir() and name.endswith(f"/{folder.name}"))]
+    template, known = HUB_SETS[names[0]] if names else ("{}", oscar_lines)
+    files = hub_files(id, revision, f"{config or template.format(code_or_none(language) or language)}/*")
+    if config is None:
+        before, after = template.split("{}")
+        folders = {
+            name[len(before) : len(name) - len(after)]: name
+            for name in files.configs
+            if name.startswith(before) and name.endswith(after)
+        }
+        config = folders[own_name(language, folders, files.name)]
+    texts = (row[field] for row in files.rows(config, split, [field]) if row[field])
+    return take(texts, filter or known, count, f"split {split!r} of {files.name}")
 
 
 def hub_files(id: str | Path, revision: str | None = None, include: str = "*") -> HubFiles:

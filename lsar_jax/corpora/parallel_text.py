@@ -17,9 +17,7 @@ Pair = tuple[str, str]
 _log = logging.getLogger("lsar_jax")
 
 
-def read_bitext(
-    data: Data, languages: Sequence[str], option: str, known: Sequence[str] = (), split: str = ""
-) -> dict[str, list[Pair]]:
+def read_bitext(data: Data, languages: Sequence[str], option: str, split: str = "") -> dict[str, list[Pair]]:
     """Returns sentence pairs of English and each language.
 
     Rows with an empty side are left out, and their number is logged.
@@ -28,7 +26,6 @@ def read_bitext(
       data: a folder of tables or Moses files, a folder that ``prepare`` wrote, ``hub:ID`` or ``tfds:NAME``.
       languages: codes of the languages to read; by default, all available.
       option: command-line option that names the folder, used in error messages.
-      known: if not empty, only these languages are read by default.
       split: split of a ``hub:`` or ``tfds:`` dataset; by default, its only split, or else ``test``.
 
     Raises:
@@ -37,32 +34,29 @@ def read_bitext(
     """
     tables = named_tables(data)
     if tables is None:
-        sides = _files(folder_of(data, "it is not a folder"), languages, option, known)
+        sides = _files(folder_of(data, "it is not a folder"), languages, option)
     else:
         sides = named_pairs(tables, languages, split)
-        sides = {code: sides[code] for code in sides if languages or not known or code in known}
     result, skipped = {}, 0
     for code, (first, second) in sides.items():
-        every = [(english.strip(), other.strip()) for english, other in zip(first, second, strict=True)]
-        result[code] = [pair for pair in every if all(pair)]
-        skipped += len(every) - len(result[code])
+        stripped = [(english.strip(), other.strip()) for english, other in zip(first, second, strict=True)]
+        result[code] = [pair for pair in stripped if all(pair)]
+        skipped += len(stripped) - len(result[code])
     if skipped:
         _log.warning("left out %d rows of %s with an empty side", skipped, data)
     return result
 
 
-def _files(
-    folder: Path, languages: Sequence[str], option: str, known: Sequence[str]
-) -> dict[str, tuple[list[str], list[str]]]:
+def _files(folder: Path, languages: Sequence[str], option: str) -> dict[str, tuple[list[str], list[str]]]:
     try:
         pairs = Parallel.known(folder)
     except FileNotFoundError:
         pairs = ()
     # English may come first or second.
     places = {code: pair for pair in pairs for code in pair.split("-") if code != "en" and "en" in pair.split("-")}
-    wanted = [language_code(code) for code in languages] or [code for code in places if not known or code in known]
-    missing = ", ".join(code for code in wanted if code not in places)
-    if missing or not wanted:
+    codes = [language_code(code) for code in languages] or list(places)
+    missing = ", ".join(code for code in codes if code not in places)
+    if missing or not codes:
         raise FileNotFoundError(
             f"{folder} has no en-xx.tsv{missing and f' for {missing}'}; it has {', '.join(places) or 'none'}. Put "
             "tables of tab-separated domain, English and xx there (for example the messages of Debian's gimp-data, "
@@ -70,7 +64,7 @@ def _files(
             f"with {option}"
         )
     result = {}
-    for code in wanted:
+    for code in codes:
         read = Parallel.load(folder, places[code], "train")
         result[code] = (read.first, read.second) if places[code].startswith("en-") else (read.second, read.first)
     return result
@@ -82,15 +76,15 @@ def distinct(pairs: Sequence[Pair]) -> list[Pair]:
     Pairs with a side that has no letters are also left out.
     """
     seen: tuple[set[str], set[str]] = set(), set()
-    kept = []
+    different = []
     for pair in pairs:
         keys = [text_key(text) for text in pair]
         if any(key in known or not key for key, known in zip(keys, seen, strict=True)):
             continue
         for key, known in zip(keys, seen, strict=True):
             known.add(key)
-        kept.append(pair)
-    return kept
+        different.append(pair)
+    return different
 
 
 def text_key(text: str) -> str:
@@ -107,12 +101,12 @@ def held_out(pairs: Sequence[Pair], count: int, seed: int = 0) -> tuple[list[Pai
     Raises:
       ValueError: ``count`` is below 1, or there are no more than ``count`` distinct pairs.
     """
-    kept = distinct(pairs)
-    if not 0 < count < len(kept):
+    different = distinct(pairs)
+    if not 0 < count < len(different):
         raise ValueError(
-            f"{count} pairs cannot be held out of {len(kept)} distinct ones; hold out at least one, but not all"
+            f"{count} pairs cannot be held out of {len(different)} distinct ones; hold out at least one, but not all"
         )
-    order = shuffled(kept, seed)
+    order = shuffled(different, seed)
     return order[count:], order[:count]
 
 

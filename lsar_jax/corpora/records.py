@@ -40,7 +40,7 @@ class Record(NamedTuple):
 
 
 class Source(NamedTuple):
-    """What was read of a file, once it was read to its end.
+    """A file that was read to its end.
 
     Attributes:
       name: its path, or ``-``.
@@ -93,8 +93,8 @@ class Records:
             for text, id in self._read(path, digest):
                 count += 1
                 yield Record(text, id, number)
-            told = sha256([path]) if path.suffix.lower() == ".parquet" else f"sha256:{digest.hexdigest()}"
-            self.sources.append(Source(str(path), told, count))
+            checksum = sha256([path]) if path.suffix.lower() == ".parquet" else f"sha256:{digest.hexdigest()}"
+            self.sources.append(Source(str(path), checksum, count))
 
     def _read(self, path: Path, digest: Any) -> Iterator[tuple[str, str | None]]:
         name = "standard input" if path == STANDARD_INPUT else str(path)

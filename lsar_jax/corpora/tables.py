@@ -6,14 +6,13 @@
   accepts a folder that has the layout of the Hub.
 """
 
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 from lsar_jax.corpora.hub_datasets import HubFiles, hub_files
-from lsar_jax.corpora.tfds import DATA_DIR, find, prepared_languages, rows, splits
+from lsar_jax.corpora.tfds import find, places, prepared_languages, rows, splits
 from lsar_jax.languages import code_or_none, language_code, own_name
 
 __all__ = [
@@ -38,39 +37,34 @@ _COLUMNS = (
 )  # fmt: skip
 
 
-@runtime_checkable
-class Tables(Protocol):
-    """Rows by configuration and split."""
-
-    @property
-    def name(self) -> str:
-        """Name of the dataset, used in error messages."""
-
-    @property
-    def configs(self) -> Sequence[str]:
-        """The configurations, named after languages."""
-
-    def splits(self, config: str) -> Sequence[str]:
-        """The splits of a configuration."""
-
-    def rows(self, config: str, split: str) -> Iterator[dict[str, Any]]:
-        """Yields the rows of a split in order."""
-
-
 @dataclass(frozen=True)
-class _Prepared:
+class Prepared:
+    """Prepared TensorFlow datasets, with the members of ``HubFiles`` that their readers use.
+
+    Attributes:
+      name: name of the dataset, used in error messages.
+      folders: folder of each configuration, named after its languages.
+    """
+
     name: str
     folders: dict[str, str]
 
     @property
-    def configs(self) -> Sequence[str]:
+    def configs(self) -> list[str]:
+        """The configurations."""
         return list(self.folders)
 
-    def splits(self, config: str) -> Sequence[str]:
+    def splits(self, config: str) -> list[str]:
+        """The splits of a configuration."""
         return splits(find(self.folders[config]))
 
     def rows(self, config: str, split: str) -> Iterator[dict[str, Any]]:
+        """Yields the rows of a split in order."""
         return rows(find(self.folders[config]), split)
+
+
+# Rows by configuration and split.
+Tables = HubFiles | Prepared
 
 
 def named_tables(data: Data) -> Tables | None:
@@ -91,7 +85,7 @@ def named_tables(data: Data) -> Tables | None:
             last.replace("{}", code) if code_or_none(beside) else code: path
             for code, path in prepared_languages(place).items()
         }
-        return _Prepared(place, named)
+        return Prepared(place, named)
     return _hub(place) if kind == "hub" else None
 
 
@@ -122,12 +116,12 @@ def folder_of(data: Data, not_on_hub: str) -> Path:
         raise ValueError(f"--data {data}: {not_on_hub}")
     if kind != "tfds":
         return Path(data)
-    places = [Path(place), Path(os.environ.get("TFDS_DATA_DIR") or DATA_DIR).expanduser() / place]
-    found = next((folder for folder in places if folder.is_dir()), None)
+    tried = places(place)
+    found = next((folder for folder in tried if folder.is_dir()), None)
     if found is None:
-        where = " nor at ".join(map(str, dict.fromkeys(places)))
         raise FileNotFoundError(
-            f"there is no prepared dataset at {where}; write it with lsar_jax.corpora.builders.prepare"
+            f"there is no prepared dataset at {' nor at '.join(map(str, tried))}; write it with "
+            "lsar_jax.corpora.builders.prepare"
         )
     return found
 
@@ -179,33 +173,36 @@ def named_pairs(tables: Tables, languages: Sequence[str], split: str = "") -> di
         there are no columns with sentence pairs.
     """
     there: dict[str, tuple[str, bool]] = {}
-    twice = []
+    twice = {}
     for config in tables.configs:
-        for own, english_first in _other(config):
-            if there.setdefault(own, (config, english_first))[0] != config:
-                twice.append((own, config))
-    wanted = [own_name(code, there, tables.name) for code in languages] or list(there)
-    if not wanted:
+        # A configuration is named after one language, which is first, or after English and another.
+        parts = config.split("-") if "-" in config else [config, "en"]
+        codes = [code_or_none(part) for part in parts]
+        if len(codes) == 2 and None not in codes and codes.count("en") == 1:
+            name = parts[codes[0] == "en"]
+            if there.setdefault(name, (config, codes[0] == "en"))[0] != config:
+                twice[name] = config
+    names = [own_name(code, there, tables.name) for code in languages] or list(there)
+    if not names:
         raise ValueError(f"{tables.name} has no pairs with English; it has {', '.join(tables.configs) or 'nothing'}")
-    own_of: dict[str, str] = {}
-    for own in wanted:
-        if own_of.setdefault(code := language_code(own), own) != own:
-            raise ValueError(f"{own_of[code]!r} and {own!r} of {tables.name} are both {code!r}; name one of them")
-    for own, config in twice:
-        if own in own_of.values():
-            raise ValueError(f"{there[own][0]} and {config} of {tables.name} are the same pair of languages")
+    chosen: dict[str, str] = {}
+    for name in names:
+        if chosen.setdefault(code := language_code(name), name) != name:
+            raise ValueError(f"{chosen[code]!r} and {name!r} of {tables.name} are both {code!r}; name one of them")
+        if name in twice:
+            raise ValueError(f"{there[name][0]} and {twice[name]} of {tables.name} are the same pair of languages")
     result: dict[str, tuple[list[str], list[str]]] = {}
-    for code, own in own_of.items():
-        config, english_first = there[own]
-        chosen = one_split(tables, config, split)
-        where = f"{chosen} of {config} of {tables.name}"
-        every = [
+    for code, name in chosen.items():
+        config, english_first = there[name]
+        part = one_split(tables, config, split)
+        where = f"{part} of {config} of {tables.name}"
+        pairs = [
             _sentences(row, code, english_first, f"{where}, row {number}")
-            for number, row in enumerate(tables.rows(config, chosen), 1)
+            for number, row in enumerate(tables.rows(config, part), 1)
         ]
-        if not every:
+        if not pairs:
             raise ValueError(f"{where} has no rows")
-        result[code] = ([english for english, _ in every], [other for _, other in every])
+        result[code] = ([english for english, _ in pairs], [other for _, other in pairs])
     return result
 
 
@@ -222,22 +219,12 @@ def _parts(data: Data) -> tuple[str, str]:
     return (kind, place) if place else ("", str(data))
 
 
-def _other(config: str) -> list[tuple[str, bool]]:
-    """Returns the language paired with English in a configuration and whether English is first; [] if there is none."""
-    parts = config.split("-") if "-" in config else [config, "en"]
-    codes = [code_or_none(part) for part in parts]
-    if len(codes) != 2 or None in codes or codes.count("en") != 1:
-        return []
-    english_first = codes[0] == "en"
-    return [(parts[1] if english_first else parts[0], english_first)]
-
-
 def _sentences(row: dict[str, Any], code: str, english_first: bool, where: str) -> tuple[str, str]:
     """Returns the English sentence of a row and its translation."""
     inside = row.get("translation", row)
     row = inside if isinstance(inside, dict) else row
     texts = {column: code_or_none(column) for column, value in row.items() if _is_text(value)}
-    by_language = [[column for column, own in texts.items() if own == wanted] for wanted in ("en", code)]
+    by_language = [[column for column, name in texts.items() if name == wanted] for wanted in ("en", code)]
     if all(len(columns) == 1 for columns in by_language):
         columns = [columns[0] for columns in by_language]
     else:

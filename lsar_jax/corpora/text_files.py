@@ -77,10 +77,10 @@ def decoded_lines(raw_lines: Iterable[bytes], name: str) -> Iterator[str]:
     number = 0
     for number, raw in enumerate(raw_lines, start=1):
         line = raw.removeprefix(b"\xef\xbb\xbf") if number == 1 else raw
-        whole = number == 1 and not raw.endswith(b"\n")
+        maybe_mac = number == 1 and not raw.endswith(b"\n")
         line = line.removesuffix(b"\n").removesuffix(b"\r")
-        # A file of which no line ends with \n is old Mac text, if it has \r.
-        for place, part in enumerate(line.split(b"\r") if whole else [line], start=number):
+        # A file without \n is old Mac text, if it has \r.
+        for place, part in enumerate(line.split(b"\r") if maybe_mac else [line], start=number):
             try:
                 yield part.decode("utf-8")
             except UnicodeDecodeError as error:
@@ -161,14 +161,14 @@ def language_files(folder: str | Path, suffix: str, languages: Iterable[str] | N
                 raise ValueError(
                     f"{path} is not named after a language: {error}; rename it, or choose the languages to read"
                 ) from error
-    wanted = sorted(found) if languages is None else sorted({language_code(code) for code in languages})
-    missing = [code for code in wanted if code not in found]
-    if missing or not wanted:
+    codes = sorted(found) if languages is None else sorted({language_code(code) for code in languages})
+    missing = [code for code in codes if code not in found]
+    if missing or not codes:
         lacks = f"files {', '.join(code + suffix for code in missing)}" if missing else f"file LANGUAGE{suffix}"
         raise FileNotFoundError(f"{folder} has no {lacks}; it has {', '.join(sorted(found)) or 'none'}")
-    for code in wanted:
+    for code in codes:
         if len(found[code]) > 1:
             raise ValueError(
                 f"{' and '.join(map(str, found[code]))} are for the same language, {code!r}; keep only one of them"
             )
-    return {code: found[code][0] for code in wanted}
+    return {code: found[code][0] for code in codes}

@@ -17,16 +17,14 @@ from typing import Any
 from lsar_jax.corpora.sentence_filters import COUNT, Filter, check_count, not_blank, oscar_lines, take, wiki40b_pieces
 from lsar_jax.extras import import_extra
 from lsar_jax.files import read_json
-from lsar_jax.languages import language_code
+from lsar_jax.languages import code_or_none
 
-__all__ = ["DATA_DIR", "find", "import_tfds", "label_names", "prepared", "prepared_languages", "rows", "splits"]
+__all__ = ["find", "import_tfds", "label_names", "places", "prepared", "prepared_languages", "rows", "splits"]
 
 # Filters of known datasets; documents of all others are split into lines.
 _FILTERS: dict[str, Filter] = {"wiki40b": wiki40b_pieces, "monolingual": not_blank}
 
 _INFO = "dataset_info.json"
-# The folder where TensorFlow Datasets keeps prepared datasets, unless TFDS_DATA_DIR is set.
-DATA_DIR = "~/tensorflow_datasets"
 # Rows to read at a time.
 _BLOCK = 256
 
@@ -74,9 +72,22 @@ def prepared(
     check_count(count)
     folder = find(folder_or_name, data_dir)
     name = str(read_json(folder / _INFO, dict).get("name"))
-    field = _text_field(folder, field)
-    documents = (row[field] for row in rows(folder, split))
+    features = read_json(folder / "features.json", dict).get("featuresDict", {}).get("features", {})
+    texts = [name for name, value in features.items() if "text" in value and "Text" in value.get("pythonClassName", "")]
+    if field is None and "text" not in texts and len(texts) != 1:
+        raise ValueError(f"{folder} has the text fields {', '.join(texts) or 'none'}; choose one with field=")
+    if field is not None and field not in texts:
+        raise ValueError(f"field {field!r} is not a text field of {folder}; it has {', '.join(texts) or 'none'}")
+    chosen = field or ("text" if "text" in texts else texts[0])
+    documents = (row[chosen] for row in rows(folder, split))
     return take(documents, filter or _FILTERS.get(name, oscar_lines), count, f"split {split!r} of {folder}")
+
+
+def places(name: str | Path, data_dir: str | Path | None = None) -> list[Path]:
+    """Returns where a dataset may be: at ``name``, or in ``data_dir``, TFDS_DATA_DIR or ``~/tensorflow_datasets``."""
+    folder = data_dir or os.environ.get("TFDS_DATA_DIR") or "~/tensorflow_datasets"
+    # Both are the same if the path is absolute.
+    return list(dict.fromkeys([Path(name), Path(folder).expanduser() / name]))
 
 
 def prepared_languages(template: str, data_dir: str | Path | None = None) -> dict[str, str]:
@@ -93,31 +104,22 @@ def prepared_languages(template: str, data_dir: str | Path | None = None) -> dic
     before, found, after = template.partition("{}")
     if not found:
         raise ValueError(f"{template!r} has no {{}} in place of the language")
-    places = [Path(part).expanduser() for part in ("", data_dir or os.environ.get("TFDS_DATA_DIR") or DATA_DIR)]
     result: dict[str, str] = {}
-    for place in places:
-        for path in sorted(Path(place / f"{before}x").parent.glob(f"{Path(f'{before}*').name}{after}")):
-            whole = str(path)
-            name = whole[len(str(place / f"{before}x")) - 1 : len(whole) - len(after)]
-            try:
-                code = language_code(name)
-            except ValueError:
-                continue  # not a language
-            if result.setdefault(code, whole) != whole:
-                raise ValueError(f"{result[code]} and {whole} are for the same language, {code!r}; remove one of them")
+    for place in places(f"{before}x", data_dir):
+        start = str(place)[:-1]
+        for path in map(str, sorted(place.parent.glob(f"{place.name[:-1]}*{after}"))):
+            if (code := code_or_none(path[len(start) : len(path) - len(after)])) is None:
+                continue
+            if result.setdefault(code, path) != path:
+                raise ValueError(f"{result[code]} and {path} are for the same language, {code!r}; remove one of them")
         if result:
             return result
-    raise FileNotFoundError(
-        f"there is no prepared dataset {template} under {' or '.join(str(p.absolute()) for p in places)}"
-    )
+    roots = " or ".join(str(path.parent.absolute()) for path in places("x", data_dir))
+    raise FileNotFoundError(f"there is no prepared dataset {template} under {roots}")
 
 
 def rows(folder: str | Path, split: str = "train") -> Iterator[dict[str, Any]]:
-    """Yields the rows of a prepared dataset in order, as plain Python values: str, int, float, list.
-
-    Args:
-      folder: folder of one version of a dataset, in the array_record format.
-      split: a split, or a part of one.
+    """Yields the rows of a split, or of a part of one, in order, as plain Python values: str, int, float, list.
 
     Raises:
       FileNotFoundError: the folder or some of its files do not exist.
@@ -126,8 +128,7 @@ def rows(folder: str | Path, split: str = "train") -> Iterator[dict[str, Any]]:
     """
     folder = find(folder)
     _check_format(folder)
-    tfds = import_tfds()
-    builder = tfds.builder_from_directory(str(folder))
+    builder = import_tfds().builder_from_directory(str(folder))
     known = list(builder.info.splits)
     name = re.split(r"\W", split, maxsplit=1)[0]
     if name not in known:
@@ -148,31 +149,16 @@ def rows(folder: str | Path, split: str = "train") -> Iterator[dict[str, Any]]:
 
 
 def splits(folder: str | Path) -> list[str]:
-    """Returns the names of the splits of a prepared dataset.
-
-    Args:
-      folder: folder of one version of a dataset.
-
-    Raises:
-      FileNotFoundError: the folder does not exist, or does not hold a prepared dataset.
-    """
+    """Returns the names of the splits of one version of a dataset."""
     return [str(split["name"]) for split in read_json(Path(folder) / _INFO, dict).get("splits", [])]
 
 
 def label_names(folder: str | Path) -> dict[str, tuple[str, ...]]:
-    """Returns the names of the labels of each field of labels, or of lists of them, in the order of their numbers.
-
-    Args:
-      folder: folder of one version of a dataset.
-
-    Raises:
-      FileNotFoundError: the folder does not exist, or does not hold a prepared dataset.
-      ImportError: tensorflow-datasets is not installed.
-    """
+    """Returns the names of the labels of each field of labels, or of lists of them, in the order of their numbers."""
     tfds = import_tfds()
     features = tfds.builder_from_directory(str(find(folder))).info.features
-    each = {name: getattr(feature, "feature", feature) for name, feature in features.items()}
-    return {name: tuple(one.names) for name, one in each.items() if isinstance(one, tfds.features.ClassLabel)}
+    kinds = {name: getattr(feature, "feature", feature) for name, feature in features.items()}
+    return {name: tuple(kind.names) for name, kind in kinds.items() if isinstance(kind, tfds.features.ClassLabel)}
 
 
 def find(folder_or_name: str | Path, data_dir: str | Path | None = None) -> Path:
@@ -180,17 +166,13 @@ def find(folder_or_name: str | Path, data_dir: str | Path | None = None) -> Path
 
     Args:
       folder_or_name: that folder, its parent if it holds a single version, or the name of either under ``data_dir``.
-      data_dir: folder of prepared datasets; by default ``TFDS_DATA_DIR``, or ``~/tensorflow_datasets``.
+      data_dir: as for ``prepared``.
 
     Raises:
       FileNotFoundError: there is no such dataset.
       ValueError: there are several versions or configurations.
     """
-    if data_dir is None:
-        data_dir = os.environ.get("TFDS_DATA_DIR") or DATA_DIR
-    # Both are the same if the path is absolute.
-    places = list(dict.fromkeys([Path(folder_or_name), Path(data_dir).expanduser() / folder_or_name]))
-    for place in places:
+    for place in (tried := places(folder_or_name, data_dir)):
         # The layout is DATASET/VERSION or DATASET/CONFIGURATION/VERSION.
         inside = sorted({path.parent for below in ("", "*/", "*/*/") for path in place.glob(f"{below}{_INFO}")})
         if place in inside:
@@ -201,7 +183,7 @@ def find(folder_or_name: str | Path, data_dir: str | Path | None = None) -> Path
             named = ", ".join(str(path.relative_to(place)) for path in inside)
             raise ValueError(f"{place} holds several datasets or versions; name one of {named}")
     raise FileNotFoundError(
-        f"there is no prepared dataset at {' nor at '.join(map(str, places))}. On a machine that can download it, run "
+        f"there is no prepared dataset at {' nor at '.join(map(str, tried))}. On a machine that can download it, run "
         f"`tfds build NAME --file_format=array_record --data_dir=FOLDER`, then copy FOLDER/NAME here and pass its path"
     )
 
@@ -215,29 +197,13 @@ def import_tfds() -> Any:
 
 def _check_format(folder: Path) -> None:
     form = read_json(folder / _INFO, dict).get("fileFormat", "tfrecord")
-    if form == "array_record":
-        return
-    reasons = {
-        "tfrecord": "need TensorFlow",
-        "parquet": "tensorflow-datasets reads only in part",
-    }
-    raise ValueError(
-        f"{folder} holds {form} files, which {reasons.get(form, 'are not supported')}; on a machine with TensorFlow, "
-        f"run `tfds convert_format --dataset_version_dir={folder} --out_file_format=array_record "
-        "--out_dir=NEW_FOLDER` and pass NEW_FOLDER"
-    )
-
-
-def _text_field(folder: Path, field: str | None) -> str:
-    features = read_json(folder / "features.json", dict).get("featuresDict", {}).get("features", {})
-    texts = [name for name, value in features.items() if "text" in value and "Text" in value.get("pythonClassName", "")]
-    if field is None:
-        if "text" in texts or len(texts) == 1:
-            return "text" if "text" in texts else texts[0]
-        raise ValueError(f"{folder} has the text fields {', '.join(texts) or 'none'}; choose one with field=")
-    if field not in texts:
-        raise ValueError(f"field {field!r} is not a text field of {folder}; it has {', '.join(texts) or 'none'}")
-    return field
+    reasons = {"tfrecord": "need TensorFlow", "parquet": "tensorflow-datasets reads only in part"}
+    if form != "array_record":
+        raise ValueError(
+            f"{folder} holds {form} files, which {reasons.get(form, 'are not supported')}; on a machine with "
+            f"TensorFlow, run `tfds convert_format --dataset_version_dir={folder} --out_file_format=array_record "
+            "--out_dir=NEW_FOLDER` and pass NEW_FOLDER"
+        )
 
 
 def _plain(value: Any) -> Any:

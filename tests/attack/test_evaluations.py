@@ -88,7 +88,7 @@ def test_nothing_is_written_into_the_encoder(tmp_path, refused):
     [
         (["--ranks", "2", "0"], "rank is 0; it must be a whole number from 1 to 2"),
         (["--ranks", "2", "-1"], "rank is -1"),
-        (["--ranks", "3"], "--ranks has 3, but the means of 3 languages span at most 2"),
+        (["--ranks", "3"], "rank is 3; it must be a whole number from 1 to 2"),
         (["--ranks", "2", "--components", "0"], "components is 0; it must be a whole number from 1 to 32"),
         (["--ranks", "2", "--components", "40"], "components is 40"),
         (["--transforms", "cbie", "--fit-seeds", "-1"], "seed is -1; it must be a whole number from 0"),

@@ -9,8 +9,7 @@ import time
 import pytest
 
 from lsar_jax.corpora import hub_datasets
-from lsar_jax.corpora.hub_datasets import PINNED
-from lsar_jax.corpora.hub_text import HUB_SETS, hub
+from lsar_jax.corpora.hub_datasets import HUB_SETS, PINNED, hub
 from lsar_jax.corpora.sentence_filters import not_blank
 from tests.dataset_hub import ROWS, document, point, sentences, serve, write
 
@@ -206,9 +205,9 @@ def test_refuses_files(wikipedia, tmp_path):
 
 
 def test_pins_are_commits():
-    for name, known in HUB_SETS.items():
+    for name, (folder, _) in HUB_SETS.items():
         assert name.count("/") == 1
-        assert known.config.count("{}") == 1
+        assert folder.count("{}") == 1
     for revision in PINNED.values():
         assert re.fullmatch("[0-9a-f]{40}", revision)
 

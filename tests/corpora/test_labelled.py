@@ -105,10 +105,7 @@ def test_inference(tmp_path):
     [
         ("a\tb\nc\td\n", "has no columns sentence1, sentence2, gold_label or premise, hypo, label; it has a, b"),
         ("premise\thypo\tlabel\na\tb\n", "line 2 has 2 columns, but the header has 3"),
-        (
-            "premise\thypo\tlabel\na\tb\tyes\n",
-            "line 2 has the label 'yes'; it must be one of contradictory",
-        ),
+        ("premise\thypo\tlabel\na\tb\tyes\n", "line 2 has the label 'yes'; it must be one of contradictory"),
         ("premise\thypo\tlabel\n", "has no pairs"),
     ],
 )

@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import re
 import time
 from typing import ClassVar
 
@@ -13,14 +12,14 @@ from eval.data.bucc import read_split
 from eval.data.reviews import read_reviews
 from eval.data.sts17 import read_tracks
 from eval.data.tatoeba import read_pairs
-from eval.data.xquad import question_languages, read_xquad
+from eval.data.xquad import read_xquad
 from eval.tasks.tatoeba import COMMAND
 from lsar_jax.corpora.builders import DatasetFiles, prepare
 from lsar_jax.corpora.hub_datasets import PINNED, hub_files
 from lsar_jax.corpora.parallel_text import read_bitext
 from lsar_jax.corpora.tables import named_pairs, named_tables, pin
 from tests.dataset_hub import COMMIT, point, serve
-from tests.eval.test_tasks import ENCODER, read, write_pairs
+from tests.eval.test_tasks import ENCODER, write_pairs
 from tests.optional import need
 
 pyarrow = need("pyarrow")
@@ -94,17 +93,6 @@ def test_tatoeba_is_the_same_from_everywhere(tatoeba, monkeypatch):
     # As any bitext too, all languages by default.
     bitext = {code: list(zip(*sides, strict=True)) for code, sides in sorted(expected.items())}
     assert read_bitext("tfds:tatoeba/tatoeba_{}", (), "--data") == bitext
-
-
-def test_a_task_gives_the_same_scores(tatoeba):
-    options = ["--languages", "de", "fr", "--layers", "2", "--max-length", "24", "--transforms", "original", "lsar"]
-    values = []
-    for data in (tatoeba / "files", f"hub:{tatoeba / 'hub'}"):
-        out = tatoeba / f"out{len(values)}"
-        assert main(["tatoeba", *ENCODER, "--data", str(data), *options, "--out", str(out)]) == 0
-        values.append([(r["transform"], r["metric"], r["value"]) for r in read(out)])
-        assert read(out)[0]["options"]["data"] == str(data)
-    assert values[0] == values[1]
 
 
 def test_tatoeba_of_a_hub_that_answers(tatoeba, monkeypatch):
@@ -203,20 +191,6 @@ def bitext_of_two(tmp_path):
     return tmp_path / "bitext"
 
 
-def test_names_that_are_wrong(tatoeba, capsys):
-    command = ["tatoeba", *ENCODER, "--languages", "de"]
-    for options, message in [
-        (["--data", "tfds:tatoeba/tatoeba_de"], "tfds:tatoeba/tatoeba_de has no {} in place of the language"),
-        (
-            ["--data", str(tatoeba / "files"), "--split", "dev"],
-            "--split dev applies only to hub:ID and tfds:NAME",
-        ),
-        (["--data", "hub:some/set"], "no revision of some/set is pinned; .*hub:some/set@REVISION"),
-    ]:
-        assert main([*command, *options]) == 1
-        assert re.search(message.replace("{}", r"\{\}"), capsys.readouterr().err)
-
-
 def test_pairs_that_are_wrong(tatoeba, tmp_path):
     hub = tatoeba / "hub"
     tables = named_tables(f"hub:{hub}")
@@ -278,15 +252,10 @@ def test_sts17_of_the_hub(tmp_path):
     for track in tracks.values():
         assert track.pairs == ([f"a {w}" for w in "cdefg"], [f"b {w}" for w in "cdefg"])
         assert track.gold.tolist() == [0, 0.5, 1, 1.5, 2]
-    options = ["--data", f"hub:{tmp_path}", "--layers", "2", "--max-length", "16", "--transforms", "original"]
-    assert main(["sts17", *ENCODER, *options, "--out", str(tmp_path / "out")]) == 0
-    assert {r["metric"] for r in read(tmp_path / "out")} >= {"Spearman en-tr", "Pearson mean"}
-    with pytest.raises(ValueError, match="has no track de-de; it has en-tr, es-es"):
-        read_tracks(f"hub:{tmp_path}", ("de-de",))
     for wrong in ({"score": 5.5}, {"score": "x"}, {"sentence2": " "}):
         lines(tmp_path, "en-tr/test.jsonl.gz", [*rows, {**rows[0], **wrong}])
-        with pytest.raises(ValueError, match="track en-tr, row 6 is not sentence1, sentence2 and a score from 0 to 5"):
-            read_tracks(f"hub:{tmp_path}", ("en-tr",))
+        with pytest.raises(ValueError, match="track en-tr, row 6 is not two sentences with a score from 0 to 5"):
+            read_tracks(f"hub:{tmp_path}")
 
 
 def test_amazon_of_the_hub(tmp_path):
@@ -295,13 +264,13 @@ def test_amazon_of_the_hub(tmp_path):
             table(tmp_path, f"{code}/{split}-00000-of-00001.parquet", [{"text": f"{code} {split}\nb", "label": 3}] * 3)
     assert read_reviews(f"hub:{tmp_path}", "ja", "test") == (["ja test\nb"] * 3, ["3"] * 3)
     lines(tmp_path, "de/test.jsonl", [{"text": "a", "label": 0}, {"text": "", "label": 0}])
-    with pytest.raises(ValueError, match="test of de, row 2 is not a text and a label"):
+    with pytest.raises(ValueError, match="test of de, row 2 is not a label and a text"):
         read_reviews(f"hub:{tmp_path}", "de", "test")
 
 
 def test_what_the_hub_lacks(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match="lacks sentence breaks; copy xquad-r of"):
-        question_languages("hub:google-research-datasets/xquad_r")
+        read_xquad("hub:google-research-datasets/xquad_r")
     with pytest.raises(ValueError, match="has no sample split to tune on; use its gold pairs as a bitext"):
         read_split("hub:mteb/bucc-bitext-mining", "de", "sample")
     monkeypatch.setenv("TFDS_DATA_DIR", str(tmp_path))

@@ -3,7 +3,6 @@
 import json
 
 import numpy as np
-import pytest
 
 from eval.data.xquad import XQUAD_R, read_xquad
 from eval.figures import geometry as figures
@@ -88,27 +87,3 @@ def test_opacity_falls_with_the_rank():
     assert (np.diff(shown) <= 0).all()
     assert (np.diff(shown[:500]) < 0).all()
     assert opacity(np.array([1])) == [1]
-
-
-def test_xquad(tmp_path):
-    write_xquad(tmp_path / "x")
-    read_in = read_xquad(tmp_path / "x", ("de", "en"))
-    assert read_in["de"].answers == [0, 1, 2, 3, 4, 5]
-    assert read_in["de"].candidates[4] == "de 1 abc 1."
-    assert read_in["de"].ids == read_in["en"].ids
-    # A start on the end of a break belongs to that sentence, as in the code of LIR and LSAR.
-    path = tmp_path / "x" / "de.json"
-    data = json.loads(path.read_text())
-    paragraph = data["data"][0]["paragraphs"][0]
-    paragraph["qas"][0]["answers"][0]["answer_start"] = paragraph["sentence_breaks"][0][1]
-    path.write_text(json.dumps(data))
-    assert read_xquad(tmp_path / "x", ("de",))["de"].answers[0] == 0
-    paragraph["qas"][0]["answers"][0]["answer_start"] = 999
-    path.write_text(json.dumps(data))
-    with pytest.raises(ValueError, match=r"de.json, article 1, paragraph 1: the answer of '0-0' at 999 is not in any"):
-        read_xquad(tmp_path / "x", ("de",))
-    path.write_text("{}")
-    with pytest.raises(ValueError, match="de.json, the top level is not in XQuAD-R's format: KeyError"):
-        read_xquad(tmp_path / "x", ("de",))
-    with pytest.raises(FileNotFoundError, match="there is no folder .*nowhere; copy the folder xquad-r"):
-        read_xquad(tmp_path / "nowhere")

@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-import lsar_jax as lj
 from eval.__main__ import main
 from eval.data.tatoeba import read_pairs
 from eval.figures import leakage as figures
@@ -17,16 +16,18 @@ from lsar_jax import Transform
 from lsar_jax.cli.console import console
 from lsar_jax.corpora.parallel_text import held_out, read_bitext
 from tests.eval.test_tasks import ENCODER, is_png, read, write_pairs
+from tests.fake_encoder import FakeEncoder
 from tests.optional import need
 from train.disentangle.finished import PARTS, TrainedRun, check_text
 
+pytestmark = pytest.mark.usefixtures("fake")
 need("optax")
 
 from train.disentangle.__main__ import main as train  # noqa: E402
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
+def folder(tmp_path_factory, fake):
     """Bitext, Tatoeba, STS17 and dictionaries of two languages, and two runs of two seeds."""
     folder = tmp_path_factory.mktemp("leakage")
     rng = np.random.default_rng(0)
@@ -52,7 +53,6 @@ def folder(tmp_path_factory):
         (folder / "dictionaries" / f"{code}-en.txt").write_text("z c\nw d\na a\n")
     options = [
         *ENCODER, "--data", str(folder / "bitext"), "--cache", str(folder / "cache"), "--layer", "2",
-        "--max-length", "24",
         "--held-out", "10", "--batch", "16", "--learning-rate", "1e-3", "--epochs", "2", "--seeds", "2",
     ]  # fmt: skip
     assert train([*options, "--out", str(folder / "meat")]) == 0
@@ -82,7 +82,7 @@ def leakage(folder, printed):
 
 
 def test_scores_are_those_by_hand(folder, leakage):
-    encoder = lj.load_encoder(ENCODER[1], layer=2)
+    encoder = FakeEncoder(2)
     pairs = read_pairs(folder / "tatoeba", ["de", "fr"])
     values = {
         (r["transform"], r["parameters"].get("objective"), r["seed"], r["metric"]): r["value"]
@@ -95,7 +95,7 @@ def test_scores_are_those_by_hand(folder, leakage):
                 matrix, offset = Transform.load(folder / run / f"seed-{seed}" / f"{part}.safetensors").as_affine()
                 found = []
                 for sides in pairs.values():
-                    x, y = (encoder.encode(side, max_length=24).astype(float) @ matrix.T + offset for side in sides)
+                    x, y = (encoder.encode(side).astype(float) @ matrix.T + offset for side in sides)
                     x, y = (side / np.linalg.norm(side, axis=1, keepdims=True) for side in (x, y))
                     found.append(100 * np.mean(np.argmax(x @ y.T, axis=1) == np.arange(len(x))))
                 assert values[part, objective, seed, "en-xx mean over 2"] == pytest.approx(np.mean(found))
@@ -122,9 +122,9 @@ def test_similarities_are_those_by_hand(folder, leakage, printed):
     lines = [json.loads(line) for line in (leakage / "similarities.jsonl").read_text().splitlines()]
     found = {(line["objective"], line["language"]): line for line in lines}
     assert list(found) == [(name, code) for name in ("meat", "meat + oracle (code)") for code in ("en", "de", "fr")]
-    encoder = lj.load_encoder(ENCODER[1], layer=2)
+    encoder = FakeEncoder(2)
     held = held_out(read_bitext(folder / "bitext", (), "--data")["fr"], 10, 0)[1]
-    sides = [encoder.encode([pair[n] for pair in held], max_length=24).astype(float) for n in (0, 1)]
+    sides = [encoder.encode([pair[n] for pair in held]).astype(float) for n in (0, 1)]
     expected = []
     for seed in (0, 1):
         maps = [Transform.load(folder / "meat" / f"seed-{seed}" / f"{part}.safetensors").as_affine() for part in PARTS]
@@ -182,7 +182,7 @@ def test_the_table_has_the_mean_of_both_directions(leakage, printed):
 
 def test_saved_transforms_in_any_task(folder, tmp_path, capsys):
     meaning = folder / "meat" / "seed-1" / "meaning.safetensors"
-    command = [*ENCODER, "--data", str(folder / "sts17"), "--max-length", "24", "--saved", str(meaning)]
+    command = [*ENCODER, "--data", str(folder / "sts17"), "--saved", str(meaning)]
     assert main(["sts17", *command, "--layers", "1", "2", "--transforms", "original", "--out", str(tmp_path)]) == 0
     saved = [r for r in read(tmp_path) if r["transform"] == "meaning"]
     assert {r["layer"] for r in saved} == {2}
@@ -280,7 +280,7 @@ def test_other_seeds_of_an_objective_are_put_together(folder, leakage, tmp_path,
 def test_oracle_alone_stands_beside_the_bases(folder, tmp_path, monkeypatch):
     options = [
         *ENCODER, "--data", str(folder / "bitext"), "--cache", str(folder / "cache"), "--layer", "2",
-        "--max-length", "24", "--held-out", "10", "--batch", "16", "--learning-rate", "1e-3", "--epochs", "1",
+        "--held-out", "10", "--batch", "16", "--learning-rate", "1e-3", "--epochs", "1",
         "--oracle", "--separation", "alone", "--clustering", "all", "--out", str(tmp_path / "alone2"),
     ]  # fmt: skip
     left = ["reconstruction", "identification", "language", "clustering", "agreement"]

@@ -9,6 +9,8 @@ from eval.tasks.pool import measures
 from eval.tasks.udhr import HALF
 from tests.eval.test_tasks import ENCODER, is_png, read
 
+pytestmark = pytest.mark.usefixtures("fake")
+
 
 def score(x, seeds):
     codes = [code for group, code in x if group == "pool"]
@@ -50,7 +52,7 @@ def test_pool(tmp_path):
         for code in ("de", "eng", "fr"):
             (tmp_path / folder / f"{code}.txt").write_text("".join(f"{a} {b} {code}\n" for a in "abcd" for b in "efg"))
     options = ["--data", str(tmp_path / "pool"), "--queries", str(tmp_path / "asked"), "--layers", "2"]
-    assert main(["pool", *ENCODER, *options, "--max-length", "16", "--out", str(tmp_path / "out")]) == 0
+    assert main(["pool", *ENCODER, *options, "--out", str(tmp_path / "out")]) == 0
     metrics = {r["metric"] for r in read(tmp_path / "out")}
     assert metrics == {"mAP", "spread", "top 10", "own in pool", "preference", "NMI"}
     assert is_png(tmp_path / "out" / "methods.png")
@@ -82,7 +84,7 @@ def test_data_that_is_wrong(tmp_path, capsys):
 
 
 def test_the_pool_of_the_declaration_is_not_fitted_on(tmp_path):
-    options = ["--languages", "de", "en", "fr", "--layers", "2", "--max-length", "16", "--seeds", "0"]
+    options = ["--languages", "de", "en", "fr", "--layers", "2", "--seeds", "0"]
     assert main(["pool", *ENCODER, *options, "--out", str(tmp_path)]) == 0
     results = read(tmp_path)
     assert {r["fitted_on"] for r in results if r["transform"] != "original"} == {"udhr fit"}

@@ -12,7 +12,9 @@ from eval.data.sts17 import read_tracks
 from eval.metrics import paired_cosine
 from tests.eval.test_published import check_published_metrics
 from tests.eval.test_tasks import ENCODER, read
+from tests.fake_encoder import FakeEncoder
 
+pytestmark = pytest.mark.usefixtures("fake")
 DATA = Path(__file__).parents[2] / "data" / "sts17"
 PAIRS = [("a cat", "a dog"), ("the dog barks", "the dog barks"), ("no", "we see b"), ("go a", "go b")]
 
@@ -39,8 +41,8 @@ def test_sts17(tmp_path, capsys):
     ]
     assert main(["sts17", *ENCODER, *options, "--out", str(tmp_path / "out")]) == 0
     results = {(r["transform"], r["metric"]): r for r in read(tmp_path / "out")}
-    assert "track 6.tr-en: using the first 4 of 5 pairs; the others have no score" in capsys.readouterr().out
-    encoder = lj.load_encoder(ENCODER[1], layer=2)
+    assert "track 6.tr-en: 1 of 5 pairs have no score, and are left out" in capsys.readouterr().out
+    encoder = FakeEncoder(2)
     sides = [encoder.encode([pair[side] for pair in PAIRS]).astype(float) for side in (0, 1)]
     cosine = [np.dot(a, b) / np.linalg.norm(a) / np.linalg.norm(b) for a, b in zip(*sides, strict=True)]
     one = results["original", "Pearson 1.en-en"], results["original", "Spearman 1.en-en"]
@@ -66,13 +68,13 @@ def test_fitted_on_the_evaluated_columns(tmp_path, capsys):
     # Both columns of the first track are English.
     write(tmp_path / "data", "1.en-en", pairs, gold)
     write(tmp_path / "data", "6.tr-en", [pair[::-1] for pair in pairs], gold)
-    options = ["--data", str(tmp_path / "data"), "--layers", "2", "--max-length", "24"]
+    options = ["--data", str(tmp_path / "data"), "--layers", "2"]
     names = ["--transforms", "original", "whitening", "language-whitening", "sample-whitening", "cbie", "lsar"]
     out = tmp_path / "out"
     assert main(["sts17", *ENCODER, *options, *names, "--fit-on", "evaluated", "--out", str(out)]) == 0
     results = {(r["transform"], r["metric"]): r for r in read(out)}
     assert {name for name, _ in results} == {"original", "language-whitening", "sample-whitening", "cbie", "lsar"}
-    encoder = lj.load_encoder(ENCODER[1], layer=2)
+    encoder = FakeEncoder(2)
     sides = [encoder.encode([pair[side] for pair in pairs]) for side in (0, 1)]
     fits = {
         "language-whitening": lambda x: lj.transforms.fit_whitening(
@@ -110,16 +112,14 @@ def test_data_that_is_wrong(tmp_path):
     write(folder, "1.en-en", PAIRS, [1, 2, 3, 4, 5])
     with pytest.raises(ValueError, match="track 1.en-en: 4 pairs and 5 scores"):
         read_tracks(folder)
-    with pytest.raises(FileNotFoundError, match=r"has no track 9.xx-en; it has 1.en-en"):
-        read_tracks(folder, ("9.xx-en",))
     write(folder, "1.en-en", PAIRS, [1, 2, 3])
     with pytest.raises(ValueError, match="track 1.en-en: 4 pairs and 3 scores"):
         read_tracks(folder)
     write(folder, "1.en-en", PAIRS, [1, 5.5, 3, 4])
-    with pytest.raises(ValueError, match=r"STS.gs.track1.en-en.txt, line 2: '5.5' is not a score from 0 to 5"):
+    with pytest.raises(ValueError, match=r"line 2, with that line of STS.gs.track1.en-en.txt, is not two"):
         read_tracks(folder)
-    write(folder, "1.en-en", [*PAIRS[:2], ("one", "")], [1, 2])
-    with pytest.raises(ValueError, match=r"STS.input.track1.en-en.txt, line 3 is not two sentences"):
+    write(folder, "1.en-en", [*PAIRS[:2], ("one", "")], [1, 2, 3])
+    with pytest.raises(ValueError, match=r"STS.input.track1.en-en.txt, line 3, .* is not two sentences with"):
         read_tracks(folder)
 
 
@@ -141,7 +141,4 @@ def test_one_language_is_too_few_for_lsar(tmp_path, capsys):
     write(tmp_path / "data", "5.en-en", PAIRS, [1.5, 5, 0, 3])
     command = ["sts17", *ENCODER, "--data", str(tmp_path / "data"), "--out", str(tmp_path / "out"), "--layers", "2"]
     assert main(command) == 1
-    assert (
-        "lsar needs at least two languages to fit on, but there is one; omit it from --transforms"
-        in capsys.readouterr().err
-    )
+    assert "--transforms has lsar: 1 language is given (en); at least 2 are needed" in capsys.readouterr().err

@@ -13,8 +13,10 @@ from eval.tasks.bitext import bitext as held_out_task
 from eval.tasks.code_switch import switch
 from lsar_jax.corpora.parallel_text import held_out, read_bitext
 from tests.eval.test_tasks import ENCODER, read, write_pairs
+from tests.fake_encoder import FakeEncoder
 
-OPTIONS = [*ENCODER, "--layers", "2", "--max-length", "24"]
+pytestmark = pytest.mark.usefixtures("fake")
+OPTIONS = [*ENCODER, "--layers", "2"]
 
 
 @pytest.fixture
@@ -41,7 +43,7 @@ def test_bitext(bitext, tmp_path):
     # By hand: fitted on the 25 pairs that are left, of which English is there once.
     train, held = held_out(read_bitext(bitext, ["fr"], "--data")["fr"], 15)
     german, _ = held_out(read_bitext(bitext, ["de"], "--data")["de"], 15)
-    encoder = lj.load_encoder(ENCODER[1], layer=2)
+    encoder = FakeEncoder(2)
     x = {
         "fr": encoder.encode([other for _, other in train]),
         "de": encoder.encode([other for _, other in german]),
@@ -56,7 +58,7 @@ def test_bitext(bitext, tmp_path):
 
 
 def test_saved_transforms_on_languages_they_were_not_fitted_on(bitext, tmp_path, rng, capsys):
-    source = lj.load_encoder(ENCODER[1], layer=2).spec
+    source = FakeEncoder(2).spec
 
     def center(name, *codes):
         path = tmp_path / name

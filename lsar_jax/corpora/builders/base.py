@@ -20,7 +20,7 @@ from lsar_jax.corpora.text_files import stream_lines
 from lsar_jax.corpora.tfds import import_tfds, rows
 from lsar_jax.files import new_folder
 
-__all__ = ["VERSION", "DatasetFiles", "FolderDataset", "Row", "fields_of", "prepare", "unique"]
+__all__ = ["VERSION", "DatasetFiles", "Row", "fields_of", "prepare", "unique"]
 
 VERSION = "1.0.0"
 
@@ -29,81 +29,61 @@ Field = Literal["text", "texts", "ints"]
 
 
 class DatasetFiles(ABC):
-    """A source of rows: files in a known format.
-
-    Attributes:
-      name: name of the dataset.
-      fields: fields of a row and their types.
-
-    Example:
-      >>> from lsar_jax.corpora import builders
-      >>> class Letters(builders.DatasetFiles):  # a source of one's own, for builders.prepare
-      ...     name, fields = "letters", {"text": "text"}
-      ...     configs = ("en",)
-      ...
-      ...     def splits(self, config):
-      ...         return ("train",)
-      ...
-      ...     def rows(self, config, split):
-      ...         return ({"text": letter} for letter in "ab")
-      >>> list(Letters().rows("en", "train"))
-      [{'text': 'a'}, {'text': 'b'}]
-    """
-
-    name: ClassVar[str]
-    fields: ClassVar[Mapping[str, Field]]
-
-    @property
-    @abstractmethod
-    def configs(self) -> tuple[str, ...]:
-        """The available languages or pairs."""
-
-    @abstractmethod
-    def splits(self, config: str) -> tuple[str, ...]:
-        """The splits of a language or pair."""
-
-    @abstractmethod
-    def rows(self, config: str, split: str) -> Iterator[Row]:
-        """Yields the rows of a split; errors name the file and the line."""
-
-
-class FolderDataset(DatasetFiles):
-    """A source of rows from a folder, which can also read them back from a prepared dataset.
+    """A source of rows: a folder of files in a known format, which can be read back from a prepared dataset.
 
     Args:
       folder: folder of the files.
       languages: codes of the languages to read; by default, all available.
 
     Attributes:
+      name: name of the dataset.
+      fields: fields of a row and their types.
       split: name of the split of a dataset that has no more.
+
+    Example:
+      >>> from lsar_jax.corpora import builders
+      >>> class Letters(builders.DatasetFiles):  # a source of one's own, for builders.prepare
+      ...     name, fields = "letters", {"text": "text"}
+      ...     files = {"en": "ab"}
+      ...
+      ...     def rows(self, config, split):
+      ...         return ({"text": letter} for letter in self.files[config])
+      >>> list(Letters().rows("en", "train"))
+      [{'text': 'a'}, {'text': 'b'}]
     """
 
+    name: ClassVar[str]
+    fields: ClassVar[Mapping[str, Field]]
     split: ClassVar[str] = "train"
 
-    def __init__(self, folder: str | Path, languages: Iterable[str] | None = None) -> None:
+    def __init__(self, folder: str | Path = "", languages: Iterable[str] | None = None) -> None:
         if isinstance(languages, str):
             raise ValueError(f"languages is {languages!r}; give a list of codes")
         self.folder = Path(folder)
         self.languages = None if languages is None else tuple(languages)
 
     @property
-    @abstractmethod
     def files(self) -> Mapping[str, Any]:
-        """The files of each language or pair."""
+        """The files of each language, or of each pair such as ``en-de``."""
+        raise NotImplementedError
 
     @property
     def configs(self) -> tuple[str, ...]:
-        """The languages, or the pairs such as ``en-de``."""
+        """The languages or pairs."""
         return tuple(self.files)
 
     def splits(self, config: str) -> tuple[str, ...]:
-        """The only split."""
+        """The splits of a language or pair; by default, there is one."""
         return (self.split,)
 
-    @staticmethod
     @abstractmethod
+    def rows(self, config: str, split: str) -> Iterator[Row]:
+        """Yields the rows of a split; errors name the file and the line."""
+
+    @staticmethod
     def gather(rows: Iterable[Row]) -> Any:
         """The rows as plain Python lists, collected by field."""
+        return list(rows)
 
     @classmethod
     def read(cls, folder: str | Path, split: str = "") -> Any:
@@ -158,8 +138,12 @@ def prepare(dataset: DatasetFiles, out: str | Path) -> dict[str, Path]:
     configs = dataset.configs
     with new_folder(folder) as new:
         for config in configs:
-            (new / config / VERSION).mkdir(parents=True)
-            _prepare(dataset, config, new / "unfinished", new / config / VERSION)
+            builder = _builder(dataset, config, new / "unfinished")
+            # The output is silenced, because it contains a temporary path that is about to be renamed.
+            with contextlib.redirect_stdout(io.StringIO()):
+                builder.download_and_prepare(download_dir=str(new / "unfinished" / "downloads"))
+            (new / config).mkdir()
+            Path(builder.data_dir).replace(new / config / VERSION)
         shutil.rmtree(new / "unfinished")
     return {config: folder / config / VERSION for config in configs}
 
@@ -189,16 +173,6 @@ def unique(seen: dict[str, int], id: str, path: Path, number: int, what: str = "
     if id in seen:
         raise ValueError(f"{path}, line {number}: the {what} {id!r} is already on line {seen[id]}")
     seen[id] = number
-
-
-def _prepare(dataset: DatasetFiles, config: str, unfinished: Path, folder: Path) -> None:
-    builder = _builder(dataset, config, unfinished)
-    # The output is silenced, because it contains a temporary path that is about to be renamed.
-    with contextlib.redirect_stdout(io.StringIO()):
-        builder.download_and_prepare(download_dir=str(unfinished / "downloads"))
-    written = Path(builder.data_dir)
-    for file in sorted(written.iterdir()):
-        file.replace(folder / file.name)
 
 
 def _builder(dataset: DatasetFiles, config: str, data_dir: Path) -> Any:

@@ -15,7 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import ClassVar
 
-from lsar_jax.corpora.builders.base import FolderDataset, Row, fields_of, unique
+from lsar_jax.corpora.builders.base import DatasetFiles, Row, fields_of, unique
 from lsar_jax.corpora.text_files import stream_lines
 from lsar_jax.languages import language_code
 
@@ -42,7 +42,7 @@ class Comparable:
     gold: list[tuple[str, str]]
 
 
-class Bucc(FolderDataset):
+class Bucc(DatasetFiles):
     r"""BUCC's files in a folder or in its subfolders ``{xx}-en``.
 
     Args:
@@ -88,14 +88,14 @@ class Bucc(FolderDataset):
                     found[code][split] = (other, english, gold)
                 elif match[2] == split and known[0] != other:
                     raise ValueError(f"{known[0]} and {other} are for the same language and split; remove one of them")
-        wanted = sorted(found) if self.languages is None else [language_code(code) for code in self.languages]
-        missing = [code for code in wanted if code not in found]
-        if missing or not wanted:
+        codes = sorted(found) if self.languages is None else [language_code(code) for code in self.languages]
+        missing = [code for code in codes if code not in found]
+        if missing or not codes:
             raise FileNotFoundError(
                 f"{self.folder} has no files {', '.join(missing) or 'XX'}-en.SPLIT.*, where SPLIT is sample or "
                 f"training; it has {', '.join(sorted(found)) or 'none'}"
             )
-        return {f"{code}-en": found[code] for code in wanted}
+        return {f"{code}-en": found[code] for code in codes}
 
     def splits(self, config: str) -> tuple[str, ...]:
         """The available splits among ``sample`` and ``training``."""

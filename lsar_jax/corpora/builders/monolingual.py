@@ -5,13 +5,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import ClassVar
 
-from lsar_jax.corpora.builders.base import FolderDataset, Row
+from lsar_jax.corpora.builders.base import DatasetFiles, Row
 from lsar_jax.corpora.text_files import language_files, stream_lines
 
 __all__ = ["Monolingual"]
 
 
-class Monolingual(FolderDataset):
+class Monolingual(DatasetFiles):
     r"""Files ``{language}.txt``, each named with any code of its language; every line is a row, even if blank.
 
     Args:

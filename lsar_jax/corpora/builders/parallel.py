@@ -13,7 +13,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import ClassVar
 
-from lsar_jax.corpora.builders.base import FolderDataset, Row, fields_of
+from lsar_jax.corpora.builders.base import DatasetFiles, Row, fields_of
 from lsar_jax.corpora.text_files import stream_lines
 from lsar_jax.languages import language_code
 
@@ -35,7 +35,7 @@ class ParallelText:
     domain: list[str]
 
 
-class Parallel(FolderDataset):
+class Parallel(DatasetFiles):
     r"""The bitext in a folder; every line is a row, even if blank.
 
     Args:
@@ -75,15 +75,15 @@ class Parallel(FolderDataset):
                 if pair in found and not (origin and all(map(self._origin, found[pair]))):
                     raise ValueError(f"{found[pair][0]} and {path} are for the same pair, {pair!r}; remove one of them")
                 found[pair] = found.get(pair, ()) + paths
-        wanted = sorted(found) if self.pairs is None else [_name(*pair) for pair in self.pairs]
-        missing = [pair for pair in wanted if pair not in found]
-        if missing or not wanted:
+        names = sorted(found) if self.pairs is None else [_name(*pair) for pair in self.pairs]
+        missing = [pair for pair in names if pair not in found]
+        if missing or not names:
             raise FileNotFoundError(
                 f"{self.folder} has no bitext {', '.join(missing)}: neither SOURCE-TARGET.tsv nor "
                 "SOURCE-TARGET.NAME.tsv nor NAME.SOURCE-TARGET.SOURCE and NAME.SOURCE-TARGET.TARGET; "
                 f"it has {', '.join(sorted(found)) or 'none'}"
             )
-        return {pair: found[pair] for pair in wanted}
+        return {pair: found[pair] for pair in names}
 
     def rows(self, config: str, split: str) -> Iterator[Row]:
         """Yields the sentence pairs."""
@@ -113,8 +113,8 @@ class Parallel(FolderDataset):
     @staticmethod
     def gather(rows: Iterable[Row]) -> ParallelText:
         """Returns the sentence pairs."""
-        every = list(rows)
-        return ParallelText(*([row[field] for row in every] for field in Parallel.fields))
+        pairs = list(rows)
+        return ParallelText(*([row[field] for row in pairs] for field in Parallel.fields))
 
 
 def _pair_of(path: Path) -> tuple[str, tuple[Path, ...], str] | None:

@@ -14,7 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
-from lsar_jax.corpora.builders.base import FolderDataset, Row
+from lsar_jax.corpora.builders.base import DatasetFiles, Row
 from lsar_jax.corpora.text_files import language_files
 from lsar_jax.files import read_json
 
@@ -29,18 +29,16 @@ class Questions:
       questions: text of each question.
       ids: ids of the questions, which are the same in all languages.
       candidates: sentences of all paragraphs.
-      contexts: paragraph of each candidate.
       answers: index into ``candidates`` of the answer to each question.
     """
 
     questions: list[str]
     ids: list[str]
     candidates: list[str]
-    contexts: list[str]
     answers: list[int]
 
 
-class XquadR(FolderDataset):
+class XquadR(DatasetFiles):
     """Files ``{language}.json``, each named with any code of its language.
 
     Args:
@@ -106,13 +104,12 @@ class XquadR(FolderDataset):
     @staticmethod
     def gather(rows: Iterable[Row]) -> Questions:
         """Returns the questions and candidates of all paragraphs."""
-        result = Questions([], [], [], [], [])
+        result = Questions([], [], [], [])
         for row in rows:
             result.answers.extend(len(result.candidates) + answer for answer in row["answers"])
             result.questions.extend(row["questions"])
             result.ids.extend(row["ids"])
             result.candidates.extend(row["sentences"])
-            result.contexts.extend([row["context"]] * len(row["sentences"]))
         return result
 
 
