@@ -76,11 +76,7 @@ def write_text(path: Path, text: str) -> None:
 
 
 def inside(folder: Path, part: str, named_in: Path) -> Path:
-    """Returns ``folder / part``.
-
-    Raises:
-      ValueError: ``part`` leads out of the folder.
-    """
+    """Returns ``folder / part``; raises ValueError if ``part``, which the file ``named_in`` names, leads out of it."""
     # Only the path as written is checked: files in the Hub's cache are links that leave the folder.
     if Path(part).is_absolute() or ".." in Path(part).parts:
         raise ValueError(f"{named_in} names a path outside its folder: {part}")
@@ -94,13 +90,7 @@ def check_absent(folder: Path) -> None:
 
 
 def check_parent(path: Path) -> None:
-    """Checks that a file can be written at ``path``.
-
-    Raises:
-      FileNotFoundError: its folder does not exist.
-      IsADirectoryError: ``path`` is a folder.
-      ValueError: ``path`` is a device, a pipe or a socket.
-    """
+    """Raises an error unless a file can be written at ``path``: no folder, device, pipe or socket, in a folder."""
     if not path.parent.is_dir():
         raise FileNotFoundError(f"there is no folder {path.parent} to save {path.name} in")
     if path.is_dir():
@@ -120,10 +110,7 @@ def check_outputs(outputs: Iterable[Path], inputs: Iterable[Path] = (), *, overw
       overwrite: whether existing files may be replaced.
 
     Raises:
-      FileExistsError: a file exists, and ``overwrite`` is not given.
-      FileNotFoundError: the folder of a file does not exist.
-      IsADirectoryError: an output is a folder.
-      PermissionError: the folder of a file cannot be written.
+      OSError: a file exists, and ``overwrite`` is not given, or a file cannot be written.
       ValueError: an output is also an input, in a folder that is read, or another output.
     """
     outputs, inputs = list(outputs), list(inputs)
@@ -163,8 +150,6 @@ def new_file(path: Path) -> Iterator[Path]:
     replaced, not followed. The file has the permissions that any new file of this process has.
 
     Raises:
-      FileNotFoundError: the folder of ``path`` does not exist.
-      IsADirectoryError: ``path`` is a folder.
       OSError: the file cannot be written, for example because the disk is full.
     """
     check_parent(path)
@@ -180,9 +165,9 @@ def new_file(path: Path) -> Iterator[Path]:
     except OSError as error:
         if error.filename not in (None, str(partial)):
             raise
-        told = type(error)(f"{path} was not written: {error.strerror or error}")
-        told.errno = error.errno
-        raise told from error
+        named = type(error)(f"{path} was not written: {error.strerror or error}")
+        named.errno = error.errno
+        raise named from error
     finally:
         partial.unlink(missing_ok=True)
     with suppress(OSError):  # the new file is in its place; some folders cannot be opened

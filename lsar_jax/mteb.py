@@ -178,14 +178,14 @@ def _meta(encoder: SentenceEncoder, prompts: Mapping[str, str], given: bool, lan
     named = "_".join(filter(None, (spec.id, f"layer{spec.layer}", spec.pooling, spec.transform)))
     weights = jax.tree.leaves((nnx.state(encoder.model, nnx.Param), encoder.projection))
     # The checkpoint's revision covers its named prompts; whatever it does not cover is listed here.
-    apart = {
+    settings = {
         "dtype": None if spec.dtype == "float32" else spec.dtype,
         "language": language,
         "prompt": encoder.prompt or None,
         "prompts": dict(sorted(prompts.items())) if given else None,
         "transform": _transform_digest(encoder),
     }
-    known = {
+    fields = {
         # mteb requires exactly one slash, and names a folder after it.
         "name": "lsar_jax/" + named.replace("/", "-"),
         "revision": spec.revision,
@@ -198,10 +198,10 @@ def _meta(encoder: SentenceEncoder, prompts: Mapping[str, str], given: bool, lan
         "use_instructions": bool(prompts or encoder.prompt),
         # Only Hub ids have a slash.
         "adapted_from": spec.id if "/" in spec.id else None,
-        "experiment_kwargs": {name: value for name, value in apart.items() if value is not None} or None,
+        "experiment_kwargs": {name: value for name, value in settings.items() if value is not None} or None,
     }
     required = [name for name, field in model_meta.model_fields.items() if field.is_required()]
-    return model_meta(**(dict.fromkeys(required) | known))
+    return model_meta(**(dict.fromkeys(required) | fields))
 
 
 def _transform_digest(encoder: SentenceEncoder) -> str | None:

@@ -19,7 +19,6 @@ import numpy as np
 __all__ = [
     "START",
     "agreed",
-    "all_rows",
     "check_alike",
     "from_first",
     "gather",
@@ -117,10 +116,6 @@ def wait_for_all(name: str) -> None:
 
     Raises:
       ConnectionError: another process has ended.
-
-    Example:
-      >>> import lsar_jax as lj
-      >>> lj.processes.wait_for_all("begun")  # there is no other process
     """
     if jax.process_count() > 1:
         from jax.experimental.multihost_utils import sync_global_devices
@@ -133,11 +128,6 @@ def gather(value: bytes) -> list[bytes]:
 
     Raises:
       ConnectionError: another process has ended.
-
-    Example:
-      >>> import lsar_jax as lj
-      >>> lj.processes.gather(b"of process 0")  # there is no other process
-      [b'of process 0']
     """
     if jax.process_count() == 1:
         return [value]
@@ -152,26 +142,6 @@ def gather(value: bytes) -> list[bytes]:
     return [np.asarray(value[:size]).tobytes() for value, size in zip(values, sizes, strict=True)]
 
 
-def all_rows(x: np.ndarray, axis: int = 0) -> np.ndarray:
-    """Joins the arrays of all processes, in the order of their numbers; a collective.
-
-    Args:
-      x: the array of this process; those of others may have another length along the axis.
-      axis: the axis along which they are joined.
-
-    Raises:
-      ConnectionError: another process has ended.
-
-    Example:
-      >>> import numpy as np
-      >>> import lsar_jax as lj
-      >>> lj.processes.all_rows(np.ones((3, 2))).shape  # there is no other process
-      (3, 2)
-    """
-    shape = [*x.shape[:axis], -1, *x.shape[axis + 1 :]]
-    return np.concatenate([np.frombuffer(part, x.dtype).reshape(shape) for part in gather(x.tobytes())], axis=axis)
-
-
 def from_first(tree: T) -> T:
     """Returns the arrays of process 0 in every process, as NumPy arrays; a collective.
 
@@ -180,12 +150,6 @@ def from_first(tree: T) -> T:
 
     Raises:
       ConnectionError: another process has ended.
-
-    Example:
-      >>> import numpy as np
-      >>> import lsar_jax as lj
-      >>> lj.processes.from_first({"step": np.array([3])})
-      {'step': array([3])}
     """
     return jax.tree.map(_first_array, tree)
 
@@ -198,11 +162,6 @@ def agreed(value: T) -> T:
 
     Raises:
       ConnectionError: another process has ended.
-
-    Example:
-      >>> import lsar_jax as lj
-      >>> lj.processes.agreed(["de", "en"])
-      ['de', 'en']
     """
     if jax.process_count() == 1:
         return value
@@ -215,10 +174,6 @@ def check_alike(what: str, value: str) -> None:
     Args:
       what: name of the value in the error.
       value: the value of this process.
-
-    Example:
-      >>> import lsar_jax as lj
-      >>> lj.processes.check_alike("the options", "layer 8")  # there is no other process
     """
     digests = gather(hashlib.sha256(value.encode()).digest())
     if different := [number for number, digest in enumerate(digests) if digest != digests[0]]:

@@ -27,6 +27,7 @@ RESULT = "the result of a function whose example shows it"
 PARAMETERS = "the parameters or the input of functions whose examples make them"
 ARGUMENT = "the argument of a function that the user gives"
 MODULE = "the example of its module uses it"
+COLLECTIVE = "a collective of several processes"
 NO_EXAMPLE = {
     "lsar_jax.EncodeReport": RESULT,
     "lsar_jax.PooledMoments": RESULT,
@@ -34,10 +35,13 @@ NO_EXAMPLE = {
     "lsar_jax.retrieval.preference.Preference": RESULT,
     "lsar_jax.retrieval.preference.TopShare": RESULT,
     "lsar_jax.embeddings.Progress": ARGUMENT,
-    "lsar_jax.mining.MiningProgress": ARGUMENT,
     "lsar_jax.mining.Pairs": RESULT,
     "lsar_jax.mining.Threshold": RESULT,
     "lsar_jax.geometry.LanguageAnisotropy": RESULT,
+    **{
+        f"lsar_jax.processes.{name}": COLLECTIVE
+        for name in ("agreed", "check_alike", "from_first", "gather", "wait_for_all")
+    },
     "lsar_jax.corpora.builders.Comparable": RESULT,
     "lsar_jax.corpora.builders.ParallelText": RESULT,
     "lsar_jax.corpora.builders.Questions": RESULT,

@@ -44,14 +44,7 @@ class Apply(EncoderOptions):
     overwrite: bool = False
 
     def run(self) -> None:
-        """Writes the file.
-
-        Raises:
-          FileExistsError: ``out`` exists, and ``overwrite`` is not given.
-          FileNotFoundError: a file, or the folder of ``out``, does not exist.
-          ValueError: ``out`` is also an input, the width differs, the transform was fitted on other embeddings, or the
-            language is missing or unknown.
-        """
+        """Writes the file."""
         transform = Transform.load(self.transform)
         check_outputs([self.out], [self.transform, self.vectors, *self.encoder_files()], overwrite=self.overwrite)
         as_vectors = is_vectors(self.vectors)

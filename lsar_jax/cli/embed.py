@@ -14,7 +14,6 @@ from lsar_jax.embeddings.cache import EmbeddingCache, Sentence
 from lsar_jax.encoders import SentenceEncoder, load_encoder
 from lsar_jax.files import check_outputs
 from lsar_jax.models.transformer import Transformer
-from lsar_jax.processes import agreed, all_rows, from_first, is_first, own_rows, wait_for_all
 
 __all__ = ["EncoderChoice", "embed_pairs", "encode_all", "open_encoder"]
 
@@ -149,9 +148,8 @@ def _embeddings(
     width = encoder.dim if tuple(layers) == (encoder.spec.layer,) else encoder.model.config.widths[layers[0]]
     caches = [EmbeddingCache(cache, replace(encoder.spec, layer=layer), width, max_length) for layer in layers]
     known, missing_by_layer = zip(*(layer_cache.read(sentences) for layer_cache in caches), strict=True)
-    # All processes take what process 0 has found.
-    x = from_first(np.stack(known))
-    missing = agreed(sorted(set().union(*missing_by_layer), key=lambda number: (sentences[number][0], number)))
+    x = np.stack(known)
+    missing = sorted(set().union(*missing_by_layer), key=lambda number: (sentences[number][0], number))
     if len(missing) < len(sentences):
         console.print(f"using the cached embeddings of {len(sentences) - len(missing)} of {len(sentences)} sentences")
     if missing:
@@ -161,21 +159,19 @@ def _embeddings(
         # One layer may have this text already; its file is written again with the same embeddings.
         check_outputs([layer_cache.path(new) for layer_cache in caches], overwrite=True)
         x[:, missing] = _encode(encoder, new, layers, max_length)
-        for layer_cache, rows in zip(caches, x[:, missing], strict=True) if is_first() else ():
+        for layer_cache, rows in zip(caches, x[:, missing], strict=True):
             layer_cache.write(layer_cache.path(new), new, rows)
-        wait_for_all("cached")
     return x
 
 
 def _encode(
     encoder: SentenceEncoder, sentences: Sequence[Sentence], layers: Sequence[int], max_length: int
 ) -> Float[np.ndarray, "layer sentence dim"]:
-    """Encodes this process's share of the sentences, and returns the embeddings of all."""
-    share = sentences[own_rows(len(sentences))]
+    """Encodes sentences, and prints how long it took."""
     x, report = encoder.encode_with_report(
-        [text for _, text in share],
+        [text for _, text in sentences],
         layers=layers,
-        language=[language for language, _ in share] if encoder.uses_language else None,
+        language=[language for language, _ in sentences] if encoder.uses_language else None,
         max_length=max_length,
         show_progress=console.is_terminal,
     )
@@ -183,4 +179,4 @@ def _encode(
         f"encoded {report.sentences} sentences, {report.tokens} tokens, in {report.seconds:.1f} s; {report.truncated} "
         f"cut to {max_length} tokens"
     )
-    return all_rows(np.asarray(x), axis=1)
+    return np.asarray(x)

@@ -51,14 +51,7 @@ class Encode(EncoderOptions):
     ids: str | None = None
 
     def run(self) -> None:
-        """Encodes, and prints a line after each shard.
-
-        Raises:
-          FileExistsError: the folder holds something else.
-          FileNotFoundError: an input does not exist.
-          ValueError: the folder was begun from other text, with another encoder or with other options, a shard is
-            damaged, or the transform was fitted on other embeddings.
-        """
+        """Encodes, and prints a line after each shard."""
         if len(self.paths) < 2:
             raise ValueError("give the files to encode, or - for standard input, and then the folder to write")
         *inputs, out = self.paths

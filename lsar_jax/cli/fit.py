@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Union
 
 import docstring_parser
-import jax
 import tyro
 
 from lsar_jax.checks import whole_number
@@ -23,7 +22,7 @@ from lsar_jax.embeddings import open as open_folder
 from lsar_jax.files import check_outputs, sha256
 from lsar_jax.languages import canonical_keys, language_code
 from lsar_jax.moments import Moments, PooledMoments, load_moments, merge_moments, pool_moments, save_moments, too_few
-from lsar_jax.processes import check_alike, gather, is_first
+from lsar_jax.processes import check_alike, gather, is_first, share
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms import Transform, fit_identifier
 from lsar_jax.transforms.methods import METHODS, FitMethod
@@ -58,16 +57,11 @@ class FitEmbeddings(EncoderOptions):
     overwrite: bool = False
 
     def run(self) -> None:
-        """Fits and saves the transform, and prints a summary.
-
-        Raises:
-          FileExistsError: an output exists, and ``overwrite`` is not given.
-          FileNotFoundError: a file, or the folder of an output, does not exist.
-          ValueError: an output is also an input, files or moments do not go together, or the method rejects them.
-        """
+        """Fits and saves the transform, and prints a summary."""
         files = _files(self.data)
         self._check(files)
-        check_alike("the files", repr({code: [_mark(path) for path in paths] for code, paths in files.items()}))
+        if share()[1] > 1:
+            check_alike("the files", repr({code: [*map(_mark, paths)] for code, paths in files.items()}))
         transform, blank = self._fit(files, {name: getattr(self, name) for name in self.method.options})
         blank = sum(map(int, gather(str(blank).encode())))
         if is_first():
@@ -80,7 +74,7 @@ class FitEmbeddings(EncoderOptions):
             print(f"wrote {transform!r} to {self.out}")
 
     def _fit(self, files: Mapping[str, list[Path]], options: Mapping[str, Any]) -> tuple[Transform, int]:
-        """Returns the fitted transform, and how many blank lines were skipped, of which each process counts a part."""
+        """Returns the fitted transform, and how many blank lines this process skipped."""
         reader, source = self._open(files, options)
         x = {code: reader.embeddings(code, paths) for code, paths in files.items()}
         return self.method(x, source=source, **options), reader.blank
@@ -233,13 +227,9 @@ def _files(data: tuple[str, ...]) -> dict[str, list[Path]]:
 
 
 def _mark(path: Path) -> str:
-    """Returns a digest by which processes compare a file: of all text, of a folder's manifest, or of a first block."""
-    if jax.process_count() == 1:
-        return ""
-    if not is_vectors(path):
-        return sha256([path])
-    if path.is_dir():
-        return sha256([path / "manifest.json"])
+    """Returns a digest by which processes compare a file: of all text, of a folder's manifest, or of first vectors."""
+    if path.is_dir() or not is_vectors(path):
+        return sha256([path / "manifest.json" if path.is_dir() else path])
     with path.open("rb") as file:
         return f"{path.stat().st_size} {hashlib.sha256(file.read(1 << 20)).hexdigest()}"
 

@@ -17,7 +17,7 @@ from lsar_jax.embeddings import Embeddings
 from lsar_jax.encoders import SentenceEncoder
 from lsar_jax.files import same_file
 from lsar_jax.moments import Moments, sum_over_processes
-from lsar_jax.processes import all_rows, is_first, own_rows, share
+from lsar_jax.processes import gather, is_first, own_rows, share
 
 __all__ = ["Reader", "check_distinct", "is_vectors", "open_vectors", "read_blocks"]
 
@@ -79,7 +79,8 @@ class Reader:
             assert self.encoder is not None
             sentences = list(islice(self._sentences(path), limit))
             x = self.encoder.encode(sentences[own_rows(len(sentences))], **self._options(code))
-            parts.append(all_rows(np.asarray(x)))
+            values = gather(np.asarray(x).tobytes())
+            parts += [np.frombuffer(value, np.float32).reshape(-1, self.encoder.dim) for value in values]
         return np.concatenate(parts)
 
     def _blocks(self, path: Path, limit: int | None, first: int = 0, step: int = 1) -> Iterator[np.ndarray]:

@@ -9,7 +9,7 @@ import tyro
 from lsar_jax import embeddings
 from lsar_jax.cli.encoder_options import EncoderOptions
 from lsar_jax.files import check_outputs
-from lsar_jax.mining import MiningProgress, mine_folders
+from lsar_jax.mining import mine_folders
 from lsar_jax.mining.folders import notes_of
 from lsar_jax.mining.pairs import Margin, Retrieval
 from lsar_jax.transforms import Transform
@@ -58,13 +58,7 @@ class Mine(EncoderOptions):
     overwrite: bool = False
 
     def run(self) -> None:
-        """Mines, and prints a line after each block of sources.
-
-        Raises:
-          FileExistsError: ``out`` exists, and ``overwrite`` is not given.
-          FileNotFoundError: a file or folder does not exist.
-          ValueError: the collections are of different embedding spaces, or the job was begun with other options.
-        """
+        """Mines, and prints a line after each block of sources."""
         paths = {"source": self.source, "target": self.target}
         for path in paths.values():
             if not path.exists():
@@ -93,11 +87,6 @@ class Mine(EncoderOptions):
             sides[0], sides[1], self.out, k=self.k, margin=self.margin, retrieval=self.retrieval,
             precision=self.precision, threshold=self.threshold, transform=transform,
             languages=languages if needs_language else (None, None),
-            block=self.block, overwrite=self.overwrite, progress=_print_progress,
+            block=self.block, overwrite=self.overwrite, progress=lambda done: print(done, flush=True),
         )  # fmt: skip
         print(f"wrote {count:,} pairs to {self.out}")
-
-
-def _print_progress(progress: MiningProgress) -> None:
-    left = f"; {progress.left / 60:,.1f} min left" if progress.blocks < progress.total else ""
-    print(f"{progress.blocks} of {progress.total} blocks{left}", flush=True)

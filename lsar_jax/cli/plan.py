@@ -58,11 +58,7 @@ class Plan:
     rate: float | None = None
 
     def run(self) -> None:
-        """Prints the plan.
-
-        Raises:
-          ValueError: not one of sentences and mine is given, or a number is out of range.
-        """
+        """Prints the plan."""
         if (self.sentences is None) == (self.mine is None):
             raise ValueError("give --sentences to plan encoding, or --mine to plan mining")
         if self.mine is not None and self.rate is not None:

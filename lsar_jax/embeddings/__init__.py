@@ -3,8 +3,9 @@
 ``encode`` writes a folder and can be stopped at any time; ``open`` opens one.
 """
 
-from lsar_jax.embeddings.encode_folder import Progress, encode
+from lsar_jax.embeddings.encode_folder import encode
 from lsar_jax.embeddings.folder import Embeddings
 from lsar_jax.embeddings.folder import open_folder as open
+from lsar_jax.embeddings.job import Progress
 
 __all__ = ["Embeddings", "Progress", "encode", "open"]

@@ -16,6 +16,7 @@ __all__ = ["EmbeddingCache", "Sentence"]
 
 # Format of the files.
 _FORMAT = "lsar_jax.embeddings.v2"
+
 # Bytes of the hash that stands for a sentence in them.
 _HASH = 16
 
@@ -37,9 +38,8 @@ class EmbeddingCache:
 
     def __init__(self, folder: Path, spec: EncoderSpec, dim: int, max_length: int) -> None:
         self.folder, self.spec, self.dim = folder, spec, dim
-        self.name = hashlib.sha256(json.dumps([spec.to_dict(), max_length, version("lsar_jax")]).encode()).hexdigest()[
-            :32
-        ]
+        key = json.dumps([spec.to_dict(), max_length, version("lsar_jax")])
+        self.name = hashlib.sha256(key.encode()).hexdigest()[:32]
 
     def read(self, sentences: Sequence[Sentence]) -> tuple[Float[np.ndarray, "sentence dim"], set[int]]:
         """Returns the embeddings of sentences, and the numbers of those that are not in the cache."""
@@ -50,31 +50,30 @@ class EmbeddingCache:
                 break
             with open_arrays(path, format=_FORMAT, what="embedding cache") as file:
                 known = file.read("sentences") if "sentences" in file.names else np.empty((0, 0), np.uint8)
-                if known.shape[1:] != (_HASH,) or known.dtype != np.uint8 or "embeddings" not in file.names:
+                if known.shape[1:] != (_HASH,) or "embeddings" not in file.names:
                     raise ValueError(f"{path} has no embeddings of sentences; delete the file")
                 hashes = [row.tobytes() for row in known]
-                places = [place for place, one in enumerate(hashes) if one in missing]
+                places = [place for place, digest in enumerate(hashes) if digest in missing]
                 if not places:
                     continue
                 values = file.read("embeddings")
-            shape = (len(known), self.dim)
-            if values.shape != shape or values.dtype != np.float32:
+            if values.shape != (len(hashes), self.dim) or values.dtype != np.float32:
                 raise ValueError(
                     f"{path} holds {values.dtype} of shape {list(values.shape)}, but the embeddings are float32 of "
-                    f"shape {list(shape)}; delete the file"
+                    f"shape {[len(hashes), self.dim]}; delete the file"
                 )
             x[[missing.pop(hashes[place]) for place in places]] = values[places]
         return x, set(missing.values())
 
     def path(self, sentences: Sequence[Sentence]) -> Path:
         """Returns the file of sentences that are encoded together."""
-        every = hashlib.sha256(b"".join(_hash(sentence) for sentence in sentences)).hexdigest()
-        return self.folder / f"{self.name}-{every[:16]}.safetensors"
+        digest = hashlib.sha256(b"".join(map(_hash, sentences))).hexdigest()
+        return self.folder / f"{self.name}-{digest[:16]}.safetensors"
 
     def write(self, path: Path, sentences: Sequence[Sentence], x: Float[np.ndarray, "sentence dim"]) -> None:
         """Writes the embeddings of sentences that were encoded together."""
-        known = np.stack([np.frombuffer(_hash(sentence), np.uint8) for sentence in sentences])
-        save_arrays(path, {"sentences": known, "embeddings": x}, format=_FORMAT, header=self.spec.to_dict())
+        hashes = np.frombuffer(b"".join(map(_hash, sentences)), np.uint8).reshape(len(sentences), -1)
+        save_arrays(path, {"sentences": hashes, "embeddings": x}, format=_FORMAT, header=self.spec.to_dict())
 
 
 def _hash(sentence: Sentence) -> bytes:

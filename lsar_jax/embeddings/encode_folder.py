@@ -15,21 +15,21 @@ from dataclasses import asdict
 from importlib.metadata import version
 from itertools import chain, islice
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import jax
 import numpy as np
 
 from lsar_jax.checks import check_flags, whole_number
 from lsar_jax.corpora.records import STANDARD_INPUT, Record, Records
-from lsar_jax.embeddings.job import missing_files, remove_partial_files, share_of, work_folder
+from lsar_jax.embeddings.job import Progress, missing_files, remove_partial_files, share_of, work_folder
 from lsar_jax.embeddings.manifest import FILE_NAME, Job, Manifest, Shard, read_record
 from lsar_jax.embeddings.shards import FORMATS, as_jsonl, file_names, write_shard
 from lsar_jax.encoders.sentence_encoder import SentenceEncoder
 from lsar_jax.files import sha256, text_sha256, write_json
 from lsar_jax.processes import check_alike, is_first, share, wait_for_all
 
-__all__ = ["Progress", "encode"]
+__all__ = ["encode"]
 
 _log = logging.getLogger("lsar_jax")
 
@@ -38,32 +38,6 @@ _ROWS = 65_536
 _ROWS_ON_CPU = 8_192
 # Folder of the work that is not finished.
 _WORK = ".job"
-
-
-class Progress(NamedTuple):
-    """How far a job is, after each shard.
-
-    Attributes:
-      rows: number of rows that are finished.
-      encoded: number of sentences that this run encoded.
-      seconds: since its first sentence was encoded.
-      share: share of the bytes of the inputs that was read, from 0 to 1; None for standard input.
-      left: seconds left at this rate; None if that is not known.
-    """
-
-    rows: int
-    encoded: int
-    seconds: float
-    share: float | None
-    left: float | None
-
-    def __str__(self) -> str:
-        parts = [f"{self.rows:,} rows" if self.share is None else f"{self.rows:,} rows, {100 * self.share:.0f}%"]
-        if self.encoded:
-            parts.append(f"{self.encoded / self.seconds:,.0f} sentences/s")
-        if self.left:
-            parts.append(f"{self.left / 60:,.1f} min left")
-        return "; ".join(parts)
 
 
 def encode(
@@ -165,20 +139,11 @@ def encode(
 
 
 class _Encoding:
-    """A run of a job: which shards are done, and what it encodes.
-
-    Args:
-      encoder: the encoder.
-      job: the options.
-      folder: the folder.
-      records: the text.
-      show_progress: whether to draw a progress bar for each shard.
-    """
+    """A run of a job, with the shards that are done."""
 
     def __init__(self, encoder: SentenceEncoder, job: Job, folder: Path, records: Records, show_progress: bool) -> None:
         self.encoder, self.job, self.folder, self.records = encoder, job, folder, records
         self.show_progress = show_progress
-        self.changed = f"{' and '.join(job.inputs)} changed"
         self.manifest = Manifest.read(folder) if (folder / FILE_NAME).is_file() else None
         if self.manifest is not None:
             self.done = dict(enumerate(self.manifest.shards))
@@ -240,24 +205,23 @@ class _Encoding:
 
     def _check_text(self, number: int, part: list[Record], sentences: bytes) -> None:
         """Raises ValueError if a shard that is done was made from other sentences."""
-        if self.manifest is not None and number >= len(self.manifest.shards):
-            raise ValueError(
-                f"{self.changed}: there are more sentences than the {self.manifest.rows} that {self.folder} was "
-                "encoded from; choose another folder"
-            )
+        if number not in self.done and self.manifest is not None:
+            raise self._changed(f"there are more sentences than its {self.manifest.rows}")
         if number in self.done and self.done[number].text != text_sha256(sentences.decode()):
             paths = sorted({str(self.records.paths[record.source]) for record in part})
-            first = number * self.job.shard_rows
-            raise ValueError(
-                f"{' and '.join(paths)} changed: rows {first} to {first + len(part) - 1} are not those that "
-                f"{file_names(self.job.format, number)[0]} in {self.folder} was made from; choose another folder"
-            )
+            first, name = number * self.job.shard_rows, file_names(self.job.format, number)[0]
+            raise self._changed(f"rows {first} to {first + len(part) - 1} are not those of {name}", paths)
+
+    def _changed(self, difference: str, paths: Sequence[str] = ()) -> ValueError:
+        """Returns the error of inputs that changed since the folder was begun."""
+        names = " and ".join(paths or self.job.inputs)
+        return ValueError(f"{names} changed since {self.folder} was begun: {difference}; choose another folder")
 
     def _write(self, number: int, part: list[Record], sentences: bytes) -> int:
         """Encodes a shard, writes its files and then its record; returns the number of its distinct sentences.
 
         Raises:
-          ValueError: a shard of which a file was missing came out otherwise than before.
+          ValueError: a shard whose file was missing has other bytes than before.
         """
         places = {text: place for place, text in enumerate(dict.fromkeys(record.text for record in part))}
         x, report = self.encoder.encode_with_report(
@@ -286,10 +250,7 @@ class _Encoding:
         notes = self._notes()
         begun = len(self.done) if self.manifest is not None else max(notes, default=-1) + 1
         if count < begun:
-            raise ValueError(
-                f"{self.changed}: there are only {count} shards of sentences, but {self.folder} was begun with "
-                f"{begun}; choose another folder"
-            )
+            raise self._changed(f"there are sentences for only {count} of its {begun} shards")
         if self.manifest is None:
             if absent := sorted(set(range(count)) - notes.keys()):
                 name = self.folder / file_names(self.job.format, absent[0])[0]
@@ -299,10 +260,10 @@ class _Encoding:
             self.manifest.write(self.folder)
         for source, other in zip(self.records.sources, self.manifest.sources, strict=True):
             if source != other:
-                raise ValueError(
-                    f"{source.name} changed: it has the digest {source.sha256}, but {self.folder} was encoded from a "
-                    f"file with {other.sha256}, although their sentences are the same; choose another folder"
+                difference = (
+                    f"its digest is {source.sha256} and was {other.sha256}, although its sentences are the same"
                 )
+                raise self._changed(difference, [source.name])
         if truncated := sum(shard.truncated for shard in self.manifest.shards):
             _log.warning("%d sentences were truncated to %d tokens", truncated, self.job.max_length)
 
@@ -312,9 +273,10 @@ class _Encoding:
 
 
 def _progress(records: Records, rows: int, encoded: int, seconds: float, first_byte: int) -> Progress:
-    """Returns the progress of a job: ``encoded`` sentences since it had read ``first_byte`` bytes."""
+    """Returns the progress of a run that encoded so many sentences since it had read ``first_byte`` bytes."""
+    text = f"{rows:,} rows" + (f"; {encoded / seconds:,.0f} sentences/s" if encoded else "")
     if records.total is None:
-        return Progress(rows, encoded, seconds, None, None)
+        return Progress(rows, None, None, text)
     read = records.position - first_byte
     left = seconds * (records.total - records.position) / read if encoded and read else None
-    return Progress(rows, encoded, seconds, records.position / max(1, records.total), left)
+    return Progress(rows, records.position / max(1, records.total), left, text)

@@ -7,14 +7,15 @@ Process i of n takes the parts ``i::n``. Parts are compared with their digests, 
 
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from lsar_jax.files import sha256
 from lsar_jax.processes import is_first, share
 
 __all__ = [
+    "Progress",
     "changed_options",
     "locked",
     "missing_files",
@@ -27,8 +28,32 @@ __all__ = [
 T = TypeVar("T")
 
 
+class Progress(NamedTuple):
+    """How far a job is, after each of its parts; its string is what the command line prints.
+
+    Attributes:
+      done: number of rows that are encoded, or of blocks of sources that are compared, as far as this process knows.
+      share: share of the input that is done, from 0 to 1; None if the size of the input is not known.
+      left: seconds left at the rate of this run; None if that is not known.
+      text: the number that is done, in words, and the rate.
+    """
+
+    done: int
+    share: float | None
+    left: float | None
+    text: str
+
+    def __str__(self) -> str:
+        parts = [self.text]
+        if self.share is not None:
+            parts.append(f"{100 * self.share:.0f}%")
+        if self.left:
+            parts.append(f"{self.left / 60:,.1f} min left")
+        return "; ".join(parts)
+
+
 def changed_options(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
-    """Names the options that differ from those a job was begun with, with both values; empty if none does."""
+    """Names the options that differ from those that a job was begun with, with both values; empty if none does."""
     names = [name for name in {**before, **now} if before.get(name) != now.get(name)]
     return "; ".join(f"{name} was {before.get(name)!r} and is now {now.get(name)!r}" for name in names)
 
@@ -100,20 +125,16 @@ def work_folder(folder: Path, output: Path) -> Iterator[None]:
     """
     with locked(folder, f"{output} is being written by another process; wait for it"):
         yield
-        if is_first():
-            # Not the lock: some file systems keep a file that is open.
-            for path in folder.iterdir():
-                if path.is_dir():
-                    shutil.rmtree(path)
-                elif path.name != "lock":
-                    path.unlink()
-    if is_first():
         remove_work(folder)
+    # Some file systems keep the open lock, and so the folder, until it is closed.
+    with suppress(OSError):
+        folder.rmdir()
 
 
 def remove_work(folder: Path) -> None:
-    """Removes the folder of a job that is finished, if it is there."""
-    shutil.rmtree(folder, ignore_errors=True)
+    """Removes the folder of a job that is finished; of several processes, process 0 does."""
+    if is_first():
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def remove_partial_files(*folders: Path) -> None:

@@ -57,7 +57,7 @@ def as_jsonl(records: Sequence[Record], first: int) -> bytes:
 
 
 def write_shard(folder: Path, job: Job, number: int, sentences: bytes, vectors: Float[np.ndarray, "row dim"]) -> None:
-    """Writes the files of a shard, each of which appears whole or not at all.
+    """Writes the files of a shard; each file appears whole or not at all.
 
     Args:
       folder: the folder.

@@ -6,11 +6,10 @@ language, so that sentences that are close to everything do not win. ``mine`` ta
 ``lsar_jax.embeddings.encode`` wrote.
 """
 
-from lsar_jax.mining.folders import MiningProgress, mine_folders
+from lsar_jax.mining.folders import mine_folders
 from lsar_jax.mining.pairs import Pairs, Threshold, best_threshold, margin_score, mine
 
 __all__ = [
-    "MiningProgress",
     "Pairs",
     "Threshold",
     "best_threshold",

@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Mapping
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import numpy as np
@@ -27,7 +27,7 @@ from jaxtyping import Float, Int
 from lsar_jax.array_files import open_arrays, save_arrays
 from lsar_jax.checks import whole_number
 from lsar_jax.embeddings import Embeddings
-from lsar_jax.embeddings.job import changed_options, remove_work, share_of, work_folder
+from lsar_jax.embeddings.job import Progress, changed_options, remove_work, share_of, work_folder
 from lsar_jax.files import check_outputs, new_file, read_json, sha256, text_sha256, write_json
 from lsar_jax.mesh import data_mesh
 from lsar_jax.mining.pairs import Margin, Pairs, Retrieval, check_options, pairs_of_neighbours
@@ -35,7 +35,7 @@ from lsar_jax.processes import agreed, check_alike, is_first, share, wait_for_al
 from lsar_jax.retrieval.search import Precision, nearest_both
 from lsar_jax.transforms import Transform
 
-__all__ = ["MiningProgress", "mine_folders", "notes_of"]
+__all__ = ["mine_folders", "notes_of"]
 
 _log = logging.getLogger("lsar_jax")
 
@@ -44,21 +44,6 @@ _PAIRS = 262_144
 
 # The cosines of the nearest rows of the other side, best first, and the numbers of these rows, ``[row, k]`` each.
 _Best = tuple[Float[np.ndarray, "_ _"], Int[np.ndarray, "_ _"]]
-
-
-class MiningProgress(NamedTuple):
-    """How far a job is, after each block of sources.
-
-    Attributes:
-      blocks: number of blocks of sources that are finished, as far as this process knows: those that were when it
-        began, and its own.
-      total: number of all.
-      left: seconds left for the blocks of this process, at its rate.
-    """
-
-    blocks: int
-    total: int
-    left: float
 
 
 def mine_folders(
@@ -75,7 +60,7 @@ def mine_folders(
     languages: tuple[str | None, str | None] = (None, None),
     block: int = 65_536,
     overwrite: bool = False,
-    progress: Callable[[MiningProgress], None] | None = None,
+    progress: Callable[[Progress], None] | None = None,
 ) -> int:
     r"""Writes the pairs that ``mine`` finds among the distinct sentences of two folders, with their texts.
 
@@ -135,8 +120,7 @@ def mine_folders(
     # Process 0 decides for all, and removes the notes only when no other reads them.
     count = agreed(_written(out, notes, options) if is_first() else -1)
     if count >= 0:
-        if is_first():
-            remove_work(notes)
+        remove_work(notes)
         return count
     check_outputs([out], [source.folder, target.folder], overwrite=overwrite)
     if not source.spec.same_space(target.spec):
@@ -244,7 +228,7 @@ def _compare(
     k: int,
     precision: Precision,
     parts: _Parts,
-    progress: Callable[[MiningProgress], None],
+    progress: Callable[[Progress], None],
 ) -> None:
     """Compares this process's share of the blocks of sources with all targets, unless that was done before."""
     total = len(source.blocks)
@@ -269,7 +253,9 @@ def _compare(
         # After it, the block is finished.
         parts.save(name, backward, blocks)
         seconds = time.perf_counter() - started
-        progress(MiningProgress(len(done) + finished, total, seconds / finished * (len(remaining) - finished)))
+        count = len(done) + finished
+        left = seconds / finished * (len(remaining) - finished)
+        progress(Progress(count, count / total, left, f"{count} of {total} blocks"))
 
 
 def _neighbours(source: _Side, target: _Side, k: int, parts: _Parts) -> tuple[_Best, _Best]:
@@ -294,7 +280,7 @@ def _empty(rows: int, k: int) -> _Best:
 
 
 def _merged(best: _Best, other: tuple[Any, Any], first: int = 0) -> _Best:
-    """Returns the best k of two lists, in the second of which rows count from ``first``; ties go to the lower row."""
+    """Returns the best k of two lists; rows of the second count from ``first``. Ties go to the lower row."""
     cosines = np.concatenate([best[0], np.asarray(other[0])], axis=1)
     rows = np.concatenate([best[1], np.asarray(other[1], np.int64) + first], axis=1)
     order = np.lexsort((rows, -cosines), axis=1)[:, : best[0].shape[1]]

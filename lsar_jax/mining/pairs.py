@@ -222,14 +222,17 @@ def best_threshold(score: Float[np.ndarray, " pair"], right: Bool[np.ndarray, " 
     score, right = score[order], right[order]
     # No threshold lies between equal scores.
     ends = np.append(np.flatnonzero(score[1:] < score[:-1]), len(score) - 1)
-    kept, found = ends + 1, np.cumsum(right)[ends]
-    f1 = 2 * found / (kept + gold)
+    counts, correct = ends + 1, np.cumsum(right)[ends]
+    f1 = 2 * correct / (counts + gold)
     best = int(np.argmax(f1))
     end = ends[best]
     # The lowest score has no next one, so it is itself the threshold.
     value = score[end] if end == len(score) - 1 else (float(score[end]) + float(score[end + 1])) / 2
     return Threshold(
-        float(value), 100 * float(found[best] / kept[best]), 100 * float(found[best] / gold), 100 * float(f1[best])
+        float(value),
+        100 * float(correct[best] / counts[best]),
+        100 * float(correct[best] / gold),
+        100 * float(f1[best]),
     )
 
 

@@ -1,22 +1,13 @@
 """Distinct sentences are encoded once, and those on disk are read."""
 
-from pathlib import Path
-
 import numpy as np
-import pytest
 
-import lsar_jax as lj
 from eval.__main__ import main
 from lsar_jax.cli.embed import encode_all
+from tests.conftest import TINY
 
-TINY = str(Path(__file__).parents[1] / "golden" / "bert")
 TEXTS = {("a", "en"): ["a cat", "the dog barks", "a cat"], ("b", "de"): ["die Katze", "a cat"], ("c", "fr"): ["no"]}
 LANGUAGES = {key: key[1] for key in TEXTS}
-
-
-@pytest.fixture(scope="module")
-def tiny():
-    return lj.load_encoder(TINY)
 
 
 def counted(monkeypatch, encoder):
@@ -50,7 +41,7 @@ def test_only_what_is_not_on_disk_is_encoded(tiny, monkeypatch, tmp_path, capsys
     for key, value in first.items():
         np.testing.assert_array_equal(again[key], value[::-1])
     assert "using the cached embeddings of 4 of 4 sentences" in capsys.readouterr().out
-    # A further sentence, and a further layer, of which everything is new.
+    # A further sentence, and then a further layer.
     encode_all(tiny, {("a", "en"): ["a cat", "a bird"]}, (1, 2), 16, {("a", "en"): "en"}, tmp_path)
     encode_all(tiny, {("a", "en"): ["a cat", "no"]}, (1, 3), 16, {("a", "en"): "en"}, tmp_path)
     encode_all(tiny, {("a", "en"): ["a cat"]}, (1, 2), 8, {("a", "en"): "en"}, tmp_path)
@@ -74,19 +65,8 @@ def test_tasks_share_embeddings(tmp_path, capsys):
     for code in ("deu", "fra"):
         for side, lines in (("eng", "a cat\nthe dog barks\nno\n"), (code, f"{code} one\n{code} two\n{code} three\n")):
             (folder / f"tatoeba.{code}-eng.{side}").write_text(lines)
-    shared = [
-        "--encoder",
-        TINY,
-        "--layers",
-        "1",
-        "--max-length",
-        "16",
-        "--data",
-        str(folder),
-        "--languages",
-        "de",
-        "fr",
-    ]
+    languages = ["--data", str(folder), "--languages", "de", "fr"]
+    shared = ["--encoder", str(TINY), "--layers", "1", "--max-length", "16", *languages]
     cache = ["--cache", str(tmp_path / "cache")]
     own = ["--fit-on", "evaluated", "--ranks", "1", "--out", str(tmp_path / "evaluated")]
     assert main(["tatoeba", *shared, *own]) == 0

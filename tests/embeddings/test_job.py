@@ -21,7 +21,7 @@ ROWS = 8
 
 
 def words(rng, count):
-    """Sentences of random letters, every fifth of which is one of three that occur again and again."""
+    """Sentences of random letters; every fifth is one of three."""
     made = [" ".join(rng.choice(list("abcdefghij"), rng.integers(1, 9))) for _ in range(count)]
     return [text if number % 5 else ("b a d", "", "c a b")[number // 5 % 3] for number, text in enumerate(made)]
 
@@ -127,7 +127,7 @@ def stop_after(shards, folder):
     """Stops a job, as by Ctrl-C, after some shards."""
 
     def stop(progress):
-        if progress.rows >= shards * ROWS:
+        if progress.done >= shards * ROWS:
             raise KeyboardInterrupt
 
     encoder = lj.load_encoder(str(TINY), layer=2)
@@ -150,7 +150,7 @@ def test_a_stopped_job_goes_on(text, tmp_path, caplog, error_of):
     encoded(tmp_path)
     assert contents(tmp_path / "out") == expected
     assert {path: path.stat().st_mtime_ns for path in times} == times
-    # A finished folder is checked, and a shard of which a file is missing is encoded again.
+    # A finished folder is checked, and a shard whose file is missing is encoded again.
     for name in ("sentences-00001.jsonl", "vectors-00000.npy", "vectors-00005.npy"):
         (tmp_path / "out" / name).unlink()
     encoded(tmp_path)
@@ -169,14 +169,14 @@ def test_faults_are_named(finished, text, tmp_path, error_of):
     whole = source.read_text()
     lines = whole.splitlines(keepends=True)
     source.write_text("".join([*lines[:12], "z z z\n", *lines[13:]]))
-    assert "in.txt changed: rows 8 to 15 are not those that vectors-00001.npy in " in error_of()
+    assert "rows 8 to 15 are not those of vectors-00001.npy" in error_of()
     source.write_text("".join(lines[:16]))
-    assert "in.txt changed: there are only 2 shards" in error_of()
+    assert "in.txt changed since " in error_of()
     if finished:
         source.write_text("".join([*lines, "one more\n"]))
-        assert "in.txt changed: " in error_of()
+        assert "rows 48 to 50 are not those of vectors-00006.npy" in error_of()
         source.write_bytes(whole.replace("\n", "\r\n").encode())
-        assert "although their sentences are the same; choose another folder" in error_of()
+        assert "although its sentences are the same; choose another folder" in error_of()
     source.write_text(whole)
     for options, message in (
         (["--layer", "1"], "another embedding space (layer 1, not 2)"),

@@ -19,7 +19,7 @@ SOURCES, TARGETS, BLOCK = 2300, 2600, 1024
 
 @pytest.fixture(scope="module")
 def sides(tmp_path_factory):
-    """Vectors of both sides, 500 of which are translations, and the folders of them with copies and blanks."""
+    """Vectors of both sides, with 500 translations, and their folders with copies and blanks."""
     rng = np.random.default_rng(0)
     source, target = (rng.standard_normal((count, 24)).astype(np.float32) for count in (SOURCES, TARGETS))
     target[1000:1500] = source[:500] + 0.3 * rng.standard_normal((500, 24)).astype(np.float32)
@@ -58,12 +58,12 @@ def test_pairs_are_those_of_mine(retrieval, sides, tmp_path):
 
 
 def stopped(sides, out, blocks, **options):
-    def told(progress):
-        if progress.blocks == blocks:
+    def stop(progress):
+        if progress.done == blocks:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        lj.mining.mine_folders(*sides[2:], out, block=BLOCK, progress=told, **options)
+        lj.mining.mine_folders(*sides[2:], out, block=BLOCK, progress=stop, **options)
 
 
 def test_a_stopped_job_goes_on(sides, tmp_path):
@@ -76,26 +76,32 @@ def test_a_stopped_job_goes_on(sides, tmp_path):
         ValueError, match="was begun with other options: k was 4 and is now 3; remove it, or write another file"
     ):
         lj.mining.mine_folders(*sides[2:], out, block=BLOCK, k=3, threshold=1.2)
+    # Neighbours of another job, or damaged ones, are refused.
+    notes = tmp_path / "out.tsv.job"
+    kept = tmp_path / "kept"
+    shutil.copytree(notes, kept)
+    record = json.loads((notes / "job.json").read_text())
+    (notes / "job.json").write_text(json.dumps(record | {"k": 3}))
+    with pytest.raises(ValueError, match=r"backward-00000.safetensors has format .*, expected 'lsar_jax mining 3, job"):
+        lj.mining.mine_folders(*sides[2:], out, block=BLOCK, k=3, threshold=1.2)
+    shutil.copytree(kept, notes, dirs_exist_ok=True)
+    shutil.copytree(kept, tmp_path / "damaged.tsv.job")
+    content = bytearray((kept / "forward-00000.safetensors").read_bytes())
+    content[-1] ^= 1
+    (tmp_path / "damaged.tsv.job" / "forward-00000.safetensors").write_bytes(bytes(content))
+    with pytest.raises(ValueError, match=r"forward-00000.safetensors is damaged"):
+        lj.mining.mine_folders(*sides[2:], tmp_path / "damaged.tsv", block=BLOCK, threshold=1.2)
     done = []
     lj.mining.mine_folders(*sides[2:], out, block=BLOCK, threshold=1.2, progress=done.append)
-    assert [progress.blocks for progress in done] == [3]
+    assert [progress.done for progress in done] == [3]
     assert out.read_bytes() == whole.read_bytes()
     scores = read(out)[1]
     assert 300 < len(scores) < 700
     assert min(scores) >= 1.2
-    # What was kept of a block is damaged.
-    stopped(sides, tmp_path / "damaged.tsv", 2)
-    part = tmp_path / "damaged.tsv.job" / "forward-00000.safetensors"
-    content = bytearray(part.read_bytes())
-    content[-1] ^= 1
-    part.write_bytes(bytes(content))
-    with pytest.raises(ValueError, match=r"forward-00000.safetensors is damaged"):
-        lj.mining.mine_folders(*sides[2:], tmp_path / "damaged.tsv", block=BLOCK)
 
 
 def test_a_job_that_was_stopped_after_its_output(sides, tmp_path, monkeypatch):
     out = tmp_path / "out.tsv"
-    remove = shutil.rmtree
     monkeypatch.setattr(shutil, "rmtree", lambda *_, **__: None)
     monkeypatch.setattr(Path, "unlink", lambda *_, **__: None)
     count = lj.mining.mine_folders(*sides[2:], out, block=BLOCK)
@@ -103,34 +109,34 @@ def test_a_job_that_was_stopped_after_its_output(sides, tmp_path, monkeypatch):
     notes = tmp_path / "out.tsv.job"
     assert (notes / "written.json").is_file()
     content = out.read_bytes()
+    # Only the same job takes the file for its own.
+    with pytest.raises(FileExistsError):
+        lj.mining.mine_folders(*sides[2:], out, block=BLOCK, threshold=1.2)
     assert lj.mining.mine_folders(*sides[2:], out, block=BLOCK) == count
     assert out.read_bytes() == content
     assert not notes.exists()
-    # The output of another job is not taken for it.
     with pytest.raises(FileExistsError):
         lj.mining.mine_folders(*sides[2:], out, block=BLOCK)
-    remove(notes, ignore_errors=True)
 
 
-def test_what_is_refused(sides, tmp_path):
+def test_refusals(sides, tmp_path):
     _, _, left, right = sides
     (tmp_path / "there.tsv").touch()
-    with pytest.raises(FileExistsError, match=r"there.tsv already exists"):
-        lj.mining.mine_folders(left, right, tmp_path / "there.tsv")
     other = made_folder(tmp_path / "other", np.ones((5, 24), np.float32), list("abcde"), spec=replace(SPEC, layer=9))
-    with pytest.raises(ValueError, match="different embedding spaces: layer 8, not 9; encode both with one encoder"):
-        lj.mining.mine_folders(left, other, tmp_path / "out.tsv")
-    lsar = lj.transforms.fit_lsar({"de": left[:50], "en": right[:50]}, source=replace(SPEC, layer=7))
-    with pytest.raises(ValueError, match="fitted on other embeddings than those of .*: layer 7, not 8"):
-        lj.mining.mine_folders(left, right, tmp_path / "out.tsv", transform=lsar)
-    with pytest.raises(ValueError, match="k is 900; it must be a whole number from 1 to 766"):
-        lj.mining.mine_folders(left, right, tmp_path / "out.tsv", k=900, block=BLOCK)
     blank = made_folder(tmp_path / "blank", np.ones((2, 24), np.float32), ["", " "])
-    with pytest.raises(ValueError, match="blank has only blank sentences"):
-        lj.mining.mine_folders(left, blank, tmp_path / "out.tsv")
+    lsar = lj.transforms.fit_lsar({"de": left[:50], "en": right[:50]}, source=replace(SPEC, layer=7))
     (left.folder / "copy").mkdir(exist_ok=True)
-    with pytest.raises(ValueError, match="which is read"):
-        lj.mining.mine_folders(left, right, left.folder / "out.tsv")
+    out = tmp_path / "out.tsv"
+    for target, path, options, message in (
+        (right, tmp_path / "there.tsv", {}, r"there.tsv already exists"),
+        (other, out, {}, "different embedding spaces: layer 8, not 9; encode both with one encoder"),
+        (right, out, {"transform": lsar}, "fitted on other embeddings than those of .*: layer 7, not 8"),
+        (right, out, {"k": 900, "block": BLOCK}, "k is 900; it must be a whole number from 1 to 766"),
+        (blank, out, {}, "blank has only blank sentences"),
+        (right, left.folder / "out.tsv", {}, "which is read"),
+    ):
+        with pytest.raises((ValueError, FileExistsError), match=message):
+            lj.mining.mine_folders(left, target, path, **options)
 
 
 def test_a_transform_is_applied_to_both(sides, tmp_path):
@@ -148,19 +154,16 @@ def test_a_transform_is_applied_to_both(sides, tmp_path):
     )
 
 
-def test_from_text(tiny, tmp_path, capsys, rng):
+def test_from_text(tmp_path, refused, rng):
     english = [" ".join(rng.choice(list("abcdefghij"), 6)) for _ in range(40)]
     (tmp_path / "en.txt").write_text("\n".join(english) + "\n")
-    rows = [{"text": f"{text}\tz"} for text in english[5:25]]
-    (tmp_path / "de.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    german = [f"{text}\tz" for text in english[5:25]]
+    (tmp_path / "de.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in german))
     names = [str(tmp_path / name) for name in ("de.jsonl", "en.txt", "out.tsv")]
-    assert main(["mine", *names]) == 1
-    assert "de.jsonl is read as text, which needs an encoder; give --encoder" in capsys.readouterr().err
-    options = ["--encoder", str(TINY), "--layer", "2", "--k", "2"]
-    assert main(["mine", *names, *options]) == 0
-    assert "pairs to " in capsys.readouterr().out
+    assert "de.jsonl is read as text, which needs an encoder; give --encoder" in refused(main, ["mine", *names])
+    options = ["--encoder", str(TINY), "--layer", "2"]
+    assert main(["mine", *names, *options, "--k", "2"]) == 0
     encoder = lj.load_encoder(str(TINY), layer=2)
-    german = [row["text"] for row in rows]
     expected = lj.mining.mine(encoder.encode(german), encoder.encode(english), k=2)
     lines = [line.split("\t") for line in (tmp_path / "out.tsv").read_text().splitlines()]
     pairs = zip(expected.source, expected.target, strict=True)
@@ -169,10 +172,9 @@ def test_from_text(tiny, tmp_path, capsys, rng):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["de.jsonl", "en.txt", "out.tsv"]
     # The same from folders.
     for name in ("de.jsonl", "en.txt"):
-        assert main(["encode", str(tmp_path / name), str(tmp_path / name[:2]), *options[:4]]) == 0
+        assert main(["encode", str(tmp_path / name), str(tmp_path / name[:2]), *options]) == 0
     names = [str(tmp_path / name) for name in ("de", "en", "again.tsv")]
-    assert main(["mine", *names, *options[:2]]) == 1
-    assert "there is no text to encode; omit it" in capsys.readouterr().err
+    assert "there is no text to encode; omit it" in refused(main, ["mine", *names, *options[:2]])
     assert main(["mine", *names, "--k", "2"]) == 0
     again = [line.split("\t") for line in (tmp_path / "again.tsv").read_text().splitlines()]
     assert {tuple(row[1:]) for row in again} == {tuple(row[1:]) for row in lines}
