@@ -269,7 +269,7 @@ class _Encoding:
 
     def _notes(self) -> dict[int, Path]:
         """Returns the records of the shards that are done, by their number."""
-        return {int(path.stem): path for path in sorted((self.folder / _WORK).glob("[0-9]*.json"))}
+        return dict(sorted((int(path.stem), path) for path in (self.folder / _WORK).glob("[0-9]*.json")))
 
 
 def _progress(records: Records, rows: int, encoded: int, seconds: float, first_byte: int) -> Progress:
