@@ -64,23 +64,8 @@ class Repository:
         Raises:
           FileNotFoundError: the files can neither be downloaded nor found in the cache.
         """
-        from huggingface_hub import snapshot_download
-
-        if self.info() is None:
-            return self.cached(patterns)
-        try:
-            return Path(
-                snapshot_download(
-                    self.id,
-                    repo_type=self.kind,
-                    revision=self.revision,
-                    allow_patterns=list(patterns),
-                    etag_timeout=PATIENCE,
-                )
-            )
-        except Exception as error:
-            # The cache is not used here: it may hold an incomplete copy from this very download.
-            raise self.unavailable(error) from error
+        # After an answer, the cache is not used: it may hold an incomplete copy from this very download.
+        return self.cached(patterns) if self.info() is None else self._snapshot(patterns, etag_timeout=PATIENCE)
 
     def cached(self, patterns: Sequence[str] | None = None) -> Path:
         """Returns the folder of the cached files, which is named after their commit.
@@ -88,24 +73,24 @@ class Repository:
         Raises:
           FileNotFoundError: nothing is cached.
         """
-        from huggingface_hub import snapshot_download
-
-        try:
-            folder = Path(
-                snapshot_download(
-                    self.id,
-                    repo_type=self.kind,
-                    revision=self.revision,
-                    allow_patterns=None if patterns is None else list(patterns),
-                    local_files_only=True,
-                )
-            )
-        except Exception as error:
-            raise self.unavailable(self.silence or error) from error
+        folder = self._snapshot(patterns, local_files_only=True)
         if self.silence is not None:
             kind = type(self.silence).__name__
             _log.warning("the Hub did not answer (%s); using the files cached in %s", kind, folder)
         return folder
+
+    def _snapshot(self, patterns: Sequence[str] | None, **options: Any) -> Path:
+        from huggingface_hub import snapshot_download
+
+        chosen = None if patterns is None else list(patterns)
+        try:
+            return Path(
+                snapshot_download(
+                    self.id, repo_type=self.kind, revision=self.revision, allow_patterns=chosen, **options
+                )
+            )
+        except Exception as error:
+            raise self.unavailable(self.silence or error) from error
 
     def check_answers(self, commit: str, name: str) -> None:
         """Checks that the first bytes of a file arrive within ``PATIENCE``; the client itself waits much longer.

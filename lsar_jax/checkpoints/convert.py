@@ -16,14 +16,15 @@ from lsar_jax.checkpoints.checkpoint import other_files
 from lsar_jax.checkpoints.locate import CONFIG_FILES, TOKENIZER_FILES, is_folder, locate, preset_of
 from lsar_jax.checkpoints.presets import PRESETS
 from lsar_jax.checkpoints.sentence_transformers import module_folders, read_pipeline
+from lsar_jax.checkpoints.weight_files import shard_files
 from lsar_jax.extras import import_extra
-from lsar_jax.files import check_absent, check_file, inside, new_folder, read_json, sha256, write_json
+from lsar_jax.files import check_absent, check_file, new_folder, sha256, write_json
 from lsar_jax.tokens.laser import CODES, DICTIONARY, SENTENCEPIECE, VOCABULARY
 
 __all__ = ["convert"]
 
 _TORCH = (2, 10)
-_PICKLE, _INDEX, _WEIGHTS = "pytorch_model.bin", "pytorch_model.bin.index.json", "model.safetensors"
+_PICKLE, _WEIGHTS = "pytorch_model.bin", "model.safetensors"
 
 
 def convert(checkpoint: str, dest: Path, *, revision: str | None = None, pieces: Path | None = None) -> None:
@@ -75,7 +76,7 @@ def _convert_folder(folder: Path, dest: Path) -> None:
             target.mkdir(parents=True, exist_ok=True)
             if part == transformer:
                 weights: tuple[str, ...] = ("*.safetensors", "*.safetensors.index.json")
-                state = None if list(part.glob(weights[0])) else _plain(_load_folder(part), architecture)
+                state = None if list(part.glob(weights[0])) else _plain(part, architecture)
             else:
                 weights = (_WEIGHTS,)
                 state = _tensors(part / _PICKLE) if (part / _PICKLE).is_file() else None
@@ -129,22 +130,11 @@ def _laser_pieces(path: Path, pieces: Path | None) -> dict[str, Path]:
     return {CODES: pieces, VOCABULARY: counts}
 
 
-def _load_folder(folder: Path) -> dict[str, Any]:
-    index = folder / _INDEX
-    if not index.is_file():
-        return _tensors(folder / _PICKLE)
-    names = read_json(index, dict).get("weight_map")
-    if not isinstance(names, dict) or not names:
-        raise ValueError(f"{index} has no weight_map from tensors to files")
-    tensors: dict[str, Any] = {}
-    for name in sorted(set(map(str, names.values()))):
-        tensors |= _tensors(inside(folder, name, index))
-    return tensors
-
-
-def _plain(tensors: Mapping[str, Any], architecture: Architecture) -> dict[str, Any]:
-    """Returns the weights that embeddings need, and the pooler's; this leaves out heads that share a weight."""
-    named = {architecture.plain_name(key): tensor for key, tensor in tensors.items()}
+def _plain(folder: Path, architecture: Architecture) -> dict[str, Any]:
+    """Reads the weights that embeddings need, and the pooler's; this leaves out heads that share a weight."""
+    index = folder / f"{_PICKLE}.index.json"
+    paths = shard_files(index) if index.is_file() else [folder / _PICKLE]
+    named = {architecture.plain_name(key): value for path in paths for key, value in _tensors(path).items()}
     return {
         name: tensor
         for name, tensor in named.items()

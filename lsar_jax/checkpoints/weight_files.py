@@ -15,7 +15,7 @@ import numpy as np
 
 from lsar_jax.files import check_file, read_json
 
-__all__ = ["Tensor", "open_safetensors", "read_tensor"]
+__all__ = ["Tensor", "open_safetensors", "read_tensor", "shard_files"]
 
 _SLAB_BYTES = 4 << 20
 
@@ -80,7 +80,7 @@ def open_safetensors(folder: Path, *, root: Path | None = None) -> tuple[dict[st
     from safetensors import SafetensorError, safe_open
 
     index = folder / "model.safetensors.index.json"
-    paths = [folder / name for name in (_shards(index) if index.is_file() else ["model.safetensors"])]
+    paths = shard_files(index) if index.is_file() else [folder / "model.safetensors"]
     tensors: dict[str, Tensor] = {}
     for path in paths:
         try:
@@ -116,11 +116,16 @@ def _rows(path: Path, name: str, start: int, stop: int) -> np.ndarray:
         return view[start:stop] if view.get_shape() else file.get_tensor(name)
 
 
-def _shards(index: Path) -> list[str]:
+def shard_files(index: Path) -> list[Path]:
+    """Returns the files that an index of weights names.
+
+    Raises:
+      ValueError: the index is damaged, or names a file outside its folder.
+    """
     names = read_json(index, dict).get("weight_map")
     if not isinstance(names, dict) or not names or not all(isinstance(name, str) for name in names.values()):
         raise ValueError(f"{index} has no weight_map from tensors to files")
     outside = [name for name in names.values() if Path(name).name != name]
     if outside:
         raise ValueError(f"{index} names files outside its folder: {outside[0]}")
-    return sorted(set(names.values()))
+    return [index.parent / name for name in sorted(set(names.values()))]

@@ -11,7 +11,6 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
-from functools import partial
 from threading import Condition
 from typing import TypeVar
 
@@ -19,7 +18,7 @@ import jax
 
 from lsar_jax.tokens.buckets import Slot
 
-__all__ = ["Shape", "compile_shapes", "run_slots"]
+__all__ = ["Shape", "run_slots"]
 
 R = TypeVar("R")
 # Rows and width of a batch.
@@ -33,41 +32,27 @@ class _Turns:
     """Either several threads compile, or one runs a program for the first time."""
 
     def __init__(self) -> None:
-        self._changed = Condition()
+        self._idle = Condition()
         self._compiling = 0
-        self._waiting = 0
-        self._running = False
 
     @contextmanager
     def compiling(self) -> Iterator[None]:
-        """Waits until no program runs for the first time, and none is waiting to."""
-        with self._changed:
-            self._changed.wait_for(lambda: not (self._running or self._waiting))
+        """Waits until no program runs for the first time."""
+        with self._idle:
             self._compiling += 1
         try:
             yield
         finally:
-            with self._changed:
+            with self._idle:
                 self._compiling -= 1
-                self._changed.notify_all()
+                self._idle.notify_all()
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Waits until nothing is compiled, and no other program runs for the first time."""
-        entered = False
-        try:
-            with self._changed:
-                self._waiting += 1
-                try:
-                    self._changed.wait_for(lambda: not (self._running or self._compiling))
-                finally:
-                    self._waiting -= 1
-                entered = self._running = True
+        """Waits until nothing is compiled; what is compiled next, or runs for the first time, waits for the end."""
+        with self._idle:
+            self._idle.wait_for(lambda: not self._compiling)
             yield
-        finally:
-            with self._changed:
-                self._running = self._running and not entered
-                self._changed.notify_all()
 
 
 _TURNS = _Turns()
@@ -79,7 +64,7 @@ def run_slots(
     """Yields each batch with its result, in the order of the batches, so that a sum does not depend on the time taken.
 
     Args:
-      call: runs a batch.
+      call: runs a batch, which may be without sentences.
       compile: compiles the program of a shape, in a thread.
       slots: the batches.
       known: shapes whose programs are compiled, to which new ones are added.
@@ -108,17 +93,6 @@ def run_slots(
                 yield result(*queue.popleft())
         finally:
             threads.shutdown(cancel_futures=True)
-
-
-def compile_shapes(
-    call: Callable[[Slot], object], compile: Callable[[Shape], object], shapes: Iterable[Shape], known: set[Shape]
-) -> None:
-    """Compiles the programs of the shapes that are not known, and runs each once, with a batch without sentences."""
-    new = [shape for shape in shapes if shape not in known]
-    with _threads() as threads:
-        for shape, _ in zip(new, threads.map(partial(_compiled, compile), new), strict=True):
-            _first_run(call, Slot([], shape))
-            known.add(shape)
 
 
 def _compiled(compile: Callable[[Shape], object], shape: Shape) -> object:

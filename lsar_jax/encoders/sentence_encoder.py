@@ -10,7 +10,7 @@ import copy
 import logging
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
@@ -25,7 +25,7 @@ from lsar_jax.checkpoints.architectures import Architecture
 from lsar_jax.checkpoints.export import check_exportable, export
 from lsar_jax.checks import check_flags, whole_number
 from lsar_jax.encoders.collectors import Collector, MomentsResult, collector
-from lsar_jax.encoders.dispatch import Shape, compile_shapes, run_slots
+from lsar_jax.encoders.dispatch import Shape, run_slots
 from lsar_jax.encoders.encode_report import Counts, EncodeReport, log_report, progress
 from lsar_jax.encoders.input_stream import read_slots
 from lsar_jax.encoders.options import (
@@ -263,7 +263,9 @@ class SentenceEncoder:
         limit = check_length(max_length, self.tokenizer)
         program = self._program(self._layers(layers), normalize, language)
         shapes = self._batch_sizes(token_budget).shapes(limit)
-        compile_shapes(partial(self._run, program), partial(self._compile, program), shapes, self._known[program])
+        unknown = [Slot([], shape) for shape in shapes if shape not in self._known[program]]
+        for _ in self._run_slots(program, unknown):
+            pass
         return len(shapes)
 
     def with_transform(self, transform: Transform) -> "SentenceEncoder":
@@ -360,11 +362,10 @@ class SentenceEncoder:
             texts, total, language, rows=self._language_rows, prompt=prompt, tokenizer=self.tokenizer, limit=limit,
             sizes=self._batch_sizes(token_budget), counts=counts,
         )  # fmt: skip
-        run, compile = partial(self._run, program), partial(self._compile, program)
         # Closed as soon as something fails, so that the tokenizer's thread ends.
         with (
             closing(slots),
-            closing(run_slots(run, compile, slots, self._known[program])) as results,
+            closing(self._run_slots(program, slots)) as results,
             progress(show_progress, total) as advance,
         ):
             for slot, (embedded, unknown) in results:
@@ -429,6 +430,9 @@ class SentenceEncoder:
         if language is None:
             raise ValueError(f"{id} embeds the language; give language=, one of {', '.join(names)}")
         return names[own_name(language, names, id)], *steps
+
+    def _run_slots(self, program: Program, slots: Iterable[Slot]) -> Generator[Any, None, None]:
+        return run_slots(partial(self._run, program), partial(self._compile, program), slots, self._known[program])
 
     def _run(self, program: Program, slot: Slot) -> tuple[jax.Array, jax.Array | None]:
         return self._forward(*self._arguments(program, slot))

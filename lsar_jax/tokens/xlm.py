@@ -1,9 +1,8 @@
 """XLM's tokenizer, as implemented in transformers.
 
-It applies Moses normalisation and tokenisation in the sentence's language (English by default),
-splits Chinese and Thai into words with separate tools, lower-cases and removes accents if the
-checkpoint asks for it, and applies BPE. It is written in Python and the slowest tokenizer of the
-papers' encoders; a thread runs it ahead of the device.
+It applies Moses normalisation and tokenisation in the sentence's language (English by default), splits Chinese and Thai
+into words with separate tools, lower-cases and removes accents if the checkpoint asks for it, and applies BPE. It is
+written in Python and the slowest tokenizer of the papers' encoders; a thread runs it ahead of the device.
 """
 
 from pathlib import Path

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from lsar_jax.encoders.dispatch import _Turns, run_slots
+from lsar_jax.encoders.dispatch import run_slots
 from lsar_jax.tokens.buckets import Sentence, Slot
 
 
@@ -89,34 +89,6 @@ def test_on_a_gpu_nothing_compiles_while_a_program_runs_for_the_first_time(monke
     with ThreadPoolExecutor(3) as calls:
         assert all(calls.map(run, range(3), timeout=60))
     assert max(most) > 1
-
-
-def test_a_first_run_goes_before_programs_that_are_not_compiled_yet():
-    turns, order, begun, ended = _Turns(), [], threading.Event(), threading.Event()
-
-    def compile(name):
-        with turns.compiling():
-            order.append(name)
-            begun.set()
-            assert ended.wait(20)
-
-    def run():
-        with turns.running():
-            order.append("run")
-
-    with ThreadPoolExecutor(3) as threads:
-        first = threads.submit(compile, "first")
-        assert begun.wait(20)
-        others = [threads.submit(run)]
-        while not turns._waiting:
-            time.sleep(0.001)
-        others.append(threads.submit(compile, "second"))
-        time.sleep(0.02)
-        assert order == ["first"]
-        ended.set()
-        for one in (first, *others):
-            one.result(timeout=20)
-    assert order == ["first", "run", "second"]
 
 
 @pytest.mark.parametrize("where", ["running", "compiling"])

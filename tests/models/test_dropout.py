@@ -24,12 +24,9 @@ def states(model, ids, lengths, dropout):
     return list(model.hidden_states(ids, lengths, dropout=dropout))
 
 
-def test_shares_of_zero_change_nothing(case):
+def test_shares_of_zero_change_nothing(case, rng):
     for one, two in zip(states(*case, None), states(*case, Dropout(KEY, 0.0, 0.0)), strict=True):
         np.testing.assert_array_equal(one, two)
-
-
-def test_the_attention_is_jax_s_own(rng):
     query, key, value = (jnp.asarray(rng.standard_normal((2, 6, 4, 8)), jnp.float32) for _ in range(3))
     lengths = jnp.array([6, 3])
     expected = jax.nn.dot_product_attention(query, key, value, key_value_seq_lengths=lengths)

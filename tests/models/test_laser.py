@@ -122,36 +122,25 @@ def test_files_that_are_missing(folder, name):
         ("bpe.vocab", b"piece\n", "bpe.vocab, line 1: 'piece' is not a piece and its count"),
         ("dictionary.json", b'{"a": 100000}', "'a' has the id 100000; the model embeds 0 to"),
         ("dictionary.json", b'{"a": "1"}', "'a' has the id '1'"),
+        ("sentencepiece.model", b"not a model", "sentencepiece.model is not a SentencePiece model"),
     ],
 )
 def test_files_that_are_damaged(tmp_path, file, content, message):
-    folder = shutil.copytree(GOLDEN / "laser1", tmp_path / "laser1")
+    folder = shutil.copytree(GOLDEN / ("laser2" if file.startswith("sentence") else "laser1"), tmp_path / "laser")
     (folder / file).write_bytes(content)
     with pytest.raises(ValueError, match=message):
         lj.load_encoder(folder)
 
 
-def test_a_sentencepiece_model_that_is_damaged(tmp_path):
-    folder = shutil.copytree(GOLDEN / "laser2", tmp_path / "laser2")
-    (folder / "sentencepiece.model").write_bytes(b"not a model")
-    with pytest.raises(ValueError, match="sentencepiece.model is not a SentencePiece model"):
-        lj.load_encoder(folder)
-
-
-def test_without_the_extra_the_error_says_what_to_install(monkeypatch):
+def test_what_is_missing_is_named(monkeypatch):
     def missing(module):
         raise ImportError(module)
 
+    with pytest.raises(FileNotFoundError, match="laser2 is not on the Hub: convert laser2.pt, with laser2.spm in its"):
+        lj.load_encoder("laser2")
     monkeypatch.setattr(extras.importlib, "import_module", missing)
     with pytest.raises(ImportError, match=r"LASER's tokenizer needs sentencepiece: pip install 'lsar_jax\[laser\]'"):
         lj.load_encoder(GOLDEN / "laser2")
-
-
-def test_a_preset_without_a_hub_id_says_how_to_get_it():
-    with pytest.raises(
-        FileNotFoundError, match=r"laser2 is not on the Hub: convert laser2.pt, with laser2.spm in its folder"
-    ):
-        lj.load_encoder("laser2")
 
 
 def test_the_words_are_of_the_language_without_its_script(monkeypatch):

@@ -12,8 +12,17 @@ from tests import parity
 from tests.parity import GOLDEN
 
 
-def test_a_language_per_sentence():
-    encoder = lj.load_encoder(GOLDEN / "xlm")
+@pytest.fixture(scope="module")
+def encoder():
+    return lj.load_encoder(GOLDEN / "xlm")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return shutil.copytree(GOLDEN / "xlm", tmp_path / "xlm")
+
+
+def test_a_language_per_sentence(encoder):
     assert encoder.languages == {"de": 0, "en": 1, "zh": 2}
     codes = ["de", "en", "deu", "eng"] * 30
     mixed = encoder.encode(["abc"] * 120, language=codes)
@@ -23,8 +32,7 @@ def test_a_language_per_sentence():
     assert np.abs(mixed[0] - mixed[1]).max() > 0.1
 
 
-def test_a_stream_of_languages():
-    encoder = lj.load_encoder(GOLDEN / "xlm")
+def test_a_stream_of_languages(encoder):
     n = 2048 + 70
     codes = ["de", "en", "en"] * (n // 3) + ["de"] * (n % 3)
     texts = ["ab" if i % 2 else "abcabcabcab" for i in range(n)]
@@ -45,16 +53,16 @@ def test_a_stream_of_languages():
         (iter(["de"] * 3), r"more languages than sentences \(2\)"),
     ],
 )
-def test_languages_that_are_refused(unchecked, language, message):
+def test_languages_that_are_refused(encoder, unchecked, language, message):
     with pytest.raises(ValueError, match=message):
-        lj.load_encoder(GOLDEN / "xlm").encode(["abc", "d"], language=language)
+        encoder.encode(["abc", "d"], language=language)
 
 
-def test_token_ids_equal_transformers():
+def test_token_ids_equal_transformers(encoder):
     from transformers import XLMTokenizer
 
     reference = XLMTokenizer.from_pretrained(GOLDEN / "xlm")
-    tokenizer = lj.load_encoder(GOLDEN / "xlm").tokenizer
+    tokenizer = encoder.tokenizer
     assert tokenizer.specials == (1, 1)
     for text in [*parity.TEXTS[:5], "Élan of the café", "the theme"]:
         [ids], _ = tokenizer([text], 40, ["en"])
@@ -97,16 +105,14 @@ def test_sinusoids_that_the_checkpoint_does_not_carry(tmp_path):
         ({"emb_dim": 64}, "mis-shaped"),
     ],
 )
-def test_config_that_is_not_understood(tmp_path, changes, message):
-    folder = shutil.copytree(GOLDEN / "xlm", tmp_path / "xlm")
+def test_config_that_is_not_understood(folder, changes, message):
     path = folder / "config.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | changes))
     with pytest.raises(ValueError, match=message):
         lj.load_encoder(folder)
 
 
-def test_the_first_checkpoints_had_no_model_type(tmp_path):
-    folder = shutil.copytree(GOLDEN / "xlm", tmp_path / "xlm")
+def test_the_first_checkpoints_had_no_model_type(folder):
     path = folder / "config.json"
     config = json.loads(path.read_text())
     del config["model_type"]
@@ -116,17 +122,12 @@ def test_the_first_checkpoints_had_no_model_type(tmp_path):
         lj.load_encoder(folder).encode("abc", language="de"),
         lj.load_encoder(GOLDEN / "xlm").encode("abc", language="de"),
     )
-
-
-def test_a_tokenizer_that_is_missing(tmp_path):
-    folder = shutil.copytree(GOLDEN / "xlm", tmp_path / "xlm")
     (folder / "merges.txt").unlink()
     with pytest.raises(FileNotFoundError, match="there is no merges.txt in"):
         lj.load_encoder(folder)
 
 
-def test_varieties_of_a_language_keep_their_names(tmp_path):
-    folder = shutil.copytree(GOLDEN / "xlm", tmp_path / "xlm")
+def test_varieties_of_a_language_keep_their_names(folder):
     path = folder / "config.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"lang2id": {"sq": 0, "als": 1, "simple": 2}}))
     assert lj.load_encoder(folder).languages == {"sq": 0, "als": 1, "simple": 2}
