@@ -5,7 +5,8 @@ outlier dimensions. To fit from embeddings is to compute moments and then to fit
 computes in float32, the dtype of the embeddings; scikit-learn's PCA is timed for the whitenings. The answer is the
 relative difference from ours. The bound is the larger of two times: the operations at the rate of a large matrix
 product (2 n d^2 for a second moment, although numpy computes only one half, because it is symmetric; 9 d^3 for all
-eigenvectors), and the bytes of the embeddings, each read once, at the speed of numpy's copy.
+eigenvectors, 2 d^2 for a step to the first), and the bytes of the embeddings, each read once, at the speed of numpy's
+copy.
 """
 
 from collections.abc import Callable, Iterator
@@ -170,7 +171,7 @@ _PEERS: dict[str, Peer] = {
     "center": (lambda s: (s.means.copy(),), None, lambda n, d: 0),
     "outliers": (_outliers, None, lambda n, d: n * d),
     "lsar": (lambda s: (s.span,) * 2, None, lambda n, d: 6 * d * n**2),
-    "lir": (_lir, None, lambda n, d: 9 * n * d**3),
+    "lir": (_lir, None, lambda n, d: 2 * n * d**2),
     "whitening": (
         lambda s: _zca(s.total), lambda x: (_pca(x.reshape(-1, x.shape[2])),), lambda n, d: 11 * d**3
     ),

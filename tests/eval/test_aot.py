@@ -162,41 +162,38 @@ def test_the_cost_of_a_product():
 def test_a_collective_beside_a_loop_counts_once():
     """It begins before the loop, goes on in each of its steps, and ends after it, in kernels of its own."""
     sent, array = "f32[2,16]{1,0:T(8,128)}", "f32[8,16]{1,0:T(8,128)}"
-    inside = f"(p: f32[2,16], q: f32[8,16]) -> f32[8,16] {{\n  %p = {sent} parameter(0)\n  %q = {array} parameter(1)\n"
+    state = f"(s32[], {sent}, {array})"
     kernels = "".join(
-        f"%{name} {inside}  ROOT %g.{number} = {array} all-gather(%p), dimensions={{0}}\n}}\n\n"
-        for number, name in enumerate(("begun", "async_collective_fusion.7", "ended"))
+        f"%{name} (p: f32[2,16], q: f32[8,16]) -> f32[8,16] {{\n  %p = {sent} parameter(0)\n"
+        f"  %q = {array} parameter(1)\n  ROOT %g = {array} all-gather(%p), dimensions={{0}}\n}}\n\n"
+        for name in ("begun", "async_collective_fusion.7", "ended")
     )
     aliases = "output_to_operand_aliasing={{1}: (0, {}), {2}: (1, {})}"
-    body = f"""%body (s: (s32[], f32[2,16], f32[8,16])) -> (s32[], f32[2,16], f32[8,16]) {{
-  %s = (s32[], {sent}, {array}) parameter(0)
+    found = cost_of_text(
+        f"""HloModule jit_f
+
+{kernels}%body (s: (s32[], f32[2,16], f32[8,16])) -> (s32[], f32[2,16], f32[8,16]) {{
+  %s = {state} parameter(0)
   %n = s32[] get-tuple-element(%s), index=0
   %x = {sent} get-tuple-element(%s), index=1
   %y = {array} get-tuple-element(%s), index=2
   %own = (f32[4,16]{{1,0}}, {sent}, {array}) fusion(%x, %y, %n), {aliases}, calls=%async_collective_fusion.7
 }}
 
-%until (t: (s32[], f32[2,16], f32[8,16])) -> pred[] {{
-  %t = (s32[], {sent}, {array}) parameter(0)
-  %m = s32[] get-tuple-element(%t), index=0
-  %most = s32[] constant(5)
-  ROOT %less = pred[] compare(%m, %most), direction=LT
-}}
-
-"""
-    header, entry = "HloModule jit_f\n\n", f"ENTRY %main (a: f32[2,16]) -> f32[8,16] {{\n  %a = {sent} parameter(0)\n"
-    main = f"""  %async-collective-start = ({sent}, {array}) fusion(%a), kind=kCustom, calls=%begun
+ENTRY %main (a: f32[2,16]) -> f32[8,16] {{
+  %a = {sent} parameter(0)
+  %async-collective-start = ({sent}, {array}) fusion(%a), kind=kCustom, calls=%begun
   %x0 = {sent} get-tuple-element(%async-collective-start), index=0
   %y0 = {array} get-tuple-element(%async-collective-start), index=1
   %k = s32[] constant(0)
-  %tuple = (s32[], {sent}, {array}) tuple(%k, %x0, %y0)
-  %loop = (s32[], {sent}, {array}) while(%tuple), condition=%until, body=%body
+  %tuple = {state} tuple(%k, %x0, %y0)
+  %loop = {state} while(%tuple), condition=%until, body=%body, backend_config={{"known_trip_count":{{"n":"5"}}}}
   %x1 = {sent} get-tuple-element(%loop), index=1
   %y1 = {array} get-tuple-element(%loop), index=2
   ROOT %async-collective-done = {array} fusion(%x1, %y1), kind=kCustom, calls=%ended
 }}
 """
-    found = cost_of_text(header + kernels + body + entry + main)
+    )
     assert found.collectives == {"all-gather": 1}
     # Each step of the loop writes its own result and reads a number; the end reads what is sent and writes what was
     # gathered.
@@ -237,19 +234,7 @@ def test_the_operations_of_an_encoder():
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "name",
-    [
-        "encode/base/float32/128/lsar",
-        "encode/laser/bfloat16/128",
-        "moments/second",
-        "nearest/float32/4",
-        "mine/bfloat16/4",
-        "disentangle/dream/5-seeds",
-        "align/l2/base/16",
-        "align/sentence/base/16",
-        "fit/cbie/clusters",
-        "apply/cbie",
-    ],
+    "name", ["encode/base/float32/128/lsar", "nearest/float32/4", "disentangle/dream/5-seeds", "align/l2/base/16"]
 )
 def test_programs_compile_for_the_devices_that_are_here(name):
     mesh = data_mesh(jax.devices()) if name in programs(TINY, 2) else data_mesh(jax.devices()[:1])

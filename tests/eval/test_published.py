@@ -161,7 +161,3 @@ def test_every_published_number_has_a_protocol_that_runs():
             assert options.fit_on == "evaluated"
         elif protocol.evaluated is False and one.languages in (36, 37):
             assert options.fit_on != "udhr", "the UDHR lacks one of the languages"
-    with pytest.raises(AssertionError, match="tatoebo is not one of udhr, tatoeba"):
-        parsed("python -m eval tatoebo")
-    with pytest.raises(SystemExit):
-        parsed("python -m eval tatoeba --transforms lsa")

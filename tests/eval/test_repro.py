@@ -255,13 +255,13 @@ def test_report_of_a_run(empty, capsys, monkeypatch):
     printed = capsys.readouterr().out
     assert "5 published values: 1 within, 1 outside, 3 not compared" in printed
     lines = [json.loads(line) for line in (folder / "comparison.jsonl").read_text().splitlines()]
-    told = {(line["method"], line["published"], line["ours"], line["verdict"]) for line in lines}
+    verdicts = {(line["method"], line["published"], line["ours"], line["verdict"]) for line in lines}
     assert {
         ("original", 37.53, 37.9, "within"),
         ("lsar rank=36", 44.64, 46.0, "outside"),
         ("center", 39.57, None, "not compared"),
         ("center", None, 39.0, ""),
-    } <= told
+    } <= verdicts
     assert {(line["card"], line["encoder"], line["as"]) for line in lines} == {("xie-table-1", "bert", "mBERT")}
     page = (folder / "comparison.md").read_text()
     checksum = checksum_of(Path("data/tatoeba"), "tatoeba.*")

@@ -113,6 +113,7 @@ def test_the_peers_of_search_find_the_same(rng):
     np.testing.assert_allclose(scores, other_scores, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_heads_come_to_the_loss_of_pytorch(rates):
     rows = list(heads(dim=16, batch=32, pairs=400, steps=12, repeats=1, seeds=1))
     assert [row.version for row in rows] == ["lsar_jax", "lsar_jax, 1 seeds", "PyTorch"]
