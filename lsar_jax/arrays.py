@@ -32,6 +32,7 @@ __all__ = [
     "product",
     "row_bucket",
     "times_power",
+    "to_device",
     "unit_rows",
     "warn_far_off",
 ]
@@ -48,6 +49,11 @@ _LEAST = 2.0**-103
 def row_bucket(count: int, most: int = _MOST_ROWS) -> int:
     """Returns the power of two to which ``count`` rows are padded, but at most ``most``."""
     return min(most, 1 << max(0, count - 1).bit_length())
+
+
+def to_device(x: AnyArray) -> Float[Array, "*shape"]:
+    """Returns a copy in float32 on the device; ``jnp.asarray`` would compile a program for each shape."""
+    return jax.device_put(np.array(x, np.float32))
 
 
 def product(x: AnyArray, y: AnyArray) -> Any:

@@ -119,9 +119,7 @@ class FitEmbeddings(EncoderOptions):
             )
         if files:
             dim = encoder.dim if encoder else open_vectors(next(iter(files.values()))[0]).shape[1]
-            if len(codes := {*files, *languages}) < self.method.least:
-                raise ValueError(too_few(codes, self.method.least))
-            self.method.check_options(options, len(codes), dim)
+            self.method.check(options, {*files, *languages}, dim)
         return Reader(encoder, self.max_length, self.limit), spec
 
 

@@ -197,11 +197,8 @@ def fit_cbie(
         bases.append(basis)
         owners += [index] * number
     parameters = {"components": components} | ({} if clusters is None else {"clusters": clusters}) | {"seed": seed}
-    step = Step(
-        shift=jnp.asarray(np.concatenate(shifts), jnp.float32),
-        basis=jnp.asarray(np.concatenate(bases)),
-        clusters=jnp.asarray(owners, jnp.int32),
-    )
+    step = Step.of(shift=np.concatenate(shifts), basis=np.concatenate(bases))
+    step = step._replace(clusters=jax.device_put(np.array(owners, np.int32)))
     return Transform((step,), (Fit.of("cbie", moments, by_language=True, **parameters),), source)
 
 

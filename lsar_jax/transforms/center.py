@@ -6,8 +6,6 @@ Representations", Findings of EMNLP 2020; a baseline of Xie et al. 2022.
 
 from collections.abc import Mapping
 
-import jax.numpy as jnp
-
 from lsar_jax.checks import check_flags
 from lsar_jax.moments import Moments, common_source, moments_by_language, stack_means
 from lsar_jax.shapes import Embeddings
@@ -58,4 +56,4 @@ def fit_center(
     means = stack_means(moments)
     shift = means if per_language else means.mean(axis=0)
     fit = Fit.of("center", moments, by_language=per_language, **({} if per_language else {"per_language": 0}))
-    return Transform((Step(shift=jnp.asarray(shift, jnp.float32)),), (fit,), common_source(moments, source))
+    return Transform((Step.of(shift=shift),), (fit,), common_source(moments, source))

@@ -20,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from lsar_jax.arrays import bucketed, check_floats, check_rows, product, warn_far_off
+from lsar_jax.arrays import bucketed, check_floats, check_rows, product, to_device, warn_far_off
 from lsar_jax.languages import canonical_keys, own_name
 from lsar_jax.moments import Moments, common_source, pool_moments
 from lsar_jax.shapes import AnyArray, Embeddings
@@ -235,7 +235,7 @@ def fit_identifier(
     except np.linalg.LinAlgError as error:
         raise ValueError("the covariance within the languages is singular; leave out constant dimensions") from error
     novel = novelty_of(pooled.means - center, weights / unit, float(unit))
-    center, weights, bias = (jnp.asarray(part, jnp.float32) for part in (center, weights / unit, bias))
+    center, weights, bias = map(to_device, (center, weights / unit, bias))
     spec = common_source(pooled, source)
     return LanguageIdentifier(center, weights, bias, novel, tuple(pooled), spec, float(threshold))
 

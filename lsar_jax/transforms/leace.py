@@ -14,7 +14,6 @@ the languages coincide afterwards. The span is LSAR's at full rank; LSAR project
 from collections.abc import Mapping
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
@@ -111,7 +110,6 @@ def fit_leace(
     # The two conditions that make the means coincide: U spans their differences, and U^T B = I.
     span, _ = np.linalg.qr(centred.T @ (centred @ span))
     functionals = functionals @ np.linalg.inv(span.T @ functionals)
-    mean, span, functionals = (jnp.asarray(part, jnp.float32) for part in (total.mean, span, functionals))
     fit = Fit.of("leace", pooled, by_language=False)
-    step = Step(shift=mean, basis=functionals, dual=span, offset=mean)
+    step = Step.of(shift=total.mean, basis=functionals, dual=span, offset=total.mean)
     return Transform((step,), (fit,), common_source(pooled, source))

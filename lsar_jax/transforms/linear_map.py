@@ -13,7 +13,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
@@ -112,7 +111,7 @@ def fit_linear_map(
     options = {"center": 1} if center else {}
     fit = replace(Fit.of("linear_map", moments, by_language=True, target=target, **options), languages=codes)
     parts = {"matrix": matrix} | ({"shift": shift, "offset": offset} if center else {})
-    step = Step(**{name: jnp.asarray(part, jnp.float32) for name, part in parts.items()})
+    step = Step.of(**parts)
     return Transform((step,), (fit,), source)
 
 
@@ -147,7 +146,7 @@ def linear_maps(
     every = dict(sorted((identity | by_code).items()))
     counts = tuple(sorted(canonical_keys(fitted_on).items()))
     fit = Fit("linear_map", dim, tuple(every), counts, (("target", language_code(target)), *parameters.items()))
-    step = Step(matrix=jnp.asarray(np.stack([np.asarray(matrix, np.float32) for matrix in every.values()])))
+    step = Step.of(matrix=np.stack([np.asarray(matrix) for matrix in every.values()]))
     return Transform((step,), (fit,), source)
 
 

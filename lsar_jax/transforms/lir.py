@@ -175,7 +175,7 @@ def fit_lir(
                 f"{int((np.linalg.eigvalsh(matrix) > least).sum())} dimensions; components cannot exceed that"
             )
     fit = Fit.of("lir", moments, by_language=True, components=rank)
-    return Transform((Step(basis=jnp.asarray(basis, jnp.float32)),), (fit,), common_source(moments, source))
+    return Transform((Step.of(basis=basis),), (fit,), common_source(moments, source))
 
 
 def _directions(

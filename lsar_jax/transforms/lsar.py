@@ -15,7 +15,6 @@ the overall mean. That is another method, ``fit_lsar(..., published=True)``.
 from collections.abc import Mapping
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
@@ -161,4 +160,4 @@ def fit_lsar(
     if published:
         basis = fix_signs(published_subspace(means.astype(np.float32), rank))
     fit = Fit.of("lsar-published" if published else "lsar", moments, by_language=False, rank=rank)
-    return Transform((Step(basis=jnp.asarray(basis, jnp.float32)),), (fit,), common_source(moments, source))
+    return Transform((Step.of(basis=basis),), (fit,), common_source(moments, source))

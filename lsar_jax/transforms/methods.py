@@ -4,12 +4,13 @@ A new method is one file beside this one and one line in ``METHODS``.
 """
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from lsar_jax.checks import positive_number, whole_number
 from lsar_jax.moments import Moments
+from lsar_jax.moments.by_language import too_few
 from lsar_jax.shapes import Embeddings
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms.base import Transform
@@ -60,17 +61,23 @@ class FitMethod:
         parameters = inspect.signature(self.fit).parameters
         return {name: value for name, value in parameters.items() if name not in (*_SHARED, *self.fixed)}
 
-    def check_options(self, options: Mapping[str, Any], languages: int, dim: int) -> None:
+    def check(self, options: Mapping[str, Any], languages: Collection[str], dim: int) -> None:
         """Checks the options against what is known before any text is encoded; the fit itself checks the rest.
 
         Args:
           options: the options by name.
-          languages: number of languages to fit on.
+          languages: codes of the languages to fit on.
           dim: width of the embeddings.
 
         Raises:
-          ValueError: an option is out of range.
+          ValueError: there are too few languages, or an option is out of range.
         """
+        if len(languages) < self.least:
+            raise ValueError(too_few(languages, self.least))
+        self.check_options(options, len(languages), dim)
+
+    def check_options(self, options: Mapping[str, Any], languages: int, dim: int) -> None:
+        """Raises ValueError if an option is out of range, given the number of languages and the width."""
         span = max(1, min(languages - 1, dim))
         limits = {
             "rank": (1, span, f"the span of the means of {languages} languages of width {dim}"),

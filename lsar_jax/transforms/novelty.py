@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from lsar_jax.arrays import product
+from lsar_jax.arrays import product, to_device
 from lsar_jax.shapes import AnyArray
 
 __all__ = ["Novelty", "novelty_of"]
@@ -67,4 +67,4 @@ def novelty_of(
     large = values > _LEAST * values[-1]
     lengths, vectors = np.sqrt(values[large]), vectors[:, large]
     parts = weights.T @ (vectors / lengths), vectors * lengths, means / unit, np.array([unit])
-    return Novelty(*(jnp.asarray(part, jnp.float32) for part in parts))
+    return Novelty(*map(to_device, parts))

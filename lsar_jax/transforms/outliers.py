@@ -133,7 +133,7 @@ def fit_outliers(
         parameters = {"largest": largest}
         out = np.asarray(largest_dimensions(means, largest))
     fit = Fit.of("outliers", moments, by_language=False, **parameters)
-    return Transform((Step(scale=jnp.asarray(~out, jnp.float32)),), (fit,), common_source(moments, source))
+    return Transform((Step.of(scale=~out),), (fit,), common_source(moments, source))
 
 
 def zero_dimensions(dimensions: Sequence[int], dim: int, *, source: EncoderSpec | None = None) -> Transform:
@@ -159,4 +159,4 @@ def zero_dimensions(dimensions: Sequence[int], dim: int, *, source: EncoderSpec 
     ]
     scale[chosen] = 0
     fit = Fit("zeroed", dim, (), (), (("dimensions", " ".join(map(str, chosen))),))
-    return Transform((Step(scale=jnp.asarray(scale)),), (fit,), source)
+    return Transform((Step.of(scale=scale),), (fit,), source)

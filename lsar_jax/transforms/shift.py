@@ -12,7 +12,6 @@ the same, so that v_l holds only the language.
 from collections.abc import Mapping
 from dataclasses import replace
 
-import jax.numpy as jnp
 import numpy as np
 
 from lsar_jax.languages import canonical_keys, language_code
@@ -62,7 +61,7 @@ def fit_shift(
     shifts = {code: m.mean - targets[code].mean for code, m in moments.items()}
     shifts = dict(sorted((shifts | {target: np.zeros(next(iter(moments.values())).dim)}).items()))
     fit = replace(Fit.of("shift", moments, by_language=True, target=target), languages=tuple(shifts))
-    step = Step(shift=jnp.asarray(np.stack(list(shifts.values())), jnp.float32))
+    step = Step.of(shift=np.stack(list(shifts.values())))
     return Transform((step,), (fit,), source)
 
 

@@ -7,8 +7,6 @@ saved and exported like any other.
 from collections.abc import Mapping
 from typing import Any, Literal
 
-import jax.numpy as jnp
-
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms.base import Fit, Step, Transform
 
@@ -63,5 +61,5 @@ def head_transform(
         fitted_on=tuple(sorted(fitted_on.items())),
         parameters=(("objective", objective), *parameters.items()),
     )
-    step = Step(matrix=jnp.asarray(head.matrix, jnp.float32), offset=jnp.asarray(head.offset, jnp.float32))
+    step = Step.of(matrix=head.matrix, offset=head.offset)
     return Transform((step,), (fit,), source)

@@ -14,7 +14,6 @@ evaluated sentences with each other; ``whiten_samples`` does that, to reproduce 
 from collections.abc import Mapping
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
@@ -121,7 +120,7 @@ def fit_whitening(
     matrix, mean = (np.stack(parts) if per_language else parts[0] for parts in (matrices, means))
     options = {name: 1 for name, given in (("absolute", absolute), ("per_language", per_language)) if given}
     fit = Fit.of("whitening", moments, by_language=per_language, eps=eps, **options)
-    step = Step(shift=jnp.asarray(mean, jnp.float32), matrix=jnp.asarray(matrix, jnp.float32))
+    step = Step.of(shift=mean, matrix=matrix)
     return Transform((step,), (fit,), common_source(moments, source))
 
 

@@ -7,14 +7,11 @@ import numpy as np
 import pytest
 
 from lsar_jax.transforms import (
-    fit_lir,
-    fit_outliers,
     fit_whitening,
     leading_directions,
     principal_directions,
 )
 from lsar_jax.transforms import lir as lir_module
-from tests import reference
 from tests.transforms.test_base import FITS
 from tests.transforms.test_methods import projector
 
@@ -105,16 +102,6 @@ def test_tiny_and_huge_embeddings(method, rng, scale):
         np.testing.assert_allclose(np.asarray(got(scaled[code], code)) / unit, expected(rows, code), atol=2e-3)
 
 
-@pytest.mark.parametrize("precise", [False, True])
-def test_lir_of_few_sentences_equals_its_twin(rng, precise):
-    # Width 200 and 10 sentences: the range of the second moment instead of all of it.
-    x = sentences(rng, 10, 200)
-    for components in (1, 9):
-        lir = fit_lir(x, components, precise=precise)
-        for code, rows in x.items():
-            np.testing.assert_allclose(lir(rows, code), reference.lir(rows, rows, components), atol=1e-3)
-
-
 def spectrum(rng, values):
     """A symmetric matrix with these eigenvalues, in float64, and its eigenvectors."""
     vectors = np.linalg.qr(rng.standard_normal((len(values), len(values))))[0]
@@ -155,13 +142,6 @@ def test_embeddings_whose_squares_vanish(rng, method):
     with pytest.raises(ValueError, match="the embeddings vary too little for float32 squares; use precise=True"):
         FITS[method](x)
     assert_sound(FITS[method](x, precise=True), x)
-
-
-def test_no_dimension_of_tiny_embeddings_is_an_outlier_more(rng):
-    x = sentences(rng, 40, 12)
-    for scale in (1e-25, 1e25):
-        scaled = {code: (rows * np.float32(scale)).astype(np.float32) for code, rows in x.items()}
-        np.testing.assert_array_equal(fit_outliers(scaled).steps[0].scale, fit_outliers(x).steps[0].scale)
 
 
 def test_a_small_absolute_eps_is_decomposed_in_float64(rng):

@@ -1,6 +1,5 @@
 """Languages of unlabelled embeddings: against scikit-learn, by construction, through a transform."""
 
-import jax
 import numpy as np
 import pytest
 
@@ -8,7 +7,7 @@ import lsar_jax as lj
 from lsar_jax import Moments
 from lsar_jax.moments import pool_moments
 from lsar_jax.transforms import Transform, fit_center, fit_lsar, fit_whitening
-from lsar_jax.transforms.identifier import discriminant, fit_identifier, oas_shrinkage
+from lsar_jax.transforms.identifier import fit_identifier, oas_shrinkage
 from tests.transforms.conftest import CODES
 from tests.transforms.conftest import x as x
 
@@ -94,26 +93,6 @@ def test_new_languages_leave_the_identifier_behind(x):
         grown(x["zh"], "auto")
     again = grown.with_identifier(fit_identifier(x))
     np.testing.assert_allclose(again(x["zh"], "auto"), again(x["zh"], "zh"), atol=1e-5)
-
-
-def test_core_under_jit_and_vmap(rng):
-    means = rng.standard_normal((3, 4, 8)).astype(np.float32)
-    roots = rng.standard_normal((3, 8, 20)).astype(np.float32)
-    covariances = roots @ np.swapaxes(roots, 1, 2)
-    weights, bias = jax.vmap(jax.jit(discriminant), in_axes=(0, 0, None))(means, covariances, 0.1)
-    for one, covariance, w, b in zip(
-        means.astype(np.float64), covariances.astype(np.float64), weights, bias, strict=True
-    ):
-        shrunk = 0.9 * covariance + 0.1 * np.trace(covariance) / 8 * np.eye(8)
-        np.testing.assert_allclose(w, one @ np.linalg.inv(shrunk), atol=1e-4)
-        np.testing.assert_allclose(b, -0.5 * np.einsum("ld,de,le->l", one, np.linalg.inv(shrunk), one), atol=1e-3)
-
-
-def test_fewer_sentences_than_dimensions(rng):
-    x = {
-        code: (rng.standard_normal((5, 300)) + 3 * rng.standard_normal(300)).astype(np.float32) for code in ("de", "en")
-    }
-    assert fit_identifier(x).accuracy(x) == {"de": 100.0, "en": 100.0}
 
 
 def on(revision):

@@ -1,12 +1,11 @@
 """LEACE: the published formula, what it erases, and what it leaves."""
 
-import jax
 import numpy as np
 import pytest
 
 from lsar_jax import Moments, corpora
 from lsar_jax.moments import pool_moments
-from lsar_jax.transforms import erasing_functionals, fit_leace, fit_lsar
+from lsar_jax.transforms import fit_leace, fit_lsar
 from tests import reference
 
 
@@ -82,17 +81,6 @@ def test_moments_suffice(x):
     for given in (moments, pool_moments(moments)):
         for got, expected in zip(fit_leace(given).steps[0], fit_leace(x).steps[0], strict=True):
             np.testing.assert_array_equal(got, expected)
-
-
-def test_core_under_jit_and_vmap(rng):
-    roots = rng.standard_normal((3, 8, 20)).astype(np.float32)
-    covariances = roots @ np.swapaxes(roots, 1, 2)
-    spans = np.stack([np.linalg.qr(rng.standard_normal((8, 2)))[0] for _ in range(3)]).astype(np.float32)
-    got = jax.vmap(jax.jit(erasing_functionals), in_axes=(0, 0, None))(covariances, spans, 1e-6)
-    for covariance, span, functionals in zip(covariances.astype(np.float64), spans, got, strict=True):
-        inverse = np.linalg.inv(covariance)
-        np.testing.assert_allclose(functionals, inverse @ span @ np.linalg.inv(span.T @ inverse @ span), atol=1e-3)
-        np.testing.assert_allclose(np.asarray(functionals).T @ span, np.eye(2), atol=1e-5)
 
 
 def test_refusals(x):

@@ -13,8 +13,6 @@ from lsar_jax.transforms import (
     fit_lsar,
     fit_outliers,
     fit_whitening,
-    language_subspace,
-    principal_directions,
     published_subspace,
 )
 from tests import reference
@@ -167,27 +165,6 @@ def test_lir_keeps_directions_that_are_weak_but_real(rng):
     # As in an anisotropic encoder: the mean holds nearly all, each further direction 1e-5 of it.
     wide = (rng.standard_normal((3000, 512)) / 14 + 1).astype(np.float32)
     assert fit_lir({"de": wide}, 20).steps[0].basis.shape == (1, 512, 20)
-
-
-def test_lir_of_tiny_embeddings(x):
-    tiny = {code: part * np.float32(1e-18) for code, part in x.items()}
-    for small, large in zip(fit_lir(tiny, 3).steps[0].basis, fit_lir(x, 3).steps[0].basis, strict=True):
-        np.testing.assert_allclose(projector(small), projector(large), atol=1e-3)
-
-
-def test_cores_under_jit_and_vmap(x, rng):
-    stacked = np.stack([means(x), means(x)[::-1] ** 2]).astype(np.float32)
-    bases, spectrum = jax.vmap(jax.jit(language_subspace, static_argnums=1), in_axes=(0, None))(stacked, 2)
-    for one, basis, values in zip(stacked, bases, spectrum, strict=True):
-        expected, expected_values = language_subspace(one, 2)
-        np.testing.assert_allclose(projector(basis), projector(expected), atol=1e-4)
-        np.testing.assert_allclose(values, expected_values, rtol=1e-4, atol=1e-3)
-    roots = rng.standard_normal((3, 8, 8)).astype(np.float32)
-    second = roots @ np.swapaxes(roots, 1, 2)
-    batch, _ = jax.vmap(jax.jit(principal_directions, static_argnums=1), in_axes=(0, None))(second, 3)
-    for one, basis in zip(second, batch, strict=True):
-        left = np.linalg.svd(one.astype(np.float64))[0][:, :3]
-        np.testing.assert_allclose(projector(basis), left @ left.T, atol=1e-4)
 
 
 HOLE = np.full((8, 40), np.nan, np.float32)

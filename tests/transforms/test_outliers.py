@@ -1,11 +1,10 @@
 """Outlier dimensions: the published rule, planted dimensions, the union over languages."""
 
-import jax
 import numpy as np
 import pytest
 
 from lsar_jax import Moments
-from lsar_jax.transforms import fit_outliers, largest_dimensions, zero_dimensions
+from lsar_jax.transforms import fit_outliers, zero_dimensions
 from tests import reference
 from tests.transforms.test_methods import means
 
@@ -50,13 +49,6 @@ def test_the_union_of_the_largest(planted):
     assert fit_outliers(planted, largest=4).name == "outliers(largest=4)"
 
 
-def test_there_may_be_none(rng):
-    flat = {"de": (rng.standard_normal((50, 8)) + 1).astype(np.float32)}
-    transform = fit_outliers(flat)
-    assert zeroed(transform) == []
-    np.testing.assert_array_equal(transform(flat["de"]), flat["de"])
-
-
 def test_zero_dimensions(x, unchecked):
     transform = zero_dimensions((7, 0), 40)
     assert zeroed(transform) == [0, 7]
@@ -65,13 +57,6 @@ def test_zero_dimensions(x, unchecked):
     for index in (40, -1, 1.0):
         with pytest.raises(ValueError, match="a dimension is .*; it must be a whole number from 0 to 39"):
             zero_dimensions((index,), 40)
-
-
-def test_core_under_jit_and_vmap(rng):
-    stacked = rng.standard_normal((3, 4, 20)).astype(np.float32)
-    got = jax.vmap(jax.jit(largest_dimensions, static_argnums=1), in_axes=(0, None))(stacked, 2)
-    for one, chosen in zip(stacked, got, strict=True):
-        np.testing.assert_array_equal(chosen, largest_dimensions(one, 2))
 
 
 def test_refusals(x, unchecked):

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-import jax.numpy as jnp
+import jax
 import numpy as np
 
 from lsar_jax.transforms.base.steps import AXES, Fit, Step, by_row
@@ -53,7 +53,7 @@ def _merge(a: Step, fit_a: Fit, b: Step, fit_b: Fit) -> tuple[Step, Fit]:
         counts = [len(part["shift"]) for part in rows.values()]
         parts["clusters"] = np.repeat(np.arange(len(rows), dtype=np.int32), counts)
     fitted = dict(fit_a.fitted_on) | dict(fit_b.fitted_on)
-    step = a._replace(**{name: jnp.asarray(part) for name, part in parts.items()})
+    step = a._replace(**{name: jax.device_put(part) for name, part in parts.items()})
     return step, replace(fit_a, languages=tuple(rows), fitted_on=tuple(sorted(fitted.items())))
 
 

@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from lsar_jax.arrays import row_bucket
+from lsar_jax.arrays import row_bucket, to_device
 from lsar_jax.moments.moments import Moments
 from lsar_jax.shapes import AnyArray, LanguageIds
 
@@ -59,6 +59,11 @@ class Step(NamedTuple):
     matrix: Float[AnyArray, "*row dim dim"] | None = None
     offset: Float[AnyArray, "*row dim"] | None = None
     clusters: Int[AnyArray, " row"] | None = None
+
+    @classmethod
+    def of(cls, **parts: AnyArray) -> "Step":
+        """Returns a step with these parts, in float32 on the device."""
+        return cls(**{name: to_device(part) for name, part in parts.items()})
 
 
 @dataclass(frozen=True)

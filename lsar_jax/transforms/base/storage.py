@@ -4,7 +4,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import jax.numpy as jnp
+import jax
 import numpy as np
 from jaxtyping import Float
 
@@ -64,8 +64,8 @@ def load_parts(path: Path) -> TransformParts:
         )
         identifier = None
         if header["identifier"] is not None:
-            novel = Novelty(*(jnp.asarray(tensors.pop(f"identifier.{name}")) for name in Novelty._fields))
-            parts = {name: jnp.asarray(tensors.pop(f"identifier.{name}")) for name in _IDENTIFIER}
+            novel = Novelty(*(jax.device_put(tensors.pop(f"identifier.{name}")) for name in Novelty._fields))
+            parts = {name: jax.device_put(tensors.pop(f"identifier.{name}")) for name in _IDENTIFIER}
             identifier = LanguageIdentifier(
                 **parts,
                 novel=novel,
@@ -80,7 +80,7 @@ def load_parts(path: Path) -> TransformParts:
     for step, fit in zip(found, fits, strict=True):
         _check_step(step, fit, f"{fit} in {path}")
     # Only now, because jax would turn float64 into float32 without a word.
-    steps = tuple(Step(*(None if part is None else jnp.asarray(part) for part in step)) for step in found)
+    steps = tuple(Step(*(None if part is None else jax.device_put(part) for part in step)) for step in found)
     return steps, fits, source, identifier
 
 
