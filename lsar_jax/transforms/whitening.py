@@ -14,6 +14,7 @@ evaluated sentences with each other; ``whiten_samples`` does that, to reproduce 
 from collections.abc import Mapping
 from typing import Any
 
+import jax
 import numpy as np
 from jaxtyping import Float
 
@@ -102,7 +103,7 @@ def fit_whitening(
     else:
         moments = pool_moments(x, precise=precise)
         groups = {"all languages together": moments.total()}
-    matrices = []
+    scaled, levels, relatives = [], [], []
     for code, m in groups.items():
         try:
             covariance = m.covariance()
@@ -115,9 +116,16 @@ def fit_whitening(
         # The largest eigenvalue is at most the Frobenius norm; an eps below its float32 rounding is noise.
         if not precise and relative < 64 * np.finfo(np.float32).eps * np.linalg.norm(covariance) / level:
             return fit_whitening(x, eps, absolute=absolute, per_language=per_language, source=source, precise=True)
-        matrices.append(zca(covariance / level, relative) / np.sqrt(level))
-    means = [m.mean for m in groups.values()]
-    matrix, mean = (np.stack(parts) if per_language else parts[0] for parts in (matrices, means))
+        scaled.append(covariance / level)
+        levels.append(level)
+        relatives.append(relative)
+    if per_language and not precise:
+        whitened = np.asarray(_whiten(np.array(scaled, np.float32), np.array(relatives, np.float32)), np.float64)
+    else:
+        whitened = np.stack([zca(*pair) for pair in zip(scaled, relatives, strict=True)])
+    matrices = whitened / np.sqrt(levels)[:, None, None]
+    means = np.stack([m.mean for m in groups.values()])
+    matrix, mean = (parts if per_language else parts[0] for parts in (matrices, means))
     options = {name: 1 for name, given in (("absolute", absolute), ("per_language", per_language)) if given}
     fit = Fit.of("whitening", moments, by_language=per_language, eps=eps, **options)
     step = Step.of(shift=mean, matrix=matrix)
@@ -157,3 +165,6 @@ def whiten_samples(x: Float[np.ndarray, "sentence dim"], eps: float = 1e-5) -> F
     centred = centred - centred.mean(axis=0)
     values, vectors = np.linalg.eigh(np.cov(centred))
     return (vectors / np.sqrt(np.maximum(values, 0) + eps)) @ (vectors.T @ centred)
+
+
+_whiten = jax.jit(jax.vmap(zca))
