@@ -61,7 +61,7 @@ def data_mesh(devices: Sequence[jax.Device] | None = None) -> Mesh:
 
 
 def replicated(mesh: Mesh) -> NamedSharding:
-    """Returns the sharding of an array of which every device holds a full copy.
+    """Returns the sharding of an array that every device holds in full.
 
     Example:
       >>> import jax
@@ -98,7 +98,7 @@ def placed(tree: Any, sharding: NamedSharding) -> Any:
     """Returns a tree of arrays on the devices of a mesh, which may be those of several processes.
 
     Args:
-      tree: a tree of arrays, of which each process has the same.
+      tree: a tree of arrays, the same in each process.
       sharding: how each array is placed.
 
     Example:
@@ -110,13 +110,13 @@ def placed(tree: Any, sharding: NamedSharding) -> Any:
     if sharding.is_fully_addressable:
         return jax.device_put(tree, sharding)
 
-    def one(x: Any) -> jax.Array:
+    def place(x: Any) -> jax.Array:
         if isinstance(x, jax.Array) and not x.is_fully_addressable:
             return jax.device_put(x, sharding)
         whole = np.asarray(x)
         return jax.make_array_from_callback(whole.shape, sharding, lambda part: whole[part])
 
-    return jax.tree.map(one, tree)
+    return jax.tree.map(place, tree)
 
 
 def fetched(tree: Any) -> Any:
@@ -131,18 +131,18 @@ def fetched(tree: Any) -> Any:
       {'x': array([1., 1.], dtype=float32)}
     """
 
-    def one(x: Any) -> np.ndarray:
+    def fetch(x: Any) -> np.ndarray:
         if not isinstance(x, jax.Array) or x.is_fully_addressable or x.is_fully_replicated:
             return np.asarray(x)
         from jax.experimental.multihost_utils import process_allgather
 
         return process_allgather(x, tiled=True)
 
-    return jax.tree.map(one, tree)
+    return jax.tree.map(fetch, tree)
 
 
 def cpu_features() -> str:
-    """Returns what the processor can do, as Linux names it, such as ``fpu sse2 avx2``; elsewhere, its name.
+    """Returns the processor's instruction sets, as Linux names them (``fpu sse2 avx2``); elsewhere, its name.
 
     Example:
       >>> import lsar_jax as lj
@@ -153,7 +153,7 @@ def cpu_features() -> str:
 
 @cache
 def cpu_info(name: str) -> tuple[str, ...]:
-    """Returns what Linux says of each processor under a name, such as ``model name``; elsewhere, nothing.
+    """Returns a field of ``/proc/cpuinfo``, such as ``model name``, for each processor; empty if there is no such file.
 
     Example:
       >>> import lsar_jax as lj

@@ -48,24 +48,19 @@ def cache_programs(folder: str | Path | None = None) -> Path:
         return Path(given)
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "lsar_jax"
     root = home / "programs" if folder is None else Path(folder)
-    used = root / _processor()
+    used = root / f"{platform.machine()}-{hashlib.sha256(cpu_features().encode()).hexdigest()[:12]}"
     folders = [root] if folder is not None else [home, root]
-    for one in (*folders, used):
-        _make_private(one)
-        _check_private(one)
+    for path in (*folders, used):
+        # One by one, as the mode that mkdir is given is not that of parents, which a group may write by default.
+        for parent in reversed([path, *path.parents]):
+            parent.mkdir(exist_ok=True, mode=0o700)
+        _check_private(path)
     _prune(used)
     jax.config.update("jax_compilation_cache_dir", str(used))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", _LEAST_SECONDS)
     # JAX decides once whether it has a cache.
     compilation_cache.reset_cache()
     return used
-
-
-def _make_private(folder: Path) -> None:
-    """Creates a folder and its parents for their owner alone; those that exist keep their mode."""
-    # One by one, as the mode that mkdir is given is not that of parents, which a group may write by default.
-    for one in reversed([folder, *folder.parents]):
-        one.mkdir(exist_ok=True, mode=0o700)
 
 
 def _check_private(folder: Path) -> None:
@@ -97,8 +92,3 @@ def _prune(folder: Path) -> None:
             break
         path.unlink(missing_ok=True)
         total -= size
-
-
-def _processor() -> str:
-    """Returns a name for what this processor can do."""
-    return f"{platform.machine()}-{hashlib.sha256(cpu_features().encode()).hexdigest()[:12]}"

@@ -109,11 +109,11 @@ def parse(
       ValueError: the magic is wrong, or a size or offset points outside the file.
     """
     reader = _Reader(data)
-    if bytes(reader.take("u1", 4)) != b"E5S1" or reader.one("<u4") != 1:
+    if bytes(reader.take("u1", 4)) != b"E5S1" or reader.number("<u4") != 1:
         raise ValueError("not an E5S1 file of version 1")
     hidden, layers, heads, intermediate, vocabulary, positions, token_types = reader.take("<i4", 7).tolist()
     epsilon = float(reader.take("<f4", 1)[0])
-    if reader.one("<i4") != BLOCK_LENGTH:
+    if reader.number("<i4") != BLOCK_LENGTH:
         raise ValueError(f"the 4-bit blocks do not have {BLOCK_LENGTH} values")
     config = TransformerConfig(
         vocabulary, hidden, layers, heads, intermediate, positions, token_types, layer_norm_epsilon=epsilon
@@ -121,8 +121,8 @@ def parse(
     pieces = _read_pieces(reader)
     if len(pieces.vocabulary) > vocabulary:
         raise ValueError(f"the file has {len(pieces.vocabulary)} pieces, but only {vocabulary} embeddings")
-    reader.one("<i4")
-    reader.take("u1", reader.one("<u4"))  # the normalisation map
+    reader.number("<i4")
+    reader.take("u1", reader.number("<u4"))  # the normalisation map
     read = read or (lambda start, size: data[start : start + size])
     return config, pieces, _read_directory(reader, config, read)
 
@@ -151,13 +151,13 @@ class _Reader:
         self.position += size
         return np.frombuffer(raw.tobytes(), dtype)
 
-    def one(self, dtype: str) -> int:
+    def number(self, dtype: str) -> int:
         return int(self.take(dtype, 1)[0])
 
 
 def _read_pieces(reader: _Reader) -> Pieces:
     count, bos, eos, pad, unk = reader.take("<i4", 5).tolist()
-    size = reader.one("<u8")
+    size = reader.number("<u8")
     offsets = reader.take("<u4", count + 1).astype(np.int64)
     scores = reader.take("<f4", count).tolist()
     text = reader.take("u1", size).tobytes()
@@ -174,9 +174,9 @@ def _read_directory(
 ) -> dict[str, Tensor]:
     shapes = _shapes(config)
     tensors = {}
-    for _ in range(reader.one("<i4")):
-        name = reader.take("u1", reader.one("<u2")).tobytes().decode("utf-8")
-        kind, elements, offset, size = (reader.one(dtype) for dtype in ("u1", "<u4", "<u8", "<u8"))
+    for _ in range(reader.number("<i4")):
+        name = reader.take("u1", reader.number("<u2")).tobytes().decode("utf-8")
+        kind, elements, offset, size = (reader.number(dtype) for dtype in ("u1", "<u4", "<u8", "<u8"))
         shape: tuple[int, ...] = shapes.get(name, (elements,))
         expected = {0: 4 * elements, 1: elements // BLOCK_LENGTH * BLOCK.itemsize}.get(kind)
         whole = kind == 0 or shape[-1] % BLOCK_LENGTH == 0

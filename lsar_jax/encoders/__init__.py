@@ -11,8 +11,8 @@ Example:
   >>> neutral = encoder.with_transform(lj.transforms.fit_lsar(moments))
   >>> neutral.spec.transform
   'lsar(rank=2)'
-  >>> for one in (encoder, neutral):  # how far apart German and English are
-  ...     german, english = (one.encode(text[code]).mean(axis=0) for code in ("de", "en"))
+  >>> for each in (encoder, neutral):  # how far apart German and English are
+  ...     german, english = (each.encode(text[code]).mean(axis=0) for code in ("de", "en"))
   ...     print(round(float(np.linalg.norm(german - english)), 1))
   2.3
   0.0

@@ -96,8 +96,8 @@ def load_encoder(
     checkpoint, preset = _open(str(name_or_path), revision)
     blocks = checkpoint.config.blocks
     has = f"{checkpoint.id} has the embedding output, 0, and {blocks} blocks"
-    kept = blocks if layer is None else whole_number("layer", layer, 0, blocks, has)
-    returned = preset.layer if layer is None and preset and preset.layer is not None else kept
+    loaded = blocks if layer is None else whole_number("layer", layer, 0, blocks, has)
+    returned = preset.layer if layer is None and preset and preset.layer is not None else loaded
     # Read before the weights: the layers after the blocks are small, and may be damaged too.
     pooled, name, layers = _pooling(checkpoint, pooling or (preset.pooling if preset else None), returned)
     width = checkpoint.config.widths[-1]
@@ -114,7 +114,7 @@ def load_encoder(
         return jax.device_put(value, replicated(mesh)).block_until_ready()
 
     attention = attention_for(mesh.devices.flat[0])
-    model = fill(checkpoint, blocks=kept, dtype=computed, param_dtype=stored, attention=attention, put=put)
+    model = fill(checkpoint, blocks=loaded, dtype=computed, param_dtype=stored, attention=attention, put=put)
     precision = computed.name if stored == computed else f"{computed.name} with {stored.name} parameters"
     spec = EncoderSpec(checkpoint.id, checkpoint.revision, returned, name, precision, prompt=checkpoint.pipeline.prompt)
     return SentenceEncoder(

@@ -338,9 +338,10 @@ class SentenceEncoder:
         token_budget: int | None = None,
         show_progress: bool = False,
     ) -> tuple[Any, EncodeReport]:
-        """Returns what a collector for each layer's spec and the number of sentences has collected, and the report.
+        """Encodes text into the collector that ``collect`` makes, given each layer's spec and the number of sentences.
 
-        Without ``layers``, the result is that of the only layer.
+        Returns:
+          The result of the collector, or of its only layer without ``layers``; and the report.
         """
         check_process()
         started = time.perf_counter()

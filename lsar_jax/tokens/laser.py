@@ -36,13 +36,9 @@ SENTENCEPIECE, CODES, VOCABULARY, DICTIONARY = "sentencepiece.model", "bpe.codes
 
 
 def laser_tokenizer(folder: Path, vocabulary: int, longest: int) -> SlowTokenizer:
-    """Opens the tokenizer of a folder that ``lsar-jax convert`` wrote.
+    """Opens the tokenizer of a folder that ``lsar-jax convert`` wrote; arguments as of ``fast_tokenizer``.
 
-    Args:
-      folder: folder with ``dictionary.json`` and either ``sentencepiece.model`` (LASER2) or ``bpe.codes`` and
-        ``bpe.vocab`` (LASER1).
-      vocabulary: rows of the embeddings.
-      longest: maximum number of tokens.
+    The folder has ``dictionary.json``, and ``sentencepiece.model`` (LASER2) or ``bpe.codes`` with ``bpe.vocab``.
 
     Raises:
       FileNotFoundError: a file does not exist.

@@ -18,12 +18,7 @@ _TOOLS = {"zh": "rjieba", "th": "pythainlp", "ja": "KyTea with Mykytea-python"}
 
 
 def xlm_tokenizer(folder: Path, vocabulary: int, longest: int) -> SlowTokenizer:
-    """Opens the tokenizer of an XLM folder: ``vocab.json`` and ``merges.txt``.
-
-    Args:
-      folder: folder of the checkpoint.
-      vocabulary: rows of the embeddings.
-      longest: maximum number of tokens, including special tokens.
+    """Opens the tokenizer of an XLM folder, ``vocab.json`` and ``merges.txt``; arguments as of ``fast_tokenizer``.
 
     Raises:
       FileNotFoundError: a file of the tokenizer does not exist.

@@ -98,6 +98,7 @@ def test_a_mesh_of_explicit_axes(tiny_folder, corpus, alone):
     assert relative(encoder.encode(corpus[:20]), alone[:20]) <= 1e-5
 
 
+@pytest.mark.slow
 def test_the_real_encoder_does_not_depend_on_neighbours(bundled):
     sentences = [text for texts in lj.corpora.udhr("test", ["en", "th", "ja", "ar"]).values() for text in texts]
     together = bundled.encode(sentences, max_length=64)
