@@ -126,7 +126,7 @@ def test_what_is_found_before_the_work(folder, monkeypatch, refused, command, me
     (folder / "text.npy").write_text("hello world\n")
     (folder / "empty.txt").touch()
     np.save(folder / "objects.npy", np.array([[None]]), allow_pickle=True)
-    monkeypatch.setattr(lj.SentenceEncoder, "_encode", lambda *_: pytest.fail("text was encoded first"))
+    monkeypatch.setattr(lj.SentenceEncoder, "_encode", lambda *_, **__: pytest.fail("text was encoded first"))
     error = refused(main, command.format(tiny=TINY).split())
     assert message in error
     assert "unsafe" not in error

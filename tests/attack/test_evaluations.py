@@ -38,7 +38,7 @@ def test_results_of_other_options_are_kept(done, refused):
 
 @pytest.mark.parametrize("name", ["methods.png", "languages.pdf", "queries.npz", "results.jsonl"])
 def test_files_of_others_are_kept(name, tmp_path, refused, monkeypatch):
-    monkeypatch.setattr(lj.SentenceEncoder, "_encode_into", lambda *_: pytest.fail("text was encoded first"))
+    monkeypatch.setattr(lj.SentenceEncoder, "_encode", lambda *_, **__: pytest.fail("text was encoded first"))
     (tmp_path / name).write_text("mine")
     assert f"{name} exists, and its options are not known" in refused(main, [*UDHR, "--out", str(tmp_path)])
     assert [path.name for path in tmp_path.iterdir()] == [name]
@@ -48,7 +48,7 @@ def test_files_of_others_are_kept(name, tmp_path, refused, monkeypatch):
 @pytest.mark.parametrize("make", [os.mkdir, os.mkfifo])
 @pytest.mark.parametrize("name", ["results.jsonl", "run.json", "methods.png"])
 def test_what_cannot_be_a_result(name, make, tmp_path, refused, monkeypatch):
-    monkeypatch.setattr(lj.SentenceEncoder, "_encode_into", lambda *_: pytest.fail("text was encoded first"))
+    monkeypatch.setattr(lj.SentenceEncoder, "_encode", lambda *_, **__: pytest.fail("text was encoded first"))
     make(tmp_path / name)
     assert f"{name} is " in refused(main, [*UDHR, "--out", str(tmp_path), "--overwrite"])
 
@@ -95,7 +95,7 @@ def test_nothing_is_written_into_the_encoder(tmp_path, refused):
     ],
 )
 def test_options_of_methods_are_checked_before_the_encoding(options, message, tmp_path, refused, monkeypatch):
-    monkeypatch.setattr(lj.SentenceEncoder, "_encode_into", lambda *_: pytest.fail("text was encoded first"))
+    monkeypatch.setattr(lj.SentenceEncoder, "_encode", lambda *_, **__: pytest.fail("text was encoded first"))
     assert message in refused(main, [*THREE, *options, "--out", str(tmp_path / "out")])
 
 

@@ -126,7 +126,7 @@ def test_a_finished_run_without_checkpoints_is_not_replaced(folder, tmp_path, re
 
 
 def test_a_cache_that_cannot_be_written(folder, tmp_path, refused, monkeypatch):
-    monkeypatch.setattr(SentenceEncoder, "_encode_into", lambda *_: pytest.fail("text was encoded first"))
+    monkeypatch.setattr(SentenceEncoder, "_encode", lambda *_, **__: pytest.fail("text was encoded first"))
     (tmp_path / "file").touch()
     for cache in (tmp_path / "file", tmp_path / "file" / "cache"):
         arguments = command(folder, tmp_path / "run")
