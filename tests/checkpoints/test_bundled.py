@@ -74,12 +74,12 @@ def damage(data, at, value):
 )
 def test_a_damaged_header_is_refused(data, at, value, message):
     with pytest.raises(ValueError, match=message):
-        bundled.parse(damage(data, at, value))
+        bundled.parse(damage(data[:1000], at, value))
 
 
 def test_a_cut_file_is_refused(data):
     with pytest.raises(ValueError, match="extend past the end of the file|in a file of"):
-        bundled.parse(np.array(data[: len(data) // 2]))
+        bundled.parse(data[: len(data) // 2])
 
 
 def test_another_file_is_refused(data, tmp_path, monkeypatch):
