@@ -96,7 +96,7 @@ def test_commands_work_without(tmp_path):
     """A command in whose cache others can write says so, and runs."""
     (tmp_path / "lsar_jax").mkdir()
     (tmp_path / "lsar_jax").chmod(0o777)
-    code = "import sys; from eval.__main__ import main; sys.exit(main(['repro', '--list']))"
+    code = "import sys; from eval.__main__ import main; sys.exit(main(['repro']))"
     ended = run(tmp_path, code)
     assert ended.returncode == 0, ended.stderr
     assert "warning: compiled programs are not kept: others can write" in ended.stderr
