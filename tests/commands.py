@@ -10,7 +10,7 @@ from lsar_jax.__main__ import COMMANDS
 
 __all__ = ["parsed"]
 
-SHARED = ("train.align", "train.disentangle", "train.finetune")
+SHARED = ("train.align", "train.finetune")
 
 
 def parsed(command):

@@ -12,12 +12,11 @@ from lsar_jax.__main__ import main
 from lsar_jax.cli.run import run
 from lsar_jax.processes import is_first, own_rows, share
 from tests.embeddings.made_folder import made_folder
-from tests.train.runs import write_bitext, write_labelled, write_words
+from tests.train.runs import write_labelled, write_words
 from train.align.__main__ import main as align
-from train.disentangle.__main__ import main as disentangle
 from train.finetune.__main__ import main as finetune
 
-__all__ = ["SharedWork", "heads_arguments", "write_input"]
+__all__ = ["SharedWork", "strong_arguments", "write_input"]
 
 TINY = str(Path(__file__).parent / "golden" / "bert")
 TRAINING = ("--encoder", TINY, "--layer", "2", "--max-length", "24")
@@ -36,17 +35,15 @@ def write_input(folder):
     for name, mean in (("source", 1), ("target", -1)):
         vectors = rng.standard_normal((3000, 16)).astype(np.float32) + mean * np.linspace(0, 1, 16, dtype=np.float32)
         made_folder(folder / name, vectors, [f"{name} {row}" for row in range(len(vectors))])
-    write_bitext(folder / "bitext")
     write_words(folder)
     write_labelled(folder, "pos", "train-en", 64, 0)
     write_labelled(folder, "pos", "test-de", 12, 2)
 
 
-def heads_arguments(folder, out):
-    """The arguments of a training of heads."""
-    text = ["--data", folder / "bitext", "--held-out", "15", "--batch", "16", "--cache", out.parent / "cache"]
-    steps = ["--epochs", "3", "--seeds", "2", "--steps-per-call", "2", "--learning-rate", "1e-3", "--oracle"]
-    return [*TRAINING, *text, *steps, "--out", out]
+def strong_arguments(folder, out):
+    """The arguments of an alignment."""
+    words = [*TRAINING, "--words", folder / "words", "--steps", "6", "--validate-every", "2", "--log-every", "1"]
+    return [*words, "--learning-rate", "1e-3", "--batch", "8", "--out", out]
 
 
 @dataclass(frozen=True)
@@ -74,12 +71,10 @@ class SharedWork:
         _end(main, "fit", "whitening", out / "whitening", *vectors, "--save", out / "moments")
         _end(main, "fit", "lsar", out / "lsar", *encoded)
         _end(main, "mine", folder / "source", folder / "target", out / "pairs.tsv", "--block", "1024")
-        _end(disentangle, *heads_arguments(folder, out / "heads"))
-        words = [*TRAINING, "--words", folder / "words", "--steps", "6", "--validate-every", "2", "--log-every", "1"]
-        _end(align, *words, "--learning-rate", "1e-3", "--batch", "8", "--out", out / "strong")
-        chunks = ["--batch", "8", "--chunk-tokens", "96", "--cached"]
-        _end(align, *words, "--learning-rate", "1e-3", *chunks, "--out", out / "chunks")
-        _end(align, *words, "--objective", "linear", "--out", out / "linear")
+        _end(align, *strong_arguments(folder, out / "strong"))
+        _end(align, *strong_arguments(folder, out / "chunks"), "--chunk-tokens", "96", "--cached")
+        linear = ["--objective", "linear", "--learning-rate", "1e-4", "--batch", "128"]
+        _end(align, *strong_arguments(folder, out / "linear"), *linear)
         files = ["--train", folder / "train-en.txt", "--test", folder / "test-de.txt", "--held-out", "12"]
         steps = ["--epochs", "1", "--batch", "8", "--validations", "2", "--log-every", "1", "--learning-rate", "1e-3"]
         seeds = ["--seeds", "12", "8", "--trained-blocks", "1"]

@@ -56,8 +56,6 @@ NO_EXAMPLE = {
     "lsar_jax.objectives.disentangle.Parts": RESULT,
     "lsar_jax.objectives.disentangle.apply_heads": MODULE,
     "lsar_jax.objectives.disentangle.discriminator_loss": MODULE,
-    "lsar_jax.objectives.disentangle.dream_terms": MODULE,
-    "lsar_jax.objectives.disentangle.meat_terms": MODULE,
     "lsar_jax.objectives.disentangle.objective_terms": MODULE,
     "lsar_jax.objectives.disentangle.parts_of": MODULE,
     "lsar_jax.objectives.disentangle.parts_terms": MODULE,

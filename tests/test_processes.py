@@ -10,9 +10,9 @@ from safetensors.numpy import load_file
 import lsar_jax as lj
 from lsar_jax.__main__ import main
 from tests.process_group import ended, started
-from tests.shared_work import SharedWork, heads_arguments, write_input
+from tests.shared_work import SharedWork, strong_arguments, write_input
 from tests.train.runs import log_of
-from train.disentangle.__main__ import main as disentangle
+from train.align.__main__ import main as align
 
 slow = pytest.mark.slow
 
@@ -94,7 +94,7 @@ def test_mining(one, two):
 
 
 @slow
-@pytest.mark.parametrize("name", ["heads", "strong", "chunks", "linear", "pos/seed-12", "pos/seed-8"])
+@pytest.mark.parametrize("name", ["strong", "chunks", "linear", "pos/seed-12", "pos/seed-8"])
 def test_training(one, two, name):
     same_log(one / name, two / name)
     for path in one.glob(f"{name}/**/*.safetensors"):
@@ -147,21 +147,21 @@ def test_mining_goes_on_after_a_kill(one, folder, tmp_path, capsys):
 
 @slow
 def test_training_goes_on_after_a_kill(one, folder, tmp_path):
-    out = tmp_path / "heads"
-    job = [*map(str, heads_arguments(folder, out)), "--checkpoint-seconds", "0"]
-    lines = int(np.random.default_rng().integers(3, len(log_of(one / "heads"))))
+    out = tmp_path / "strong"
+    job = [*map(str, strong_arguments(folder, out)), "--checkpoint-seconds", "0"]
+    lines = int(np.random.default_rng().integers(3, len(log_of(one / "strong"))))
     print(f"killed after {lines} lines of the log")
 
     def there():
         log = out / "log.jsonl"
         return log.is_file() and len(log.read_text().splitlines()) >= lines
 
-    kill_one(started("train.disentangle", job, 2, folder=tmp_path), 1, there)
-    processes = started("train.disentangle", job, 2, folder=tmp_path)
+    kill_one(started("train.align", job, 2, folder=tmp_path), 1, there)
+    processes = started("train.align", job, 2, folder=tmp_path)
     status, errors = ended(processes)
     assert status == [0, 0], errors
     assert "resuming at epoch" in processes[0].printed
-    same_log(one / "heads", out)
+    same_log(one / "strong", out)
 
 
 @slow
@@ -215,5 +215,5 @@ def test_an_error_in_one_process_of_a_script_ends_the_other(tmp_path):
 def test_only_some_commands_are_shared(capsys):
     assert main(["--distributed=127.0.0.1:1,0/2", "apply"]) == 1
     assert "apply cannot be shared by processes; encode, fit, mine can" in capsys.readouterr().err
-    assert disentangle(["--distributed="]) == 1
+    assert align(["--distributed="]) == 1
     assert "--distributed= has no address" in capsys.readouterr().err

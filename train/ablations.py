@@ -21,8 +21,8 @@ from pathlib import Path
 
 from lsar_jax.cli.console import console
 from lsar_jax.cli.run import run
-from lsar_jax.objectives.disentangle_objective import ALONE, Base, Objective
-from train.disentangle.command import Disentangle, HeadsOptions, ObjectiveOptions
+from lsar_jax.objectives.disentangle import ALONE, Base, Objective
+from train.disentangle.command import Disentangle, HeadsOptions
 from train.loop import Trained
 
 __all__ = ["Ablations", "objectives"]
@@ -64,14 +64,14 @@ class Ablations(HeadsOptions):
 
     def rows(self) -> list[Disentangle]:
         """Returns the run of every row, with its options still unchecked."""
-        shared = {f.name: getattr(self, f.name) for f in fields(HeadsOptions)}
+        shared = {option.name: getattr(self, option.name) for option in fields(HeadsOptions)}
         rows = []
         for layer in self.layers:
             for objective in (row for base in self.bases for row in objectives(base)):
                 name = re.sub(r"[^a-z0-9]+", "-", objective.name.replace(" - ", " without ")).strip("-")
-                out = self.out / f"layer-{layer}" / name
-                losses = ObjectiveOptions(**asdict(objective))
-                rows.append(Disentangle(**shared, objective=losses, layer=layer, out=out))
+                losses = asdict(objective)
+                losses["objective"] = losses.pop("base")
+                rows.append(Disentangle(**shared, **losses, layer=layer, out=self.out / f"layer-{layer}" / name))
         return rows
 
     def run(self) -> list[Trained]:
@@ -82,7 +82,7 @@ class Ablations(HeadsOptions):
         trained: list[Trained] = []
         for number, row in enumerate(rows, 1):
             console.rule(f"{number} of {len(rows)}: {row.out}")
-            trained += row.run()
+            trained.append(row.run())
         return trained
 
 

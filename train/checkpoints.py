@@ -66,13 +66,12 @@ class Checkpoints:
         """
         if step in self._manager.all_steps():
             return
-        args = self._ocp.args
+        args, folder = self._ocp.args, self._folder / str(step)
         json.dumps(position)
         # Of arrays on several devices, Orbax would compile a program that takes a part of each shape.
         arrays = jax.tree.map(_on_the_host, arrays)
         needed = sum(getattr(leaf, "nbytes", 0) for leaf in jax.tree.leaves(arrays)) + _SMALL_FILES
-        free = shutil.disk_usage(self._folder).free
-        if free < needed:
+        if (free := shutil.disk_usage(self._folder).free) < needed:
             raise OSError(
                 f"no checkpoint could be written in {self._folder}: No space left on device ({needed >> 10} KiB are "
                 f"needed, {free >> 10} KiB are free); make room, and run the same command again"
@@ -82,9 +81,9 @@ class Checkpoints:
                 self._manager.save(
                     step, args=args.Composite(arrays=args.StandardSave(arrays), position=args.JsonSave(position))
                 )
-            write_json(self._folder / str(step) / _DIGESTS, _digests(self._folder / str(step)))
+            write_json(folder / _DIGESTS, _digests(folder))
         except Exception as error:  # Orbax and TensorStore raise many types, some of several lines
-            shutil.rmtree(self._folder / str(step), ignore_errors=True)
+            shutil.rmtree(folder, ignore_errors=True)
             self._manager.reload()
             raise OSError(f"no checkpoint could be written in {self._folder}: {_first_line(error)}") from error
 
@@ -100,56 +99,33 @@ class Checkpoints:
         Raises:
           ValueError: the arrays have other shapes, or every checkpoint is damaged.
         """
-        steps = sorted(self._manager.all_steps(), reverse=True)
+        args, shapes = self._ocp.args, jax.tree.map(self._ocp.utils.to_shape_dtype_struct, like)
+        asked = args.Composite(arrays=args.StandardRestore(shapes), position=args.JsonRestore())
         damaged: dict[int, str] = {}
-        for step in steps:
-            why, checked = self._damage(step)
-            found = None
-            if not why:
+        for step in sorted(self._manager.all_steps(), reverse=True):
+            folder = self._folder / str(step)
+            if not (damage := _damage(folder)):
                 try:
-                    found = self._read(step, like)
+                    with _quiet():
+                        found = self._manager.restore(step, args=asked)
                 except Exception as error:  # Orbax and TensorStore raise many types, some of several lines
-                    why = f"{self._folder / str(step)} cannot be read: {_first_line(error)}"
-                    if checked:  # it is whole, so that it does not fit
-                        raise ValueError(why) from error
-            if found is not None:
-                for newer, told in damaged.items():
-                    show(f"{told}; going on from the checkpoint of step {step}")
-                    aside = self._folder / f"{newer}.damaged"
-                    shutil.rmtree(aside, ignore_errors=True)
-                    (self._folder / str(newer)).replace(aside)
-                self._manager.reload()
-                return found["arrays"], found["position"]
-            damaged[step] = why
+                    damage = f"{folder} cannot be read: {_first_line(error)}"
+                    if (folder / _DIGESTS).is_file():  # it is whole, so that it does not fit
+                        raise ValueError(damage) from error
+                else:
+                    for newer, why in damaged.items():
+                        show(f"{why}; going on from the checkpoint of step {step}")
+                        aside = self._folder / f"{newer}.damaged"
+                        shutil.rmtree(aside, ignore_errors=True)
+                        (self._folder / str(newer)).replace(aside)
+                    self._manager.reload()
+                    return found["arrays"], found["position"]
+            damaged[step] = damage
         if damaged:
-            told = "; ".join(damaged.values())
-            raise ValueError(f"every checkpoint in {self._folder} is damaged: {told}; choose another --out")
-        return None
-
-    def _read(self, step: int, like: Any) -> Any:
-        args = self._ocp.args
-        shapes = jax.tree.map(self._ocp.utils.to_shape_dtype_struct, like)
-        with _quiet():
-            return self._manager.restore(
-                step, args=args.Composite(arrays=args.StandardRestore(shapes), position=args.JsonRestore())
+            raise ValueError(
+                f"every checkpoint in {self._folder} is damaged: {'; '.join(damaged.values())}; choose another --out"
             )
-
-    def _damage(self, step: int) -> tuple[str, bool]:
-        """Returns what is wrong with a checkpoint, or '', and whether it has digests to know by."""
-        folder = self._folder / str(step)
-        # Checkpoints of the first versions have no digests, and one whose run was killed right after it may lack them.
-        if not (folder / _DIGESTS).is_file():
-            return "", False
-        try:
-            expected = read_json(folder / _DIGESTS, dict)
-        except ValueError as error:
-            return str(error), True
-        found = _digests(folder)
-        # Files that somebody else has put there do no harm, but there are some that every checkpoint has.
-        wrong = sorted(name for name, digest in expected.items() if found.get(name) != digest)
-        if not expected:
-            return f"{folder / _DIGESTS} is damaged", True
-        return (f"{folder / wrong[0]} is damaged" if wrong else ""), True
+        return None
 
 
 class _FinishingLoop(asyncio.SelectorEventLoop):
@@ -175,7 +151,7 @@ def _quiet() -> Iterator[None]:
     log, hook, loop = logging.getLogger("absl"), threading.excepthook, asyncio.new_event_loop
     level = log.level
     log.setLevel(logging.CRITICAL + 1)
-    threading.excepthook = lambda told: None
+    threading.excepthook = lambda error: None
     asyncio.new_event_loop = _FinishingLoop
     try:
         yield
@@ -189,6 +165,20 @@ def _digests(folder: Path) -> dict[str, str]:
     """Returns the digest of each file of a checkpoint, by its path in the folder."""
     files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != _DIGESTS)
     return {path.relative_to(folder).as_posix(): sha256([path]) for path in files}
+
+
+def _damage(folder: Path) -> str:
+    """Names a file of a checkpoint that is not as it was written, or returns ''."""
+    if not (folder / _DIGESTS).is_file():  # killed before they were written
+        return ""
+    try:
+        expected = read_json(folder / _DIGESTS, dict)
+    except ValueError as error:
+        return str(error)
+    found = _digests(folder)
+    # Files that somebody else has put there do no harm, but there are some that every checkpoint has.
+    wrong = sorted(name for name, digest in expected.items() if found.get(name) != digest) if expected else [_DIGESTS]
+    return f"{folder / wrong[0]} is damaged" if wrong else ""
 
 
 def _first_line(error: Exception) -> str:

@@ -35,29 +35,29 @@ class Skeleton:
 
     Args:
       parts: the modules.
+
+    Attributes:
+      parameters: the parameters.
     """
 
     def __init__(self, parts: EncoderParts) -> None:
-        self._graphs: dict[str, Any] = {}
-        self._leaves: dict[str, list[tuple[Any, Any]]] = {}
         self.parameters: Parameters = {}
+        self._parts: dict[str, tuple[Any, list[tuple[Any, Any]]]] = {}
         for part, module in parts._asdict().items():
             if module is not None:
-                self._graphs[part], state = nnx.split(module)
-                self._leaves[part] = list(nnx.to_flat_state(state))
-                self.parameters |= {_name(part, path): leaf.get_value() for path, leaf in self._leaves[part]}
-        # Only the kinds of parameters are kept, not their values.
-        self._leaves = {
-            part: [(path, leaf.replace(jax.ShapeDtypeStruct(leaf.shape, leaf.dtype))) for path, leaf in leaves]
-            for part, leaves in self._leaves.items()
-        }
+                graph, state = nnx.split(module)
+                leaves = list(nnx.to_flat_state(state))
+                self.parameters |= {_name(part, path): leaf.get_value() for path, leaf in leaves}
+                # Only the kinds of parameters, not their values.
+                kinds = [(path, leaf.replace(jax.ShapeDtypeStruct(leaf.shape, leaf.dtype))) for path, leaf in leaves]
+                self._parts[part] = graph, kinds
 
     def filled(self, parameters: Parameters) -> EncoderParts:
         """Returns the modules with parameters, which must be all there are."""
         modules = {}
-        for part, leaves in self._leaves.items():
-            state = [(path, leaf.replace(parameters[_name(part, path)])) for path, leaf in leaves]
-            modules[part] = nnx.merge(self._graphs[part], nnx.from_flat_state(state))
+        for part, (graph, kinds) in self._parts.items():
+            state = [(path, kind.replace(parameters[_name(part, path)])) for path, kind in kinds]
+            modules[part] = nnx.merge(graph, nnx.from_flat_state(state))
         return EncoderParts(modules["model"], modules.get("projection"))
 
 
@@ -69,9 +69,8 @@ def take_apart(parts: EncoderParts, freeze_words: bool) -> tuple[Skeleton, Param
       freeze_words: whether the word embeddings are frozen.
     """
     skeleton = Skeleton(parts)
-    frozen = {name: value for name, value in skeleton.parameters.items() if freeze_words and name == WORDS}
-    trained = {name: value for name, value in skeleton.parameters.items() if name not in frozen}
-    skeleton.parameters = {}
+    trained, skeleton.parameters = skeleton.parameters, {}
+    frozen = {WORDS: trained.pop(WORDS)} if freeze_words and WORDS in trained else {}
     return skeleton, trained, frozen
 
 

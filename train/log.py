@@ -3,11 +3,11 @@
 import json
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from lsar_jax.files import write_text
-from train.patience import Progress
 
 __all__ = ["Log"]
 
@@ -29,31 +29,26 @@ class Log:
         if path is None:
             return
         try:
-            kept = path.read_text(encoding="utf-8").splitlines(keepends=True)[:lines] if path.is_file() else []
-            _ = [[line[key] for key in ("event", "epoch", "step", "loss", "terms")] for line in map(json.loads, kept)]
+            valid = path.read_text(encoding="utf-8").splitlines(keepends=True)[:lines] if path.is_file() else []
+            _ = [[line[key] for key in ("event", "epoch", "step", "loss", "terms")] for line in map(json.loads, valid)]
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f"{path} is damaged: {error!r}; choose another --out") from error
-        if len(kept) < lines:
+        if len(valid) < lines:
             raise ValueError(
-                f"{path} has {len(kept)} lines, but the last checkpoint was saved after {lines}; choose another --out"
+                f"{path} has {len(valid)} lines, but the last checkpoint was saved after {lines}; choose another --out"
             )
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_text(path, "".join(kept))
+        write_text(path, "".join(valid))
         self._file = path.open("a", encoding="utf-8")
 
-    def write(
-        self, event: str, progress: Progress, terms: Mapping[str, Sequence[float]], steps_per_second: float | None
-    ) -> None:
+    def write(self, event: str, epoch: int, step: int, terms: Mapping[str, Sequence[float]], **more: Any) -> None:
         """Writes each seed's loss terms, and the sum of those that count in the loss."""
         self.lines += 1
-        if self._file is None:
-            return
-        loss = np.sum([values for name, values in terms.items() if name not in self._apart], axis=0).tolist()
-        line = {"event": event, "epoch": progress.epoch, "step": progress.step, "loss": loss, "terms": dict(terms)}
-        if steps_per_second is not None:
-            line["steps_per_second"] = float(f"{steps_per_second:.4g}")
-        self._file.write(json.dumps(line | {"active": progress.active}) + "\n")
-        self._file.flush()
+        if self._file is not None:
+            loss = np.sum([values for name, values in terms.items() if name not in self._apart], axis=0).tolist()
+            line = {"event": event, "epoch": epoch, "step": step, "loss": loss, "terms": dict(terms), **more}
+            self._file.write(json.dumps(line) + "\n")
+            self._file.flush()
 
     def close(self) -> None:
         """Closes the file."""

@@ -1,4 +1,4 @@
-"""The training loop: epochs of chunked steps, with validation, checkpoints and a log.
+"""The training loop: epochs of chunked steps, with validation, early stopping, checkpoints and a log.
 
 Each seed stops on its own: it is masked after ``patience`` epochs without a lower validation loss, and training ends
 when all seeds have stopped. A killed run resumes from its last checkpoint, with its log truncated to that point. The
@@ -9,7 +9,7 @@ loop trains any ``Trainee``, and knows nothing about its losses. Several process
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -19,14 +19,14 @@ import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 from jaxtyping import Array, Bool, Float
 
+from lsar_jax.cli.console import Seldom, console
 from lsar_jax.cli.option_checks import at_least
 from lsar_jax.mesh import fetched, placed
 from lsar_jax.processes import agreed, from_first, is_first
 from train.checkpoints import Checkpoints
 from train.log import Log
-from train.patience import Progress
 
-__all__ = ["LoopOptions", "Trained", "Trainee", "as_seed", "of_seed", "train"]
+__all__ = ["LoopOptions", "Progress", "Trained", "Trainee", "as_seed", "of_seed", "train"]
 
 
 @dataclass(frozen=True)
@@ -51,25 +51,19 @@ class LoopOptions:
 
 
 class Trainee(Protocol):
-    """Something to train: pure steps on a state, for several seeds in parallel.
-
-    Attributes:
-      seeds: random seeds, one run each; every array of the state has a leading seed axis.
-      learning_rate: learning rate, quoted in the error for a loss that is not finite.
-      apart: names of terms that are logged but do not count in the loss, such as a discriminator's own.
-    """
+    """Something to train: pure steps on a state, for several seeds in parallel."""
 
     @property
     def seeds(self) -> tuple[int, ...]:
-        """The random seeds, one run each."""
+        """Random seeds, one run each; every array of the state has a leading seed axis."""
 
     @property
     def learning_rate(self) -> float:
-        """The learning rate, quoted in errors."""
+        """The learning rate, quoted in the error for a loss that is not finite."""
 
     @property
     def apart(self) -> Collection[str]:
-        """Names of terms that are logged but do not count in the loss."""
+        """Names of terms that are logged but do not count in the loss, such as a discriminator's own."""
 
     def start(self) -> Any:
         """Returns the initial state, including random keys: a tree of arrays on their devices."""
@@ -77,16 +71,62 @@ class Trainee(Protocol):
     def kept(self, state: Any) -> Any:
         """Returns the part of the state to keep at its best epoch: a tree of arrays with a leading seed axis."""
 
-    def order(self, state: Any, epoch: int) -> Array:
+    def order(self, state: Any, epoch: int) -> Any:
         """Returns the batches of an epoch, ``[seed, step, ...]``."""
 
     def steps(
-        self, state: Any, order: Array, epoch: int, first: int, active: Bool[Array, " seed"]
+        self, state: Any, order: Any, epoch: int, first: int, active: Bool[Array, " seed"]
     ) -> tuple[Any, Mapping[str, Float[Array, "seed step"]]]:
         """Takes one step per batch; returns the new state and the loss terms at each step."""
 
     def validate(self, state: Any) -> Mapping[str, Float[Array, " seed"]]:
         """Returns the mean of each loss term over the validation data."""
+
+
+@dataclass
+class Progress:
+    """The position of a run; each list has one entry per seed.
+
+    Attributes:
+      epoch: current epoch, from 0.
+      step: number of steps taken in this epoch.
+      taken: number of steps taken in all epochs.
+      lines: number of lines in the log.
+      best: lowest validation loss.
+      best_epoch: epoch of the lowest validation loss.
+      waited: number of epochs since the lowest validation loss.
+      active: whether the seed is still training.
+    """
+
+    epoch: int = 0
+    step: int = 0
+    taken: int = 0
+    lines: int = 0
+    best: list[float] = field(default_factory=list)
+    best_epoch: list[int] = field(default_factory=list)
+    waited: list[int] = field(default_factory=list)
+    active: list[bool] = field(default_factory=list)
+
+    @classmethod
+    def start(cls, seeds: int) -> "Progress":
+        """Returns the position before the first step."""
+        return cls(best=[float("inf")] * seeds, best_epoch=[-1] * seeds, waited=[0] * seeds, active=[True] * seeds)
+
+    def end_epoch(self, losses: Float[np.ndarray, " seed"], patience: int) -> Bool[np.ndarray, " seed"]:
+        """Ends the epoch, and stops each seed that has waited ``patience`` epochs for a lower validation loss.
+
+        Returns:
+          Which seeds have just reached their lowest validation loss.
+        """
+        better = np.array(self.active) & (losses < np.array(self.best))
+        for seed in np.flatnonzero(self.active).tolist():
+            if better[seed]:
+                self.best[seed], self.best_epoch[seed], self.waited[seed] = float(losses[seed]), self.epoch, 0
+            else:
+                self.waited[seed] += 1
+                self.active[seed] = self.waited[seed] < patience
+        self.epoch, self.step = self.epoch + 1, 0
+        return better
 
 
 @dataclass(frozen=True)
@@ -106,24 +146,24 @@ class Trained:
     steps_per_second: float
 
 
-def train(
-    trainee: Trainee, options: LoopOptions, folder: Path, show: Callable[[str], None] = lambda line: None
-) -> Trained:
-    """Trains until every seed has stopped, resuming from the last checkpoint if there is one.
+def train(trainee: Trainee, options: LoopOptions, folder: Path, title: str) -> Trained:
+    """Trains until every seed has stopped, resuming from the last checkpoint if there is one, and shows the progress.
 
     Args:
       trainee: what to train.
       options: how long to train.
-      folder: folder for ``log.jsonl`` and ``checkpoints``.
-      show: called with a line of progress after every program call and every epoch.
+      folder: folder for ``log.jsonl``, its figure ``curves.png``, and ``checkpoints``.
+      title: title of the figure.
 
     Raises:
       ValueError: the run already has more epochs than ``options`` allows, or a loss is not finite; in the second case,
         the error names the term, seed, epoch and step.
     """
-    state = trainee.start()
-    best, progress = _copied(trainee.kept(state)), Progress.start(len(trainee.seeds))
     with ExitStack() as stack:
+        status = stack.enter_context(console.status(""))
+        show = status.update if console.is_terminal else Seldom()
+        state = trainee.start()
+        best, progress = _copied(trainee.kept(state)), Progress.start(len(trainee.seeds))
         checkpoints = stack.enter_context(Checkpoints(folder / "checkpoints")) if is_first() else None
         if (found := _restored(checkpoints, {"state": state, "best": best}, show)) is not None:
             arrays, position = found
@@ -136,14 +176,13 @@ def train(
             show(f"resuming at epoch {progress.epoch}, step {progress.step}")
         log = Log(folder / "log.jsonl" if is_first() else None, progress.lines, trainee.apart)
         stack.callback(log.close)
-        started, before, saved = time.perf_counter(), progress.taken, time.perf_counter()
+        started, taken_before, saved = time.perf_counter(), progress.taken, time.perf_counter()
         validated = ""
 
         def save() -> None:
-            if checkpoints is None:
-                return
             progress.lines = log.lines
-            checkpoints.save(progress.taken, {"state": state, "best": best}, asdict(progress))
+            if checkpoints is not None:
+                checkpoints.save(progress.taken, {"state": state, "best": best}, asdict(progress))
 
         while any(progress.active) and progress.epoch < options.epochs:
             order = trainee.order(state, progress.epoch)
@@ -155,11 +194,11 @@ def train(
                 state = _everywhere(state)
                 losses = fetched(dict(terms))
                 _check_finite(losses, trainee, progress)
-                speed = chunk.shape[1] / (time.perf_counter() - clock)
+                speed = float(f"{chunk.shape[1] / (time.perf_counter() - clock):.4g}")
                 progress.step += chunk.shape[1]
                 progress.taken += chunk.shape[1]
                 means = {name: values.mean(axis=1).tolist() for name, values in losses.items()}
-                log.write("train", progress, means, speed)
+                log.write("train", progress.epoch, progress.step, means, steps_per_second=speed, active=progress.active)
                 show(_line(progress, means, speed) + validated)
                 if time.perf_counter() - saved > options.checkpoint_seconds:
                     save()
@@ -167,28 +206,32 @@ def train(
             losses = {name: value[:, None] for name, value in fetched(dict(trainee.validate(state))).items()}
             _check_finite(losses, trainee, progress)
             means = {name: value[:, 0].tolist() for name, value in losses.items()}
-            log.write("validation", progress, means, None)
+            log.write("validation", progress.epoch, progress.step, means, active=progress.active)
             # Those of process 0, so that all processes stop together.
             totals = from_first(np.sum(list(means.values()), axis=0))
-            best = _everywhere(_keep(jnp.asarray(progress.better(totals)), trainee.kept(state), best))
-            progress.end_epoch(totals, options.patience)
-            validated = f"; validation of epoch {progress.epoch - 1}: " + ", ".join(f"{one:.4f}" for one in totals)
+            better = progress.end_epoch(totals, options.patience)
+            best = _everywhere(_keep(jnp.asarray(better), trainee.kept(state), best))
+            validated = f"; validation of epoch {progress.epoch - 1}: {', '.join(f'{loss:.4f}' for loss in totals)}"
             show(validated[2:])
         save()
     seconds = time.perf_counter() - started
-    return Trained(best, trainee.kept(state), progress, (progress.taken - before) / seconds)
+    if is_first():
+        from train.curves import draw_curves
+
+        draw_curves(folder / "log.jsonl", title, folder)
+    return Trained(best, trainee.kept(state), progress, (progress.taken - taken_before) / seconds)
 
 
 def _everywhere(tree: Any) -> Any:
     """Returns arrays of several processes whole in each of them, so that process 0 alone can write them."""
 
-    def one(x: jax.Array) -> jax.Array:
+    def whole(x: jax.Array) -> jax.Array:
         if x.is_fully_addressable or x.is_fully_replicated:
             return x
         assert isinstance(x.sharding, NamedSharding)
         return jax.device_put(x, NamedSharding(x.sharding.mesh, PartitionSpec()))
 
-    return tree if jax.process_count() == 1 else jax.tree.map(one, tree)
+    return tree if jax.process_count() == 1 else jax.tree.map(whole, tree)
 
 
 def _restored(
@@ -213,8 +256,7 @@ def _check_finite(losses: Mapping[str, Float[np.ndarray, "seed step"]], trainee:
     steps = {name: int(np.argmax(where.any(axis=0))) for name, where in bad.items() if where.any()}
     if not steps:
         return
-    name = min(steps, key=lambda name: steps[name])
-    step = steps[name]
+    name, step = min(steps.items(), key=lambda item: item[1])
     seed = int(np.argmax(bad[name][:, step]))
     raise ValueError(
         f"the loss term {name} is {losses[name][seed, step]} at epoch {progress.epoch}, step {progress.step + step}, "

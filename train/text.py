@@ -1,14 +1,15 @@
 """Splits parallel text into pairs for training, validation and testing."""
 
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
+from lsar_jax.cli.option_checks import at_least
 from lsar_jax.corpora.parallel_text import Pair, distinct, held_out, read_bitext, shuffled, text_key
 from lsar_jax.corpora.tables import Data, check_split, pin
+from lsar_jax.files import text_sha256
 from lsar_jax.languages import canonical_keys, language_code
 
 __all__ = ["TextOptions", "TrainingPairs", "text_hash"]
@@ -44,8 +45,7 @@ class TextOptions:
 
     def check(self) -> None:
         """Raises ValueError if a number is out of range."""
-        if self.held_out < 1:
-            raise ValueError(f"--held-out is {self.held_out}; it must be at least 1")
+        at_least(1, held_out=self.held_out)
         if not 0 < self.validation < 1:
             raise ValueError(f"--validation is {self.validation}; it must be between 0 and 1")
         if not 0 < self.share <= 1:
@@ -67,45 +67,41 @@ class TextOptions:
           ValueError: a language has too few pairs.
         """
         check_split(self.data, self.split)
-        kept: dict[str, list[Pair]] = {}
+        pairs: dict[str, list[Pair]] = {}
         tested: set[str] = set()
-        for data, split in ((self.data, self.split), *((one, "") for one in self.more)):
+        for data, split in ((self.data, self.split), *((data, "") for data in self.more)):
             found = read_bitext(data, () if self.more else self.languages, "--data", split=split)
-            wanted = canonical_keys(dict.fromkeys(self.languages or found))
-            for code in (code for code in found if code in wanted):
+            for code in canonical_keys(dict.fromkeys(self.languages or found)):
+                if code not in found:
+                    continue
                 try:
                     others, test = held_out(found[code], self.held_out, self.split_seed)
                 except ValueError as error:
                     raise ValueError(f"{data}, {code}: {error}") from error
-                kept.setdefault(code, []).extend(others)
+                pairs.setdefault(code, []).extend(others)
                 tested |= {text_key(text) for pair in test for text in pair}
-        if absent := sorted({language_code(code) for code in self.languages} - set(kept)):
-            told = ", ".join(map(str, (self.data, *self.more)))
-            raise FileNotFoundError(f"{told} have no text in {', '.join(absent)}")
-        rest = {
-            code: [
-                pair
-                for pair in shuffled(distinct(kept[code]), self.split_seed)
-                if not any(text_key(text) in tested for text in pair)
-            ]
-            for code in sorted(kept)
-        }
-        counts = {code: round(self.validation * len(pairs)) for code, pairs in rest.items()}
-        for code, count in counts.items():
-            if not 0 < count < len(rest[code]):
+        if absent := sorted({language_code(code) for code in self.languages} - set(pairs)):
+            texts = ", ".join(map(str, (self.data, *self.more)))
+            raise FileNotFoundError(f"{texts} have no text in {', '.join(absent)}")
+        result: TrainingPairs = {}
+        for code in sorted(pairs):
+            ordered = shuffled(distinct(pairs[code]), self.split_seed)
+            left = [pair for pair in ordered if not any(text_key(text) in tested for text in pair)]
+            count = round(self.validation * len(left))
+            if not 0 < count < len(left):
                 raise ValueError(
-                    f"{self.data}, {code}: --validation {self.validation} selects {count} of the {len(rest[code])} "
+                    f"{self.data}, {code}: --validation {self.validation} selects {count} of the {len(left)} "
                     f"remaining pairs; lower --held-out, change --validation, or omit {code}"
                 )
-        chosen_by = {text_key(english) for code, pairs in rest.items() for english, _ in pairs[: counts[code]]}
-        result = {}
-        for code, pairs in rest.items():
-            train = [pair for pair in pairs if text_key(pair[0]) not in chosen_by]
+            result[code] = left[count:], left[:count]
+        validated = {text_key(english) for _, validation in result.values() for english, _ in validation}
+        for code, (others, validation) in result.items():
+            train = [pair for pair in others if text_key(pair[0]) not in validated]
             # Pairs are in the order of a hash, so that the first ones are a random sample.
-            result[code] = train[: max(1, round(self.share * len(train)))], pairs[: counts[code]]
+            result[code] = train[: max(1, round(self.share * len(train)))], validation
         return result
 
 
 def text_hash(pairs: Mapping[str, tuple[Sequence[Pair], Sequence[Pair]]]) -> str:
     """Returns a hash that identifies these pairs in this order."""
-    return hashlib.sha256(json.dumps(pairs).encode()).hexdigest()
+    return text_sha256(json.dumps(pairs))

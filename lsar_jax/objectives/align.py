@@ -5,8 +5,9 @@ hidden state of an English word, and row i of ``target`` that of the word it is 
 and n is the number of its links, not of its sentences.
 
 - L2 (Eq. 3): the mean squared distance of linked states.
-- Linear mapping (section 2.1): a matrix per layer and language takes the target to the source, and is drawn towards
-  the orthogonal matrices before each step (Conneau et al., "Word Translation Without Parallel Data", ICLR 2018).
+- Linear mapping (section 2.1): a matrix per layer and language takes the target to the source by the L2 loss, and is
+  drawn towards the orthogonal matrices before each step (Conneau et al., "Word Translation Without Parallel Data",
+  ICLR 2018).
 - Weak (Eq. 7): the linked state is told from all states on the other side. Equation 7 lacks the minus sign.
 - Strong (Eq. 8): the linked state is told from all other states of both sides.
 - Two regularizers keep the encoder close to its start: of parameters (Eq. 5) and of hidden states (Eq. 4).
@@ -36,7 +37,6 @@ __all__ = [
     "hidden_drift",
     "init_projector",
     "l2_loss",
-    "linear_map_loss",
     "orthogonalize",
     "parameter_drift",
     "project",
@@ -162,12 +162,11 @@ def weak_contrastive_loss(
     source, target = unit(_wide(source)), unit(_wide(target))
     if axis_name is None and len(source) * len(target) <= _SCORES:
         scores = _product(source, target.T) / temperature
-        own = jnp.diagonal(scores)
-        forward = jax.nn.logsumexp(jnp.where(valid[None, :], scores, _EXCLUDED), axis=1) - own
-        backward = jax.nn.logsumexp(jnp.where(valid[:, None], scores, _EXCLUDED), axis=0) - own
+        right = jnp.diagonal(scores)
+        forward = jax.nn.logsumexp(jnp.where(valid[None, :], scores, _EXCLUDED), axis=1) - right
+        backward = jax.nn.logsumexp(jnp.where(valid[:, None], scores, _EXCLUDED), axis=0) - right
     else:
-        sources, targets, counted = _of_all_devices((source, target, valid), axis_name)
-        right = _places(len(source), axis_name)
+        sources, targets, counted, right = _of_all_devices((source, target, valid), axis_name)
         forward = _entropies(source, targets, counted, right, temperature)
         backward = _entropies(target, sources, counted, right, temperature)
     return _mean((forward + backward) / 2, valid, axis_name)
@@ -204,8 +203,7 @@ def strong_contrastive_loss(
     """
     valid = _valid(source, valid)
     source, target = unit(_wide(source)), unit(_wide(target))
-    sources, targets, counted = _of_all_devices((source, target, valid), axis_name)
-    first = _places(len(source), axis_name)
+    sources, targets, counted, first = _of_all_devices((source, target, valid), axis_name)
     second = len(sources) + first
     losses = _entropies(
         jnp.concatenate([source, target]),
@@ -216,33 +214,6 @@ def strong_contrastive_loss(
         itself=jnp.concatenate([first, second]),
     )
     return _mean(losses, jnp.concatenate([valid, valid]), axis_name)
-
-
-def linear_map_loss(
-    maps: Float[Array, "layer dim dim"],
-    source: Float[Array, "layer link dim"],
-    target: Float[Array, "layer link dim"],
-    valid: Valid | None = None,
-) -> Float[Array, " layer"]:
-    """Returns, for each layer, the mean of ``||s_i - W t_i||^2`` over the links of one language, ``[layer]``.
-
-    Args:
-      maps: W of each layer, ``[layer, dim, dim]``.
-      source: states of the English words, ``[layer, link, dim]``.
-      target: states of the words they are aligned with, ``[layer, link, dim]``.
-      valid: whether a row is a link rather than padding, ``[link]``; by default, all are.
-
-    Example:
-      >>> import jax.numpy as jnp
-      >>> from lsar_jax.objectives import align
-      >>> target = jnp.ones((1, 5, 3))  # one layer, five links
-      >>> align.linear_map_loss(2 * jnp.eye(3)[None], 2 * target, target).tolist()
-      [0.0]
-      >>> align.linear_map_loss(jnp.eye(3)[None], 2 * target, target).tolist()
-      [3.0]
-    """
-    moved = jnp.einsum("lnd,led->lne", _wide(target), _wide(maps), precision=jax.lax.Precision.HIGHEST)
-    return jax.vmap(l2_loss, in_axes=(0, 0, None))(source, moved, _valid(source[0], valid))
 
 
 def orthogonalize(maps: Float[Array, "*maps dim dim"], beta: float = 0.01) -> Float[Array, "*maps dim dim"]:
@@ -315,16 +286,13 @@ def _valid(x: Linked, valid: Valid | None) -> Valid:
 
 def _of_all_devices(
     links: tuple[Linked, Linked, Valid], axis_name: str | None
-) -> tuple[Float[Array, "all dim"], Float[Array, "all dim"], Bool[Array, " all"]]:
+) -> tuple[Float[Array, "all dim"], Float[Array, "all dim"], Bool[Array, " all"], Int[Array, " link"]]:
+    """Returns the links of all devices, and where those of this device are among them."""
+    places = jnp.arange(len(links[0]))
     if axis_name is None:
-        return links
-    return jax.lax.all_gather(links, axis_name, tiled=True)
-
-
-def _places(count: int, axis_name: str | None) -> Int[Array, " link"]:
-    """Returns where the links of this device are among those of all devices."""
-    first = 0 if axis_name is None else count * jax.lax.axis_index(axis_name)
-    return first + jnp.arange(count)
+        return *links, places
+    gathered = jax.lax.all_gather(links, axis_name, tiled=True)
+    return *gathered, len(places) * jax.lax.axis_index(axis_name) + places
 
 
 def _entropies(
@@ -347,15 +315,15 @@ def _entropies(
     """
     numbers = jnp.arange(len(keys))
 
-    def of_one(query: Array, right: Array, itself: Array | None) -> Array:
+    def entropy(query: Array, right: Array, itself: Array | None) -> Array:
         scores = _product(query, keys.T) / temperature
         others = counted if itself is None else counted & (numbers != itself)
         # One of the scores that are summed, so that they cancel where it is by far the largest.
-        own = jnp.where(numbers == right, scores, 0).sum()
-        return jax.nn.logsumexp(jnp.where(others, scores, _EXCLUDED)) - own
+        score = jnp.where(numbers == right, scores, 0).sum()
+        return jax.nn.logsumexp(jnp.where(others, scores, _EXCLUDED)) - score
 
     if len(queries) * len(keys) <= _SCORES:
-        return jax.vmap(of_one)(queries, right, itself)
+        return jax.vmap(entropy)(queries, right, itself)
     # Blocks of equal size: what remains after full ones would be computed beside them.
     blocks = min(len(queries), -(-len(queries) * len(keys) // _SCORES))
     more = -len(queries) % blocks
@@ -363,7 +331,7 @@ def _entropies(
         lambda x: jnp.pad(x, [(0, more), *[(0, 0)] * (x.ndim - 1)]).reshape(blocks, -1, *x.shape[1:]),
         (queries, right, itself),
     )
-    of_block = jax.checkpoint(jax.vmap(of_one))
+    of_block = jax.checkpoint(jax.vmap(entropy))
     return jax.lax.map(lambda block: of_block(*block), rows).reshape(-1)[: len(queries)]
 
 

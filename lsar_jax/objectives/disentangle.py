@@ -33,48 +33,154 @@ Example:
   >>> source, target, others = disentangle.parts_of(heads, batch, random=batch, same=batch)
   >>> bool(jnp.allclose(source.meaning, disentangle.apply_heads(heads, x).meaning))
   True
-  >>> list(disentangle.dream_terms(batch, source, target, others, probe))
+  >>> dream = disentangle.Objective("dream", oracle=False)
+  >>> list(disentangle.parts_terms(dream, source, target, others, probe, batch))
   ['meaning', 'reconstruction', 'language', 'identification']
-  >>> bool(terms["adversarial"] == disentangle.meat_terms(batch, source, target, probe)["adversarial"])
-  True
   >>> round(float(disentangle.discriminator_loss(batch, source, target, probe)), 2)
   1.39
   >>> list(disentangle.parts_terms(disentangle.ALONE["alone1"], source, target, None, probe, batch))
   ['clustering', 'separation', 'agreement']
 """
 
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from lsar_jax.objectives.cosine import cosine, squares, unit
-from lsar_jax.objectives.disentangle_objective import ALONE, ClusterPairs, Objective, Separation
 
 __all__ = [
     "ALONE",
+    "Base",
     "Batch",
+    "ClusterPairs",
     "Head",
     "Heads",
     "Objective",
     "Others",
     "Parts",
+    "Separation",
     "apply_head",
     "apply_heads",
     "clustering_loss",
-    "cosine",
     "discriminator_loss",
-    "dream_terms",
-    "meat_terms",
     "objective_terms",
     "parts_of",
     "parts_terms",
     "separation_loss",
 ]
 
+Base = Literal["dream", "meat", "none"]
+Separation = Literal["paper", "code", "alone"]
+ClusterPairs = Literal["off_diagonal", "all", "same_language"]
+
+_TERMS: dict[Base, tuple[str, ...]] = {
+    "dream": ("meaning", "reconstruction", "language", "identification"),
+    "meat": ("reconstruction", "cross_reconstruction", "language", "adversarial"),
+    "none": (),
+}
+
 _product = partial(jnp.matmul, precision=jax.lax.Precision.HIGHEST)
+
+
+@dataclass(frozen=True)
+class Objective:
+    """The losses that are summed, all with weight 1.
+
+    Attributes:
+      base: dream, meat, or none for ORACLE alone.
+      oracle: whether to add ORACLE's clustering and separation.
+      separation: what ORACLE separates: with paper, meaning embeddings from language embeddings (Eq. 6); with code, the
+        language embedding of a sentence from that of its translation; with alone, both, as in the stand-alone
+        objectives of its code, which also pull the meanings of translations together by a term named agreement.
+      clustering: pairs of sentences in a batch to pull together: off_diagonal, all except a sentence with itself, as in
+        the paper; all, as in its code; or same_language, those with the same target language.
+      without: names of terms to leave out, for ablations.
+      halves: whether DREAM compares the first half of a batch with the second, as ORACLE's code does, instead of
+        comparing each pair with one of any language and one of the same languages.
+
+    Raises:
+      ValueError: a term is unknown, no term is left, or an option does not apply to this objective.
+
+    Example:
+      >>> from lsar_jax.objectives.disentangle import Objective
+      >>> meat = Objective("meat", oracle=False)
+      >>> meat.name, meat.terms
+      ('meat', ('reconstruction', 'cross_reconstruction', 'language', 'adversarial'))
+      >>> Objective("dream", separation="code", without=("language",)).name
+      'dream + oracle (code) - language'
+    """
+
+    base: Base = "meat"
+    oracle: bool = True
+    separation: Separation = "paper"
+    clustering: ClusterPairs = "off_diagonal"
+    without: tuple[str, ...] = ()
+    halves: bool = False
+
+    def __post_init__(self) -> None:
+        for name, value, known in (
+            ("base", self.base, Base),
+            ("separation", self.separation, Separation),
+            ("clustering", self.clustering, ClusterPairs),
+        ):
+            if value not in get_args(known):
+                raise ValueError(f"{name} is {value!r}; choose one of {', '.join(get_args(known))}")
+        if not self.oracle and (self.separation, self.clustering) != ("paper", "off_diagonal"):
+            raise ValueError("separation and clustering apply only to ORACLE; add oracle, or leave them out")
+        if self.halves and self.base != "dream":
+            raise ValueError("halves applies only to DREAM; leave it out")
+        for name in self.without:
+            if name not in self._all_terms:
+                raise ValueError(f"without is {name!r}; the terms are {', '.join(self._all_terms) or 'none'}")
+        if not self.terms:
+            raise ValueError("no term is left; choose a base or add oracle, and keep at least one of their terms")
+
+    @property
+    def terms(self) -> tuple[str, ...]:
+        """The names of the terms that are summed."""
+        return tuple(name for name in self._all_terms if name not in self.without)
+
+    @property
+    def _all_terms(self) -> tuple[str, ...]:
+        """The names of the terms from which some may be left out."""
+        oracle = ("clustering", "separation", *(("agreement",) if self.separation == "alone" else ()))
+        return (*_TERMS[self.base], *(oracle if self.oracle else ()))
+
+    @property
+    def adversarial(self) -> bool:
+        """Whether a discriminator is trained in turns with the heads."""
+        return "adversarial" in self.terms
+
+    @property
+    def name(self) -> str:
+        """The name of the objective in tables and files."""
+        for name, alone in ALONE.items():
+            if set(alone.without) == set(self.without) and alone == replace(self, without=alone.without):
+                return f"oracle {name}"
+        parts: list[str] = [] if self.base == "none" else [self.base + (" (halves)" if self.halves else "")]
+        if self.oracle:
+            shown = self.separation if "separation" not in self.without else "no separation"
+            parts.append(f"oracle ({shown}{'' if self.clustering == 'off_diagonal' else f', {self.clustering}'})")
+        left = [name for name in self.without if name != "separation"]
+        return " + ".join(parts) + "".join(f" - {name}" for name in left)
+
+
+_PARTLY = ("reconstruction", "identification")
+
+# The stand-alone objectives of ORACLE's released code, by the names of its classes; none of its configurations uses
+# them, and weights of 1 are ours. All of them train the head of meaning: the first by agreement alone, the fourth with
+# MEAT's adversarial term, the others with DREAM's term of meaning.
+ALONE = {
+    "alone1": Objective("none", True, "alone", "all"),
+    "alone2": Objective("dream", True, "alone", "all", (*_PARTLY, "language", "clustering", "agreement"), halves=True),
+    "alone3": Objective("dream", True, "alone", "all", (*_PARTLY, "clustering", "agreement"), halves=True),
+    "alone4": Objective("meat", True, "alone", "all", ("reconstruction", "cross_reconstruction", "language")),
+    "alone5": Objective("dream", True, "alone", "all", _PARTLY, halves=True),
+}
 
 
 class Head(NamedTuple):
@@ -172,20 +278,20 @@ def clustering_loss(
     """
     source, target = unit(source), unit(target)
     n = len(source)
-    own = squares(source).sum() + squares(target).sum()
+    diagonal = squares(source).sum() + squares(target).sum()
     if pairs == "same_language":
         if target_language is None or languages is None:
             raise ValueError("pairs is 'same_language', which needs target_language and languages")
         member = jax.nn.one_hot(target_language, languages, dtype=source.dtype)
         counts = member.sum(axis=0)
         of_languages = squares(_product(member.T, source)).sum() + squares(_product(member.T, target)).sum()
-        total = (counts * (counts - 1)).sum()
+        same = (counts * (counts - 1)).sum()
         # A batch without two translations in one language has nothing to pull together.
-        return jnp.where(total > 0, 2 - (of_languages - own) / jnp.maximum(total, 1), 0)
-    every = squares(source.sum(axis=0, keepdims=True)).sum() + squares(target.sum(axis=0, keepdims=True)).sum()
+        return jnp.where(same > 0, 2 - (of_languages - diagonal) / jnp.maximum(same, 1), 0)
+    total = squares(source.sum(axis=0, keepdims=True)).sum() + squares(target.sum(axis=0, keepdims=True)).sum()
     if pairs == "all":
-        return 2 - every / n**2
-    return 2 - (every - own) / max(n * (n - 1), 1)
+        return 2 - total / n**2
+    return 2 - (total - diagonal) / max(n * (n - 1), 1)
 
 
 def separation_loss(source: Parts, target: Parts, separation: Separation = "paper") -> Float[Array, ""]:
@@ -217,54 +323,6 @@ def separation_loss(source: Parts, target: Parts, separation: Separation = "pape
         of_parts = sum(jnp.abs(cosine(side.meaning, side.language)).mean() for side in (source, target))
         return of_parts + _apart(source.language, target.language)
     return _apart(source.meaning, source.language) + _apart(target.meaning, target.language)
-
-
-def dream_terms(
-    batch: Batch, source: Parts, target: Parts, others: Others, classifier: Head
-) -> dict[str, Float[Array, ""]]:
-    """Returns DREAM's terms by name: meaning, reconstruction, language and identification.
-
-    Args:
-      batch: embeddings, ``[pair, dim]`` a side.
-      source: parts of its sentences.
-      target: parts of its translations.
-      others: parts of other pairs, row by row.
-      classifier: maps language embeddings to the scores of languages, W ``[language, dim]``.
-    """
-    return {
-        "meaning": _together(source.meaning, target.meaning)
-        + _apart(source.meaning, others.source_meaning)
-        + _apart(target.meaning, others.target_meaning),
-        "reconstruction": _meansquares(source, batch.source) + _meansquares(target, batch.target),
-        "language": _together(source.language, others.source_language)
-        + _together(target.language, others.target_language),
-        "identification": _cross_entropy(apply_head(classifier, source.language), batch.source_language)
-        + _cross_entropy(apply_head(classifier, target.language), batch.target_language),
-    }
-
-
-def meat_terms(batch: Batch, source: Parts, target: Parts, discriminator: Head) -> dict[str, Float[Array, ""]]:
-    """Returns MEAT's terms for the heads by name: reconstruction, cross_reconstruction, language and adversarial.
-
-    The gradient of ``adversarial`` goes only to the heads; at its minimum, ``2 log(languages)``, the discriminator can
-    only guess.
-
-    Args:
-      batch: embeddings, ``[pair, dim]`` a side.
-      source: parts of its sentences.
-      target: parts of its translations.
-      discriminator: maps meanings to the scores of languages, W ``[language, dim]``.
-    """
-    fixed = jax.lax.stop_gradient(discriminator)
-    return {
-        "reconstruction": _together(source.meaning + source.language, batch.source)
-        + _together(target.meaning + target.language, batch.target),
-        "cross_reconstruction": _together(source.meaning + target.language, batch.target)
-        + _together(target.meaning + source.language, batch.source),
-        "language": _apart(source.language, target.language),
-        "adversarial": _uniform_cross_entropy(apply_head(fixed, source.meaning))
-        + _uniform_cross_entropy(apply_head(fixed, target.meaning)),
-    }
 
 
 def discriminator_loss(batch: Batch, source: Parts, target: Parts, discriminator: Head) -> Float[Array, ""]:
@@ -351,17 +409,45 @@ def parts_terms(
         if others is None:
             raise ValueError("DREAM compares a batch with other pairs, but random and same are missing")
         first, second = (Parts(*(x[:anchors] for x in side)) for side in (source, target))
-        terms |= dream_terms(Batch(*(x[:anchors] for x in batch)), first, second, others, probe)
+        terms |= _dream_terms(Batch(*(x[:anchors] for x in batch)), first, second, others, probe)
     elif objective.base == "meat":
-        terms |= meat_terms(batch, source, target, probe)
+        terms |= _meat_terms(batch, source, target, probe)
     if objective.oracle:
-        pairs = objective.clustering
         terms["clustering"] = clustering_loss(
-            source.language, target.language, pairs, batch.target_language, len(probe.offset)
+            source.language, target.language, objective.clustering, batch.target_language, len(probe.offset)
         )
         terms["separation"] = separation_loss(source, target, objective.separation)
         terms["agreement"] = _together(source.meaning, target.meaning)
     return {name: terms[name] for name in objective.terms}
+
+
+def _dream_terms(
+    batch: Batch, source: Parts, target: Parts, others: Others, classifier: Head
+) -> dict[str, Float[Array, ""]]:
+    return {
+        "meaning": _together(source.meaning, target.meaning)
+        + _apart(source.meaning, others.source_meaning)
+        + _apart(target.meaning, others.target_meaning),
+        "reconstruction": _mean_squares(source, batch.source) + _mean_squares(target, batch.target),
+        "language": _together(source.language, others.source_language)
+        + _together(target.language, others.target_language),
+        "identification": _cross_entropy(apply_head(classifier, source.language), batch.source_language)
+        + _cross_entropy(apply_head(classifier, target.language), batch.target_language),
+    }
+
+
+def _meat_terms(batch: Batch, source: Parts, target: Parts, discriminator: Head) -> dict[str, Float[Array, ""]]:
+    # The adversarial term trains the heads alone; at its minimum, 2 log(languages), the discriminator can only guess.
+    fixed = jax.lax.stop_gradient(discriminator)
+    return {
+        "reconstruction": _together(source.meaning + source.language, batch.source)
+        + _together(target.meaning + target.language, batch.target),
+        "cross_reconstruction": _together(source.meaning + target.language, batch.target)
+        + _together(target.meaning + source.language, batch.source),
+        "language": _apart(source.language, target.language),
+        "adversarial": _uniform_cross_entropy(apply_head(fixed, source.meaning))
+        + _uniform_cross_entropy(apply_head(fixed, target.meaning)),
+    }
 
 
 def _together(x: Float[Array, "vector dim"], y: Float[Array, "vector dim"]) -> Float[Array, ""]:
@@ -374,7 +460,7 @@ def _apart(x: Float[Array, "vector dim"], y: Float[Array, "vector dim"]) -> Floa
     return jax.nn.relu(cosine(x, y)).mean()
 
 
-def _meansquares(parts: Parts, x: Float[Array, "vector dim"]) -> Float[Array, ""]:
+def _mean_squares(parts: Parts, x: Float[Array, "vector dim"]) -> Float[Array, ""]:
     return ((parts.meaning + parts.language - x) ** 2).mean()
 
 

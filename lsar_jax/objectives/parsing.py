@@ -126,14 +126,14 @@ def biaffine_scores(
     """
     keys = [None] * 4 if key is None else list(jax.random.split(key, 4))
 
-    def layer(number: int, own: Layer) -> States:
-        x = jax.nn.elu(_product("bwd,de->bwe", states.astype(jnp.float32), own.kernel) + own.bias)
-        if (one := keys[number]) is None or not dropout:
+    def output(layer: Layer, key: Array | None) -> States:
+        x = jax.nn.elu(_product("bwd,de->bwe", states.astype(jnp.float32), layer.kernel) + layer.bias)
+        if key is None or not dropout:
             return x
-        kept = jax.random.bernoulli(one, 1 - dropout, (x.shape[0], 1, x.shape[2]))
-        return jnp.where(kept, x / (1 - dropout), 0)
+        mask = jax.random.bernoulli(key, 1 - dropout, (x.shape[0], 1, x.shape[2]))
+        return jnp.where(mask, x / (1 - dropout), 0)
 
-    head, dependent, label_head, label_dependent = (layer(n, own) for n, own in enumerate(parameters[:4]))
+    head, dependent, label_head, label_dependent = map(output, parameters[:4], keys)
     ones = jnp.ones((*head.shape[:2], 1), head.dtype)
     head, dependent = (jnp.concatenate([side, ones], axis=-1) for side in (head, dependent))
     arcs = _product("bie,ef,bjf->bij", dependent, parameters.arc, head)
@@ -172,7 +172,7 @@ def parse_loss(
     arc = jax.nn.log_softmax(scores.arcs, axis=-1)
     of_arc = jnp.take_along_axis(arc, heads[..., None], axis=-1)[..., 0]
     head = jnp.take_along_axis(scores.head, heads[..., None], axis=1)
-    label = _label_scores(parameters, head, scores.dependent)
+    label = _product("bie,lef,bif->bil", head, parameters.label, scores.dependent) + parameters.label_bias
     of_label = jnp.take_along_axis(jax.nn.log_softmax(label, axis=-1), labels[..., None], axis=-1)[..., 0]
     return -jnp.where(words, of_arc + of_label, 0).sum() / jnp.maximum(words.sum(), 1).astype(of_arc.dtype)
 
@@ -202,15 +202,9 @@ def best_arcs(
     arc = jax.nn.log_softmax(scores.arcs, axis=-1)
 
     def sentence(head: Float[Array, "word width"], dependent: Float[Array, "word width"]) -> tuple[Array, Array]:
-        every = _product("je,lef,if->ijl", head, parameters.label, dependent) + parameters.label_bias
-        every = jax.nn.log_softmax(every, axis=-1)
-        return every.max(axis=-1), every.argmax(axis=-1).astype(jnp.int32)
+        labels = _product("je,lef,if->ijl", head, parameters.label, dependent) + parameters.label_bias
+        labels = jax.nn.log_softmax(labels, axis=-1)
+        return labels.max(axis=-1), labels.argmax(axis=-1).astype(jnp.int32)
 
     label, best = jax.lax.map(lambda sides: sentence(*sides), (scores.head, scores.dependent))
     return arc + label, best
-
-
-def _label_scores(
-    parameters: Biaffine, head: Float[Array, "batch word width"], dependent: Float[Array, "batch word width"]
-) -> Float[Array, "batch word label"]:
-    return _product("bie,lef,bif->bil", head, parameters.label, dependent) + parameters.label_bias

@@ -135,8 +135,8 @@ def crf_tags(scores: Scores, transitions: Transitions, lengths: Int[Array, " bat
         ways = best[:, :, None] + transitions.between
         moved = jnp.where(real[:, None], ways.max(axis=1) + score, best)
         # Past the end every tag comes from itself, so that the way back passes through.
-        own = jnp.broadcast_to(jnp.arange(best.shape[1]), best.shape)
-        return moved, jnp.where(real[:, None], ways.argmax(axis=1), own)
+        same = jnp.broadcast_to(jnp.arange(best.shape[1]), best.shape)
+        return moved, jnp.where(real[:, None], ways.argmax(axis=1), same)
 
     start = transitions.first + scores[:, 0]
     best, before = jax.lax.scan(forward, start, (scores[:, 1:].swapaxes(0, 1), words[:, 1:].T))
@@ -146,5 +146,5 @@ def crf_tags(scores: Scores, transitions: Transitions, lengths: Int[Array, " bat
         earlier = jnp.take_along_axis(before, tag[:, None], axis=1)[:, 0]
         return earlier, tag
 
-    first, rest = jax.lax.scan(back, last, before, reverse=True)
-    return jnp.concatenate([first[None], rest]).T.astype(jnp.int32)
+    first, others = jax.lax.scan(back, last, before, reverse=True)
+    return jnp.concatenate([first[None], others]).T.astype(jnp.int32)

@@ -13,7 +13,6 @@ from lsar_jax.objectives.align import (
     hidden_drift,
     init_projector,
     l2_loss,
-    linear_map_loss,
     orthogonalize,
     parameter_drift,
     project,
@@ -73,14 +72,6 @@ LOSSES = {
 }
 
 
-@pytest.mark.parametrize("temperature", [0.05, 0.1, 1.0])
-@pytest.mark.parametrize("name", LOSSES)
-def test_equals_its_twin(sides, name, temperature):
-    ours, twin = LOSSES[name]
-    got = jax.jit(partial(ours, temperature=temperature))(*sides)
-    np.testing.assert_allclose(got, twin(*sides, temperature), rtol=2e-6)
-
-
 def test_by_hand():
     # s1 = t1 and s2 = t2, at right angles: each choice is e against 1 at T = 1.
     x = jnp.eye(2)
@@ -117,21 +108,15 @@ def test_gradients_are_finite_at_zero_and_without_links(name):
 
 
 @pytest.mark.parametrize("name", LOSSES)
-def test_states_in_bfloat16_are_summed_in_float32(sides, name):
+def test_equals_its_twin(sides, name):
+    """Also of states in bfloat16, which are summed in float32."""
     ours, twin = LOSSES[name]
     halves = tuple(side.astype(jnp.bfloat16) for side in sides)
-    got = jax.jit(ours)(*halves)
-    assert got.dtype == jnp.float32
-    np.testing.assert_allclose(got, twin(*(side.astype(jnp.float32) for side in halves), 0.1), rtol=2e-6)
-
-
-def test_devices_share_their_negatives(sides):
-    mesh = jax.make_mesh((4,), ("data",), axis_types=(jax.sharding.AxisType.Auto,))
-    rows = jax.NamedSharding(mesh, jax.P("data"))
-    source, target = (jax.device_put(jnp.concatenate([side, side[:1]]), rows) for side in sides)
-    valid = jax.device_put(jnp.arange(N + 1) < N, rows)
-    for name, (ours, twin) in LOSSES.items():
-        np.testing.assert_allclose(jax.jit(ours)(source, target, valid), twin(*sides, 0.1), rtol=2e-6, err_msg=name)
+    for given, temperature in ((sides, 0.05), (halves, 0.1)):
+        got = jax.jit(partial(ours, temperature=temperature))(*given)
+        assert got.dtype == jnp.float32
+        expected = twin(*(side.astype(jnp.float32) for side in given), temperature)
+        np.testing.assert_allclose(got, expected, rtol=2e-6)
 
 
 @pytest.mark.parametrize("scores", [2**24, 40], ids=["one block", "blocks"])
@@ -171,7 +156,7 @@ def test_small_losses_keep_their_digits(rng, monkeypatch, name, scores):
     assert 0 <= jax.jit(partial(ours, temperature=0.01))(side, side) < 1e-6
 
 
-@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize("name", ["l2", "strong"])
 def test_gradients_inside_shard_map(sides, name):
     ours = LOSSES[name][0]
     mesh = jax.make_mesh((4,), ("data",), axis_types=(jax.sharding.AxisType.Auto,))
@@ -199,15 +184,6 @@ def test_scores_over_devices_or_in_blocks_are_not_all_in_memory(monkeypatch, nam
     for limit, part in (((4 if name == "strong" else 1) * n * n - 1, 0.55), (n * n // 16, 0.1)):
         monkeypatch.setattr(align, "_SCORES", limit)
         assert memory(partial(loss)) < part * whole
-
-
-def test_the_linear_map_is_scored_layer_by_layer(rng):
-    maps, source, target = (
-        jnp.asarray(rng.standard_normal(shape), jnp.float32) for shape in ((3, D, D), (3, N, D), (3, N, D))
-    )
-    valid = jnp.arange(N) < N - 2
-    expected = [np.mean([np.sum((source[k, i] - maps[k] @ target[k, i]) ** 2) for i in range(N - 2)]) for k in range(3)]
-    np.testing.assert_allclose(linear_map_loss(maps, source, target, valid), expected, rtol=1e-5)
 
 
 def test_orthogonalize_comes_to_the_nearest_orthogonal_matrix(rng):

@@ -126,10 +126,3 @@ def test_gradients_equal_torch(case):
     for got, right in zip(jax.tree.leaves(gradients), leaves, strict=True):
         right = np.zeros(right.shape) if right.grad is None else right.grad.numpy()
         np.testing.assert_allclose(got, right, atol=2e-6 * max(1, np.abs(right).max()))
-
-
-def test_sizes_are_those_of_the_paper():
-    parameters = init_biaffine(jax.random.key(0), 384, 38)
-    assert parameters.arc.shape == (513, 513)
-    assert parameters.label.shape == (38, 128, 128)
-    assert parameters.arc_head.kernel.shape == (384, 512)

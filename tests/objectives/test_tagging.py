@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from lsar_jax.objectives.tagging import Transitions, crf_loss, crf_tags, init_transitions, tag_loss
+from lsar_jax.objectives.tagging import Transitions, crf_loss, crf_tags, tag_loss
 
 TAGS = 3
 LENGTHS = np.array([4, 1, 3, 2], np.int32)
@@ -80,9 +80,3 @@ def test_without_transitions_the_field_is_cross_entropy(case):
     np.testing.assert_allclose(crf_loss(scores, none, tags, lengths), tag_loss(scores, tags, words), rtol=1e-6)
     found = np.asarray(crf_tags(scores, none, lengths))
     np.testing.assert_array_equal(found[words], np.asarray(scores.argmax(axis=-1))[words])
-
-
-def test_transitions_are_drawn():
-    drawn = init_transitions(jax.random.key(0), 7)
-    assert [part.shape for part in drawn] == [(7, 7), (7,), (7,)]
-    assert 0 < max(np.abs(part).max() for part in drawn) <= 0.1

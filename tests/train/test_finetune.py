@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import replace
-from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -18,29 +17,33 @@ from tests.conftest import TINY
 from tests.train.runs import kill_at, labelled, log_of, write_labelled
 from train.encoder_parameters import EncoderParts, take_apart
 from train.finetune.__main__ import main
-from train.finetune.command import Finetune, split_blocks
+from train.finetune.command import Finetune
 from train.finetune.features import FeatureMix
-from train.finetune.tasks import PartsOfSpeech, task_named
-from train.finetune.training import Development, FinetunePlan, FinetuneTraining
+from train.finetune.tasks import TASKS, Task
+from train.finetune.training import (
+    FinetuneOptions,
+    FinetuneTraining,
+    LabelledText,
+    TaskText,
+    pass_order,
+    split_blocks,
+)
 
 
 def training(task, seeds, devices=4, *, most=96, passes=2, optimizer=None, dropout=0.1, batch=16, features=False):
     """A planted task, and its training with the first block of the tiny encoder."""
     encoder = lj.load_encoder(str(TINY), layer=1, mesh=data_mesh(jax.devices()[:devices]))
-    own = task_named(task, crf=features)
-    text, dev = labelled(task, most), labelled(task, 24, 1)
-    own.prepare(text)
-    examples = own.examples(encoder.tokenizer, text, "en", 20, training=True)
-    skeleton, trained, frozen = take_apart(EncoderParts(encoder.model, None), False)
-    mix = FeatureMix(encoder.model.config) if features else None
-    if features:
-        trained, frozen = {}, trained
-    plan = FinetunePlan(batch, passes, 2, 1, dropout, dropout, 0, 40)
-    development = Development(dev, own.examples(encoder.tokenizer, dev, "en", 20, training=False))
-    return FinetuneTraining(
-        own, skeleton, trained, frozen, 32, examples, development, plan, optimizer or optax.sgd(0.1), 0.1, seeds,
-        encoder.mesh, mix,
-    )  # fmt: skip
+    sentences, dev, task = labelled(task, most), labelled(task, 24, 1), TASKS[task]
+    labels = task.labels(sentences)
+
+    def examples(sentences, training):
+        return task.examples(encoder.tokenizer, sentences, "en", 20, labels, training)
+
+    text = TaskText(task, labels, examples(sentences, True), LabelledText("en", dev, examples(dev, False)))
+    options = FinetuneOptions(
+        features=features, batch=batch, epochs=passes, validations=2, dropout=dropout, output_dropout=dropout
+    ).complete(task)
+    return FinetuneTraining(text, encoder, options, optimizer or optax.sgd(0.1), seeds, encoder.mesh)
 
 
 def run(trainee, epochs=4):
@@ -143,15 +146,14 @@ def test_seeds_that_stop_do_not_change():
 
 
 def test_batches_of_a_pass_hold_each_example_once():
-    plan = FinetunePlan(4, 1, 3, 3, 0.0, 0.0, 0, 40)
     lengths = np.random.default_rng(0).integers(3, 30, 103)
-    order = plan.order(1, 0, lengths)
+    order = pass_order(1, 0, lengths, 4)
     assert order.shape == (25, 4)
     assert len(set(order.ravel().tolist())) == 100
-    assert plan.parts(103) == [9, 8, 8]
+    assert FinetuneOptions(batch=4, validations=3).parts(103) == [9, 8, 8]
     # Batches hold similar lengths.
     assert np.ptp(lengths[order], axis=1).mean() < 0.3 * np.ptp(lengths)
-    assert (plan.order(1, 1, lengths) != order).any()
+    assert (pass_order(1, 1, lengths, 4) != order).any()
 
 
 def command(folder, out, task, *more):
@@ -166,7 +168,7 @@ def command(folder, out, task, *more):
 
 # Runs of the other tasks end below.
 @pytest.mark.parametrize("task", ["xnli", "parsing"])
-def test_what_is_written(tmp_path, task, capsys):
+def test_what_is_written(tmp_path, task, capsys, refused):
     out = tmp_path / "out"
     assert main(command(tmp_path, out, task, "--seeds", "12", "8", "--at-once", "2")) == 0
     told = json.loads((out / "transfer.json").read_text())
@@ -194,8 +196,9 @@ def test_what_is_written(tmp_path, task, capsys):
     assert not left.exists()
     assert "of 3 seeds" in capsys.readouterr().out
     told = (out / "transfer.json").read_text()
-    assert main([*command(tmp_path, out, task, "--seeds", "12"), "--dropout", "0.3"]) == 1
-    assert "belongs to another run: dropout was 0.1 and is now 0.3; choose another --out" in capsys.readouterr().err
+    assert "belongs to another run: dropout was 0.1 and is now 0.3; choose another --out" in refused(
+        main, [*command(tmp_path, out, task, "--seeds", "12"), "--dropout", "0.3"]
+    )
     assert (out / "transfer.json").read_text() == told
 
 
@@ -242,7 +245,7 @@ def test_the_best_step_is_tested_rather_than_the_last(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("one_block")
-def test_features_with_maps(tmp_path, capsys):
+def test_features_with_maps(tmp_path, capsys, refused):
     spec = lj.load_encoder(str(TINY)).spec
     rotation, _ = np.linalg.qr(np.random.default_rng(0).standard_normal((32, 32)))
     for layer in range(2):
@@ -263,13 +266,10 @@ def test_features_with_maps(tmp_path, capsys):
     assert scores["plain"]["test-en"] == scores["mapped"]["test-en"]
     assert scores["plain"]["test-de"]["accuracy"] != scores["mapped"]["test-de"]["accuracy"]
     arguments = command(tmp_path, tmp_path / "other", "xnli", "--maps", str(tmp_path))
-    assert main(arguments) == 1
-    assert "--maps needs --features" in capsys.readouterr().err
-    assert main([*arguments, "--features", "--layer", "2", "--closed-form"]) == 1
-    assert "procrustes-0.safetensors" in capsys.readouterr().err
+    assert "--maps needs --features" in refused(main, arguments)
+    assert "layer-2.safetensors" in refused(main, [*arguments, "--features", "--layer", "2"])
     maps.save(tmp_path / "layer-0.safetensors")
-    assert main([*arguments, "--features"]) == 1
-    assert "has maps of EncoderSpec(id='bert'" in capsys.readouterr().err
+    assert "has maps of EncoderSpec(id='bert'" in refused(main, [*arguments, "--features"])
 
 
 @pytest.mark.parametrize("trained", [0, 1, 3])
@@ -288,7 +288,7 @@ def test_the_last_blocks_are_those_next_to_the_output(trained):
         (["--warmup", "1"], "--warmup is 1.0; it must be from 0 to below 1"),
         (["--learning-rate", "0"], "--learning-rate is 0.0; it must be above 0"),
         (["--seeds", "1", "1"], "--seeds is 1 1; give one or more, each once"),
-        (["--seeds", "1", "4294967296"], "--seeds has 4294967296; seeds must be 0 to 4294967295"),
+        (["--seeds", "1", "4294967296"], "--seeds is 4294967296; it must be from 0 to 4294967295"),
         (["--batch", "65"], "--batch is 65; it must be at most 64, all sentences"),
         (["--max-length", "400"], "--max-length is 400; with special tokens, bert takes at most"),
         (["--train", "nowhere"], "there is no text file at nowhere"),
@@ -296,51 +296,40 @@ def test_the_last_blocks_are_those_next_to_the_output(trained):
         (["--most", "0"], "--most is 0; it must be at least 1"),
         (["--most-dev", "0"], "--most-dev is 0; it must be at least 1"),
         (["--max-length", "0"], "--max-length is 0; it must be at least 1"),
-        (["--closed-form"], "--closed-form needs --maps"),
+        (["--task", "sts"], "--task is sts; choose one of xnli, ner, pos, parsing"),
         (["--test", "x", "x"], "--test has x twice; give it once"),
     ],
 )  # fmt: skip
-def test_what_is_refused(tmp_path, capsys, more, message):
-    assert main(command(tmp_path, tmp_path / "out", "pos", *more)) == 1
-    assert message in capsys.readouterr().err
+def test_what_is_refused(tmp_path, refused, more, message):
+    assert message in refused(main, command(tmp_path, tmp_path / "out", "pos", *more))
 
 
 def test_datasets_with_configurations_of_one_name_are_two_tests(monkeypatch):
     tests = ("hub:a/b#de", "hub:c/d#de")
-    monkeypatch.setattr(PartsOfSpeech, "read", lambda *_: {"de": []})
-    assert list(Finetune("pos", "train", tests)._tests(PartsOfSpeech())) == list(tests)
-    assert list(Finetune("pos", "train", tests[:1])._tests(PartsOfSpeech())) == ["de"]
+    monkeypatch.setattr(Task, "read", lambda *_: {"de": []})
+    assert list(Finetune("pos", "train", tests)._tests(TASKS["pos"])) == list(tests)
+    assert list(Finetune("pos", "train", tests[:1])._tests(TASKS["pos"])) == ["de"]
 
 
-@pytest.mark.parametrize("task", ["pos", "parsing"])
-def test_files_that_are_no_english_parts_of_speech(tmp_path, capsys, task):
-    arguments = command(tmp_path, tmp_path / "out", task)
-    path = Path(arguments[arguments.index("--train") + 1])
-    text = path.read_text()
-    for name, changed, message in (
-        ("train-de.txt", text, "train-de.txt is named after the language de; training is on English"),
-        ("train-en.txt", "".join(f"{n}\tx\t_\t_\t_\t_\t0\troot\t_\t_\n\n" for n in [1] * 64), "has no parts of speech"),
+def test_files_that_do_not_fit(tmp_path, refused):
+    arguments = command(tmp_path, tmp_path / "out", "pos")
+    text = (tmp_path / "train-en.txt").read_text()
+    for option, name, content, message in (
+        ("--train", "train-de.txt", text, "train-de.txt is named after the language de; training is on English"),
+        ("--train", "none-en.txt", "1\tx\t_\t_\t_\t_\t0\troot\t_\t_\n\n" * 64, "has no parts of speech"),
+        ("--test", "german.txt", text, "german.txt is not named after its language, as in de_pud-ud-test.conllu"),
     ):
-        (tmp_path / name).write_text(changed)
-        arguments[arguments.index("--train") + 1] = str(tmp_path / name)
-        assert main(arguments) == 1
-        assert message in capsys.readouterr().err
+        (tmp_path / name).write_text(content)
+        given = list(arguments)
+        given[given.index(option) + 1] = str(tmp_path / name)
+        assert message in refused(main, given)
 
 
 def test_labels_that_training_lacks_are_told(tmp_path, capsys):
     arguments = command(tmp_path, tmp_path / "out", "ner", "--seeds", "1")
-    path = Path(arguments[arguments.index("--test") + 1])
+    path = tmp_path / "test-de.txt"
     text = path.read_text()
     path.write_text(text.replace("B-LOC", "B-DATE"))
     assert main(arguments) == 0
     share = 100 * text.count("B-LOC") / text.count("\t")
     assert f"test-de: {share:.1f}% of the labels are not in the training text" in capsys.readouterr().out
-
-
-def test_a_test_needs_a_language(tmp_path, capsys):
-    arguments = command(tmp_path, tmp_path / "out", "pos")
-    path = Path(arguments[arguments.index("--test") + 1])
-    path = path.rename(path.with_name("german.txt"))
-    arguments[arguments.index("--test") + 1] = str(path)
-    assert main(arguments) == 1
-    assert "german.txt is not named after its language, as in de_pud-ud-test.conllu" in capsys.readouterr().err

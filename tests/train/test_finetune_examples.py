@@ -10,7 +10,7 @@ from lsar_jax.tokens.tokenizer import Specials
 from lsar_jax.tokens.word_tokens import WordTokens
 from tests.conftest import TINY
 from train.finetune.examples import task_batch, windows
-from train.finetune.tasks import task_named
+from train.finetune.tasks import TASKS
 
 
 @pytest.mark.parametrize(("room", "overlap"), [(100, 64), (12, 4), (7, 64), (5, 2)])
@@ -46,29 +46,29 @@ def test_words_without_tokens_are_left_out():
 def test_parses_that_are_cut():
     """In training words beyond the length are gone, and words whose heads are gone do not count."""
     tokenizer = lj.load_encoder(str(TINY), layer=0).tokenizer
-    task = task_named("parsing")
+    task = TASKS["parsing"]
     sentence = ParsedSentence(("a", "b", "c", "d"), ("X",) * 4, (4, 1, 0, 3), ("det", "obj", "root", "obj"))
-    task.prepare([sentence])
-    assert task.labels == ("det", "obj", "root")
-    [one] = task.examples(tokenizer, [sentence], "en", 3, training=True)
+    labels = task.labels([sentence])
+    assert labels == ("det", "obj", "root")
+    [one] = task.examples(tokenizer, [sentence], "en", 3, labels, True)
     assert one.positions.tolist() == [0, 1, 2, 3]
     assert one.counted.tolist() == [False, False, True, True]
     assert one.heads.tolist() == [0, 0, 1, 0]
     assert one.labels.tolist() == [-1, 0, 1, 2]
-    [one] = task.examples(tokenizer, [sentence], "en", 3, training=False)
+    [one] = task.examples(tokenizer, [sentence], "en", 3, labels, False)
     assert len(one.positions) == 4
-    [one] = task.examples(tokenizer, [sentence], "en", 10, training=True)
+    [one] = task.examples(tokenizer, [sentence], "en", 10, labels, True)
     assert one.counted.tolist() == [False] + [True] * 4
     # Words beyond those that were parsed count as wrong.
     right = (np.log(np.eye(5)[[0, 4, 1, 0, 3]] + 1e-9), np.full((5, 5), 1))
-    assert task.score([sentence], [one], [right]) == {"LAS": 50.0, "UAS": 100.0}
+    assert task.score([sentence], [one], [right], labels) == {"LAS": 50.0, "UAS": 100.0}
 
 
 def test_a_pair_is_one_row():
     tokenizer = lj.load_encoder(str(TINY), layer=0).tokenizer
-    task = task_named("xnli")
+    task = TASKS["xnli"]
     pairs = [SentencePair("a b", "c", "neutral"), SentencePair("a " * 30, "c d", "entailment")]
-    first, second = task.examples(tokenizer, pairs, "en", 12, training=True)
+    first, second = task.examples(tokenizer, pairs, "en", 12, task.labels(pairs), True)
     batch = task_batch([first, second], 3, tokenizer.pad_id, 40)
     assert batch.lengths.tolist() == [6, 14, 0]
     assert batch.labels.tolist() == [[1], [0], [0]]
@@ -78,7 +78,7 @@ def test_a_pair_is_one_row():
     ids = {name: tokenizer.backend.token_to_id(name) for name in ("[CLS]", "[SEP]")}
     rule = {"single": "[CLS] $A [SEP]", "pair": "[CLS] $A [SEP] $B:1 [SEP]:1", "special_tokens": list(ids.items())}
     tokenizer.backend.post_processor = processors.TemplateProcessing(**rule)
-    [segments] = task.examples(tokenizer, pairs[:1], "en", 12, training=True)
+    [segments] = task.examples(tokenizer, pairs[:1], "en", 12, task.labels(pairs), True)
     np.testing.assert_array_equal(segments.ids, first.ids)
     assert task_batch([segments], 1, tokenizer.pad_id, 40).types[0].tolist()[:7] == [0, 0, 0, 0, 1, 1, 0]
     assert batch.counted.tolist() == [[True], [True], [False]]

@@ -70,15 +70,6 @@ def test_equal_words_go_before_one_to_one():
     assert different_words({(0, 0)}, ["gimp"], ["GIMP"]) == {(0, 0)}
 
 
-def test_the_filters_change_nothing_the_second_time(rng):
-    words = list("abcd")
-    for _ in range(100):
-        source, target = (list(rng.choice(words, 5)) for _ in range(2))
-        links = frozenset(map(tuple, rng.integers(0, 5, (6, 2)).tolist()))
-        once = one_to_one(different_words(links, source, target))
-        assert one_to_one(different_words(once, source, target)) == once
-
-
 def test_pharaoh():
     links = parse_links(" 2-0 0-1  2-0\n", 3, 2)
     assert links == {(2, 0), (0, 1)}

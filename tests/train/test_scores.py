@@ -33,29 +33,6 @@ def test_an_entity_that_begins_inside_is_repaired():
     assert spans(tags) == {("PER", 0, 2), ("LOC", 3, 4), ("PER", 4, 5), ("LOC", 5, 6)}
 
 
-def trees(n):
-    """All ways to give each of n words a head, without circles."""
-    for heads in itertools.product(range(n + 1), repeat=n):
-        if all(_reaches_the_root(heads, word) for word in range(1, n + 1)):
-            yield heads
-
-
-def _reaches_the_root(heads, word):
-    for _ in heads:
-        word = heads[word - 1]
-        if word == 0:
-            return True
-    return False
-
-
-def test_the_best_tree_is_the_best_of_all(rng):
-    for n in (1, 2, 3, 4):
-        for _ in range(20):
-            scores = rng.standard_normal((n + 1, n + 1))
-            every = {heads: sum(scores[word, head] for word, head in enumerate(heads, 1)) for heads in trees(n)}
-            assert tuple(best_tree(scores)[1:]) == max(every, key=every.get)
-
-
 def test_the_best_tree_is_that_of_networkx(rng):
     for n in (6, 15, 30):
         scores = rng.standard_normal((n, n))

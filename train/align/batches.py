@@ -5,7 +5,7 @@ wide as the longest; with several, short rows are not padded to the length of th
 one chunk.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -91,12 +91,12 @@ class ChunkSizes:
 
     def rows(self, width: int, left: int) -> int:
         """Returns the number of rows of a chunk, including filler, when ``left`` rows are waiting."""
-        several = self.devices
+        devices = self.devices
         if not self.tokens:
-            return -(-left // several) * several
-        full = max(1, self.tokens // (width * several)) * several
+            return -(-left // devices) * devices
+        full = max(1, self.tokens // (width * devices)) * devices
         # A last chunk is a quarter, half or three quarters of a full one, if that is enough.
-        step = max(1, full // (4 * several)) * several
+        step = max(1, full // (4 * devices)) * devices
         return min(full, -(-left // step) * step)
 
 
@@ -121,17 +121,24 @@ def batch_of(examples: Examples, rows: Sequence[int], sizes: ChunkSizes, pad_id:
       sizes: shapes of the chunks.
       pad_id: id used for padding.
     """
-    ids = [examples.source[row] for row in rows] + [examples.target[row] for row in rows]
-    lengths = np.array([len(one) for one in ids])
-    linked = _linked(examples, rows)
-    # Of each embedding that a link or a pair takes: its row, its device, and how many are before it there.
-    whose: list[Int[np.ndarray, "_"]] = []
-    devices: list[Int[np.ndarray, "_"]] = []
-    places: list[Int[np.ndarray, "_"]] = []
+    ids = [side[row] for side in (examples.source, examples.target) for row in rows]
+    lengths = np.array(list(map(len, ids)))
+    # The positions of each row's linked words.
+    linked = None if examples.links is None else [examples.links[row][:, side] for side in (0, 1) for row in rows]
+    order = np.argsort(-lengths, kind="stable")
+    # Of each embedding of a link or a pair: its row, its device, and how many are before it there.
+    row_parts: list[Int[np.ndarray, "_"]] = []
+    device_parts: list[Int[np.ndarray, "_"]] = []
+    place_parts: list[Int[np.ndarray, "_"]] = []
     chunks: list[Chunk] = []
-    on_each = 0
-    for members, count, width in _groups(np.argsort(-lengths, kind="stable"), lengths, sizes):
-        token_rows = token_batch([ids[row] for row in members], count, width, pad_id)
+    on_each = start = 0
+    while start < len(order):
+        # The longest rows that are left.
+        width = sizes.width(int(lengths[order[start]]))
+        count = sizes.rows(width, len(order) - start)
+        members = order[start : start + count]
+        start += count
+        tokens = token_batch([ids[row] for row in members], count, width, pad_id)
         rows_each = count // sizes.devices
         if linked is None:
             picks, room = np.zeros((sizes.devices, 0), np.int32), rows_each
@@ -140,31 +147,23 @@ def batch_of(examples: Examples, rows: Sequence[int], sizes: ChunkSizes, pad_id:
         else:
             picks, numbers, device, place = _picks([linked[row] for row in members], width, rows_each, sizes.devices)
             room = picks.shape[1]
-        whose.append(members[numbers])
-        devices.append(device)
-        places.append(on_each + place)
+        row_parts.append(members[numbers])
+        device_parts.append(device)
+        place_parts.append(on_each + place)
         on_each += room
         english = np.zeros(count, np.int32)
         english[: len(members)] = members < len(rows)
-        chunks.append(Chunk(token_rows.ids, token_rows.lengths, english, picks))
+        chunks.append(Chunk(tokens.ids, tokens.lengths, english, picks))
     filler = np.zeros(-on_each % -(-_EMBEDDINGS // sizes.devices), np.float32)
     on_each += len(filler)
-    row_of = np.concatenate(whose)
-    order = np.argsort(row_of, kind="stable")
-    index = (np.concatenate(devices) * on_each + np.concatenate(places))[order].astype(np.int32)
+    row_of = np.concatenate(row_parts)
+    index = np.concatenate(device_parts) * on_each + np.concatenate(place_parts)
+    index = index[np.argsort(row_of, kind="stable")].astype(np.int32)
     source, target = np.split(index, [np.count_nonzero(row_of < len(rows))])
-    more = (-len(source) % _LINKS) if linked is not None else 0
-    valid = np.arange(len(source) + more) < len(source)
-    source, target = (np.concatenate([side, np.zeros(more, np.int32)]) for side in (source, target))
-    counts = (int(lengths.sum()), int(lengths[: len(rows)].sum()))
-    return PairBatch(tuple(chunks), filler, source, target, valid, *counts)
-
-
-def _linked(examples: Examples, rows: Sequence[int]) -> list[Int[np.ndarray, "_"]] | None:
-    """Returns the positions of each row's linked words, English rows first; None for objectives on sentences."""
-    if examples.links is None:
-        return None
-    return [examples.links[row][:, side] for side in (0, 1) for row in rows]
+    padding = (0, 0 if linked is None else -len(source) % _LINKS)
+    valid = np.pad(np.ones(len(source), bool), padding)
+    counts = int(lengths.sum()), int(lengths[: len(rows)].sum())
+    return PairBatch(tuple(chunks), filler, np.pad(source, padding), np.pad(target, padding), valid, *counts)
 
 
 def _picks(
@@ -187,15 +186,3 @@ def _picks(
     picks = np.zeros((devices, room), np.int32)
     picks[device, place] = row * width + np.concatenate(linked)
     return picks, numbers, device, place
-
-
-def _groups(
-    order: Int[np.ndarray, " row"], lengths: Int[np.ndarray, " row"], sizes: ChunkSizes
-) -> Iterator[tuple[Int[np.ndarray, "_"], int, int]]:
-    """Yields the rows of each chunk, the longest first, its number of rows and its width."""
-    start = 0
-    while start < len(order):
-        width = sizes.width(int(lengths[order[start]]))
-        count = sizes.rows(width, len(order) - start)
-        yield order[start : start + count], count, width
-        start += count

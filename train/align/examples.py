@@ -48,10 +48,10 @@ class Examples:
     def hash(self) -> str:
         """Returns a hash that identifies these examples in this order."""
         digest = hashlib.sha256(",".join(self.codes).encode())
-        for several in (self.source, self.target, self.links or (), (self.language,)):
-            digest.update(np.array([len(one) for one in several], np.int64).tobytes())
-            for one in several:
-                digest.update(np.ascontiguousarray(one, np.int32).tobytes())
+        for arrays in (self.source, self.target, self.links or (), (self.language,)):
+            digest.update(np.array(list(map(len, arrays)), np.int64).tobytes())
+            for array in arrays:
+                digest.update(np.ascontiguousarray(array, np.int32).tobytes())
         return digest.hexdigest()
 
     def of(self, code: str) -> "Examples":
@@ -82,13 +82,12 @@ def word_examples(tokenizer: Tokenizer, pairs: Mapping[str, Sequence[AlignedPair
     source: list[Ids] = []
     target: list[Ids] = []
     links: list[Int[np.ndarray, "_ 2"]] = []
-    sizes = []
-    for code, several in pairs.items():
-        english = tokenize_words(tokenizer, [pair.english for pair in several], max_length, "en")
-        words = [pair.other for pair in several]
+    language: list[int] = []
+    for number, (code, aligned) in enumerate(pairs.items()):
+        english = tokenize_words(tokenizer, [pair.english for pair in aligned], max_length, "en")
+        words = [pair.other for pair in aligned]
         other = tokenize_words(tokenizer, words, max_length, code, spaced=spaces_words(code))
-        before = len(source)
-        for pair, first, second in zip(several, english, other, strict=True):
+        for pair, first, second in zip(aligned, english, other, strict=True):
             linked = np.array(sorted(pair.links), np.int32).reshape(-1, 2)
             positions = np.stack([first.starts[linked[:, 0]], second.starts[linked[:, 1]]], axis=1)
             positions = positions[(positions >= 0).all(axis=1)]
@@ -96,11 +95,10 @@ def word_examples(tokenizer: Tokenizer, pairs: Mapping[str, Sequence[AlignedPair
                 source.append(first.ids)
                 target.append(second.ids)
                 links.append(positions)
-        sizes.append(len(source) - before)
-        if not sizes[-1]:
+                language.append(number)
+        if language[-1:] != [number]:
             raise ValueError(f"no link of {code} is within --max-length {max_length}; raise it, or omit {code}")
-    language = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
-    return Examples(source, target, links, language, tuple(pairs))
+    return Examples(source, target, links, np.array(language, np.int32), tuple(pairs))
 
 
 def sentence_examples(
@@ -116,9 +114,9 @@ def sentence_examples(
     """
     source: list[Ids] = []
     target: list[Ids] = []
-    for code, several in pairs.items():
-        for side, own, found in ((0, "en", source), (1, code, target)):
-            texts = [prompt + pair[side] for pair in several]
-            found.extend(tokenizer(texts, max_length, [own] * len(texts))[0])
-    language = np.repeat(np.arange(len(pairs), dtype=np.int32), [len(several) for several in pairs.values()])
-    return Examples(source, target, None, language, tuple(pairs))
+    for code, translations in pairs.items():
+        for side, (language, ids) in enumerate((("en", source), (code, target))):
+            texts = [prompt + pair[side] for pair in translations]
+            ids.extend(tokenizer(texts, max_length, [language] * len(texts))[0])
+    languages = np.repeat(np.arange(len(pairs), dtype=np.int32), list(map(len, pairs.values())))
+    return Examples(source, target, None, languages, tuple(pairs))

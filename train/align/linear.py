@@ -22,10 +22,11 @@ from jaxtyping import Array, Bool, Float, Int
 from lsar_jax import EncoderSpec, SentenceEncoder
 from lsar_jax.array_files import open_arrays, save_arrays
 from lsar_jax.cli.console import console, print_table
+from lsar_jax.embeddings.job import share_of
 from lsar_jax.encoders.program import EncoderModel
 from lsar_jax.mesh import split
 from lsar_jax.objectives.align import orthogonalize
-from lsar_jax.processes import share, wait_for_all
+from lsar_jax.processes import wait_for_all
 from lsar_jax.shapes import AnyArray
 from lsar_jax.transforms.linear_map import linear_maps, procrustes
 from train.align.batches import Chunk, batch_of
@@ -74,26 +75,23 @@ def link_moments(encoder: SentenceEncoder, examples: Examples, plan: BatchPlan, 
         that are there must be of the same encoder, pairs and plan. Several processes take the languages in turn.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    number, count = share()
-    for code in examples.codes[number::count]:
+    for code in share_of(examples.codes):
         path = folder / f"{code}.safetensors"
         if path.is_file():
             continue
-        own = examples.of(code)
+        pairs = examples.of(code)
         total: list[Any] = [0.0, 0.0, 0.0]
-        for start in range(0, len(own), plan.size):
-            rows = range(start, min(start + plan.size, len(own)))
-            batch = batch_of(own, rows, plan.chunks, plan.pad_id)
+        for start in range(0, len(pairs), plan.size):
+            batch = batch_of(pairs, range(start, min(start + plan.size, len(pairs))), plan.chunks, plan.pad_id)
             chunks = jax.device_put(batch.chunks, split(encoder.mesh))
             states = joined([_picked(encoder.model, chunk) for chunk in chunks], encoder.mesh.size, len(batch.filler))
             sums = _sums(states, batch.source, batch.target, batch.valid)
             # Summed in float64 on the host.
-            total = [before + np.asarray(more, np.float64) for before, more in zip(total, sums, strict=True)]
-        assert own.links is not None
-        links = sum(map(len, own.links))
+            total = [before + np.asarray(part, np.float64) for before, part in zip(total, sums, strict=True)]
+        links = sum(map(len, pairs.links or ()))
         means = [np.asarray(part / links, np.float32) for part in total]
         save_arrays(path, dict(zip(_MOMENTS, means, strict=True)), format=_FORMAT, header={"links": links})
-        console.print(f"encoded {len(own)} pairs of {code} with {links} links")
+        console.print(f"encoded {len(pairs)} pairs of {code} with {links} links")
     wait_for_all(f"encoded {folder.name}")
     moments = []
     for code in examples.codes:
@@ -109,12 +107,12 @@ def moments_loss(
     cross: Float[AnyArray, "*maps dim dim"],
     own: Float[AnyArray, "*maps dim dim"],
 ) -> Float[Array, "*maps"]:
-    """Returns the mean of ``||s - W t||^2`` from the moments of the links: ``objectives.align.linear_map_loss``."""
+    """Returns the mean of ``||s - W t||^2`` from the moments of the links."""
     return jnp.asarray(squares) + ((_product(maps, own) - 2 * cross) * maps).sum(axis=(-2, -1))
 
 
 class LinearTraining:
-    """Trains the matrices of all layers and languages.
+    """Trains the matrices of all layers and languages, each of which keeps its lowest validation loss.
 
     Args:
       training: moments of the links to train on.
@@ -168,7 +166,7 @@ class LinearTraining:
     def steps(
         self, state: dict[str, Any], order: Any, epoch: int, first: int, active: Bool[Array, " seed"]
     ) -> tuple[dict[str, Any], Mapping[str, Float[Array, "seed step"]]]:
-        """Takes the steps, and then keeps the matrices with a lower validation loss."""
+        """Takes the steps, and then keeps the matrices that have become better."""
         state, losses = self._run(state, jnp.asarray(order[0]), *self._moments)
         return state, {"linear": losses[None]}
 
@@ -211,22 +209,16 @@ def write_maps(trainee: LinearTraining, maps: Any, spec: EncoderSpec, folder: Pa
     """
     training, validation = trainee.training, trainee.validation
     counts = dict(zip(training.codes, training.counts.tolist(), strict=True))
-    closed = np.asarray(jax.jit(jax.vmap(jax.vmap(procrustes)))(training.cross))
-    own = jax.jit(moments_loss)
-    rows = []
-    for layer in range(training.cross.shape[1]):
-        source = replace(spec, layer=layer)
-        losses = []
-        for name, every in (("layer", np.asarray(maps)), ("procrustes", closed)):
-            by_code = dict(zip(training.codes, every[:, layer], strict=True))
-            transform = linear_maps(
-                by_code, "en", counts, source=source, fit="trained" if name == "layer" else "closed"
-            )
+    trained, closed = np.asarray(maps), np.asarray(jax.jit(jax.vmap(jax.vmap(procrustes)))(training.cross))
+    layers, dim = closed.shape[1:3]
+    for layer in range(layers):
+        for name, fit, matrices in (("layer", "trained", trained), ("procrustes", "closed", closed)):
+            by_code = dict(zip(training.codes, matrices[:, layer], strict=True))
+            transform = linear_maps(by_code, "en", counts, source=replace(spec, layer=layer), fit=fit)
             transform.save(folder / f"{name}-{layer}.safetensors")
-            losses.append(float(own(every, *validation[2:])[:, layer].mean()))
-        identity = np.broadcast_to(np.eye(closed.shape[-1], dtype=np.float32), closed.shape)
-        losses.insert(0, float(own(identity, *validation[2:])[:, layer].mean()))
-        rows.append([str(layer), *(f"{loss:.3f}" for loss in losses)])
+    identity = np.broadcast_to(np.eye(dim, dtype=np.float32), closed.shape)
+    losses = [moments_loss(matrices, *validation[2:]).mean(axis=0) for matrices in (identity, trained, closed)]
+    rows = [[str(layer), *(f"{float(loss[layer]):.3f}" for loss in losses)] for layer in range(layers)]
     print_table("Validation loss, mean over languages", ["layer", "identity", "trained", "closed form"], rows)
 
 
@@ -235,7 +227,7 @@ def _picked(model: EncoderModel, chunk: Chunk) -> Float[Array, "embedding layer 
     precision = "float32" if model.dtype == jnp.float32 else None
     with jax.default_matmul_precision(precision):
         states = model.hidden_states(chunk.ids, chunk.lengths)
-        return jnp.stack([chunk.picked(one).astype(jnp.float32) for one in states], axis=1)
+        return jnp.stack([chunk.picked(hidden).astype(jnp.float32) for hidden in states], axis=1)
 
 
 @jax.jit

@@ -61,40 +61,27 @@ class State(NamedTuple):
 
 @dataclass(frozen=True)
 class StepOptions:
-    """The loss and how its gradient is computed; what each means is said in ``train.align.options``.
+    """The loss and how its gradient is computed; ``train.align.options`` says what the options mean.
 
     Attributes:
       objective: what is compared, and how.
-      temperature: T of the contrastive losses.
-      projected: width of the projector's output.
-      stay_close: weight of the change of the parameters.
-      squared: whether that change is squared.
-      stay_close_hidden: weight of the change of the hidden states.
-      dropout: share of hidden states and attention weights to zero.
-      remat: whether to compute blocks again for the gradient.
-      cached: whether to compute chunks again for the gradient.
       layer: the layer to align.
       pooling: pooling of embeddings, for ``sentence``.
       specials: numbers of special tokens around a sentence.
     """
 
     objective: EncoderObjective
-    temperature: float
-    projected: int
-    stay_close: float
-    squared: bool
-    stay_close_hidden: float
-    dropout: float
-    remat: bool
-    cached: bool
     layer: int
     pooling: str
     specials: Specials
-
-    @property
-    def has_projector(self) -> bool:
-        """Whether states are compared through a projector."""
-        return self.objective in ("weak", "strong")
+    temperature: float = 0.1
+    projected: int = 128
+    stay_close: float = 1.0
+    squared: bool = False
+    stay_close_hidden: float = 0.0
+    dropout: float = 0.1
+    remat: bool = False
+    cached: bool = False
 
 
 class EncoderSteps:
@@ -151,8 +138,8 @@ class EncoderSteps:
         """Returns the state before the first step, wherever its parameters are."""
         encoder = jax.tree.map(jnp.copy, trained)
         projector = None
-        if self._options.has_projector:
-            width = self._width(trained)
+        if self._options.objective in ("weak", "strong"):
+            width = trained["model.embeddings.norm.scale"].shape[0]
             projector = init_projector(key, width, self._options.projected)
         return State(encoder, projector, self._adam.init((encoder, projector)))
 
@@ -181,25 +168,21 @@ class EncoderSteps:
         source, target, valid = placed((batch.source, batch.target, batch.valid), replicated(self._mesh))
         return batch._replace(chunks=chunks, source=source, target=target, valid=valid)
 
-    def _width(self, trained: Parameters) -> int:
-        return trained["model.embeddings.norm.scale"].shape[0]
-
     def _take(
         self, state: State, batch: PairBatch, key: Array, frozen: Parameters, start: Parameters
     ) -> tuple[State, Terms]:
         options = self._options
         english = jnp.asarray(batch.english_tokens, jnp.float32)
-        keys = [jax.random.fold_in(key, number) for number in range(len(batch.chunks))]
+        shared = state.encoder, state.projector, frozen, start if options.stay_close_hidden else {}
         inputs = [
-            (state.encoder, state.projector, frozen, start if options.stay_close_hidden else {}, chunk, random, english)
-            for chunk, random in zip(batch.chunks, keys, strict=True)
+            (*shared, chunk, jax.random.fold_in(key, number), english) for number, chunk in enumerate(batch.chunks)
         ]
         outputs, backs = [], []
-        for one in inputs:
+        for arguments in inputs:
             if options.cached:
-                outputs.append(self._encode(*one))
+                outputs.append(self._encode(*arguments))
             else:
-                output, back = self._encode_kept(*one)
+                output, back = self._encode_kept(*arguments)
                 outputs.append(output)
                 backs.append(back)
         devices = self._mesh.size
@@ -278,10 +261,12 @@ class EncoderSteps:
                     return hidden, projection
         raise AssertionError("the layer was checked before")
 
-    def _vjp(self, trained: Parameters, projector: Projector | None, *rest: Any) -> tuple[Any, Callable[..., Any]]:
+    def _vjp(
+        self, trained: Parameters, projector: Projector | None, frozen: Parameters, start: Parameters, chunk: Chunk,
+        key: Array | None, english: Any,
+    ) -> tuple[Any, Callable[..., Any]]:  # fmt: skip
         """Returns the result of ``_chunk``, and its way back to parameters, projector and the words looked up."""
         others = _without_words(trained)
-        frozen, start, chunk, key, english = rest
         # The rows of this chunk alone: the gradient of the whole table would be written for each chunk.
         table = {name: value for name, value in trained.items() if name not in others}
         words = table[WORDS][chunk.ids] if table else None
@@ -326,7 +311,7 @@ class EncoderSteps:
         drift = jnp.zeros(())
         if options.stay_close:
             measure = partial(parameter_drift, start=start, squared=options.squared)
-            drift, pull = jax.value_and_grad(lambda own: options.stay_close * measure(own))(state.encoder)
+            drift, pull = jax.value_and_grad(lambda encoder: options.stay_close * measure(encoder))(state.encoder)
             of_encoder = _add(of_encoder, pull)
         with jax.numpy_dtype_promotion("standard"):  # Adam raises a float to the power of a step
             values = (state.encoder, state.projector)
@@ -338,8 +323,8 @@ class EncoderSteps:
         return new, drift
 
 
-def _add(total: Any, more: Any) -> Any:
-    return jax.tree.map(jnp.add, total, more)
+def _add(first: Any, second: Any) -> Any:
+    return jax.tree.map(jnp.add, first, second)
 
 
 def _without_words(parameters: Parameters) -> Parameters:

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from train.align.batches import ChunkSizes, batch_of, order_of
+from train.align.batches import ChunkSizes, PairBatch, batch_of, order_of
 from train.align.examples import Parts
 from train.align.steps import EncoderSteps, State
 from train.encoder_parameters import Parameters
@@ -62,20 +62,14 @@ class EncoderTraining:
         learning_rate: float,
         seed: int,
     ) -> None:
-        self.seeds = (seed,)
-        self.learning_rate = learning_rate
-        self._programs = programs
-        self._trained = trained
-        self._examples = examples
-        self._plan = plan
+        self.seeds, self.learning_rate = (seed,), learning_rate
+        self._programs, self._trained, self._examples, self._plan = programs, trained, examples, plan
 
     def start(self) -> dict[str, Any]:
         """Returns the initial state, with the random key of the run."""
-        own, rest = jax.random.split(jax.random.key(self.seeds[0]))
-        return {
-            "training": self._programs.init(self._trained, own),
-            "key": self._programs.everywhere(jax.random.key_data(rest)),
-        }
+        of_projector, of_steps = jax.random.split(jax.random.key(self.seeds[0]))
+        key = self._programs.everywhere(jax.random.key_data(of_steps))
+        return {"training": self._programs.init(self._trained, of_projector), "key": key}
 
     def kept(self, state: dict[str, Any]) -> Parameters:
         """Returns the trained parameters of the encoder."""
@@ -83,8 +77,7 @@ class EncoderTraining:
 
     def order(self, state: dict[str, Any], epoch: int) -> Any:
         """Returns the pairs of each batch until the next validation, ``[1, step, pair]``."""
-        plan = self._plan
-        first = epoch * plan.every
+        plan, first = self._plan, epoch * self._plan.every
         steps = min(plan.every, plan.steps - first)
         return order_of(self.seeds[0], len(self._examples[0]), plan.size, first, steps)[None]
 
@@ -94,22 +87,20 @@ class EncoderTraining:
         """Takes one step per batch; returns the new state and the loss terms at each step."""
         key = jax.random.wrap_key_data(state["key"])
         training: State = state["training"]
-        every: list[Mapping[str, Array]] = []
+        terms: list[Mapping[str, Array]] = []
         for number, rows in enumerate(order[0], epoch * self._plan.every + first):
-            batch = self._batch(0, rows)
-            training, terms = self._programs.step(training, batch, jax.random.fold_in(key, number))
-            every.append(terms)
-        stacked = {name: jnp.stack([terms[name] for terms in every])[None] for name in every[0]}
+            training, of_step = self._programs.step(training, self._batch(0, rows), jax.random.fold_in(key, number))
+            terms.append(of_step)
+        stacked = {name: jnp.stack([of_step[name] for of_step in terms])[None] for name in terms[0]}
         return {"training": training, "key": state["key"]}, stacked
 
     def validate(self, state: dict[str, Any]) -> Mapping[str, Float[Array, " seed"]]:
         """Returns the mean loss over batches of validation pairs, which are the same every time."""
         size = self._plan.size
         count = min(len(self._examples[1]), max(self._plan.validated, size)) // size
-        rows = order_of(0, len(self._examples[1]), size, 0, count)
-        values = [self._programs.loss(state["training"], self._batch(1, one)) for one in rows]
-        return {self._programs.objective: jnp.stack(values).mean()[None]}
+        batches = order_of(0, len(self._examples[1]), size, 0, count)
+        losses = [self._programs.loss(state["training"], self._batch(1, rows)) for rows in batches]
+        return {self._programs.objective: jnp.stack(losses).mean()[None]}
 
-    def _batch(self, part: int, rows: Any) -> Any:
-        plan = self._plan
-        return batch_of(self._examples[part], np.asarray(rows).tolist(), plan.chunks, plan.pad_id)
+    def _batch(self, part: int, rows: Any) -> PairBatch:
+        return batch_of(self._examples[part], np.asarray(rows).tolist(), self._plan.chunks, self._plan.pad_id)

@@ -10,7 +10,7 @@ __all__ = ["main"]
 
 def main(arguments: list[str] | None = None) -> int:
     """Trains one objective."""
-    return run(command.Disentangle, "python -m train.disentangle", arguments, command.__doc__, shared=True)
+    return run(command.Disentangle, "python -m train.disentangle", arguments, command.__doc__)
 
 
 if __name__ == "__main__":

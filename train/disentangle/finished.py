@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from lsar_jax import EncoderSpec, Transform
 from lsar_jax.corpora.tables import Data
@@ -12,7 +12,7 @@ from train.text import TextOptions, text_hash
 
 __all__ = ["PARTS", "TrainedRun", "check_comparable", "check_text"]
 
-PARTS = ("meaning", "language")
+PARTS: tuple[Literal["meaning", "language"], ...] = ("meaning", "language")
 
 # Options that must agree between runs whose seeds are combined.
 _TRAINING = ("learning_rate", "batch", "patience")
@@ -43,26 +43,23 @@ class TrainedRun:
           FileNotFoundError: the folder is not a run, or the run has not finished.
           ValueError: a file of the run is damaged.
         """
-        path = folder / "config.json"
+        path, ended = folder / "config.json", folder / "trained.json"
         if not path.is_file():
             raise FileNotFoundError(f"{folder} is not a run of train.disentangle: {path} does not exist")
-        ended = folder / "trained.json"
         if not ended.is_file():
             raise FileNotFoundError(
                 f"the run in {folder} has not finished: {ended} does not exist; repeat its command to resume it"
             )
         config = read_json(path, dict, ("encoder_spec", "pairs", "split", *_TRAINING, *_SAME))
-        trained = read_json(ended, dict, ("objective", "epochs", "seeds"))
-        run = cls(folder, config, trained)
+        run = cls(folder, config, read_json(ended, dict, ("objective", "epochs", "seeds")))
         try:
             EncoderSpec.from_dict(config["encoder_spec"])
-            _ = run.training, [end["seed"] for end in trained["seeds"]], sorted(config["pairs"]), f"{run.objective:s}"
+            _ = run.training, run.seeds, sorted(config["pairs"]), f"{run.objective:s}"
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise ValueError(
                 f"{path} or {ended.name} is damaged: a value is of another type than was written"
             ) from error
-        missing = [str(file) for file in run.files if not file.is_file()]
-        if missing:
+        if missing := [str(file) for file in run.files if not file.is_file()]:
             raise FileNotFoundError(f"{folder} lacks {', '.join(missing)}; repeat its command to write them again")
         return run
 
@@ -75,16 +72,6 @@ class TrainedRun:
     def layer(self) -> int:
         """The hidden-state layer whose embeddings the heads were trained on."""
         return self.config["encoder_spec"]["layer"]
-
-    @property
-    def text(self) -> str:
-        """The names of the texts that the heads were trained on."""
-        return "+".join(Path(one).name for one in [self.config["data"], *self.config.get("more", ())])
-
-    @property
-    def pairs(self) -> int:
-        """The number of pairs that the heads were trained on."""
-        return sum(count for count, _ in self.config["pairs"].values())
 
     @property
     def seeds(self) -> list[int]:
@@ -108,49 +95,31 @@ class TrainedRun:
         return [Transform.load(path) for path in self.files[2 * self.seeds.index(seed) :][:2]]
 
 
-def check_comparable(runs: Sequence[TrainedRun], across_texts: bool = False) -> None:
+def check_comparable(runs: Sequence[TrainedRun]) -> None:
     """Checks that runs have the same encoder and text, and differ only in seeds if objective and layer are the same.
 
     Training options may differ between objectives, since one learning rate does not suit them all. The number of
     epochs may differ too, and is printed.
 
-    Args:
-      runs: the runs.
-      across_texts: let runs of one layer and the same languages differ in text, and training options with the text.
-
     Raises:
       ValueError: the runs cannot be compared; the error names the option that differs.
     """
     first = runs[0]
-    same = [option for option in _SAME if option != "text" or not across_texts]
-
-    def row(run: TrainedRun) -> tuple[object, ...]:
-        return (run.objective, run.layer, *((run.text, run.pairs) if across_texts else ()))
-
     for index, run in enumerate(runs):
-        if across_texts and run.layer != first.layer:
-            raise ValueError(
-                f"{run.folder} was trained on layer {run.layer}, but {first.folder} on layer {first.layer}; omit one"
-            )
-        if across_texts and set(run.config["pairs"]) != set(first.config["pairs"]):
-            raise ValueError(
-                f"{run.folder} was trained on {', '.join(sorted(run.config['pairs']))}, but {first.folder} on "
-                f"{', '.join(sorted(first.config['pairs']))}; omit one"
-            )
         # Runs of older versions lack the newer fields.
         mine, others = (replace(EncoderSpec.from_dict(one.config["encoder_spec"]), layer=0) for one in (run, first))
         if mine != others:
             raise ValueError(
                 f"{run.folder} was trained on embeddings from {mine}, but {first.folder} from {others}; omit one"
             )
-        for option in same:
+        for option in _SAME:
             if run.config[option] != first.config[option]:
                 raise ValueError(
                     f"{run.folder} has {option} {run.config[option]!r}, "
                     f"but {first.folder} has {first.config[option]!r}; omit one"
                 )
         for other in runs[:index]:
-            if row(other) != row(run):
+            if (other.objective, other.layer) != (run.objective, run.layer):
                 continue
             both = f"{run.folder} and {other.folder} are both {run.objective!r} at layer {run.layer}"
             if twice := set(other.seeds) & set(run.seeds):

@@ -101,7 +101,7 @@ def init(seeds: Sequence[int], dim: int, languages: int, learning_rate: float) -
     """
     optimizer = optax.adam(learning_rate)
 
-    def one(key: Key[Array, ""]) -> State:
+    def start(key: Key[Array, ""]) -> State:
         def head(key: Key[Array, ""], rows: int) -> Head:
             matrix, offset = jax.random.split(key)
             draw = partial(jax.random.uniform, minval=-(dim**-0.5), maxval=dim**-0.5)
@@ -112,8 +112,8 @@ def init(seeds: Sequence[int], dim: int, languages: int, learning_rate: float) -
         return State(heads, probe, optimizer.init(heads), optimizer.init(probe))
 
     keys = jax.vmap(jax.random.key)(jnp.asarray(seeds, jnp.uint32))
-    starts, rest = jnp.unstack(jax.vmap(jax.random.split)(keys), axis=1)
-    return jax.jit(jax.vmap(one))(starts), rest
+    of_weights, of_steps = jnp.unstack(jax.vmap(jax.random.split)(keys), axis=1)
+    return jax.jit(jax.vmap(start))(of_weights), of_steps
 
 
 @partial(jax.jit, static_argnames=("pairs", "size"))
@@ -123,11 +123,11 @@ def epoch_order(
     """Returns the pairs of each batch of an epoch, shuffled; an incomplete last batch is dropped."""
     steps = pairs // size
 
-    def one(key: Key[Array, ""]) -> Int[Array, "step row"]:
+    def shuffle(key: Key[Array, ""]) -> Int[Array, "step row"]:
         order = jax.random.permutation(jax.random.fold_in(key, epoch), pairs)
         return order[: steps * size].astype(jnp.int32).reshape(steps, size)
 
-    return jax.vmap(one)(keys)
+    return jax.vmap(shuffle)(keys)
 
 
 @partial(jax.jit, static_argnames=("objective", "learning_rate", "mesh"), donate_argnames="state")
@@ -178,7 +178,7 @@ def run(
             # Computed once for both the discriminator and the heads.
             parts, back = jax.vjp(lambda heads: parts_of(heads, batch, *others), heads)
             if objective.adversarial:
-                value, grads = jax.value_and_grad(_discriminate)(probe, *parts[:2], batch)
+                value, grads = jax.value_and_grad(partial(discriminator_loss, batch, *parts[:2]))(probe)
                 probe, of_probe = update(grads, of_probe, probe)
                 before["discriminator"] = value
             (_, terms), (of_parts, of_classifier) = jax.value_and_grad(_loss, argnums=(0, 1), has_aux=True)(
@@ -244,12 +244,12 @@ def _batches(
     batch = pairs.batch(chosen, rows)
     if objective.base != "dream" or objective.halves:
         return batch, ()
-    any_key, own_key = jax.random.split(key)
+    any_key, same_key = jax.random.split(key)
     others = jax.random.randint(any_key, chosen.shape, 0, len(pairs.source))
     # The pairs of one language are contiguous: move to another pair by a random offset within that range.
     language = pairs.language[chosen]
     count, place = pairs.sizes[language], chosen - pairs.starts[language]
-    ahead = jax.random.randint(own_key, chosen.shape, 1, jnp.maximum(count, 2))
+    ahead = jax.random.randint(same_key, chosen.shape, 1, jnp.maximum(count, 2))
     same = pairs.starts[language] + (place + ahead) % count
     return batch, (pairs.batch(others, rows), pairs.batch(same, rows))
 
@@ -270,7 +270,3 @@ def _loss(
 ) -> tuple[Float[Array, ""], dict[str, Float[Array, ""]]]:
     terms = parts_terms(objective, *parts, probe, batch)
     return sum(terms.values(), jnp.zeros(())), terms
-
-
-def _discriminate(probe: Head, source: Parts, target: Parts, batch: Batch) -> Float[Array, ""]:
-    return discriminator_loss(batch, source, target, probe)

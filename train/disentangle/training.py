@@ -1,30 +1,16 @@
 """The two heads as a ``Trainee`` for the training loop in ``train.loop``."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import jax
 from jaxtyping import Array, Bool, Float
 
-from lsar_jax.mesh import placed, replicated
+from lsar_jax.mesh import replicated
 from lsar_jax.objectives.disentangle import Heads, Objective
 from train.disentangle.steps import PairTable, epoch_order, init, run, validate
 
-__all__ = ["HeadTraining", "Optimizer", "validation_batch"]
-
-
-@dataclass(frozen=True)
-class Optimizer:
-    """Adam's learning rate and the batch size.
-
-    Attributes:
-      learning_rate: learning rate of Adam.
-      batch: number of pairs per step.
-    """
-
-    learning_rate: float = 1e-5
-    batch: int = 512
+__all__ = ["HeadTraining", "validation_batch"]
 
 
 class HeadTraining:
@@ -32,47 +18,43 @@ class HeadTraining:
 
     Args:
       objective: the losses.
-      optimizer: learning rate and batch size.
+      learning_rate: learning rate of Adam.
+      batch: number of pairs per step.
       seeds: random seeds, one run each; a seed determines the initial weights, the order of batches and the sampling.
       pairs: training pairs, at least one batch.
       validation: validation pairs, as rows of the same table.
       languages: number of languages, including English.
-      mesh: devices that each batch is sharded over.
+      mesh: devices of this process that each batch is sharded over.
 
     Raises:
       ValueError: as for ``validation_batch``.
     """
 
+    # The discriminator's own loss trains the discriminator, not the heads.
+    apart = ("discriminator",)
+
     def __init__(
         self,
         objective: Objective,
-        optimizer: Optimizer,
+        learning_rate: float,
+        batch: int,
         seeds: tuple[int, ...],
         pairs: PairTable,
         validation: PairTable,
         languages: int,
         mesh: jax.sharding.Mesh,
     ) -> None:
-        self.seeds = seeds
-        self.learning_rate = optimizer.learning_rate
-        # It trains the discriminator, not the heads.
-        self.apart = ("discriminator",)
-        self._objective = objective
-        self._batch = optimizer.batch
-        self._languages = languages
-        self._mesh = mesh
-        self._size = validation_batch(objective, optimizer.batch, len(pairs.source), len(validation.source), mesh)
-        everywhere = replicated(mesh)
-        table = placed(pairs.table, everywhere)
+        self.seeds, self.learning_rate = seeds, learning_rate
+        self._objective, self._batch, self._languages, self._mesh = objective, batch, languages, mesh
+        self._size = validation_batch(objective, batch, len(pairs.source), len(validation.source), mesh)
         # Both sets of pairs index the same table, which is placed on the devices once.
-        rows = placed((pairs[1:], validation[1:]), everywhere)
-        self._pairs, self._validation = PairTable(table, *rows[0]), PairTable(table, *rows[1])
+        table, *rows = jax.device_put((pairs.table, pairs[1:], validation[1:]), replicated(mesh))
+        self._pairs, self._validation = (PairTable(table, *part) for part in rows)
 
     def start(self) -> dict[str, Any]:
         """Returns the initial state: the training state, and the random keys of the seeds."""
         state, keys = init(self.seeds, self._pairs.table.shape[1], self._languages, self.learning_rate)
-        state, keys = placed((state, jax.random.key_data(keys)), replicated(self._mesh))
-        return {"training": state, "keys": keys}
+        return jax.device_put({"training": state, "keys": jax.random.key_data(keys)}, replicated(self._mesh))
 
     def kept(self, state: dict[str, Any]) -> Heads:
         """Returns the heads."""
@@ -86,31 +68,18 @@ class HeadTraining:
         self, state: dict[str, Any], order: Array, epoch: int, first: int, active: Bool[Array, " seed"]
     ) -> tuple[dict[str, Any], Mapping[str, Float[Array, "seed step"]]]:
         """Takes one step per batch; returns the new state and the loss terms at each step."""
-        keys = _keys(state)
         training, terms = run(
-            state["training"],
-            self._pairs,
-            order,
-            keys,
-            epoch,
-            first,
-            active,
-            objective=self._objective,
-            learning_rate=self.learning_rate,
-            mesh=self._mesh,
-        )
+            state["training"], self._pairs, order, _keys(state), epoch, first, active,
+            objective=self._objective, learning_rate=self.learning_rate, mesh=self._mesh,
+        )  # fmt: skip
         return {"training": training, "keys": state["keys"]}, terms
 
     def validate(self, state: dict[str, Any]) -> Mapping[str, Float[Array, " seed"]]:
         """Returns the mean of each loss term over the validation pairs."""
         return validate(
-            state["training"],
-            self._validation,
-            _keys(state),
-            objective=self._objective,
-            size=self._size,
-            mesh=self._mesh,
-        )
+            state["training"], self._validation, _keys(state),
+            objective=self._objective, size=self._size, mesh=self._mesh,
+        )  # fmt: skip
 
 
 def validation_batch(objective: Objective, batch: int, pairs: int, validation: int, mesh: jax.sharding.Mesh) -> int:

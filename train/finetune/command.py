@@ -17,7 +17,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import numpy as np
@@ -25,37 +25,25 @@ import optax
 import tyro
 
 from lsar_jax import EncoderSpec, SentenceEncoder, __version__
-from lsar_jax.cli.console import Seldom, console, print_table
+from lsar_jax.cli.console import console, print_table
 from lsar_jax.cli.embed import EncoderChoice
-from lsar_jax.cli.option_checks import at_least, known
+from lsar_jax.cli.option_checks import at_least, check_seeds, known
 from lsar_jax.corpora.labelled import is_dataset, language_of_file
 from lsar_jax.corpora.tables import Data, pin
 from lsar_jax.files import read_json, sha256, write_json
 from lsar_jax.mesh import data_mesh
-from lsar_jax.processes import agreed, is_first, wait_for_all
-from train.curves import draw_curves
-from train.encoder_parameters import EncoderParts, Parameters, take_apart
-from train.finetune.examples import Example
-from train.finetune.features import FeatureMix, Maps, read_maps
-from train.finetune.options import FinetuneOptions, TaskName
-from train.finetune.tasks import TransferTask, task_named
-from train.finetune.training import Development, FinetunePlan, FinetuneTraining
+from lsar_jax.processes import agreed, is_first
+from train.finetune.features import Maps, read_maps
+from train.finetune.tasks import TASKS, Task
+from train.finetune.training import FinetuneOptions, FinetuneTraining, LabelledText, TaskText, longest
 from train.loop import LoopOptions, of_seed, train
-from train.run_folder import claim, flat_options, locked
+from train.run_folder import claimed, flat_options
 from train.schedule import linear_schedule
 
-__all__ = ["Finetune", "split_blocks"]
+__all__ = ["Finetune"]
 
 # Options that may change when a run resumes.
 _FREE = ("out", "checkpoint_seconds", "log_every", "at_once", "seeds")
-
-
-class _Test(NamedTuple):
-    """A test: its language, its sentences and their examples."""
-
-    language: str
-    sentences: Sequence[Any]
-    examples: Sequence[Example]
 
 
 @dataclass(frozen=True)
@@ -72,7 +60,6 @@ class Finetune:
       layer: layer whose hidden states are used; by default, the last.
       maps: output folder of python -m train.align --objective linear, with --features: its matrices are applied to
         every language but English when it is tested.
-      closed_form: apply the matrices in closed form instead of the trained ones.
       training: how to train.
       most: largest number of training sentences, the first of the text; by default all.
       most_dev: largest number of development sentences, the first of the text; by default all.
@@ -86,14 +73,13 @@ class Finetune:
       out: output folder of this run.
     """
 
-    task: TaskName
+    task: str
     train: Data
     test: tuple[Data, ...]
     dev: Data | None = None
     encoder: tyro.conf.OmitArgPrefixes[EncoderChoice] = field(default_factory=EncoderChoice)
     layer: int | None = None
     maps: Path | None = None
-    closed_form: bool = False
     training: tyro.conf.OmitArgPrefixes[FinetuneOptions] = field(default_factory=FinetuneOptions)
     most: int | None = None
     most_dev: int | None = None
@@ -115,77 +101,50 @@ class Finetune:
           FileNotFoundError: a file does not exist.
           ValueError: the options or files are invalid, the folder belongs to another run, or a loss is not finite.
         """
+        if self.task not in TASKS:
+            raise ValueError(f"--task is {self.task}; choose one of {', '.join(TASKS)}")
         run = replace(
             self,
-            training=self.training.complete(self.task),
+            training=self.training.complete(TASKS[self.task]),
             train=_pinned(self.train),
             dev=None if self.dev is None else _pinned(self.dev),
             test=tuple(map(_pinned, self.test)),
         )
-        return run._run()
+        return run._run(TASKS[self.task])
 
-    def _run(self) -> dict[str, Any]:
+    def _run(self, task: Task) -> dict[str, Any]:
         self._check()
-        task = task_named(self.task, crf=self.training.features)
         training, development = self._english(task)
-        task.prepare(training)
         tests = self._tests(task)
-        encoder = self.encoder.open_transformer(self.layer, "fine-tuned")
-        if encoder.languages is not None:
-            raise ValueError(f"{encoder.spec.id} embeds the language, which fine-tuning does not support")
-        at_least(1, max_length=self.encoder.max_length)
-        room = self.encoder.max_length
-        longest = min(encoder.tokenizer.max_length, encoder.model.config.longest)
-        if room + sum(encoder.tokenizer.specials) > longest:
-            raise ValueError(
-                f"--max-length is {room}; with special tokens, {encoder.spec.id} takes at most {longest} tokens"
-            )
-        blocks, asked = encoder.model.config.blocks, self.training.trained_blocks
-        if asked is not None and not 0 <= asked <= blocks:
-            raise ValueError(f"--trained-blocks is {asked}; {encoder.spec.id} has {blocks} blocks")
+        encoder = self._open()
         maps: Maps = {}
         if self.maps is not None:
             # Read before training, so that an error comes early.
-            maps = read_maps(self.maps, encoder.spec, self._maps_prefix)
-            unmapped = [name for name, (code, _) in tests.items() if code != "en" and code not in maps]
-            if unmapped:
+            maps = read_maps(self.maps, encoder.spec)
+            if unmapped := [name for name, (code, _) in tests.items() if code != "en" and code not in maps]:
                 console.print(f"{self.maps} has no matrices for {', '.join(unmapped)}; tested without")
-        with locked(self.out, self.encoder.encoder):
-            claim(self.out, self._config(encoder, task), ("transfer.json", "seed-*/checkpoints/[0-9]*"))
-            done = agreed(self._done() if is_first() else {})
+        with claimed(self.out, self.encoder.encoder, self._options(encoder), ["seed-*/checkpoints/[0-9]*"]):
+            done: dict[str, Any] = agreed(self._done() if is_first() else {})
             for path in self.out.glob("seed-*/checkpoints") if is_first() else ():
                 if all(seed in done for seed in _seeds_in(path.parent)):  # killed after their scores were written
                     shutil.rmtree(path)
-            every = [seed for seed in self.seeds if str(seed) not in done]
-            if every:
-                tested = {name: self._tokenized(task, encoder, name, *own) for name, own in tests.items()}
-                trainee = self._trainee(task, encoder, training, development)
-                for group in map(tuple, agreed(self._groups(every))):
-                    done |= self._group(trainee.for_seeds(group), encoder.spec, tested, maps)
-                    told = {"task": task.name, "metric": task.metric, "encoder": encoder.spec.to_dict()}
-                    told |= {"maps": self._maps_name, "seeds": done}
+            if left := [seed for seed in self.seeds if str(seed) not in done]:
+                text, tested = self._tokenized(task, encoder, training, development, tests)
+                trainee = self._trainee(text, encoder)
+                for group in map(tuple, agreed(self._groups(left))):
+                    done |= self._group(text, trainee.for_seeds(group), encoder.spec, tested, maps)
+                    record = {
+                        "task": task.name, "metric": task.metric, "encoder": encoder.spec.to_dict(),
+                        "maps": "" if self.maps is None else "linear maps", "seeds": done, "lsar_jax": __version__,
+                    }  # fmt: skip
                     if is_first():
-                        write_json(self.out / "transfer.json", told | {"lsar_jax": __version__})
+                        write_json(self.out / "transfer.json", record)
                         # The parameters are large, and all that is needed from now on are the scores.
                         shutil.rmtree(self._folder(group) / "checkpoints")
-            wait_for_all("trained")
         self._print(task, done)
         return read_json(self.out / "transfer.json", dict)
 
-    @property
-    def _maps_name(self) -> str:
-        """What tables call the maps; empty if there are none."""
-        return "" if self.maps is None else "procrustes maps" if self.closed_form else "linear maps"
-
-    @property
-    def _maps_prefix(self) -> str:
-        """What the names of the maps' files begin with."""
-        return "procrustes" if self.closed_form else "layer"
-
     def _check(self) -> None:
-        self.training.check()
-        if self.closed_form and self.maps is None:
-            raise ValueError("--closed-form needs --maps")
         if self.maps is not None and not self.training.features:
             raise ValueError("--maps needs --features: a trained encoder has other states than the maps were fitted on")
         if not self.test:
@@ -194,15 +153,27 @@ class Finetune:
             raise ValueError(f"--test has {again[0]} twice; give it once")
         if not self.seeds or len(set(self.seeds)) != len(self.seeds):
             raise ValueError(f"--seeds is {' '.join(map(str, self.seeds))}; give one or more, each once")
-        if wrong := [seed for seed in self.seeds if not 0 <= seed < 2**32]:
-            raise ValueError(f"--seeds has {wrong[0]}; seeds must be 0 to {2**32 - 1}")
-        given = {name: getattr(self, name) for name in ("most", "most_dev", "most_tested", "at_once")}
-        at_least(1, held_out=self.held_out, log_every=self.log_every)
-        at_least(1, **{name: value for name, value in given.items() if value is not None})
+        check_seeds(self.seeds, "seeds")
+        at_least(1, **{name: getattr(self, name) for name in ("most", "most_dev", "most_tested", "at_once")})
+        at_least(1, held_out=self.held_out, log_every=self.log_every, max_length=self.encoder.max_length)
 
-    def _english(self, task: TransferTask) -> tuple[list[Any], list[Any]]:
+    def _open(self) -> SentenceEncoder:
+        encoder = self.encoder.open_transformer(self.layer, "fine-tuned")
+        if encoder.languages is not None:
+            raise ValueError(f"{encoder.spec.id} embeds the language, which fine-tuning does not support")
+        if self.encoder.max_length + sum(encoder.tokenizer.specials) > longest(encoder):
+            raise ValueError(
+                f"--max-length is {self.encoder.max_length}; with special tokens, {encoder.spec.id} takes at most "
+                f"{longest(encoder)} tokens"
+            )
+        blocks, trained = encoder.model.config.blocks, self.training.trained_blocks
+        if trained is not None and not 0 <= trained <= blocks:
+            raise ValueError(f"--trained-blocks is {trained}; {encoder.spec.id} has {blocks} blocks")
+        return encoder
+
+    def _english(self, task: Task) -> tuple[list[Any], list[Any]]:
         """Returns the sentences to train on, and those that choose the best step."""
-        training = self._in(task, self.train, "train")
+        training = self._in_english(task, self.train, "train")
         if self.dev is None:
             if len(training) <= self.held_out:
                 raise ValueError(
@@ -211,23 +182,23 @@ class Finetune:
             # From the end, so that --most takes the same sentences with --dev and without.
             training, development = training[: -self.held_out], training[-self.held_out :]
         else:
-            development = self._in(task, self.dev, "dev")
+            development = self._in_english(task, self.dev, "dev")
         training, development = training[: self.most], development[: self.most_dev]
         if len(training) < known(self.training.batch):
             raise ValueError(f"--batch is {self.training.batch}; it must be at most {len(training)}, all sentences")
         return training, development
 
-    def _in(self, task: TransferTask, data: Data, part: str) -> list[Any]:
+    def _in_english(self, task: Task, data: Data, part: str) -> list[Any]:
         """Returns the English sentences; a file that does not say its language is taken to be English."""
         found = task.read(data, part)
-        wanted = found.get("en", found.get(""))
-        if wanted is None:
+        english = found.get("en", found.get(""))
+        if english is None:
             raise ValueError(f"{data} has no text in en; it has {', '.join(found)}")
         if not is_dataset(data) and "" in found and (code := language_of_file(str(data))) not in (None, "en"):
             raise ValueError(f"{data} is named after the language {code}; training is on English")
-        return wanted
+        return english
 
-    def _tests(self, task: TransferTask) -> dict[str, tuple[str, list[Any]]]:
+    def _tests(self, task: Task) -> dict[str, tuple[str, list[Any]]]:
         """Returns the language and the sentences of each test, by its name."""
         tests: dict[str, tuple[str, list[Any]]] = {}
         configurations = [str(data).rpartition("#")[2] for data in self.test if is_dataset(data)]
@@ -240,26 +211,42 @@ class Finetune:
                     name = f"{Path(data).stem}.{code}" if code else Path(data).stem
                 if name in tests:
                     raise ValueError(f"{data}: there is another test named {name}; rename one")
-                tests[name] = (code or _language_of(Path(data)), sentences[: self.most_tested])
+                language = code or language_of_file(Path(data))
+                if language is None:
+                    raise ValueError(
+                        f"{data} is not named after its language, as in de_pud-ud-test.conllu or dev-de.tsv; rename it"
+                    )
+                tests[name] = (language, sentences[: self.most_tested])
         return tests
 
     def _tokenized(
-        self, task: TransferTask, encoder: SentenceEncoder, name: str, language: str, sentences: list[Any]
-    ) -> _Test:
-        examples = task.examples(encoder.tokenizer, sentences, language, self.encoder.max_length, training=False)
-        unknown = [missing for one in examples for missing in one.labels[one.counted] < 0]
-        if any(unknown):
-            share = 100 * np.mean(unknown)
-            console.print(f"{name}: {share:.1f}% of the labels are not in the training text; they count as wrong")
-        return _Test(language, sentences, examples)
+        self, task: Task, encoder: SentenceEncoder, training: list[Any], development: list[Any],
+        tests: dict[str, tuple[str, list[Any]]],
+    ) -> tuple[TaskText, dict[str, LabelledText]]:  # fmt: skip
+        """Returns the tokenized text to train on, and that of each test."""
+        labels = task.labels(training)
 
-    def _config(self, encoder: SentenceEncoder, task: TransferTask) -> dict[str, Any]:
-        every = (self.train, *([] if self.dev is None else [self.dev]), *self.test)
-        files = {str(data): str(data) if is_dataset(data) else sha256([Path(data)]) for data in every}
-        wanted = flat_options(self, _FREE) | {"encoder_spec": encoder.spec.to_dict(), "files": files}
+        def examples(sentences: list[Any], language: str, training: bool = False) -> list[Any]:
+            return task.examples(encoder.tokenizer, sentences, language, self.encoder.max_length, labels, training)
+
+        tested = {}
+        for name, (code, sentences) in tests.items():
+            tested[name] = LabelledText(code, sentences, examples(sentences, code))
+            unknown = [label for example in tested[name].examples for label in example.labels[example.counted] < 0]
+            if any(unknown):
+                share = 100 * np.mean(unknown)
+                console.print(f"{name}: {share:.1f}% of the labels are not in the training text; they count as wrong")
+        english = LabelledText("en", development, examples(development, "en"))
+        return TaskText(task, labels, examples(training, "en", True), english), tested
+
+    def _options(self, encoder: SentenceEncoder) -> dict[str, Any]:
+        """Returns what must not change when the run resumes."""
+        texts = (self.train, *([] if self.dev is None else [self.dev]), *self.test)
+        files = {str(data): str(data) if is_dataset(data) else sha256([Path(data)]) for data in texts}
+        options = flat_options(self, _FREE) | {"encoder_spec": encoder.spec.to_dict(), "files": files}
         if self.maps is not None:
-            wanted["maps_sha256"] = sha256(sorted(self.maps.glob(f"{self._maps_prefix}-*.safetensors")))
-        return wanted
+            options["maps_sha256"] = sha256(sorted(self.maps.glob("layer-*.safetensors")))
+        return options
 
     def _done(self) -> dict[str, Any]:
         path = self.out / "transfer.json"
@@ -270,45 +257,23 @@ class Finetune:
             raise ValueError(f"{path} is damaged: its seeds are {done!r:.60}")
         return done
 
-    def _trainee(
-        self, task: TransferTask, encoder: SentenceEncoder, training: list[Any], development: list[Any]
-    ) -> FinetuneTraining:
-        options, room = self.training, self.encoder.max_length
-        examples = task.examples(encoder.tokenizer, training, "en", room, training=True)
-        dev = task.examples(encoder.tokenizer, development, "en", room, training=False)
-        skeleton, values, frozen = take_apart(EncoderParts(encoder.model, None), False)
-        asked = 0 if options.features else options.trained_blocks
-        if asked is not None:
-            values, frozen = split_blocks(values, encoder.model.config.blocks, asked)
-        features = FeatureMix(encoder.model.config) if options.features else None
-        plan = FinetunePlan(
-            batch=known(options.batch), passes=known(options.epochs), validations=known(options.validations),
-            layer=encoder.spec.layer, dropout=known(options.dropout), output_dropout=options.output_dropout,
-            pad_id=encoder.tokenizer.pad_id,
-            longest=min(encoder.tokenizer.max_length, encoder.model.config.longest),
-        )  # fmt: skip
-        parts = plan.parts(len(examples))
-        steps = sum(parts) * plan.passes
-        console.print(f"{task.name}: {len(examples)} examples of {len(training)} sentences, {steps} steps")
-        rate = known(options.learning_rate)
-        schedule = linear_schedule(rate, round(options.warmup * steps), steps)
-        return FinetuneTraining(
-            task, skeleton, values, frozen, encoder.model.config.hidden, examples, Development(development, dev), plan,
-            optax.adam(schedule, b2=0.99), rate, self.seeds, data_mesh(jax.devices()), features,
-        )  # fmt: skip
+    def _trainee(self, text: TaskText, encoder: SentenceEncoder) -> FinetuneTraining:
+        options = self.training
+        steps = sum(options.parts(len(text.training))) * known(options.epochs)
+        sentences = 1 + max(example.sentence for example in text.training)
+        console.print(f"{text.task.name}: {len(text.training)} examples of {sentences} sentences, {steps} steps")
+        schedule = linear_schedule(known(options.learning_rate), round(options.warmup * steps), steps)
+        optimizer = optax.adam(schedule, b2=0.99)
+        return FinetuneTraining(text, encoder, options, optimizer, self.seeds, data_mesh(jax.devices()))
 
     def _group(
-        self, trainee: FinetuneTraining, spec: EncoderSpec, tests: dict[str, _Test], maps: Maps
+        self, text: TaskText, trainee: FinetuneTraining, spec: EncoderSpec, tests: dict[str, LabelledText], maps: Maps
     ) -> dict[str, Any]:
         """Trains and tests some seeds; returns their scores."""
-        seeds, task = trainee.seeds, trainee.task
-        folder = self._folder(seeds)
-        loop = LoopOptions(trainee.epochs, self.training.patience, self.log_every, self.checkpoint_seconds)
+        seeds = trainee.seeds
         console.print(f"{'seed' if len(seeds) == 1 else 'seeds'} {', '.join(map(str, seeds))}")
-        with console.status("") as status:
-            trained = train(trainee, loop, folder, status.update if console.is_terminal else Seldom())
-        if is_first():
-            draw_curves(folder / "log.jsonl", f"{task.name}, {spec.id}, layer {spec.layer}", folder)
+        loop = LoopOptions(trainee.epochs, self.training.patience, self.log_every, self.checkpoint_seconds)
+        trained = train(trainee, loop, self._folder(seeds), f"{text.task.name}, {spec.id}, layer {spec.layer}")
         started = time.perf_counter()
         result = {}
         for number, seed in enumerate(seeds):
@@ -316,8 +281,10 @@ class Finetune:
             scores = {}
             for name, test in tests.items():
                 predicted = trainee.predict(best, test.examples, maps.get(test.language))
-                told = {"language": test.language, "n": len(test.sentences), "mapped": test.language in maps}
-                scores[name] = told | task.score(test.sentences, test.examples, predicted)
+                scores[name] = {
+                    "language": test.language, "n": len(test.sentences), "mapped": test.language in maps,
+                    **text.score(test, predicted),
+                }  # fmt: skip
             result[str(seed)] = {
                 "development": 100 - trained.progress.best[number],
                 "best_validation": trained.progress.best_epoch[number] + 1,
@@ -347,29 +314,15 @@ class Finetune:
         """Returns the folder of a group of seeds."""
         return self.out / f"seed-{'-'.join(map(str, seeds))}"
 
-    def _print(self, task: TransferTask, done: dict[str, Any]) -> None:
-        names = list(next(iter(done.values()))["scores"])
-        rows: list[Sequence[str | float]] = []
-        for name in names:
-            values = [one["scores"][name][task.metric] for one in done.values()]
-            spread = f"{np.std(values, ddof=1):.1f}" if len(values) > 1 else ""
-            rows.append([name, float(np.mean(values)), spread])
-        english = [one["development"] for one in done.values()]
-        rows.append(["development", float(np.mean(english)), f"{np.std(english, ddof=1):.1f}" if len(done) > 1 else ""])
+    def _print(self, task: Task, done: dict[str, Any]) -> None:
+        names = next(iter(done.values()))["scores"]
+        columns = {name: [seed["scores"][name][task.metric] for seed in done.values()] for name in names}
+        columns["development"] = [seed["development"] for seed in done.values()]
+        rows: list[Sequence[str | float]] = [
+            [name, float(np.mean(values)), f"{np.std(values, ddof=1):.1f}" if len(values) > 1 else ""]
+            for name, values in columns.items()
+        ]
         print_table(f"{task.metric} of {len(done)} seeds", ["test", "mean", "std"], rows)
-
-
-def split_blocks(parameters: Parameters, blocks: int, trained: int) -> tuple[Parameters, Parameters]:
-    """Returns the parameters of the last blocks, and all others.
-
-    Args:
-      parameters: the parameters of an encoder.
-      blocks: number of its blocks.
-      trained: number of the last ones to take.
-    """
-    kept = tuple(f"model.blocks.{block}." for block in range(blocks - trained, blocks))
-    own = {name: value for name, value in parameters.items() if name.startswith(kept)}
-    return own, {name: value for name, value in parameters.items() if name not in own}
 
 
 def _seeds_in(folder: Path) -> list[str]:
@@ -383,11 +336,3 @@ def _pinned(data: Data) -> Data:
         return data
     place, mark, config = str(data).partition("#")
     return f"{pin(place)}{mark}{config}"
-
-
-def _language_of(path: Path) -> str:
-    if (code := language_of_file(path)) is None:
-        raise ValueError(
-            f"{path} is not named after its language, as in de_pud-ud-test.conllu or dev-de.tsv; rename it"
-        )
-    return code

@@ -75,24 +75,24 @@ def task_batch(examples: Sequence[Example], rows: int, pad_id: int, longest: int
       pad_id: id used for padding.
       longest: most tokens that the model takes.
     """
-    width = training_width(max(len(one.ids) for one in examples), longest)
-    most = max(len(one.positions) for one in examples)
+    width = training_width(max(len(example.ids) for example in examples), longest)
+    most = max(len(example.positions) for example in examples)
     # One number of slots for each width, because each is a program. Words without tokens can make more of them.
     slots = 1 if most == 1 else width if most <= width else training_width(most, most)
     ids, types = np.full((rows, width), pad_id, np.int32), np.zeros((rows, width), np.int32)
     lengths = np.zeros(rows, np.int32)
     positions, labels, heads = (np.zeros((rows, slots), np.int32) for _ in range(3))
     there, counted = (np.zeros((rows, slots), bool) for _ in range(2))
-    for row, one in enumerate(examples):
-        count = len(one.positions)
-        ids[row, : len(one.ids)] = one.ids
-        lengths[row] = len(one.ids)
-        types[row, one.second : len(one.ids)] = 1
-        positions[row, :count] = one.positions
-        labels[row, :count] = np.maximum(one.labels, 0)
-        heads[row, :count] = one.heads
+    for row, example in enumerate(examples):
+        count = len(example.positions)
+        ids[row, : len(example.ids)] = example.ids
+        lengths[row] = len(example.ids)
+        types[row, example.second : len(example.ids)] = 1
+        positions[row, :count] = example.positions
+        labels[row, :count] = np.maximum(example.labels, 0)
+        heads[row, :count] = example.heads
         there[row, :count] = True
-        counted[row, :count] = one.counted & (one.labels >= 0)
+        counted[row, :count] = example.counted & (example.labels >= 0)
     return TaskBatch(ids, lengths, types, positions, labels, heads, there, counted)
 
 
@@ -117,11 +117,11 @@ def windows(tokens: WordTokens, specials: Specials, room: int, overlap: int = 64
         # A word that is longer than a window is cut.
         upto = max(fits, taken + 1)
         stop = min(int(ends[upto - 1]), begin + room)
-        own = np.arange(taken, upto)
+        new = np.arange(taken, upto)
         yield (
             np.concatenate([first, body[begin:stop], last]),
-            (starts[own] - begin + specials.before).astype(np.int32),
-            words[own].astype(np.int32),
+            (starts[new] - begin + specials.before).astype(np.int32),
+            words[new].astype(np.int32),
         )
         taken = upto
         if upto < len(words):

@@ -92,18 +92,17 @@ class FeatureMix:
         stack = self._skeleton.filled(parameters["blocks"]).model
         keys = [None] * _BLOCKS if dropout is None else jax.random.split(dropout.key, _BLOCKS)
         for block, key in zip(stack.blocks, keys, strict=True):
-            own = None if dropout is None else Dropout(key, dropout.hidden, dropout.attention)
-            mixed = block(mixed, lengths, own)
+            masks = None if dropout is None else Dropout(key, dropout.hidden, dropout.attention)
+            mixed = block(mixed, lengths, masks)
         return mixed
 
 
-def read_maps(folder: Path, spec: EncoderSpec, name: str = "layer") -> Maps:
+def read_maps(folder: Path, spec: EncoderSpec) -> Maps:
     """Returns the matrices of each mapped language that ``python -m train.align --objective linear`` wrote.
 
     Args:
       folder: its output folder.
       spec: spec of the encoder at its last layer.
-      name: ``layer`` for the trained matrices, or ``procrustes`` for those in closed form.
 
     Raises:
       FileNotFoundError: a layer has no file.
@@ -111,10 +110,10 @@ def read_maps(folder: Path, spec: EncoderSpec, name: str = "layer") -> Maps:
     """
     transforms = []
     for layer in range(spec.layer + 1):
-        transform = Transform.load(folder / f"{name}-{layer}.safetensors")
-        own = replace(spec, layer=layer)
-        if transform.source is not None and not transform.source.same_space(own):
-            raise ValueError(f"{folder} has maps of {transform.source}, but the encoder is {own}")
+        transform = Transform.load(folder / f"layer-{layer}.safetensors")
+        space = replace(spec, layer=layer)
+        if transform.source is not None and not transform.source.same_space(space):
+            raise ValueError(f"{folder} has maps of {transform.source}, but the encoder is {space}")
         transforms.append(transform)
     codes, target = transforms[0].languages or (), dict(transforms[0].fits[0].parameters).get("target")
     stacked = np.stack([np.asarray(transform.steps[0].matrix) for transform in transforms])

@@ -20,7 +20,7 @@ def accuracy(right: Iterable[str], predicted: Iterable[str]) -> float:
     Raises:
       ValueError: there are no labels, or their numbers differ.
     """
-    equal = [one == other for one, other in zip(right, predicted, strict=True)]
+    equal = [label == guess for label, guess in zip(right, predicted, strict=True)]
     if not equal:
         raise ValueError("there are no labels to score")
     return 100 * sum(equal) / len(equal)
@@ -54,9 +54,9 @@ def span_f1(right: Iterable[Sequence[str]], predicted: Iterable[Sequence[str]]) 
     An entity is found if its type, its first word and its last word are right.
     """
     counts = np.zeros(3, int)
-    for one, other in zip(right, predicted, strict=True):
-        true, found = spans(one), spans(other)
-        counts += len(true), len(found), len(true & found)
+    for tags, guesses in zip(right, predicted, strict=True):
+        true, guessed = spans(tags), spans(guesses)
+        counts += len(true), len(guessed), len(true & guessed)
     return 100 * 2 * counts[2] / counts[:2].sum() if counts[:2].sum() else 0.0
 
 

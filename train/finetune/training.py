@@ -9,25 +9,28 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+import tyro
 from jax.sharding import Mesh
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Float, Int
 
+from lsar_jax import SentenceEncoder
+from lsar_jax.cli.option_checks import above_zero, at_least, below_one, filled, known
 from lsar_jax.mesh import fetched, placed, replicated, split
 from lsar_jax.models.transformer import Dropout
 from lsar_jax.tokens.buckets import training_width
-from train.encoder_parameters import Parameters, Skeleton
+from train.encoder_parameters import EncoderParts, Parameters, take_apart
 from train.finetune.examples import Example, TaskBatch, task_batch
 from train.finetune.features import FeatureMix
-from train.finetune.tasks import TransferTask
+from train.finetune.tasks import Task
 from train.loop import of_seed
 
-__all__ = ["Development", "FinetunePlan", "FinetuneTraining"]
+__all__ = ["FinetuneOptions", "FinetuneTraining", "LabelledText", "TaskText", "longest", "pass_order", "split_blocks"]
 
 # Passes over the data are cut into batches of similar length within this many batches.
 _SORTED = 16
@@ -36,105 +39,132 @@ _TOKENS = 1024
 
 
 @dataclass(frozen=True)
-class FinetunePlan:
-    """What each step sees.
+class FinetuneOptions:
+    """How to train.
 
     Attributes:
-      batch: number of examples of a batch.
-      passes: number of passes over the data.
-      validations: number of validations per pass.
-      layer: layer whose states are used.
-      dropout: share of what is zeroed inside the encoder.
-      output_dropout: share of the dimensions of its output that is zeroed, the same for all tokens of a sentence.
-      pad_id: id used for padding.
-      longest: most tokens that the model takes.
+      features: leave the encoder as it is, and train a mix of its layers, four blocks on top, and for ner a conditional
+        random field.
+      learning_rate: learning rate of Adam after the warm-up; it then falls linearly to 0. By default 2e-5; with
+        --features 1e-3, and 1e-4 for xnli and ner.
+      batch: number of sentences, or pairs, per step; by default 32, and 128 with --features.
+      epochs: number of passes over the training text; by default 5, and 20 with --features.
+      warmup: share of all steps for the warm-up.
+      validations: number of validations per pass; by default 4, and 1 with --features.
+      patience: number of validations without a better score after which training ends.
+      dropout: share of hidden states and attention weights to zero at random in training, in all blocks, whether they
+        are trained or not; with --features only in those on top. By default 0.1, and 0.2 with --features.
+      output_dropout: share of the dimensions of the output to zero, the same for all tokens of a sentence.
+      trained_blocks: number of blocks to train, from the last; by default all, and the embeddings too.
     """
 
-    batch: int
-    passes: int
-    validations: int
-    layer: int
-    dropout: float
-    output_dropout: float
-    pad_id: int
-    longest: int
+    features: bool = False
+    learning_rate: float | None = None
+    batch: int | None = None
+    epochs: int | None = None
+    warmup: float = 0.1
+    validations: int | None = None
+    patience: int = 10
+    dropout: float | None = None
+    output_dropout: tyro.conf.Suppress[float] = 0.2
+    trained_blocks: int | None = None
+
+    def complete(self, task: Task) -> Self:
+        """Returns the options with all defaults; raises ValueError if a number is out of range."""
+        names = ("learning_rate", "batch", "epochs", "validations", "dropout")
+        defaults = (task.rate_on_features, 128, 20, 1, 0.2) if self.features else (2e-5, 32, 5, 4, 0.1)
+        options = filled(self, **dict(zip(names, defaults, strict=True)))
+        at_least(1, batch=options.batch, epochs=options.epochs, validations=options.validations)
+        at_least(1, patience=self.patience)
+        below_one(warmup=self.warmup, dropout=options.dropout)
+        above_zero(learning_rate=options.learning_rate)
+        if self.features and self.trained_blocks is not None:
+            raise ValueError(f"--trained-blocks is {self.trained_blocks}, but with --features no block is trained")
+        return options
 
     def parts(self, examples: int) -> list[int]:
-        """Returns the number of steps between validations, in each part of a pass."""
-        steps = examples // self.batch
-        return [len(part) for part in np.array_split(np.arange(steps), min(self.validations, steps))]
+        """Returns the number of steps between validations, in each part of a pass over a number of examples."""
+        steps = examples // known(self.batch)
+        return [len(part) for part in np.array_split(np.arange(steps), min(known(self.validations), steps))]
 
-    def order(self, seed: int, number: int, lengths: Sequence[int]) -> Any:
-        """Returns the examples of each batch of a pass, ``[step, example]``; those that fill no batch are left out."""
-        rng = np.random.default_rng((seed, number))
-        steps = len(lengths) // self.batch
-        order = rng.permutation(len(lengths))[: steps * self.batch]
-        sizes = np.asarray(lengths)
-        windows = [order[at : at + _SORTED * self.batch] for at in range(0, len(order), _SORTED * self.batch)]
-        batches = np.concatenate([one[np.argsort(sizes[one], kind="stable")] for one in windows])
-        return rng.permutation(batches.reshape(steps, self.batch))
+
+def pass_order(seed: int, number: int, lengths: Sequence[int], batch: int) -> Int[np.ndarray, "step example"]:
+    """Returns the examples of each batch of pass ``number``; those that fill no batch are left out."""
+    rng = np.random.default_rng((seed, number))
+    steps = len(lengths) // batch
+    order = rng.permutation(len(lengths))[: steps * batch]
+    sizes = np.asarray(lengths)
+    windows = [order[at : at + _SORTED * batch] for at in range(0, len(order), _SORTED * batch)]
+    batches = np.concatenate([window[np.argsort(sizes[window], kind="stable")] for window in windows])
+    return rng.permutation(batches.reshape(steps, batch))
+
+
+class LabelledText(NamedTuple):
+    """Text to score predictions on: its language, its sentences, and their examples."""
+
+    language: str
+    sentences: Sequence[Any]
+    examples: Sequence[Example]
 
 
 @dataclass(frozen=True)
-class Development:
-    """The sentences that choose the best step, and their examples."""
+class TaskText:
+    """A task, its labels and its English text.
 
-    sentences: Sequence[Any]
-    examples: Sequence[Example]
+    Attributes:
+      task: the task.
+      labels: its labels, in the order of the head's outputs.
+      training: examples to train on, at least one batch.
+      development: what chooses the best step.
+    """
+
+    task: Task
+    labels: tuple[str, ...]
+    training: Sequence[Example]
+    development: LabelledText
+
+    def score(self, text: LabelledText, predicted: Sequence[tuple[Any, ...]]) -> dict[str, float]:
+        """Returns the scores of what was predicted for the examples of a text, in percent."""
+        return self.task.score(text.sentences, text.examples, predicted, self.labels)
 
 
 class FinetuneTraining:
     """Trains a head, and the encoder under it.
 
     Args:
-      task: the task, with its labels.
-      skeleton: the modules of the encoder.
-      trained: the parameters of the encoder to train.
-      frozen: its other parameters.
-      dim: width of the hidden states.
-      training: examples to train on, at least one batch.
-      development: what chooses the best step.
-      plan: what each step sees.
+      text: the task and its text.
+      encoder: a transformer; the hidden states of its last loaded layer are used.
+      options: how to train, with all defaults.
       optimizer: the optimizer.
-      learning_rate: the highest learning rate, quoted in errors.
       seeds: random seeds, which determine the head, the order of batches and dropout.
       mesh: devices that batches are split over.
-      features: what is trained on top of the states of all layers; by default nothing.
     """
 
     apart = ()
 
     def __init__(
         self,
-        task: TransferTask,
-        skeleton: Skeleton,
-        trained: Parameters,
-        frozen: Parameters,
-        dim: int,
-        training: Sequence[Example],
-        development: Development,
-        plan: FinetunePlan,
+        text: TaskText,
+        encoder: SentenceEncoder,
+        options: FinetuneOptions,
         optimizer: optax.GradientTransformation,
-        learning_rate: float,
         seeds: tuple[int, ...],
         mesh: Mesh,
-        features: FeatureMix | None = None,
     ) -> None:
-        self.seeds = seeds
-        self.learning_rate = learning_rate
-        self.task = task
-        self._skeleton = skeleton
-        self._trained = trained
-        self._dim = dim
-        self._training = training
-        self._lengths = [len(one.ids) for one in training]
-        self._development = development
-        self._plan = plan
-        self._optimizer = optimizer
-        self._mesh = mesh
-        self._features = features
-        self._frozen = placed(frozen, replicated(mesh))
-        self._parts = plan.parts(len(training))
+        self.seeds, self.learning_rate = seeds, known(options.learning_rate)
+        self._text, self._options, self._optimizer, self._mesh = text, options, optimizer, mesh
+        config = encoder.model.config
+        self._dim, self._layer = config.hidden, encoder.spec.layer
+        self._pad_id, self._longest = encoder.tokenizer.pad_id, longest(encoder)
+        self._skeleton, trained, frozen = take_apart(EncoderParts(encoder.model, None), False)
+        blocks = 0 if options.features else options.trained_blocks
+        if blocks is not None:
+            trained, frozen = split_blocks(trained, config.blocks, blocks)
+        self._trained, self._frozen = trained, placed(frozen, replicated(mesh))
+        self._features = FeatureMix(config) if options.features else None
+        self._head = text.task.head_on_features if options.features else text.task.head
+        self._lengths = [len(example.ids) for example in text.training]
+        self._parts = options.parts(len(text.training))
         self._start = jax.jit(self._initial)
         self._step = jax.jit(self._take, donate_argnums=0)
         self._predict = jax.jit(self._predicted)
@@ -142,7 +172,7 @@ class FinetuneTraining:
     @property
     def epochs(self) -> int:
         """The number of parts of all passes."""
-        return len(self._parts) * self._plan.passes
+        return len(self._parts) * known(self._options.epochs)
 
     def for_seeds(self, seeds: tuple[int, ...]) -> Self:
         """Returns the same training for other seeds.
@@ -166,7 +196,7 @@ class FinetuneTraining:
         """Returns the examples of each batch until the next validation, ``[seed, step, example]``."""
         number, part = divmod(epoch, len(self._parts))
         first = sum(self._parts[:part])
-        whole = [self._plan.order(seed, number, self._lengths) for seed in self.seeds]
+        whole = [pass_order(seed, number, self._lengths, known(self._options.batch)) for seed in self.seeds]
         return np.stack(whole)[:, first : first + self._parts[part]]
 
     def steps(
@@ -177,7 +207,10 @@ class FinetuneTraining:
         taken = number * sum(self._parts) + sum(self._parts[:part]) + first
         losses = []
         for step in range(order.shape[1]):
-            batch = self._place(self._batches(order[:, step]), axis=1)
+            rows = order[:, step]
+            # The batches of all seeds, padded alike.
+            flat = self._batch([self._text.training[row] for row in rows.reshape(-1)], rows.size)
+            batch = self._place(TaskBatch(*(part.reshape(*rows.shape, *part.shape[1:]) for part in flat)), axis=1)
             with jax.numpy_dtype_promotion("standard"):  # in bfloat16, jax's attention mixes dtypes on its way back
                 state, loss = self._step(state, self._frozen, batch, taken + step, active)
             losses.append(loss)
@@ -185,18 +218,16 @@ class FinetuneTraining:
 
     def validate(self, state: dict[str, Any]) -> Mapping[str, Float[Array, " seed"]]:
         """Returns how much is missing to a perfect score on the development data, in percent."""
-        scores = []
+        text, scores = self._text, []
         for number in range(len(self.seeds)):
-            parameters = of_seed(state["parameters"], number)
-            predicted = self.predict(parameters, self._development.examples)
-            own = self.task.score(self._development.sentences, self._development.examples, predicted)
-            scores.append(own[self.task.metric])
+            predicted = self.predict(of_seed(state["parameters"], number), text.development.examples)
+            scores.append(text.score(text.development, predicted)[text.task.metric])
         return {"error": jnp.asarray(100 - np.array(scores), jnp.float32)}
 
     def predict(
         self, parameters: Any, examples: Sequence[Example], maps: Float[np.ndarray, "layer dim dim"] | None = None
     ) -> list[tuple[Any, ...]]:
-        """Returns what ``task.predict`` returns for each example.
+        """Returns what the head predicts for each example.
 
         Args:
           parameters: the parameters of one seed.
@@ -204,39 +235,33 @@ class FinetuneTraining:
           maps: matrices to map the states of each layer by, with ``features``.
         """
         on_device = None if maps is None else placed(maps, replicated(self._mesh))
-        order = np.argsort([-len(one.ids) for one in examples], kind="stable")
+        order = np.argsort([-len(example.ids) for example in examples], kind="stable")
         result: dict[int, tuple[Any, ...]] = {}
         at = 0
         while at < len(order):
-            width = training_width(len(examples[order[at]].ids), self._plan.longest)
+            width = training_width(len(examples[order[at]].ids), self._longest)
             rows = max(1, _TOKENS // (width * self._mesh.size)) * self._mesh.size
-            several = order[at : at + rows].tolist()
-            batch = self._place(self._batch([examples[one] for one in several], rows), axis=0)
+            chosen = order[at : at + rows].tolist()
+            batch = self._place(self._batch([examples[number] for number in chosen], rows), axis=0)
             found = fetched(self._predict(parameters, self._frozen, batch, on_device))
-            for row, one in enumerate(several):
-                result[one] = tuple(part[row] for part in found)
+            for row, number in enumerate(chosen):
+                result[number] = tuple(part[row] for part in found)
             at += rows
-        return [result[one] for one in range(len(examples))]
+        return [result[number] for number in range(len(examples))]
 
     def _initial(self, seeds: Array, trained: Parameters) -> dict[str, Any]:
         keys = jax.vmap(jax.random.key)(seeds)
-        own, more, rest = jnp.unstack(jax.vmap(partial(jax.random.split, num=3))(keys), axis=1)
-        head = jax.vmap(lambda key: self.task.init(key, self._dim))(own)
+        of_head, of_features, rest = jnp.unstack(jax.vmap(partial(jax.random.split, num=3))(keys), axis=1)
+        head = jax.vmap(lambda key: self._head.init(key, self._dim, len(self._text.labels)))(of_head)
         if self._features is not None:
-            head = {"task": head, "features": jax.vmap(self._features.init)(more)}
+            head = {"task": head, "features": jax.vmap(self._features.init)(of_features)}
         encoder = jax.tree.map(lambda x: jnp.repeat(x[None], len(seeds), axis=0), trained)
         parameters = {"encoder": encoder, "head": head}
         optimizer = jax.vmap(self._optimizer.init)(parameters)
         return {"parameters": parameters, "optimizer": optimizer, "keys": jax.random.key_data(rest)}
 
     def _batch(self, examples: Sequence[Example], rows: int) -> TaskBatch:
-        return task_batch(examples, rows, self._plan.pad_id, self._plan.longest)
-
-    def _batches(self, rows: Any) -> TaskBatch:
-        """Returns the batches of all seeds, padded alike."""
-        size = rows.shape[1]
-        flat = self._batch([self._training[row] for row in rows.reshape(-1)], rows.size)
-        return TaskBatch(*(part.reshape(-1, size, *part.shape[1:]) for part in flat))
+        return task_batch(examples, rows, self._pad_id, self._longest)
 
     def _place(self, batch: TaskBatch, axis: int) -> TaskBatch:
         even = batch.ids.shape[axis] % self._mesh.size == 0
@@ -244,58 +269,68 @@ class FinetuneTraining:
 
     def _slots(
         self, parameters: Any, frozen: Parameters, batch: TaskBatch, key: Array | None, maps: Array | None = None
-    ) -> Array:
-        """Returns the hidden states of the slots."""
-        plan = self._plan
-        lengths = jnp.asarray(batch.lengths)
+    ) -> tuple[Any, Array]:
+        """Returns the parameters of the head, and the hidden states of the slots."""
+        options, lengths = self._options, jnp.asarray(batch.lengths)
         key, of_output = (None, None) if key is None else jax.random.split(key)
-        dropout = Dropout(key, plan.dropout, plan.dropout) if key is not None and plan.dropout else None
+        share = known(options.dropout)
+        dropout = Dropout(key, share, share) if key is not None and share else None
         model = self._skeleton.filled({**parameters["encoder"], **frozen}).model
         types = batch.types if model.config.token_types > 1 else None
+        head = parameters["head"]
         with jax.default_matmul_precision("float32" if model.dtype == jnp.float32 else None):
             inside = dropout if self._features is None else None
             states = model.hidden_states(batch.ids, lengths, types=types, dropout=inside)
-            hidden = list(islice(states, plan.layer + 1))
+            hidden = list(islice(states, self._layer + 1))
             last = hidden[-1]
             if self._features is not None:
-                last = self._features(parameters["head"]["features"], hidden, lengths, dropout, maps)
+                last, head = self._features(head["features"], hidden, lengths, dropout, maps), head["task"]
         slots = jnp.take_along_axis(last, batch.positions[..., None], axis=1).astype(jnp.float32)
-        if of_output is None or not plan.output_dropout:
-            return slots
-        mask = jax.random.bernoulli(of_output, 1 - plan.output_dropout, (len(slots), 1, self._dim))
-        return jnp.where(mask, slots / (1 - plan.output_dropout), 0)
-
-    def _head(self, parameters: Any) -> Any:
-        return parameters["head"] if self._features is None else parameters["head"]["task"]
+        if of_output is None or not options.output_dropout:
+            return head, slots
+        mask = jax.random.bernoulli(of_output, 1 - options.output_dropout, (len(slots), 1, self._dim))
+        return head, jnp.where(mask, slots / (1 - options.output_dropout), 0)
 
     def _predicted(
         self, parameters: Any, frozen: Parameters, batch: TaskBatch, maps: Array | None
     ) -> tuple[Array, ...]:
-        return self.task.predict(self._head(parameters), self._slots(parameters, frozen, batch, None, maps), batch)
+        return self._head.predict(*self._slots(parameters, frozen, batch, None, maps), batch)
 
     def _take(
         self, state: dict[str, Any], frozen: Parameters, batch: TaskBatch, number: Any, active: Bool[Array, " seed"]
     ) -> tuple[dict[str, Any], Float[Array, " seed"]]:
-        def one(state: dict[str, Any], batch: TaskBatch, active: Array | None) -> tuple[dict[str, Any], Array]:
+        def step(state: dict[str, Any], batch: TaskBatch) -> tuple[dict[str, Any], Array]:
             key = jax.random.fold_in(jax.random.wrap_key_data(state["keys"]), number)
             inside, outside = jax.random.split(key)
 
             def loss(parameters: Any) -> Array:
-                slots = self._slots(parameters, frozen, batch, inside)
-                return self.task.loss(self._head(parameters), slots, batch, outside)
+                return self._head.loss(*self._slots(parameters, frozen, batch, inside), batch, outside)
 
             value, gradient = jax.value_and_grad(loss)(state["parameters"])
             with jax.numpy_dtype_promotion("standard"):  # Adam raises a float to the power of a step
                 updates, optimizer = self._optimizer.update(gradient, state["optimizer"], state["parameters"])
                 parameters = optax.apply_updates(state["parameters"], updates)
-            new = {"parameters": parameters, "optimizer": optimizer, "keys": state["keys"]}
-            if active is None:
-                return new, value
-            return jax.tree.map(lambda new, old: jnp.where(active, new, old), new, state), value
+            return {"parameters": parameters, "optimizer": optimizer, "keys": state["keys"]}, value
 
         if len(active) > 1:
-            return jax.vmap(one)(state, batch, active)
+
+            def masked(state: dict[str, Any], batch: TaskBatch, active: Array) -> tuple[dict[str, Any], Array]:
+                new, value = step(state, batch)
+                return jax.tree.map(lambda new, old: jnp.where(active, new, old), new, state), value
+
+            return jax.vmap(masked)(state, batch, active)
         # One seed trains until it stops. Without a seed axis, which makes products slower on CPUs.
-        first = jax.tree.map(lambda x: x[0], (state, batch))
-        alone = one(first[0], first[1], None)
+        alone = step(*jax.tree.map(lambda x: x[0], (state, batch)))
         return jax.tree.map(lambda x: x[None], alone)
+
+
+def split_blocks(parameters: Parameters, blocks: int, trained: int) -> tuple[Parameters, Parameters]:
+    """Returns the parameters of the last ``trained`` of an encoder's blocks, and all others."""
+    prefixes = tuple(f"model.blocks.{block}." for block in range(blocks - trained, blocks))
+    last = {name: value for name, value in parameters.items() if name.startswith(prefixes)}
+    return last, {name: value for name, value in parameters.items() if name not in last}
+
+
+def longest(encoder: SentenceEncoder) -> int:
+    """Returns the largest number of tokens that a transformer takes."""
+    return min(encoder.tokenizer.max_length, encoder.model.config.longest)

@@ -10,6 +10,8 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+
 from lsar_jax.corpora.text_files import stream_lines
 from lsar_jax.files import write_text
 from lsar_jax.languages import language_code
@@ -58,15 +60,14 @@ def keep(aligned: Iterable[AlignedPair]) -> tuple[list[AlignedPair], Kept]:
 
     Equal words are dropped first, because that decides which links are one to one. Applied twice, it changes nothing.
     """
-    kept, counts = [], [0] * 5
+    pairs, counts = [], np.zeros(5, int)
     for pair in aligned:
         different = different_words(pair.links, pair.english, pair.other)
         links = one_to_one(different)
         if links:
-            kept.append(pair._replace(links=links))
-        step = (len(pair.links), len(different), len(links), 1, bool(links))
-        counts = [total + one for total, one in zip(counts, step, strict=True)]
-    return kept, Kept(*counts)
+            pairs.append(pair._replace(links=links))
+        counts += len(pair.links), len(different), len(links), 1, bool(links)
+    return pairs, Kept(*counts.tolist())
 
 
 def write_aligned(folder: Path, code: str, part: str, pairs: Sequence[AlignedPair]) -> None:
@@ -99,19 +100,19 @@ def read_aligned(folder: Path, part: str, languages: Sequence[str] = ()) -> dict
     if not folder.is_dir():
         raise FileNotFoundError(f"there is no folder {folder}; make it with python -m train.word_pairs --out {folder}")
     ending = f".{part}.words"
-    known: dict[str, Path] = {}
+    paths: dict[str, Path] = {}
     for path in sorted(folder.glob(f"en-*{ending}")):
         code = language_code(path.name.removesuffix(ending).partition("-")[2])
-        if known.setdefault(code, path) != path:
-            raise ValueError(f"{known[code]} and {path} are of the same language, {code}; remove one of them")
-    wanted = [language_code(code) for code in languages] or list(known)
-    if absent := [code for code in wanted if code not in known]:
+        if paths.setdefault(code, path) != path:
+            raise ValueError(f"{paths[code]} and {path} are of the same language, {code}; remove one of them")
+    codes = [language_code(code) for code in languages] or list(paths)
+    if absent := [code for code in codes if code not in paths]:
         raise FileNotFoundError(
-            f"{folder} has no en-xx{ending} for {', '.join(absent)}; it has {', '.join(known) or 'none'}"
+            f"{folder} has no en-xx{ending} for {', '.join(absent)}; it has {', '.join(paths) or 'none'}"
         )
-    if not wanted:
+    if not codes:
         raise FileNotFoundError(f"{folder} has no en-xx{ending}; make it with python -m train.word_pairs")
-    return {code: keep(_read(known[code], known[code].with_suffix(".links"))) for code in wanted}
+    return {code: keep(_read(paths[code], paths[code].with_suffix(".links"))) for code in codes}
 
 
 def _read(words: Path, links: Path) -> Iterable[AlignedPair]:

@@ -67,19 +67,17 @@ class WordPairs:
                 started = time.perf_counter()
                 aligned = _aligned(code, parts)
                 counts[code] = {}
-                for part, several in zip(PARTS, aligned, strict=True):
-                    kept, counts[code][part] = keep(several)
-                    if not kept:
+                for part, of_part in zip(PARTS, aligned, strict=True):
+                    linked, counts[code][part] = keep(of_part)
+                    if not linked:
                         raise ValueError(f"no links are left in the {part} pairs of {code}; omit {code}, or add text")
-                    write_aligned(folder, code, part, kept)
+                    write_aligned(folder, code, part, linked)
                 console.print(f"{code}: {sum(map(len, parts))} pairs in {time.perf_counter() - started:.1f} s")
             options = flat_options(text, ("languages",))
             versions = {name: version(name) for name in ("eflomal", "sacremoses")} | {"lsar_jax": __version__}
-            told = {code: {part: one._asdict() for part, one in both.items()} for code, both in counts.items()}
-            write_json(
-                folder / "word-pairs.json",
-                {"counts": told, "options": options, "text": text_hash(pairs), "versions": versions},
-            )
+            record = {"options": options, "text": text_hash(pairs), "versions": versions}
+            record["counts"] = {code: {part: kept[part]._asdict() for part in PARTS} for code, kept in counts.items()}
+            write_json(folder / "word-pairs.json", record)
         print_counts(counts)
         console.print(f"wrote {self.out}")
         return counts
@@ -90,8 +88,8 @@ def print_counts(counts: dict[str, dict[str, Kept]]) -> None:
     rows: list[list[str | float]] = []
     for code, parts in counts.items():
         total = Kept(*map(sum, zip(*parts.values(), strict=True)))
-        shown = (total.pairs, total.linked, total.aligned, total.different, total.one_to_one)
-        rows.append([code, *(f"{number:,}" for number in shown), total.one_to_one / max(total.linked, 1)])
+        numbers = (total.pairs, total.linked, total.aligned, total.different, total.one_to_one)
+        rows.append([code, *(f"{number:,}" for number in numbers), total.one_to_one / max(total.linked, 1)])
     columns = ["language", "pairs", "with links", "links", "of different words", "one to one", "per pair"]
     print_table("Links between words", columns, rows)
 
@@ -100,8 +98,8 @@ def _aligned(code: str, parts: tuple[list[tuple[str, str]], list[tuple[str, str]
     """Returns the aligned training and validation pairs of a language, without pairs that have a side without words."""
     english, other = word_splitter("en"), word_splitter(code)
     split = [[(tuple(english(s)), tuple(other(t))) for s, t in pairs] for pairs in parts]
-    split = [[pair for pair in pairs if all(pair)] for pairs in split]
-    every = [pair for pairs in split for pair in pairs]
-    links = align_words([s for s, _ in every], [t for _, t in every])
-    aligned = [AlignedPair(*pair, found) for pair, found in zip(every, links, strict=True)]
-    return [aligned[: len(split[0])], aligned[len(split[0]) :]]
+    train, validation = ([pair for pair in pairs if all(pair)] for pairs in split)
+    pairs = train + validation
+    links = align_words([s for s, _ in pairs], [t for _, t in pairs])
+    aligned = [AlignedPair(*pair, linked) for pair, linked in zip(pairs, links, strict=True)]
+    return [aligned[: len(train)], aligned[len(train) :]]

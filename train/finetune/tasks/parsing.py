@@ -1,0 +1,61 @@
+"""Dependency parses of Universal Dependencies; the tags say which words are punctuation, which is not scored."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from lsar_jax.corpora.labelled import ParsedSentence, parsed_rows
+from lsar_jax.languages import spaces_words
+from lsar_jax.tokens.tokenizer import Tokenizer
+from lsar_jax.tokens.word_tokens import tokenize_words
+from train.finetune.examples import Example
+from train.finetune.heads import BIAFFINE
+from train.finetune.scores import attachment, best_tree
+from train.finetune.tasks.task import Labels, Predicted, Task, read_parsed
+
+__all__ = ["PARSING"]
+
+
+def _labels(sentences: Sequence[ParsedSentence]) -> Labels:
+    return tuple(sorted({relation for sentence in sentences for relation in sentence.relations}))
+
+
+def _examples(
+    tokenizer: Tokenizer, sentences: Sequence[ParsedSentence], language: str, room: int, labels: Labels, training: bool
+) -> list[Example]:
+    numbers = {label: number for number, label in enumerate(labels)}
+    # To test, as many words as there may be tokens in training, if the model takes their tokens.
+    most = room + sum(tokenizer.specials) if training else tokenizer.max_length
+    words = [sentence.words if training else sentence.words[:room] for sentence in sentences]
+    tokenized = tokenize_words(tokenizer, words, most, language, spaced=spaces_words(language))
+    examples = []
+    for number, (sentence, tokens) in enumerate(zip(sentences, tokenized, strict=True)):
+        # A word without tokens stands where the word before it does; those at the end were cut off.
+        count = 1 + max(np.flatnonzero(tokens.starts >= 0), default=-1)
+        positions = np.maximum.accumulate(np.concatenate([[0], tokens.starts[:count]])).astype(np.int32)
+        heads = np.array([0, *sentence.heads[:count]], np.int32)
+        relations = np.array([-1, *(numbers.get(name, -1) for name in sentence.relations[:count])], np.int32)
+        slots = np.arange(-1, count, dtype=np.int32)
+        counted = (heads <= count) & (slots >= 0)
+        heads = np.where(counted, heads, 0)
+        examples.append(Example(tokens.ids, len(tokens.ids), positions, relations, heads, counted, number, slots))
+    return examples
+
+
+def _score(
+    sentences: Sequence[ParsedSentence], examples: Sequence[Example], predicted: Predicted, labels: Labels
+) -> dict[str, float]:
+    total = np.zeros(3, int)
+    for example, (scores, best) in zip(examples, predicted, strict=True):
+        sentence, count = sentences[example.sentence], len(example.positions)
+        # As in the authors' code, the best tree is that of the sum of probabilities, not of their logarithms.
+        heads = best_tree(np.exp(np.asarray(scores, np.float64)[:count, :count]))[1:]
+        relations = [labels[int(best[word, head])] for word, head in enumerate(heads, start=1)]
+        total += attachment(sentence.heads, sentence.relations, sentence.tags, heads.tolist(), relations)
+    return {"LAS": 100 * total[2] / max(total[0], 1), "UAS": 100 * total[1] / max(total[0], 1)}
+
+
+PARSING = Task(
+    "parsing", "LAS", read_parsed, parsed_rows, _labels, _examples, _score,
+    head=BIAFFINE, head_on_features=BIAFFINE, rate_on_features=1e-3,
+)  # fmt: skip

@@ -1,0 +1,32 @@
+"""Universal parts of speech of Universal Dependencies."""
+
+from collections.abc import Sequence
+from itertools import chain
+
+from lsar_jax.corpora.labelled import ParsedSentence, parsed_rows
+from train.finetune.examples import Example
+from train.finetune.heads import LINEAR
+from train.finetune.scores import accuracy
+from train.finetune.tasks.task import Labels, Predicted, Task, predicted_tags, read_parsed, tagging_examples
+
+__all__ = ["POS"]
+
+# The universal parts of speech, and the one of words that have none.
+_UPOS = (
+    "ADJ", "ADP", "ADV", "AUX", "CCONJ", "DET", "INTJ", "NOUN", "NUM", "PART", "PRON", "PROPN", "PUNCT", "SCONJ", "SYM",
+    "VERB", "X", "_",
+)  # fmt: skip
+
+
+def _score(
+    sentences: Sequence[ParsedSentence], examples: Sequence[Example], predicted: Predicted, labels: Labels
+) -> dict[str, float]:
+    tags = predicted_tags(sentences, examples, predicted, labels, "")
+    right = chain.from_iterable(sentence.tags for sentence in sentences)
+    return {"accuracy": accuracy(right, chain.from_iterable(tags))}
+
+
+POS = Task(
+    "pos", "accuracy", read_parsed, parsed_rows, lambda sentences: _UPOS, tagging_examples, _score,
+    head=LINEAR, head_on_features=LINEAR, rate_on_features=1e-3,
+)  # fmt: skip

@@ -1,0 +1,103 @@
+"""A task: how its text is read and tokenized, what is trained on it, and how predictions are scored.
+
+Every task scores the slots of an example: inference the first token of a pair of sentences, entities and parts of
+speech the words, parsing the arcs between words.
+"""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from lsar_jax.corpora.labelled import ParsedSentence, dataset_language, is_dataset, read_conllu
+from lsar_jax.corpora.tables import Data
+from lsar_jax.languages import spaces_words
+from lsar_jax.tokens.tokenizer import Tokenizer
+from lsar_jax.tokens.word_tokens import tokenize_words
+from train.finetune.examples import Example, windows
+from train.finetune.heads import Head
+
+__all__ = ["Labels", "Predicted", "Task", "predicted_tags", "read_parsed", "tagging_examples"]
+
+# The labels, in the order of the head's outputs, and what the head predicted for each example.
+Labels = tuple[str, ...]
+Predicted = Sequence[tuple[Any, ...]]
+
+# Longer than any sentence; what is longer than the model takes is cut into windows.
+_ANY_LENGTH = 1 << 20
+
+
+class Task(NamedTuple):
+    """A task.
+
+    Attributes:
+      name: name of the task.
+      metric: name of the score that chooses the best step.
+      read_file: a path to the sentences by language; the language is empty if the file does not say it.
+      read_rows: a dataset, ``hub:ID#CONFIG`` or ``tfds:NAME#CONFIG``, and train, dev or test to its sentences.
+      labels: the sentences to train on to the labels.
+      examples: ``(tokenizer, sentences, language, room, labels, training)`` to tokenized examples; ``room`` is the most
+        tokens of a sentence besides special tokens, and the rules for what is cut differ in training.
+      score: ``(sentences, examples, predicted, labels)`` to scores in percent, ``metric`` among them.
+      head: what is trained on the encoder.
+      head_on_features: what is trained on a frozen encoder's features.
+      rate_on_features: learning rate for that.
+    """
+
+    name: str
+    metric: str
+    read_file: Callable[[Path], dict[str, list[Any]]]
+    read_rows: Callable[[str, str], list[Any]]
+    labels: Callable[[Sequence[Any]], Labels]
+    examples: Callable[[Tokenizer, Sequence[Any], str, int, Labels, bool], list[Example]]
+    score: Callable[[Sequence[Any], Sequence[Example], Predicted, Labels], dict[str, float]]
+    head: Head
+    head_on_features: Head
+    rate_on_features: float
+
+    def read(self, data: Data, part: str) -> dict[str, list[Any]]:
+        """Returns the sentences of a file or a dataset by language; the language is empty if a file does not say it.
+
+        Args:
+          data: a file, or ``hub:ID#CONFIG`` or ``tfds:NAME#CONFIG``.
+          part: train, dev or test.
+        """
+        if is_dataset(data):
+            return {dataset_language(str(data)): self.read_rows(str(data), part)}
+        return self.read_file(Path(data))
+
+
+def tagging_examples(
+    tokenizer: Tokenizer, sentences: Sequence[Any], language: str, room: int, labels: Labels, training: bool
+) -> list[Example]:
+    """Tokenizes sentences whose words are tagged; long ones are cut into windows."""
+    numbers = {label: number for number, label in enumerate(labels)}
+    words = [sentence.words for sentence in sentences]
+    tokenized = tokenize_words(tokenizer, words, _ANY_LENGTH, language, spaced=spaces_words(language))
+    examples = []
+    for number, (sentence, tokens) in enumerate(zip(sentences, tokenized, strict=True)):
+        for ids, positions, new in windows(tokens, tokenizer.specials, room):
+            tags = np.array([numbers.get(sentence.tags[word], -1) for word in new], np.int32)
+            every = np.ones(len(new), bool)
+            examples.append(Example(ids, len(ids), positions, tags, np.zeros_like(tags), every, number, new))
+    return examples
+
+
+def predicted_tags(
+    sentences: Sequence[Any], examples: Sequence[Example], predicted: Predicted, labels: Labels, none: str
+) -> list[list[str]]:
+    """Returns the predicted tags of each sentence; ``none`` for words without tokens."""
+    tags = [[none] * len(sentence.words) for sentence in sentences]
+    for example, row in zip(examples, predicted, strict=True):
+        for word, label in zip(example.words, row[0], strict=False):
+            tags[example.sentence][word] = labels[int(label)]
+    return tags
+
+
+def read_parsed(path: Path) -> dict[str, list[ParsedSentence]]:
+    """Reads sentences with parts of speech; raises ValueError if no word has one."""
+    sentences = read_conllu(path)
+    if all(tag == "_" for sentence in sentences for tag in sentence.tags):
+        raise ValueError(f"{path} has no parts of speech (its fourth column is _ for all words)")
+    return {"": sentences}

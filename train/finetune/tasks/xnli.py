@@ -1,0 +1,39 @@
+"""XNLI: does a premise entail a hypothesis, contradict it, or neither."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from lsar_jax.corpora.labelled import LABELS, SentencePair, inference_rows, read_inference
+from lsar_jax.tokens.pair_tokens import tokenize_pairs
+from lsar_jax.tokens.tokenizer import Tokenizer
+from train.finetune.examples import Example
+from train.finetune.heads import LINEAR
+from train.finetune.scores import accuracy
+from train.finetune.tasks.task import Labels, Predicted, Task
+
+__all__ = ["XNLI"]
+
+
+def _examples(
+    tokenizer: Tokenizer, sentences: Sequence[SentencePair], language: str, room: int, labels: Labels, training: bool
+) -> list[Example]:
+    pairs = tokenize_pairs(tokenizer, [pair[:2] for pair in sentences], room + sum(tokenizer.specials), language)
+    zero, true = np.zeros(1, np.int32), np.ones(1, bool)
+    known = [labels.index(pair.label) if pair.label in labels else -1 for pair in sentences]
+    return [
+        Example(tokens.ids, tokens.second, zero, np.array([label], np.int32), zero, true, number, zero)
+        for number, (label, tokens) in enumerate(zip(known, pairs, strict=True))
+    ]
+
+
+def _score(
+    sentences: Sequence[SentencePair], examples: Sequence[Example], predicted: Predicted, labels: Labels
+) -> dict[str, float]:
+    return {"accuracy": accuracy([pair.label for pair in sentences], [labels[int(row[0][0])] for row in predicted])}
+
+
+XNLI = Task(
+    "xnli", "accuracy", read_inference, inference_rows, lambda sentences: LABELS, _examples, _score,
+    head=LINEAR, head_on_features=LINEAR, rate_on_features=1e-4,
+)  # fmt: skip
