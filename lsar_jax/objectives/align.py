@@ -18,7 +18,8 @@ sentences and their translations, the same losses adapt an encoder to parallel t
 
 States may be bfloat16; losses are computed in float32. All functions are pure, for ``jit``, ``vmap`` and ``grad``.
 The negatives are the states of all devices: under ``jit`` over a mesh, and in ``jax.shard_map`` with the name of the
-axis, where a device has the scores of its own links only. More than 2^24 scores are computed in blocks, and once more
+axis, where a device has the scores of its own links only; gradients may be taken outside of it, or inside with its
+default ``check_vma=True``. More than 2^24 scores are computed in blocks, and once more
 for the gradient. Over a mesh, ``shard_map`` is the way for so many: under ``jit``, devices would exchange states in
 each block. Gradients are finite at zero states and at zero drift.
 """
@@ -116,7 +117,6 @@ def l2_loss(
       target: states of the words they are aligned with, ``[link, dim]``.
       valid: whether a row is a link rather than padding, ``[link]``; by default, all are.
       axis_name: name of the axis of ``jax.shard_map`` that the links are split over; by default, all links are given.
-        Gradients may be taken outside, or inside with its default ``check_vma=True``.
 
     Example:
       >>> import jax.numpy as jnp
@@ -145,7 +145,6 @@ def weak_contrastive_loss(
       valid: whether a row is a link rather than padding, ``[link]``; by default, all are.
       temperature: T, which divides the cosines.
       axis_name: name of the axis of ``jax.shard_map`` that the links are split over; by default, all links are given.
-        Gradients may be taken outside, or inside with its default ``check_vma=True``.
 
     Returns:
       A scalar in nats: near 0 at best, and ``log(n)`` if no state is told from another.
@@ -188,7 +187,6 @@ def strong_contrastive_loss(
       valid: whether a row is a link rather than padding, ``[link]``; by default, all are.
       temperature: T, which divides the cosines.
       axis_name: name of the axis of ``jax.shard_map`` that the links are split over; by default, all links are given.
-        Gradients may be taken outside, or inside with its default ``check_vma=True``.
 
     Returns:
       A scalar in nats: near 0 at best, and ``log(2 n - 1)`` if no state is told from another.

@@ -103,6 +103,7 @@ def test_none_that_is_held_out_is_trained_on(folder, tmp_path):
     assert len(train) > 30
 
 
+@pytest.mark.slow
 def test_a_run_that_is_killed_goes_on_to_the_same_numbers(folder, tmp_path):
     at = np.random.default_rng().uniform(0.1, 0.9)  # anywhere
     print(f"killed after {at} of the log")

@@ -167,7 +167,7 @@ def command(folder, out, task, *more):
 
 
 # Runs of the other tasks end below.
-@pytest.mark.parametrize("task", ["xnli", "parsing"])
+@pytest.mark.parametrize("task", ["xnli", pytest.param("parsing", marks=pytest.mark.slow)])
 def test_what_is_written(tmp_path, task, capsys, refused):
     out = tmp_path / "out"
     assert main(command(tmp_path, out, task, "--seeds", "12", "8", "--at-once", "2")) == 0
