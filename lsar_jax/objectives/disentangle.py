@@ -54,15 +54,12 @@ from lsar_jax.objectives.cosine import cosine, squares, unit
 
 __all__ = [
     "ALONE",
-    "Base",
     "Batch",
-    "ClusterPairs",
     "Head",
     "Heads",
     "Objective",
     "Others",
     "Parts",
-    "Separation",
     "apply_head",
     "apply_heads",
     "clustering_loss",
