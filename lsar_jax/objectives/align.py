@@ -16,12 +16,12 @@ The contrastive losses compare projections (Chen et al., "A Simple Framework for
 Representations", ICML 2020); the projector is trained with the encoder and then discarded. On pooled embeddings of
 sentences and their translations, the same losses adapt an encoder to parallel text.
 
-States may be bfloat16; losses are computed in float32. All functions are pure, for ``jit``, ``vmap`` and ``grad``.
-The negatives are the states of all devices: under ``jit`` over a mesh, and in ``jax.shard_map`` with the name of the
-axis, where a device has the scores of its own links only; gradients may be taken outside of it, or inside with its
-default ``check_vma=True``. More than 2^24 scores are computed in blocks, and once more
-for the gradient. Over a mesh, ``shard_map`` is the way for so many: under ``jit``, devices would exchange states in
-each block. Gradients are finite at zero states and at zero drift.
+States may be bfloat16; losses are computed in float32. All functions are pure, for ``jit``, ``vmap`` and ``grad``. The
+negatives are the states of all devices: under ``jit`` over a mesh, and in ``jax.shard_map`` with the name of the axis,
+where a device has the scores of its own links only; gradients may be taken outside of it, or inside with its default
+``check_vma=True``. More than 2^24 scores are computed in blocks, and once more for the gradient. Over a mesh,
+``shard_map`` is the way for so many: under ``jit``, devices would exchange states in each block. Gradients are finite
+at zero states and at zero drift.
 """
 
 from functools import partial
