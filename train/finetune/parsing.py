@@ -11,7 +11,7 @@ from lsar_jax.tokens.word_tokens import tokenize_words
 from train.finetune.examples import Example
 from train.finetune.heads import BIAFFINE
 from train.finetune.scores import attachment, best_tree
-from train.finetune.tasks.task import Labels, Predicted, Task, read_parsed
+from train.finetune.task import Labels, Predicted, Task, read_parsed
 
 __all__ = ["PARSING"]
 

@@ -10,7 +10,7 @@ from lsar_jax.tokens.tokenizer import Tokenizer
 from train.finetune.examples import Example
 from train.finetune.heads import LINEAR
 from train.finetune.scores import accuracy
-from train.finetune.tasks.task import Labels, Predicted, Task
+from train.finetune.task import Labels, Predicted, Task
 
 __all__ = ["XNLI"]
 

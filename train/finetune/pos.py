@@ -7,7 +7,7 @@ from lsar_jax.corpora.labelled import ParsedSentence, parsed_rows
 from train.finetune.examples import Example
 from train.finetune.heads import LINEAR
 from train.finetune.scores import accuracy
-from train.finetune.tasks.task import Labels, Predicted, Task, predicted_tags, read_parsed, tagging_examples
+from train.finetune.task import Labels, Predicted, Task, predicted_tags, read_parsed, tagging_examples
 
 __all__ = ["POS"]
 

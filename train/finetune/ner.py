@@ -7,7 +7,7 @@ from lsar_jax.corpora.labelled import TaggedSentence, read_tagged, tagged_rows
 from train.finetune.examples import Example
 from train.finetune.heads import CRF, LINEAR
 from train.finetune.scores import span_f1
-from train.finetune.tasks.task import Labels, Predicted, Task, predicted_tags, tagging_examples
+from train.finetune.task import Labels, Predicted, Task, predicted_tags, tagging_examples
 
 __all__ = ["NER"]
 
