@@ -1,4 +1,4 @@
-"""What the makers of accelerators publish of a device."""
+"""Published limits of accelerators."""
 
 from typing import NamedTuple
 
@@ -11,9 +11,9 @@ class Peaks(NamedTuple):
     Attributes:
       memory: bytes.
       bandwidth: bytes per second to and from the memory.
-      bfloat16: operations per second of matrix products of bfloat16.
-      float32: the like of float32, with all of its digits.
-      fast_float32: the like of float32 as the device computes it by default, with fewer digits.
+      bfloat16: operations per second of matrix products in bfloat16.
+      float32: operations per second in full float32.
+      fast_float32: operations per second in float32 as the device computes it by default, with fewer digits.
     """
 
     memory: float

@@ -26,7 +26,7 @@ class Mine(EncoderOptions):
 
     Attributes:
       source: a folder that lsar-jax encode wrote, or a file of text that it could read.
-      target: the other collection, the like.
+      target: the other collection, likewise.
       out: the file to write: score, source and target separated by tabs; or .jsonl, with the ids of both sentences.
       transform: a file that lsar-jax fit or Transform.save wrote, applied to the vectors.
       source_language: language code of the source, for an encoder or a transform that needs it.

@@ -3,6 +3,7 @@
 import numpy as np
 
 from eval.__main__ import main
+from eval.results import read_results
 from lsar_jax.cli.embed import encode_all
 from tests.conftest import TINY
 
@@ -59,25 +60,17 @@ def test_a_layer_that_lacks_a_text_that_another_has(tiny, tmp_path):
 
 
 def test_tasks_share_embeddings(tmp_path, capsys):
-    """A second task encodes only its own text; the option does not make other results of the same ones."""
-    folder = tmp_path / "tatoeba"
-    folder.mkdir()
     for code in ("deu", "fra"):
         for side, lines in (("eng", "a cat\nthe dog barks\nno\n"), (code, f"{code} one\n{code} two\n{code} three\n")):
-            (folder / f"tatoeba.{code}-eng.{side}").write_text(lines)
-    languages = ["--data", str(folder), "--languages", "de", "fr"]
-    shared = ["--encoder", str(TINY), "--layers", "1", "--max-length", "16", *languages]
-    cache = ["--cache", str(tmp_path / "cache")]
-    own = ["--fit-on", "evaluated", "--ranks", "1", "--out", str(tmp_path / "evaluated")]
-    assert main(["tatoeba", *shared, *own]) == 0
-    plain = (tmp_path / "evaluated" / "results.jsonl").read_text()
-    assert "encoded 9 sentences" in capsys.readouterr().out
-    assert main(["tatoeba", *shared, *own, *cache]) == 0
-    assert "encoded 9 sentences" in capsys.readouterr().out
-    assert main(["tatoeba", *shared, "--transforms", "original", "--out", str(tmp_path / "out"), *cache]) == 0
-    printed = capsys.readouterr().out
-    assert "using the cached embeddings of 9 of 9 sentences" in printed
-    assert "encoded" not in printed
-    values = [line.partition('"value"')[2][:10] for line in plain.splitlines()]
-    cached = (tmp_path / "evaluated" / "results.jsonl").read_text()
-    assert [line.partition('"value"')[2][:10] for line in cached.splitlines()] == values
+            (tmp_path / f"tatoeba.{code}-eng.{side}").write_text(lines)
+    task = ["tatoeba", "--encoder", str(TINY), "--layers", "1", "--max-length", "16", "--data", str(tmp_path)]
+    task += ["--languages", "de", "fr", "--transforms", "original", "--cache", str(tmp_path / "cache")]
+    values = []
+    for out, printed in (
+        ("first", "encoded 9 sentences"),
+        ("second", "using the cached embeddings of 9 of 9 sentences"),
+    ):
+        assert main([*task, "--out", str(tmp_path / out)]) == 0
+        assert printed in capsys.readouterr().out
+        values.append([result.value for result in read_results(tmp_path / out / "results.jsonl")])
+    assert values[0] == values[1]

@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import os
 import subprocess
 import sys
 from functools import partial
@@ -92,35 +91,34 @@ def test_rows_are_lines(text, tmp_path, capsys):
     np.testing.assert_allclose(np.linalg.norm(half[:].astype(np.float32), axis=1), 1, atol=1e-3)
 
 
-def test_every_format_gives_the_same(text, tmp_path):
+def test_every_format_gives_the_same(text, tmp_path, monkeypatch):
     pq = pytest.importorskip("pyarrow.parquet")
     import pyarrow
 
-    expected = encoded(tmp_path)[:]
-    lines = (tmp_path / "in.txt").read_bytes()
     rows = [{"sentence": line, "key": f"k{row}", "other": 1} for row, line in enumerate(text)]
-    (tmp_path / "in.txt.gz").write_bytes(gzip.compress(lines))
     (tmp_path / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    (tmp_path / "in.jsonl.gz").write_bytes(gzip.compress((tmp_path / "in.jsonl").read_bytes()))
+    for name in ("in.txt", "in.jsonl"):
+        (tmp_path / f"{name}.gz").write_bytes(gzip.compress((tmp_path / name).read_bytes()))
     pq.write_table(pyarrow.Table.from_pylist(rows), tmp_path / "in.parquet")
-    columns, parquet = ("--text", "sentence", "--ids", "key"), ("--format", "parquet")
-    for number, (source, options) in enumerate(
-        [
-            ("in.txt.gz", ()), ("in.jsonl", columns), ("in.jsonl.gz", columns), ("in.parquet", columns),
-            ("in.txt", parquet), ("in.jsonl", columns + parquet),
-        ]
-    ):  # fmt: skip
-        x = encoded(tmp_path, source, f"out{number}", *options)
-        np.testing.assert_array_equal(x[:], expected)
-        assert x.sentences() == (text, [f"k{row}" if "--ids" in options else str(row) for row in range(50)])
-        x.check()
-    table = pq.read_table(sorted((tmp_path / "out5").glob("*.parquet")))
+    for name in ("in.txt", "in.txt.gz", "in.jsonl", "in.jsonl.gz", "in.parquet"):
+        ids = None if ".txt" in name else "key"
+        records = list(Records([tmp_path / name], "sentence", ids))
+        assert [record.text for record in records] == text
+        assert [record.id for record in records] == [ids and f"k{row}" for row in range(50)]
+    expected = encoded(tmp_path)
+    assert expected.sentences() == (text, [str(row) for row in range(50)])
+    x = encoded(tmp_path, "in.jsonl", "parquet", "--text", "sentence", "--ids", "key", "--format", "parquet")
+    np.testing.assert_array_equal(x[:], expected[:])
+    assert x.sentences() == (text, [f"k{row}" for row in range(50)])
+    x.check()
+    table = pq.read_table(sorted((tmp_path / "parquet").glob("*.parquet")))
     assert table["id"].to_pylist() == [f"k{row}" for row in range(50)]
-    np.testing.assert_array_equal(np.stack(table["vector"].to_numpy()), expected)
-    run = [sys.executable, "-m", "lsar_jax", *command(tmp_path, "in.txt", "piped")]
-    run[run.index(str(tmp_path / "in.txt"))] = "-"
-    subprocess.run(run, input=lines, env=os.environ | {"JAX_NUM_CPU_DEVICES": "1"}, check=True, capture_output=True)
-    np.testing.assert_array_equal(lj.embeddings.open(tmp_path / "piped")[:], expected)
+    np.testing.assert_array_equal(np.stack(table["vector"].to_numpy()), expected[:])
+    # Standard input, as a file that is open.
+    with (tmp_path / "in.txt").open() as file:
+        monkeypatch.setattr(sys, "stdin", file)
+        assert main(["encode", "-", *command(tmp_path, out="piped")[2:]]) == 0
+    np.testing.assert_array_equal(lj.embeddings.open(tmp_path / "piped")[:], expected[:])
 
 
 def stop_after(shards, folder):
