@@ -177,13 +177,15 @@ def _meta(encoder: SentenceEncoder, prompts: Mapping[str, str], given: bool, lan
     spec = encoder.spec
     named = "_".join(filter(None, (spec.id, f"layer{spec.layer}", spec.pooling, spec.transform)))
     weights = jax.tree.leaves((nnx.state(encoder.model, nnx.Param), encoder.projection))
+    # The name of a transform does not distinguish two fits of it.
+    arrays = [np.asarray(leaf) for leaf in jax.tree.leaves(encoder.transform)]
     # The checkpoint's revision covers its named prompts; whatever it does not cover is listed here.
     settings = {
         "dtype": None if spec.dtype == "float32" else spec.dtype,
         "language": language,
         "prompt": encoder.prompt or None,
         "prompts": dict(sorted(prompts.items())) if given else None,
-        "transform": _transform_digest(encoder),
+        "transform": digest(*spec.digests, *arrays) if arrays else None,
     }
     fields = {
         # mteb requires exactly one slash, and names a folder after it.
@@ -202,11 +204,3 @@ def _meta(encoder: SentenceEncoder, prompts: Mapping[str, str], given: bool, lan
     }
     required = [name for name, field in model_meta.model_fields.items() if field.is_required()]
     return model_meta(**(dict.fromkeys(required) | fields))
-
-
-def _transform_digest(encoder: SentenceEncoder) -> str | None:
-    """Returns a digest of the arrays of the transform and its identifier, which its name does not distinguish."""
-    if encoder.transform is None:
-        return None
-    leaves = jax.tree.leaves(encoder.transform)
-    return digest(*encoder.spec.digests, *(np.asarray(leaf) for leaf in leaves))
