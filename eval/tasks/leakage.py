@@ -56,6 +56,8 @@ from train.disentangle.finished import PARTS, TrainedRun, check_comparable, chec
 
 __all__ = ["Leakage", "chance", "summary"]
 
+# Number of sentence pairs of a language and English in a plane.
+_PAIRS = 250
 # Column for the Tatoeba languages that the heads were trained on.
 _TRAINED = "Tatoeba (trained)"
 
@@ -84,7 +86,6 @@ class Leakage:
       sts17: the data of STS17: a folder or hub:ID.
       dictionaries: folder of the dictionaries de-en.txt and so on.
       languages: languages of Tatoeba to test.
-      pairs: number of sentence pairs, all of one language and English, in the two-dimensional plot.
       pictures: languages whose held-out pairs are drawn too, a panel each; one figure for each run.
       cache: folder for embeddings, which other tasks read too; by default, they are kept until the end.
       out: folder for the JSON lines and figures.
@@ -97,7 +98,6 @@ class Leakage:
     sts17: Data = Path("data/sts17")
     dictionaries: Path = Path("data/dictionaries")
     languages: tuple[str, ...] = XTREME_36
-    pairs: int = 250
     pictures: tuple[str, ...] = ()
     cache: Path | None = None
     out: Path = Path("results/leakage")
@@ -116,8 +116,6 @@ class Leakage:
     def _evaluate(self, cache: Path) -> list[Result]:
         if not self.runs:
             raise ValueError("give at least one output folder of train.disentangle")
-        if self.pairs < 2:
-            raise ValueError(f"--pairs is {self.pairs}; it must be at least 2")
         runs = [TrainedRun.load(folder) for folder in self.runs]
         check_comparable(runs)
         first = runs[0].config
@@ -178,7 +176,7 @@ class Leakage:
 
         if "tatoeba" in texts:
             code = "de" if ("xx", "de") in texts["tatoeba"] else next(code for _, code in texts["tatoeba"])
-            pairs = {(side, code): texts["tatoeba"][side, code][: self.pairs] for side in ("en", "xx")}
+            pairs = {(side, code): texts["tatoeba"][side, code][:_PAIRS] for side in ("en", "xx")}
             for layer, x in encoded(pairs).items():
                 sides = {"English": x["en", code], code: x["xx", code]}
                 panels: dict[str, dict[str, np.ndarray]] = {}
@@ -216,7 +214,7 @@ class Leakage:
             panels = {}
             for code in map(language_code, self.pictures):
                 sides = {"English": x[run.layer]["en", code], "other": x[run.layer]["xx", code]}
-                panels[code] = _embeddings(run, {name: rows[: self.pairs] for name, rows in sides.items()})
+                panels[code] = _embeddings(run, {name: rows[:_PAIRS] for name, rows in sides.items()})
             name = "".join(letter if letter.isalnum() else "-" for letter in run.objective)
             title = f"Held-out pairs, {run.objective}, layer {run.layer}"
             draw.pair_planes(panels, title, self.out / f"held-out-{run.layer}-{name}.png")

@@ -13,7 +13,10 @@ from eval.suite import Suite
 from tests.attack.damage import on_a_full_disk
 from tests.conftest import TINY
 from tests.eval.test_tasks import write_pairs
+from tests.fake_encoder import FakeEncoder
 from tests.train.runs import write_bitext
+
+pytestmark = pytest.mark.usefixtures("fake")
 
 ENCODER = ["--encoder", str(TINY), "--max-length", "16"]
 THREE = ["udhr", *ENCODER, "--layers", "1", "--languages", "en", "de", "fr"]
@@ -21,7 +24,7 @@ UDHR = [*THREE, "--ranks", "2"]
 
 
 @pytest.fixture(scope="module")
-def done(tmp_path_factory):
+def done(tmp_path_factory, fake):
     """The folder of finished results."""
     out = tmp_path_factory.mktemp("done")
     assert main([*UDHR, "--out", str(out)]) == 0
@@ -38,7 +41,7 @@ def test_results_of_other_options_are_kept(done, refused):
 
 @pytest.mark.parametrize("name", ["methods.png", "languages.pdf", "queries.npz", "results.jsonl"])
 def test_files_of_others_are_kept(name, tmp_path, refused, monkeypatch):
-    monkeypatch.setattr(lj.SentenceEncoder, "_encode", lambda *_, **__: pytest.fail("text was encoded first"))
+    monkeypatch.setattr(FakeEncoder, "encode", lambda *_, **__: pytest.fail("text was encoded first"))
     (tmp_path / name).write_text("mine")
     assert f"{name} exists, and its options are not known" in refused(main, [*UDHR, "--out", str(tmp_path)])
     assert [path.name for path in tmp_path.iterdir()] == [name]
@@ -48,7 +51,7 @@ def test_files_of_others_are_kept(name, tmp_path, refused, monkeypatch):
 @pytest.mark.parametrize("make", [os.mkdir, os.mkfifo])
 @pytest.mark.parametrize("name", ["results.jsonl", "run.json", "methods.png"])
 def test_what_cannot_be_a_result(name, make, tmp_path, refused, monkeypatch):
-    monkeypatch.setattr(lj.SentenceEncoder, "_encode", lambda *_, **__: pytest.fail("text was encoded first"))
+    monkeypatch.setattr(FakeEncoder, "encode", lambda *_, **__: pytest.fail("text was encoded first"))
     make(tmp_path / name)
     assert f"{name} is " in refused(main, [*UDHR, "--out", str(tmp_path), "--overwrite"])
 
@@ -95,40 +98,8 @@ def test_nothing_is_written_into_the_encoder(tmp_path, refused):
     ],
 )
 def test_options_of_methods_are_checked_before_the_encoding(options, message, tmp_path, refused, monkeypatch):
-    monkeypatch.setattr(lj.SentenceEncoder, "_encode", lambda *_, **__: pytest.fail("text was encoded first"))
+    monkeypatch.setattr(FakeEncoder, "encode", lambda *_, **__: pytest.fail("text was encoded first"))
     assert message in refused(main, [*THREE, *options, "--out", str(tmp_path / "out")])
-
-
-def test_both_means_are_printed_and_the_languages_named(tmp_path, capsys):
-    """Malayalam has pairs to test, but no text to fit on."""
-    for code in ("deu", "fra", "mal"):
-        write_pairs(tmp_path / "data", code, "a cat\nno\nb\n", "a cat\nb\nno\n")
-    data = ["--data", str(tmp_path / "data"), "--languages", "de", "fr", "ml"]
-    assert main(["tatoeba", *ENCODER, *data, "--layers", "1", "--out", str(tmp_path / "out")]) == 0
-    printed = " ".join(capsys.readouterr().out.split())
-    assert "has no text in ml: transforms are not fitted on these languages" in printed
-    metrics = {result.metric for result in read_results(tmp_path / "out" / "results.jsonl")}
-    assert {"en-xx mean over 2", "en-xx mean over 3", "en-xx mean over 1 unseen"} <= metrics
-
-
-@pytest.mark.parametrize("task", ["tatoeba", "bitext", "bitext --fit-on train", "udhr", "geometry"])
-def test_transforms_are_fitted_on_all_languages_if_asked(task, tmp_path):
-    name, *more = task.split()
-    write_bitext(tmp_path / "bitext")
-    write_pairs(tmp_path / "pairs", "deu", "a cat\nno\nb\n", "a cat\nb\nno\n")
-    data = {
-        "tatoeba": ["--data", str(tmp_path / "pairs"), "--languages", "de"],
-        "bitext": ["--data", str(tmp_path / "bitext"), "--languages", "de", "--held-out", "15"],
-        "udhr": ["--languages", "en", "de"],
-        "geometry": ["--languages", "en", "de", "fr"],
-    }[name]
-    command = [name, *ENCODER, *data, *more, "--layers", "1", "--transforms", "original", "center"]
-    assert main([*command, "--fit-languages", "all", "--out", str(tmp_path / "out")]) == 0
-    fitted = {code for r in read_results(tmp_path / "out" / "results.jsonl") for code in r.fitted_languages}
-    tested = {code for r in read_results(tmp_path / "out" / "results.jsonl") for code in r.languages}
-    assert fitted >= ({"de", "en", "fr"} if "train" in more else set(lj.corpora.udhr()))
-    assert tested <= {"de", "en", "fr"}
-    assert "fr" not in tested or name == "geometry"
 
 
 def test_the_suite_fits_on_all_languages(tmp_path, capsys):

@@ -63,7 +63,7 @@ def folder(tmp_path_factory, fake):
 def data(folder):
     return [
         "--tatoeba", str(folder / "tatoeba"), "--languages", "de", "fr", "--sts17", str(folder / "sts17"),
-        "--dictionaries", str(folder / "dictionaries"), "--pairs", "12",
+        "--dictionaries", str(folder / "dictionaries"),
     ]  # fmt: skip
 
 

@@ -111,6 +111,13 @@ def test_every_layer_in_one_run(tmp_path, capsys, fake):
     assert not (tmp_path / "methods.png").exists()
 
 
+def test_all_languages_of_the_text_are_fitted_on(tmp_path, fake):
+    options = ["--layers", "1", "--transforms", "center", "--fit-languages", "all"]
+    assert main([*THREE, *options, "--out", str(tmp_path)]) == 0
+    assert {len(r["fitted_languages"]) for r in read(tmp_path)} == {40}
+    assert {code for r in read(tmp_path) for code in r["languages"]} == {"de", "en", "fr"}
+
+
 def test_seeds_are_results_of_their_own(tmp_path, capsys, fake):
     options = ["--layers", "1", "--ranks", "2", "--fit-seeds", "0", "3", "--transforms", "original", "cbie", "lsar"]
     assert main([*THREE, *options, "--out", str(tmp_path)]) == 0
