@@ -41,9 +41,9 @@ class FitEmbeddings(EncoderOptions):
 
     Attributes:
       out: the file to write the transform to.
-      data: one or more LANGUAGE=FILE, where FILE is a text file with one sentence per line (blank lines are skipped), a
-        .npy file of float vectors with one row per sentence, or a folder that lsar-jax encode wrote. A language may
-        have several.
+      data: one or more LANGUAGE=FILE, where FILE is text that lsar-jax encode reads (a sentence per line, .jsonl or
+        .parquet with a column text, perhaps .gz; blank sentences are skipped), a .npy file of float vectors with one
+        row per sentence, or a folder that lsar-jax encode wrote. A language may have several.
       limit: maximum number of sentences per file; by default, all, or 10,000 for CBIE.
       overwrite: replace outputs that exist.
     """

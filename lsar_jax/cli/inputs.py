@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from lsar_jax import embeddings
-from lsar_jax.corpora.text_files import stream_lines
+from lsar_jax.corpora.records import Records
 from lsar_jax.embeddings import Embeddings
 from lsar_jax.encoders import SentenceEncoder
 from lsar_jax.files import same_file
@@ -100,9 +100,9 @@ class Reader:
         return {"language": language, "max_length": self.max_length, "show_progress": True}
 
     def _sentences(self, path: Path) -> Iterator[str]:
-        for line in islice(stream_lines(path), self.limit):
-            if line.strip():
-                yield line
+        for record in islice(Records([path]), self.limit):
+            if record.text.strip():
+                yield record.text
             else:
                 self.blank += is_first()
 

@@ -1,5 +1,7 @@
 """``lsar-jax fit`` and ``apply``: the same transforms as from Python, in bounded memory."""
 
+import gzip
+import json
 import subprocess
 import sys
 
@@ -116,9 +118,11 @@ def test_apply_refuses_numbers_that_are_not_finite(vectors, tmp_path, refused):
 
 
 def test_what_is_left_out_is_said(tmp_path, capsys):
-    for code in ("de", "en"):
-        (tmp_path / f"{code}.txt").write_text(f"a\n\n  \nb{code}\nc\n")
-    data = ["--data", *(f"{code}={tmp_path / code}.txt" for code in ("de", "en"))]
+    (tmp_path / "de.txt").write_text("a\n\n  \nbde\nc\n")
+    # The same as JSON lines, which encode reads too.
+    rows = "".join(json.dumps({"text": text}) + "\n" for text in ("a", "", "  ", "ben", "c"))
+    (tmp_path / "en.jsonl.gz").write_bytes(gzip.compress(rows.encode()))
+    data = ["--data", f"de={tmp_path / 'de.txt'}", f"en={tmp_path / 'en.jsonl.gz'}"]
     assert main(["fit", "lsar", str(tmp_path / "t"), *data, "--encoder", str(TINY), "--limit", "4"]) == 0
     printed = capsys.readouterr().out
     assert "lsar(rank=1) on 4 sentences: de 2, en 2" in printed
