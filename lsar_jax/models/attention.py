@@ -5,8 +5,6 @@ sentences of 512. On NVIDIA GPUs, cuDNN's flash attention avoids this. On TPU, t
 time, so that XLA keeps their scores in the fast memory of the core.
 """
 
-from typing import Literal
-
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -50,7 +48,7 @@ def attend(kind: str, query: PerHead, key: PerHead, value: PerHead, lengths: Len
     """
     steps = _steps(query) if kind == "rows" else 1
     if steps == 1:
-        return _whole(_implementation(kind, query), query, key, value, lengths)
+        return _whole(kind, query, key, value, lengths)
 
     def cut(x: jax.Array) -> jax.Array:
         # A step takes every so many rows: in training, where rows are split over devices, each has a share of it.
@@ -61,20 +59,18 @@ def attend(kind: str, query: PerHead, key: PerHead, value: PerHead, lengths: Len
     return mixed.swapaxes(0, 1).reshape(query.shape)
 
 
-def _whole(
-    implementation: Literal["xla", "cudnn"], query: PerHead, key: PerHead, value: PerHead, lengths: Lengths
-) -> PerHead:
+def _whole(kind: str, query: PerHead, key: PerHead, value: PerHead, lengths: Lengths) -> PerHead:
+    width = query.shape[-1]
+    fits = query.dtype == jnp.bfloat16 and width % 8 == 0 and width <= 128 and query.shape[1] >= FLASH_FROM
     # In bfloat16, jax's own attention mixes dtypes, which strict promotion does not allow.
     with jax.numpy_dtype_promotion("standard"):
         return jax.nn.dot_product_attention(
-            query, key, value, key_value_seq_lengths=lengths, implementation=implementation
+            query,
+            key,
+            value,
+            key_value_seq_lengths=lengths,
+            implementation="cudnn" if kind == "cudnn" and fits else "xla",
         )
-
-
-def _implementation(kind: str, query: PerHead) -> Literal["xla", "cudnn"]:
-    width = query.shape[-1]
-    fits = query.dtype == jnp.bfloat16 and width % 8 == 0 and width <= 128 and query.shape[1] >= FLASH_FROM
-    return "cudnn" if kind == "cudnn" and fits else "xla"
 
 
 def _steps(query: PerHead) -> int:
