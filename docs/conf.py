@@ -29,7 +29,7 @@ extensions = [
     "sphinx.ext.viewcode",
     "sphinx_copybutton",
     "placed_pages",
-    "source_signatures",
+    "public_names",
     "command_help",
     "picture_text",
 ]

@@ -26,7 +26,7 @@ __all__ = [
 
 T = TypeVar("T")
 
-# Passed instead of a language code if the transform is to detect the language.
+#: Passed instead of a language code if the transform is to detect the language.
 AUTO = "auto"
 
 # CLDR maps Tagalog to Filipino; the papers, their data and IANA use the code tl.

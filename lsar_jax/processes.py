@@ -31,7 +31,7 @@ __all__ = [
 
 T = TypeVar("T")
 
-# What a command line begins with.
+#: What a command line begins with.
 START = "--distributed"
 
 _HEARTBEAT = "LSAR_JAX_HEARTBEAT_SECONDS"

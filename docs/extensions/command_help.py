@@ -10,7 +10,6 @@ import contextlib
 import importlib
 import io
 import os
-import shlex
 from typing import Any
 from unittest.mock import patch
 
@@ -21,25 +20,18 @@ from sphinx.util.docutils import SphinxDirective
 
 __all__ = ["help_of", "setup"]
 
-# Characters that fit in a line of the site.
-_WIDTH = "88"
-
 
 def help_of(command: str) -> str:
-    """Returns what a command prints for ``--help``.
+    """Returns what a command prints for ``--help``, in lines that fit on a page.
 
     Raises:
       ExtensionError: it ends with an error, or prints nothing.
     """
-    words = shlex.split(command)
-    if words[0] == "lsar-jax":
-        name, arguments = "lsar_jax", words[1:]
-    else:
-        name, arguments = words[2], words[3:]
+    name, *arguments = command.replace("lsar-jax", "lsar_jax").removeprefix("python -m ").split()
     module = importlib.import_module(name)
-    main = (importlib.import_module(f"{name}.__main__") if hasattr(module, "__path__") else module).main
+    main = getattr(module, "main", None) or importlib.import_module(f"{name}.__main__").main
     printed, status = io.StringIO(), None
-    with contextlib.redirect_stdout(printed), patch.dict(os.environ, COLUMNS=_WIDTH, NO_COLOR="1"):
+    with contextlib.redirect_stdout(printed), patch.dict(os.environ, COLUMNS="88", NO_COLOR="1"):
         try:
             status = main([*arguments, "--help"])
         except SystemExit as ended:
