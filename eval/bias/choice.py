@@ -27,7 +27,7 @@ class Span(NamedTuple):
     high: float
 
     def __str__(self) -> str:
-        value, low, high = (round(one, 1) + 0.0 for one in self)  # zero is printed without a sign
+        value, low, high = (round(number, 1) + 0.0 for number in self)  # zero is printed without a sign
         return f"{value:.1f} ({low:.1f} to {high:.1f})"
 
 
@@ -55,7 +55,7 @@ class Choice(NamedTuple):
 
 
 def choose(candidates: Sequence[Queries], *, resamples: int = 1000, seed: int = 0) -> Choice:
-    """Returns the candidate with the highest score, and how sure it is.
+    """Chooses the candidate with the highest score, and measures how sure that is.
 
     Args:
       candidates: scores of the same queries for each candidate; their clusters are the units that are resampled.
@@ -66,27 +66,24 @@ def choose(candidates: Sequence[Queries], *, resamples: int = 1000, seed: int = 
       ValueError: the candidates have scores of different queries.
     """
     first = candidates[0]
-    if not all(first.same(other) for other in candidates):
+    if not all(map(first.same, candidates)):
         raise ValueError("the candidates have scores of different queries")
-    values = np.stack([one.values for one in candidates])
+    values = np.stack([queries.values for queries in candidates])
     clusters = np.arange(values.shape[1]) if first.clusters is None else first.clusters
     strata = np.zeros(values.shape[1], int) if first.strata is None else first.strata
     _, unit = np.unique(clusters, return_inverse=True)
     units = int(unit.max()) + 1
-    rng = np.random.default_rng(seed)
-    drawn = rng.multinomial(units, np.full(units, 1 / units), size=resamples)
+    drawn = np.random.default_rng(seed).multinomial(units, np.full(units, 1 / units), size=resamples)
     weights = np.concatenate([np.ones((1, units)), drawn, drawn == 0]).astype(np.float32)
-    scores = _scores(values, unit, strata, weights)
-    whole, inside, outside = scores[0], scores[1 : 1 + resamples], scores[1 + resamples :]
-    best = int(whole.argmax())
-    chosen = inside.argmax(axis=1)
-    gain = whole[best] - whole
+    whole, inside, outside = np.split(_scores(values, unit, strata, weights), [1, 1 + resamples])
+    [whole] = whole
+    best, chosen = int(whole.argmax()), inside.argmax(axis=1)
     width = _widths(inside - whole, units)[best]
-    gains = [Span(*map(float, one)) for one in zip(gain, gain - width, gain + width, strict=True)]
-    left = outside[np.arange(resamples), chosen]
-    return Choice(
-        best, _span(whole[best], inside[:, best]), gains, float((chosen == best).mean()), float(np.nanmean(left))
-    )
+    gain = whole[best] - whole
+    gains = [Span(*map(float, span)) for span in zip(gain, gain - width, gain + width, strict=True)]
+    score = Span(float(whole[best]), *map(float, np.nanquantile(inside[:, best], [0.025, 0.975])))
+    elsewhere = float(np.nanmean(outside[np.arange(resamples), chosen]))
+    return Choice(best, score, gains, float((chosen == best).mean()), elsewhere)
 
 
 def _widths(deviations: Float[np.ndarray, "draw candidate"], units: int) -> Float[np.ndarray, "candidate candidate"]:
@@ -94,15 +91,15 @@ def _widths(deviations: Float[np.ndarray, "draw candidate"], units: int) -> Floa
     spread = deviations - deviations.mean(axis=0)
     covariance = spread.T @ spread / len(spread)
     variance = np.diag(covariance)
-    error = np.sqrt(np.maximum(variance[:, None] + variance - 2 * covariance, 0))
+    errors = np.sqrt(np.maximum(variance[:, None] + variance - 2 * covariance, 0))
     widest = np.zeros(len(deviations))
-    for one, own in enumerate(error):
-        differs = own > 1e-6  # not itself, nor what moves no sentence
-        apart = np.abs(deviations[:, [one]] - deviations[:, differs]) / own[differs]
+    for candidate, error in enumerate(errors):
+        differs = error > 1e-6  # not the candidate itself, nor a method that moves no sentence
+        apart = np.abs(deviations[:, [candidate]] - deviations[:, differs]) / error[differs]
         widest = np.maximum(widest, apart.max(axis=1, initial=0))
     # The errors are estimated from few units: what is so far out in a normal distribution is further out in Student's.
     limit = student.ppf(normal.cdf(np.quantile(widest, 0.95)), units - 1)
-    return limit * np.sqrt(units / (units - 1)) * error
+    return limit * np.sqrt(units / (units - 1)) * errors
 
 
 def _scores(
@@ -114,16 +111,11 @@ def _scores(
     """Returns the mean of the weighted means of the strata that have units in a draw; NaN where none has."""
     total, present = np.zeros((len(weights), len(values))), np.zeros((len(weights), 1))
     for stratum in np.unique(strata):
-        own = strata == stratum
-        units, number = np.unique(unit[own], return_inverse=True)
-        sums = np.stack([np.bincount(number, row) for row in values[:, own]]).astype(np.float32)
+        inside = strata == stratum
+        units, number = np.unique(unit[inside], return_inverse=True)
+        sums = np.stack([np.bincount(number, row) for row in values[:, inside]]).astype(np.float32)
         drawn = weights[:, units]
         count = drawn @ np.bincount(number).astype(np.float32)[:, None]
         total += drawn @ sums.T / np.maximum(count, 1)
         present += count > 0
     return np.where(present > 0, total / np.maximum(present, 1), np.nan)
-
-
-def _span(value: float, resampled: Float[np.ndarray, " draw"]) -> Span:
-    low, high = np.nanquantile(resampled, [0.025, 0.975])
-    return Span(float(value), float(low), float(high))

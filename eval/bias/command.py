@@ -20,32 +20,29 @@ Written to ``--out``: ``report.html``, one page with figures that needs no other
 recommended transform, fitted on all of the text; ``results.jsonl``.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import numpy as np
 import tyro
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float
 from threadpoolctl import threadpool_limits
 
-from eval.bias.candidate import Candidate
 from eval.bias.choice import choose
-from eval.bias.figures import draw_layers, draw_own_space
-from eval.bias.measures import MEASURED, Neutrality, joined, measure_neutrality, measure_search
-from eval.bias.own_text import Aligned, OwnText, not_aligned_languages, read_own_text
+from eval.bias.figures import draw_layers, draw_space
+from eval.bias.measures import ByLanguage, Candidate, measure_layer
 from eval.bias.page import MARK, Page
+from eval.bias.user_text import Aligned, UserText, not_aligned_languages, read_user_text
 from eval.command import RunOptions
 from eval.evaluate import encode_texts, result_of
 from eval.fitting import Fitting, MethodOptions
-from eval.methods import FROM_MOMENTS, Method, MethodName, fit_methods, move_together
-from eval.resampling import Queries
+from eval.methods import FROM_MOMENTS, Method, MethodName, fit_methods
 from eval.results import Result, read_results, write_results
 from eval.run_record import recorded
 from eval.task import Score, Task
-from eval.tasks.udhr import pool_precision
 from lsar_jax import EncoderSpec, SentenceEncoder, corpora
 from lsar_jax.checks import whole_number
 from lsar_jax.cli.console import console, print_table
@@ -56,19 +53,11 @@ __all__ = ["Bias"]
 
 _REPORT, _TRANSFORM, _RESULTS = "report.html", "transform.safetensors", "results.jsonl"
 _LAYERS, _SPACE = "layers.png", "space.png"
-_OWN, _YARDSTICK = "text", "udhr"
 
-# Names of the measures of the space in results.
-_MEASURES = {
-    "own": "own language among neighbours",
-    "expected": "own language without preference",
-    "identified": "language identified",
-    "isoscore": "IsoScore",
-    "cosine": "mean cosine",
-}
-
-# Language -> embeddings of its sentences.
-ByLanguage = Mapping[str, Float[np.ndarray, "_ dim"]]
+# Names of the measures of the space in results, in the order of ``Neutrality``.
+_MEASURES = (
+    "own language among neighbours", "own language without preference", "language identified", "IsoScore", "mean cosine"
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -105,70 +94,83 @@ class Bias(MethodOptions, RunOptions):
         with recorded(self):
             return self._evaluate()
 
-    @cached_property
-    def text(self) -> OwnText:
-        """The user's text, aligned if its form allows it."""
-        return read_own_text(self.folder, self.languages, self.count, self.aligned, self.seed)
-
-    @cached_property
-    def yardstick(self) -> dict[str, list[str]]:
-        """The UDHR in the languages of the text; empty if it has fewer than two of them."""
-        shared = [code for code in self.text.codes if code in corpora.udhr("all")]
-        return corpora.udhr("all", shared) if len(shared) > 1 else {}
-
     def _evaluate(self) -> list[Result]:
-        self._check()
+        text = read_user_text(self.folder, self.languages, self.count, self.aligned, self.seed)
+        self._check(text)
         self.out.mkdir(parents=True, exist_ok=True)
         encoder = open_encoder(self.encoder, self.layers or None, self.revision, self.pooling, self.dtype)
         layers = self.layers or _comparable_layers(encoder)
         # The options are checked with the ranks that are given; the default ones depend on the embeddings.
-        self._fitting.check(encoder, layers)
+        fitting = Fitting(self, {}, text.codes, (), f"{self.folder}, up to {self.count} a language")
+        fitting.check(encoder, layers)
         # The UDHR is measured unless the text is sure to be aligned.
-        yardstick = {} if self.text.pairs or self.aligned == "yes" else self.yardstick
-        texts = {(_OWN, code): sentences for code, sentences in self.text.sentences.items()}
-        texts |= {(_YARDSTICK, code): paragraphs for code, paragraphs in yardstick.items()}
+        shared = [code for code in text.codes if code in corpora.udhr("all")]
+        yardstick = {} if text.pairs or self.aligned == "yes" or len(shared) < 2 else corpora.udhr("all", shared)
+        texts = {("text", code): sentences for code, sentences in text.sentences.items()}
+        texts |= {("udhr", code): paragraphs for code, paragraphs in yardstick.items()}
         encoded = encode_texts(encoder, texts, layers, self.max_length, self.cache)
-        every = {code: encoded[_OWN, code] for code in self.text.codes}
-        layers, index, ranks = self._spanned(layers, every)
-        task = replace(self, layers=layers, ranks=self.ranks or ranks)
-        every = {code: x[index] for code, x in every.items()}
-        text = self._judged({code: x[-1] for code, x in every.items()})
-        paragraphs = {} if text.aligned else {c: x[index] for (group, c), x in encoded.items() if group == _YARDSTICK}
+        x = {code: encoded["text", code] for code in text.codes}
+        different, ranks = self._different(layers, x)
+        text = self._judged(text, {code: rows[layers.index(different[-1])] for code, rows in x.items()})
+        options = replace(self, ranks=self.ranks or ranks)
         candidates: list[Candidate] = []
         # One thread: those of BLAS wait without sleeping and take the cores from XLA's.
         with threadpool_limits(1, "blas"):
-            for number, layer in enumerate(layers):
-                spec = replace(encoder.spec, layer=layer)
-                x, further = ({code: rows[number] for code, rows in each.items()} for each in (every, paragraphs))
-                candidates += task._layer(text, x, further, spec)
+            for layer in different:
+                place, spec = layers.index(layer), replace(encoder.spec, layer=layer)
+                paragraphs = {} if text.aligned else {code: encoded["udhr", code][place] for code in yardstick}
+                rows = {code: value[place] for code, value in x.items()}
+                fit = partial(options._fit, spec=spec)
+                candidates += measure_layer(text, rows, paragraphs, spec, fit, self.folds, self.seed)
                 console.print(f"measured layer {layer}: {len(candidates)} combinations of layer and method so far")
-        return self._written(text, every, candidates)
+        metric = "accuracy of pairs" if text.pairs else "mAP" if text.aligned else ""
+        metric = metric or ("mAP on the UDHR" if yardstick else "")
+        known = sum(len(set(text.sentences[code]) & set(paragraphs)) for code, paragraphs in yardstick.items())
+        choice = choose([one.search for one in candidates if one.search is not None]) if metric else None
+        page = Page(
+            self.folder, text, metric, candidates, choice, self.folds, list(yardstick), known, self._opening
+        )  # fmt: skip
+        searched = text.codes if text.aligned else list(yardstick)
+        results = self._results(page, fitting, searched)
+        write_results(results, self.out / _RESULTS)
+        self._write(page, {code: rows[layers.index(page.shown.layer)] for code, rows in x.items()})
+        return results
 
-    @property
-    def _fitting(self) -> Fitting:
-        return Fitting(self, {}, self.text.codes, (), f"{self.folder}, up to {self.count} a language")
+    def _check(self, text: UserText) -> None:
+        if "original" not in self.transforms:
+            raise ValueError("--transforms lacks original, which all others are compared with; add it")
+        whole_number("--count", self.count, 20, 10**9, "sentences of a language")
+        fewest = min(map(len, text.sentences.values()))
+        whole_number("--folds", self.folds, 2, fewest // 5, "a fifth of the sentences of the smallest language")
+        if len(text.codes) == 2 and "lsar-published" in self.transforms:
+            console.print("lsar-published is lsar at full rank, and two languages have no other: it is left out")
+        report = self.out / _REPORT
+        ours = report.is_file() and MARK in report.read_text(encoding="utf-8", errors="replace")
+        check_outputs([report, self.out / _TRANSFORM], overwrite=self.overwrite or ours)
 
-    def _spanned(
+    def _different(
         self, layers: Sequence[int], x: Mapping[str, Float[np.ndarray, "layer _ dim"]]
-    ) -> tuple[tuple[int, ...], list[int], tuple[int, ...]]:
-        """Returns the layers at which the means of the languages differ, their places, and the default ranks.
+    ) -> tuple[list[int], tuple[int, ...]]:
+        """Returns the layers at which the means of the languages differ, and the default ranks.
 
         At the embedding output the vector of the first token is the same for all sentences; and languages whose files
         have the same text have the same mean.
         """
         means = np.stack([rows.mean(axis=1) for rows in x.values()], axis=1).astype(np.float64)
-        spans = [int(np.linalg.matrix_rank(each - each.mean(axis=0), tol=1e-4 * np.abs(each).max())) for each in means]
-        kept = [number for number, span in enumerate(spans) if span]
-        if not kept:
+        spans = {
+            layer: int(np.linalg.matrix_rank(of - of.mean(axis=0), tol=1e-4 * np.abs(of).max()))
+            for layer, of in zip(layers, means, strict=True)
+        }
+        different = [layer for layer, span in spans.items() if span]
+        if not different:
             raise ValueError(f"the languages of {self.folder} have the same mean at every layer; give different texts")
-        if left_out := [layer for layer, span in zip(layers, spans, strict=True) if not span]:
-            console.print(f"left out layer {' '.join(map(str, left_out))}, where all languages have the same mean")
-        most = min(spans[number] for number in kept)
-        return tuple(layers[n] for n in kept), kept, tuple(dict.fromkeys((max(1, most // 2), most)))
+        if same := [str(layer) for layer, span in spans.items() if not span]:
+            console.print(f"left out layer {' '.join(same)}, where all languages have the same mean")
+        most = min(spans[layer] for layer in different)
+        return different, tuple(dict.fromkeys((max(1, most // 2), most)))
 
-    def _judged(self, x: ByLanguage) -> OwnText:
+    def _judged(self, text: UserText, x: ByLanguage) -> UserText:
         """Returns the text, as not aligned if its embeddings say so."""
-        text = self.text
         if text.pairs or not text.aligned or self.aligned != "auto":
             return text
         lacking = not_aligned_languages(text, x)
@@ -185,109 +187,60 @@ class Bias(MethodOptions, RunOptions):
         )
         return text
 
-    def _check(self) -> None:
-        if "original" not in self.transforms:
-            raise ValueError("--transforms lacks original, which all others are compared with; add it")
-        whole_number("--count", self.count, 20, 10**9, "sentences of a language")
-        fewest = min(map(len, self.text.sentences.values()))
-        whole_number("--folds", self.folds, 2, fewest // 5, "a fifth of the sentences of the smallest language")
-        if len(self.text.codes) == 2 and "lsar-published" in self.transforms:
-            console.print("lsar-published is lsar at full rank, and two languages have no other: it is left out")
-        report = self.out / _REPORT
-        ours = report.is_file() and MARK in report.read_text(encoding="utf-8", errors="replace")
-        check_outputs([report, self.out / _TRANSFORM], overwrite=self.overwrite or ours)
-
-    def _fits(self, x: ByLanguage, spec: EncoderSpec) -> list[Method]:
+    def _fit(self, x: ByLanguage, spec: EncoderSpec) -> list[Method]:
         """Fits every method; the published form of LSAR only below full rank, where it differs from LSAR."""
         names = [name for name in self.transforms if name != "lsar-published"]
-        made = fit_methods(x, names, self.varied, source=spec)
+        methods = fit_methods(x, names, self.varied, source=spec)
         below = tuple(rank for rank in self.ranks if rank < len(x) - 1)
         if below and "lsar-published" in self.transforms:
-            made += fit_methods(x, ("lsar-published",), {"rank": below}, source=spec)
-        return sorted(made, key=lambda method: self.transforms.index(method.name))
+            methods += fit_methods(x, ("lsar-published",), {"rank": below}, source=spec)
+        return sorted(methods, key=lambda method: self.transforms.index(method.name))
 
-    def _layer(self, text: OwnText, x: ByLanguage, paragraphs: ByLanguage, spec: EncoderSpec) -> list[Candidate]:
-        """Measures every method at a layer by cross-validation."""
-        fold_of, order = text.folds(self.folds, self.seed), text.order(self.seed)
-        most = max(MEASURED // len(x), 10)
-        whole = self._fits(x, spec)
-        searches: list[list[Queries]] = [[] for _ in whole]
-        spaces: list[list[Neutrality]] = [[] for _ in whole]
-        for fold in range(self.folds):
-            own = {code: folds == fold for code, folds in fold_of.items()}
-            few = {code: _drawn(rows, order[code], most) for code, rows in own.items()}
-            # Pairs are searched language by language, a pool of all languages is not: it is kept small.
-            held_out = own if text.pairs else few
-            units = {code: text.units[code][rows] for code, rows in few.items()}
-            methods = self._fits({code: rows[fold_of[code] != fold] for code, rows in x.items()}, spec)
-            for number, method in enumerate(methods):
-                test = move_together(method, {code: rows[held_out[code]] for code, rows in x.items()})
-                pool = {code: rows[few[code][held_out[code]]] for code, rows in test.items()}
-                spaces[number].append(measure_neutrality(pool, units))
-                if text.aligned:
-                    searches[number].append(measure_search(test, text, held_out))
-        result = []
-        for method, several, measured in zip(whole, searches, spaces, strict=True):
-            found = joined(several) if several else None
-            if paragraphs:
-                found = pool_precision(move_together(method, paragraphs))
-            mean = Neutrality(*np.mean(measured, axis=0).tolist())
-            result.append(Candidate(spec, method, mean, found))
-        return result
+    def _results(self, page: Page, fitting: Fitting, searched: Sequence[str]) -> list[Result]:
+        recorded_options = {
+            "folder": str(self.folder), "aligned": self.aligned, "count": self.count, "folds": self.folds,
+        }  # fmt: skip
+        codes = page.text.codes
+        task = Task("bias", f"Language in {self.folder}", codes, [], lambda *_: (), options=recorded_options)
+        results = []
+        for candidate in page.candidates:
+            scores = [
+                Score(name, value, codes, page.text.count)
+                for name, value in zip(_MEASURES, candidate.neutrality, strict=True)
+            ]
+            if candidate.search is not None:
+                scores.insert(0, Score.of(page.metric, searched, candidate.search))
+            for score in scores:
+                results.append(result_of(task, fitting, candidate.spec, candidate.method, score, self.max_length))
+        return results
 
-    def _written(self, text: OwnText, x: Mapping[str, np.ndarray], candidates: Sequence[Candidate]) -> list[Result]:
-        """Chooses a layer and method; writes the results, the transform, the figures and the page."""
-        metric = self._metric(text)
-        searched = list(self.text.codes if text.aligned else self.yardstick)
-        options = {"folder": str(self.folder), "aligned": self.aligned, "count": self.count, "folds": self.folds}
-        task = Task("bias", f"Language in {self.folder}", self.text.codes, [], lambda *_: (), options=options)
-        results = [
-            result_of(task, self._fitting, one.spec, one.method, score, self.max_length)
-            for one in candidates
-            for score in _scores(one, metric, searched, text.codes, sum(map(len, text.sentences.values())))
-        ]
-        write_results(results, self.out / _RESULTS)
-        choice = choose([one.search for one in candidates if one.search is not None]) if metric else None
-        page = Page(
-            self.folder, text, metric, candidates, choice, self.folds, list(self.yardstick), self._known_paragraphs,
-            self._opening,
-        )  # fmt: skip
+    def _write(self, page: Page, x: ByLanguage) -> None:
+        """Prints the table and the recommendation, and writes the transform, the figures and the page.
+
+        Args:
+          page: the page.
+          x: language -> embeddings at the layer of the pictures.
+        """
         print_table(*page.table())
         for line in page.summary():
             console.print(line)
-        shown = page.shown
-        if choice and shown.method.transform is not None:
-            shown.method.transform.save(self.out / _TRANSFORM)
+        layers, space, saved = (self.out / name for name in (_LAYERS, _SPACE, _TRANSFORM))
+        if page.best and page.best.method.transform is not None:
+            page.best.method.transform.save(saved)
         else:
-            (self.out / _TRANSFORM).unlink(missing_ok=True)  # that of an earlier report
-        draw_layers(candidates, metric, self.out / _LAYERS)
-        index = list(dict.fromkeys(one.spec.layer for one in candidates)).index(shown.spec.layer)
-        draw_own_space(shown.method, text, {code: rows[index] for code, rows in x.items()}, self.out / _SPACE)
-        write_text(
-            self.out / _REPORT,
-            page.html(self.out / _LAYERS, self.out / _SPACE, self.out / _TRANSFORM, read_results(self.out / _RESULTS)),
-        )
+            saved.unlink(missing_ok=True)  # that of an earlier report
+        draw_layers(page.candidates, page.metric, layers)
+        draw_space(page.shown.method, page.text, x, space)
+        # The results are read again for the day that they were written on.
+        write_text(self.out / _REPORT, page.html(layers, space, saved, read_results(self.out / _RESULTS)))
         console.print(f"wrote the report, results and figures to {self.out}")
-        return results
-
-    @property
-    def _known_paragraphs(self) -> int:
-        """The number of sentences of the text that are paragraphs of the declaration."""
-        return sum(len(set(self.text.sentences[code]) & set(paragraphs)) for code, paragraphs in self.yardstick.items())
 
     @property
     def _opening(self) -> str:
-        """Returns the arguments of ``load_encoder`` that open this encoder, but for the layer."""
+        """The arguments of ``load_encoder`` that open this encoder, but for the layer."""
         given = {"revision": self.revision, "pooling": self.pooling, "dtype": self.dtype}
         named = [f"{name}={value!r}" for name, value in given.items() if value not in (None, "float32")]
         return ", ".join([repr(self.encoder), *named])
-
-    def _metric(self, text: OwnText) -> str:
-        if text.pairs:
-            return "accuracy of pairs"
-        if text.aligned:
-            return "mAP"
-        return "mAP on the UDHR" if self.yardstick else ""
 
 
 def _comparable_layers(encoder: SentenceEncoder) -> tuple[int, ...]:
@@ -296,19 +249,3 @@ def _comparable_layers(encoder: SentenceEncoder) -> tuple[int, ...]:
         console.print(f"{encoder.spec.pooling} belongs to layer {encoder.spec.layer}; other layers need --pooling")
         return (encoder.spec.layer,)
     return tuple(range(encoder.spec.layer + 1))
-
-
-def _drawn(rows: Bool[np.ndarray, " _"], order: Int[np.ndarray, " _"], most: int) -> Bool[np.ndarray, " _"]:
-    """Returns at most so many of the rows that are chosen: the first in a random order."""
-    chosen = np.flatnonzero(rows)
-    kept = np.zeros_like(rows)
-    kept[chosen[np.argsort(order[chosen], kind="stable")[:most]]] = True
-    return kept
-
-
-def _scores(one: Candidate, metric: str, searched: Sequence[str], codes: Sequence[str], count: int) -> Iterator[Score]:
-    """Yields the score in search, of the searched languages, and the measures of the space, of those of the text."""
-    if one.search is not None:
-        yield Score.of(metric, searched, one.search)
-    for name, value in one.neutrality._asdict().items():
-        yield Score(_MEASURES[name], value, codes, count)

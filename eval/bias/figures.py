@@ -1,20 +1,17 @@
 """Figures of the bias report: every measure by layer, and the space before and after the recommended transform."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Float
-from matplotlib.figure import Figure
 
-from eval.bias.candidate import Candidate
-from eval.bias.own_text import OwnText
+from eval.bias.measures import ByLanguage, Candidate
+from eval.bias.user_text import UserText
 from eval.figures.meaning import draw_meaning, flat
+from eval.figures.style import lines, page
 from eval.methods import Method, move_together
-from train.curves import save_figure
-from train.marks import line
 
-__all__ = ["draw_layers", "draw_own_space"]
+__all__ = ["draw_layers", "draw_space"]
 
 # Points in the picture of the space.
 _POINTS = 1200
@@ -30,45 +27,32 @@ def draw_layers(candidates: Sequence[Candidate], metric: str, path: Path) -> Non
       metric: name of the search score; empty if there is none.
       path: the PNG to write.
     """
-    panels: dict[str, Callable[[Candidate], float]] = {}
-    if metric:
-        panels[f"{metric}, %"] = lambda one: one.score
-    panels |= {
-        "neighbours in the own language, %": lambda one: one.neutrality.own,
-        "language identified by a linear classifier, %": lambda one: one.neutrality.identified,
-        "IsoScore, %": lambda one: one.neutrality.isoscore,
+    measures: dict[str, Callable[[Candidate], float]] = {
+        f"{metric}, %": lambda candidate: candidate.score,
+        "neighbours in the own language, %": lambda candidate: candidate.neutrality.own,
+        "language identified by a linear classifier, %": lambda candidate: candidate.neutrality.identified,
+        "IsoScore, %": lambda candidate: candidate.neutrality.isoscore,
     }
-    figure = Figure(figsize=(10.5, 7.2), layout="constrained")
-    axes = figure.subplots(2, 2).ravel()
-    for axis in axes[len(panels) :]:
-        axis.set_visible(False)
-    names = list(dict.fromkeys(one.method.name for one in candidates))
-    for axis, (title, value) in zip(axes, panels.items(), strict=False):
-        for index, name in enumerate(names):
-            shown = _best_of_each_layer([one for one in candidates if one.method.name == name])
-            axis.plot(
-                [one.spec.layer for one in shown],
-                [value(one) for one in shown],
-                ms=4,
-                lw=1.3,
-                label=name,
-                **line(index),
-            )
-        if title.startswith("neighbours"):
-            expected = candidates[0].neutrality.expected
-            axis.axhline(expected, color="0.4", lw=1, ls=":")
-            axis.annotate("without preference", (0.98, expected), xycoords=("axes fraction", "data"), ha="right",
-                          va="bottom", fontsize=7.5, color="0.3")  # fmt: skip
-        axis.set_xlabel("layer")
-        axis.set_xticks(sorted({one.spec.layer for one in candidates}))
-        axis.set_ylabel(title)
-        axis.spines[["top", "right"]].set_visible(False)
-    handles, labels = axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside right upper", frameon=False, fontsize=8.5)
-    save_figure(figure, path)
+    if not metric:
+        del measures[", %"]
+    best: dict[str, dict[int, Candidate]] = {}
+    for candidate in candidates:
+        of_method = best.setdefault(candidate.method.name, {})
+        known = of_method.get(candidate.layer)
+        if known is None or candidate.search is None or candidate.score > known.score:
+            of_method[candidate.layer] = candidate
+    layers, expected = sorted({candidate.layer for candidate in candidates}), candidates[0].neutrality.expected
+    with page(path, 2, 2, size=(10.5, 7.2), legend="right upper") as axes:
+        for axis, (name, value) in zip(axes.flat, measures.items(), strict=False):
+            lines(axis, {method: {at: value(of[at]) for at in sorted(of)} for method, of in best.items()})
+            axis.set(xlabel="layer", xticks=layers, ylabel=name)
+            if name.startswith("neighbours"):
+                axis.axhline(expected, color="0.4", lw=1, ls=":")
+                place = {"xycoords": ("axes fraction", "data"), "ha": "right", "va": "bottom"}
+                axis.annotate("without preference", (0.98, expected), fontsize=7.5, color="0.3", **place)
 
 
-def draw_own_space(method: Method, text: OwnText, x: Mapping[str, Float[np.ndarray, "_ dim"]], path: Path) -> None:
+def draw_space(method: Method, text: UserText, x: ByLanguage, path: Path) -> None:
     """Draws t-SNE of some sentences of each language before and after a method, by language and by meaning.
 
     Args:
@@ -81,8 +65,8 @@ def draw_own_space(method: Method, text: OwnText, x: Mapping[str, Float[np.ndarr
     if text.aligned:
         # Translations of the same content in as many languages as possible.
         units, counts = np.unique(np.concatenate(list(text.units.values())), return_counts=True)
-        kept = units[np.argsort(-counts, kind="stable")[:most]]
-        rows = {code: np.flatnonzero(np.isin(unit, kept)) for code, unit in text.units.items()}
+        common = units[np.argsort(-counts, kind="stable")[:most]]
+        rows = {code: np.flatnonzero(np.isin(unit, common)) for code, unit in text.units.items()}
     else:
         rows = {code: np.arange(min(most, len(value))) for code, value in x.items()}
     shown = {code: x[code][chosen] for code, chosen in rows.items() if len(chosen)}
@@ -92,12 +76,3 @@ def draw_own_space(method: Method, text: OwnText, x: Mapping[str, Float[np.ndarr
         panels[method.label] = np.concatenate(list(move_together(method, shown).values()))
     meanings = np.concatenate([text.units[code][rows[code]] for code in shown]) if text.aligned else None
     draw_meaning(flat(panels), codes, meanings, path)
-
-
-def _best_of_each_layer(candidates: Sequence[Candidate]) -> list[Candidate]:
-    best: dict[int, Candidate] = {}
-    for one in candidates:
-        known = best.get(one.spec.layer)
-        if known is None or one.search is None or one.score > known.score:
-            best[one.spec.layer] = one
-    return [best[layer] for layer in sorted(best)]

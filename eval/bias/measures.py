@@ -1,23 +1,28 @@
-"""What is measured of one's own text, before and after a transform that was fitted on other sentences of it."""
+"""What is measured of a user's text, before and after transforms that were fitted on other sentences of it."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from eval.bias.own_text import OwnText
+from eval.bias.user_text import UserText
+from eval.methods import Method, move_together
 from eval.metrics import find_own, language_probe, own_share
 from eval.resampling import Queries
 from eval.tasks.udhr import pool_precision
+from lsar_jax import EncoderSpec
 from lsar_jax.geometry import expected_anisotropy, isoscore
 
-__all__ = ["MEASURED", "Neutrality", "joined", "measure_neutrality", "measure_search", "neighbours"]
+__all__ = [
+    "ByLanguage", "Candidate", "Neutrality", "joined", "measure_layer", "measure_neutrality", "measure_search",
+    "measured_count", "neighbours",
+]  # fmt: skip
 
 # Sentences of all languages that are measured together in a fold.
-MEASURED = 2000
-_FIRST = 10
+_MEASURED = 2000
 
 # Language -> embeddings.
 ByLanguage = Mapping[str, Float[np.ndarray, "_ dim"]]
@@ -41,12 +46,102 @@ class Neutrality(NamedTuple):
     cosine: float
 
 
+@dataclass(frozen=True)
+class Candidate:
+    """A layer and a method, and what was measured of them.
+
+    Attributes:
+      spec: the encoder at the layer.
+      method: the method, fitted on the whole text.
+      neutrality: how much of the language is left, the mean over the folds.
+      search: the scores of queries, in percent; None if there is nothing aligned to search.
+    """
+
+    spec: EncoderSpec
+    method: Method
+    neutrality: Neutrality
+    search: Queries | None
+
+    @property
+    def layer(self) -> int:
+        """The layer."""
+        return self.spec.layer
+
+    @property
+    def label(self) -> str:
+        """Its name in tables."""
+        return f"layer {self.layer}, {self.method.label}"
+
+    @cached_property
+    def score(self) -> float:
+        """The score in search, in percent; NaN without search."""
+        return float("nan") if self.search is None else self.search.mean
+
+    @property
+    def needs_language(self) -> bool:
+        """Whether its transform needs the language of each sentence."""
+        transform = self.method.transform
+        return transform is not None and transform.languages is not None
+
+
+def measure_layer(
+    text: UserText,
+    x: ByLanguage,
+    paragraphs: ByLanguage,
+    spec: EncoderSpec,
+    fit: Callable[[ByLanguage], list[Method]],
+    folds: int,
+    seed: int,
+) -> list[Candidate]:
+    """Measures every method at a layer by cross-validation.
+
+    Args:
+      text: the text.
+      x: language -> embeddings of its sentences.
+      paragraphs: language -> embeddings of aligned paragraphs to search instead; empty if the text is aligned.
+      spec: the encoder at the layer.
+      fit: fits the methods.
+      folds: number of folds.
+      seed: seed of the folds.
+    """
+    fold_of, order = text.folds(folds, seed), text.order(seed)
+    most = max(_MEASURED // len(x), 10)
+    whole = fit(x)
+    searches: list[list[Queries]] = [[] for _ in whole]
+    neutrality: list[list[Neutrality]] = [[] for _ in whole]
+    for fold in range(folds):
+        every = {code: of == fold for code, of in fold_of.items()}
+        few = {code: _drawn(rows, order[code], most) for code, rows in every.items()}
+        # Pairs are searched language by language, a pool of all languages is not: it is kept small.
+        held_out = every if text.pairs else few
+        units = {code: text.units[code][rows] for code, rows in few.items()}
+        for number, method in enumerate(fit({code: rows[~every[code]] for code, rows in x.items()})):
+            test = move_together(method, {code: rows[held_out[code]] for code, rows in x.items()})
+            pool = {code: rows[few[code][held_out[code]]] for code, rows in test.items()}
+            neutrality[number].append(measure_neutrality(pool, units))
+            if text.aligned:
+                searches[number].append(measure_search(test, text, held_out))
+    candidates = []
+    for method, search, measured in zip(whole, searches, neutrality, strict=True):
+        queries = joined(search) if search else None
+        if paragraphs:
+            queries = pool_precision(move_together(method, paragraphs))
+        candidates.append(Candidate(spec, method, Neutrality(*np.mean(measured, axis=0).tolist()), queries))
+    return candidates
+
+
+def measured_count(text: UserText, folds: int) -> int:
+    """Returns how many held-out sentences are measured together in a fold, nearly."""
+    most = max(_MEASURED // len(text.codes), 10)
+    return sum(min(len(sentences) // folds, most) for sentences in text.sentences.values())
+
+
 def neighbours(sentences: int) -> int:
     """Returns how many neighbours are looked at in a pool: ten, but in a small pool at most a third of it."""
-    return max(1, min(_FIRST, (sentences - 1) // 3))
+    return max(1, min(10, (sentences - 1) // 3))
 
 
-def measure_search(x: ByLanguage, text: OwnText, held_out: Mapping[str, Bool[np.ndarray, " _"]]) -> Queries:
+def measure_search(x: ByLanguage, text: UserText, held_out: Mapping[str, Bool[np.ndarray, " _"]]) -> Queries:
     """Returns the scores of held-out sentences as queries for their translations, in percent.
 
     With pairs, a score says whether the nearest sentence of the other language is the translation, from and into
@@ -76,14 +171,13 @@ def measure_search(x: ByLanguage, text: OwnText, held_out: Mapping[str, Bool[np.
     return Queries(np.concatenate(values), np.concatenate(strata), np.concatenate(clusters))
 
 
-def joined(parts: Sequence[Queries]) -> Queries:
+def joined(folds: Sequence[Queries]) -> Queries:
     """Returns the scores of all folds as one set of queries."""
-    values, strata, clusters = (
-        None if getattr(parts[0], name) is None else np.concatenate([getattr(part, name) for part in parts])
-        for name in ("values", "strata", "clusters")
+    strata, clusters = (
+        None if getattr(folds[0], name) is None else np.concatenate([getattr(fold, name) for fold in folds])
+        for name in ("strata", "clusters")
     )
-    assert values is not None, "queries have values"
-    return Queries(values, strata, clusters)
+    return Queries(np.concatenate([fold.values for fold in folds]), strata, clusters)
 
 
 def measure_neutrality(x: ByLanguage, units: Mapping[str, Int[np.ndarray, " _"]]) -> Neutrality:
@@ -95,11 +189,18 @@ def measure_neutrality(x: ByLanguage, units: Mapping[str, Int[np.ndarray, " _"]]
     """
     pool = np.concatenate(list(x.values()))
     counts = np.array([len(rows) for rows in x.values()])
-    language = np.repeat(np.arange(len(x)), counts)
-    share = own_share(pool, language, neighbours(len(pool))).share
+    share = own_share(pool, np.repeat(np.arange(len(x)), counts), neighbours(len(pool))).share
     expected = float(np.average((counts - 1) / (len(pool) - 1), weights=counts))
     codes = [code for code, rows in x.items() for _ in rows]
     identified = language_probe(pool, codes, np.concatenate(list(units.values())).tolist())
     # Zero is printed without a sign.
     cosine = 100 * float(expected_anisotropy(pool)) + 0.0
     return Neutrality(100 * share, 100 * expected, identified, 100 * isoscore(pool), cosine)
+
+
+def _drawn(rows: Bool[np.ndarray, " _"], order: Int[np.ndarray, " _"], most: int) -> Bool[np.ndarray, " _"]:
+    """Returns at most so many of the rows that are chosen: the first in a random order."""
+    chosen = np.flatnonzero(rows)
+    first = np.zeros_like(rows)
+    first[chosen[np.argsort(order[chosen], kind="stable")[:most]]] = True
+    return first

@@ -1,17 +1,15 @@
 """The bias report as lines and as one HTML page, with its figures inside."""
 
 import base64
-import html
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from string import Template
 
-from eval.bias.candidate import Candidate
 from eval.bias.choice import Choice
-from eval.bias.measures import MEASURED, neighbours
-from eval.bias.own_text import OwnText
+from eval.bias.measures import Candidate, measured_count, neighbours
+from eval.bias.user_text import UserText
+from eval.report.html_page import as_html, plain, table
 from eval.report.page import provenance
 from eval.results import Result
 
@@ -22,13 +20,7 @@ MARK = "<h1>Language in "
 # Candidates that a line names.
 _NAMED = 5
 
-_COLUMNS = ("method", "layer", "{metric}", "own language", "identified", "IsoScore", "cosine")
-_MEANING = (
-    "{metric}: the score in search. Own language: the share of a sentence's {neighbours} nearest neighbours that are "
-    "in its language ({expected:.1f} without preference). Identified: sentences of which a linear classifier "
-    "identifies the language ({chance:.1f} by chance). IsoScore: 100 if all directions vary alike. Cosine: the "
-    "mean cosine of two sentences, times 100. A sentence is measured among {pool:,} others."
-)
+_COLUMNS = ("own language", "identified", "IsoScore", "cosine")
 
 
 @dataclass(frozen=True)
@@ -48,7 +40,7 @@ class Page:
     """
 
     folder: Path
-    text: OwnText
+    text: UserText
     metric: str
     candidates: Sequence[Candidate]
     choice: Choice | None
@@ -58,15 +50,6 @@ class Page:
     opening: str
 
     @property
-    def _pool(self) -> int:
-        """The number of held-out sentences that are measured together in a fold, nearly."""
-        counts = [
-            min(len(text) // self.folds, max(MEASURED // len(self.text.codes), 10))
-            for text in self.text.sentences.values()
-        ]
-        return sum(counts)
-
-    @property
     def best(self) -> Candidate | None:
         """The recommended layer and method; None without search."""
         return None if self.choice is None else self.candidates[self.choice.best]
@@ -74,42 +57,53 @@ class Page:
     @property
     def shown(self) -> Candidate:
         """The candidate of the pictures: the recommended one, else the most neutral one at the last layer."""
-        highest = max(one.spec.layer for one in self.candidates)
-        last = [one for one in self.candidates if one.spec.layer == highest]
-        return self.best or min(last, key=lambda one: one.neutrality.own)
+        last = max(candidate.layer for candidate in self.candidates)
+        at_last = [candidate for candidate in self.candidates if candidate.layer == last]
+        return self.best or min(at_last, key=lambda candidate: candidate.neutrality.own)
+
+    @cached_property
+    def before(self) -> Candidate:
+        """The original embeddings at the layer of the pictures."""
+        return next(one for one in self._original if one.layer == self.shown.layer)
+
+    @property
+    def _original(self) -> list[Candidate]:
+        return [candidate for candidate in self.candidates if candidate.method.name == "original"]
 
     @cached_property
     def shared(self) -> Candidate | None:
         """The best candidate whose transform does not need the language, if the recommended one does."""
         if self.best is None or not self.best.needs_language:
             return None
-        return max((one for one in self.candidates if not one.needs_language), key=lambda one: one.score)
+        without = [candidate for candidate in self.candidates if not candidate.needs_language]
+        return max(without, key=lambda candidate: candidate.score)
 
-    def table(self) -> tuple[str, list[str], list[list[str | float]]]:
+    def table(self) -> tuple[str, list[str], list[list[str]]]:
         """Returns the title, the columns and the rows: each method at its best layer, else at the last."""
-        columns = [column.format(metric=self.metric or "search") for column in _COLUMNS]
-        rows: list[list[str | float]] = []
-        for label in dict.fromkeys(one.method.label for one in self.candidates):
-            several = [one for one in self.candidates if one.method.label == label]
-            best = max(several, key=lambda one: one.score if self.metric else one.spec.layer)
-            measured = best.neutrality
-            score = f"{best.score:.1f}" if self.metric else ""
-            values = [measured.own, measured.identified, measured.isoscore, measured.cosine]
-            rows.append([label, f"{best.spec.layer}", score, *values])
+        by_label: dict[str, list[Candidate]] = {}
+        for candidate in self.candidates:
+            by_label.setdefault(candidate.method.label, []).append(candidate)
+        rows = []
+        for label, layers in by_label.items():
+            best = max(layers, key=lambda candidate: candidate.score if self.metric else candidate.layer)
+            rows.append([label, f"{best.layer}", *self._values(best)])
         where = "at its best layer" if self.metric else "at the last layer"
-        return f"Language in {self.folder}: each method {where}, in percent", columns, rows
+        title = f"Language in {self.folder}: each method {where}, in percent"
+        return title, ["method", "layer", self.metric or "search", *_COLUMNS], rows
+
+    def _values(self, candidate: Candidate) -> list[str]:
+        own, _, *others = candidate.neutrality
+        return [f"{candidate.score:.1f}" if self.metric else "", *(f"{value:.1f}" for value in (own, *others))]
 
     def summary(self) -> list[str]:
         """Returns what was found, a sentence or two a line."""
-        count = sum(map(len, self.text.sentences.values()))
-        plain = [one for one in self.candidates if one.method.name == "original"]
-        before = next(one for one in plain if one.spec.layer == self.shown.spec.layer)
-        own = before.neutrality
+        before, nearest = self.before, neighbours(measured_count(self.text, self.folds))
+        measured = before.neutrality
         lines = [
-            f"The text: {count:,} sentences in {len(self.text.codes)} languages; {self.text.form}.",
-            f"Bias: at layer {before.spec.layer} without a transform, {own.own:.1f}% of a sentence's "
-            f"{neighbours(self._pool)} nearest neighbours are in its own language, where {own.expected:.1f}% would be "
-            f"without preference; a linear classifier identifies the language of {own.identified:.1f}% of "
+            f"The text: {self.text.count:,} sentences in {len(self.text.codes)} languages; {self.text.form}.",
+            f"Bias: at layer {before.layer} without a transform, {measured.own:.1f}% of a sentence's "
+            f"{nearest} nearest neighbours are in its own language, where {measured.expected:.1f}% would be "
+            f"without preference; a linear classifier identifies the language of {measured.identified:.1f}% of "
             "the sentences.",
         ]
         if self.choice is None or self.best is None:
@@ -120,39 +114,38 @@ class Page:
                 "compared.",
             ]
         choice, best = self.choice, self.best
-        top = max(plain, key=lambda one: one.score)
-        gains = {one.label: choice.gains[self.candidates.index(one)] for one in (before, top)}
-        told = " and ".join(f"{gain} above {label}" for label, gain in gains.items() if label != best.label)
+        top = max(self._original, key=lambda candidate: candidate.score)
+        gains = {one.label: self._gain(choice, one) for one in (before, top) if one.label != best.label}
+        above = " and ".join(f"{gain} above {label}" for label, gain in gains.items())
         lines.append(
             f"Recommended: {best.label}. {self.metric} {choice.score}"
-            + (f", which is {told}." if told else "; no transform is better than none.")
+            + (f", which is {above}." if above else "; no transform is better than none.")
         )
-        units, rest = ("text", "sentences") if self.text.aligned else ("declaration", "paragraphs")
+        units, left_out = ("text", "sentences") if self.text.aligned else ("declaration", "paragraphs")
         lines.append(
             f"Certainty: the same layer and method is chosen in {100 * choice.again:.0f}% of 1,000 resamples of the "
-            f"{units}; the choice of each resample scores {choice.elsewhere:.1f} on the {rest} that were not drawn."
+            f"{units}; the choice of each resample scores {choice.elsewhere:.1f} on the {left_out} that were not drawn."
         )
         if near := [self.candidates[index].label for index in choice.as_good()]:
-            rest = f" and {len(near) - _NAMED} more" if len(near) > _NAMED else ""
-            lines.append(f"Not significantly worse: {'; '.join(near[:_NAMED])}{rest}.")
+            more = f" and {len(near) - _NAMED} more" if len(near) > _NAMED else ""
+            lines.append(f"Not significantly worse: {'; '.join(near[:_NAMED])}{more}.")
         if self.shared is not None:
-            gain = choice.gains[self.candidates.index(self.shared)]
             lines.append(
                 f"{best.method.label} needs the language of each sentence. The best that does not is "
-                f"{self.shared.label}, which is {gain} below it."
+                f"{self.shared.label}, which is {self._gain(choice, self.shared)} below it."
             )
         if not self.text.aligned:
             lines.append(
                 f"The text is not aligned: the transforms were fitted on all of it, and the search was in the 50 "
                 f"paragraphs of the Universal Declaration of Human Rights in {len(self.yardstick)} of its languages, "
                 "which is text of another kind. With pairs of your own the choice is surer."
-                + (
-                    f" Take care: {self.known} sentences of the text are paragraphs of the declaration."
-                    if self.known
-                    else ""
-                )
             )
+            if self.known:
+                lines[-1] += f" Take care: {self.known} sentences of the text are paragraphs of the declaration."
         return lines
+
+    def _gain(self, choice: Choice, candidate: Candidate) -> str:
+        return str(choice.gains[self.candidates.index(candidate)])
 
     def html(self, layers: Path, space: Path, saved: Path, results: Sequence[Result]) -> str:
         """Returns the page, with the figures inside.
@@ -164,107 +157,65 @@ class Page:
           results: the results, for the versions and devices.
         """
         title, columns, rows = self.table()
-        counts = [len(text) for text in self.text.sentences.values()]
-        meaning = _MEANING.format(
-            metric=self.metric or "Search",
-            expected=self.shown.neutrality.expected,
-            chance=100 * max(counts) / sum(counts),
-            neighbours=neighbours(self._pool),
-            pool=self._pool - 1,
-        )
-        parts = [f"<p>{_led(line)}</p>" for line in self.summary()]
-        parts += [
-            f"<h2>{html.escape(title.partition(': ')[2].capitalize())}</h2>",
-            _table(columns, rows),
-            f"<p><small>{html.escape(meaning)}</small></p>",
-        ]
-        parts += [
-            "<h2>By layer</h2>",
-            _image(layers, f"Each measure against the layer, with a line for each method. {self._led}"),
-        ]
-        told = f"before and after {self.shown.label}"
-        parts += [
-            f"<h2>The space {html.escape(told)}</h2>",
-            _image(space, f"t-SNE of sentences {told}, coloured by language. {self._led}"),
-        ]
-        if self.best is not None and self.best.method.transform is not None:
-            parts += ["<h2>Use it</h2>", f"<pre>{html.escape(self._example(saved))}</pre>"]
-        by_layer: list[list[str | float]] = [
-            [one.label, f"{one.score:.1f}" if self.metric else "", *one.neutrality[:1], *one.neutrality[2:]]
-            for one in self.candidates
-        ]
-        parts += [
-            "<details><summary>Every layer and method</summary>",
-            _table(["layer and method", *columns[2:]], by_layer),
-            "</details>",
-        ]
-        languages: list[list[str | float]] = [[code, f"{len(text):,}"] for code, text in self.text.sentences.items()]
-        parts += ["<details><summary>Languages</summary>", _table(["language", "sentences"], languages), "</details>"]
-        search = "" if self.text.aligned else " But the score in search is that of transforms fitted on all of it."
-        how = [
-            f"Each method was fitted on {self.folds - 1} of {self.folds} parts of the text and measured on the other; "
-            f"the saved transform was fitted on all of it.{search}",
-            *provenance(results[:1]),
-        ]
-        parts.append(f"<ul>{''.join(f'<li>{html.escape(line)}</li>' for line in how)}</ul>")
-        return _PAGE.substitute(title=html.escape(str(self.folder)), mark=MARK, body="\n".join(parts))
-
-    @property
-    def _led(self) -> str:
-        """What the pictures show, in a sentence."""
-        shown = self.shown
-        before = next(
-            one for one in self.candidates if one.method.name == "original" and one.spec.layer == shown.spec.layer
-        )
-        return (
-            f"Neighbours in the own language at layer {shown.spec.layer}: {before.neutrality.own:.1f}% before and "
+        shown, counts = self.shown, {code: len(text) for code, text in self.text.sentences.items()}
+        pool = measured_count(self.text, self.folds)
+        seen = (
+            f"Neighbours in the own language at layer {shown.layer}: {self.before.neutrality.own:.1f}% before and "
             f"{shown.neutrality.own:.1f}% after {shown.method.label}."
         )
+        parts = [
+            f"# Language in {plain(str(self.folder))}",
+            *map(_marked, self.summary()),
+            f"## {plain(title.partition(': ')[2].capitalize())}",
+            table(list(map(plain, columns)), [list(map(plain, row)) for row in rows]),
+            f"<small>{plain(self.metric or 'Search')}: the score in search. Own language: the share of a sentence's "
+            f"{neighbours(pool)} nearest neighbours that are in its language ({shown.neutrality.expected:.1f} without "
+            "preference). Identified: sentences of which a linear classifier identifies the language "
+            f"({100 * max(counts.values()) / self.text.count:.1f} by chance). IsoScore: 100 if all directions vary "
+            "alike. Cosine: the mean cosine of two sentences, times 100. A sentence is measured among "
+            f"{pool - 1:,} others.</small>",
+            "## By layer",
+            _picture(layers, f"Each measure against the layer, with a line for each method. {seen}"),
+            f"## The space before and after {plain(shown.label)}",
+            _picture(space, f"t-SNE of sentences before and after {shown.label}, coloured by language. {seen}"),
+        ]
+        if self.best is not None and self.best.method.transform is not None:
+            parts += ["## Use it", f"```py\n{self._example(self.best, saved)}\n```"]
+        parts += [
+            "<details><summary>Every layer and method</summary>",
+            table(
+                ["layer and method", *map(plain, columns[2:])],
+                [[plain(candidate.label), *self._values(candidate)] for candidate in self.candidates],
+            ),
+            "</details>",
+            "<details><summary>Languages</summary>",
+            table(["language", "sentences"], [[code, f"{count:,}"] for code, count in counts.items()]),
+            "</details>",
+        ]
+        search = "" if self.text.aligned else " But the score in search is that of transforms fitted on all of it."
+        how = (
+            f"Each method was fitted on {self.folds - 1} of {self.folds} parts of the text and measured on the other; "
+            f"the saved transform was fitted on all of it.{search}"
+        )
+        parts.append("\n".join(f"- {plain(line)}" for line in (how, *provenance(results[:1]))))
+        return as_html(f"Language in {self.folder}", "\n\n".join(parts))
 
-    def _example(self, saved: Path) -> str:
-        assert self.best is not None, "there is a recommended candidate"
-        argument = f", language={self.text.codes[0]!r}" if self.best.needs_language else ""
+    def _example(self, best: Candidate, saved: Path) -> str:
+        argument = f", language={self.text.codes[0]!r}" if best.needs_language else ""
         return (
             "import lsar_jax as lj\n\n"
-            f"encoder = lj.load_encoder({self.opening}, layer={self.best.spec.layer})\n"
+            f"encoder = lj.load_encoder({self.opening}, layer={best.layer})\n"
             f"encoder = encoder.with_transform(lj.Transform.load({str(saved)!r}))\n"
             f'sentences = ["..."]  # yours\n'
             f"vectors = encoder.encode(sentences, normalize=True{argument})  # ready for an index of inner products"
         )
 
 
-def _led(line: str) -> str:
+def _marked(line: str) -> str:
     """Returns a line whose first words, up to the colon, stand out."""
-    first, colon, rest = html.escape(line).partition(": ")
-    return f"<b>{first}:</b> {rest}" if colon and len(first) < 25 else first + colon + rest
+    first, colon, others = plain(line).partition(": ")
+    return f"**{first}:** {others}" if colon and len(first) < 25 else plain(line)
 
 
-def _table(columns: Sequence[str], rows: Iterable[Sequence[str | float]]) -> str:
-    heads = "".join(f'<th scope="col">{html.escape(column)}</th>' for column in columns)
-    cells = [[html.escape(cell) if isinstance(cell, str) else f"{cell:.1f}" for cell in row] for row in rows]
-    body = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in cells)
-    return f'<div class="wide"><table><tr>{heads}</tr>{body}</table></div>'
-
-
-def _image(path: Path, alt: str) -> str:
-    data = base64.b64encode(path.read_bytes()).decode()
-    return f'<p><img src="data:image/png;base64,{data}" alt="{html.escape(alt, quote=True)}"></p>'
-
-
-_PAGE = Template("""<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<title>Language in $title</title>
-<style>
-body { font: 16px/1.5 system-ui, sans-serif; margin: 2em auto; max-width: 72em; padding: 0 1em; }
-body { color: #1a1a1a; background: #fff; overflow-wrap: anywhere; }
-table { border-collapse: collapse; } .wide { overflow-x: auto; }
-td, th { padding: .2em .8em; text-align: right; border-bottom: 1px solid #ddd; }
-td:first-child, th:first-child { text-align: left; }
-img { max-width: 100%; background: #fff; } small { color: #555; }
-pre { background: #f3f3f3; padding: 1em; overflow-x: auto; }
-</style></head><body>
-<main>
-$mark$title</h1>
-$body
-</main></body></html>
-""")
+def _picture(path: Path, text: str) -> str:
+    return f"![{plain(text)}](data:image/png;base64,{base64.b64encode(path.read_bytes()).decode()})"

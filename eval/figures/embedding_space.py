@@ -1,20 +1,23 @@
-"""Figures of the embedding space at one layer: PCA and t-SNE before and after methods, outliers, what LSAR removes."""
+"""Figures of the embedding space at one layer: PCA and t-SNE before and after methods, outliers, neighbours."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from threadpoolctl import threadpool_limits
 
-from eval.figures import geometry as draw
-from eval.figures.plots import scatter
-from eval.figures.removed import families, removed
+from eval.figures.language_families import family
+from eval.figures.removed import draw_removed
+from eval.figures.style import Plane, heat_map, page, points
 from eval.methods import OF_FILES, Method, fit_files
+from lsar_jax.arrays import unit_rows
 from lsar_jax.geometry import expected_contributions, outlier_dimensions
 from lsar_jax.retrieval import nearest
 
-__all__ = ["draw_pair", "draw_space", "tsne"]
+__all__ = ["draw_pair", "draw_planes", "draw_space", "plain_tsne", "tsne"]
 
 # The methods that are compared in figures.
 _COMPARED = ("original", "lsar", "cbie", "whitening")
@@ -41,29 +44,27 @@ def draw_space(methods: Sequence[Method], x: ByLanguage, english: ByLanguage, ti
       out: folder to write to.
     """
     shares = np.stack([np.asarray(expected_contributions(rows)) for rows in x.values()])
-    draw.contributions(shares, list(x), f"Contribution of dimensions, {title}", out / "contributions.png")
+    _draw_contributions(shares, list(x), f"Contribution of dimensions, {title}", out / "contributions.png")
     means = np.stack([rows.mean(axis=0) for rows in x.values()])
     flags = np.asarray(outlier_dimensions(means))
-    draw.outliers(means, flags, list(x), f"Outlier dimensions, {title}", out / "outliers.png")
+    _draw_outliers(means, flags, list(x), f"Outlier dimensions, {title}", out / "outliers.png")
     if english:
-        _draw_distances(x, english, int(np.argmax(shares.mean(axis=0))), title, out)
+        _draw_distances(x, english, int(np.argmax(shares.mean(axis=0))), title, out / "distance_by_rank.png")
     shown = {code: rows[_evenly(len(rows))] for code, rows in x.items()}
     codes = [code for code, rows in shown.items() for _ in rows]
-    after = {method.name: method for method in methods}
     moved = {
         method.label: np.concatenate([method(rows, code) for code, rows in shown.items()])
         for method in _compared(methods) or methods[:1]
     }
-    scatter({f"{name}, {title}": rows for name, rows in moved.items()}, codes, out / "pca.png")
-    flat = {name: tsne(rows) for name, rows in moved.items()}
-    draw.planes(flat, codes, f"t-SNE of 50 principal components, {title}", out / "tsne.png")
-    if "lsar" in after and after["lsar"].transform is not None:
-        basis = np.asarray(after["lsar"].transform.steps[0].basis)[:, :2]
-        if basis.shape[1] == 2:
-            told = f"What LSAR removes, {title}"
-            removed({told: np.concatenate(list(shown.values())) @ basis}, codes, out / "removed.png")
-            every = [code for code, rows in x.items() for _ in rows]
-            families(np.concatenate(list(x.values())) @ basis, every, told, out / "families.png")
+    planes = dict(_principal(name, rows) for name, rows in moved.items())
+    draw_planes(planes, codes, f"Two principal components of unit vectors, {title}", out / "pca.png")
+    planes = {name: tsne(rows) for name, rows in moved.items()}
+    draw_planes(planes, codes, f"t-SNE of 50 principal components, {title}", out / "tsne.png")
+    lsar = {method.name: method.transform for method in methods}.get("lsar")
+    if lsar is not None and np.asarray(lsar.steps[0].basis).shape[1] > 1:
+        basis = np.asarray(lsar.steps[0].basis)[:, :2]
+        some, every = ({code: rows @ basis for code, rows in sides.items()} for sides in (shown, x))
+        draw_removed(some, every, f"What LSAR removes, {title}", out)
 
 
 def draw_pair(methods: Sequence[Method], sides: ByLanguage, title: str, out: Path) -> None:
@@ -72,56 +73,115 @@ def draw_pair(methods: Sequence[Method], sides: ByLanguage, title: str, out: Pat
     CBIE and whitening are fitted on each of the two sides by itself, as in the paper.
 
     Args:
-      methods: the methods of one layer, of which original and lsar are drawn as they were fitted.
+      methods: the methods of one layer; original and lsar are drawn as they were fitted.
       sides: language -> its original embeddings.
       title: layer and encoder, for the title.
       out: folder to write to.
     """
     codes = [code for code, rows in sides.items() for _ in rows]
-    flat = {}
+    planes = {}
     for method in _compared(methods):
         if method.name in OF_FILES:
             [method] = fit_files(method.name, sides, dict(zip(sides, sides, strict=True)))
-        moved = method.move(sides, str)
-        flat[method.label] = tsne(np.concatenate(list(moved.values())))
-    if flat:
-        told = f"t-SNE of {' and '.join(sides)} in 50 joint principal components, {title}"
-        draw.planes(flat, codes, told, out / f"tsne-{'-'.join(sides)}.png")
+        planes[method.label] = tsne(np.concatenate(list(method.move(sides, str).values())))
+    if planes:
+        title = f"t-SNE of {' and '.join(sides)} in 50 joint principal components, {title}"
+        draw_planes(planes, codes, title, out / f"tsne-{'-'.join(sides)}.png")
 
 
-def tsne(x: Float[np.ndarray, "vector dim"], seed: int = 0) -> Float[np.ndarray, "vector 2"]:
+def draw_planes(planes: Mapping[str, Plane], codes: Sequence[str], title: str, path: Path) -> None:
+    """Draws points in planes, coloured by language, or by family if there are more than twenty languages."""
+    labels = list(map(family, codes)) if len(set(codes)) > 20 else codes
+    names = sorted(set(labels))
+    with page(
+        path, 1, len(planes), size=(4.8 * len(planes) + 1.4, 4.8), title=title, legend="right upper"
+    ) as [axes]:  # fmt: skip
+        for axis, (name, plane) in zip(axes, planes.items(), strict=True):
+            points(axis, plane, labels, names, s=9)
+            axis.set_title(name)
+
+
+def tsne(x: Float[np.ndarray, "vector dim"], seed: int = 0) -> Plane:
     """Returns a two-dimensional t-SNE of the first 50 principal components, as in Hämmerl et al. 2023."""
     from sklearn.decomposition import PCA
-    from sklearn.manifold import TSNE
 
     reduced = PCA(min(50, *x.shape), random_state=seed).fit_transform(np.asarray(x, np.float64))
-    plane = TSNE(2, perplexity=min(30, (len(x) - 1) / 3), random_state=seed)
+    return plain_tsne(reduced.astype(np.float32), 30, random_state=seed)
+
+
+def plain_tsne(x: Float[np.ndarray, "vector dim"], perplexity: float, **options: Any) -> Plane:
+    """Returns scikit-learn's t-SNE, with a lower perplexity for few vectors."""
+    from sklearn.manifold import TSNE
+
     # One thread: OpenMP's threads busy-wait for each other at every step while XLA's occupy the cores.
     with threadpool_limits(1, "openmp"):
-        return plane.fit_transform(reduced.astype(np.float32))
+        return TSNE(2, perplexity=min(perplexity, (len(x) - 1) / 3), **options).fit_transform(x)
 
 
-def _compared(methods: Sequence[Method]) -> list[Method]:
-    after = {method.name: method for method in methods}
-    return [after[name] for name in _COMPARED if name in after]
+def _principal(name: str, x: Float[np.ndarray, "vector dim"]) -> tuple[str, Plane]:
+    """Returns the first two principal components of unit vectors, with their shares of the variance in the title."""
+    from sklearn.decomposition import PCA
+
+    pca = PCA(2, random_state=0)
+    plane = pca.fit_transform(np.asarray(unit_rows(jnp.asarray(x)), np.float64))
+    first, second = 100 * pca.explained_variance_ratio_
+    return f"{name}, {first:.0f}% and {second:.0f}% of variance", plane
 
 
 def _evenly(count: int) -> np.ndarray:
     """Returns the indices of at most 200 rows, evenly spaced."""
-    shown = min(count, _POINTS)
-    return np.arange(shown) * count // shown
+    return np.arange(min(count, _POINTS)) * count // min(count, _POINTS)
 
 
-def _draw_distances(x: ByLanguage, english: ByLanguage, worst: int, title: str, out: Path) -> None:
+def _compared(methods: Sequence[Method]) -> list[Method]:
+    by_name = {method.name: method for method in methods}
+    return [by_name[name] for name in _COMPARED if name in by_name]
+
+
+def _draw_contributions(
+    shares: Float[np.ndarray, "language dim"], codes: Sequence[str], title: str, path: Path
+) -> None:
+    """Draws the contribution of the twelve top dimensions to each language's mean cosine."""
+    top = np.argsort(-shares.mean(axis=0))[:12]
+    with page(path, size=(0.55 * len(top) + 2.2, 0.17 * len(codes) + 1.4), title=title) as [[axis]]:
+        image = heat_map(axis, shares[:, top], codes, top.tolist(), aspect="auto", cmap="magma_r", vmin=0)
+        axis.set_xlabel("dimension")
+        axis.figure.colorbar(image, label="contribution to the mean cosine")
+
+
+def _draw_outliers(
+    means: Float[np.ndarray, "language dim"],
+    flags: Bool[np.ndarray, "language dim"],
+    codes: Sequence[str],
+    title: str,
+    path: Path,
+) -> None:
+    """Draws the mean of every dimension that is an outlier in any language; dots mark the outliers."""
+    # Without outliers, the largest dimensions, without dots.
+    dims = np.flatnonzero(flags.any(axis=0)) if flags.any() else np.argsort(-np.abs(means).mean(axis=0))[:6]
+    dims = dims[np.argsort(-flags[:, dims].sum(axis=0), kind="stable")][:40]
+    limit = np.abs(means[:, dims]).max(initial=1e-30)
+    with page(path, size=(0.28 * max(len(dims), 6) + 2.2, 0.17 * len(codes) + 1.6), title=title) as [[axis]]:
+        image = heat_map(
+            axis, means[:, dims], codes, dims.tolist(), aspect="auto", cmap="RdBu_r", vmin=-limit, vmax=limit
+        )
+        axis.scatter(*np.nonzero(flags[:, dims])[::-1], s=6, color="k", linewidths=0)
+        axis.tick_params(axis="x", rotation=90)
+        axis.set_xlabel("dimension")
+        axis.figure.colorbar(image, label="mean")
+
+
+def _draw_distances(x: ByLanguage, english: ByLanguage, worst: int, title: str, path: Path) -> None:
     """Draws the distances of English sentences to their neighbours in each language (Hämmerl et al. 2023, Figure 1)."""
-    others = {code: x[code] for code in english}
     # As in the paper, languages that have fewer sentences than ranks are left out.
-    others = {code: rows for code, rows in others.items() if len(rows) >= _RANKS} or others
-    k = min(_RANKS, *(len(rows) for rows in others.values()))
-    curves = {}
-    for name, dropped in (("all dimensions", []), (f"without dimension {worst}", [worst])):
-        factors = np.ones(next(iter(others.values())).shape[1], np.float32)
-        factors[dropped] = 0
-        cosines = [nearest(english[code] * factors, rows * factors, k)[0] for code, rows in others.items()]
-        curves[name] = 2 - 2 * np.mean([np.mean(found, axis=0) for found in cosines], axis=0)
-    draw.distances(curves, f"English to the others, {title}", out / "distance_by_rank.png")
+    others = {code: x[code] for code in english if len(x[code]) >= _RANKS} or {code: x[code] for code in english}
+    k = min(_RANKS, *map(len, others.values()))
+    with page(path, size=(5.2, 3.8), title=f"English to the others, {title}") as [[axis]]:
+        for name, without in (("all dimensions", []), (f"without dimension {worst}", [worst])):
+            factors = np.ones(next(iter(others.values())).shape[1], np.float32)
+            factors[without] = 0
+            cosines = [nearest(english[code] * factors, rows * factors, k)[0] for code, rows in others.items()]
+            distances = 2 - 2 * np.mean([np.mean(of, axis=0) for of in cosines], axis=0)
+            axis.plot(np.arange(1, k + 1), distances, label=name)
+        axis.set(xlabel="rank of the neighbour", ylabel="mean distance, 2 - 2 cos")
+        axis.legend()

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
-from eval.figures import geometry as draw
+from eval.figures.style import lines, page
 from lsar_jax.cli.console import print_table
 from lsar_jax.files import write_text
 from lsar_jax.geometry import anisotropy_by_language, expected_contributions, isoscore, outlier_dimensions
@@ -24,43 +24,55 @@ def draw_layers(x: Mapping[str, Float[np.ndarray, "layer _ dim"]], encoder: str,
       out: folder to write to.
     """
     layers = range(len(next(iter(x.values()))))
-    parts = [{code: value[layer] for code, value in x.items()} for layer in layers]
-    cosines = [anisotropy_by_language(part) for part in parts]
-    scores = [isoscore(np.concatenate(list(part.values()))) for part in parts]
-    curves = {
-        "within a language": [c.within for c in cosines],
-        "across languages": [c.across for c in cosines],
-        "all sentences": [c.overall for c in cosines],
-        "IsoScore": scores,
-    }
-    draw.layer_curves(curves, layers, f"Mean cosine of two sentences ({encoder})", out / "layers.png")
-    of_language = np.array([[rows.mean(axis=0) for rows in part.values()] for part in parts])
-    means = of_language.mean(axis=1)
-    flagged = np.asarray(outlier_dimensions(means))
-    draw.layer_means(means, flagged, layers, f"Mean embedding of each layer ({encoder})", out / "means.png")
-    lines = []
-    for layer, part, own in zip(layers, parts, of_language, strict=True):
-        for code, mean, flags in zip(part, own, np.asarray(outlier_dimensions(own)), strict=True):
-            shares = np.asarray(expected_contributions(part[code]))
-            entry = {
+    pools = [{code: value[layer] for code, value in x.items()} for layer in layers]
+    cosines = [anisotropy_by_language(pool) for pool in pools]
+    scores = [isoscore(np.concatenate(list(pool.values()))) for pool in pools]
+    means = np.array([[rows.mean(axis=0) for rows in pool.values()] for pool in pools])
+    overall = means.mean(axis=1)
+    outliers = np.asarray(outlier_dimensions(overall))
+    with page(out / "layers.png", size=(5.6, 3.8), title=f"Mean cosine of two sentences ({encoder})") as [[axis]]:
+        curves = {
+            "within a language": [cosine.within for cosine in cosines],
+            "across languages": [cosine.across for cosine in cosines],
+            "all sentences": [cosine.overall for cosine in cosines],
+            "IsoScore": scores,
+        }
+        lines(axis, {name: dict(enumerate(values)) for name, values in curves.items()})
+        axis.axhline(0, color="0.8", lw=0.8, zorder=0)
+        axis.set(xlabel="layer", xticks=layers, ylabel="mean cosine; IsoScore")
+        axis.legend()
+    _draw_means(overall, outliers, f"Mean embedding of each layer ({encoder})", out / "means.png")
+    entries = []
+    for layer, pool in enumerate(pools):
+        for code, mean, flags in zip(pool, means[layer], np.asarray(outlier_dimensions(means[layer])), strict=True):
+            shares = np.asarray(expected_contributions(pool[code]))
+            entries.append({
                 "layer": layer,
                 "language": code,
                 "outliers": {int(d): round(float(mean[d]), 4) for d in np.flatnonzero(flags)},
                 "contributions": {int(d): round(float(shares[d]), 4) for d in np.argsort(-shares)[:10]},
-            }
-            lines.append(json.dumps(entry) + "\n")
-    write_text(out / "dimensions.jsonl", "".join(lines))
-    rows: list[list[str | float]] = [
-        [f"{layer}", f"{c.within:.2f}", f"{c.across:.2f}", f"{c.overall:.2f}", f"{score:.3f}", _named(mean, flags)]
-        for layer, c, score, mean, flags in zip(layers, cosines, scores, means, flagged, strict=True)
-    ]
-    print_table(
-        "Original embeddings by layer",
-        ["layer", "within", "across", "overall", "IsoScore", "outliers (mean)"],
-        rows,
-    )
+            })  # fmt: skip
+    write_text(out / "dimensions.jsonl", "".join(json.dumps(entry) + "\n" for entry in entries))
+    rows: list[list[str | float]] = []
+    for layer, (cosine, score, mean, flags) in enumerate(zip(cosines, scores, overall, outliers, strict=True)):
+        named = ", ".join(f"{d} ({mean[d]:.2f})" for d in np.argsort(-np.abs(mean)) if flags[d])
+        values = (f"{value:.2f}" for value in (cosine.within, cosine.across, cosine.overall))
+        rows.append([f"{layer}", *values, f"{score:.3f}", named or "none"])
+    columns = ["layer", "within", "across", "overall", "IsoScore", "outliers (mean)"]
+    print_table("Original embeddings by layer", columns, rows)
 
 
-def _named(mean: Float[np.ndarray, " dim"], out: np.ndarray) -> str:
-    order = np.argsort(-np.abs(mean))
-    return ", ".join(f"{d} ({mean[d]:.2f})" for d in order if out[d]) or "none"
+def _draw_means(
+    means: Float[np.ndarray, "layer dim"], outliers: Bool[np.ndarray, "layer dim"], title: str, path: Path
+) -> None:
+    """Draws the mean embedding of each layer by dimension, with the largest outliers labelled."""
+    rows = -(-len(means) // 4)
+    with page(path, rows, 4, size=(11.6, 1.7 * rows), title=title, sharex=True) as axes:
+        for layer, (axis, values, flags) in enumerate(zip(axes.flat, means, outliers, strict=False)):
+            dimensions = np.flatnonzero(flags)
+            axis.plot(values, lw=0.5, color="0.35")
+            axis.plot(dimensions, values[dimensions], "o", ms=2.5, color="tab:red")
+            for d in dimensions[np.argsort(-np.abs(values[dimensions]))][:3]:
+                axis.annotate(f"{d}", (d, values[d]), fontsize=6, color="tab:red")
+            axis.set_title(f"layer {layer}", fontsize=8)
+            axis.tick_params(labelsize=6)

@@ -11,24 +11,26 @@ from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
 from eval.figures.embedding_space import tsne
-from eval.figures.plots import COLOURED
+from eval.figures.style import Plane, points
 from lsar_jax.arrays import unit_rows
 from lsar_jax.files import new_file
 from train.marks import mark
 
 __all__ = ["draw_meaning", "flat"]
 
-# Meanings that are coloured.
+# Languages with different scripts, from different families; more colours would be hard to tell apart.
+_COLOURED = ("en", "ru", "zh", "ar", "hi", "th", "sw", "fi", "ta", "ka")
+# Languages, and meanings, that are coloured.
 _SHOWN = 10
 
 
-def flat(panels: Mapping[str, Float[np.ndarray, "vector dim"]]) -> dict[str, Float[np.ndarray, "vector 2"]]:
+def flat(panels: Mapping[str, Float[np.ndarray, "vector dim"]]) -> dict[str, Plane]:
     """Returns the t-SNE of each panel's unit vectors, whose distances are those of the cosine."""
     return {name: tsne(np.asarray(unit_rows(jnp.asarray(x)))) for name, x in panels.items()}
 
 
 def draw_meaning(
-    planes: Mapping[str, Float[np.ndarray, "vector 2"]],
+    planes: Mapping[str, Plane],
     languages: Sequence[str],
     units: Int[np.ndarray, " vector"] | None,
     path: Path,
@@ -44,61 +46,48 @@ def draw_meaning(
       path: the PNG to write.
       dark: draw for a dark page; the background is transparent in both cases.
     """
-    labels = np.array(languages)
-    every = sorted(set(languages))
-    coloured = [code for code in COLOURED if code in every] if len(every) > _SHOWN else every
-    figure = Figure(figsize=(4.9 * len(planes) + 1.4, 4.4 * (1 if units is None else 2)), layout="constrained")
-    grid = figure.subplots(1 if units is None else 2, len(planes), squeeze=False)
+    rows = 1 if units is None else 2
+    figure = Figure(figsize=(4.9 * len(planes) + 1.4, 4.4 * rows), layout="constrained")
+    grid = figure.subplots(rows, len(planes), squeeze=False)
     ink, faint = ("#e6e6e6", "#5a5a5a") if dark else ("#1a1a1a", "#c9c9c9")
+    codes = sorted(set(languages))
+    if len(codes) > _SHOWN:
+        codes = [code for code in _COLOURED if code in codes]
     for axis, (title, plane) in zip(grid[0], planes.items(), strict=True):
-        _frame(axis, title, ink, faint)
-        rest = plane[~np.isin(labels, coloured)]
-        if len(rest):
-            axis.scatter(rest[:, 0], rest[:, 1], s=7, color=faint, linewidths=0, label="other")
-        for index, code in enumerate(coloured):
-            _points(axis, plane[labels == code], index, code)
-    _legend(figure, grid[0][-1], "language", ink)
+        axis.set_title(title, color=ink, fontsize=11)
+        others = plane[~np.isin(languages, codes)]
+        if len(others):
+            axis.scatter(*others.T, s=7, color=faint, linewidths=0, label="other")
+        points(axis, plane, languages, codes, s=20)
     if units is not None:
-        shown = _spread(np.unique(units))
+        every = np.unique(units)
+        some = every[np.arange(min(len(every), _SHOWN)) * len(every) // min(len(every), _SHOWN)]
+        numbers = {unit: f"{number}" for number, unit in enumerate(some, 1)}
+        labels = [numbers.get(unit, "") for unit in units]
         for axis, plane in zip(grid[1], planes.values(), strict=True):
-            _frame(axis, "", ink, faint)
-            rest = plane[~np.isin(units, shown)]
-            axis.scatter(rest[:, 0], rest[:, 1], s=4, color=faint, alpha=0.6, linewidths=0)
-            for index, unit in enumerate(shown):
-                points = plane[units == unit]
-                middle = np.median(points, axis=0)
-                lines = np.stack([np.broadcast_to(middle, points.shape), points], axis=1)
-                axis.add_collection(
-                    LineCollection(list(lines), colors=mark(index)["color"], linewidths=0.7, alpha=0.55)
-                )
-                _points(axis, points, index, f"{index + 1}")
-        _legend(figure, grid[1][-1], "meaning", ink)
-    for row, what in zip(grid, ("coloured by language", "coloured by meaning,\ntranslations joined"), strict=False):
-        row[0].set_ylabel(what, color=ink, fontsize=11)
+            axis.scatter(*plane[~np.isin(units, some)].T, s=4, color=faint, alpha=0.6, linewidths=0)
+            for index, unit in enumerate(some):
+                translations = plane[units == unit]
+                lines = [(np.median(translations, axis=0), point) for point in translations]
+                axis.add_collection(LineCollection(lines, colors=mark(index)["color"], linewidths=0.7, alpha=0.55))
+            points(axis, plane, labels, list(numbers.values()), s=20)
+    for axis in grid.flat:
+        axis.spines[:].set_color(faint)
+    for row, title, label in zip(
+        grid,
+        ("language", "meaning"),
+        ("coloured by language", "coloured by meaning,\ntranslations joined"),
+        strict=False,
+    ):
+        row[0].set_ylabel(label, color=ink, fontsize=11)
+        _list_labels(row[-1], title, ink)
     with new_file(path) as partial:
         figure.savefig(partial, dpi=110, transparent=True)
 
 
-def _frame(axis: Axes, title: str, ink: str, faint: str) -> None:
-    axis.set_title(title, color=ink, fontsize=11)
-    axis.set_xticks([])
-    axis.set_yticks([])
-    axis.spines[:].set_color(faint)
-
-
-def _points(axis: Axes, points: Float[np.ndarray, "vector 2"], index: int, label: str) -> None:
-    axis.scatter(points[:, 0], points[:, 1], s=20, linewidths=0, label=label, **mark(index))
-
-
-def _legend(figure: Figure, axis: Axes, title: str, ink: str) -> None:
-    handles, names = axis.get_legend_handles_labels()
-    axis.legend(
-        handles, names, title=title, loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize=8.5,
-        labelcolor=ink, title_fontsize=9, markerscale=1.2,
-    ).get_title().set_color(ink)  # fmt: skip
-
-
-def _spread(units: Int[np.ndarray, " unit"]) -> Int[np.ndarray, " shown"]:
-    """Returns at most ten of the units, evenly spaced."""
-    shown = min(len(units), _SHOWN)
-    return units[np.arange(shown) * len(units) // shown]
+def _list_labels(axis: Axes, title: str, ink: str) -> None:
+    legend = axis.legend(
+        title=title, loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize=8.5, labelcolor=ink,
+        title_fontsize=9, markerscale=1.2,
+    )  # fmt: skip
+    legend.get_title().set_color(ink)

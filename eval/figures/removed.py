@@ -5,94 +5,62 @@ from pathlib import Path
 
 import numpy as np
 from jaxtyping import Float
-from matplotlib.figure import Figure
 
-from eval.figures.geometry import Plane, bare
 from eval.figures.language_families import families_of, family
-from train.curves import save_figure
-from train.marks import line, mark
+from eval.figures.style import Plane, page, points
+from train.marks import line
 
-__all__ = ["families", "family_histograms", "removed", "syntax"]
+__all__ = ["draw_removed", "draw_syntax", "family_histograms"]
 
 _BINS = 40
 
 
-def removed(panels: Mapping[str, Plane], codes: Sequence[str], path: Path) -> None:
-    """Draws coordinates along two directions that a method removes, coloured by language family.
-
-    Language codes mark the language means.
+def draw_removed(some: Mapping[str, Plane], every: Mapping[str, Plane], title: str, out: Path) -> None:
+    """Draws coordinates along the first two removed directions by language family (Xie et al. 2022, Figure 4).
 
     Args:
-      panels: title -> coordinates; rows correspond to ``codes``.
-      codes: language code of each row.
-      path: the PNG to write.
+      some: language -> coordinates to draw as points in ``removed.png``, with codes at the means of languages.
+      every: language -> coordinates to draw as histograms along each direction, in ``families.png``.
+      title: title of the figures.
+      out: folder to write to.
     """
-    names = families_of(codes)
-    labels = np.array(codes)
-    figure = Figure(figsize=(5 * len(panels) + 1.6, 4.8), layout="constrained")
-    for axis, (title, plane) in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels.items(), strict=True):
-        for index, name in enumerate(names):
-            own = np.array([family(code) == name for code in codes])
-            axis.scatter(plane[own, 0], plane[own, 1], s=10, alpha=0.6, label=name, linewidths=0, **mark(index))
-        for code in sorted(set(codes)):
-            axis.text(*plane[labels == code].mean(axis=0), code, fontsize=7, ha="center", va="center", weight="bold")
-        axis.set_title(title, fontsize=10)
-        axis.set_xlabel("first direction")
-        axis.set_ylabel("second direction")
-        bare(axis)
-    handles, found = axis.get_legend_handles_labels()
-    figure.legend(handles, found, loc="outside right upper", frameon=False, fontsize=8, markerscale=3)
-    save_figure(figure, path)
+    names = families_of(every)
+    with page(out / "removed.png", size=(6.6, 4.8), title=title, legend="right upper") as [[axis]]:
+        labels = [family(code) for code, plane in some.items() for _ in plane]
+        points(axis, np.concatenate(list(some.values())), labels, names, s=10, alpha=0.6)
+        for code, plane in some.items():
+            axis.text(*plane.mean(axis=0), code, fontsize=7, ha="center", va="center", weight="bold")
+        axis.set(xlabel="first direction", ylabel="second direction")
+    with page(out / "families.png", 1, 2, size=(11.6, 4), title=title, legend="right upper") as [axes]:
+        for direction, axis in enumerate(axes):
+            edges, shares = family_histograms({code: plane[:, direction] for code, plane in every.items()})
+            for name, share in shares.items():
+                look = line(names.index(name))
+                axis.stairs(share, edges, fill=True, alpha=0.15, color=look["color"])
+                axis.stairs(share, edges, color=look["color"], ls=look["linestyle"], lw=1.4, label=name)
+            axis.set_xlabel(f"direction {direction + 1}")
+        axes[0].set_ylabel("share of the family's sentences")
 
 
 def family_histograms(
-    values: Float[np.ndarray, " sentence"], codes: Sequence[str]
+    x: Mapping[str, Float[np.ndarray, " sentence"]],
 ) -> tuple[Float[np.ndarray, " edge"], dict[str, Float[np.ndarray, " bin"]]]:
     """Returns the edges of 40 bins, and the share of each language family's sentences in each bin.
 
     The bins are the same for all families, and each family's shares add up to 1.
 
     Args:
-      values: coordinate of each sentence.
-      codes: language code of each sentence.
+      x: language -> coordinate of each sentence.
     """
-    edges = np.histogram_bin_edges(values, _BINS)
-    own = np.array([family(code) for code in codes])
-    return edges, {
-        name: np.histogram(values[own == name], edges)[0] / np.sum(own == name) for name in families_of(codes)
-    }
+    edges = np.histogram_bin_edges(np.concatenate(list(x.values())), _BINS)
+    shares = {}
+    for name in families_of(x):
+        values = np.concatenate([of for code, of in x.items() if family(code) == name])
+        shares[name] = np.histogram(values, edges)[0] / len(values)
+    return edges, shares
 
 
-def families(
-    coordinates: Float[np.ndarray, "sentence direction"], codes: Sequence[str], title: str, path: Path
-) -> None:
-    """Draws a histogram of each language family along each direction (Xie et al. 2022, Figure 4).
-
-    Args:
-      coordinates: coordinates of the sentences along the first directions that a method removes.
-      codes: language code of each sentence.
-      title: title of the figure.
-      path: the PNG to write.
-    """
-    names = families_of(codes)
-    figure = Figure(figsize=(5 * coordinates.shape[1] + 1.6, 4), layout="constrained")
-    axes = figure.subplots(1, coordinates.shape[1], squeeze=False)[0]
-    for number, (axis, values) in enumerate(zip(axes, coordinates.T, strict=True), 1):
-        edges, shares = family_histograms(values, codes)
-        for name, share in shares.items():
-            axis.stairs(share, edges, fill=True, alpha=0.15, color=line(names.index(name))["color"])
-            look = line(names.index(name))
-            axis.stairs(share, edges, color=look["color"], ls=look["linestyle"], lw=1.4, label=name)
-        axis.set_xlabel(f"direction {number}")
-        bare(axis)
-    axes[0].set_ylabel("share of the family's sentences")
-    handles, found = axes[0].get_legend_handles_labels()
-    figure.legend(handles, found, loc="outside right upper", frameon=False, fontsize=8)
-    figure.suptitle(title, fontsize=10)
-    save_figure(figure, path)
-
-
-def syntax(rows: Sequence[Mapping[str, Mapping[str, tuple[float, float]]]], title: str, path: Path) -> None:
+def draw_syntax(rows: Sequence[Mapping[str, Mapping[str, tuple[float, float]]]], title: str, path: Path) -> None:
     """Draws the cosine with English's mean against the syntactic similarity to English (Xie et al. 2022, Figure 5).
 
     Args:
@@ -101,19 +69,10 @@ def syntax(rows: Sequence[Mapping[str, Mapping[str, tuple[float, float]]]], titl
       path: the PNG to write.
     """
     columns = max(map(len, rows))
-    figure = Figure(figsize=(4.8 * columns, 4.2 * len(rows) + 0.2), layout="constrained")
-    axes = figure.subplots(len(rows), columns, squeeze=False)
-    for axis in axes.ravel():
-        axis.set_axis_off()
-    for row, panels in zip(axes, rows, strict=True):
-        for axis, (name, points) in zip(row, panels.items(), strict=False):
-            axis.set_axis_on()
-            for code, point in points.items():
-                axis.plot(*point, "o", ms=3, color="tab:blue")
-                axis.annotate(code, point, xytext=(3, 2), textcoords="offset points", fontsize=7)
-            axis.set_title(name, fontsize=10)
-            axis.set_xlabel("syntactic similarity to English")
-            axis.set_ylabel("cosine with English's mean")
-            bare(axis)
-    figure.suptitle(title, fontsize=10)
-    save_figure(figure, path)
+    with page(path, len(rows), columns, size=(4.8 * columns, 4.2 * len(rows) + 0.2), title=title) as axes:
+        for row, panels in zip(axes, rows, strict=True):
+            for axis, (name, of) in zip(row, panels.items(), strict=False):
+                axis.plot(*np.array(list(of.values())).T, "o", ms=3, color="tab:blue")
+                for code, point in of.items():
+                    axis.annotate(code, point, xytext=(3, 2), textcoords="offset points", fontsize=7)
+                axis.set(title=name, xlabel="syntactic similarity to English", ylabel="cosine with English's mean")

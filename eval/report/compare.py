@@ -10,8 +10,9 @@ two encoders by the scores of their seeds; of several tasks, also on average ove
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import tyro
 
@@ -24,8 +25,7 @@ from lsar_jax.cli.console import console, print_table
 __all__ = ["Compare", "Difference", "differences"]
 
 
-@dataclass(frozen=True)
-class Difference:
+class Difference(NamedTuple):
     """The difference of two results on the same queries, second minus first.
 
     Attributes:
@@ -59,7 +59,7 @@ class Compare:
     first: str = "original"
     second: str = "lsar"
 
-    def run(self) -> list[Difference]:
+    def run(self) -> None:
         """Prints one row per layer and metric; for transfer, one row per test.
 
         Raises:
@@ -70,21 +70,19 @@ class Compare:
         tables = [read_results(folder / "results.jsonl") for folder in self.folders]
         if tables and all(results and is_transfer(results[0]) for results in tables):
             self._over_seeds(tables)
-            return []
+            return
         if len(tables) != 1:
             raise ValueError(
                 f"there are {len(tables)} folders; give one, or several that python -m eval transfer wrote"
             )
-        found = differences(tables[0], self.first, self.second)
         rows: list[list[str | float]] = [
-            [f"layer {d.first.layer}: {d.first.metric}", f"{label(d.second.transform, d.second.parameters)}",
-             d.first.value, d.second.value, f"{d.value:+.2f}", f"{d.low:+.2f} to {d.high:+.2f}", f"{d.p:.4f}"]
-            for d in found
+            [f"layer {d.first.layer}: {d.first.metric}", _label(d.second), d.first.value, d.second.value,
+             f"{d.value:+.2f}", f"{d.low:+.2f} to {d.high:+.2f}", f"{d.p:.4f}"]
+            for d in differences(tables[0], self.first, self.second)
         ]  # fmt: skip
         title = f"{self.second} minus {self.first}"
         print_table(title, ["", "method", self.first, self.second, "difference", "95% of resamples", "p"], rows)
         console.print("p: two-sided paired randomisation test with 10,000 draws")
-        return found
 
     def _over_seeds(self, tables: Sequence[Sequence[Result]]) -> None:
         together = tasks_test(tables, self.first, self.second) if len(tables) > 1 else None
@@ -108,34 +106,28 @@ class Compare:
 def differences(results: Sequence[Result], first: str, second: str) -> list[Difference]:
     """Returns the difference of two methods for each layer and metric that they share.
 
+    Results with the same seed are compared. If only one method has seeds, its result for each seed is compared with
+    the other method. Results on different queries, as from runs on different data, are left out.
+
     Raises:
       ValueError: a method has no scores of individual queries, or the methods share no layer and metric.
     """
-    scored = [r for r in results if r.queries is not None]
-    names = {name for r in scored for name in (r.transform, label(r.transform, r.parameters))}
+    scored = [(r, r.queries) for r in results if r.queries is not None]
+    names = {name for r, _ in scored for name in (r.transform, _label(r))}
     for name in (first, second):
         if name not in names:
             raise ValueError(f"{name!r} has no scores of queries; choose from {', '.join(sorted(names)) or 'none'}")
     found = []
-    for a in scored:
-        for b in scored:
-            # Results with the same seed are compared. If only one method has seeds, its result for each seed is
-            # compared with the other method.
-            if not (_is(a, first) and _is(b, second)) or (None not in (a.seed, b.seed) and a.seed != b.seed):
-                continue
-            if (a.layer, a.metric) != (b.layer, b.metric):
-                continue
-            assert a.queries is not None, "only results with queries are compared"
-            assert b.queries is not None, "only results with queries are compared"
-            if not a.queries.same(b.queries):
-                continue  # for example, runs on different data
-            value, p = paired_test(a.queries, b.queries)
-            low, high = paired_interval(a.queries, b.queries)
-            found.append(Difference(a, b, value, low, high, p))
+    of_first, of_second = ([(r, q) for r, q in scored if name in (r.transform, _label(r))] for name in (first, second))
+    for (a, queries), (b, others) in product(of_first, of_second):
+        same_seed = a.seed == b.seed or None in (a.seed, b.seed)
+        if same_seed and (a.layer, a.metric) == (b.layer, b.metric) and queries.same(others):
+            value, p = paired_test(queries, others)
+            found.append(Difference(a, b, value, *paired_interval(queries, others), p))
     if not found:
         raise ValueError(f"{first!r} and {second!r} have no layer and metric in common")
     return found
 
 
-def _is(result: Result, name: str) -> bool:
-    return name in (result.transform, label(result.transform, result.parameters))
+def _label(result: Result) -> str:
+    return label(result.transform, result.parameters)

@@ -35,7 +35,6 @@ __all__ = [
     "Transfer",
     "TransferRow",
     "is_transfer",
-    "names_of",
     "seed_test",
     "sizes",
     "tasks_test",
@@ -68,11 +67,20 @@ class Spread(NamedTuple):
     mark: str
     within: float = float("nan")
 
-    def __str__(self) -> str:
-        spread = "" if np.isnan(self.std) else f" ± {self.std:.1f}"
+    @property
+    def text(self) -> str:
+        """The mean and its mark."""
+        return f"{self.mean:.1f}{self.mark}"
+
+    @property
+    def note(self) -> str:
+        """The standard deviation; empty for one seed."""
         if not np.isnan(self.within):
-            spread = f" ± {self.within:.1f} ({self.std:.1f})"
-        return f"{self.mean:.1f}{self.mark}{spread}"
+            return f"± {self.within:.1f} ({self.std:.1f})"
+        return "" if np.isnan(self.std) else f"± {self.std:.1f}"
+
+    def __str__(self) -> str:
+        return f"{self.text} {self.note}".rstrip()
 
 
 class TransferRow(NamedTuple):
@@ -109,46 +117,47 @@ class Transfer:
     def _evaluate(self) -> list[Result]:
         if not self.folders:
             raise ValueError("give at least one folder that python -m train.finetune wrote")
-        read = [_read(folder) for folder in self.folders]
-        first, options = read[0][0], _options(read[0][1])
-        for folder, (_, config) in zip(self.folders, read, strict=True):
-            other = _options(config)
-            for option in sorted({*options, *other}):
-                if other.get(option) != options.get(option):
+        runs = [_read(folder) for folder in self.folders]
+        options = [_options(config) for _, config in runs]
+        for folder, other in zip(self.folders, options, strict=True):
+            for option in sorted({*options[0], *other}):
+                if other.get(option) != options[0].get(option):
                     raise ValueError(
                         f"{folder} has {option} {other.get(option)!r}, but {self.folders[0]} has "
-                        f"{options.get(option)!r}; omit one"
+                        f"{options[0].get(option)!r}; omit one"
                     )
         results: list[Result] = []
-        for folder, (told, own) in zip(self.folders, read, strict=True):
-            more = _results(told, own)
+        for folder, (transfer, config) in zip(self.folders, runs, strict=True):
+            more = _results(transfer, config)
             if again := {_key(result) for result in results} & {_key(result) for result in more}:
                 name, seed, _ = min(again)
                 raise ValueError(f"{folder} has scores of {name}, seed {seed}, and so has another folder; omit one")
             results += more
-        names = names_of(results)
+        seeds: dict[str, set[int | None]] = {}
         revisions: dict[str, str | None] = {}
-        for name, result in zip(names, results, strict=True):
+        for name, result in zip(_names(results), results, strict=True):
+            seeds.setdefault(name, set()).add(result.seed)
             if revisions.setdefault(name, result.revision) != result.revision:
                 raise ValueError(f"two encoders are named {name}; rename the folder of one")
         write_results(results, self.out / "results.jsonl")
-        rows = transfer_rows(results)
+        rows, (first, *others) = transfer_rows(results), seeds
         tests = list(rows[0].cells)
-        title = f"{first['task']}, {first['metric']}; {sizes(results)}; seeds: {_seeds(results)}"
+        counts = ", ".join(f"{name} {len(of)}" for name, of in seeds.items())
+        title = f"{runs[0][0]['task']}, {runs[0][0]['metric']}; {sizes(results)}; seeds: {counts}"
         # On the screen, tests are rows: there are more of them than of encoders.
         lines = [[test, *(str(row.cells[test]) for row in rows)] for test in tests]
         print_table(title, ["test", *(row.encoder for row in rows)], lines)
-        for name in list(dict.fromkeys(names))[1:] if MEAN in tests else ():
-            found = seed_test(results, names[0], name)
+        for name in others if MEAN in tests else ():
+            found = seed_test(results, first, name)
             console.print(
-                f"{name} minus {names[0]}, {MEAN}: {found.difference:+.2f}, p = {found.p:.3f}; these seeds can give "
+                f"{name} minus {first}, {MEAN}: {found.difference:+.2f}, p = {found.p:.3f}; these seeds can give "
                 f"{found.least:.3f} at least"
             )
-        for folder, (told, _) in zip(self.folders, read, strict=True):
-            scores = next(iter(told["seeds"].values()))["scores"]
-            unmapped = [test for test, one in scores.items() if one["language"] != "en" and not one["mapped"]]
-            if told["maps"] and unmapped:
-                console.print(f"{folder}: {', '.join(unmapped)} tested without {told['maps']}, as there are none")
+        for folder, (transfer, _) in zip(self.folders, runs, strict=True):
+            scores = next(iter(transfer["seeds"].values()))["scores"]
+            unmapped = [test for test, score in scores.items() if score["language"] != "en" and not score["mapped"]]
+            if transfer["maps"] and unmapped:
+                console.print(f"{folder}: {', '.join(unmapped)} tested without {transfer['maps']}, as there are none")
         console.print(f"wrote {self.out / 'results.jsonl'}")
         return results
 
@@ -161,21 +170,21 @@ def is_transfer(result: Result) -> bool:
 def transfer_rows(results: Sequence[Result]) -> list[TransferRow]:
     """Returns the means and standard deviations over seeds, the first encoder being what others are compared with."""
     scores: dict[str, dict[str, list[float]]] = {}
-    seen = set()
-    for name, result in zip(names_of(results), results, strict=True):
-        # Tables that are shown together may share an encoder.
-        if _key(result) not in seen:
-            seen.add(_key(result))
-            scores.setdefault(name, {}).setdefault(str(result.options["test"]), []).append(result.value)
+    # Tables that are shown together may share an encoder.
+    once = {_key(result): (name, result) for name, result in zip(_names(results), results, strict=True)}
+    for name, result in once.values():
+        scores.setdefault(name, {}).setdefault(str(result.options["test"]), []).append(result.value)
+    english = {str(result.options["test"]) for result in results if result.languages == ("en",)}
     rows: list[TransferRow] = []
     for name, by_test in scores.items():
-        cells = {test: Spread(float(np.mean(values)), _std(values), "") for test, values in by_test.items()}
-        inside = [one.std for test, one in cells.items() if test != MEAN and not _english(test, results)]
+        stds = {test: float(np.std(of, ddof=1)) if len(of) > 1 else float("nan") for test, of in by_test.items()}
+        cells = {test: Spread(float(np.mean(values)), stds[test], "") for test, values in by_test.items()}
         if MEAN in cells:
-            cells[MEAN] = cells[MEAN]._replace(within=float(np.mean(inside)))
+            within = [std for test, std in stds.items() if test != MEAN and test not in english]
+            cells[MEAN] = cells[MEAN]._replace(within=float(np.mean(within)))
         if rows:
-            base = rows[0].cells
-            cells = {test: one._replace(mark=_mark(one, base.get(test))) for test, one in cells.items()}
+            first = rows[0].cells
+            cells = {test: cell._replace(mark=_mark(cell, first.get(test))) for test, cell in cells.items()}
         rows.append(TransferRow(name, cells))
     return rows
 
@@ -264,79 +273,76 @@ def _assigned(
     results: Sequence[Result], first: str, second: str, test: str
 ) -> tuple[float, Float[np.ndarray, " way"], float]:
     """Returns the difference of two encoders, that of each way to assign their scores, and the lowest p-value."""
-    every = {}
-    names = names_of(results)
-    for name in (first, second):
-        own = {_key(r): r.value for n, r in zip(names, results, strict=True) if n == name and r.options["test"] == test}
-        every[name] = np.array(list(own.values()))
-        if not len(every[name]):
+    names, scores = _names(results), []
+    for encoder in (first, second):
+        # Tables that are shown together may share an encoder.
+        values = {
+            _key(r): r.value
+            for name, r in zip(names, results, strict=True)
+            if name == encoder and r.options["test"] == test
+        }
+        if not values:
             known = ", ".join(dict.fromkeys(names))
-            raise ValueError(f"{name!r} has no scores of {test!r}; the encoders are {known}")
-    a, b = every[first], every[second]
-    found = b.mean() - a.mean()
+            raise ValueError(f"{encoder!r} has no scores of {test!r}; the encoders are {known}")
+        scores.append(np.array(list(values.values())))
+    a, b = scores
     pooled = np.concatenate([a, b])
     if len(pooled) > 20:
         raise ValueError(f"{first} and {second} have {len(pooled)} scores of {test!r}; the test takes at most 20")
-    ways = list(combinations(range(len(pooled)), len(b)))
-    differences = np.array([_apart(pooled, way) for way in ways])
-    return float(found), differences, (2 if len(a) == len(b) else 1) / len(ways)
-
-
-def _apart(pooled: Float[np.ndarray, " score"], way: tuple[int, ...]) -> float:
-    chosen = np.zeros(len(pooled), bool)
-    chosen[list(way)] = True
-    return float(pooled[chosen].mean() - pooled[~chosen].mean())
+    ways = np.array(list(combinations(range(len(pooled)), len(b))))
+    chosen = np.zeros((len(ways), len(pooled)), bool)
+    np.put_along_axis(chosen, ways, True, axis=1)
+    differences = (chosen * pooled).sum(axis=1) / len(b) - (~chosen * pooled).sum(axis=1) / len(a)
+    return float(b.mean() - a.mean()), differences, (2 if len(a) == len(b) else 1) / len(ways)
 
 
 def _read(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    told = read_json(folder / "transfer.json", dict, ("task", "metric", "encoder", "maps", "seeds"))
+    transfer = read_json(folder / "transfer.json", dict, ("task", "metric", "encoder", "maps", "seeds"))
     config = read_json(folder / "config.json", dict, ("files", "train", "dev", "max_length"))
     try:
-        EncoderSpec.from_dict(told["encoder"])
-        for one in told["seeds"].values():
-            _ = [(score["language"], score["n"], score[told["metric"]]) for score in one["scores"].values()]
+        EncoderSpec.from_dict(transfer["encoder"])
+        for end in transfer["seeds"].values():
+            _ = [(score["language"], score["n"], score[transfer["metric"]]) for score in end["scores"].values()]
         _ = config["files"].items()
     except (AttributeError, KeyError, TypeError) as error:
         raise ValueError(
             f"config.json or transfer.json of {folder} is damaged: a value is of another type than was written"
         ) from error
-    return told, config
+    return transfer, config
 
 
 def _options(config: Mapping[str, Any]) -> dict[str, Any]:
     """Returns what must be the same for encoders to be compared; files are compared by their contents."""
     files = {str(path): f"the file {digest}" for path, digest in config["files"].items()}
     texts = {name: files.get(str(config[name]), config[name]) for name in ("train", "dev")}
-    tests = {f"test {path if is_dataset(path) else Path(path).name}": told for path, told in files.items()}
+    tests = {f"test {path if is_dataset(path) else Path(path).name}": file for path, file in files.items()}
     return {name: config.get(name) for name in ("task", *_SAME)} | texts | tests
 
 
-def _results(told: Mapping[str, Any], config: Mapping[str, Any]) -> list[Result]:
-    spec = EncoderSpec.from_dict(told["encoder"])
-    metric = told["metric"]
+def _results(transfer: Mapping[str, Any], config: Mapping[str, Any]) -> list[Result]:
+    spec, metric = EncoderSpec.from_dict(transfer["encoder"]), transfer["metric"]
+    options = {name: config.get(name) for name in ("train", "dev", *_SAME)}
     results = []
-    for seed, one in told["seeds"].items():
-        scores = one["scores"]
-        others = {name: score for name, score in scores.items() if score["language"] != "en"}
-        every = {name: (score[metric], (score["language"],), score["n"]) for name, score in scores.items()}
-        if others:
-            mean = float(np.mean([score[metric] for score in others.values()]))
-            languages = tuple(dict.fromkeys(score["language"] for score in others.values()))
-            every[MEAN] = (mean, languages, sum(score["n"] for score in others.values()))
-        for test, (value, languages, count) in every.items():
+    for seed, end in transfer["seeds"].items():
+        found = [(test, s[metric], (s["language"],), s["n"]) for test, s in end["scores"].items()]
+        if others := [score for score in found if score[2] != ("en",)]:
+            _, values, languages, counts = zip(*others, strict=True)
+            codes = tuple(dict.fromkeys(code for (code,) in languages))
+            found.append((MEAN, float(np.mean(values)), codes, sum(counts)))
+        for test, value, codes, count in found:
             results.append(
                 Result(
-                    task=f"transfer-{told['task']}", languages=languages, encoder=spec.id, revision=spec.revision,
+                    task=f"transfer-{transfer['task']}", languages=codes, encoder=spec.id, revision=spec.revision,
                     layer=spec.layer, pooling=spec.pooling, dtype=spec.dtype, max_length=config["max_length"],
-                    transform=told["maps"] or "original", parameters={}, fitted_on=str(config["train"]),
+                    transform=transfer["maps"] or "original", parameters={}, fitted_on=str(config["train"]),
                     metric=f"{metric} {test}", value=value, n=count, seed=int(seed), seconds=0.0,
-                    options={"test": test, **{name: config.get(name) for name in ("train", "dev", *_SAME)}},
+                    options={"test": test, **options},
                 )
             )  # fmt: skip
     return results
 
 
-def names_of(results: Sequence[Result]) -> list[str]:
+def _names(results: Sequence[Result]) -> list[str]:
     """Returns the name of each result's encoder, with the layer if it has several, and with the maps if any."""
     layers: dict[str, set[int]] = {}
     for result in results:
@@ -355,23 +361,8 @@ def _key(result: Result) -> tuple[str, int, str]:
     return encoder, result.seed or 0, str(result.options["test"])
 
 
-def _english(test: str, results: Sequence[Result]) -> bool:
-    return any(r.options["test"] == test and r.languages == ("en",) for r in results)
-
-
-def _std(values: Sequence[float]) -> float:
-    return float(np.std(values, ddof=1)) if len(values) > 1 else float("nan")
-
-
-def _mark(spread: Spread, base: Spread | None) -> str:
-    if base is None or np.isnan(base.std):
+def _mark(spread: Spread, first: Spread | None) -> str:
+    if first is None or np.isnan(first.std):
         return ""
-    apart = spread.mean - base.mean
-    return "" if abs(apart) <= (base.std if np.isnan(base.within) else base.within) else "+" if apart > 0 else "-"
-
-
-def _seeds(results: Sequence[Result]) -> str:
-    counts: dict[str, set[int | None]] = {}
-    for name, result in zip(names_of(results), results, strict=True):
-        counts.setdefault(name, set()).add(result.seed)
-    return ", ".join(f"{name} {len(seeds)}" for name, seeds in counts.items())
+    apart = spread.mean - first.mean
+    return "" if abs(apart) <= (first.std if np.isnan(first.within) else first.within) else "+" if apart > 0 else "-"

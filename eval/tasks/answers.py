@@ -16,7 +16,7 @@ import numpy as np
 
 from eval.command import command
 from eval.data.xquad import XQUAD_R, read_xquad
-from eval.figures import geometry as figures
+from eval.figures.answers import AnswerPlane, draw_answers
 from eval.methods import ALL_METHODS, Method
 from eval.resampling import Queries
 from eval.results import Result
@@ -74,7 +74,7 @@ def answers(data: Data = Path("data/xquad-r")) -> Task:
         )
         shown = {name: plane for method in _SHOWN for name, plane in panels.items() if name.split()[2] == method}
         if shown:
-            figures.answers(shown, candidates, XQUAD_R, _ASKED, title, out / "answers.png")
+            draw_answers(shown, candidates, XQUAD_R, _ASKED, title, out / "answers.png")
 
     return Task(
         name="answers",
@@ -86,7 +86,7 @@ def answers(data: Data = Path("data/xquad-r")) -> Task:
     )
 
 
-def _plane(x: Embedded, right: np.ndarray) -> figures.AnswerPlane:
+def _plane(x: Embedded, right: np.ndarray) -> AnswerPlane:
     """Projects all candidates and the first question onto the candidates' principal plane, and ranks them."""
     candidates = np.concatenate([x["c", code] for code in XQUAD_R])
     questions = np.stack([x["q", code][0] for code in XQUAD_R])
@@ -94,7 +94,7 @@ def _plane(x: Embedded, right: np.ndarray) -> figures.AnswerPlane:
     parts = [np.asarray(unit_rows(jnp.asarray(part))) for part in (candidates, questions)]
     mean = parts[0].mean(axis=0)
     axes = np.linalg.svd(parts[0] - mean, full_matrices=False)[2][:2].T
-    return figures.AnswerPlane((parts[0] - mean) @ axes, (parts[1] - mean) @ axes, right, ranks)
+    return AnswerPlane((parts[0] - mean) @ axes, (parts[1] - mean) @ axes, right, ranks)
 
 
 COMMAND = command(answers, transforms=ALL_METHODS)

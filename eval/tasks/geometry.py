@@ -37,7 +37,7 @@ from eval.data.measured_text import MeasuredText, read_text
 from eval.data.typology import syntactic_distances, syntax_correlation
 from eval.figures.embedding_space import draw_pair, draw_space
 from eval.figures.layers import draw_layers
-from eval.figures.removed import syntax
+from eval.figures.removed import draw_syntax
 from eval.fitting import EVALUATED
 from eval.methods import ALL_METHODS, Method
 from eval.metrics import language_nmi, language_probe, own_share
@@ -122,7 +122,7 @@ def geometry(
             draw_pair(methods, sides, where, out)
         if "syntax" in panels and distances is not None:
             title = f"Language means and syntax, {where}; {distances[1].partition(',')[0]}"
-            syntax(panels["syntax"], title, out / "syntax.png")
+            draw_syntax(panels["syntax"], title, out / "syntax.png")
 
     return Task(
         name="geometry",

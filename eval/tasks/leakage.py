@@ -162,13 +162,16 @@ class Leakage:
             [[f"{run.layer}, {run.objective}", *run.training] for run in runs],
         )
         draw.leakage(scores, layers, self.out / "leakage.png")
-        draw.similarity(scores, layers, self.out / "sts.png")
+        draw.objective_bars(
+            scores, layers, "STS17", "Spearman, %", "STS17: similarity by meaning and by language", self.out / "sts.png"
+        )
         # The remaining figures leave out ablations, which would crowd them, unless there is nothing else.
         alone = {objective.name for objective in ALONE.values()}
         whole = [run for run in runs if not run.config["without"] or run.objective in alone] or runs
         names = {"original", *(run.objective for run in whole)}
         bases = {key: score for key, score in scores.items() if key[1] in names}
-        draw.bases(bases, layers, self.out / "bases.png")
+        title = "Tatoeba: with and without a base objective"
+        draw.objective_bars(bases, layers, "Tatoeba", "accuracy, %", title, self.out / "bases.png")
 
         def encoded(of: Texts) -> dict[int, Embedded]:
             x = encode_texts(encoder, of, layers, first["max_length"], cache)

@@ -5,10 +5,10 @@ import json
 import numpy as np
 
 from eval.data.xquad import XQUAD_R, read_xquad
-from eval.figures import geometry as figures
-from eval.figures.geometry import opacity
+from eval.figures.answers import opacity
 from eval.methods import Method
 from eval.task import Panel, Setting
+from eval.tasks import answers as tasks
 from eval.tasks.answers import answers
 from lsar_jax import EncoderSpec
 from tests.eval.test_tasks import is_png
@@ -55,7 +55,7 @@ def write_xquad(folder, sentences=3):
 
 def test_one_question(tmp_path, monkeypatch, rng):
     monkeypatch.setattr("eval.tasks.answers._QUESTIONS", 5)
-    calls = recorded(monkeypatch, figures, "answers")
+    calls = recorded(monkeypatch, tasks, "draw_answers")
     write_xquad(tmp_path / "xquad")
     task = answers(tmp_path / "xquad")
     [texts] = task.parts

@@ -13,9 +13,6 @@ from eval.data.measured_text import read_text
 from eval.data.tatoeba import read_pairs
 from eval.data.typology import syntactic_distances
 from eval.figures import embedding_space
-from eval.figures.embedding_space import tsne
-from eval.figures.language_families import family
-from eval.figures.removed import family_histograms
 from eval.fitting import choose
 from eval.methods import Method
 from eval.metrics import language_nmi, language_probe
@@ -29,18 +26,9 @@ from tests.fake_encoder import FakeEncoder
 from tests.optional import need
 
 pytestmark = pytest.mark.usefixtures("fake")
-FIGURES = [
-    "layers",
-    "means",
-    "contributions",
-    "outliers",
-    "distance_by_rank",
-    "pca",
-    "tsne",
-    "removed",
-    "families",
-    "syntax",
-]
+FIGURES = (
+    "layers", "means", "contributions", "outliers", "distance_by_rank", "pca", "tsne", "removed", "families", "syntax"
+)  # fmt: skip
 ORIGINAL = Method("original", {}, None)
 
 
@@ -70,7 +58,6 @@ def test_geometry(tmp_path, capsys):
         assert (layer, "lsar", "syntax, removed (cosine of syntax_knn, lang2vec 1.1.2)") in values
     for name in FIGURES:
         assert is_png(out / f"{name}.png"), name
-        assert (out / f"{name}.pdf").is_file()
     lines = [json.loads(line) for line in (out / "dimensions.jsonl").read_text().splitlines()]
     assert [(line["layer"], line["language"]) for line in lines][:6] == [
         *((0, code) for code in ("de", "en", "es", "fi", "fr")),
@@ -114,12 +101,11 @@ def test_geometry_of_tatoeba_fitted_on_the_udhr(tmp_path, capsys, monkeypatch):
     folder, out = tmp_path / "data", tmp_path / "out"
     write_tatoeba(folder, ("deu", "fin", "hin", "mal"))
     drawn = {name: recorded(monkeypatch, place, name) for place, name in (
-        (embedding_space, "families"), (embedding_space.draw, "planes"), (geometry, "syntax"),
+        (embedding_space, "draw_removed"), (embedding_space, "draw_planes"), (geometry, "draw_syntax"),
     )}  # fmt: skip
-    for place, name in ((geometry, "draw_layers"), (embedding_space, "scatter"), (embedding_space, "removed")):
-        monkeypatch.setattr(place, name, lambda *_: None)
-    for name in ("contributions", "outliers", "distances"):
-        monkeypatch.setattr(embedding_space.draw, name, lambda *_: None)
+    monkeypatch.setattr(geometry, "draw_layers", lambda *_: None)
+    for name in ("_draw_contributions", "_draw_outliers", "_draw_distances"):
+        monkeypatch.setattr(embedding_space, name, lambda *_: None)
     reduced = []
     monkeypatch.setattr(embedding_space, "tsne", lambda x: (reduced.append(x), x[:, :2])[1])
     options = ["--text", "tatoeba", "--data", str(folder), "--languages", "de", "fi", "hi", "ml", "--layers", "2"]
@@ -131,7 +117,6 @@ def test_geometry_of_tatoeba_fitted_on_the_udhr(tmp_path, capsys, monkeypatch):
     assert "Within each language, original embeddings, layer 2" in printed
     for name in ("families", "syntax", "tsne-en-de"):
         assert is_png(out / f"{name}.png"), name
-        assert (out / f"{name}.pdf").is_file()
     results = read(out)
     assert {r["fitted_on"] for r in results} == {"", "udhr all"}
     codes = ("de", "en", "fi", "hi")
@@ -160,12 +145,12 @@ def test_geometry_of_tatoeba_fitted_on_the_udhr(tmp_path, capsys, monkeypatch):
     x["en"] = encoder.encode(list(english), max_length=16)
     text = lj.corpora.udhr(languages=codes)
     lsar = lj.transforms.fit_lsar({code: encoder.encode(text[code]) for code in codes})
-    [(coordinates, labels, *_)] = drawn["families"]
-    assert labels == [code for code in codes for _ in x[code]]
-    whole = np.concatenate([x[code] for code in codes])
-    np.testing.assert_allclose(np.abs(coordinates), np.abs(whole @ np.asarray(lsar.steps[0].basis)[:, :2]), atol=1e-3)
+    [(_, coordinates, *_)] = drawn["draw_removed"]
+    assert tuple(coordinates) == codes
+    for code, plane in coordinates.items():
+        np.testing.assert_allclose(np.abs(plane), np.abs(x[code] @ np.asarray(lsar.steps[0].basis)[:, :2]), atol=1e-3)
 
-    [([panels], *_)] = drawn["syntax"]
+    [([panels], *_)] = drawn["draw_syntax"]
     means = {code: rows.mean(axis=0, dtype=np.float64) for code, rows in x.items()}
     left = {code: np.asarray(lsar(mean[None].astype(np.float32)))[0] for code, mean in means.items()}
     distances, measure = syntactic_distances(codes, precomputed=None)
@@ -181,7 +166,7 @@ def test_geometry_of_tatoeba_fitted_on_the_udhr(tmp_path, capsys, monkeypatch):
             assert cosine == pytest.approx(cosines(of[code][None], of["en"][None]).sum(), abs=1e-4)
 
     # Figure 3 has the two files of the pair, and not all English sentences.
-    panels, labels, *_ = drawn["planes"][-1]
+    panels, labels, *_ = drawn["draw_planes"][-1]
     assert list(panels) == ["original", "lsar rank=3"]
     assert labels == ["en"] * 15 + ["de"] * 15
     np.testing.assert_allclose(reduced[-2], np.concatenate(sides["de"]), atol=1e-5)
@@ -321,16 +306,6 @@ def test_geometry_refusals(tmp_path, capsys):
         assert error.count("\n") == 1
 
 
-def test_histograms_of_families():
-    codes = ["de"] * 3 + ["nl"] + ["fr"] * 2 + ["ja"]
-    edges, shares = family_histograms(np.array([0.0, 0.0, 10.0, 10.0, 5.1, 5.1, 10.0]), codes)
-    np.testing.assert_allclose(edges, np.linspace(0, 10, 41))
-    assert list(shares) == ["Germanic", "Romance", "other"]
-    expected = np.zeros((3, 40))
-    expected[[0, 0, 1, 2], [0, 39, 20, 39]] = 0.5, 0.5, 1, 1
-    np.testing.assert_allclose(list(shares.values()), expected)
-
-
 def test_probes_on_planted_languages(rng):
     meaning = rng.standard_normal((60, 10))
     codes = ["de"] * 20 + ["en"] * 20 + ["fr"] * 20
@@ -344,21 +319,3 @@ def test_probes_on_planted_languages(rng):
         language_nmi(apart, codes[:3])
     with pytest.raises(ValueError, match="five folds need five embeddings of each language; sv has 1"):
         language_probe(apart, [*codes[:-1], "sv"], groups)
-
-
-def test_tsne_keeps_clusters_apart(rng):
-    x = np.concatenate([rng.standard_normal((20, 60)), rng.standard_normal((20, 60)) + 50])
-    plane = tsne(x)
-    assert plane.shape == (40, 2)
-    centres = plane[:20].mean(axis=0), plane[20:].mean(axis=0)
-    assert np.linalg.norm(centres[0] - centres[1]) > 3 * plane[:20].std(axis=0).max()
-    np.testing.assert_array_equal(plane, tsne(x))
-
-
-def test_families():
-    assert [family(code) for code in ("de", "zh-Hant", "ta", "ja")] == [
-        "Germanic",
-        "Sino-Tibetan",
-        "Dravidian",
-        "other",
-    ]

@@ -6,7 +6,7 @@ import pytest
 import lsar_jax as lj
 from eval.__main__ import main
 from eval.data.tatoeba import read_pairs
-from eval.figures.plots import rank_curves
+from eval.figures.plots import by_rank
 from eval.methods import check_methods, fit_files, fit_methods
 from lsar_jax import EncoderSpec
 from lsar_jax.retrieval import nearest
@@ -109,10 +109,9 @@ def test_curves_of_rank(tmp_path):
         for r in read(out)
         if r["metric"] == "en-xx mean over 2"
     }
-    curves = rank_curves({"layer 2": values}, "%", "", tmp_path / "again.png")
-    assert curves == {
-        "layer 2, lir": {1: values["lir components=1"], 3: values["lir components=3"]},
-        "layer 2, lsar": {1: values["lsar rank=1"], 2: values["lsar rank=2"]},
+    assert by_rank(values) == {
+        "lir": {1: "lir components=1", 3: "lir components=3"},
+        "lsar": {1: "lsar rank=1", 2: "lsar rank=2"},
     }
     # With one rank there is no curve.
     assert main([*command, "--languages", "de", "fr", "--out", str(tmp_path / "one")]) == 0

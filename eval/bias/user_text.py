@@ -5,20 +5,21 @@ Sentences that repeat another of their language, ignoring case, digits and punct
 be found instead of a translation.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
-from jaxtyping import Bool, Int
+from jaxtyping import Int
 
 from eval.metrics import find_own
 from lsar_jax import corpora, languages, transforms
 from lsar_jax.cli.console import console
 from lsar_jax.corpora.parallel_text import distinct, read_bitext, shuffled, text_key
 
-__all__ = ["Aligned", "OwnText", "not_aligned_languages", "read_own_text"]
+__all__ = ["Aligned", "UserText", "not_aligned_languages", "read_user_text"]
 
 Aligned = Literal["auto", "yes", "no"]
 
@@ -29,7 +30,7 @@ _ABOVE_CHANCE = 10
 
 
 @dataclass(frozen=True)
-class OwnText:
+class UserText:
     """The sentences of each language, and which of them translate each other.
 
     Attributes:
@@ -49,6 +50,11 @@ class OwnText:
     def codes(self) -> list[str]:
         """The languages."""
         return list(self.sentences)
+
+    @property
+    def count(self) -> int:
+        """The number of sentences."""
+        return sum(map(len, self.sentences.values()))
 
     @property
     def form(self) -> str:
@@ -71,21 +77,19 @@ class OwnText:
         fold = np.full(1 + max(int(place.max()) for place in order.values()), -1)
         for place in sorted(order.values(), key=len):
             sizes = np.bincount(fold[place][fold[place] >= 0], minlength=count)
-            for one in np.sort(place[fold[place] < 0]):
-                fold[one] = sizes.argmin()
-                sizes[fold[one]] += 1
+            for unit in np.sort(place[fold[place] < 0]):
+                fold[unit] = sizes.argmin()
+                sizes[fold[unit]] += 1
         return {code: fold[place] for code, place in order.items()}
 
-    def not_aligned(self) -> "OwnText":
+    def not_aligned(self) -> "UserText":
         """Returns the same sentences, with a unit for each."""
-        starts = np.cumsum([0, *map(len, self.sentences.values())])
-        units = {
-            code: start + np.arange(len(s)) for start, (code, s) in zip(starts, self.sentences.items(), strict=False)
-        }
-        return replace(self, units=units, pairs={}, aligned=False)
+        counts = list(map(len, self.sentences.values()))
+        units = np.split(np.arange(sum(counts)), np.cumsum(counts)[:-1])
+        return replace(self, units=dict(zip(self.sentences, units, strict=True)), pairs={}, aligned=False)
 
 
-def read_own_text(folder: Path, codes: Sequence[str], count: int, aligned: Aligned, seed: int) -> OwnText:
+def read_user_text(folder: Path, codes: Sequence[str], count: int, aligned: Aligned, seed: int) -> UserText:
     """Reads a folder of ``{language}.txt`` files, or of parallel text in any form that ``read_bitext`` reads.
 
     Text with as many lines in every file counts as aligned, unless ``aligned`` is ``no``; ``not_aligned_languages``
@@ -113,9 +117,10 @@ def read_own_text(folder: Path, codes: Sequence[str], count: int, aligned: Align
         raise ValueError(
             f"{folder} has both a file per language and parallel text ({tables[0].name}); give each a folder of its own"
         )
-    text = (
-        _files(folder, codes, count, aligned, seed) if any(folder.glob("*.txt")) else _pairs(folder, codes, count, seed)
-    )
+    if any(folder.glob("*.txt")):
+        text = _read_files(folder, codes, count, aligned, seed)
+    else:
+        text = _read_pairs(folder, codes, count, seed)
     if len(text.sentences) < 2:
         raise ValueError(f"{folder} has only {', '.join(text.sentences)}; give text in at least two languages")
     for code, sentences in text.sentences.items():
@@ -127,7 +132,7 @@ def read_own_text(folder: Path, codes: Sequence[str], count: int, aligned: Align
     return text
 
 
-def not_aligned_languages(text: OwnText, x: Mapping[str, np.ndarray]) -> list[str]:
+def not_aligned_languages(text: UserText, x: Mapping[str, np.ndarray]) -> list[str]:
     """Returns the languages whose lines do not find the lines of the same number in any other far above chance.
 
     Args:
@@ -135,18 +140,17 @@ def not_aligned_languages(text: OwnText, x: Mapping[str, np.ndarray]) -> list[st
       x: language -> embeddings ``[sentence, dim]``.
     """
     center = transforms.fit_center(x)
-    moved = {code: np.asarray(center(rows, code)) for code, rows in x.items()}
+    centred = {code: np.asarray(center(rows, code)) for code, rows in x.items()}
     enough = min(1.0, _ABOVE_CHANCE / len(next(iter(x.values()))))
-    first, *rest = text.codes
-    found = {code: find_own(moved[code], moved[first]).mean() for code in rest}
-    lacking = [code for code, share in found.items() if share < enough]
-    if len(lacking) < len(rest) or len(rest) == 1:
+    first, *others = text.codes
+    lacking = [code for code in others if find_own(centred[code], centred[first]).mean() < enough]
+    if len(lacking) < len(others) or len(others) == 1:
         return lacking
     # Is the first language the one that does not fit?
-    return text.codes if find_own(moved[rest[1]], moved[rest[0]]).mean() < enough else [first]
+    return text.codes if find_own(centred[others[1]], centred[others[0]]).mean() < enough else [first]
 
 
-def _files(folder: Path, codes: Sequence[str], count: int, aligned: Aligned, seed: int) -> OwnText:
+def _read_files(folder: Path, codes: Sequence[str], count: int, aligned: Aligned, seed: int) -> UserText:
     paths = corpora.language_files(folder, ".txt", codes or None)
     texts = {code: [line.strip() for line in corpora.lines(path)] for code, path in paths.items()}
     counts = {code: len(text) for code, text in texts.items()}
@@ -156,62 +160,60 @@ def _files(folder: Path, codes: Sequence[str], count: int, aligned: Aligned, see
             f"--aligned yes needs as many lines in every file, but they have {counts}; correct the files, or "
             "leave --aligned out"
         )
+    rows = {code: _different(text) for code, text in texts.items()}
     rng = np.random.default_rng(seed)
-    if same and aligned != "no":
-        [total] = set(counts.values())
-        good = {code: _not_repeated(text) for code, text in texts.items()}
-        kept = np.flatnonzero(np.logical_and.reduce(list(good.values())))
-        _told(total - len(kept), f"lines of {folder} that are blank or repeated in a language")
-        if len(kept) < _LEAST:
-            lines = {code: int(rows.sum()) for code, rows in good.items()}
-            raise ValueError(
-                f"{folder} has {len(kept)} lines with text in all of {', '.join(texts)}, of {lines} in each; choose "
-                "languages with --languages, or have the files read as not aligned with --aligned no"
-            )
-        kept = np.sort(rng.permutation(kept)[:count])
-        sentences = {code: [text[i] for i in kept] for code, text in texts.items()}
-        return OwnText(sentences, {code: np.arange(len(kept)) for code in texts}, {}, True)
-    sentences = {}
-    for code, text in texts.items():
-        kept = np.flatnonzero(_not_repeated(text))
-        _told(len(text) - len(kept), f"lines of {paths[code]} that are blank or repeated")
-        sentences[code] = [text[i] for i in np.sort(rng.permutation(kept)[:count])]
-    return OwnText(sentences, {}, {}, False).not_aligned()
+    if not same or aligned == "no":
+        sentences = {}
+        for code, text in texts.items():
+            _print_left_out(counts[code] - len(rows[code]), f"lines of {paths[code]} that are blank or repeated")
+            sentences[code] = [text[i] for i in np.sort(rng.permutation(rows[code])[:count])]
+        return UserText(sentences, {}, {}, False).not_aligned()
+    shared = reduce(np.intersect1d, rows.values())
+    [total] = set(counts.values())
+    _print_left_out(total - len(shared), f"lines of {folder} that are blank or repeated in a language")
+    if len(shared) < _LEAST:
+        raise ValueError(
+            f"{folder} has {len(shared)} lines with text in all of {', '.join(texts)}, of "
+            f"{ {code: len(of) for code, of in rows.items()} } in each; choose languages with --languages, or have the "
+            "files read as not aligned with --aligned no"
+        )
+    shared = np.sort(rng.permutation(shared)[:count])
+    sentences = {code: [text[i] for i in shared] for code, text in texts.items()}
+    return UserText(sentences, dict.fromkeys(texts, np.arange(len(shared))), {}, True)
 
 
-def _pairs(folder: Path, codes: Sequence[str], count: int, seed: int) -> OwnText:
-    wanted = [code for code in map(languages.language_code, codes) if code != "en"]
-    if codes and not wanted:
+def _read_pairs(folder: Path, codes: Sequence[str], count: int, seed: int) -> UserText:
+    others = [code for code in map(languages.language_code, codes) if code != "en"]
+    if codes and not others:
         raise ValueError("--languages names only English; name the languages of the pairs, such as de")
     try:
-        read = read_bitext(folder, wanted, "--texts")
+        read = read_bitext(folder, others, "--texts")
     except FileNotFoundError as error:
         raise FileNotFoundError(
             f"{folder} has neither a file per language, such as de.txt, nor parallel text: {error}"
         ) from error
-    every = {}
-    for code, pairs in read.items():
-        kept = distinct(pairs)
-        _told(len(pairs) - len(kept), f"pairs of en-{code} that repeat a side of another pair")
-        every[code] = shuffled(kept, seed)[:count]
-    english = list(dict.fromkeys(first for pairs in every.values() for first, _ in pairs))
-    row = {sentence: number for number, sentence in enumerate(english)}
-    rows = {code: np.array([row[first] for first, _ in pairs]) for code, pairs in every.items()}
-    sentences = {"en": english} | {code: [second for _, second in pairs] for code, pairs in every.items()}
-    sides = {code: (one, np.arange(len(one))) for code, one in rows.items()}
-    return OwnText(sentences, {"en": np.arange(len(english))} | rows, sides, True)
+    pairs = {}
+    for code, every in read.items():
+        different = distinct(every)
+        _print_left_out(len(every) - len(different), f"pairs of en-{code} that repeat a side of another pair")
+        pairs[code] = shuffled(different, seed)[:count]
+    english = list(dict.fromkeys(first for of in pairs.values() for first, _ in of))
+    place = {sentence: number for number, sentence in enumerate(english)}
+    units = {code: np.array([place[first] for first, _ in of]) for code, of in pairs.items()}
+    sentences = {"en": english} | {code: [second for _, second in of] for code, of in pairs.items()}
+    sides = {code: (unit, np.arange(len(unit))) for code, unit in units.items()}
+    return UserText(sentences, {"en": np.arange(len(english))} | units, sides, True)
 
 
-def _not_repeated(text: Iterable[str]) -> Bool[np.ndarray, " _"]:
-    """Returns which lines are not blank and do not repeat an earlier one; a line without letters is its own key."""
-    seen, result = set(), []
-    for line in text:
-        key = text_key(line) or line
-        result.append(bool(line) and key not in seen)
-        seen.add(key)
-    return np.array(result)
+def _different(text: Sequence[str]) -> Int[np.ndarray, " _"]:
+    """Returns the lines that are not blank and repeat no earlier one; a line without letters is its own key."""
+    first: dict[str, int] = {}
+    for number, line in enumerate(text):
+        if line:
+            first.setdefault(text_key(line) or line, number)
+    return np.array(list(first.values()), int)
 
 
-def _told(left_out: int, what: str) -> None:
-    if left_out:
-        console.print(f"left out {left_out} {what}")
+def _print_left_out(count: int, what: str) -> None:
+    if count:
+        console.print(f"left out {count} {what}")

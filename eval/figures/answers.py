@@ -1,0 +1,79 @@
+"""The figure of one question in all languages, its answers and the other candidates (Xie et al. 2022, Figure 2)."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import matplotlib
+import numpy as np
+from jaxtyping import Float, Int
+from matplotlib.colors import to_rgba
+
+from eval.figures.style import Plane, page
+
+__all__ = ["AnswerPlane", "draw_answers", "opacity"]
+
+
+class AnswerPlane(NamedTuple):
+    """Questions and candidate answers, as points in a plane.
+
+    Attributes:
+      candidates: the candidates.
+      questions: one question in each language.
+      answers: index of the right candidate in each language.
+      ranks: rank of each candidate for the question in the asked language; 1 is the best.
+    """
+
+    candidates: Plane
+    questions: Plane
+    answers: Int[np.ndarray, " language"]
+    ranks: Int[np.ndarray, " candidate"]
+
+
+def draw_answers(
+    panels: Mapping[str, AnswerPlane],
+    candidate_codes: Sequence[str],
+    codes: Sequence[str],
+    asked: str,
+    title: str,
+    path: Path,
+) -> None:
+    """Draws the planes side by side; the better a candidate is ranked for the asked question, the more opaque it is.
+
+    Args:
+      panels: title -> points in a plane.
+      candidate_codes: language code of each candidate.
+      codes: language code of each question and answer, of at most twenty languages.
+      asked: language of the question that candidates are ranked for; its question has a thick edge.
+      title: title of the figure.
+      path: the PNG to write.
+    """
+    # Pairs of a dark and a light colour.
+    colours = dict(zip(sorted(set(codes)), map(to_rgba, matplotlib.color_sequences["tab20"]), strict=False))
+    faces = np.array([colours[code] for code in candidate_codes])
+    edge = {"edgecolors": "k", "linewidths": 0.6}
+    near = {"xytext": (5, 4), "textcoords": "offset points", "fontsize": 7}
+    size = (4.8 * len(panels) + 1.4, 4.8)
+    with page(path, 1, len(panels), size=size, title=title, legend="right upper") as [axes]:
+        for axis, (name, plane) in zip(axes, panels.items(), strict=True):
+            faces[:, 3] = opacity(plane.ranks)
+            # The best last, so that none is hidden.
+            order = np.argsort(-plane.ranks, kind="stable")
+            others = order[~np.isin(order, plane.answers)]
+            axis.scatter(*plane.candidates[others].T, s=14, color=faces[others], linewidths=0)
+            for code, question, answer in zip(codes, plane.questions, plane.answers, strict=True):
+                width = {"linewidths": 1.6 if code == asked else 0.6}
+                axis.scatter(*question, s=130, marker="*", color=colours[code], **edge | width)
+                axis.annotate(code, question, **near)
+                axis.scatter(*plane.candidates[answer], s=45, marker="D", color=faces[[answer]], **edge)
+                axis.annotate(code, plane.candidates[answer], **near)
+            axis.set(title=name, xticks=[], yticks=[])
+        for code, colour in colours.items():
+            axis.plot([], [], "o", color=colour, label=code)
+        for marker, text in (("*", "question"), ("D", "answer")):
+            axis.plot([], [], marker, ms=7, color="0.7", mec="k", label=text)
+
+
+def opacity(ranks: Int[np.ndarray, " candidate"]) -> Float[np.ndarray, " candidate"]:
+    """Returns an opacity that falls with the logarithm of the rank, from 1 for the first to 0.1 for the last ones."""
+    return np.maximum(0.1, 1 - np.log(ranks) / np.log(max(len(ranks), 2)))

@@ -1,0 +1,96 @@
+"""The style of all figures, and what several of them draw on an axis."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+import numpy as np
+from jaxtyping import Float
+from matplotlib.axes import Axes
+from matplotlib.container import ErrorbarContainer
+from matplotlib.figure import Figure
+from matplotlib.image import AxesImage
+
+from train.curves import save_figure
+from train.marks import line, mark
+
+__all__ = ["Plane", "heat_map", "lines", "page", "points"]
+
+Plane = Float[np.ndarray, "vector 2"]
+
+_STYLE: Any = {
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.titlesize": 10,
+    "figure.titlesize": 10,
+    "legend.frameon": False,
+    "legend.fontsize": 8,
+    "lines.markersize": 4,
+    "lines.linewidth": 1.4,
+}
+
+
+@contextmanager
+def page(
+    path: Path,
+    rows: int = 1,
+    columns: int = 1,
+    *,
+    size: tuple[float, float],
+    title: str = "",
+    legend: str = "",
+    legend_columns: int = 1,
+    **grid: Any,
+) -> Iterator[np.ndarray]:
+    """Yields axes ``[row, column]``, and writes them as PNG and PDF once they are drawn; empty ones are not shown.
+
+    Args:
+      path: the PNG; the PDF is written beside it.
+      rows: rows of axes.
+      columns: columns of axes.
+      size: width and height of the figure, in inches.
+      title: title of the figure.
+      legend: where the labels of all axes are listed, such as ``right upper``; empty for no list.
+      legend_columns: columns of the list.
+      grid: further arguments of ``subplots``.
+    """
+    with matplotlib.rc_context(_STYLE):
+        figure = Figure(figsize=size, layout="constrained")
+        axes = figure.subplots(rows, columns, squeeze=False, **grid)
+        yield axes
+        handles: dict[str, Any] = {}
+        for axis in axes.flat:
+            axis.set_axis_on() if axis.has_data() else axis.set_axis_off()
+            for handle, name in zip(*axis.get_legend_handles_labels(), strict=True):
+                # The marker alone: with its error bars, markers look alike.
+                handles[name] = handle[0] if isinstance(handle, ErrorbarContainer) else handle
+        if legend:
+            place: Any = f"outside {legend}"
+            figure.legend(list(handles.values()), list(handles), loc=place, ncols=legend_columns)
+        figure.suptitle(title)
+        save_figure(figure, path)
+
+
+def lines(axis: Axes, curves: Mapping[str, Mapping[int, float]]) -> None:
+    """Draws a line for each name: its values by x."""
+    for index, (name, values) in enumerate(curves.items()):
+        axis.plot(list(values), list(values.values()), label=name, **line(index))
+
+
+def points(axis: Axes, plane: Plane, labels: Sequence[str], names: Sequence[str], **look: Any) -> None:
+    """Draws points without ticks, with a colour and a marker for each name; rows of the plane have the labels."""
+    for index, name in enumerate(names):
+        x, y = plane[np.array(labels) == name].T
+        axis.scatter(x, y, label=name, linewidths=0, **mark(index), **look)
+    axis.set(xticks=[], yticks=[])
+
+
+def heat_map(
+    axis: Axes, values: Float[np.ndarray, "row column"], rows: Sequence[Any], columns: Sequence[Any], **look: Any
+) -> AxesImage:
+    """Draws a table as colours, with the names of its rows and columns."""
+    axis.set_xticks(range(len(columns)), list(map(str, columns)), fontsize=7)
+    axis.set_yticks(range(len(rows)), list(map(str, rows)), fontsize=7)
+    return axis.imshow(values, **look)

@@ -1,0 +1,60 @@
+"""Pictures by construction: what is drawn, and how it is written."""
+
+import numpy as np
+import pytest
+
+from eval.figures import style
+from eval.figures.embedding_space import tsne
+from eval.figures.language_families import family
+from eval.figures.plots import by_rank, sweep_figure
+from eval.figures.removed import family_histograms
+from tests.eval.test_tasks import is_png
+from train.curves import save_figure
+
+
+def test_a_page_is_written_for_the_screen_and_for_a_paper(tmp_path, monkeypatch):
+    monkeypatch.setattr(style, "save_figure", save_figure)
+    with style.page(tmp_path / "a.png", 1, 2, size=(6, 3), title="both", legend="right upper") as [axes]:
+        style.lines(axes[0], {"one": {1: 2.0, 3: 4.0}})
+    assert is_png(tmp_path / "a.png")
+    assert (tmp_path / "a.pdf").read_bytes()[:4] == b"%PDF"
+    assert not axes[1].axison
+    assert [text.get_text() for text in axes[0].figure.legends[0].get_texts()] == ["one"]
+    # What fails while it is drawn is not written.
+    with pytest.raises(ZeroDivisionError), style.page(tmp_path / "b.png", size=(6, 3)):
+        1 / 0  # noqa: B018
+    assert not (tmp_path / "b.png").exists()
+
+
+def test_the_best_rank_of_each_layer(tmp_path, monkeypatch):
+    made = []
+    monkeypatch.setattr(style, "save_figure", lambda figure, path: made.append(figure))
+    labels = ["original", "lsar rank=2", "lsar rank=10", "lir components=1"]
+    assert by_rank(labels) == {"lsar": {2: "lsar rank=2", 10: "lsar rank=10"}}
+    sweep_figure({label: {4: n, 8: 9.0 - n} for n, label in enumerate(labels)}, (4, 8), "", tmp_path / "a.png")
+    curves, ranks, *_ = made[0].axes
+    assert {line.get_label(): list(line.get_ydata()) for line in curves.lines} == {
+        "original": [0, 9], "lsar, best rank": [2, 8], "lir": [3, 6],
+    }  # fmt: skip
+    np.testing.assert_array_equal(ranks.images[0].get_array(), [[1, 8], [2, 7]])
+
+
+def test_families_and_their_histograms():
+    codes = ("de", "zh-Hant", "ta", "ja")
+    assert [family(code) for code in codes] == ["Germanic", "Sino-Tibetan", "Dravidian", "other"]
+    x = {"de": [0.0, 0.0, 10.0], "nl": [10.0], "fr": [5.1, 5.1], "ja": [10.0]}
+    edges, shares = family_histograms({code: np.array(values) for code, values in x.items()})
+    np.testing.assert_allclose(edges, np.linspace(0, 10, 41))
+    assert list(shares) == ["Germanic", "Romance", "other"]
+    expected = np.zeros((3, 40))
+    expected[[0, 0, 1, 2], [0, 39, 20, 39]] = 0.5, 0.5, 1, 1
+    np.testing.assert_allclose(list(shares.values()), expected)
+
+
+def test_tsne_keeps_clusters_apart(rng):
+    x = np.concatenate([rng.standard_normal((20, 60)), rng.standard_normal((20, 60)) + 50])
+    plane = tsne(x)
+    assert plane.shape == (40, 2)
+    centres = plane[:20].mean(axis=0), plane[20:].mean(axis=0)
+    assert np.linalg.norm(centres[0] - centres[1]) > 3 * plane[:20].std(axis=0).max()
+    np.testing.assert_array_equal(plane, tsne(x))
