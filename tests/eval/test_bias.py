@@ -14,9 +14,9 @@ from eval.bias.measures import joined, measure_neutrality, measure_search, neigh
 from eval.bias.user_text import UserText, not_aligned_languages, read_user_text
 from eval.resampling import Queries
 from eval.tasks.udhr import pool_precision
-from tests.conftest import TINY
 from tests.eval.test_tasks import ENCODER, is_png, read
 
+pytestmark = pytest.mark.usefixtures("fake")
 CODES = ("de", "en", "fr")
 LINES = [
     f"{first} {second}"
@@ -210,7 +210,8 @@ def run(folder, out, *options, layers=("2",)):
     return main(["bias", *ENCODER, *options, "--out", str(out)])
 
 
-def test_report(tmp_path, capsys):
+def test_report(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("lsar_jax.cli.embed.load_encoder", lj.load_encoder)
     for code, text in lj.corpora.udhr("fit", ["de", "en", "es", "fr"]).items():
         (tmp_path / f"{code}.txt").write_text("\n".join(text) + "\n")
     out, methods = tmp_path / "out", ["--transforms", "original", "center", "lsar"]
@@ -277,16 +278,19 @@ def test_refusals(tmp_path, capsys, options, message):
     assert not (tmp_path / "out" / "results.jsonl").exists()
 
 
-def test_layers_where_languages_do_not_differ_are_left_out(tmp_path, capsys, monkeypatch):
+def test_layers_where_languages_do_not_differ_are_left_out(tmp_path, capsys, monkeypatch, fake):
     monkeypatch.setattr(command, "draw_space", lambda *arguments: arguments[-1].write_bytes(b"png"))
+    vector = fake._vector
+    monkeypatch.setattr(fake, "_vector", lambda self, text, layer: vector(self, text if layer else "", layer))
     write(tmp_path / "text", LINES)
     options = ["--aligned", "yes", "--transforms", "original", "lsar", "lsar-published"]
-    # The first token is the same for all sentences at the embedding output.
-    assert run(tmp_path / "text", tmp_path / "cls", *options, "--pooling", "cls", layers=()) == 0
+    # As with the first token, all sentences have the same embedding output.
+    assert run(tmp_path / "text", tmp_path / "cls", *options, layers=()) == 0
     assert "left out layer 0, where all languages have the same mean" in capsys.readouterr().out
     assert {r["layer"] for r in read(tmp_path / "cls")} == {1, 2, 3}
     # An encoder whose own steps belong to its last layer is measured there.
-    labse = ["--encoder", str(TINY.with_name("labse")), "--transforms", "original", "center"]
-    assert run(tmp_path / "text", tmp_path / "labse", "--aligned", "yes", *labse, layers=()) == 0
+    monkeypatch.setattr(fake, "projection", "dense")
+    options = ["--aligned", "yes", "--transforms", "original", "center"]
+    assert run(tmp_path / "text", tmp_path / "labse", *options, layers=()) == 0
     assert "other layers need --pooling" in capsys.readouterr().out
     assert len({r["layer"] for r in read(tmp_path / "labse")}) == 1
