@@ -21,7 +21,6 @@ from lsar_jax.objectives.disentangle import (
     parts_terms,
     separation_loss,
 )
-from tests.optional import need
 
 N, D, L = 12, 6, 4
 
@@ -216,51 +215,6 @@ def test_heads_and_discriminator_are_trained_by_turns(case):
         grads = jax.jit(jax.grad(loss, argnums=(0, 1)))(heads, probe)
         assert all(np.abs(leaf).max() > 0 for leaf in jax.tree.leaves(grads[trained]))
         assert all(not leaf.any() for leaf in jax.tree.leaves(grads[kept]))
-
-
-def test_gradients_are_torchs(case):
-    torch = need("torch")
-    heads, probe, batch, random, same = case
-    t = lambda x: torch.tensor(np.asarray(x), dtype=torch.float64)  # noqa: E731
-    weights = [[t(part).requires_grad_() for part in head] for head in (*heads, probe)]
-    apply = lambda n, x: torch.nn.functional.linear(t(x), *weights[n])  # noqa: E731
-    cel = torch.nn.CosineEmbeddingLoss()
-    plus, minus = torch.ones(N), -torch.ones(N)
-    (sm, sl), (tm, tl) = ([apply(n, x) for n in (0, 1)] for x in (batch.source, batch.target))
-    es, et = t(batch.source), t(batch.target)
-    labels = [torch.tensor(np.asarray(x), dtype=torch.long) for x in (batch.source_language, batch.target_language)]
-    linear, entropy = torch.nn.functional.linear, torch.nn.functional.cross_entropy
-    cosines = torch.nn.functional.cosine_similarity
-    every = 2 - cosines(sl[:, None], sl[None], dim=2) - cosines(tl[:, None], tl[None], dim=2)
-    oracle = every.mean() + cel(sl, tl, minus)
-    # Of the discriminator the heads' step takes the values only.
-    fixed = [part.detach() for part in weights[2]]
-    uniform = torch.full((N, L), 1 / L, dtype=torch.float64)
-    meat = (
-        cel(sm + sl, es, plus) + cel(tm + tl, et, plus)
-        + cel(sm + tl, et, plus) + cel(tm + sl, es, plus) + cel(sl, tl, minus)
-        + entropy(linear(sm, *fixed), uniform) + entropy(linear(tm, *fixed), uniform)
-    )  # fmt: skip
-    rsm, rtm = apply(0, random.source), apply(0, random.target)
-    qsl, qtl = apply(1, same.source), apply(1, same.target)
-    mse = torch.nn.functional.mse_loss
-    dream = (
-        cel(sm, tm, plus) + cel(sm, rsm, minus) + cel(tm, rtm, minus) + mse(sm + sl, es) + mse(tm + tl, et)
-        + cel(sl, qsl, plus) + cel(tl, qtl, plus)
-        + entropy(linear(sl, *weights[2]), labels[0]) + entropy(linear(tl, *weights[2]), labels[1])
-    )  # fmt: skip
-    for base, theirs in (("meat", meat), ("dream", dream)):
-        objective = Objective(base, True, "code", "all")
-
-        def loss(heads, probe, objective=objective):
-            return sum(objective_terms(objective, heads, probe, batch, random, same).values())
-
-        value, grads = jax.jit(jax.value_and_grad(loss, argnums=(0, 1)))(heads, probe)
-        every = [part for head in weights for part in head]
-        expected = torch.autograd.grad(theirs + oracle, every, retain_graph=True, allow_unused=True)
-        assert float(value) == pytest.approx((theirs + oracle).item(), rel=1e-5)
-        for ours, one in zip(jax.tree.leaves(grads), expected, strict=True):
-            np.testing.assert_allclose(ours, 0 if one is None else one.numpy(), rtol=1e-4, atol=2e-6)
 
 
 def test_names_of_objectives():

@@ -5,8 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from lsar_jax.objectives.parsing import Biaffine, Layer, best_arcs, biaffine_scores, init_biaffine, parse_loss
-from tests.optional import need
+from lsar_jax.objectives.parsing import best_arcs, biaffine_scores, init_biaffine, parse_loss
 
 B, N, D, LABELS, ARC, WIDTH = 2, 5, 6, 3, 4, 3
 
@@ -92,37 +91,3 @@ def test_dropout_is_shared_by_the_words_of_a_sentence(case):
     same = biaffine_scores(parameters, ones, there, jax.random.key(1), 0.0)
     np.testing.assert_array_equal(same.arcs, biaffine_scores(parameters, ones, there).arcs)
     assert np.abs(np.asarray(same.head - scores.head)).max() > 0
-
-
-def test_gradients_equal_torch(case):
-    torch = need("torch")
-    parameters, states, there, heads, labels, counted = case
-
-    ours = jax.jit(jax.value_and_grad(loss_of, argnums=(0, 1)))
-    value, gradients = ours(parameters, states, there, heads, labels, counted)
-    leaves = [
-        torch.tensor(np.asarray(x, np.float64), requires_grad=True) for x in jax.tree.leaves((parameters, states))
-    ]
-    *flat, x = leaves
-    layers = [Layer(*flat[2 * n : 2 * n + 2]) for n in range(4)]
-    p = Biaffine(*layers, *flat[8:])
-    elu = torch.nn.functional.elu
-    arc_head, arc_dependent, label_head, label_dependent = (elu(x @ own.kernel + own.bias) for own in p[:4])
-    ones = torch.ones(B, N, 1, dtype=torch.float64)
-    arc_head, arc_dependent = torch.cat([arc_head, ones], 2), torch.cat([arc_dependent, ones], 2)
-    scores = arc_dependent @ p.arc @ arc_head.transpose(1, 2)
-    mask = torch.tensor(np.asarray(there))[:, None, :] & ~torch.eye(N, dtype=torch.bool)
-    scores = scores.masked_fill(~mask, -1e9).log_softmax(-1)
-    total = 0
-    for b, i in np.argwhere(np.asarray(counted)):
-        head = int(heads[b, i])
-        label = torch.nn.functional.bilinear(
-            label_head[b, head][None], label_dependent[b, i][None], p.label, p.label_bias
-        )
-        total = total - scores[b, i, head] - label.log_softmax(-1)[0, int(labels[b, i])]
-    loss = total / int(counted.sum())
-    loss.backward()
-    np.testing.assert_allclose(value, loss.item(), rtol=2e-6)
-    for got, right in zip(jax.tree.leaves(gradients), leaves, strict=True):
-        right = np.zeros(right.shape) if right.grad is None else right.grad.numpy()
-        np.testing.assert_allclose(got, right, atol=2e-6 * max(1, np.abs(right).max()))

@@ -227,9 +227,8 @@ class Align:
 
     def _loop(self, trainee: EncoderTraining | LinearTraining, encoder: SentenceEncoder, plan: BatchPlan) -> Trained:
         calls = plan.every if self.objective == "linear" else self.log_every
-        loop = LoopOptions(
-            -(-plan.steps // plan.every), known(self.options.patience), calls, self.checkpoint_seconds
-        )  # fmt: skip
+        epochs = -(-plan.steps // plan.every)
+        loop = LoopOptions(epochs, known(self.options.patience), calls, self.checkpoint_seconds)
         return train(trainee, loop, self.out, f"{self.objective}, {encoder.spec.id}, layer {encoder.spec.layer}")
 
     def _folder(self, encoder: SentenceEncoder) -> Path:

@@ -95,9 +95,7 @@ class Disentangle(HeadsOptions):
 
     def losses(self) -> Objective:
         """Returns the losses; raises ValueError if they do not go together."""
-        return Objective(
-            self.objective, self.oracle, self.separation, self.clustering, self.without, self.halves
-        )  # fmt: skip
+        return Objective(self.objective, self.oracle, self.separation, self.clustering, self.without, self.halves)
 
     def run(self) -> Trained:
         """Encodes the text, trains the heads, and writes the heads, the log and its figure.
