@@ -1,11 +1,13 @@
 """Several processes on the loopback interface that share a job."""
 
 import os
+import signal
 import socket
 import subprocess
 import sys
+import time
 
-__all__ = ["ended", "started"]
+__all__ = ["ended", "kill_one", "started"]
 
 
 def started(module, arguments, count, *, folder, devices=2, each=(), places=()):
@@ -45,3 +47,25 @@ def ended(processes):
     for process, (printed, _) in zip(processes, ends, strict=True):
         process.printed = printed
     return [process.returncode for process in processes], [error for _, error in ends]
+
+
+def kill_one(processes, number, begun, sign=signal.SIGKILL):
+    """Kills one of two processes once ``begun`` returns something, and sees the other one end with a message."""
+    deadline = time.monotonic() + 200
+    while not begun():
+        assert time.monotonic() < deadline
+        assert all(process.poll() is None for process in processes), ended(processes)
+        time.sleep(0.002)
+    processes[number].send_signal(sign)
+    status, errors = ended(processes)
+    assert status[number] == -sign
+    assert status[1 - number] not in (0, None)
+    # From us, if it was waiting for the other one, and else from jax.
+    messages = (
+        "another process of the job ended",
+        "if another process ended",
+        "heartbeat",
+        "unhealthy",
+        "another task died",
+    )
+    assert any(message in errors[1 - number].lower() for message in messages), errors[1 - number]

@@ -1,7 +1,6 @@
 """Processes that share moments, search, fits, mining and training."""
 
 import signal
-import time
 
 import numpy as np
 import pytest
@@ -9,7 +8,7 @@ from safetensors.numpy import load_file
 
 import lsar_jax as lj
 from lsar_jax.__main__ import main
-from tests.process_group import ended, started
+from tests.process_group import ended, kill_one, started
 from tests.shared_work import SharedWork, strong_arguments, write_input
 from tests.train.runs import log_of
 from train.align.__main__ import main as align
@@ -108,29 +107,6 @@ def test_scores_of_transfer(one, two):
     assert (one / "pos" / "transfer.json").read_text() == (two / "pos" / "transfer.json").read_text()
 
 
-def kill_one(processes, number, there, sign=signal.SIGKILL):
-    """Kills a process once there is something, and sees the others end with a message."""
-    deadline = time.monotonic() + 200
-    while not there():
-        assert time.monotonic() < deadline
-        assert all(process.poll() is None for process in processes), ended(processes)
-        time.sleep(0.002)
-    processes[number].send_signal(sign)
-    status, errors = ended(processes)
-    assert status[number] == -sign
-    other = 1 - number
-    assert status[other] not in (0, None)
-    # Told by us, if it was waiting for the other one, and else by jax.
-    told = (
-        "another process of the job ended",
-        "if another process ended",
-        "heartbeat",
-        "unhealthy",
-        "another task died",
-    )
-    assert any(one in errors[other].lower() for one in told), errors[other]
-
-
 @slow
 def test_mining_goes_on_after_a_kill(one, folder, tmp_path, capsys):
     out = tmp_path / "pairs.tsv"
@@ -170,29 +146,20 @@ def test_training_goes_on_after_a_kill(one, folder, tmp_path):
     [
         ((["--limit", "9"], ["--limit", "8"]), "the options of process 1 are not those of process 0"),
         (([], ["--nonsense"]), "nonsense"),
+        ((), "the files of process 1 are not those of process 0"),
     ],
-    ids=["other options", "usage"],
+    ids=["other options", "usage", "other vectors"],
 )
-def test_processes_that_differ_end(folder, tmp_path, each, message):
-    fit = ["fit", "center", tmp_path / "out", "--data", f"de={folder}/x.npy", f"fr={folder}/many.npy"]
-    began = time.monotonic()
-    status, errors = ended(started("lsar_jax", fit, 2, folder=tmp_path, each=each))
-    assert 0 not in status
-    assert message in errors[1]
-    assert time.monotonic() - began < 100
-    assert not (tmp_path / "out").exists()
-
-
-@slow
-def test_processes_of_other_vectors_end(folder, tmp_path):
-    for name in ("a", "b"):
-        (tmp_path / name).mkdir()
-        np.save(tmp_path / name / "x.npy", np.ones((9, 4), np.float32) * (name == "a"))
-    fit = ["fit", "center", tmp_path / "out", "--data", "de=x.npy", f"fr={folder}/x.npy"]
+def test_processes_that_differ_end(tmp_path, each, message):
     places = [tmp_path / name for name in ("a", "b")]
-    status, errors = ended(started("lsar_jax", fit, 2, folder=tmp_path, places=places))
-    assert status == [1, 1]
-    assert "the files of process 1 are not those of process 0" in errors[0]
+    for number, place in enumerate(places):
+        place.mkdir()
+        np.save(place / "x.npy", np.full((9, 4), 1.0 if each else number, np.float32))
+    fit = ["fit", "center", tmp_path / "out", "--data", "de=x.npy"]
+    status, errors = ended(started("lsar_jax", fit, 2, folder=tmp_path, each=each, places=places))
+    assert 0 not in status
+    assert message in "".join(errors)
+    assert not (tmp_path / "out").exists()
 
 
 @slow

@@ -34,6 +34,11 @@ Margin = Literal["ratio", "distance", "absolute"]
 Retrieval = Literal["max", "intersection", "forward", "backward"]
 
 
+# Each round usually decides most of the pairs that are left. A chain of pairs, in which each shares a row with the
+# next, would need one round for every two pairs; the rest of it is decided one by one.
+_ROUNDS = 32
+
+
 class Pairs(NamedTuple):
     """Pairs of sentences that may be translations of each other, best first.
 
@@ -258,17 +263,36 @@ def _sorted(
     """Returns the pairs with a positive score in their order: by score, then source, then target."""
     positive = score > 0
     source, target, score = source[positive], target[positive], score[positive]
+    if score.dtype == np.float32:
+        # The bits of positive numbers are in the order of the numbers, so that one sort does for score and source.
+        key = (~score.view(np.uint32)).astype(np.uint64) << 32 | source.astype(np.uint64)
+        order = np.argsort(key)
+        equal = key[order[1:]] == key[order[:-1]]
+        if not (equal & (target[order[1:]] < target[order[:-1]])).any():
+            return Pairs(source[order], target[order], score[order])
     order = np.lexsort((target, source, -score))
     return Pairs(source[order], target[order], score[order])
 
 
 def _one_to_one(pairs: Pairs) -> Pairs:
     """Keeps each pair, from the best on, unless one of its rows is in a pair that was kept before."""
-    taken = [bytearray(int(rows.max(initial=-1)) + 1) for rows in pairs[:2]]
-    kept = bytearray(len(pairs.score))
-    # As memory views, which yield one int after another where lists would hold them all.
-    for number, (source, target) in enumerate(zip(pairs.source.data, pairs.target.data, strict=True)):
+    undecided = np.arange(len(pairs.score))
+    kept = np.zeros(len(undecided), bool)
+    # Of each row: the number of its first pair, and whether it is in a kept pair.
+    first = [np.empty(rows.max(initial=-1) + 1, np.int64) for rows in pairs[:2]]
+    taken = [np.zeros(len(numbers), bool) for numbers in first]
+    for _ in range(_ROUNDS):
+        sides = [rows[undecided] for rows in pairs[:2]]
+        for rows, numbers in zip(sides, first, strict=True):
+            numbers[rows[::-1]] = undecided[::-1]  # of several numbers for one row, the last that is written stays
+        # No pair before the first pair of both of its rows can exclude it.
+        sure = (first[0][sides[0]] == undecided) & (first[1][sides[1]] == undecided)
+        kept[undecided[sure]] = True
+        for rows, used in zip(sides, taken, strict=True):
+            used[rows[sure]] = True
+        undecided = undecided[~(taken[0][sides[0]] | taken[1][sides[1]])]
+    for number in undecided:
+        source, target = pairs.source[number], pairs.target[number]
         if not (taken[0][source] or taken[1][target]):
-            taken[0][source] = taken[1][target] = kept[number] = 1
-    chosen = np.frombuffer(kept, bool)
-    return Pairs(*(part[chosen] for part in pairs))
+            taken[0][source] = taken[1][target] = kept[number] = True
+    return Pairs(*(part[kept] for part in pairs))

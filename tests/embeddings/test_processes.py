@@ -1,15 +1,12 @@
 """Several processes on the loopback interface that share a job."""
 
-import signal
-import time
-
 import numpy as np
 import pytest
 
 from lsar_jax.__main__ import main
 from tests.conftest import TINY
 from tests.embeddings.test_job import contents, words
-from tests.process_group import ended, started
+from tests.process_group import ended, kill_one, started
 
 slow = pytest.mark.slow
 
@@ -31,17 +28,7 @@ def test_two_processes_write_what_one_does(text, tmp_path):
     one = start(tmp_path, "one", 1)
     processes = start(tmp_path, "two", 2)
     place = int(np.random.default_rng().integers(2, 40))
-    deadline = time.monotonic() + 120
-    while len(list((tmp_path / "two").glob(".job/[0-9]*.json"))) < place:
-        assert time.monotonic() < deadline
-        assert all(process.poll() is None for process in processes), ended(processes)
-        time.sleep(0.002)
-    processes[1].send_signal(signal.SIGKILL)
-    status, errors = ended(processes)
-    assert status[1] == -signal.SIGKILL
-    assert status[0] != 0
-    # Said by us, if it was waiting for the other one, and else by jax.
-    assert any(word in errors[0].lower() for word in ("another process of the job ended", "heartbeat", "unhealthy"))
+    kill_one(processes, 1, lambda: len(list((tmp_path / "two").glob(".job/[0-9]*.json"))) >= place)
     status, errors = ended(start(tmp_path, "two", 2))
     assert status == [0, 0], errors
     assert ended(one)[0] == [0]
