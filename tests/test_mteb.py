@@ -1,6 +1,7 @@
 """An encoder under mteb's protocol: scores are those of lsar_jax itself, and what mteb cannot say is refused."""
 
 import json
+import sys
 
 import numpy as np
 import pytest
