@@ -44,7 +44,7 @@ SHARED = np.zeros((), np.int32)
 SPEC = lj.EncoderSpec("bundled", "sha256:0", 8, "mean", "float32")
 
 
-@pytest.fixture(params=FITS)
+@pytest.fixture(params=FITS, scope="module")
 def transform(request, x):
     return FITS[request.param](x, source=SPEC)
 

@@ -9,7 +9,6 @@ from lsar_jax.moments import pool_moments
 from lsar_jax.transforms import Transform, fit_center, fit_lsar, fit_whitening
 from lsar_jax.transforms.identifier import fit_identifier, oas_shrinkage
 from tests.transforms.conftest import CODES
-from tests.transforms.conftest import x as x
 
 
 def together(x):
