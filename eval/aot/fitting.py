@@ -7,7 +7,7 @@ from jax.sharding import Mesh
 
 from eval.aot.shapes import Sizes, Trace, array, floats, integers, on_one, placed
 from lsar_jax.mesh import split
-from lsar_jax.moments.accumulator import first_block, next_block
+from lsar_jax.moments.accumulator import next_block, zero_state
 from lsar_jax.moments.moments import BLOCK
 from lsar_jax.transforms import (
     Step,
@@ -87,5 +87,5 @@ def _moments(sizes: Sizes, mesh: Mesh, *, second: bool) -> jax.stages.Traced:
     count = BLOCK * mesh.size
     (x,) = placed(split(mesh, 1), floats(1, count, sizes.dim))
     (places,) = placed(split(mesh), integers(count))
-    state, _ = jax.eval_shape(first_block(mesh, second), x, places)
+    state = jax.eval_shape(lambda: zero_state(mesh, 1, sizes.dim, second))
     return next_block(mesh).trace(*placed(split(mesh), state), x, places)

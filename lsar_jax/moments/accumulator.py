@@ -16,12 +16,12 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import Mesh, PartitionSpec
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array, Bool, Float, Int
 
 from lsar_jax.shapes import AnyArray
 
-__all__ = ["Accumulator", "Sums", "first_block", "host_sums", "merge_sums", "next_block"]
+__all__ = ["Accumulator", "Sums", "host_sums", "merge_sums", "next_block", "zero_state"]
 
 # Rows to sum on the devices before the host takes over; float32 counts them exactly.
 _WINDOW = 1 << 19
@@ -32,7 +32,6 @@ _LARGEST = float(np.finfo(np.float32).max)
 _LEAST_VARIANCE = 3e-37
 _DEVICE = PartitionSpec("data")
 _ROWS = PartitionSpec(None, "data")
-_PLACES = PartitionSpec("data")
 # Stands for the index of the first row that is not finite, if all rows are finite.
 _NONE = int(np.iinfo(np.int32).max)
 _NOT_FINITE = "the embeddings hold NaN, infinity or a number too large for float32, first in row {}"
@@ -90,9 +89,8 @@ class Accumulator:
         places = np.full(x.shape[1], -1, np.int32)
         places[: len(numbers)] = np.minimum(numbers, _NONE - 1)
         if self._state is None:
-            self._state, count = first_block(self._mesh, self._second_moment)(x, places)
-        else:
-            self._state, count = next_block(self._mesh)(self._state, x, places)
+            self._state = zero_state(self._mesh, self._layers, x.shape[2], self._second_moment)
+        self._state, count = next_block(self._mesh)(self._state, x, places)
         self._counts.append(count)
         self._rows += len(numbers)
         if self._rows >= _WINDOW:
@@ -190,33 +188,24 @@ def merge_sums(a: Sums, b: Sums) -> Sums:
     return Sums(rows, mean, a.scatter + b.scatter + np.outer(delta, delta) * (a.rows * (b.rows / rows)))
 
 
-@cache
-def first_block(mesh: Mesh, second_moment: bool) -> jax.stages.Wrapped:
-    """Returns the program that sums the first block; each device sums its own rows, without collectives."""
-    add = partial(_add_first, second_moment=second_moment)
-    return jax.jit(jax.shard_map(add, mesh=mesh, in_specs=(_ROWS, _PLACES), out_specs=_DEVICE, check_vma=False))
+def zero_state(mesh: Mesh, layers: int, dim: int, second_moment: bool) -> _State:
+    """Returns the running sums of no rows, on each device."""
+    count, sharding = mesh.devices.size, NamedSharding(mesh, _DEVICE)
+    zeros = partial(jnp.zeros, dtype=jnp.float32, device=sharding)
+    return _State(
+        rows=zeros(count),
+        high=zeros((count, layers, dim)),
+        low=zeros((count, layers, dim)),
+        scatter=zeros((count, layers, dim, dim)) if second_moment else None,
+        bad=jnp.full(count, _NONE, jnp.int32, device=sharding),
+    )
 
 
 @cache
 def next_block(mesh: Mesh) -> jax.stages.Wrapped:
-    """Returns the program that adds a block to the running sums."""
-    specs = (_DEVICE, _ROWS, _PLACES)
+    """Returns the program that adds a block to the running sums; each device sums its own rows, without collectives."""
+    specs = (_DEVICE, _ROWS, _DEVICE)
     return jax.jit(jax.shard_map(_add, mesh=mesh, in_specs=specs, out_specs=_DEVICE, check_vma=False), donate_argnums=0)
-
-
-def _add_first(
-    x: Float[Array, "layer row dim"], places: Int[Array, " row"], *, second_moment: bool
-) -> tuple[_State, Float[Array, " device"]]:
-    layers, _, dim = x.shape
-    zeros = partial(jnp.zeros, dtype=jnp.float32)
-    empty = _State(
-        rows=zeros(1),
-        high=zeros((1, layers, dim)),
-        low=zeros((1, layers, dim)),
-        scatter=zeros((1, layers, dim, dim)) if second_moment else None,
-        bad=jnp.full(1, _NONE, jnp.int32),
-    )
-    return _add(empty, x, places)
 
 
 def _add(
