@@ -149,27 +149,29 @@ def test_compare_and_report(results, tmp_path, capsys):
     assert "'best' has no scores of 'en_ewt'; the encoders are bundled, strong, weak" in capsys.readouterr().err
 
 
-def test_maps_have_rows_of_their_own(tmp_path, capsys):
+def changed(folder, change):
+    """Rewrites the scores in a folder."""
+    path = Path(folder) / "transfer.json"
+    transfer = json.loads(path.read_text())
+    change(transfer)
+    path.write_text(json.dumps(transfer))
+
+
+def test_maps_and_layers_have_rows_of_their_own(tmp_path, capsys):
     plain = write(tmp_path, "bundled")
     mapped = write(tmp_path, "strong", scores=[71.0, 72.0, 73.0], maps="linear maps")
-    told = json.loads((tmp_path / "strong" / "transfer.json").read_text())
-    told["encoder"] = json.loads((tmp_path / "bundled" / "transfer.json").read_text())["encoder"]
-    (tmp_path / "strong" / "transfer.json").write_text(json.dumps(told))
+    lower = write(tmp_path, "weak")
+    encoder = json.loads((Path(plain) / "transfer.json").read_text())["encoder"]
+    changed(mapped, lambda transfer: transfer.update(encoder=encoder))
+    changed(lower, lambda transfer: transfer.update(encoder=encoder | {"layer": 8}))
     assert main(["transfer", plain, mapped, "--out", str(tmp_path / "pos")]) == 0
     rows = transfer_rows(read_results(tmp_path / "pos" / "results.jsonl"))
     assert [row.encoder for row in rows] == ["bundled", "bundled + linear maps"]
     output = " ".join(capsys.readouterr().out.split())
     assert f"{mapped}: fr_pud tested without linear maps, as there are none" in output
     assert f"{plain}: fr_pud" not in output
-
-
-def test_layers_have_rows_of_their_own(tmp_path):
-    folders = [write(tmp_path, "bundled"), write(tmp_path, "strong")]
-    told = json.loads((tmp_path / "bundled" / "transfer.json").read_text())
-    told["encoder"]["layer"] = 8
-    (tmp_path / "strong" / "transfer.json").write_text(json.dumps(told))
-    assert main(["transfer", *folders, "--out", str(tmp_path / "pos")]) == 0
-    rows = transfer_rows(read_results(tmp_path / "pos" / "results.jsonl"))
+    assert main(["transfer", plain, lower, "--out", str(tmp_path / "layers")]) == 0
+    rows = transfer_rows(read_results(tmp_path / "layers" / "results.jsonl"))
     assert [row.encoder for row in rows] == ["bundled, layer 12", "bundled, layer 8"]
 
 
@@ -187,43 +189,31 @@ def test_the_number_of_test_sentences_divides_tables(results, tmp_path):
 
 
 def test_english_alone_has_no_mean_of_other_languages(tmp_path, capsys):
-    folders = [write(tmp_path, name) for name in ("bundled", "strong")]
+    # A copy of the files is the same text.
+    copied = {"train": "x/t.conllu", "files": {"x/t.conllu": "0"}}
+    folders = [write(tmp_path, "bundled"), write(tmp_path, "strong", config=copied)]
     for folder in folders:
-        told = json.loads((Path(folder) / "transfer.json").read_text())
-        for seed in told["seeds"].values():
-            del seed["scores"]["de_pud"], seed["scores"]["fr_pud"]
-        (Path(folder) / "transfer.json").write_text(json.dumps(told))
+        changed(folder, lambda transfer: [seed["scores"].pop(test) for seed in transfer["seeds"].values()
+                                          for test in ("de_pud", "fr_pud")])  # fmt: skip
     assert main(["transfer", *folders, "--out", str(tmp_path / "pos")]) == 0
     assert MEAN not in capsys.readouterr().out
 
 
-def test_a_copy_of_the_files_is_the_same_text(tmp_path):
-    copied = {"train": "x/t.conllu", "files": {"x/t.conllu": "0"}}
-    folders = [write(tmp_path, "bundled"), write(tmp_path, "strong", config=copied)]
-    assert main(["transfer", *folders, "--out", str(tmp_path / "pos")]) == 0
-
-
 def test_what_cannot_be_compared(tmp_path, capsys):
-    other = {"train": "t.conllu", "files": {"t.conllu": "1"}}
-    folders = [write(tmp_path, "bundled"), write(tmp_path, "strong", config=other)]
-    assert main(["transfer", *folders, "--out", str(tmp_path / "pos")]) == 1
-    assert "has test t.conllu 'the file 1', but" in capsys.readouterr().err
-    folders = [write(tmp_path, "bundled"), write(tmp_path, "strong", config={"dtype": "bfloat16"})]
-    assert main(["transfer", *folders, "--out", str(tmp_path / "pos")]) == 1
-    assert "has dtype 'bfloat16', but" in capsys.readouterr().err
-    folders = [write(tmp_path, "bundled"), write(tmp_path, "strong", config={"epochs": 3})]
-    assert main(["transfer", *folders, "--out", str(tmp_path / "pos")]) == 1
-    assert "has epochs 3, but" in capsys.readouterr().err
-    assert main(["transfer", folders[0], folders[0], "--out", str(tmp_path / "pos")]) == 1
-    assert "bundled has scores of bundled, layer 12, sha256:bundled, original, seed 12, and so has another" in (
-        capsys.readouterr().err
-    )
-    named = json.loads((tmp_path / "bundled" / "transfer.json").read_text())
-    named["encoder"]["revision"] = "sha256:other"
-    (tmp_path / "strong" / "transfer.json").write_text(json.dumps(named))
-    write(tmp_path, "weak")
-    (tmp_path / "strong" / "config.json").write_text(json.dumps(CONFIG))
-    assert main(["transfer", *folders, "--out", str(tmp_path / "pos")]) == 1
-    assert "two encoders are named bundled; rename the folder of one" in capsys.readouterr().err
-    assert main(["transfer", str(tmp_path), "--out", str(tmp_path / "pos")]) == 1
-    assert "there is no transfer.json" in capsys.readouterr().err
+    def refused(*folders):
+        assert main(["transfer", *folders, "--out", str(tmp_path / "pos")]) == 1
+        return capsys.readouterr().err
+
+    bundled = write(tmp_path, "bundled")
+    for config, message in (
+        ({"train": "t.conllu", "files": {"t.conllu": "1"}}, "has test t.conllu 'the file 1', but"),
+        ({"dtype": "bfloat16"}, "has dtype 'bfloat16', but"),
+        ({"epochs": 3}, "has epochs 3, but"),
+    ):
+        assert message in refused(bundled, write(tmp_path, "strong", config=config))
+    error = refused(bundled, bundled)
+    assert "bundled has scores of bundled, layer 12, sha256:bundled, original, seed 12, and so has another" in error
+    strong = write(tmp_path, "strong")
+    changed(strong, lambda transfer: transfer["encoder"].update(id="bundled"))
+    assert "two encoders are named bundled; rename the folder of one" in refused(bundled, strong)
+    assert "there is no transfer.json" in refused(str(tmp_path))
