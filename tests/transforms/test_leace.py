@@ -37,11 +37,11 @@ def test_means_of_languages_coincide_as_after_lsar(x, real):
             np.testing.assert_allclose(moved, np.tile(moved[0], (len(moved), 1)), atol=tolerance)
 
 
-def test_it_moves_less_than_lsar_and_keeps_the_mean(real):
-    rows, _ = together(real)
-    change = {fit: ((np.asarray(fit(real)(rows)) - rows) ** 2).sum(axis=1).mean() for fit in (fit_leace, fit_lsar)}
+def test_it_moves_less_than_lsar_and_keeps_the_mean(x):
+    rows, _ = together(x)
+    change = {fit: ((np.asarray(fit(x)(rows)) - rows) ** 2).sum(axis=1).mean() for fit in (fit_leace, fit_lsar)}
     assert change[fit_leace] < change[fit_lsar]
-    np.testing.assert_allclose(np.asarray(fit_leace(real)(rows)).mean(axis=0), rows.mean(axis=0), atol=1e-5)
+    np.testing.assert_allclose(np.asarray(fit_leace(x)(rows)).mean(axis=0), rows.mean(axis=0), atol=1e-5)
 
 
 def test_no_other_map_that_equalises_the_means_moves_less(x):
@@ -59,10 +59,11 @@ def test_no_other_map_that_equalises_the_means_moves_less(x):
         assert ((other - rows) ** 2).sum() > ((moved - rows) ** 2).sum()
 
 
-def test_a_converged_probe_learns_nothing(real):
+def test_a_converged_probe_learns_nothing(x):
     from sklearn.linear_model import LogisticRegression
 
-    rows, labels = together(real)
+    small = {code: rows / 30 for code, rows in x.items()}
+    rows, labels = together(small)
 
     def weights(embeddings):
         embeddings = np.asarray(embeddings, np.float64)
@@ -70,7 +71,7 @@ def test_a_converged_probe_learns_nothing(real):
         return np.abs(probe.coef_).max(), probe.score(embeddings - embeddings.mean(axis=0), labels)
 
     before, accuracy = weights(rows)
-    after, _ = weights(fit_leace(real)(rows))
+    after, _ = weights(fit_leace(small)(rows))
     assert before > 1
     assert accuracy == 1
     assert after < 1e-3
