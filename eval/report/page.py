@@ -180,19 +180,16 @@ def _alike(result: Result) -> str:
 def _transfer_table(results: Sequence[Result]) -> Table:
     """Returns the table of an encoder in each row, and a test in each column."""
     rows = transfer_rows(results)
-    tests = list(rows[0].cells)
-    best = {test: max(row.cells[test].mean for row in rows if test in row.cells) for test in tests}
-    cells = []
-    for row in rows:
-        spreads = [(row.cells.get(test), best[test]) for test in tests]
-        cells.append([
-            Cell(row.encoder),
-            *(Cell(s.text, s.mean == highest, s.note) if s else Cell("") for s, highest in spreads),
-        ])  # fmt: skip
+    tests = list(next(iter(rows.values())))
+    best = {test: max(cells[test].mean for cells in rows.values() if test in cells) for test in tests}
+    lines = []
+    for encoder, cells in rows.items():
+        spreads = [(cells.get(test), best[test]) for test in tests]
+        lines.append([Cell(encoder), *(Cell(s.text, s.mean == top, s.note) if s else Cell("") for s, top in spreads)])
     metric = results[0].metric.removesuffix(f" {results[0].options['test']}")
     task = results[0].task.removeprefix("transfer-")
     title = f"{metric} of zero-shot transfer, {task}, mean and std over seeds; {sizes(results)}"
-    return Table(title, ["encoder", *tests], cells)
+    return Table(title, ["encoder", *tests], lines)
 
 
 def _table(metric: str, results: Sequence[Result]) -> Table:

@@ -33,7 +33,6 @@ __all__ = [
     "SeedTest",
     "Spread",
     "Transfer",
-    "TransferRow",
     "is_transfer",
     "seed_test",
     "sizes",
@@ -81,13 +80,6 @@ class Spread(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.text} {self.note}".rstrip()
-
-
-class TransferRow(NamedTuple):
-    """The scores of an encoder by test."""
-
-    encoder: str
-    cells: dict[str, Spread]
 
 
 @dataclass(frozen=True)
@@ -141,12 +133,12 @@ class Transfer:
                 raise ValueError(f"two encoders are named {name}; rename the folder of one")
         write_results(results, self.out / "results.jsonl")
         rows, (first, *others) = transfer_rows(results), seeds
-        tests = list(rows[0].cells)
+        tests = list(rows[first])
         counts = ", ".join(f"{name} {len(of)}" for name, of in seeds.items())
         title = f"{runs[0][0]['task']}, {runs[0][0]['metric']}; {sizes(results)}; seeds: {counts}"
         # On the screen, tests are rows: there are more of them than of encoders.
-        lines = [[test, *(str(row.cells[test]) for row in rows)] for test in tests]
-        print_table(title, ["test", *(row.encoder for row in rows)], lines)
+        lines = [[test, *(str(cells[test]) for cells in rows.values())] for test in tests]
+        print_table(title, ["test", *rows], lines)
         for name in others if MEAN in tests else ():
             found = seed_test(results, first, name)
             console.print(
@@ -167,15 +159,15 @@ def is_transfer(result: Result) -> bool:
     return result.task.startswith("transfer-")
 
 
-def transfer_rows(results: Sequence[Result]) -> list[TransferRow]:
-    """Returns the means and standard deviations over seeds, the first encoder being what others are compared with."""
+def transfer_rows(results: Sequence[Result]) -> dict[str, dict[str, Spread]]:
+    """Returns encoder -> test -> mean and standard deviation over seeds; others are compared with the first encoder."""
     scores: dict[str, dict[str, list[float]]] = {}
     # Tables that are shown together may share an encoder.
     once = {_key(result): (name, result) for name, result in zip(_names(results), results, strict=True)}
     for name, result in once.values():
         scores.setdefault(name, {}).setdefault(str(result.options["test"]), []).append(result.value)
     english = {str(result.options["test"]) for result in results if result.languages == ("en",)}
-    rows: list[TransferRow] = []
+    rows: dict[str, dict[str, Spread]] = {}
     for name, by_test in scores.items():
         stds = {test: float(np.std(of, ddof=1)) if len(of) > 1 else float("nan") for test, of in by_test.items()}
         cells = {test: Spread(float(np.mean(values)), stds[test], "") for test, values in by_test.items()}
@@ -183,9 +175,9 @@ def transfer_rows(results: Sequence[Result]) -> list[TransferRow]:
             within = [std for test, std in stds.items() if test != MEAN and test not in english]
             cells[MEAN] = cells[MEAN]._replace(within=float(np.mean(within)))
         if rows:
-            first = rows[0].cells
+            first = next(iter(rows.values()))
             cells = {test: cell._replace(mark=_mark(cell, first.get(test))) for test, cell in cells.items()}
-        rows.append(TransferRow(name, cells))
+        rows[name] = cells
     return rows
 
 

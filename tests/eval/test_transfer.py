@@ -55,22 +55,23 @@ def results(tmp_path):
 
 
 def test_means_spreads_and_marks(results):
-    base, strong, weak = transfer_rows(results)
-    assert [row.encoder for row in (base, strong, weak)] == list(SCORES)
-    assert list(base.cells) == ["en_ewt", "de_pud", "fr_pud", MEAN]
-    german = base.cells["de_pud"]
+    rows = transfer_rows(results)
+    assert list(rows) == list(SCORES)
+    base, strong, weak = rows.values()
+    assert list(base) == ["en_ewt", "de_pud", "fr_pud", MEAN]
+    german = base["de_pud"]
     assert (german.mean, german.std, german.mark) == (72, pytest.approx(2), "")
     # Two standard deviations above, and a fraction of one.
-    assert [row.cells["de_pud"].mark for row in (strong, weak)] == ["+", ""]
-    assert strong.cells["en_ewt"].mark == ""
+    assert [row["de_pud"].mark for row in (strong, weak)] == ["+", ""]
+    assert strong["en_ewt"].mark == ""
     # English does not count in the mean, whose spread is both that of the mean and the mean of the tests'. Here the
     # mean is the same for each seed.
-    mean = base.cells[MEAN]
+    mean = base[MEAN]
     assert (mean.mean, mean.std, mean.within) == pytest.approx((67, 0, 2))
     assert str(mean) == "67.0 ± 2.0 (0.0)"
     # The marks go by the mean of the tests' spreads.
-    assert [str(row.cells[MEAN]) for row in (strong, weak)] == ["71.2+ ± 1.0 (0.3)", "67.2 ± 1.0 (0.3)"]
-    assert str(strong.cells["de_pud"]) == "76.2+ ± 1.0"
+    assert [str(row[MEAN]) for row in (strong, weak)] == ["71.2+ ± 1.0 (0.3)", "67.2 ± 1.0 (0.3)"]
+    assert str(strong["de_pud"]) == "76.2+ ± 1.0"
 
 
 @pytest.mark.parametrize("test", ["de_pud", MEAN])
@@ -166,18 +167,18 @@ def test_maps_and_layers_have_rows_of_their_own(tmp_path, capsys):
     changed(lower, lambda transfer: transfer.update(encoder=encoder | {"layer": 8}))
     assert main(["transfer", plain, mapped, "--out", str(tmp_path / "pos")]) == 0
     rows = transfer_rows(read_results(tmp_path / "pos" / "results.jsonl"))
-    assert [row.encoder for row in rows] == ["bundled", "bundled + linear maps"]
+    assert list(rows) == ["bundled", "bundled + linear maps"]
     output = " ".join(capsys.readouterr().out.split())
     assert f"{mapped}: fr_pud tested without linear maps, as there are none" in output
     assert f"{plain}: fr_pud" not in output
     assert main(["transfer", plain, lower, "--out", str(tmp_path / "layers")]) == 0
     rows = transfer_rows(read_results(tmp_path / "layers" / "results.jsonl"))
-    assert [row.encoder for row in rows] == ["bundled, layer 12", "bundled, layer 8"]
+    assert list(rows) == ["bundled, layer 12", "bundled, layer 8"]
 
 
 def test_tables_that_share_an_encoder_count_it_once(results):
     once, twice = transfer_rows(results), transfer_rows([*results, *results[:4]])
-    assert [str(row.cells["de_pud"]) for row in once] == [str(row.cells["de_pud"]) for row in twice]
+    assert str(once) == str(twice)
     assert seed_test(results, "bundled", "weak") == seed_test([*results, *results], "bundled", "weak")
 
 
