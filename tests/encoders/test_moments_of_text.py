@@ -71,7 +71,8 @@ def test_refusals(tiny, unchecked, by_language):
 def test_the_device_finds_the_language(tiny, encoder, by_language):
     identifier = fit_identifier(by_language, threshold=np.inf, source=tiny.spec)
     assert identifier(tiny.encode(FLAT)) == LABELS
-    for fit in (fit_center, lambda m: fit_whitening(m, per_language=True), lambda m: fit_lsar(m).then(fit_center(m))):
+    fits = (fit_center, lambda m: fit_whitening(m, per_language=True), lambda m: fit_lsar(m).then(fit_center(m)))
+    for fit in fits[: 3 if encoder.mesh.size == 1 else 1]:
         moved = encoder.with_transform(fit(by_language).with_identifier(identifier))
         np.testing.assert_allclose(moved.encode(FLAT, language="auto"), moved.encode(FLAT, language=LABELS), atol=1e-4)
     agnostic = encoder.with_transform(fit_lsar(by_language))
