@@ -97,8 +97,12 @@ def command(make: Callable[..., Task], *, not_on_hub: str = "", **defaults: Any)
 
     def run(options: Any) -> Evaluation:
         """Measures, prints a table, and writes ``results.jsonl`` and figures to ``out``."""
+        if not_on_hub:
+            folder_of(options.data, not_on_hub)
         with recorded(options):
-            return _run(options.made(), options)
+            # What is fitted on is read at the commit that the results record.
+            pinned = options.pinned()
+            return _run(pinned.made(), pinned)
 
     return make_dataclass(
         make.__name__,

@@ -78,11 +78,17 @@ def evaluate(
         panels[panel.title] = panel.values
 
     if task.every_layer:
-        x = encode_texts(encoder, texts, range(encoder.spec.layer + 1), max_length, cache)
-        draw(Panel("layers", {key: x[key] for key in task.parts[0]}))
-        x = {key: value[list(layers)] for key, value in x.items()}
+        # Of text to fit on that is longer than what is measured, the other layers are not held.
+        longer = sum(map(len, fitting.texts.values())) > sum(map(len, task.parts[0].values()))
+        every = encode_texts(
+            encoder, task.parts[0] if longer else texts, range(encoder.spec.layer + 1), max_length, cache
+        )
+        draw(Panel("layers", {key: every[key] for key in task.parts[0]}))
+        x = {key: value[list(layers)] for key, value in every.items()}
+        if longer:
+            x |= encode_texts(encoder, fitting.texts, layers, max_length, cache)
     else:
-        x = encode_texts(encoder, texts, layers, max_length, cache) if texts else {}
+        x = dict(encode_texts(encoder, texts, layers, max_length, cache)) if texts else {}
     specs = [replace(encoder.spec, layer=layer) for layer in layers]
     # The methods of each layer with their scores, from when they are fitted until the last part is scored.
     measured: list[list[_Measured]] = [[] for _ in layers]

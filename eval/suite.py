@@ -105,7 +105,7 @@ class Suite:
         failed: list[str] = []
         chosen = self.chosen()
         # Load the encoder first, so that a failure here is not reported as missing data.
-        load_encoder(self.encoder, layer=max(self.layers))
+        load_encoder(self.encoder, layer=max(self.layers, default=None))
         for name, task in chosen:
             if already_run(task):
                 console.print(f"{name}: skipped, the results are already in {task.out}")

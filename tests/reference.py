@@ -1,6 +1,6 @@
 """The published formulas in float64 numpy, written as they are printed.
 
-LSAR's Algorithm 1 as printed is ``transforms.published_subspace``; ``eval algorithm1`` measures its precision.
+LSAR's Algorithm 1 as printed is ``transforms.published_subspace``.
 """
 
 import numpy as np

@@ -103,9 +103,10 @@ class Planned:
         if self.step.task not in TASKS:
             return None
         kind = _kind(self.step.task)
-        options = dict(self.options)
-        for name in options.keys() & {"out", "to"}:
-            options[name] = Path(options[name])
+        paths = {item.name for item in fields(kind) if item.type in (Path, Path | None)}
+        options: dict[str, Any] = {
+            name: Path(value) if name in paths else value for name, value in self.options.items()
+        }
         if runs := options.pop("runs", ()):
             options[fields(kind)[0].name] = tuple(map(Path, runs))
         return kind(**options)

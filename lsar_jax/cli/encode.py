@@ -19,7 +19,7 @@ __all__ = ["Encode"]
 class Encode(EncoderOptions):
     """Encodes text into a folder, a row for each line or record.
 
-    Stop it at any time: the same command goes on, and ends in the same bytes. The folder has a manifest with the
+    Stop it at any time: the same command resumes, and writes the same bytes. The folder has a manifest with the
     encoder, the digests of the inputs and of every shard.
 
     Attributes:

@@ -102,13 +102,17 @@ def locked(folder: Path, refusal: str) -> Iterator[None]:
         yield
         return
     folder.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(folder / "lock", timeout=0)
     try:
-        with FileLock(folder / "lock", timeout=0):
-            yield
+        lock.acquire()
     except Timeout as error:
         raise ValueError(refusal) from error
     except NotImplementedError as error:
         raise OSError(f"{folder} is on a file system without locks; write to another one") from error
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 @contextmanager

@@ -26,7 +26,7 @@ class EncoderModel(Protocol):
     """A Flax module that computes hidden states.
 
     Attributes:
-      config: has ``widths``, the width of layer 0, 1, ..., and ``longest``, the maximum tokens per sentence.
+      config: has ``widths``, the width of layer 0, 1, ..., and ``longest``, the maximum number of tokens per sentence.
       dtype: compute dtype.
     """
 

@@ -1,9 +1,9 @@
 """Text in, embeddings out: tokens, hidden states and pooling in one call.
 
 There is one jitted program per batch shape; parameters are replicated and rows are split over the ``data`` axis of
-a mesh. Layers are pooled as the blocks run, so several cost one forward pass and no more memory than one. Text is a
-stream: a thread tokenizes ahead of the device, sentences wait in buckets by length until a batch is full, and results
-are fetched a few batches late. Only the embeddings and a bounded number of sentences are held.
+a mesh. Layers are pooled as the blocks run, so several cost one forward pass, and no more memory for hidden states than
+one. Text is a stream: a thread tokenizes ahead of the device, sentences wait in buckets by length until a batch is
+full, and results are fetched a few batches late. Only the embeddings and a bounded number of sentences are held.
 """
 
 import copy

@@ -8,7 +8,7 @@ cluster's top principal components::
     y = z - P_c P_c^T z,   z = x - mean_c.
 
 The published code clusters the sentences that it evaluates and cannot be applied to others. Here a new
-embedding is assigned to the nearest centroid of its language. Lloyd's iterations run until no sentence
+embedding is assigned to the nearest centroid of its language. Lloyd's iterations, at most 300, run until no sentence
 changes its cluster, so the sentences that were fitted on are also nearest to their own centroid.
 """
 

@@ -117,7 +117,7 @@ def test_embeddings_are_near_those_of_the_wheels_own_engine():
 
 @pytest.mark.slow
 def test_bfloat16_keeps_directions(bundled):
-    # Four blocks; python -m eval precision has all of them, and what retrieval loses.
+    # Four blocks; python -m eval udhr --dtype bfloat16 has all of them, and what retrieval loses.
     half = lj.load_encoder("bundled", layer=4, dtype="bfloat16", mesh=bundled.mesh)
     texts = [text for texts in lj.corpora.udhr("test").values() for text in sorted(texts, key=len)[:3]]
     x, y = (encoder.encode(texts, layers=(1, 4), max_length=12) for encoder in (bundled, half))

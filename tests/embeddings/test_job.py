@@ -13,6 +13,7 @@ from filelock import FileLock
 import lsar_jax as lj
 from lsar_jax.__main__ import main
 from lsar_jax.corpora.records import Records
+from lsar_jax.embeddings.job import locked
 from tests.attack.damage import on_a_full_disk
 from tests.conftest import TINY
 
@@ -257,6 +258,11 @@ def test_a_shard_that_comes_out_otherwise_is_never_taken(text, tmp_path, error_o
         assert "was encoded again, and is not what it was" in error_of()
     with pytest.raises(FileNotFoundError):
         lj.embeddings.open(tmp_path / "out")
+
+
+def test_an_error_of_the_job_is_not_one_of_its_lock(tmp_path):
+    with pytest.raises(NotImplementedError, match="of the job"), locked(tmp_path / "work", "in use"):
+        raise NotImplementedError("of the job")
 
 
 def test_a_full_disk_loses_nothing(text, tmp_path, error_of):

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import lsar_jax as lj
+from eval import evaluate
 from eval.__main__ import main
 from eval.anisotropy import of_pairs
 from eval.data.measured_text import read_text
@@ -318,3 +319,19 @@ def test_probes_on_planted_languages(rng):
         language_nmi(apart, codes[:3])
     with pytest.raises(ValueError, match="five folds need five embeddings of each language; sv has 1"):
         language_probe(apart, [*codes[:-1], "sv"], groups)
+
+
+def test_long_text_to_fit_on_is_encoded_at_the_chosen_layers_only(tmp_path, monkeypatch):
+    for code in ("de", "en", "fr"):
+        (tmp_path / f"{code}.txt").write_text("".join(f"{code} {n}\n" for n in range(200)))
+    calls, encode_texts = [], evaluate.encode_texts
+
+    def recorded(encoder, texts, layers, *more):
+        calls.append((sum(map(len, texts.values())), list(layers)))
+        return encode_texts(encoder, texts, layers, *more)
+
+    monkeypatch.setattr(evaluate, "encode_texts", recorded)
+    command = ["geometry", *ENCODER, "--languages", "de", "en", "fr", "--layers", "1", "--seeds", "0"]
+    fit = ["--fit-on", str(tmp_path), "--transforms", "original", "center"]
+    assert main([*command, *fit, "--out", str(tmp_path / "out")]) == 0
+    assert calls == [(75, [0, 1]), (600, [1])]

@@ -4,7 +4,7 @@ import json
 import re
 import subprocess
 import tomllib
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
@@ -70,6 +70,10 @@ def test_commands_of_all_cards_are_complete(empty):
     for name, card in CARDS.items():
         for one in plan(card, choice):
             assert "{" not in one.line.replace("{}", ""), one.line
+            if one.command is not None:
+                of_type = {item.name: getattr(one.command, item.name) for item in fields(one.command)}
+                paths = {item.name for item in fields(one.command) if item.type in (Path, Path | None)}
+                assert {type(of_type[name]) for name in paths} <= {type(Path()), type(None)}, one.line
             if one.out is not None:
                 assert one.command.out == Path("results/repro") / name / "bert" / one.out.name
 

@@ -196,6 +196,11 @@ def test_what_cannot_be_chained(x):
         (lambda t, h: t.update(extra=t["0.shift"]), r"belong to none of them: \['extra'\]"),
         (lambda t, h: t.update({"0.shift": t["0.shift"][:2]}), r"shift has shape \[2, 40\], expected \[6, 40\]"),
         (lambda t, h: h["fits"][0].update(languages=["de"]), r"expected \[1, 40\]"),
+        (lambda t, h: h["fits"][0].update(languages=["de"] * 6), "a language is there twice: de, de"),
+        (
+            lambda t, h: h["fits"][0].update(languages=["??", "ar", "de", "en", "fr", "ja"]),
+            "the header of .* is damaged: .*'[?][?]'",
+        ),
         (lambda t, h: t["0.shift"].fill(np.nan), "shift holds NaN or infinity"),
         (lambda t, h: t.update({"0.shift": t["0.shift"].astype(np.float64)}), "has dtype float64, expected float32"),
         (lambda t, h: t.update({"0.basis": 1.01 * np.eye(40, dtype=np.float32)}), "the basis are not orthonormal"),

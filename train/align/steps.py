@@ -1,8 +1,8 @@
 """One step of an encoder's alignment: embeddings of the chunks, the loss of the batch, gradients, and Adam.
 
-The loss needs the embeddings of the whole batch at once, because each is told from all others, but the encoder does
-not. Each chunk is encoded, the gradient of the loss with respect to the embeddings is computed, and each chunk's part
-of it is taken back through the encoder (Gao et al., "Scaling Deep Contrastive Learning Batch Size under Memory
+The loss needs the embeddings of the whole batch at once, because each is contrasted with all others, but the encoder
+does not. Each chunk is encoded, the gradient of the loss with respect to the embeddings is computed, and each chunk's
+part of it is backpropagated through the encoder (Gao et al., "Scaling Deep Contrastive Learning Batch Size under Memory
 Limited Setup", RepL4NLP 2021). What the way back needs is either kept, or, with ``cached``, computed again, so that
 memory is bounded by one chunk. Both give the gradient of the whole batch.
 """

@@ -22,13 +22,13 @@ Ids = Int[np.ndarray, "_"]
 
 
 class Example(NamedTuple):
-    """Tokens, and what is wanted at some positions.
+    """Tokens, and the labels to predict at some positions.
 
     Attributes:
       ids: token ids.
       second: position where the second sentence of a pair begins; the number of tokens if there is none.
       positions: position of each slot.
-      labels: label of each slot; -1 if it has none that is known.
+      labels: label of each slot; -1 if it has no known label.
       heads: slot of the head of each slot; zeros for other tasks than parsing.
       counted: whether a slot counts in the loss.
       sentence: number of the sentence.

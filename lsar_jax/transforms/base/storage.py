@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from lsar_jax.array_files import open_arrays, save_arrays
+from lsar_jax.languages import check_codes
 from lsar_jax.mesh import check_process
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms.base.steps import AXES, Fit, Step, by_row
@@ -73,8 +74,15 @@ def load_parts(path: Path) -> TransformParts:
                 source=_spec(header["identifier"]["source"]),
                 threshold=float(header["identifier"]["threshold"]),
             )
+            if not identifier.threshold > 0:
+                raise ValueError(f"the threshold is {identifier.threshold}")
+        for languages in [fit.languages for fit in fits] + ([identifier.languages] if identifier else []):
+            if len(set(check_codes(languages))) < len(languages):
+                raise ValueError(f"a language is there twice: {', '.join(languages)}")
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"the header of {path} is damaged: {error!r}") from error
+    if len({fit.dim for fit in fits}) > 1:
+        raise ValueError(f"the steps of {path} are of widths {', '.join(str(fit.dim) for fit in fits)}")
     if not fits or tensors:
         raise ValueError(f"{path} has {len(fits)} steps, and tensors that belong to none of them: {sorted(tensors)}")
     for step, fit in zip(found, fits, strict=True):
@@ -95,6 +103,8 @@ def _fit(fields: dict[str, Any]) -> Fit:
 
 def _check_step(step: Step, fit: Fit, where: str) -> None:
     """Raises ValueError if the arrays of a step do not fit together, or not its record."""
+    if step.clusters is not None and step.clusters.ndim != 1:
+        raise ValueError(f"{where}: clusters has shape {list(step.clusters.shape)}, expected [clusters]")
     rows = len(fit.languages) if step.clusters is None else len(step.clusters)
     if step.clusters is not None and set(np.asarray(step.clusters).tolist()) != set(range(len(fit.languages))):
         raise ValueError(f"{where}: the clusters do not match its {len(fit.languages)} languages")
