@@ -5,8 +5,6 @@ text -> tokens -> hidden states -> embeddings -> transform -> scores
 Whatever uses a device raises RuntimeError in a process that was forked after JAX had started (``mesh.check_process``).
 
 Example:
-  >>> import numpy as np
-  >>> import lsar_jax as lj
   >>> rng = np.random.default_rng(0)
   >>> meaning = rng.normal(size=(200, 32))
   >>> place = 4 * np.eye(32)  # in place of an encoder: a language moves all its sentences

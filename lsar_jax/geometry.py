@@ -73,7 +73,6 @@ def random_pairs(
       ValueError: a number is out of range, or there is no pair to draw.
 
     Example:
-      >>> import lsar_jax as lj
       >>> pairs = lj.geometry.random_pairs(5, 5, count=100)
       >>> pairs.shape, bool((pairs[:, 0] != pairs[:, 1]).all())
       ((100, 2), True)
@@ -106,8 +105,6 @@ def pair_contributions(
       ValueError: an array is invalid, widths differ, there are no pairs, or an index is out of range.
 
     Example:
-      >>> import numpy as np
-      >>> import lsar_jax as lj
       >>> x = np.random.default_rng(0).normal(size=(200, 8)) + 3 * np.eye(8)[2]
       >>> terms = lj.geometry.pair_contributions(x, x, lj.geometry.random_pairs(200, 200))
       >>> int(terms.argmax()), bool(terms[2] > 0.9 * terms.sum())  # dimension 2 makes nearly all of the anisotropy
@@ -138,8 +135,6 @@ def expected_contributions(x: Embeddings, y: Float[AnyArray, "other dim"] | None
       ValueError: an array is invalid, there are too few rows, or widths differ.
 
     Example:
-      >>> import numpy as np
-      >>> import lsar_jax as lj
       >>> terms = lj.geometry.expected_contributions(np.array([[2.0, 0.0], [0.0, 1.0], [5.0, 0.0]]))
       >>> [round(term, 3) for term in terms.tolist()]  # one of three pairs has the cosine 1, in the first dimension
       [0.333, 0.0]
@@ -163,8 +158,6 @@ def expected_anisotropy(x: Embeddings, y: Float[AnyArray, "other dim"] | None = 
       ValueError: as for ``expected_contributions``.
 
     Example:
-      >>> import numpy as np
-      >>> import lsar_jax as lj
       >>> x = np.random.default_rng(0).normal(size=(200, 8))
       >>> abs(round(lj.geometry.expected_anisotropy(x), 1)), round(lj.geometry.expected_anisotropy(x + 3), 1)
       (0.0, 0.9)
@@ -183,8 +176,6 @@ def anisotropy_by_language(x: Mapping[str, Embeddings]) -> LanguageAnisotropy:
         invalid.
 
     Example:
-      >>> import numpy as np
-      >>> import lsar_jax as lj
       >>> rng = np.random.default_rng(0)
       >>> x = {code: rng.normal(size=(50, 8)) + 5 * np.eye(8)[i] for i, code in enumerate(("de", "en"))}
       >>> found = lj.geometry.anisotropy_by_language(x)
@@ -216,8 +207,6 @@ def isoscore(x: Embeddings) -> float:
       ValueError: the array is invalid, there are fewer than two rows or dimensions, or all rows are the same.
 
     Example:
-      >>> import numpy as np
-      >>> import lsar_jax as lj
       >>> x = np.random.default_rng(0).normal(size=(2000, 4))
       >>> round(lj.geometry.isoscore(x), 1), abs(round(lj.geometry.isoscore(x * [1, 0, 0, 0]), 1))
       (1.0, 0.0)
@@ -245,8 +234,6 @@ def isoscore_from_covariance(covariance: Float[AnyArray, "dim dim"]) -> Float[An
       ValueError: ``covariance`` is not a square matrix of at least two dimensions, or a value is not finite.
 
     Example:
-      >>> import numpy as np
-      >>> import lsar_jax as lj
       >>> [float(lj.geometry.isoscore_from_covariance(np.diag(values))) for values in ([1.0, 1.0], [1.0, 0.0])]
       [1.0, 0.0]
     """

@@ -48,8 +48,6 @@ def data_mesh(devices: Sequence[jax.Device] | None = None) -> Mesh:
       RuntimeError: the process was forked after JAX had started.
 
     Example:
-      >>> import jax
-      >>> import lsar_jax as lj
       >>> mesh = lj.mesh.data_mesh(jax.local_devices()[:1])
       >>> mesh.axis_names, mesh.devices.size
       (('data',), 1)
@@ -64,9 +62,6 @@ def replicated(mesh: Mesh) -> NamedSharding:
     """Returns the sharding of an array that every device holds in full.
 
     Example:
-      >>> import jax
-      >>> import numpy as np
-      >>> import lsar_jax as lj
       >>> mesh = lj.mesh.data_mesh()
       >>> whole = jax.device_put(np.ones((8, 4)), lj.mesh.replicated(mesh))
       >>> whole.addressable_shards[0].data.shape
@@ -83,9 +78,6 @@ def split(mesh: Mesh, axis: int = 0) -> NamedSharding:
       axis: the axis that is split; its length is a multiple of the number of devices.
 
     Example:
-      >>> import jax
-      >>> import numpy as np
-      >>> import lsar_jax as lj
       >>> mesh = lj.mesh.data_mesh()
       >>> x = jax.device_put(np.ones((8 * mesh.devices.size, 4)), lj.mesh.split(mesh))
       >>> x.addressable_shards[0].data.shape
@@ -102,8 +94,6 @@ def placed(tree: Any, sharding: NamedSharding) -> Any:
       sharding: how each array is placed.
 
     Example:
-      >>> import numpy as np
-      >>> import lsar_jax as lj
       >>> lj.mesh.placed({"x": np.ones((8, 4))}, lj.mesh.replicated(lj.mesh.data_mesh()))["x"].shape
       (8, 4)
     """
@@ -125,8 +115,6 @@ def fetched(tree: Any) -> Any:
     If they do, every process must call this.
 
     Example:
-      >>> import jax.numpy as jnp
-      >>> import lsar_jax as lj
       >>> lj.mesh.fetched({"x": jnp.ones(2)})
       {'x': array([1., 1.], dtype=float32)}
     """
@@ -145,7 +133,6 @@ def cpu_features() -> str:
     """Returns the processor's instruction sets, as Linux names them (``fpu sse2 avx2``); elsewhere, its name.
 
     Example:
-      >>> import lsar_jax as lj
       >>> has_bfloat16 = "bf16" in lj.mesh.cpu_features()
     """
     return next(iter(cpu_info("flags") or cpu_info("Features")), platform.processor())
@@ -156,7 +143,6 @@ def cpu_info(name: str) -> tuple[str, ...]:
     """Returns a field of ``/proc/cpuinfo``, such as ``model name``, for each processor; empty if there is no such file.
 
     Example:
-      >>> import lsar_jax as lj
       >>> names = lj.mesh.cpu_info("model name")
     """
     try:

@@ -38,7 +38,6 @@ class MtebEncoder:
         does not confuse transforms that were fitted on different text. Unknown fields are None.
 
     Example:
-      >>> import lsar_jax as lj
       >>> from lsar_jax.mteb import MtebEncoder
       >>> encoder = lj.load_encoder("bundled", layer=2)
       >>> import mteb  # doctest: +SKIP

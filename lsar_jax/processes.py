@@ -51,7 +51,6 @@ def start_processes(where: str = "") -> None:
       ValueError: ``where`` has another form, or jax finds no such cluster.
 
     Example:
-      >>> import lsar_jax as lj
       >>> lj.processes.start_processes("10.0.0.1:8476,2/2")
       Traceback (most recent call last):
           ...
@@ -78,7 +77,6 @@ def share() -> tuple[int, int]:
     """Returns the number of this process, and the number of processes.
 
     Example:
-      >>> import lsar_jax as lj
       >>> lj.processes.share()
       (0, 1)
     """
@@ -89,7 +87,6 @@ def is_first() -> bool:
     """Returns whether this is process 0, which writes for all.
 
     Example:
-      >>> import lsar_jax as lj
       >>> lj.processes.is_first()
       True
     """
@@ -103,7 +100,6 @@ def own_rows(rows: int) -> slice:
       rows: number of all rows.
 
     Example:
-      >>> import lsar_jax as lj
       >>> lj.processes.own_rows(1000)  # there is no other process
       slice(0, 1000, None)
     """

@@ -40,7 +40,6 @@ def cache_programs(folder: str | Path | None = None) -> Path:
       OSError: the folder cannot be created.
 
     Example:
-      >>> import lsar_jax as lj
       >>> folder = lj.cache_programs()
     """
     given = jax.config.values["jax_compilation_cache_dir"]

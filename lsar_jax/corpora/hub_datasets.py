@@ -160,7 +160,6 @@ def hub(
       >>> import json
       >>> import tempfile
       >>> from pathlib import Path
-      >>> import lsar_jax as lj
       >>> with tempfile.TemporaryDirectory() as folder:  # laid out as on the Hub, one folder a configuration
       ...     Path(folder, "de").mkdir()
       ...     _ = Path(folder, "de", "train.jsonl").write_text(json.dumps({"text": "Eins.\nZwei."}), encoding="utf-8")

@@ -27,7 +27,6 @@ def oscar_lines(documents: Iterable[str], count: int | None = COUNT) -> Iterator
       count: maximum number of lines; None for all.
 
     Example:
-      >>> import lsar_jax as lj
       >>> list(lj.corpora.oscar_lines(["Eins.\n\nZwei.", "Drei."], count=2))
       ['Eins.', 'Zwei.']
     """
@@ -47,7 +46,6 @@ def wiki40b_pieces(documents: Iterable[str], count: int | None = COUNT) -> Itera
       count: maximum number of pieces; None for all.
 
     Example:
-      >>> import lsar_jax as lj
       >>> article = "_START_ARTICLE_\nBern\n_START_PARAGRAPH_\nBern liegt an der Aare._NEWLINE_Kurz."
       >>> list(lj.corpora.wiki40b_pieces([article]))
       ['Bern liegt an der Aare.']
@@ -63,7 +61,6 @@ def not_blank(documents: Iterable[str], count: int | None = COUNT) -> Iterator[s
       count: maximum number of sentences; None for all.
 
     Example:
-      >>> import lsar_jax as lj
       >>> list(lj.corpora.not_blank(["Eins.", " ", "Zwei."]))
       ['Eins.', 'Zwei.']
     """

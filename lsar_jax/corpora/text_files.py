@@ -27,7 +27,6 @@ def lines(path: str | Path) -> list[str]:
     Example:
       >>> import tempfile
       >>> from pathlib import Path
-      >>> import lsar_jax as lj
       >>> with tempfile.TemporaryDirectory() as folder:
       ...     path = Path(folder, "de.txt")
       ...     _ = path.write_bytes("Grüß Gott\r\n\r\nServus\r\n".encode())
@@ -50,7 +49,6 @@ def stream_lines(path: str | Path) -> Iterator[str]:
     Example:
       >>> import tempfile
       >>> from pathlib import Path
-      >>> import lsar_jax as lj
       >>> with tempfile.TemporaryDirectory() as folder:
       ...     path = Path(folder, "de.txt")
       ...     _ = path.write_text("Guten Tag\nServus\n", encoding="utf-8")
@@ -112,7 +110,6 @@ def text_folder(
     Example:
       >>> import tempfile
       >>> from pathlib import Path
-      >>> import lsar_jax as lj
       >>> with tempfile.TemporaryDirectory() as folder:
       ...     for name, text in (("deu.txt", "Guten Tag\nServus\n"), ("en.txt", "Good morning\n")):
       ...         _ = Path(folder, name).write_text(text, encoding="utf-8")
@@ -140,7 +137,6 @@ def language_files(folder: str | Path, suffix: str, languages: Iterable[str] | N
     Example:
       >>> import tempfile
       >>> from pathlib import Path
-      >>> import lsar_jax as lj
       >>> with tempfile.TemporaryDirectory() as folder:
       ...     for name in ("deu.json", "en.json"):
       ...         Path(folder, name).touch()

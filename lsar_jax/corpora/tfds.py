@@ -62,7 +62,6 @@ def prepared(
     Example:
       >>> import tempfile
       >>> from pathlib import Path
-      >>> import lsar_jax as lj
       >>> with tempfile.TemporaryDirectory() as folder:
       ...     _ = Path(folder, "de.txt").write_text("Eins.\nZwei.\nDrei.\n", encoding="utf-8")
       ...     _ = lj.corpora.builders.prepare(lj.corpora.builders.Monolingual(folder), folder)

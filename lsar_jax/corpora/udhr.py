@@ -29,7 +29,6 @@ def udhr(part: str = "all", languages: Iterable[str] | None = None) -> dict[str,
       ValueError: the part or a language is unknown, or ``languages`` is a single string.
 
     Example:
-      >>> import lsar_jax as lj
       >>> text = lj.corpora.udhr("fit", ["deu", "en"])
       >>> {code: len(paragraphs) for code, paragraphs in text.items()}
       {'de': 25, 'en': 25}

@@ -87,7 +87,6 @@ def encode(
     Example:
       >>> import tempfile
       >>> from pathlib import Path
-      >>> import lsar_jax as lj
       >>> encoder = lj.load_encoder("bundled", layer=1)
       >>> with tempfile.TemporaryDirectory() as folder:
       ...     text, out = Path(folder, "de.txt"), Path(folder, "de")

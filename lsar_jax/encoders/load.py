@@ -75,7 +75,6 @@ def load_encoder(
         name is empty, a revision is given for ``bundled``, or the weights do not fit.
 
     Example:
-      >>> import lsar_jax as lj
       >>> encoder = lj.load_encoder("bundled", layer=2)  # blocks 3 to 12 are not read
       >>> encoder.spec.layer, encoder.spec.pooling, encoder.dim
       (2, 'mean', 384)

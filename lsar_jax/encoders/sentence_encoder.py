@@ -69,7 +69,6 @@ class SentenceEncoder:
       transform: the transform applied on the device, or None.
 
     Example:
-      >>> import lsar_jax as lj
       >>> encoder = lj.load_encoder("bundled", layer=2)
       >>> text = lj.corpora.udhr("fit", ["de", "en", "fr"])
       >>> lsar = lj.transforms.fit_lsar({code: encoder.moments(paragraphs) for code, paragraphs in text.items()})

@@ -96,7 +96,6 @@ def mine_folders(
     Example:
       >>> import tempfile
       >>> from pathlib import Path
-      >>> import lsar_jax as lj
       >>> encoder = lj.load_encoder("bundled", layer=2)
       >>> with tempfile.TemporaryDirectory() as name:
       ...     text = {"en": "One, two, three.\nGood morning.\n", "de": "Eins, zwei, drei.\nGuten Morgen.\n"}

@@ -87,8 +87,6 @@ def margin_score(
       ValueError: the margin is unknown.
 
     Example:
-      >>> import numpy as np
-      >>> import lsar_jax as lj
       >>> cosine, neighbourhood = np.array([0.75, 0.75], np.float32), np.array([0.5, 0.75], np.float32)
       >>> lj.mining.margin_score(cosine, neighbourhood).tolist()
       [1.5, 1.0]
@@ -138,8 +136,6 @@ def mine(
       ValueError: as for ``retrieval.nearest``, or the margin or retrieval is unknown.
 
     Example:
-      >>> import numpy as np
-      >>> import lsar_jax as lj
       >>> rng = np.random.default_rng(0)
       >>> english = rng.normal(size=(50, 32))
       >>> german = np.concatenate([english[[3, 8]] + 0.05, rng.normal(size=(40, 32))])  # two are translations
@@ -209,8 +205,6 @@ def best_threshold(score: Float[np.ndarray, " pair"], right: Bool[np.ndarray, " 
         not finite.
 
     Example:
-      >>> import numpy as np
-      >>> import lsar_jax as lj
       >>> score, right = np.array([1.5, 1.25, 1.0, 0.5]), np.array([True, True, False, False])
       >>> lj.mining.best_threshold(score, right, gold=2)._asdict()
       {'value': 1.125, 'precision': 100.0, 'recall': 100.0, 'f1': 100.0}

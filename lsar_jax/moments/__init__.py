@@ -11,8 +11,6 @@ the fits call, such as ``transforms.language_subspace``, run on jax arrays too, 
 ``vmap``. A fitted transform is applied in float32 and exported in float64.
 
 Example:
-  >>> import numpy as np
-  >>> import lsar_jax as lj
   >>> rng = np.random.default_rng(0)
   >>> text = {code: rng.normal(size=(100, 8)) + place for code, place in (("de", 3), ("en", -2))}
   >>> moments = {code: lj.Moments.from_embeddings(rows) for code, rows in text.items()}

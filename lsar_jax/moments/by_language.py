@@ -77,8 +77,6 @@ def pool_moments(x: Mapping[str, Embeddings | Moments], *, least: int = 1, preci
         invalid, or moments have no second moment.
 
     Example:
-      >>> import numpy as np
-      >>> import lsar_jax as lj
       >>> rng = np.random.default_rng(0)
       >>> pooled = lj.pool_moments({code: rng.normal(size=(20, 4)) for code in ("de", "en", "fr")})
       >>> list(pooled), pooled.count, pooled.means.shape, pooled.within.shape
@@ -112,8 +110,6 @@ def moments_by_language(
         moments have no second moment of each language; the error names the language.
 
     Example:
-      >>> import numpy as np
-      >>> import lsar_jax as lj
       >>> moments = lj.moments.moments_by_language({"eng": np.ones((3, 2)), "deu": np.zeros((2, 2))}, least=2)
       >>> {code: (m.count, m.mean.tolist()) for code, m in moments.items()}
       {'de': (2, [0.0, 0.0]), 'en': (3, [1.0, 1.0])}
@@ -167,8 +163,6 @@ def common_source(moments: Mapping[str, Moments], given: EncoderSpec | None = No
         not a spec.
 
     Example:
-      >>> import numpy as np
-      >>> import lsar_jax as lj
       >>> spec = lj.EncoderSpec("bundled", "sha256:0", 8, "mean", "float32")
       >>> moments = {"de": lj.Moments.from_embeddings(np.ones((2, 3)))}  # of bare arrays: they name no encoder
       >>> lj.moments.common_source(moments, spec).layer
@@ -191,8 +185,6 @@ def stack_means(moments: Mapping[str, Moments]) -> Float[np.ndarray, "language d
     """Returns the means in float64, ``[language, dim]``, in the order of ``moments``.
 
     Example:
-      >>> import numpy as np
-      >>> import lsar_jax as lj
       >>> moments = {code: lj.Moments.from_embeddings(i * np.ones((2, 3))) for i, code in enumerate(("de", "en"))}
       >>> lj.moments.stack_means(moments).tolist()
       [[0.0, 0.0, 0.0], [1.0, 1.0, 1.0]]
@@ -204,7 +196,6 @@ def too_few(x: Collection[str], least: int) -> str:
     """Returns the error that these are too few languages.
 
     Example:
-      >>> import lsar_jax as lj
       >>> lj.moments.too_few(["de"], least=2)
       '1 language is given (de); at least 2 are needed'
     """

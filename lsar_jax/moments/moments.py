@@ -39,8 +39,6 @@ class Moments:
       source: spec of the encoder whose embeddings were summed, or None for bare arrays.
 
     Example:
-      >>> import numpy as np
-      >>> import lsar_jax as lj
       >>> x = np.array([[1.0, 0.0], [3.0, 0.0], [2.0, 6.0]])
       >>> first = lj.Moments.from_embeddings(x[:2], second_moment=True)
       >>> both = first.merge(lj.Moments.from_embeddings(x[2:], second_moment=True))  # the same as first.update(x[2:])
@@ -70,8 +68,6 @@ class Moments:
             not a bool.
 
         Example:
-          >>> import numpy as np
-          >>> import lsar_jax as lj
           >>> moments = lj.Moments.from_embeddings(np.arange(8.0).reshape(4, 2))
           >>> moments.count, moments.mean.tolist(), moments.scatter is None
           (4, [3.0, 4.0], True)
@@ -102,8 +98,6 @@ class Moments:
             (the error names the row).
 
         Example:
-          >>> import numpy as np
-          >>> import lsar_jax as lj
           >>> blocks = (np.full((size, 2), float(size)) for size in (1, 3))  # a generator: one block at a time
           >>> lj.Moments.from_blocks(blocks).mean.tolist()
           [2.5, 2.5]
@@ -152,8 +146,6 @@ class Moments:
           ValueError: as for ``from_embeddings``, or the widths differ.
 
         Example:
-          >>> import numpy as np
-          >>> import lsar_jax as lj
           >>> lj.Moments.from_embeddings(np.zeros((1, 2))).update(np.ones((3, 2))).mean.tolist()
           [0.75, 0.75]
         """
@@ -166,8 +158,6 @@ class Moments:
           ValueError: the widths differ, only one of the two kept its scatter, or they are of different encoders.
 
         Example:
-          >>> import numpy as np
-          >>> import lsar_jax as lj
           >>> one, three = (lj.Moments.from_embeddings(np.full((n, 2), float(n))) for n in (1, 3))
           >>> one.merge(three).count, one.merge(three).mean.tolist()
           (4, [2.5, 2.5])

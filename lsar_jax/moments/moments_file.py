@@ -35,8 +35,6 @@ def save_moments(path: str | Path, moments: Mapping[str, Moments], *, source: En
 
     Example:
       >>> import tempfile
-      >>> import numpy as np
-      >>> import lsar_jax as lj
       >>> moments = {code: lj.Moments.from_embeddings(np.ones((3, 4))) for code in ("de", "en")}
       >>> with tempfile.TemporaryDirectory() as folder:
       ...     lj.save_moments(f"{folder}/text.safetensors", moments)
@@ -76,8 +74,6 @@ def load_moments(
 
     Example:
       >>> import tempfile
-      >>> import numpy as np
-      >>> import lsar_jax as lj
       >>> rng = np.random.default_rng(0)
       >>> x = {code: rng.normal(size=(9, 4)) for code in ("de", "en", "fr")}
       >>> with tempfile.TemporaryDirectory() as folder:
@@ -127,8 +123,6 @@ def merge_moments(*parts: Mapping[str, Moments]) -> dict[str, Moments] | PooledM
         different encoders.
 
     Example:
-      >>> import numpy as np
-      >>> import lsar_jax as lj
       >>> one = {code: lj.Moments.from_embeddings(np.zeros((2, 3))) for code in ("de", "en")}
       >>> two = {code: lj.Moments.from_embeddings(np.ones((6, 3))) for code in ("de", "fr")}
       >>> {code: (m.count, m.mean.tolist()) for code, m in lj.merge_moments(one, two).items()}

@@ -26,8 +26,6 @@ def sum_over_processes(moments: Moments | None) -> Moments:
       ValueError: no process has vectors; or the widths or encoders differ, or only some kept second moments.
 
     Example:
-      >>> import numpy as np
-      >>> import lsar_jax as lj
       >>> x = np.arange(12.0).reshape(6, 2)
       >>> own = lj.Moments.from_embeddings(x[lj.processes.own_rows(len(x))])
       >>> lj.moments.sum_over_processes(own).mean.tolist()

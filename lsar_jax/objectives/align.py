@@ -77,7 +77,6 @@ def init_projector(key: Array, dim: int, out: int = 128) -> Projector:
       out: width of the projection.
 
     Example:
-      >>> import jax
       >>> from lsar_jax.objectives import align
       >>> align.init_projector(jax.random.key(0), dim=8, out=4).outer.shape
       (4, 8)
@@ -98,7 +97,6 @@ def project(projector: Projector, x: Float[Array, "vector dim"]) -> Float[Array,
       x: ``[vector, dim]``.
 
     Example:
-      >>> import jax.numpy as jnp
       >>> from lsar_jax.objectives import align
       >>> projector = align.Projector(jnp.eye(2), jnp.ones((1, 2)))
       >>> align.project(projector, jnp.array([[3.0, -5.0]])).tolist()
@@ -119,7 +117,6 @@ def l2_loss(
       axis_name: name of the axis of ``jax.shard_map`` that the links are split over; by default, all links are given.
 
     Example:
-      >>> import jax.numpy as jnp
       >>> from lsar_jax.objectives import align
       >>> float(align.l2_loss(jnp.zeros((2, 3)), jnp.ones((2, 3)), jnp.array([True, False])))
       3.0
@@ -150,7 +147,6 @@ def weak_contrastive_loss(
       A scalar in nats: near 0 at best, and ``log(n)`` if no state is told from another.
 
     Example:
-      >>> import jax.numpy as jnp
       >>> from lsar_jax.objectives import align
       >>> for target in (jnp.eye(4), jnp.ones((4, 4))):
       ...     print(round(float(align.weak_contrastive_loss(jnp.eye(4), target)), 2))
@@ -192,7 +188,6 @@ def strong_contrastive_loss(
       A scalar in nats: near 0 at best, and ``log(2 n - 1)`` if no state is told from another.
 
     Example:
-      >>> import jax.numpy as jnp
       >>> from lsar_jax.objectives import align
       >>> for side in (jnp.eye(4), jnp.ones((4, 4))):
       ...     print(round(float(align.strong_contrastive_loss(side, side)), 2))
@@ -222,7 +217,6 @@ def orthogonalize(maps: Float[Array, "*maps dim dim"], beta: float = 0.01) -> Fl
       beta: size of the step, from 0 to 1.
 
     Example:
-      >>> import jax.numpy as jnp
       >>> from lsar_jax.objectives import align
       >>> w = jnp.diag(jnp.array([0.5, 1.5]))
       >>> for _ in range(30):
@@ -244,7 +238,6 @@ def parameter_drift(parameters: Any, start: Any, *, squared: bool = False) -> Fl
       squared: whether to return the square, as in Eq. 5.
 
     Example:
-      >>> import jax.numpy as jnp
       >>> from lsar_jax.objectives import align
       >>> start = {"kernel": jnp.zeros(2), "bias": jnp.zeros(1)}
       >>> float(align.parameter_drift({"kernel": jnp.array([3.0, 0.0]), "bias": jnp.array([4.0])}, start))
@@ -267,7 +260,6 @@ def hidden_drift(
       lengths: number of tokens in each row, ``[batch]``.
 
     Example:
-      >>> import jax.numpy as jnp
       >>> from lsar_jax.objectives import align
       >>> states = jnp.ones((2, 3, 4))
       >>> float(align.hidden_drift(states, 0 * states, jnp.array([1, 3])))  # padding does not count

@@ -13,7 +13,6 @@ def cosine(x: Float[Array, "vector dim"], y: Float[Array, "vector dim"]) -> Floa
     """Returns the cosine of each row of x ``[vector, dim]`` with the same row of y; 0 if either is zero.
 
     Example:
-      >>> import jax.numpy as jnp
       >>> from lsar_jax.objectives.cosine import cosine
       >>> x, y = jnp.array([[3.0, 0.0], [1.0, 0.0], [0.0, 0.0]]), jnp.array([[2.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
       >>> jnp.round(cosine(x, y)).tolist()
@@ -26,7 +25,6 @@ def squares(x: Float[Array, "vector dim"]) -> Float[Array, " vector"]:
     """Returns the squared length of each row of x, ``[vector, dim]``.
 
     Example:
-      >>> import jax.numpy as jnp
       >>> from lsar_jax.objectives.cosine import squares
       >>> squares(jnp.array([[3.0, 4.0], [1.0, 0.0]])).tolist()
       [25.0, 1.0]
@@ -38,7 +36,6 @@ def unit(x: Float[Array, "vector dim"]) -> Float[Array, "vector dim"]:
     """Divides each row of x, ``[vector, dim]``, by its length; a zero row stays zero.
 
     Example:
-      >>> import jax.numpy as jnp
       >>> from lsar_jax.objectives.cosine import unit
       >>> jnp.round(unit(jnp.array([[0.0, 4.0], [0.0, 0.0]]))).tolist()
       [[0.0, 1.0], [0.0, 0.0]]

@@ -17,8 +17,6 @@ CEL- = mean(max(0, cos)).
 All functions are pure, for ``jit``, ``vmap`` and ``grad``; gradients are finite at zero vectors.
 
 Example:
-  >>> import jax
-  >>> import jax.numpy as jnp
   >>> from lsar_jax.objectives import disentangle
   >>> x, y = jax.random.normal(jax.random.key(0), (2, 6, 4))  # six sentences and their translations
   >>> batch = disentangle.Batch(x, y, jnp.zeros(6, int), jnp.ones(6, int))  # in the languages 0 and 1
@@ -228,7 +226,6 @@ def apply_head(head: Head, x: Float[Array, "vector in"]) -> Float[Array, "vector
     """Returns ``x W^T + b``, ``[vector, out]``, for x ``[vector, in]``.
 
     Example:
-      >>> import jax.numpy as jnp
       >>> from lsar_jax.objectives import disentangle
       >>> classifier = disentangle.Head(jnp.array([[1.0, -1.0]]), jnp.array([0.5]))
       >>> disentangle.apply_head(classifier, jnp.array([[3.0, 1.0], [0.0, 0.0]])).tolist()
@@ -267,7 +264,6 @@ def clustering_loss(
       ValueError: ``pairs`` is same_language, and ``target_language`` or ``languages`` is missing.
 
     Example:
-      >>> import jax.numpy as jnp
       >>> from lsar_jax.objectives import disentangle
       >>> same, apart = jnp.ones((4, 4)), jnp.eye(4)
       >>> [round(float(disentangle.clustering_loss(side, side)), 2) for side in (same, apart)]
@@ -307,7 +303,6 @@ def separation_loss(source: Parts, target: Parts, separation: Separation = "pape
       A scalar: 0 if what is separated is at right angles; at most 2 with paper, 1 with code and 3 with alone.
 
     Example:
-      >>> import jax.numpy as jnp
       >>> from lsar_jax.objectives import disentangle
       >>> meaning, language = jnp.array([[1.0, 0.0]]), jnp.array([[0.0, 1.0]])
       >>> side = disentangle.Parts(meaning, language)

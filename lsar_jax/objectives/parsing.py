@@ -80,7 +80,6 @@ def init_biaffine(key: Array, dim: int, labels: int, arc: int = 512, width: int 
       width: width of what labels are scored from.
 
     Example:
-      >>> import jax
       >>> from lsar_jax.objectives import parsing
       >>> parameters = parsing.init_biaffine(jax.random.key(0), dim=8, labels=3, arc=4, width=2)
       >>> parameters.arc.shape, parameters.label.shape
@@ -115,8 +114,6 @@ def biaffine_scores(
       dropout: share of the dimensions to zero, from 0 to 1, the same for all words of a sentence.
 
     Example:
-      >>> import jax
-      >>> import jax.numpy as jnp
       >>> from lsar_jax.objectives import parsing
       >>> parameters = parsing.init_biaffine(jax.random.key(0), dim=8, labels=3, arc=4, width=2)
       >>> states, words = jnp.ones((1, 4, 8)), jnp.array([[True, True, True, False]])  # the root and two words
@@ -158,8 +155,6 @@ def parse_loss(
       words: whether a word counts, ``[batch, word]``; False at position 0, and for words whose head was cut off.
 
     Example:
-      >>> import jax
-      >>> import jax.numpy as jnp
       >>> from lsar_jax.objectives import parsing
       >>> parameters = parsing.init_biaffine(jax.random.key(0), dim=8, labels=3, arc=4, width=2)
       >>> blank = jax.tree.map(jnp.zeros_like, parameters)
@@ -190,8 +185,6 @@ def best_arcs(
       The log-probabilities, ``[batch, word, head]``, and the labels, int32 ``[batch, word, head]``.
 
     Example:
-      >>> import jax
-      >>> import jax.numpy as jnp
       >>> from lsar_jax.objectives import parsing
       >>> parameters = parsing.init_biaffine(jax.random.key(0), dim=8, labels=3, arc=4, width=2)
       >>> scores = parsing.biaffine_scores(parameters, jnp.ones((1, 3, 8)), jnp.ones((1, 3), bool))

@@ -43,7 +43,6 @@ def init_transitions(key: Array, tags: int) -> Transitions:
       tags: number of tags.
 
     Example:
-      >>> import jax
       >>> from lsar_jax.objectives import tagging
       >>> tagging.init_transitions(jax.random.key(0), 3).between.shape
       (3, 3)
@@ -62,7 +61,6 @@ def tag_loss(scores: Scores, tags: Tags, words: Words) -> Float[Array, ""]:
       words: whether there is a word, rather than padding or context, ``[batch, word]``.
 
     Example:
-      >>> import jax.numpy as jnp
       >>> from lsar_jax.objectives import tagging
       >>> scores = 20 * jnp.array([[[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]]])  # the third word is padding
       >>> words = jnp.array([[True, True, False]])
@@ -84,7 +82,6 @@ def crf_loss(scores: Scores, transitions: Transitions, tags: Tags, lengths: Int[
       lengths: number of words of each row, which come first, ``[batch]``.
 
     Example:
-      >>> import jax.numpy as jnp
       >>> from lsar_jax.objectives import tagging
       >>> none = tagging.Transitions(jnp.zeros((2, 2)), jnp.zeros(2), jnp.zeros(2))
       >>> loss = tagging.crf_loss(jnp.zeros((1, 3, 2)), none, jnp.array([[0, 1, 0]]), jnp.array([3]))
@@ -121,7 +118,6 @@ def crf_tags(scores: Scores, transitions: Transitions, lengths: Int[Array, " bat
       int32, ``[batch, word]``.
 
     Example:
-      >>> import jax.numpy as jnp
       >>> from lsar_jax.objectives import tagging
       >>> scores = jnp.array([[[2.0, 0.0], [0.0, 1.0], [2.0, 0.0]]])
       >>> keep = tagging.Transitions(3 * jnp.eye(2), jnp.zeros(2), jnp.zeros(2))  # a tag likes to stay

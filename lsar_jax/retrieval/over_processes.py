@@ -49,8 +49,6 @@ def nearest_over_processes(
       ValueError: as for ``nearest``; or the processes have other queries or options.
 
     Example:
-      >>> import numpy as np
-      >>> import lsar_jax as lj
       >>> english = np.random.default_rng(0).normal(size=(100, 16))
       >>> own = english[lj.processes.own_rows(len(english))]  # or a range of rows of lj.embeddings.open(folder)
       >>> scores, ids = lj.retrieval.nearest_over_processes(english[[7, 42]], own)

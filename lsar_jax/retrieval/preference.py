@@ -68,8 +68,6 @@ def language_preference(
       ValueError: a number is out of range, lengths differ, or no query has two relevant candidates.
 
     Example:
-      >>> import numpy as np
-      >>> import lsar_jax as lj
       >>> ranks = np.array([[0, 5], [1, 0], [0, 3]])  # of three queries in language 0, in a pool of 10
       >>> found = lj.preference.language_preference(ranks, np.array([0, 0, 0]), pool=10)
       >>> found.preferred.tolist(), round(found.preference, 2), round(found.spread, 2)
@@ -109,8 +107,6 @@ def top_k_share(
       ValueError: a number is out of range, or lengths differ.
 
     Example:
-      >>> import numpy as np
-      >>> import lsar_jax as lj
       >>> top = np.array([[0, 1, 2], [3, 0, 4]])  # the three nearest of two queries
       >>> found = lj.preference.top_k_share(top, np.array([0, 0, 0, 1, 1]), np.array([0, 1]))
       >>> np.round(found.shares, 2).tolist(), found.pool_shares.tolist()

@@ -48,8 +48,6 @@ def candidate_ranks(
       ValueError: an array is invalid, lengths or widths differ, the metric is unknown, or a number is out of range.
 
     Example:
-      >>> import numpy as np
-      >>> import lsar_jax as lj
       >>> pool = np.array([[1.0, 0.0], [0.8, 0.6], [0.0, 1.0]])
       >>> lj.retrieval.candidate_ranks(pool[:1], pool, np.array([[0, 1, 2]])).tolist()
       [[0, 1, 2]]

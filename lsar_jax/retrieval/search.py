@@ -73,8 +73,6 @@ def nearest(
         not finite, a vector is too short for float32, or a dot product is too large for it.
 
     Example:
-      >>> import numpy as np
-      >>> import lsar_jax as lj
       >>> english = np.random.default_rng(0).normal(size=(100, 16))
       >>> german = english[[7, 42]] + 0.01  # nearly the same as two of them
       >>> scores, ids = lj.retrieval.nearest(german, english, k=1)
@@ -157,8 +155,6 @@ def similarity(
         for float32, or a dot product is too large for it.
 
     Example:
-      >>> import numpy as np
-      >>> import lsar_jax as lj
       >>> x = np.array([[3.0, 0.0], [0.0, 2.0]])
       >>> lj.retrieval.similarity(x, x).tolist()
       [[1.0, 0.0], [0.0, 1.0]]

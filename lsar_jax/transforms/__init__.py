@@ -4,8 +4,6 @@ Each ``fit_`` function takes a mapping from language to embeddings ``[n, dim]``,
 returns a ``Transform``; the other functions are the pure cores of the methods, for ``jit`` and ``vmap``.
 
 Example:
-  >>> import numpy as np
-  >>> import lsar_jax as lj
   >>> rng = np.random.default_rng(0)
   >>> x = {code: rng.normal(size=(50, 8)) + 3 * rng.normal(size=8) for code in ("de", "en", "fr", "it")}
   >>> first = lj.transforms.fit_center({code: x[code] for code in ("de", "en")})

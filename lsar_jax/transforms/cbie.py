@@ -56,9 +56,6 @@ def kmeans(
       The centroids, ``[cluster, dim]``, and the cluster of each row, int32 ``[row]``; those of filler mean nothing.
 
     Example:
-      >>> import jax
-      >>> import numpy as np
-      >>> import lsar_jax as lj
       >>> x = np.array([[0, 0], [0, 1], [9, 9], [9, 8]], np.float32)
       >>> centroids, chosen = lj.transforms.kmeans(x, 4, 2, jax.random.key(0))
       >>> sorted(centroids.tolist()), bool(chosen[0] == chosen[1] != chosen[2] == chosen[3])
@@ -112,8 +109,6 @@ def dominant_directions(
       Orthonormal or zero columns, ``[dim, components]``.
 
     Example:
-      >>> import numpy as np
-      >>> import lsar_jax as lj
       >>> x = np.random.default_rng(0).normal(size=(20, 5)).astype(np.float32) * np.array([1, 1, 9, 1, 4], np.float32)
       >>> directions = lj.transforms.dominant_directions(x - x.mean(axis=0), np.ones(20, bool), 2)
       >>> np.abs(directions).argmax(axis=0).tolist()  # the two dimensions that vary most
@@ -161,8 +156,6 @@ def fit_cbie(
         clusters or than ``components + 2``, or ``components`` is out of range.
 
     Example:
-      >>> import numpy as np
-      >>> import lsar_jax as lj
       >>> rng = np.random.default_rng(0)
       >>> x = {code: rng.normal(size=(60, 16)) + 4 for code in ("de", "en")}
       >>> cbie = lj.transforms.fit_cbie(x, clusters=2, components=3)

@@ -40,8 +40,6 @@ def fit_center(
         empty, or a flag is not a bool.
 
     Example:
-      >>> import numpy as np
-      >>> import lsar_jax as lj
       >>> rng = np.random.default_rng(0)
       >>> x = {"de": rng.normal(size=(100, 8)) + 3, "en": rng.normal(size=(100, 8)) - 2}
       >>> center = lj.transforms.fit_center(x)

@@ -54,8 +54,6 @@ class LanguageIdentifier:
       threshold: novelty, a ratio, above which the language of a row is unknown.
 
     Example:
-      >>> import numpy as np
-      >>> import lsar_jax as lj
       >>> rng = np.random.default_rng(0)
       >>> places = 9 * np.eye(4, 64)
       >>> x = {code: rng.normal(size=(200, 64)) + place for code, place in zip(("de", "en", "fr"), places)}
@@ -210,8 +208,6 @@ def fit_identifier(
         threshold is not positive.
 
     Example:
-      >>> import numpy as np
-      >>> import lsar_jax as lj
       >>> rng = np.random.default_rng(0)
       >>> places = 9 * np.eye(3, 8)
       >>> x = {code: rng.normal(size=(200, 8)) + place for code, place in zip(("de", "en", "fr"), places)}

@@ -44,8 +44,6 @@ def erasing_functionals(
       B, ``[dim, rank]``, with ``U^T B = I``.
 
     Example:
-      >>> import numpy as np
-      >>> import lsar_jax as lj
       >>> covariance = np.array([[2.0, 1.0], [1.0, 2.0]], np.float32)
       >>> span = np.array([[1.0], [0.0]], np.float32)
       >>> np.round(lj.transforms.erasing_functionals(covariance, span, 1e-6), 3).ravel().tolist()
@@ -79,8 +77,6 @@ def fit_leace(
         where they differ.
 
     Example:
-      >>> import numpy as np
-      >>> import lsar_jax as lj
       >>> rng = np.random.default_rng(0)
       >>> x = {"de": rng.normal(size=(200, 6)) + 2, "en": rng.normal(size=(200, 6))}
       >>> leace = lj.transforms.fit_leace(x)

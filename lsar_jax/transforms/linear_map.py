@@ -42,8 +42,6 @@ def procrustes(cross: Float[AnyArray, "dim dim"]) -> Float[Any, "dim dim"]:
       W, ``[dim, dim]``.
 
     Example:
-      >>> import numpy as np
-      >>> import lsar_jax as lj
       >>> x = np.random.default_rng(0).normal(size=(9, 2)).astype(np.float32)
       >>> turn = np.array([[0, -1], [1, 0]], np.float32)  # by 90 degrees
       >>> y = x @ turn.T
@@ -82,8 +80,6 @@ def fit_linear_map(
         or a side holds only zeros.
 
     Example:
-      >>> import numpy as np
-      >>> import lsar_jax as lj
       >>> rng = np.random.default_rng(0)
       >>> english = rng.normal(size=(50, 4))
       >>> german = english @ np.linalg.qr(rng.normal(size=(4, 4)))[0]  # the same, rotated

@@ -44,8 +44,6 @@ def principal_directions(
       The eigenvectors ``[dim, components]``, each with its largest entry positive, and the eigenvalues ``[dim]``.
 
     Example:
-      >>> import numpy as np
-      >>> import lsar_jax as lj
       >>> directions, values = lj.transforms.principal_directions(np.diag([1.0, 4.0, 2.0]).astype(np.float32), 1)
       >>> directions.ravel().tolist(), values.tolist()
       ([0.0, 1.0, 0.0], [4.0, 2.0, 1.0])
@@ -74,8 +72,6 @@ def leading_directions(
       and how far the residual is above what counts as exact, 1 or less if it is.
 
     Example:
-      >>> import numpy as np
-      >>> import lsar_jax as lj
       >>> matrix = np.diag([1.0, 9.0, *np.linspace(0.1, 0.5, 30)]).astype(np.float32)
       >>> directions, values, error = lj.transforms.leading_directions(matrix, components=1)
       >>> np.abs(directions).argmax(axis=0).tolist(), values.round(4).tolist(), bool(error <= 1)
@@ -137,8 +133,6 @@ def fit_lir(
         or there are more components than the embeddings of a language span.
 
     Example:
-      >>> import numpy as np
-      >>> import lsar_jax as lj
       >>> rng = np.random.default_rng(0)
       >>> x = {"de": rng.normal(size=(50, 8)) + 9 * np.eye(8)[0], "en": rng.normal(size=(50, 8)) + 9 * np.eye(8)[1]}
       >>> lir = lj.transforms.fit_lir(x, components=1)

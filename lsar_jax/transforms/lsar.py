@@ -44,8 +44,6 @@ def language_subspace(
       positive; and the ``min(language, dim)`` singular values of the centred means.
 
     Example:
-      >>> import numpy as np
-      >>> import lsar_jax as lj
       >>> means = np.array([[5, 0, 1], [1, 0, 1], [3, 0, 1]], np.float32)  # they differ in the first dimension only
       >>> basis, values = lj.transforms.language_subspace(means, rank=1)
       >>> basis.ravel().tolist()
@@ -84,8 +82,6 @@ def published_subspace(means: Float[np.ndarray, "language dim"], rank: int) -> F
       An orthonormal basis, ``[dim, rank]``.
 
     Example:
-      >>> import numpy as np
-      >>> import lsar_jax as lj
       >>> means = np.random.default_rng(0).normal(size=(4, 6))
       >>> printed, ours = lj.transforms.published_subspace(means, 2), lj.transforms.language_subspace(means, 2)[0]
       >>> bool(np.allclose(printed @ printed.T, ours @ ours.T, atol=1e-5))  # the same span, in float64
@@ -128,8 +124,6 @@ def fit_lsar(
         exceeds the rank of the means, or both ``published`` and ``precise`` are given.
 
     Example:
-      >>> import numpy as np
-      >>> import lsar_jax as lj
       >>> rng = np.random.default_rng(0)
       >>> x = {code: rng.normal(size=(50, 8)) + 5 * rng.normal(size=8) for code in ("de", "en", "fr")}
       >>> lsar = lj.transforms.fit_lsar(x)

@@ -40,8 +40,6 @@ def largest_dimensions(means: Float[AnyArray, "language dim"], largest: int) -> 
       bool, ``[dim]``.
 
     Example:
-      >>> import numpy as np
-      >>> import lsar_jax as lj
       >>> means = np.array([[9.0, 0, 1, 2], [1, 0, -9, 2]], np.float32)
       >>> lj.transforms.largest_dimensions(means, 1).tolist()
       [True, False, True, False]
@@ -65,8 +63,6 @@ def outlier_dimensions(mean: Float[AnyArray, "*layer dim"], sigma: float = 3.0) 
       ValueError: there are fewer than two dimensions, or a value is not finite.
 
     Example:
-      >>> import numpy as np
-      >>> import lsar_jax as lj
       >>> mean = np.random.default_rng(0).normal(size=64)
       >>> mean[[7, 50]] = 20, -30
       >>> np.flatnonzero(lj.geometry.outlier_dimensions(mean)).tolist()
@@ -112,8 +108,6 @@ def fit_outliers(
         of range, or the embeddings have fewer than two dimensions.
 
     Example:
-      >>> import numpy as np
-      >>> import lsar_jax as lj
       >>> rng = np.random.default_rng(0)
       >>> x = {code: rng.normal(size=(50, 32)) + 30 * np.eye(32)[7] for code in ("de", "fr")}  # dimension 7 is planted
       >>> outliers = lj.transforms.fit_outliers(x)
@@ -148,8 +142,6 @@ def zero_dimensions(dimensions: Sequence[int], dim: int, *, source: EncoderSpec 
       ValueError: an index or ``dim`` is out of range.
 
     Example:
-      >>> import numpy as np
-      >>> import lsar_jax as lj
       >>> lj.transforms.zero_dimensions([0, 2], dim=4)(np.ones((1, 4))).tolist()
       [[0.0, 1.0, 0.0, 1.0]]
     """

@@ -46,8 +46,6 @@ def fit_shift(
       ValueError: there are no pairs, sides differ in number or width, or an array or code is invalid.
 
     Example:
-      >>> import numpy as np
-      >>> import lsar_jax as lj
       >>> english = np.random.default_rng(0).normal(size=(20, 4))
       >>> german = english + [1, 2, 3, 4]  # the same content, moved
       >>> shift = lj.transforms.fit_shift({"de": (german, english)})

@@ -40,9 +40,6 @@ def head_transform(
       ValueError: the head is not square.
 
     Example:
-      >>> import jax.numpy as jnp
-      >>> import numpy as np
-      >>> import lsar_jax as lj
       >>> head = lj.objectives.disentangle.Head(2 * jnp.eye(3), jnp.ones(3))
       >>> meaning = lj.transforms.head_transform(head, "meaning", "meat", {"de": 100, "en": 100}, seed=0)
       >>> meaning

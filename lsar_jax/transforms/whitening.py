@@ -42,8 +42,6 @@ def zca(covariance: Float[AnyArray, "dim dim"], eps: float | Float[AnyArray, ""]
       The whitening matrix W, ``[dim, dim]``.
 
     Example:
-      >>> import numpy as np
-      >>> import lsar_jax as lj
       >>> c = np.array([[2.0, 1.0], [1.0, 2.0]], np.float32)
       >>> w = lj.transforms.zca(c, 0.0)
       >>> bool(np.allclose(w @ c @ w.T, np.eye(2), atol=1e-5))
@@ -86,8 +84,6 @@ def fit_whitening(
         a positive number, or the embeddings do not vary.
 
     Example:
-      >>> import numpy as np
-      >>> import lsar_jax as lj
       >>> rng = np.random.default_rng(0)
       >>> scale = np.linspace(1, 9, 6)
       >>> x = {"de": scale * rng.normal(size=(500, 6)) + 5, "en": scale * rng.normal(size=(500, 6)) + 5}
@@ -152,8 +148,6 @@ def whiten_samples(x: Float[np.ndarray, "sentence dim"], eps: float = 1e-5) -> F
       ValueError: it is not such an array, a value is not finite in float32, or ``eps`` is not a positive number.
 
     Example:
-      >>> import numpy as np
-      >>> import lsar_jax as lj
       >>> y = lj.transforms.whiten_samples(np.random.default_rng(0).normal(size=(4, 384)))
       >>> distances = np.linalg.norm(y[:, None] - y[None], axis=-1)[np.triu_indices(4, 1)]
       >>> bool(np.allclose(distances, distances[0], rtol=1e-2))  # all are almost equally far from each other

@@ -43,8 +43,6 @@ class Step(NamedTuple):
         uses the row of its language whose ``shift`` is nearest (Euclidean).
 
     Example:
-      >>> import jax.numpy as jnp
-      >>> import numpy as np
       >>> from lsar_jax.transforms import Fit, Step, Transform
       >>> step = Step(shift=jnp.ones(2), scale=jnp.array([1.0, 0.0]))  # a transform of one's own
       >>> transform = Transform((step,), (Fit("mine", 2, (), ()),))
@@ -78,8 +76,6 @@ class Fit:
       parameters: names and values of the method's arguments.
 
     Example:
-      >>> import numpy as np
-      >>> import lsar_jax as lj
       >>> lsar = lj.transforms.fit_lsar({"de": np.ones((3, 4)), "en": np.eye(4)})
       >>> lsar.fits[0].fitted_on, str(lsar.fits[0])
       ((('de', 3), ('en', 4)), 'lsar(rank=1)')

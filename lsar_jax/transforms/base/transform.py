@@ -42,8 +42,6 @@ class Transform:
 
     Example:
       >>> import tempfile
-      >>> import numpy as np
-      >>> import lsar_jax as lj
       >>> rng = np.random.default_rng(0)
       >>> x = {code: rng.normal(size=(50, 8)) + 3 * rng.normal(size=8) for code in ("de", "en", "fr")}
       >>> center, lsar = lj.transforms.fit_center(x), lj.transforms.fit_lsar(x)
