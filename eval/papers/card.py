@@ -16,75 +16,46 @@ Options = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Setting:
-    """How a paper used an encoder.
+    """How a paper used an encoder; of several layers, it is not known which one the published numbers are of."""
 
-    Attributes:
-      name: the paper's name for it, as in ``published.csv``; empty if the paper did not measure it.
-      layers: the layers to measure. If there is one, the published numbers are of this layer; if there are several, it
-        is not known which.
-      options: options that the command takes with this encoder, in place of its own.
-    """
-
-    name: str = ""
+    name: str = ""  # the paper's name for it, as in published.csv; empty if the paper did not measure it
     layers: tuple[int, ...] = ()
-    options: Options = field(default_factory=dict)
+    options: Options = field(default_factory=dict)  # what the command takes with this encoder, in place of its own
 
 
 @dataclass(frozen=True)
 class Step:
     """One command of a card.
 
-    Attributes:
-      task: a task of ``python -m eval``, or a module such as ``train.align``.
-      options: option -> its values. In them, ``{layer}`` stands for a layer, and a text with it is repeated for each;
-        ``{trained}`` for the folder of what was trained on the encoder; ``{encoder}`` for the encoder's name.
-      data: the data that it reads, as keys of ``SOURCES``.
-      paper: options of the paper that ``python -m eval repro`` adds; what stands under *Here* was run without them.
-      encoders: preset -> how the paper used it in this command; ``bundled`` may have options of its own.
-      layer: what ``{layer}`` stands for, unless a layer is chosen.
-      metrics: regular expressions of the metrics that the table or figure shows.
-      figures: pictures that it draws.
-      makes: a file or folder that the command writes; if it exists, the command is not run.
-      note: what the page says after the command.
+    In the values of ``options``, ``{layer}`` stands for a layer, and a text with it is repeated for each; ``{trained}``
+    for the folder of what was trained on the encoder; ``{encoder}`` for the encoder's name.
     """
 
-    task: str
+    task: str  # of python -m eval, or a module such as train.align
     options: Options = field(default_factory=dict)
-    data: tuple[str, ...] = ()
-    paper: Options = field(default_factory=dict)
-    encoders: Mapping[str, Setting] = field(default_factory=dict)
-    layer: int = 8
-    metrics: tuple[str, ...] = ()
+    data: tuple[str, ...] = ()  # keys of SOURCES
+    paper: Options = field(default_factory=dict)  # options that repro adds; what stands under *Here* lacks them
+    encoders: Mapping[str, Setting] = field(default_factory=dict)  # preset -> how the paper used it
+    layer: int = 8  # what {layer} stands for, unless a layer is chosen
+    metrics: tuple[str, ...] = ()  # patterns of the metrics that the table or figure shows
     figures: tuple[str, ...] = ()
-    makes: str = ""
-    note: str = ""
+    makes: str = ""  # a file or folder that the command writes; if it exists, the command is not run
+    note: str = ""  # what the page says after the command
 
 
 @dataclass(frozen=True)
 class Card:
-    """One or more tables or figures of a paper.
+    """One or more tables or figures of a paper."""
 
-    Attributes:
-      paper: name of the paper, as in ``published.csv``.
-      name: what the user types, such as xie-table-1.
-      items: the tables or figures, such as Tables 4 to 7.
-      shows: what they show.
-      steps: the commands, in order.
-      here: what they gave with the bundled encoder.
-      certainty: whether it is known that the table has this number.
-      tables: names of the tables whose numbers ``published.csv`` has.
-      trained_by: commands that train what the steps read, if no step trains it; they are not run with the card.
-    """
-
-    paper: str
-    name: str
-    items: str
+    paper: str  # as in published.csv
+    name: str  # what the user types, such as xie-table-1
+    items: str  # such as Tables 4 to 7
     shows: str
     steps: tuple[Step, ...]
-    here: str
-    certainty: Literal["certain", "probably", "uncertain"] = "certain"
-    tables: tuple[str, ...] = ()
-    trained_by: tuple[Step, ...] = ()
+    here: str  # what the steps gave with the bundled encoder
+    certainty: Literal["certain", "probably", "uncertain"] = "certain"  # of the table's number
+    tables: tuple[str, ...] = ()  # names of the tables in published.csv
+    trained_by: tuple[Step, ...] = ()  # train what the steps read, if no step does; not run with the card
 
     @property
     def sure(self) -> str:
@@ -94,14 +65,7 @@ class Card:
 
 @dataclass(frozen=True)
 class Paper:
-    """The cards of a paper.
-
-    Attributes:
-      name: name of the paper.
-      about: what the page says before its table.
-      cards: its cards, in the order of the page.
-      after: what the page says after its table, such as a picture.
-    """
+    """The cards of a paper, and what the page says before and after their table."""
 
     name: str
     about: str
@@ -135,7 +99,6 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def _tuples(value: Any) -> Any:
-    """The value with tuples for lists."""
     if isinstance(value, dict):
         return {name: _tuples(part) for name, part in value.items()}
     return tuple(map(_tuples, value)) if isinstance(value, list) else value

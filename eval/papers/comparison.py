@@ -21,9 +21,8 @@ judged. Nor is it if the paper's layer is not known.
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.stats import t as student
@@ -34,33 +33,21 @@ from eval.papers.published import PROTOCOLS, PUBLISHED, Published, published
 from eval.results import Result
 from lsar_jax.files import write_text
 
-__all__ = ["COLUMNS", "VERDICTS", "Measured", "Row", "compare", "decimals_of", "grouped", "write_rows"]
-
+__all__ = ["COLUMNS", "VERDICTS", "Measured", "Row", "cells", "compare", "decimals_of", "grouped", "write_rows"]
 
 VERDICTS = ("equal", "within", "outside", "not judged", "not compared")
 COLUMNS = ("", "layer", "published", "ours", "difference", "tolerance", "verdict")
 
 
-@dataclass(frozen=True)
-class Measured:
-    """Our value: the mean over seeds.
+class Measured(NamedTuple):
+    """Our value: the mean over seeds."""
 
-    Attributes:
-      first: the result of the first seed.
-      method: label of the method.
-      value: mean over seeds.
-      margin: half-width of the interval over queries, and of the prediction interval of a further seed; None if neither
-        is known.
-      setting: how the paper used the encoder in this command.
-      metrics: regular expressions of the metrics to show even if no published value is known.
-    """
-
-    first: Result
+    first: Result  # of the first seed
     method: str
     value: float
-    margin: float | None
-    setting: Setting
-    metrics: tuple[str, ...]
+    margin: float | None  # half-widths of the interval over queries and of the prediction interval of a further seed
+    setting: Setting  # how the paper used the encoder in this command
+    metrics: tuple[str, ...]  # patterns of the metrics to show even if no published value is known
 
     @property
     def quantity(self) -> tuple[str, str, str, int]:
@@ -68,41 +55,25 @@ class Measured:
         return self.first.task, self.first.metric, self.method, self.first.layer
 
 
-@dataclass(frozen=True)
-class Row:
-    """A published value, ours, or both.
-
-    Attributes:
-      task: the task, as in our results.
-      metric: the metric of our result; for a value that has none, the published one's pattern.
-      method: the method.
-      layer: the layer of our result.
-      published: the published value.
-      source: its paper and table.
-      ours: our value.
-      difference: ours minus the published value.
-      tolerance: what the difference may be.
-      verdict: equal, within, outside, not judged, or not compared; empty if there is no published value.
-      why: why it is not judged or not compared.
-      decimals: the number of printed decimals of the published value.
-    """
+class Row(NamedTuple):
+    """A published value, ours, or both."""
 
     task: str
-    metric: str
+    metric: str  # of our result; for a value that has none, the published one's pattern
     method: str
     layer: int | None = None
     published: float | None = None
-    source: str = ""
+    source: str = ""  # paper and table
     ours: float | None = None
-    difference: float | None = None
+    difference: float | None = None  # ours minus the published value
     tolerance: float | None = None
-    verdict: str = ""
-    why: str = ""
-    decimals: int = 1
+    verdict: str = ""  # of VERDICTS; empty if there is no published value
+    why: str = ""  # it is not judged or not compared
+    decimals: int = 1  # printed decimals of the published value
 
 
 def grouped(results: Sequence[Result], setting: Setting, metrics: tuple[str, ...]) -> list[Measured]:
-    """Gathers our values, each the mean over its seeds, in the order of the results."""
+    """Our values, each the mean over its seeds, in the order of the results."""
     groups: dict[tuple[Any, ...], list[Result]] = {}
     for r in results:
         key = r.task, r.encoder, r.layer, r.metric, r.fitted_on, label(r.transform, r.parameters)
@@ -121,12 +92,7 @@ def grouped(results: Sequence[Result], setting: Setting, metrics: tuple[str, ...
 
 
 def compare(ours: Sequence[Measured], expected: Iterable[Published]) -> list[Row]:
-    """Puts the published values of an encoder beside ours, and our other values after them.
-
-    Args:
-      ours: our values.
-      expected: the published values of this encoder.
-    """
+    """Puts the published values of an encoder beside ours, and our other values after them."""
     rows: list[Row] = []
     used: set[int] = set()
     for value in expected:
@@ -142,7 +108,7 @@ def compare(ours: Sequence[Measured], expected: Iterable[Published]) -> list[Row
 
 def write_rows(rows: Sequence[Row], folder: Path, about: Mapping[str, str]) -> None:
     """Writes ``comparison.jsonl``, a line for each row, with ``about`` in each; and ``comparison.md``, a table."""
-    write_text(folder / "comparison.jsonl", "".join(json.dumps({**about, **asdict(row)}) + "\n" for row in rows))
+    write_text(folder / "comparison.jsonl", "".join(json.dumps({**about, **row._asdict()}) + "\n" for row in rows))
     lines = [*(f"- {name}: {value}" for name, value in about.items() if value), ""]
     lines += [f"| {' | '.join(COLUMNS)} |", "| --- | ---: | ---: | ---: | ---: | ---: | --- |"]
     lines += [f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells(row))} |" for row in rows]

@@ -2,15 +2,15 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from eval.fitting import FitOptions
 from eval.papers.card import Card, Step
 from eval.papers.plan import Choice, Planned, plan_step, train_module
 from eval.papers.sources import LANGUAGES, SOURCES, languages_of_text
 from lsar_jax.checkpoints.bundled import open_bundled
-from lsar_jax.checkpoints.checkpoint import Checkpoint, read_folder
-from lsar_jax.checkpoints.locate import is_folder, locate
+from lsar_jax.checkpoints.checkpoint import read_folder
+from lsar_jax.checkpoints.locate import is_folder, locate, preset_of
 from lsar_jax.checkpoints.presets import PRESETS
 from lsar_jax.corpora.tfds import prepared_languages
 from lsar_jax.hub import Repository
@@ -20,28 +20,17 @@ __all__ = ["Missing", "missing"]
 
 
 class Missing(NamedTuple):
-    """Something that is not here.
+    """Something that is not here."""
 
-    Attributes:
-      name: its name or its path.
-      text: the whole sentence: what is missing, where to get it and where to put it.
-      steps: numbers of the commands that need it; empty for the encoder, which all need.
-    """
-
-    name: str
-    text: str
-    steps: tuple[int, ...] = ()
+    name: str  # or its path
+    text: str  # the whole sentence: what is missing, where to get it and where to put it
+    steps: tuple[int, ...] = ()  # numbers of the commands that need it; empty for the encoder
 
 
 def missing(card: Card, planned: Sequence[Planned], choice: Choice, *, download: bool | None = None) -> list[Missing]:
     """Lists everything that the commands need and that is not here.
 
-    Args:
-      card: the card.
-      planned: its commands.
-      choice: the encoder and the options.
-      download: whether an encoder on the Hub is downloaded now; if not, the Hub is asked whether it has it. None skips
-        the encoder.
+    The encoder is downloaded now with ``download``; without, the Hub is asked whether it has it; None skips it.
     """
     lacks: dict[str, Missing] = {}
     for entry in planned:
@@ -51,7 +40,7 @@ def missing(card: Card, planned: Sequence[Planned], choice: Choice, *, download:
         for lack in _of_step(card, entry, earlier, choice):
             steps = lacks.get(lack.text, lack).steps
             lacks[lack.text] = lack._replace(steps=tuple(dict.fromkeys((*steps, entry.number))))
-    return [*(() if download is None else _encoder(planned, choice, download)), *lacks.values()]
+    return [*(() if download is None else _encoder(choice.encoder, download)), *lacks.values()]
 
 
 def _of_step(card: Card, entry: Planned, earlier: Sequence[Step], choice: Choice) -> Iterator[Missing]:
@@ -114,8 +103,7 @@ def _fit_text(place: str, step: Step) -> Iterator[Missing]:
 
 def _trained(card: Card, entry: Planned, earlier: Sequence[Step], choice: Choice) -> Iterator[Missing]:
     """Yields the trained heads, or the scores of a fine-tuned encoder, that no earlier command makes."""
-    made = [plan_step(step, choice, Path()).options.get("out") for step in earlier]
-    outs = [Path(out) for out in made if out]
+    outs = [Path(out) for step in earlier if (out := plan_step(step, choice, Path()).options.get("out"))]
     name, file = "the trained heads", "trained.json"
     if entry.step.task == "transfer":
         name, file = "the fine-tuned encoder's scores", "transfer.json"
@@ -128,44 +116,18 @@ def _trained(card: Card, entry: Planned, earlier: Sequence[Step], choice: Choice
         yield Missing(str(lacking[0]), f"{paths}: {name} are not there; train them with {commands}")
 
 
-def _encoder(planned: Sequence[Planned], choice: Choice, download: bool) -> Iterator[Missing]:
-    """Yields why the encoder cannot be loaded, or lacks a layer."""
-    name = choice.encoder
+def _encoder(name: str, download: bool) -> Iterator[Missing]:
+    """Yields why the encoder cannot be loaded."""
     try:
-        checkpoint = _open(name, download)
+        if name == "bundled":
+            open_bundled()
+            return
+        preset = preset_of(name)
+        id, revision = (preset.id, preset.revision) if preset else (name, None)
+        if download or is_folder(id):
+            read_folder(locate(id, revision)[0], id=id)
+        elif (repository := Repository(id, revision, "model")).info() is None:
+            repository.cached()
     except (ValueError, OSError, ImportError) as error:
         copy = f"; name the copy with --encoder FOLDER --as {name}" if name in PRESETS else ""
         yield Missing(f"encoder {name}", f"the encoder {name} cannot be loaded: {error}{copy}")
-        return
-    if checkpoint is None:
-        return
-    blocks, longest = checkpoint.config.blocks, checkpoint.tokenizer.max_length
-    for entry in planned:
-        layers = getattr(entry.command, "layers", None) or entry.options.get("layers", ())
-        if layers and not 0 <= min(layers) <= max(layers) <= blocks:
-            text = f"layer {max(layers)}: {name} has layers 0 to {blocks}; choose others with --layers"
-            yield Missing(f"layer {max(layers)}", text, (entry.number,))
-        if (tokens := getattr(entry.command, "max_length", None) or 0) > longest:
-            text = f"{tokens} tokens: {name} takes at most {longest}; choose fewer with --max-length"
-            yield Missing(f"{tokens} tokens", text, (entry.number,))
-
-
-def _open(name: str, download: bool) -> Checkpoint | None:
-    """Opens a checkpoint without its weights; None for one that the Hub has and that is not downloaded."""
-    if name == "bundled":
-        return open_bundled()
-    if is_folder(name):
-        return read_folder(Path(name), id=name)
-    preset: Any = PRESETS.get(name)
-    if preset and not preset.id:
-        raise FileNotFoundError(f"it is not on the Hub; {preset.note}; give the folder as --encoder")
-    id, revision = (preset.id, preset.revision) if preset else (name, None)
-    if not download:
-        repository = Repository(id, revision, "model")
-        try:
-            return read_folder(repository.cached(), id=id)
-        except (FileNotFoundError, ValueError):
-            # The cache may hold a part of it; a download would complete it.
-            if repository.info() is not None:
-                return None
-    return read_folder(locate(id, revision)[0], id=id)

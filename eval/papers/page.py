@@ -3,7 +3,7 @@
 import textwrap
 
 from eval.papers.card import PAPERS, Card, Paper, Step, command_line
-from eval.papers.plan import filled
+from eval.papers.plan import Choice
 from eval.papers.sources import SOURCES
 
 __all__ = ["papers_page"]
@@ -32,7 +32,7 @@ def _row(card: Card) -> str:
 
 def _command(step: Step) -> str:
     """The command for the bundled encoder, without the options that ``repro`` adds, and its data and figures."""
-    options = {name: filled(value, "results", "bundled", (step.layer,)) for name, value in step.options.items()}
+    options = {name: Choice().filled(value, (step.layer,)) for name, value in step.options.items()}
     data = " and ".join(dict.fromkeys(SOURCES[key].name for key in step.data))
     figures = " and ".join(f"`{name}`" for name in step.figures)
     paper = f"(`{' '.join(command_line('', step.paper)[4:])}`)" if step.paper else ""

@@ -13,9 +13,10 @@ import tyro
 from eval.__main__ import TASKS
 from eval.papers.card import Card, Setting, Step, command_line
 from eval.run_record import already_run
+from lsar_jax.checkpoints.locate import is_folder
 from lsar_jax.checkpoints.presets import PRESETS
 
-__all__ = ["Choice", "Planned", "filled", "plan", "plan_step"]
+__all__ = ["Choice", "Planned", "plan", "plan_step"]
 
 
 @dataclass(frozen=True)
@@ -44,23 +45,27 @@ class Choice:
 
     def short_name(self) -> str:
         """The encoder's name in the names of folders."""
-        return Path(self.encoder).resolve().name if self._is_folder() else self.encoder.replace("/", "-")
+        return Path(self.encoder).resolve().name if is_folder(self.encoder) else self.encoder.replace("/", "-")
 
     def folder(self, card: Card) -> Path:
         """The folder of a card's results."""
         return self.out / card.name / self.short_name()
 
-    def trained(self) -> str:
-        """The folder of what was trained on this encoder; for the bundled one, where the pages put it."""
-        return "results" if self.encoder == "bundled" else f"results/{self.short_name()}"
-
-    def id_name(self) -> str:
-        """The last part of the encoder's id, which ``train.align`` names its folder after."""
-        preset = None if self._is_folder() else PRESETS.get(self.encoder)
-        return (preset.id if preset and preset.id else Path(self.encoder).resolve().name).rpartition("/")[2]
-
-    def _is_folder(self) -> bool:
-        return self.encoder != "bundled" and Path(self.encoder).is_dir()
+    def filled(self, value: Any, layers: Sequence[int]) -> Any:
+        """Puts the folder of what was trained, the encoder's name and the layers into a value of an option."""
+        if isinstance(value, tuple):
+            items = [self.filled(item, layers) for item in value]
+            return tuple(part for item in items for part in (item if isinstance(item, tuple) else (item,)))
+        if not isinstance(value, str) or "{" not in value.replace("{}", ""):
+            return value
+        # What was trained on the bundled encoder is where the pages put it.
+        trained = "results" if self.encoder == "bundled" else f"results/{self.short_name()}"
+        preset = None if is_folder(self.encoder) else PRESETS.get(self.encoder)
+        # The last part of its id, which train.align names its folder after.
+        name = (preset.id if preset and preset.id else Path(self.encoder).resolve().name).rpartition("/")[2]
+        text = value.replace("{trained}", trained).replace("{encoder}", name)
+        several = tuple(text.replace("{layer}", str(layer)) for layer in layers) if "{layer}" in text else (text,)
+        return several if len(several) > 1 else several[0]
 
     def setting(self, step: Step) -> Setting:
         """How the paper used the encoder in a command; the setting of any other encoder if it did not."""
@@ -76,21 +81,13 @@ class Choice:
 
 @dataclass(frozen=True)
 class Planned:
-    """A command that is ready to run.
+    """A command that is ready to run."""
 
-    Attributes:
-      number: its number in the card, from 1.
-      step: the step of the card.
-      options: its options.
-      setting: how the paper used this encoder.
-      out: folder of its results; None for commands of ``train``.
-    """
-
-    number: int
+    number: int  # in the card, from 1
     step: Step
     options: dict[str, Any]
-    setting: Setting
-    out: Path | None
+    setting: Setting  # how the paper used this encoder
+    out: Path | None  # folder of its results; None for commands of train
 
     @property
     def line(self) -> str:
@@ -119,11 +116,7 @@ class Planned:
         return str(self.out) if self.out is not None and already_run(self.command) else ""
 
     def run(self) -> None:
-        """Runs the command in this process.
-
-        Raises:
-          ValueError: it failed.
-        """
+        """Runs the command in this process; raises ValueError if it fails."""
         if self.command is not None:
             self.command.run()
         elif status := train_module(self.step.task).main(command_line("", self.options)[4:]):
@@ -136,11 +129,7 @@ def train_module(task: str) -> Any:
 
 
 def plan(card: Card, choice: Choice) -> list[Planned]:
-    """Completes the commands of a card, in order.
-
-    Raises:
-      ValueError: a number of ``steps`` is not that of a command, or no command knows the encoder that is named.
-    """
+    """Completes the commands of a card, in order; raises ValueError for a step or an encoder that the card lacks."""
     count = len(card.steps)
     if wrong := [number for number in choice.steps if not 1 <= number <= count]:
         raise ValueError(f"--steps has {wrong[0]}; {card.name} has {count} command{'s' if count > 1 else ''}")
@@ -163,10 +152,9 @@ def plan_step(step: Step, choice: Choice, folder: Path, number: int = 1) -> Plan
     """Completes the command of a step; ``folder`` is that of its results."""
     setting, known = choice.setting(step), _options(step.task)
     layers = choice.layers or setting.layers
-    options = {
-        name: filled(value, choice.trained(), choice.id_name(), layers or (step.layer,))
-        for name, value in step.options.items()
-    } | dict(step.paper)
+    options = {name: choice.filled(value, layers or (step.layer,)) for name, value in step.options.items()} | dict(
+        step.paper
+    )
     if "encoder" in known and not any("{encoder}" in str(value) for value in step.options.values()):
         options |= {**setting.options, "encoder": choice.encoder}
     fit_on = "" if options.get("fit_on") == "evaluated" else choice.fit_on
@@ -178,18 +166,6 @@ def plan_step(step: Step, choice: Choice, folder: Path, number: int = 1) -> Plan
         if choice.overwrite and "overwrite" in known:
             options["overwrite"] = True
     return Planned(number, step, options, setting, out)
-
-
-def filled(value: Any, trained: str, encoder: str, layers: Sequence[int]) -> Any:
-    """Puts the folder of what was trained, the encoder's name and the layers into a value of an option."""
-    if isinstance(value, tuple):
-        items = [filled(item, trained, encoder, layers) for item in value]
-        return tuple(part for item in items for part in (item if isinstance(item, tuple) else (item,)))
-    if not isinstance(value, str) or "{" not in value.replace("{}", ""):
-        return value
-    text = value.replace("{trained}", trained).replace("{encoder}", encoder)
-    several = tuple(text.replace("{layer}", str(layer)) for layer in layers) if "{layer}" in text else (text,)
-    return several if len(several) > 1 else several[0]
 
 
 def _kind(task: str) -> Any:

@@ -21,23 +21,14 @@ __all__ = ["PROTOCOLS", "PUBLISHED", "Protocol", "Published", "published"]
 
 
 class Protocol(NamedTuple):
-    """How numbers were measured.
+    """How numbers were measured."""
 
-    Attributes:
-      command: the command of this library that measures by it, after ``python -m eval``.
-      what: what is measured.
-      evaluated: whether methods are fitted on the evaluated sentences; None if it does not matter.
-      n: number of queries or vectors, as our results count them; None if it is not known.
-      settings: options of the task, and ``max_length``, that our result must have been measured with.
-      other: how it differs from our measurement, so that its numbers do not stand beside ours; empty if it does not.
-    """
-
-    command: str
+    command: str  # that measures by it, after python -m eval
     what: str
-    evaluated: bool | None = None
-    n: int | None = None
-    settings: Mapping[str, Any] = {}
-    other: str = ""
+    evaluated: bool | None = None  # whether methods are fitted on the evaluated sentences; None if it does not matter
+    n: int | None = None  # number of queries or vectors, as our results count them; None if it is not known
+    settings: Mapping[str, Any] = {}  # options, and max_length, that our result must have been measured with
+    other: str = ""  # how it differs from our measurement, so that its numbers do not stand beside ours
 
     @property
     def task(self) -> str:
@@ -45,7 +36,7 @@ class Protocol(NamedTuple):
         return self.command.split()[0]
 
     def measured(self, result: Result) -> bool:
-        """Whether a result was measured by this protocol, on its data, whatever its methods were fitted on."""
+        """Whether a result was measured so, on the same data, whatever its methods were fitted on."""
         used = {**result.options, "max_length": result.max_length}
         return (
             not self.other
@@ -60,27 +51,16 @@ class Protocol(NamedTuple):
 
 
 class Published(NamedTuple):
-    """One number from a paper.
+    """One number from a paper."""
 
-    Attributes:
-      protocol: key of ``PROTOCOLS``; its command begins with the name of the task.
-      metric: regular expression for the metric's name in our results.
-      languages: number of languages that our result covers, with English where the task counts it.
-      encoder: the paper's name for the encoder.
-      method: label of the method in our results, which may have further parameters; a rank must agree.
-      value: the value, in percent or as printed in the paper.
-      paper: the paper.
-      table: its table, by number or by subject.
-    """
-
-    protocol: str
-    metric: str
-    languages: int
-    encoder: str
-    method: str
-    value: float
+    protocol: str  # key of PROTOCOLS
+    metric: str  # regular expression for the metric's name in our results
+    languages: int  # that our result covers, with English where the task counts it
+    encoder: str  # the paper's name
+    method: str  # label in our results, which may have further parameters; a rank must agree
+    value: float  # in percent, or as printed in the paper
     paper: str
-    table: str
+    table: str  # by number or by subject
 
     @property
     def source(self) -> str:

@@ -19,7 +19,7 @@ import tyro
 from rich.table import Table
 
 from eval.papers.card import CARDS, Card
-from eval.papers.comparison import COLUMNS, VERDICTS, Measured, cells, compare, grouped, write_rows
+from eval.papers.comparison import COLUMNS, VERDICTS, cells, compare, grouped, write_rows
 from eval.papers.missing import missing
 from eval.papers.page import papers_page
 from eval.papers.plan import Choice, Planned, plan
@@ -56,12 +56,12 @@ class Repro(Choice):
         if self.page is not None:
             write_text(self.page, papers_page(self.page.read_text(encoding="utf-8")))
             console.print(f"wrote {self.page}")
-        elif self.name:
-            if self.name not in CARDS:
-                near = get_close_matches(self.name.lower(), CARDS, 3)
-                hint = f"did you mean {' or '.join(near)}? " if near else ""
-                raise ValueError(f"there is no card {self.name!r}; {hint}python -m eval repro lists all")
+        elif self.name in CARDS:
             self._reproduce(CARDS[self.name])
+        elif self.name:
+            near = get_close_matches(self.name.lower(), CARDS, 3)
+            hint = f"did you mean {' or '.join(near)}? " if near else ""
+            raise ValueError(f"there is no card {self.name!r}; {hint}python -m eval repro lists all")
         else:
             _print_cards(Choice(encoder=self.encoder, out=self.out))
 
@@ -108,9 +108,8 @@ def _missing(card: Card, planned: Sequence[Planned], choice: Choice, *, download
     lacks, several = missing(card, planned, choice, download=download), len(card.steps) > 1
     if not lacks:
         return ""
-    lines = [f"{card.name} cannot run with {choice.encoder}: {len(lacks)} things are missing"]
-    if len(lacks) == 1:
-        lines = [f"{card.name} cannot run with {choice.encoder}: one thing is missing"]
+    count = "one thing is" if len(lacks) == 1 else f"{len(lacks)} things are"
+    lines = [f"{card.name} cannot run with {choice.encoder}: {count} missing"]
     for lack in lacks:
         which = f" (command {' and '.join(map(str, lack.steps))})" if several and lack.steps else ""
         lines.append(f"- {lack.text}{which}")
@@ -136,10 +135,12 @@ def _copies(planned: Sequence[Planned]) -> dict[str, str]:
 
 def _report(card: Card, planned: Sequence[Planned], choice: Choice, copies: Mapping[str, str]) -> None:
     """Prints and writes the published values beside ours."""
-    ours: list[Measured] = []
-    for entry in planned:
-        if entry.out is not None and (entry.out / "results.jsonl").is_file():
-            ours += grouped(read_results(entry.out / "results.jsonl"), entry.setting, entry.step.metrics)
+    ours = [
+        measured
+        for entry in planned
+        if entry.out is not None and (path := entry.out / "results.jsonl").is_file()
+        for measured in grouped(read_results(path), entry.setting, entry.step.metrics)
+    ]
     name, folder = choice.short_name(), choice.folder(card)
     names = sorted({entry.setting.name for entry in planned if entry.setting.name})
     values = [value for value in PUBLISHED if value.paper == card.paper and value.table in card.tables]
@@ -158,8 +159,7 @@ def _report(card: Card, planned: Sequence[Planned], choice: Choice, copies: Mapp
         about = {"card": card.name, "paper": card.paper, "encoder": name, "as": ", ".join(names)}
         write_rows(rows, folder, {**about, **copies})
     for picture in (picture for entry in planned for picture in entry.step.figures):
-        drawn = ", ".join(map(str, sorted(folder.rglob(picture))))
-        console.print(f"figure {picture}: {drawn or 'not drawn'}")
+        console.print(f"figure {picture}: {', '.join(map(str, sorted(folder.rglob(picture)))) or 'not drawn'}")
     if verdicts := [row.verdict for row in rows if row.verdict]:
         counts = ", ".join(f"{verdicts.count(verdict)} {verdict}" for verdict in VERDICTS if verdict in verdicts)
         console.print(f"{len(verdicts)} published values: {counts}")

@@ -1,8 +1,8 @@
 """The data that the cards read, from ``sources.toml``: where each set lies, and which languages a copy of it has."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from eval.data.tatoeba import files_of
 from eval.papers.card import read_toml
@@ -13,29 +13,17 @@ from lsar_jax.files import sha256, text_sha256
 __all__ = ["LANGUAGES", "SOURCES", "Source", "checksum_of", "languages_of_text"]
 
 
-@dataclass(frozen=True)
-class Source:
-    """One set of data.
+class Source(NamedTuple):
+    """One set of data."""
 
-    Attributes:
-      name: its name on the page.
-      where: what to put there, and where to get it.
-      path: where it lies; empty for what comes with the library, and for prepared datasets.
-      revision: the commit that was read, if it is known.
-      read: a pattern of the names of the files that are read.
-      checksum: that of the copy from which the numbers on the page are; empty if they are of no copy.
-      files: names of files, or patterns, of which each must exist in the folder.
-      languages: the codes of the languages that it must have.
-    """
-
-    name: str
-    where: str
-    path: str = ""
-    revision: str = ""
-    read: str = "*"
-    checksum: str = ""
-    files: tuple[str, ...] = ()
-    languages: tuple[str, ...] = ()
+    name: str  # on the page
+    where: str  # what to put there, and where to get it
+    path: str = ""  # empty for what comes with the library, and for prepared datasets
+    revision: str = ""  # the commit that was read, if it is known
+    read: str = "*"  # pattern of the files that are read
+    checksum: str = ""  # of the copy that the numbers on the page are from, if there is one
+    files: tuple[str, ...] = ()  # names or patterns, each of which the folder must have
+    languages: tuple[str, ...] = ()  # codes that it must have
 
 
 def languages_of_text(folder: Path) -> list[str]:

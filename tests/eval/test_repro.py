@@ -61,8 +61,7 @@ def compared(results, method="original", setting=MBERT):
 
 def lacks(name, choice):
     """The sentences on what a card lacks."""
-    card = CARDS[name]
-    return [one.text for one in missing(card, plan(card, choice), choice, download=False)]
+    return [one.text for one in missing(CARDS[name], plan(CARDS[name], choice), choice, download=False)]
 
 
 def test_commands_of_all_cards_are_complete(empty):
@@ -139,12 +138,6 @@ def test_checksum(empty):
     assert checksum_of(Path("data"), "tatoeba.*") == shell.split()[0]
     assert checksum_of(empty, "**/*"), "files in folders count"
     assert checksum_of(Path("data"), "none.*") == checksum_of(Path("nowhere"), "*") == ""
-
-
-def test_missing_layers_and_tokens():
-    texts = lacks("haemmerl-table-4", Choice(encoder=TINY, named="mBERT", steps=(1,)))
-    assert f"layer 8: {TINY} has layers 0 to 3; choose others with --layers" in texts
-    assert f"512 tokens: {TINY} takes at most 40; choose fewer with --max-length" in texts
 
 
 def test_trained_heads_are_found_or_their_training_is_named(empty):
