@@ -11,7 +11,6 @@ COMMANDS = {
     "fit": Command("lsar_jax.cli.fit", "FitCommands", "fit a transform on text or vectors", True),
     "apply": Command("lsar_jax.cli.apply", "Apply", "apply a transform to vectors or text"),
     "mine": Command("lsar_jax.cli.mine", "Mine", "find translations in two collections of any size", True),
-    "plan": Command("lsar_jax.cli.plan", "Plan", "say how long a large job takes at least, and what it needs"),
     "convert": Command("lsar_jax.cli.convert", "Convert", "convert a pickled checkpoint to a safetensors folder"),
 }
 

@@ -7,16 +7,28 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 from jax.experimental import topologies
 from jax.sharding import Mesh
 
-from lsar_jax.cli.device_peaks import PEAKS, Peaks
 from lsar_jax.mesh import data_mesh
 
-__all__ = ["TARGETS", "Target", "check_installed", "mesh_of", "prepare"]
+__all__ = ["TARGETS", "Peaks", "Target", "check_installed", "mesh_of", "prepare"]
+
+
+class Peaks(NamedTuple):
+    """The limits of one device: bytes, bytes a second, and operations a second of matrix products.
+
+    ``fast_float32`` is float32 as the device computes it by default, with fewer digits.
+    """
+
+    memory: float
+    bandwidth: float
+    bfloat16: float
+    float32: float
+    fast_float32: float
 
 
 @dataclass(frozen=True)
@@ -41,12 +53,17 @@ class Target:
         return f"jax {jax.__version__}, {package} {version(package)}"
 
 
+# https://docs.cloud.google.com/tpu/docs/v5e and v6e. A product in full float32 is six passes of the matrix unit, which
+# multiplies bfloat16.
+_V5E = Peaks(16.0 * 2**30, 819e9, 197e12, 197e12 / 6, 197e12)
+_V6E = Peaks(32.0 * 2**30, 1638e9, 918e12, 918e12 / 6, 918e12)
 TARGETS = {
-    "v5e": Target("tpu", "v5e:2x2", 1, PEAKS["v5e"]),
-    "v5e-2x2": Target("tpu", "v5e:2x2", 4, PEAKS["v5e"]),
-    "v5e-16x16": Target("tpu", "v5e:16x16", 256, PEAKS["v5e"]),
-    "v6e": Target("tpu", "v6e:2x2", 1, PEAKS["v6e"]),
-    "h200": Target("cuda", "1x1x1", 1, PEAKS["h200"]),
+    "v5e": Target("tpu", "v5e:2x2", 1, _V5E),
+    "v5e-2x2": Target("tpu", "v5e:2x2", 4, _V5E),
+    "v5e-16x16": Target("tpu", "v5e:16x16", 256, _V5E),
+    "v6e": Target("tpu", "v6e:2x2", 1, _V6E),
+    # NVIDIA's data sheet of the H200 SXM, without sparsity.
+    "h200": Target("cuda", "1x1x1", 1, Peaks(151_397_597_184.0, 4.8e12, 989e12, 67e12, 494e12)),
 }
 
 # A GpuTargetConfigProto. Names and versions, which no compiler asks for, are as short as they can be.

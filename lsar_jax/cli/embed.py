@@ -44,15 +44,7 @@ class EncoderChoice:
         return open_encoder(self.encoder, layers, self.revision, self.pooling, self.dtype, param_dtype)
 
     def open_transformer(self, layer: int | None, done: str) -> SentenceEncoder:
-        """Loads a transformer to train, with float32 parameters, up to ``layer`` or with all blocks.
-
-        Args:
-          layer: the layer to keep; by default the last, whatever layer the encoder pools.
-          done: what is done with it, quoted in the error.
-
-        Raises:
-          ValueError: the encoder is not a transformer.
-        """
+        """Loads a transformer, to be ``done`` to, with float32 parameters, up to ``layer`` or with all blocks."""
         encoder = self.open(layer, "float32")
         if not isinstance(encoder.model, Transformer):
             raise ValueError(f"{encoder.spec.id} is not a transformer; only transformers can be {done}")
@@ -90,18 +82,18 @@ def encode_all(
     languages: Mapping[K, str],
     cache: Path | None = None,
 ) -> dict[K, Float[np.ndarray, "layer vector dim"]]:
-    """Returns the embeddings of the texts by key, ``[layer, sentence, dim]``.
+    """Returns the embeddings of the texts by key, ``[layer, sentence, dim]``; the same sentence is encoded once.
 
     Args:
       encoder: the encoder.
-      texts: the texts; the same sentence is encoded once.
+      texts: the texts.
       layers: the layers.
       max_length: maximum number of tokens per sentence.
       languages: language of each text, which only some encoders use.
-      cache: folder for the embeddings of sentences; only those that it lacks are encoded. None for none.
+      cache: folder for the embeddings of sentences, or None; only those that it lacks are encoded.
     """
-    sentences, rows = _distinct(encoder, {key: (languages[key], several) for key, several in texts.items()})
-    x = _embeddings(encoder, sentences, layers, max_length, cache)
+    given = {key: (languages[key], sentences) for key, sentences in texts.items()}
+    x, rows = _encode_distinct(encoder, given, layers, max_length, cache)
     return {key: x[:, numbers] for key, numbers in rows.items()}
 
 
@@ -117,34 +109,31 @@ def embed_pairs(
       cache: folder for the embeddings of sentences; only those that it lacks are encoded.
     """
     sides = {
-        (code, side): (language, [pair[side] for pair in several])
-        for code, several in pairs.items()
+        (code, side): (language, [pair[side] for pair in translations])
+        for code, translations in pairs.items()
         for side, language in enumerate(("en", code))
     }
-    sentences, rows = _distinct(encoder, sides)
-    x = _embeddings(encoder, sentences, (encoder.spec.layer,), max_length, cache)
+    x, rows = _encode_distinct(encoder, sides, (encoder.spec.layer,), max_length, cache)
     return x[0], {code: (rows[code, 0], rows[code, 1]) for code in pairs}
 
 
-def _distinct(
-    encoder: SentenceEncoder, texts: Mapping[K, tuple[str, Sequence[str]]]
-) -> tuple[list[Sentence], dict[K, Int[np.ndarray, " _"]]]:
-    """Returns the distinct sentences of texts in their languages, and the numbers of those of each text."""
+def _encode_distinct(
+    encoder: SentenceEncoder,
+    texts: Mapping[K, tuple[str, Sequence[str]]],
+    layers: Sequence[int],
+    max_length: int,
+    cache: Path | None,
+) -> tuple[Float[np.ndarray, "layer sentence dim"], dict[K, Int[np.ndarray, " _"]]]:
+    """Returns the embeddings of the distinct sentences of texts in their languages, and the rows of each text."""
     numbers: dict[Sentence, int] = {}
     rows = {}
-    for key, (language, several) in texts.items():
+    for key, (language, text) in texts.items():
         # Only of an encoder that uses the language, the same text has other embeddings in other languages.
         code = language if encoder.uses_language else ""
-        rows[key] = np.array([numbers.setdefault((code, text), len(numbers)) for text in several], np.int32)
-    return list(numbers), rows
-
-
-def _embeddings(
-    encoder: SentenceEncoder, sentences: Sequence[Sentence], layers: Sequence[int], max_length: int, cache: Path | None
-) -> Float[np.ndarray, "layer sentence dim"]:
-    """Returns the embeddings of distinct sentences."""
+        rows[key] = np.array([numbers.setdefault((code, line), len(numbers)) for line in text], np.int32)
+    sentences = list(numbers)
     if cache is None:
-        return _encode(encoder, sentences, layers, max_length)
+        return _encode(encoder, sentences, layers, max_length), rows
     width = encoder.dim if tuple(layers) == (encoder.spec.layer,) else encoder.model.config.widths[layers[0]]
     caches = [EmbeddingCache(cache, replace(encoder.spec, layer=layer), width, max_length) for layer in layers]
     known, missing_by_layer = zip(*(layer_cache.read(sentences) for layer_cache in caches), strict=True)
@@ -159,9 +148,9 @@ def _embeddings(
         # One layer may have this text already; its file is written again with the same embeddings.
         check_outputs([layer_cache.path(new) for layer_cache in caches], overwrite=True)
         x[:, missing] = _encode(encoder, new, layers, max_length)
-        for layer_cache, rows in zip(caches, x[:, missing], strict=True):
-            layer_cache.write(layer_cache.path(new), new, rows)
-    return x
+        for layer_cache, vectors in zip(caches, x[:, missing], strict=True):
+            layer_cache.write(layer_cache.path(new), new, vectors)
+    return x, rows
 
 
 def _encode(

@@ -2,6 +2,7 @@
 
 import sys
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -64,11 +65,10 @@ class Encode(EncoderOptions):
             encoder = encoder.with_prompt(self.prompt)
         if transform is not None:
             encoder = encoder.with_transform(transform)
-        embeddings.encode(
-            encoder, inputs, out, text=self.text, ids=self.ids, language=self.language,
-            max_length=self.max_length, normalize=self.normalize, store=self.store, format=self.format,
-            shard_rows=self.shard_rows, show_progress=sys.stdout.isatty(),
-            progress=lambda done: print(done, flush=True),
-        )  # fmt: skip
+        names = ("text", "ids", "language", "max_length", "normalize", "store", "format", "shard_rows")
+        options = {name: getattr(self, name) for name in names}
+        show = sys.stdout.isatty()
+        embeddings.encode(encoder, inputs, out, **options, show_progress=show, progress=partial(print, flush=True))
         x = embeddings.open(out)
-        print(f"{out} has {len(x):,} vectors of width {x.shape[1]} in {len(x.manifest.shards)} shards")
+        shards = len(x.manifest.shards)
+        print(f"{out} has {len(x):,} vectors of width {x.shape[1]} in {shards} shard{'s' * (shards != 1)}")

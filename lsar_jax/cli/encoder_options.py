@@ -33,16 +33,14 @@ class EncoderOptions:
     def check_text(self, text: Sequence[Path]) -> None:
         """Raises ValueError if there is text but no encoder, or an option of the encoder but no text."""
         if text and self.encoder is None:
-            raise ValueError(
-                f"{text[0]} is read as text, which needs an encoder; give --encoder bundled, a preset, a folder or a "
-                "Hub id"
-            )
+            choices = "bundled, a preset, a folder or a Hub id"
+            raise ValueError(f"{text[0]} is read as text, which needs an encoder; give --encoder {choices}")
         for name in () if text else ("encoder", "revision", "layer", "pooling", "max_length"):
             if getattr(self, name) is not None:
                 raise ValueError(f"--{name.replace('_', '-')} is given, but there is no text to encode; omit it")
 
     def encoder_files(self) -> list[Path]:
-        """Returns the folder and the files of an encoder that is a folder, which no output may replace."""
+        """The folder and the files of an encoder that is a folder, which no output may replace."""
         if not self.encoder or not is_folder(self.encoder):
             return []
         folder = Path(self.encoder)

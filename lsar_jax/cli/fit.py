@@ -1,16 +1,16 @@
 """``lsar-jax fit METHOD``: fits a transform on files, in bounded memory.
 
-Text is read line by line and encoded, and its embeddings are summed on the device that computed them; only a batch and
-the moments are in memory at a time. Vectors from another encoder are read from ``.npy`` files, which are memory-mapped
-and read in blocks. Each method in ``lsar_jax.transforms.methods`` has a subcommand with the options of its fit
-function.
+Text is encoded line by line, and its embeddings are summed on their device; only a batch and the moments are in memory
+at a time. Vectors of another encoder are read in blocks. Each method in ``lsar_jax.transforms.methods`` has a
+subcommand with the options of its fit function.
 """
 
 import hashlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, make_dataclass
+from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Union
+from typing import Annotated, Any, ClassVar, Union
 
 import docstring_parser
 import tyro
@@ -25,14 +25,12 @@ from lsar_jax.moments import Moments, PooledMoments, load_moments, merge_moments
 from lsar_jax.processes import check_alike, gather, is_first, share
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms import Transform, fit_identifier
-from lsar_jax.transforms.methods import METHODS, FitMethod
+from lsar_jax.transforms.methods import METHODS, FitMethod, Needs
 
 __all__ = ["FitCommands", "FitEmbeddings"]
 
-Second = Literal["none", "pooled", "languages"]
-
-# Each kind of second moments includes the kinds before it.
-_KINDS: tuple[Second, ...] = ("none", "pooled", "languages")
+# What moments have: each kind includes the kinds before it.
+_KINDS: tuple[Needs, ...] = ("means", "pooled", "languages")
 
 
 @dataclass(frozen=True)
@@ -86,16 +84,16 @@ class FitEmbeddings(EncoderOptions):
         self._check_files(files, [self.out], [])
 
     def _check_files(self, files: Mapping[str, list[Path]], outputs: Sequence[Path], inputs: Sequence[Path]) -> None:
-        paths = [path for several in files.values() for path in several]
+        paths = list(chain.from_iterable(files.values()))
         check_outputs(outputs, [*paths, *inputs, *self.encoder_files()], overwrite=self.overwrite)
         text = [path for path in paths if not is_vectors(path)]
         if 0 < len(text) < len(paths):
             raise ValueError(
-                "--data mixes text and vectors, but the encoder of the vectors is not known; fit on one kind only"
+                "--data mixes text and vectors, but the encoder of the vectors is not known; fit on one kind"
             )
         self.check_text(text)
-        for code, several in files.items():
-            check_distinct(f"--data {code}", several)
+        for code, paths in files.items():
+            check_distinct(f"--data {code}", paths)
         if empty := [path for path in text if path.is_file() and not path.stat().st_size]:
             raise ValueError(f"{empty[0]} is empty; omit it")
         if self.limit is not None:
@@ -104,19 +102,12 @@ class FitEmbeddings(EncoderOptions):
     def _open(
         self, files: Mapping[str, list[Path]], options: Mapping[str, Any], languages: Collection[str] = ()
     ) -> tuple[Reader, EncoderSpec | None]:
-        """Returns the reader of the files, and the spec of its encoder, after checking the options of the method.
-
-        Args:
-          files: the files of each language.
-          options: the options of the method.
-          languages: languages that are fitted on without files.
-        """
+        """Returns the reader of the files, and the spec of their encoder; ``languages`` are fitted on without files."""
         encoder = None if self.encoder is None else self.load()
         spec = None if encoder is None else encoder.spec
         if files and encoder is None:
-            spec = _one_space(
-                [open_folder(path).spec if path.is_dir() else None for paths in files.values() for path in paths]
-            )
+            paths = chain.from_iterable(files.values())
+            spec = _one_space([open_folder(path).spec if path.is_dir() else None for path in paths])
         if files:
             dim = encoder.dim if encoder else open_vectors(next(iter(files.values()))[0]).shape[1]
             self.method.check(options, {*files, *languages}, dim)
@@ -131,15 +122,12 @@ class FitMoments(FitEmbeddings):
       moments: files of moments that earlier runs saved, for example for parts of a corpus; used instead of --data, or
         in addition to it.
       identifier: let the transform detect the language itself (language="auto").
-      save: a file to save the moments to.
-      second: second moments to keep: none; pooled, for one over all languages; or languages, for one of each language.
-        By default, those that all saved moments have, or else those that the method needs.
+      save: a file to save the moments to, with the second moments that the method needs or all --moments have.
     """
 
     moments: tuple[Path, ...] = ()
     identifier: bool = False
     save: Path | None = None
-    second: Second | None = None
 
     def _check(self, files: Mapping[str, list[Path]]) -> None:
         if not files and not self.moments:
@@ -151,7 +139,13 @@ class FitMoments(FitEmbeddings):
 
     def _fit(self, files: Mapping[str, list[Path]], options: Mapping[str, Any]) -> tuple[Transform, int]:
         saved = [load_moments(path) for path in self.moments]
-        kind = self._kind([moments for moments, _ in saved], options)
+        needed = self.method.needs_with(options)
+        if self.identifier and needed == "means":
+            needed = "pooled"
+        kind = min((_kind_of(moments) for moments, _ in saved), key=_KINDS.index, default=needed)
+        if _KINDS.index(kind) < _KINDS.index(needed):
+            advice = f"save those of a fit of {self.name}"
+            raise ValueError(f"{self.name} needs moments of {needed}, but the saved moments are of {kind}; {advice}")
         known = {code for moments, _ in saved for code in moments}
         if self.identifier and len({*files, *known}) < 2:
             raise ValueError(f"--identifier: {too_few({*files, *known}, 2)}")
@@ -159,7 +153,7 @@ class FitMoments(FitEmbeddings):
         source = _one_space([*([spec] if files else []), *(origin for _, origin in saved)])
         parts = [_reduced(moments, kind) for moments, _ in saved]
         for code, paths in files.items():
-            parts += [_reduced({code: reader.moments(path, code, kind != "none")}, kind) for path in paths]
+            parts += [_reduced({code: reader.moments(path, code, kind != "means")}, kind) for path in paths]
         x = merge_moments(*parts)
         if self.save is not None and is_first():
             save_moments(self.save, x, source=source)
@@ -168,35 +162,14 @@ class FitMoments(FitEmbeddings):
             transform = transform.with_identifier(fit_identifier(x, source=source))
         return transform, reader.blank
 
-    def _kind(self, saved: Sequence[Mapping[str, Moments]], options: Mapping[str, Any]) -> Second:
-        """Returns the kind of second moments to keep: the requested one, or the one that all saved moments have."""
-        needs = self.method.needs_with(options)
-        needed: Second = "pooled" if needs == "pooled" or self.identifier else "none"
-        if needs == "languages":
-            needed = needs
-        available = min(map(_kind_of, saved), key=_KINDS.index, default=self.second or needed)
-        kind = self.second or available
-        if _KINDS.index(kind) > _KINDS.index(available):
-            raise ValueError(f"--second is {kind}, but the saved moments support only --second {available}")
-        if _KINDS.index(kind) < _KINDS.index(needed):
-            raise ValueError(
-                f"{self.name} needs --second {needed}, but these moments are --second {kind}; fit on moments summed "
-                f"with --second {needed}"
-            )
-        return kind
-
 
 def _command(name: str, method: FitMethod) -> type[FitEmbeddings]:
-    """Returns the command of a method: its kind of fit, with the options of its fit function."""
+    """The command of a method: its kind of fit, with the options of its fit function."""
     documented = docstring_parser.parse((method.fit.__doc__ or "").replace("``", ""))
     helps = {parameter.arg_name: parameter.description or "" for parameter in documented.params}
     options = [
-        (
-            option.name,
-            Annotated[option.annotation, tyro.conf.arg(help=helps.get(option.name, ""))],
-            field(default=option.default),
-        )
-        for option in method.options.values()
+        (option, Annotated[given.annotation, tyro.conf.arg(help=helps.get(option, ""))], field(default=given.default))
+        for option, given in method.options.items()
     ]
     base = FitEmbeddings if method.needs == "embeddings" else FitMoments
     fixed = "".join(f" ({option}={value})" for option, value in method.fixed.items())
@@ -214,7 +187,7 @@ FitCommands: Any = Union[  # noqa: UP007 - made from the table
 
 
 def _files(data: tuple[str, ...]) -> dict[str, list[Path]]:
-    """Returns the files of each language of ``--data``, in the order of the languages."""
+    """The files of each language of ``--data``, in the order of the languages."""
     files: dict[str, list[Path]] = {}
     for item in data:
         code, sign, path = item.partition("=")
@@ -227,33 +200,33 @@ def _files(data: tuple[str, ...]) -> dict[str, list[Path]]:
 
 
 def _mark(path: Path) -> str:
-    """Returns a digest by which processes compare a file: of all text, of a folder's manifest, or of first vectors."""
+    """The digest by which processes compare a file: of all text, of a folder's manifest, or of first vectors."""
     if path.is_dir() or not is_vectors(path):
         return sha256([path / "manifest.json" if path.is_dir() else path])
     with path.open("rb") as file:
         return f"{path.stat().st_size} {hashlib.sha256(file.read(1 << 20)).hexdigest()}"
 
 
-def _kind_of(moments: Mapping[str, Moments]) -> Second:
+def _kind_of(moments: Mapping[str, Moments]) -> Needs:
     if isinstance(moments, PooledMoments):
         return "pooled"
-    return "none" if any(part.scatter is None for part in moments.values()) else "languages"
+    return "means" if any(part.scatter is None for part in moments.values()) else "languages"
 
 
-def _reduced(moments: Mapping[str, Moments], kind: Second) -> Mapping[str, Moments]:
-    """Returns moments with this kind of second moments, which they include."""
-    if kind == "none":
+def _reduced(moments: Mapping[str, Moments], kind: Needs) -> Mapping[str, Moments]:
+    """Moments of this kind, which they include."""
+    if kind == "means":
         return {code: Moments(part.count, part.mean) for code, part in moments.items()}
     return pool_moments(moments) if kind == "pooled" else moments
 
 
 def _one_space(sources: Sequence[EncoderSpec | None]) -> EncoderSpec | None:
-    """Returns the spec of the encoder that made all parts, or None if it is not known for any of them."""
+    """The spec of the encoder that made all parts, or None if it is not known for any of them."""
     first = sources[0]
     for other in sources[1:]:
         if (first is None) != (other is None) or (first and other and not first.same_space(other)):
             difference = first.difference(other) if first and other else "one is not known"
             raise ValueError(
-                f"the parts are embeddings of different encoders: {difference}; fit on the embeddings of one encoder"
+                f"the parts are embeddings of different encoders: {difference}; fit on those of one encoder"
             )
     return first

@@ -30,20 +30,13 @@ _MOST_IN_MEMORY = 10_000
 
 
 class Reader:
-    """Reads files as embeddings or moments, and counts the blank lines that it skips.
+    """Reads files, up to ``limit`` lines or rows of each, as embeddings or moments.
 
-    Of several processes, each counts a part of the blank lines.
-
-    Args:
-      encoder: encoder of text; None if all files are vectors.
-      max_length: maximum number of tokens per sentence.
-      limit: maximum number of lines or rows per file.
+    It counts the blank lines that it skips; of several processes, each counts a part of them.
     """
 
     def __init__(self, encoder: SentenceEncoder | None, max_length: int | None, limit: int | None) -> None:
-        self.encoder = encoder
-        self.max_length = max_length
-        self.limit = limit
+        self.encoder, self.max_length, self.limit = encoder, max_length, limit
         self.blank = 0
 
     def moments(self, path: Path, code: str, second: bool) -> Moments:
@@ -70,7 +63,7 @@ class Reader:
             raise error if str(path) in str(error) else ValueError(f"{where}: {error}") from error
 
     def embeddings(self, code: str, paths: list[Path]) -> np.ndarray:
-        """Returns the embeddings of a language's files, up to ``limit`` from each file."""
+        """Returns the embeddings of a language's files."""
         limit, parts = self.limit or _MOST_IN_MEMORY, list[np.ndarray]()
         for path in paths:
             if is_vectors(path):
@@ -113,11 +106,9 @@ def _unless_empty(items: Iterator[Any]) -> Iterator[Any] | None:
 
 
 def open_vectors(path: Path) -> np.ndarray | Embeddings:
-    """Returns a ``.npy`` file of float vectors, memory-mapped, or a folder that ``lsar-jax encode`` wrote, checked.
+    """Returns a ``.npy`` file of vectors ``[n, dim]``, memory-mapped, or an encoded folder, checked.
 
-    Raises:
-      FileNotFoundError: the file or the folder does not exist, or the folder is not finished.
-      ValueError: it is not an array ``[n, dim]`` of floats, or a shard of the folder is damaged.
+    Raises FileNotFoundError or ValueError if it is absent, damaged or something else.
     """
     if path.is_dir():
         opened = embeddings.open(path)
@@ -168,5 +159,5 @@ def check_distinct(option: str, paths: Sequence[Path]) -> None:
 
 
 def is_vectors(path: Path) -> bool:
-    """Returns whether a path is that of vectors: a ``.npy`` file, judging by its suffix, or a folder."""
+    """Whether a path is that of vectors: a ``.npy`` file, judging by its suffix, or a folder."""
     return path.suffix.lower() == ".npy" or path.is_dir()

@@ -1,8 +1,9 @@
 """``lsar-jax mine``: finds translations in two collections of any size; a job that was stopped goes on."""
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import tyro
 
@@ -64,29 +65,23 @@ class Mine(EncoderOptions):
             if not path.exists():
                 raise FileNotFoundError(f"there is no file or folder {path}")
         check_outputs([self.out], paths.values(), overwrite=self.overwrite)
-        text = [path for path in paths.values() if not path.is_dir()]
-        self.check_text(text)
+        files = [path for path in paths.values() if not path.is_dir()]
+        self.check_text(files)
         transform = None if self.transform is None else Transform.load(self.transform)
-        encoder = self.load(transform) if text else None
+        encoder = self.load(transform) if files else None
         languages = self.source_language, self.target_language
         sides: list[embeddings.Embeddings] = []
         for (name, path), language in zip(paths.items(), languages, strict=True):
-            if not path.is_dir():
-                assert encoder is not None
-                folder = notes_of(self.out) / name
-                folder.parent.mkdir(exist_ok=True)
-                embeddings.encode(
-                    encoder, [path], folder, text=self.text, max_length=self.max_length,
-                    language=language if encoder.uses_language else None,
-                    progress=lambda done, name=name: print(f"{name}: {done}", flush=True),  # type: ignore[misc]
-                )  # fmt: skip
-                path = folder
+            if encoder is not None and not path.is_dir():
+                text, path = path, notes_of(self.out) / name
+                path.parent.mkdir(exist_ok=True)
+                options: dict[str, Any] = {"text": self.text, "max_length": self.max_length}
+                options |= {"language": language} if encoder.uses_language else {}
+                embeddings.encode(encoder, [text], path, **options, progress=partial(print, f"{name}:", flush=True))
             sides.append(embeddings.open(path))
-        needs_language = transform is not None and transform.languages is not None
-        count = mine_folders(
-            sides[0], sides[1], self.out, k=self.k, margin=self.margin, retrieval=self.retrieval,
-            precision=self.precision, threshold=self.threshold, transform=transform,
-            languages=languages if needs_language else (None, None),
-            block=self.block, overwrite=self.overwrite, progress=lambda done: print(done, flush=True),
-        )  # fmt: skip
+        names = ("k", "margin", "retrieval", "precision", "threshold", "block", "overwrite")
+        options = {name: getattr(self, name) for name in names} | {"transform": transform}
+        if transform is not None and transform.languages is not None:
+            options["languages"] = languages
+        count = mine_folders(sides[0], sides[1], self.out, **options, progress=partial(print, flush=True))
         print(f"wrote {count:,} pairs to {self.out}")

@@ -23,13 +23,9 @@ _LONGEST_WORD = 200
 
 
 class Command(NamedTuple):
-    """Where a command is, and what it does.
+    """A command: its module, imported only when it runs, and in it the dataclass of options with a ``run`` method.
 
-    Attributes:
-      module: dotted name of its module, which is imported only if the command is requested.
-      kind: name of its class in the module: a dataclass of options with a ``run`` method, or a union of such classes.
-      what: its line in the list of commands.
-      shared: whether several processes can share it.
+    ``what`` is its line in the list of commands, and ``shared`` says whether several processes can share it.
     """
 
     module: str
@@ -46,7 +42,7 @@ def run(
     *,
     shared: bool = False,
 ) -> int:
-    """Parses the options of a command and runs it; a user error is printed as one line, without a traceback.
+    """Runs a command, and returns its exit status: 0, or 1 after a user error, which is printed as one line.
 
     Args:
       kind: a dataclass of options with a ``run`` method, or a union of such classes.
@@ -54,9 +50,6 @@ def run(
       arguments: command-line arguments; by default those of this process.
       description: text shown by ``--help``; by default the docstring of ``kind``.
       shared: whether several processes can share it, which a first argument ``--distributed`` then connects.
-
-    Returns:
-      The exit status: 0, or 1 after a user error.
     """
     try:
         if shared:
@@ -102,20 +95,10 @@ def run_named(
     noun: str = "command",
     about: str = "",
 ) -> int:
-    """Runs the command that the first argument names; without arguments, or for ``--help``, lists the commands.
+    """Runs the command that the first argument names, and returns its exit status, or 2 if no known one is named.
 
-    ``--version`` prints the versions of the library, of jax and of Python. A first argument ``--distributed``, before a
-    command that several processes can share, connects this process with the others.
-
-    Args:
-      commands: the commands by name.
-      prog: name of the program.
-      arguments: command-line arguments; by default those of this process.
-      noun: what a command is called in the usage and in errors.
-      about: text between the usage and the list.
-
-    Returns:
-      The exit status: 0, 1 after a user error, or 2 if no known command is named.
+    ``--help``, or no argument, lists the commands, which are called ``noun``, below the text ``about``; ``--version``
+    prints versions. A first argument ``--distributed`` connects this process with others.
     """
     words = sys.argv[1:] if arguments is None else list(arguments)
     start = words[:1] if words and words[0].partition("=")[0] == START else []

@@ -14,8 +14,7 @@ from eval.aot.program_text import cost_of_text
 from eval.aot.programs import programs
 from eval.aot.row import Row, measured, read_rows, worse
 from eval.aot.shapes import Sizes
-from eval.aot.targets import TARGETS, Target
-from lsar_jax.cli.device_peaks import Peaks
+from eval.aot.targets import TARGETS, Peaks, Target
 from lsar_jax.mesh import data_mesh
 from tests.optional import need
 
