@@ -17,7 +17,7 @@ __all__ = ["EmbeddingCache", "Sentence"]
 # Format of the files.
 _FORMAT = "lsar_jax.embeddings.v2"
 
-# Bytes of the hash that stands for a sentence in them.
+# Bytes of the hash of a sentence.
 _HASH = 16
 
 # A language, which is empty if the encoder does not use it, and a text.
@@ -25,15 +25,9 @@ Sentence = tuple[str, str]
 
 
 class EmbeddingCache:
-    """Embeddings of sentences at one layer, in files of those that were encoded together.
+    """Embeddings ``[sentence, dim]`` at the layer of ``spec``, in files of sentences that were encoded together.
 
     The names of the files begin with a hash of the encoder, the maximum number of tokens and the version of lsar_jax.
-
-    Args:
-      folder: where the files are.
-      spec: the encoder and the layer.
-      dim: width of an embedding.
-      max_length: maximum number of tokens per sentence.
     """
 
     def __init__(self, folder: Path, spec: EncoderSpec, dim: int, max_length: int) -> None:
@@ -58,10 +52,8 @@ class EmbeddingCache:
                     continue
                 values = file.read("embeddings")
             if values.shape != (len(hashes), self.dim) or values.dtype != np.float32:
-                raise ValueError(
-                    f"{path} holds {values.dtype} of shape {list(values.shape)}, but the embeddings are float32 of "
-                    f"shape {[len(hashes), self.dim]}; delete the file"
-                )
+                shape = [len(hashes), self.dim]
+                raise ValueError(f"{path} does not hold embeddings of shape {shape} in float32; delete the file")
             x[[missing.pop(hashes[place]) for place in places]] = values[places]
         return x, set(missing.values())
 
@@ -77,5 +69,4 @@ class EmbeddingCache:
 
 
 def _hash(sentence: Sentence) -> bytes:
-    """Returns a hash of a language and a text."""
     return hashlib.sha256(json.dumps(sentence).encode()).digest()[:_HASH]

@@ -1,9 +1,8 @@
 """Encodes text of any length into a folder, shard after shard; a job that was stopped goes on where it was.
 
-A shard is done once ``.job/00000.json`` is written, after its files. A run first compares the shards that are done with
-their digests, and then reads the text from its beginning: the sentences of a shard that is done are compared with their
-digest too, so that shards of different text are never mixed, and it is not encoded again. The vectors of a shard depend
-only on its own sentences, so a job ends in the same bytes however often it was stopped.
+A shard is done once ``.job/00000.json`` is written, after its files. A run compares the shards that are done, and their
+sentences as it reads the text from its beginning, with their digests, so that shards of different text are never mixed.
+The vectors of a shard depend only on its own sentences, so a job ends in the same bytes however often it was stopped.
 """
 
 import json
@@ -69,8 +68,8 @@ def encode(
       folder: the folder; ``lsar_jax.embeddings.open`` opens it once it is finished.
       text: the column of the sentences in files with columns.
       ids: the column of their ids; by default, the id of a sentence is the number of its row.
-      language: language code of all sentences, or ``auto``; needed if the encoder or its transform depends on it.
-      max_length: maximum number of tokens per sentence; by default, the checkpoint's.
+      language: as for ``encoder.encode``.
+      max_length: as for ``encoder.encode``.
       normalize: whether to divide each vector by its length.
       store: dtype of the stored vectors.
       format: ``npy``, with sentences in JSON lines beside it, or ``parquet``.
@@ -103,9 +102,9 @@ def encode(
     paths = [Path(path) for path in inputs]
     if not paths:
         raise ValueError("there is nothing to encode; give one or more files, or - for standard input")
-    on_cpu = encoder.mesh.devices.flat[0].platform == "cpu"
+    devices = encoder.mesh.devices
     if shard_rows is None:
-        shard_rows = _ROWS_ON_CPU if on_cpu else _ROWS
+        shard_rows = _ROWS_ON_CPU if devices.flat[0].platform == "cpu" else _ROWS
     shard_rows = whole_number("shard_rows", shard_rows, 1, 1 << 24, "rows of a shard")
     folder = Path(folder)
     for path in paths:
@@ -116,7 +115,6 @@ def encode(
     begun = (folder / FILE_NAME).is_file() or (folder / _WORK).is_dir()
     if not begun and folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise FileExistsError(f"{folder} already exists and holds something else; choose another folder")
-    devices = encoder.mesh.devices
     job = Job(
         spec=encoder.spec,
         dim=encoder.dim,
@@ -144,10 +142,7 @@ class _Encoding:
         self.encoder, self.job, self.folder, self.records = encoder, job, folder, records
         self.show_progress = show_progress
         self.manifest = Manifest.read(folder) if (folder / FILE_NAME).is_file() else None
-        if self.manifest is not None:
-            self.done = dict(enumerate(self.manifest.shards))
-        else:
-            self.done = {number: read_record(path, Shard.from_dict) for number, path in self._notes().items()}
+        self.done = self._records() if self.manifest is None else dict(enumerate(self.manifest.shards))
 
     def run(self, progress: Callable[[Progress], None] | None) -> None:
         """Encodes this process's shards that are not done; process 0 then writes the manifest."""
@@ -194,7 +189,7 @@ class _Encoding:
             remove_partial_files(self.folder, self.folder / _WORK)
 
     def _complete(self) -> set[int]:
-        """Returns the numbers of this process's shards that are done, after comparing them with their digests."""
+        """The numbers of this process's shards that are done, after comparing them with their digests."""
         numbers = share_of(sorted(self.done))
         advice = "remove it, and run the command again, which encodes it again"
         missing = missing_files(self.folder, [self.done[number].files for number in numbers], advice)
@@ -212,16 +207,12 @@ class _Encoding:
             raise self._changed(f"rows {first} to {first + len(part) - 1} are not those of {name}", paths)
 
     def _changed(self, difference: str, paths: Sequence[str] = ()) -> ValueError:
-        """Returns the error of inputs that changed since the folder was begun."""
+        """The error of inputs that changed since the folder was begun."""
         names = " and ".join(paths or self.job.inputs)
         return ValueError(f"{names} changed since {self.folder} was begun: {difference}; choose another folder")
 
     def _write(self, number: int, part: list[Record], sentences: bytes) -> int:
-        """Encodes a shard, writes its files and then its record; returns the number of its distinct sentences.
-
-        Raises:
-          ValueError: a shard whose file was missing has other bytes than before.
-        """
+        """Encodes a shard, writes its files and then its record; returns the number of its distinct sentences."""
         places = {text: place for place, text in enumerate(dict.fromkeys(record.text for record in part))}
         x, report = self.encoder.encode_with_report(
             list(places),
@@ -245,34 +236,28 @@ class _Encoding:
         return len(places)
 
     def _finish(self, count: int) -> None:
-        """Writes the manifest of the folder, or compares it with the one that is there."""
-        notes = self._notes()
-        begun = len(self.done) if self.manifest is not None else max(notes, default=-1) + 1
+        """Writes the manifest of the folder, unless it is there."""
+        shards = self.done | self._records()
+        begun = max(shards, default=-1) + 1
         if count < begun:
             raise self._changed(f"there are sentences for only {count} of its {begun} shards")
         if self.manifest is None:
-            if absent := sorted(set(range(count)) - notes.keys()):
+            if absent := sorted(set(range(count)) - shards.keys()):
                 name = self.folder / file_names(self.job.format, absent[0])[0]
                 raise ValueError(f"{name} was not written: another process ended; run the command again")
-            shards = [read_record(path, Shard.from_dict) for path in notes.values()]
-            self.manifest = Manifest(self.job, tuple(self.records.sources), tuple(shards))
-            self.manifest.write(self.folder)
-        for source, other in zip(self.records.sources, self.manifest.sources, strict=True):
-            if source != other:
-                difference = (
-                    f"its digest is {source.sha256} and was {other.sha256}, although its sentences are the same"
-                )
-                raise self._changed(difference, [source.name])
-        if truncated := sum(shard.truncated for shard in self.manifest.shards):
+            ordered = tuple(shards[number] for number in range(count))
+            Manifest(self.job, tuple(self.records.sources), ordered).write(self.folder)
+        if truncated := sum(shard.truncated for shard in shards.values()):
             _log.warning("%d sentences were truncated to %d tokens", truncated, self.job.max_length)
 
-    def _notes(self) -> dict[int, Path]:
-        """Returns the records of the shards that are done, by their number."""
-        return dict(sorted((int(path.stem), path) for path in (self.folder / _WORK).glob("[0-9]*.json")))
+    def _records(self) -> dict[int, Shard]:
+        """The shards that are done by their numbers."""
+        paths = (self.folder / _WORK).glob("[0-9]*.json")
+        return {int(path.stem): read_record(path, Shard.from_dict) for path in paths}
 
 
 def _progress(records: Records, rows: int, encoded: int, seconds: float, first_byte: int) -> Progress:
-    """Returns the progress of a run that encoded so many sentences since it had read ``first_byte`` bytes."""
+    """The progress of a run that encoded so many sentences since it had read ``first_byte`` bytes."""
     text = f"{rows:,} rows" + (f"; {encoded / seconds:,.0f} sentences/s" if encoded else "")
     if records.total is None:
         return Progress(rows, None, None, text)

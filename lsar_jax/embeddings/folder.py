@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from lsar_jax.embeddings.job import missing_files, share_of
-from lsar_jax.embeddings.manifest import Manifest
+from lsar_jax.embeddings.manifest import FILE_NAME, Manifest
 from lsar_jax.embeddings.shards import Sentences, file_names, read_rows, read_sentences
 from lsar_jax.processes import wait_for_all
 from lsar_jax.spec import EncoderSpec
@@ -19,15 +19,9 @@ from lsar_jax.transforms import Transform
 
 __all__ = ["Embeddings", "open_folder"]
 
-_BLOCK = 8192
-
 
 class Embeddings:
     r"""The embeddings that ``lsar-jax encode`` wrote; ``lsar_jax.embeddings.open`` opens a folder of them.
-
-    Attributes:
-      folder: the folder.
-      manifest: what the folder says of itself.
 
     Example:
       >>> import tempfile
@@ -82,7 +76,7 @@ class Embeddings:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         return self[:].astype(self.dtype if dtype is None else dtype, copy=False)
 
-    def blocks(self, rows: int = _BLOCK) -> Iterator[Float[np.ndarray, "row dim"]]:
+    def blocks(self, rows: int = 8192) -> Iterator[Float[np.ndarray, "row dim"]]:
         """Yields all vectors in their order, ``rows`` of them at a time."""
         for start in range(0, len(self), rows):
             yield self[start : start + rows]
@@ -132,10 +126,7 @@ class Embeddings:
             raise ValueError(f"the transform takes width {transform.dim}, but {self.folder} has width {self.shape[1]}")
 
     def check(self, *, shared: bool = False) -> None:
-        """Compares every shard with its digest, which reads all of them.
-
-        Args:
-          shared: whether each of several processes reads a part of them; every process must call this then.
+        """Compares every shard with its digest, or, if ``shared``, a part of them in each process; a collective then.
 
         Raises:
           FileNotFoundError: a shard is missing.
@@ -151,7 +142,7 @@ class Embeddings:
     def _by_shard(
         self, rows: Int[np.ndarray, " row"]
     ) -> Iterator[tuple[int, Int[np.ndarray, " _"], Int[np.ndarray, " _"]]]:
-        """Yields the shards that rows are in: number, which of the rows, and their places in the shard."""
+        """Yields the shards of rows: the number, which of the rows, and their places in the shard."""
         rows = np.asarray(rows)
         outside = rows[(rows < 0) | (rows >= len(self))]
         if len(outside):
@@ -165,23 +156,14 @@ class Embeddings:
 def open_folder(folder: str | Path) -> Embeddings:
     """Opens a folder that ``lsar-jax encode`` finished; nothing but its manifest is read.
 
-    Args:
-      folder: the folder.
-
     Raises:
       FileNotFoundError: there is no such folder, it is not finished, or a shard is missing.
       ValueError: its manifest is damaged.
-
-    Example:
-      >>> lj.embeddings.open("embeddings/de")
-      Traceback (most recent call last):
-          ...
-      FileNotFoundError: there is no folder embeddings/de
     """
     folder = Path(folder)
     if not folder.is_dir():
         raise FileNotFoundError(f"there is no folder {folder}")
-    if not (folder / "manifest.json").exists() and (folder / ".job").is_dir():
+    if not (folder / FILE_NAME).exists() and (folder / ".job").is_dir():
         raise FileNotFoundError(f"{folder} is not finished; run the command that encodes it again")
     manifest = Manifest.read(folder)
     for number in range(len(manifest.shards)):

@@ -20,7 +20,6 @@ __all__ = [
     "locked",
     "missing_files",
     "remove_partial_files",
-    "remove_work",
     "share_of",
     "work_folder",
 ]
@@ -33,8 +32,8 @@ class Progress(NamedTuple):
 
     Attributes:
       done: number of rows that are encoded, or of blocks of sources that are compared, as far as this process knows.
-      share: share of the input that is done, from 0 to 1; None if the size of the input is not known.
-      left: seconds left at the rate of this run; None if that is not known.
+      share: share of the input that is done, from 0 to 1, or None.
+      left: seconds left at the rate of this run, or None.
       text: the number that is done, in words, and the rate.
     """
 
@@ -44,12 +43,8 @@ class Progress(NamedTuple):
     text: str
 
     def __str__(self) -> str:
-        parts = [self.text]
-        if self.share is not None:
-            parts.append(f"{100 * self.share:.0f}%")
-        if self.left:
-            parts.append(f"{self.left / 60:,.1f} min left")
-        return "; ".join(parts)
+        share = "" if self.share is None else f"; {100 * self.share:.0f}%"
+        return self.text + share + (f"; {self.left / 60:,.1f} min left" if self.left else "")
 
 
 def changed_options(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
@@ -65,16 +60,7 @@ def share_of(parts: Sequence[T]) -> Sequence[T]:
 
 
 def missing_files(folder: Path, parts: Iterable[Mapping[str, str]], advice: str) -> list[list[str]]:
-    """Compares parts with their digests, and returns the names of the files that each part lacks.
-
-    Args:
-      folder: the folder of the files.
-      parts: the digest of each file of a part.
-      advice: what to do about a damaged file, for the error.
-
-    Raises:
-      ValueError: a file is damaged.
-    """
+    """Returns the names of the files that each part lacks; a file with another digest is an error with ``advice``."""
     missing = []
     for files in parts:
         missing.append([name for name in files if not (folder / name).is_file()])
@@ -88,13 +74,7 @@ def missing_files(folder: Path, parts: Iterable[Mapping[str, str]], advice: str)
 def locked(folder: Path, refusal: str) -> Iterator[None]:
     """Creates the folder of a job, and keeps other runs out of it during the block; process 0 holds the lock for all.
 
-    Args:
-      folder: the folder.
-      refusal: the error if another run holds it.
-
-    Raises:
-      ValueError: another run holds it.
-      OSError: it cannot be locked.
+    Raises ValueError with the text ``refusal`` if another run holds it, and OSError if it cannot be locked.
     """
     from filelock import FileLock, Timeout
 
@@ -117,28 +97,14 @@ def locked(folder: Path, refusal: str) -> Iterator[None]:
 
 @contextmanager
 def work_folder(folder: Path, output: Path) -> Iterator[None]:
-    """Locks a folder for the work of a job, and removes it if the block succeeds.
-
-    Args:
-      folder: the folder; it may exist.
-      output: what the job writes, named in the error.
-
-    Raises:
-      ValueError: another process holds the folder.
-      OSError: it cannot be locked.
-    """
+    """Locks a folder for the work of a job that writes ``output``, and removes it if the block succeeds."""
     with locked(folder, f"{output} is being written by another process; wait for it"):
         yield
-        remove_work(folder)
+        if is_first():
+            shutil.rmtree(folder, ignore_errors=True)
     # Some file systems keep the open lock, and so the folder, until it is closed.
     with suppress(OSError):
         folder.rmdir()
-
-
-def remove_work(folder: Path) -> None:
-    """Removes the folder of a job that is finished; of several processes, process 0 does."""
-    if is_first():
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def remove_partial_files(*folders: Path) -> None:

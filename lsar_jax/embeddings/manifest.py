@@ -20,23 +20,7 @@ FILE_NAME = "manifest.json"
 
 @dataclass(frozen=True)
 class Job:
-    """What decides the bytes of the shards, besides the text.
-
-    Attributes:
-      spec: the embedding space.
-      dim: width of a vector.
-      max_length: maximum number of tokens per sentence.
-      normalize: whether each vector was divided by its length.
-      language: language code of all sentences, ``auto``, or none.
-      dtype: dtype of the stored vectors, ``float32`` or ``float16``.
-      format: ``npy`` or ``parquet``.
-      shard_rows: number of rows of each shard but the last.
-      inputs: paths of the files of text.
-      text: the column of the sentences, in files with columns.
-      ids: the column of their ids, or none.
-      devices: number and kind of the devices of a process.
-      versions: of the library and of jax.
-    """
+    """What decides the bytes of the shards, besides the text: the arguments of ``encode``, devices and versions."""
 
     spec: EncoderSpec
     dim: int
@@ -75,15 +59,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Shard:
-    """A finished shard.
-
-    Attributes:
-      rows: number of its rows.
-      files: name of each of its files, and the digest of its bytes.
-      text: digest of its sentences and ids.
-      tokens: number of tokens that were encoded for it; a sentence that it has twice was encoded once.
-      truncated: number of sentences that were truncated for it.
-    """
+    """A finished shard: the digests of its files and of its text, and the tokens of its distinct sentences."""
 
     rows: int
     files: dict[str, str]
@@ -102,13 +78,7 @@ class Shard:
 
 @dataclass(frozen=True)
 class Manifest:
-    """All of a finished folder.
-
-    Attributes:
-      job: what decided the bytes of the shards.
-      sources: the inputs, with the digests of their bytes.
-      shards: the shards in order.
-    """
+    """A finished folder: its job, the inputs with their digests, and its shards in order."""
 
     job: Job
     sources: tuple[Source, ...]
@@ -128,12 +98,7 @@ class Manifest:
 
     @classmethod
     def read(cls, folder: Path) -> "Manifest":
-        """Returns the manifest of a finished folder.
-
-        Raises:
-          FileNotFoundError: the folder or its manifest does not exist.
-          ValueError: the manifest is damaged, or of another format.
-        """
+        """Returns the manifest of a finished folder, or raises an error as ``read_record``."""
         path = folder / FILE_NAME
         manifest = read_record(path, _manifest)
         size = manifest.job.shard_rows
@@ -143,12 +108,7 @@ class Manifest:
 
 
 def read_record(path: Path, from_fields: Callable[[dict[str, Any]], T]) -> T:
-    """Returns the value that a function makes of a JSON file.
-
-    Raises:
-      FileNotFoundError: there is no such file.
-      ValueError: the file is damaged, or of another format.
-    """
+    """Returns the value that a function makes of a JSON file; a damaged file is a ValueError."""
     fields = read_json(path, dict)
     try:
         return from_fields(fields)

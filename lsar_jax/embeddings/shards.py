@@ -1,4 +1,4 @@
-"""One shard of a folder of embeddings: its files, how they are written and how rows of them are read.
+"""The files of a shard of embeddings: how they are written, and how rows of them are read.
 
 ``npy`` shards are ``vectors-00000.npy`` with ``sentences-00000.jsonl`` beside it, a JSON object ``{"id", "text"}`` in
 each line; ``parquet`` shards are one file with the columns ``id``, ``text`` and ``vector``. An id that is not given is
@@ -24,53 +24,28 @@ FORMATS = ("npy", "parquet")
 
 
 class Sentences(NamedTuple):
-    """The sentences of some rows.
-
-    Attributes:
-      texts: the sentences.
-      ids: the id of each.
-    """
+    """The sentences of some rows, and the id of each."""
 
     texts: list[str]
     ids: list[str]
 
 
 def file_names(format: str, number: int) -> tuple[str, ...]:
-    """Returns the names of a shard's files, that of the vectors first."""
+    """The names of a shard's files, that of the vectors first."""
     if format == "parquet":
         return (f"vectors-{number:05d}.parquet",)
     return f"vectors-{number:05d}.npy", f"sentences-{number:05d}.jsonl"
 
 
 def as_jsonl(records: Sequence[Record], first: int) -> bytes:
-    """Returns the sentences and ids of a shard as JSON lines.
-
-    Args:
-      records: the sentences.
-      first: number of the first row, from which ids that are not given are counted.
-    """
-    lines = []
-    for row, record in enumerate(records, start=first):
-        id = str(row) if record.id is None else record.id
-        lines.append(json.dumps({"id": id, "text": record.text}, ensure_ascii=False).encode() + b"\n")
-    return b"".join(lines)
+    """Returns the sentences and ids of a shard as JSON lines; ids that are not given are counted from ``first``."""
+    ids = (str(row) if record.id is None else record.id for row, record in enumerate(records, start=first))
+    rows = ({"id": id, "text": record.text} for id, record in zip(ids, records, strict=True))
+    return b"".join(json.dumps(row, ensure_ascii=False).encode() + b"\n" for row in rows)
 
 
 def write_shard(folder: Path, job: Job, number: int, sentences: bytes, vectors: Float[np.ndarray, "row dim"]) -> None:
-    """Writes the files of a shard; each file appears whole or not at all.
-
-    Args:
-      folder: the folder.
-      job: says the format and the dtype.
-      number: number of the shard.
-      sentences: what ``as_jsonl`` returned.
-      vectors: the vectors.
-
-    Raises:
-      ImportError: the format is parquet, and pyarrow is not installed.
-      OSError: a file cannot be written.
-      ValueError: a number is too large for the dtype.
-    """
+    """Writes the files of a shard, whose ``sentences`` are what ``as_jsonl`` returned, each whole or not at all."""
     with np.errstate(over="ignore"):
         stored = vectors.astype(job.dtype)
     if not np.isfinite(stored).all():

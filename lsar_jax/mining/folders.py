@@ -1,14 +1,13 @@
 """Mines the sentences of two folders of embeddings, block after block; a job that was stopped goes on.
 
-Each block of sources is compared with all blocks of targets in one pass of products, which gives the nearest targets
-of each source and, carried from block to block, the nearest sources of each target. After each block of sources, both
-are written beside the output, in files whose format names the job, so that those of another job are refused. Memory
-holds two blocks of vectors and, for each neighbour of a sentence, 12 bytes, and three times as many while lists are
-merged and pairs are chosen.
+Each block of sources is compared with all blocks of targets, which gives the nearest targets of each source and,
+carried from block to block, the nearest sources of each target. After each block, both are written beside the output,
+in files whose format names the job, so that those of another job are refused. Memory holds two blocks of vectors and,
+for each neighbour of a sentence, 12 bytes, and three times as many while lists are merged and pairs are chosen.
 
 Several processes (``lsar_jax.processes``) take the blocks of sources in turn. Each carries the nearest sources among
-its own blocks, in a file that lists these blocks, so that a job goes on with any number of processes. Process 0
-merges the lists, chooses the pairs and writes them.
+its own blocks, in a file that lists these blocks, so that a job goes on with any number of processes. Process 0 merges
+the lists, chooses the pairs and writes them.
 """
 
 import json
@@ -18,7 +17,7 @@ import time
 from collections.abc import Callable, Mapping
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -27,7 +26,8 @@ from jaxtyping import Float, Int
 from lsar_jax.array_files import open_arrays, save_arrays
 from lsar_jax.checks import whole_number
 from lsar_jax.embeddings import Embeddings
-from lsar_jax.embeddings.job import Progress, changed_options, remove_work, share_of, work_folder
+from lsar_jax.embeddings.job import Progress, changed_options, share_of, work_folder
+from lsar_jax.embeddings.manifest import FILE_NAME
 from lsar_jax.files import check_outputs, new_file, read_json, sha256, text_sha256, write_json
 from lsar_jax.mesh import data_mesh
 from lsar_jax.mining.pairs import Margin, Pairs, Retrieval, check_options, pairs_of_neighbours
@@ -65,15 +65,14 @@ def mine_folders(
     r"""Writes the pairs that ``mine`` finds among the distinct sentences of two folders, with their texts.
 
     If the process is stopped, the same call goes on and ends in the same bytes; until then, its work is in a folder
-    beside the output, whose name ends in ``.job``. Several processes (``lsar_jax.processes``) share the work, and write
-    the same bytes as one.
+    beside the output, whose name ends in ``.job``. Several processes (``lsar_jax.processes``) share the work.
 
     Args:
       source: one collection.
       target: the other collection.
-      out: the file to write, a line for each pair, best first. ``.jsonl``: objects with ``score``, ``source``,
-        ``target``, ``source_id`` and ``target_id``. Any other: score, source and target, separated by tabs; a tab or
-        line break in a sentence is written as a space.
+      out: the file to write, a line for each pair, best first: in ``.jsonl``, an object with ``score``, ``source``,
+        ``target``, ``source_id`` and ``target_id``; else score, source and target, separated by tabs, with a space for
+        a tab or line break of a sentence.
       k: number of nearest neighbours in each direction.
       margin: as for ``mine``.
       retrieval: as for ``mine``.
@@ -110,17 +109,11 @@ def mine_folders(
     check_options(margin, retrieval)
     block = whole_number("block", block, 1024, 1 << 24, "vectors")
     notes = notes_of(out)
-    options = {
-        "source": _digest(source), "target": _digest(target), "k": k, "margin": margin, "retrieval": retrieval,
-        "precision": precision, "threshold": float(threshold), "languages": list(languages), "block": block,
-        "transform": [] if transform is None else list(transform.digests),
+    options = {name: sha256([x.folder / FILE_NAME]) for name, x in (("source", source), ("target", target))} | {
+        "k": k, "margin": margin, "retrieval": retrieval, "precision": precision, "threshold": float(threshold),
+        "languages": list(languages), "block": block, "transform": list(transform.digests) if transform else [],
     }  # fmt: skip
     check_alike("the options", repr([out.name, options]))
-    # Process 0 decides for all, and removes the notes only when no other reads them.
-    count = agreed(_written(out, notes, options) if is_first() else -1)
-    if count >= 0:
-        remove_work(notes)
-        return count
     check_outputs([out], [source.folder, target.folder], overwrite=overwrite)
     if not source.spec.same_space(target.spec):
         raise ValueError(
@@ -130,21 +123,19 @@ def mine_folders(
     left, right = (_Side(side, transform, code, block) for side, code in zip((source, target), languages, strict=True))
     least = min(len(rows) for side in (left, right) for rows in side.blocks)
     options["k"] = k = whole_number("k", k, 1, least, "the distinct sentences of the smallest block")
+    count = 0
     with work_folder(notes, out):
         if is_first():
             _begin(notes, options)
         wait_for_all("begun")
-        parts = _Parts(notes, options)
+        parts = _Parts(notes, f"lsar_jax mining 3, job {text_sha256(json.dumps(options))}")
         _compare(left, right, k, precision, parts, progress or (lambda _: None))
         wait_for_all("compared")
         if is_first():
             pairs = pairs_of_neighbours(*_neighbours(left, right, k, parts), margin, retrieval)
             chosen = pairs.score >= threshold
             count = int(chosen.sum())
-            result = notes / f"pairs{out.suffix}"
-            _write(result, Pairs(*(part[chosen] for part in pairs)), left, right)
-            write_json(notes / "written.json", {"options": options, "pairs": count, "sha256": sha256([result])})
-            result.replace(out)
+            _write(out, Pairs(*(part[chosen] for part in pairs)), left, right)
     return agreed(count)
 
 
@@ -174,26 +165,20 @@ class _Side:
         return x if self.transform is None else np.asarray(self.transform(x, self.language))
 
 
-class _Parts:
-    """The files of neighbours of a job, each with the blocks of sources that they were found for or among.
+class _Parts(NamedTuple):
+    """The files of neighbours of a job, each with the blocks of sources that they were found for or among."""
 
-    Args:
-      folder: the folder.
-      options: the options of the job, whose digest is in the format of the files.
-    """
-
-    def __init__(self, folder: Path, options: Mapping[str, Any]) -> None:
-        self.folder = folder
-        self.format = f"lsar_jax mining 3, job {text_sha256(json.dumps(options))}"
+    folder: Path
+    format: str
 
     def save(self, name: str, best: _Best, blocks: list[int]) -> None:
         """Writes a file."""
         save_arrays(self.folder / name, {"cosines": best[0], "rows": best[1]}, format=self.format, header=blocks)
 
-    def read(self, name: str) -> tuple[_Best, list[int]]:
-        """Returns the neighbours and the blocks of a file."""
+    def read(self, name: str) -> _Best:
+        """Returns the neighbours of a file."""
         with open_arrays(self.folder / name, format=self.format, what="neighbours") as file:
-            return (file.read("cosines"), file.read("rows")), list(map(int, file.header))
+            return file.read("cosines"), file.read("rows")
 
     def carried(self) -> dict[str, list[int]]:
         """Returns the files of the neighbours of targets, one a process, and the blocks that they were found among."""
@@ -202,15 +187,6 @@ class _Parts:
             with open_arrays(path, format=self.format, what="neighbours") as file:
                 blocks[path.name] = list(map(int, file.header))
         return blocks
-
-
-def _written(out: Path, notes: Path, options: Mapping[str, Any]) -> int:
-    """Returns the number of pairs of a job that was stopped after it had written them, or -1."""
-    path = notes / "written.json"
-    if not path.is_file() or not out.is_file():
-        return -1
-    record = read_json(path, dict, ("options", "pairs", "sha256"))
-    return int(record["pairs"]) if record["options"] == options and record["sha256"] == sha256([out]) else -1
 
 
 def _begin(notes: Path, options: Mapping[str, Any]) -> None:
@@ -222,12 +198,7 @@ def _begin(notes: Path, options: Mapping[str, Any]) -> None:
 
 
 def _compare(
-    source: _Side,
-    target: _Side,
-    k: int,
-    precision: Precision,
-    parts: _Parts,
-    progress: Callable[[Progress], None],
+    source: _Side, target: _Side, k: int, precision: Precision, parts: _Parts, progress: Callable[[Progress], None]
 ) -> None:
     """Compares this process's share of the blocks of sources with all targets, unless that was done before."""
     total = len(source.blocks)
@@ -236,7 +207,8 @@ def _compare(
     done = {block for blocks in carried.values() for block in blocks}
     remaining = share_of([block for block in range(total) if block not in done])
     name = f"backward-{share()[0]:05d}.safetensors"
-    backward, blocks = parts.read(name) if name in carried else (_empty(len(target.rows), k), [])
+    backward = parts.read(name) if name in carried else _empty(len(target.rows), k)
+    blocks = carried.get(name, [])
     mesh = data_mesh() if jax.local_device_count() > 1 else None
     started = time.perf_counter()
     for finished, block in enumerate(remaining, 1):
@@ -251,14 +223,13 @@ def _compare(
         parts.save(f"forward-{block:05d}.safetensors", forward, [block])
         # After it, the block is finished.
         parts.save(name, backward, blocks)
-        seconds = time.perf_counter() - started
+        left = (time.perf_counter() - started) / finished * (len(remaining) - finished)
         count = len(done) + finished
-        left = seconds / finished * (len(remaining) - finished)
         progress(Progress(count, count / total, left, f"{count} of {total} blocks"))
 
 
 def _neighbours(source: _Side, target: _Side, k: int, parts: _Parts) -> tuple[_Best, _Best]:
-    """Returns the nearest targets of each source, and the nearest sources of each target, that all processes found."""
+    """The nearest targets of each source, and the nearest sources of each target, that all processes found."""
     carried = parts.carried()
     numbers = range(len(source.blocks))
     if sorted(block for blocks in carried.values() for block in blocks) != list(numbers):
@@ -268,18 +239,18 @@ def _neighbours(source: _Side, target: _Side, k: int, parts: _Parts) -> tuple[_B
         )
     backward = _empty(len(target.rows), k)
     for name in carried:
-        backward = _merged(backward, parts.read(name)[0])
-    forward = [parts.read(f"forward-{block:05d}.safetensors")[0] for block in numbers]
-    return (np.concatenate([best[0] for best in forward]), np.concatenate([best[1] for best in forward])), backward
+        backward = _merged(backward, parts.read(name))
+    cosines, rows = zip(*(parts.read(f"forward-{block:05d}.safetensors") for block in numbers), strict=True)
+    return (np.concatenate(cosines), np.concatenate(rows)), backward
 
 
 def _empty(rows: int, k: int) -> _Best:
-    """Returns lists that any neighbour improves."""
+    """Lists that any neighbour improves."""
     return np.full((rows, k), -np.inf, np.float32), np.zeros((rows, k), np.int64)
 
 
 def _merged(best: _Best, other: tuple[Any, Any], first: int = 0) -> _Best:
-    """Returns the best k of two lists; rows of the second count from ``first``. Ties go to the lower row."""
+    """The best k of two lists; rows of the second count from ``first``. Ties go to the lower row."""
     cosines = np.concatenate([best[0], np.asarray(other[0])], axis=1)
     rows = np.concatenate([best[1], np.asarray(other[1], np.int64) + first], axis=1)
     order = np.lexsort((rows, -cosines), axis=1)[:, : best[0].shape[1]]
@@ -308,7 +279,3 @@ def _write(out: Path, pairs: Pairs, source: _Side, target: _Side) -> None:
     if broken:
         advice = "which are written as spaces; a .jsonl file keeps them"
         _log.warning("%d of %d pairs have tabs or line breaks, %s", broken, len(pairs.score), advice)
-
-
-def _digest(embeddings: Embeddings) -> str:
-    return sha256([embeddings.folder / "manifest.json"])

@@ -4,7 +4,7 @@ As in ``retrieval.nearest``, the matrix of all pairs is never in memory.
 """
 
 from functools import partial
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple, get_args
 
 import jax
 import jax.numpy as jnp
@@ -34,18 +34,13 @@ Margin = Literal["ratio", "distance", "absolute"]
 Retrieval = Literal["max", "intersection", "forward", "backward"]
 
 
-# Each round usually decides most of the pairs that are left. A chain of pairs, in which each shares a row with the
-# next, would need one round for every two pairs; the rest of it is decided one by one.
-_ROUNDS = 32
-
-
 class Pairs(NamedTuple):
     """Pairs of sentences that may be translations of each other, best first.
 
     Attributes:
-      source: row of each pair's source sentence, ``[pair]``.
-      target: row of each pair's target sentence, ``[pair]``.
-      score: margin of each pair, ``[pair]``: a ratio, a difference of cosines, or a cosine.
+      source: row of each pair's source, ``[pair]``.
+      target: row of each pair's target, ``[pair]``.
+      score: margin of each pair, ``[pair]``.
     """
 
     source: Int[np.ndarray, " pair"]
@@ -54,14 +49,7 @@ class Pairs(NamedTuple):
 
 
 class Threshold(NamedTuple):
-    """The lowest score of pairs that are kept, and the quality of the kept pairs in percent.
-
-    Attributes:
-      value: pairs with at least this score are kept.
-      precision: percentage of the kept pairs that are gold pairs.
-      recall: percentage of the gold pairs that are kept.
-      f1: harmonic mean of precision and recall, in percent.
-    """
+    """The lowest score (``value``) of the accepted pairs, and their precision, recall and F1 in percent."""
 
     value: float
     precision: float
@@ -72,16 +60,13 @@ class Threshold(NamedTuple):
 def margin_score(
     cosine: Float[AnyArray, "*pair"], neighbourhood: Float[AnyArray, "*pair"], margin: Margin = "ratio"
 ) -> Float[Array, "*pair"]:
-    """Returns the score of each pair.
+    """Returns the score of each pair, ``[...]``.
 
     Args:
       cosine: cosine of each pair, ``[...]``.
       neighbourhood: mean over both sentences of the mean cosine to their k nearest neighbours, ``[...]``.
-      margin: ``ratio`` for the cosine divided by the neighbourhood (0 if the neighbourhood is not positive),
-        ``distance`` for the cosine minus the neighbourhood, or ``absolute`` for the cosine itself.
-
-    Returns:
-      ``[...]``: a ratio, a difference of cosines, or a cosine.
+      margin: ``ratio`` for the cosine divided by the neighbourhood (0 if that is not positive), ``distance`` for the
+        cosine minus the neighbourhood, or ``absolute`` for the cosine itself.
 
     Raises:
       ValueError: the margin is unknown.
@@ -90,19 +75,14 @@ def margin_score(
       >>> cosine, neighbourhood = np.array([0.75, 0.75], np.float32), np.array([0.5, 0.75], np.float32)
       >>> lj.mining.margin_score(cosine, neighbourhood).tolist()
       [1.5, 1.0]
-      >>> lj.mining.margin_score(cosine, neighbourhood, "distance").tolist()
-      [0.25, 0.0]
     """
     check_process()
+    check_options(margin)
     cosine, neighbourhood = jnp.asarray(cosine), jnp.asarray(neighbourhood)
     if margin == "ratio":
         positive = neighbourhood > 0
         return jnp.where(positive, cosine / jnp.where(positive, neighbourhood, 1), 0)
-    if margin == "distance":
-        return cosine - neighbourhood
-    if margin == "absolute":
-        return cosine
-    raise _unknown("margin", margin, Margin)
+    return cosine - neighbourhood if margin == "distance" else cosine
 
 
 def mine(
@@ -122,10 +102,10 @@ def mine(
       target: embeddings of the other collection, ``[target, dim]``.
       k: number of nearest neighbours in each direction, at most the number of rows of the smaller collection.
       margin: how a pair is scored; see ``margin_score``.
-      retrieval: ``max`` takes the best of the k neighbours of each source and of each target, and accepts
-        these pairs in order of their score, unless one of the two rows is already in an accepted pair;
-        ``intersection`` keeps the pairs that are the best of both rows; ``forward`` and ``backward`` keep
-        the best pair of each source or of each target, so a row of the other side may occur repeatedly.
+      retrieval: ``max`` takes the best of the k neighbours of each source and of each target, and accepts these pairs
+        in order of their score, unless one of the two rows is already in an accepted pair; ``intersection`` keeps the
+        pairs that are the best of both rows; ``forward`` and ``backward`` keep the best pair of each source or of each
+        target, so a row of the other side may occur repeatedly.
       precision: precision of the products, as for ``retrieval.nearest``.
       mesh: devices that the targets are split over, as for the candidates of ``retrieval.nearest``.
 
@@ -142,8 +122,6 @@ def mine(
       >>> pairs = lj.mining.mine(german, english)
       >>> list(zip(pairs.source[:2].tolist(), pairs.target[:2].tolist()))
       [(0, 3), (1, 8)]
-      >>> [round(score, 1) for score in pairs.score[:4].tolist()]
-      [2.1, 2.0, 1.7, 1.7]
     """
     check_options(margin, retrieval)
     check_floats("source", source)
@@ -153,11 +131,11 @@ def mine(
     return pairs_of_neighbours(forward, backward, margin, retrieval)
 
 
-def check_options(margin: str, retrieval: str) -> None:
+def check_options(margin: str, retrieval: str = "max") -> None:
     """Raises ValueError if the margin or the retrieval is unknown."""
     for name, value, kinds in (("margin", margin, Margin), ("retrieval", retrieval, Retrieval)):
         if value not in get_args(kinds):
-            raise _unknown(name, value, kinds)
+            raise ValueError(f"{name} {value!r} is not one of {', '.join(get_args(kinds))}")
 
 
 def pairs_of_neighbours(
@@ -174,9 +152,7 @@ def pairs_of_neighbours(
       margin: as for ``mine``.
       retrieval: as for ``mine``.
     """
-    (forward_cosine, targets), (backward_cosine, sources) = (
-        tuple(map(jnp.asarray, side)) for side in (forward, backward)
-    )
+    forward_cosine, targets, backward_cosine, sources = map(jnp.asarray, (*forward, *backward))
     best_target, forward_score = jax.device_get(_best(forward_cosine, targets, backward_cosine, margin))
     best_source, backward_score = jax.device_get(_best(backward_cosine, sources, forward_cosine, margin))
     pairs = {
@@ -211,7 +187,7 @@ def best_threshold(score: Float[np.ndarray, " pair"], right: Bool[np.ndarray, " 
     """
     if score.shape != right.shape or not len(score):
         raise ValueError(
-            f"{len(score)} scores and {len(right)} answers; give one answer for each score, and at least one score"
+            f"{len(score)} scores and {len(right)} answers; give at least one score, and an answer for each"
         )
     if not int(right.sum()) <= gold or gold < 1:
         raise ValueError(f"{int(right.sum())} pairs are right, but there are {gold} gold pairs")
@@ -222,28 +198,19 @@ def best_threshold(score: Float[np.ndarray, " pair"], right: Bool[np.ndarray, " 
     # No threshold lies between equal scores.
     ends = np.append(np.flatnonzero(score[1:] < score[:-1]), len(score) - 1)
     counts, correct = ends + 1, np.cumsum(right)[ends]
-    f1 = 2 * correct / (counts + gold)
-    best = int(np.argmax(f1))
+    rates = np.array([correct / counts, correct / gold, 2 * correct / (counts + gold)])
+    best = int(np.argmax(rates[2]))
     end = ends[best]
     # The lowest score has no next one, so it is itself the threshold.
     value = score[end] if end == len(score) - 1 else (float(score[end]) + float(score[end + 1])) / 2
-    return Threshold(
-        float(value),
-        100 * float(correct[best] / counts[best]),
-        100 * float(correct[best] / gold),
-        100 * float(f1[best]),
-    )
-
-
-def _unknown(name: str, value: str, kinds: Any) -> ValueError:
-    return ValueError(f"{name} {value!r} is not one of {', '.join(get_args(kinds))}")
+    return Threshold(float(value), *(100 * rates[:, best]).tolist())
 
 
 @partial(jax.jit, static_argnames="margin")
 def _best(
     cosine: Float[Array, "row k"], ids: Int[Array, "row k"], other: Float[Array, "column k"], margin: Margin
 ) -> tuple[Int[Array, " row"], Float[Array, " row"]]:
-    """Returns the neighbour of each row with the largest margin, and that margin."""
+    """The neighbour of each row with the largest margin, and that margin."""
     neighbourhood = (cosine.mean(axis=1)[:, None] + other.mean(axis=1)[ids]) / 2
     score = margin_score(cosine, neighbourhood, margin)
     where = jnp.argmax(score, axis=1)[:, None]
@@ -254,7 +221,7 @@ def _best(
 def _sorted(
     source: Int[np.ndarray, " pair"], target: Int[np.ndarray, " pair"], score: Float[np.ndarray, " pair"]
 ) -> Pairs:
-    """Returns the pairs with a positive score in their order: by score, then source, then target."""
+    """The pairs with a positive score in their order: by score, then source, then target."""
     positive = score > 0
     source, target, score = source[positive], target[positive], score[positive]
     if score.dtype == np.float32:
@@ -269,24 +236,28 @@ def _sorted(
 
 
 def _one_to_one(pairs: Pairs) -> Pairs:
-    """Keeps each pair, from the best on, unless one of its rows is in a pair that was kept before."""
+    """Accepts each pair, from the best on, unless one of its rows is in a pair that was accepted before.
+
+    Each round usually decides most of the pairs that are left. A chain of pairs, in which each shares a row with the
+    next, would need one round for every two pairs; its end is decided pair by pair.
+    """
     undecided = np.arange(len(pairs.score))
-    kept = np.zeros(len(undecided), bool)
-    # Of each row: the number of its first pair, and whether it is in a kept pair.
+    accepted = np.zeros(len(undecided), bool)
+    # Of each row: the number of its first pair, and whether it is in an accepted pair.
     first = [np.empty(rows.max(initial=-1) + 1, np.int64) for rows in pairs[:2]]
     taken = [np.zeros(len(numbers), bool) for numbers in first]
-    for _ in range(_ROUNDS):
+    for _ in range(32):
         sides = [rows[undecided] for rows in pairs[:2]]
         for rows, numbers in zip(sides, first, strict=True):
             numbers[rows[::-1]] = undecided[::-1]  # of several numbers for one row, the last that is written stays
         # No pair before the first pair of both of its rows can exclude it.
         sure = (first[0][sides[0]] == undecided) & (first[1][sides[1]] == undecided)
-        kept[undecided[sure]] = True
+        accepted[undecided[sure]] = True
         for rows, used in zip(sides, taken, strict=True):
             used[rows[sure]] = True
         undecided = undecided[~(taken[0][sides[0]] | taken[1][sides[1]])]
     for number in undecided:
         source, target = pairs.source[number], pairs.target[number]
         if not (taken[0][source] or taken[1][target]):
-            taken[0][source] = taken[1][target] = kept[number] = True
-    return Pairs(*(part[kept] for part in pairs))
+            taken[0][source] = taken[1][target] = accepted[number] = True
+    return Pairs(*(part[accepted] for part in pairs))

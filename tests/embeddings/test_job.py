@@ -62,17 +62,11 @@ def test_rows_are_lines(text, tmp_path, capsys):
     expected = encoder.encode(text)
     assert x.shape == expected.shape
     np.testing.assert_allclose(x[:], expected, rtol=0, atol=1e-5)
-    for rows, part in (
-        (np.asarray(x), slice(None)),
-        (x[5:21], slice(5, 21)),
-        (x[-1], -1),
-        (x[40:5:-3], slice(40, 5, -3)),
-    ):
-        np.testing.assert_array_equal(rows, x[:][part])
+    for part in (slice(None), slice(5, 21), -1, slice(40, 5, -3)):
+        np.testing.assert_array_equal(x[part], np.asarray(x)[part])
     np.testing.assert_array_equal(np.concatenate(list(x.blocks(7))), x[:])
     assert x.sentences(6, 18) == (text[6:18], [str(row) for row in range(6, 18)])
-    assert x.sentences(45, 60).texts == text[45:]
-    assert x.sentences(-2).texts == text[-2:]
+    assert x.sentences(-2, 60).texts == text[-2:]
     chosen = np.array([49, 3, 17, 3])
     np.testing.assert_array_equal(x.take(chosen), x[:][chosen])
     assert x.sentences_of(chosen).texts == [text[row] for row in chosen]
@@ -85,8 +79,6 @@ def test_rows_are_lines(text, tmp_path, capsys):
     tokens = [encoder.encode_with_report(sentences)[1].tokens for sentences in shards]
     assert [shard.tokens for shard in x.manifest.shards] == tokens
     assert not (tmp_path / "out" / ".job").exists()
-    moments = lj.Moments.from_blocks(x.blocks())
-    np.testing.assert_allclose(moments.mean, x[:].mean(axis=0, dtype=np.float64), atol=1e-6)
     half = encoded(tmp_path, "in.txt", "half", "--store", "float16", "--normalize")
     assert half.dtype == np.float16
     np.testing.assert_allclose(np.linalg.norm(half[:].astype(np.float32), axis=1), 1, atol=1e-3)
@@ -174,15 +166,11 @@ def test_faults_are_named(finished, text, tmp_path, error_of):
     if finished:
         source.write_text("".join([*lines, "one more\n"]))
         assert "rows 48 to 50 are not those of vectors-00006.npy" in error_of()
-        source.write_bytes(whole.replace("\n", "\r\n").encode())
-        assert "although its sentences are the same; choose another folder" in error_of()
     source.write_text(whole)
     for options, message in (
         (["--layer", "1"], "another embedding space (layer 1, not 2)"),
         (["--dtype", "bfloat16"], "another embedding space (dtype bfloat16, not float32)"),
         (["--normalize"], "normalize was False and is now True"),
-        (["--max-length", "8"], "max_length was "),
-        (["--shard-rows", "9"], "shard_rows was 8 and is now 9"),
     ):
         assert f"was begun with other options: {message}" in error_of("in.txt", "out", *options)
     content = shard.read_bytes()
@@ -235,15 +223,6 @@ def write(folder, name, content):
 def test_damaged_files_of_text(name, content, message, tmp_path):
     with pytest.raises(ValueError, match=message):
         list(Records([tmp_path / write(tmp_path, name, content)]))
-
-
-def test_every_damage_of_a_packed_file_is_found(tmp_path, rng):
-    whole = gzip.compress("".join(f"{line}\n" for line in words(rng, 300)).encode())
-    path = tmp_path / "in.txt.gz"
-    for place in rng.integers(12, len(whole) - 20, 12):
-        path.write_bytes(whole[:place] + bytes(20) + whole[place + 20 :])
-        with pytest.raises(ValueError, match=r"in\.txt\.gz"):
-            list(Records([path]))
 
 
 def test_a_shard_that_comes_out_otherwise_is_never_taken(text, tmp_path, error_of):

@@ -3,7 +3,6 @@
 import json
 import shutil
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -24,9 +23,8 @@ def sides(tmp_path_factory):
     source, target = (rng.standard_normal((count, 24)).astype(np.float32) for count in (SOURCES, TARGETS))
     target[1000:1500] = source[:500] + 0.3 * rng.standard_normal((500, 24)).astype(np.float32)
     root = tmp_path_factory.mktemp("sides")
-    vectors = {"source": source, "target": target}
     folders = {}
-    for name, x in vectors.items():
+    for name, x in (("source", source), ("target", target)):
         texts = [f"{name} {row}" for row in range(len(x))]
         # Every tenth row is followed by a copy or a blank, which must not count.
         rows = [row for row in range(len(x)) for _ in range(1 + (row % 10 == 0))]
@@ -98,25 +96,6 @@ def test_a_stopped_job_goes_on(sides, tmp_path):
     scores = read(out)[1]
     assert 300 < len(scores) < 700
     assert min(scores) >= 1.2
-
-
-def test_a_job_that_was_stopped_after_its_output(sides, tmp_path, monkeypatch):
-    out = tmp_path / "out.tsv"
-    monkeypatch.setattr(shutil, "rmtree", lambda *_, **__: None)
-    monkeypatch.setattr(Path, "unlink", lambda *_, **__: None)
-    count = lj.mining.mine_folders(*sides[2:], out, block=BLOCK)
-    monkeypatch.undo()
-    notes = tmp_path / "out.tsv.job"
-    assert (notes / "written.json").is_file()
-    content = out.read_bytes()
-    # Only the same job takes the file for its own.
-    with pytest.raises(FileExistsError):
-        lj.mining.mine_folders(*sides[2:], out, block=BLOCK, threshold=1.2)
-    assert lj.mining.mine_folders(*sides[2:], out, block=BLOCK) == count
-    assert out.read_bytes() == content
-    assert not notes.exists()
-    with pytest.raises(FileExistsError):
-        lj.mining.mine_folders(*sides[2:], out, block=BLOCK)
 
 
 def test_refusals(sides, tmp_path):
