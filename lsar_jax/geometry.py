@@ -1,26 +1,23 @@
 """The geometry of sentence embeddings: anisotropy, outlier dimensions, isotropy and neighbours.
 
-Anisotropy is the mean cosine of random pairs, and a dimension's contribution is its term in that
-cosine (Timkey and van Schijndel, "All Bark and No Bite", EMNLP 2021; Haemmerl et al., "Exploring
-Anisotropy and Outliers in Multilingual Language Models", Findings of ACL 2023). The papers draw
-10,000 pairs. The exact mean over all pairs costs less: cosines are bilinear in unit vectors, so
-means of unit vectors are enough. IsoScore is that of Rudman et al., "IsoScore: Measuring the
-Uniformity of Embedding Space Utilization", Findings of ACL 2022. A zero vector has cosine 0 to all
-others.
+Anisotropy is the mean cosine of random pairs, and a dimension's contribution is its term in that cosine (Timkey and van
+Schijndel, "All Bark and No Bite", EMNLP 2021; Haemmerl et al., "Exploring Anisotropy and Outliers in Multilingual
+Language Models", Findings of ACL 2023). The papers draw 10,000 pairs. The exact mean over all pairs costs less: cosines
+are bilinear in unit vectors, so means of unit vectors are enough. A zero vector has cosine 0 to all others. IsoScore is
+that of Rudman et al., "IsoScore: Measuring the Uniformity of Embedding Space Utilization", Findings of ACL 2022.
 
-Contributions, outliers and the score of a covariance work under ``jit`` and ``vmap``, for example
-over layers; outside them, values are checked too, which is not possible while tracing.
+Contributions and outliers work under ``jit`` and ``vmap``, for example over layers, but values are not checked there.
 """
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from lsar_jax.arrays import check_floats, padded_rows
+from lsar_jax.arrays import padded_rows
 from lsar_jax.checks import whole_number
 from lsar_jax.languages import canonical_keys
 from lsar_jax.moments import Moments, moments_by_language, stack_means
@@ -33,7 +30,6 @@ __all__ = [
     "expected_anisotropy",
     "expected_contributions",
     "isoscore",
-    "isoscore_from_covariance",
     "outlier_dimensions",
     "pair_contributions",
     "random_pairs",
@@ -57,7 +53,7 @@ class LanguageAnisotropy(NamedTuple):
 def random_pairs(
     n: int, m: int, count: int = 10_000, seed: int = 0, distinct: bool = True
 ) -> Int[np.ndarray, "pair 2"]:
-    """Returns int32 pairs (i, j) with ``i < n`` and ``j < m``, drawn uniformly with replacement.
+    """Returns pairs (i, j) with ``i < n`` and ``j < m``, drawn uniformly with replacement, int32 ``[count, 2]``.
 
     Args:
       n: number of first vectors.
@@ -66,16 +62,8 @@ def random_pairs(
       seed: seed of the random numbers; the papers' code sets none.
       distinct: whether to require ``i != j``, for pairs within one set.
 
-    Returns:
-      int32, ``[count, 2]``.
-
     Raises:
       ValueError: a number is out of range, or there is no pair to draw.
-
-    Example:
-      >>> pairs = lj.geometry.random_pairs(5, 5, count=100)
-      >>> pairs.shape, bool((pairs[:, 0] != pairs[:, 1]).all())
-      ((100, 2), True)
     """
     n, m, count = (whole_number(*given, 1, 2**31 - 1, "int32") for given in (("n", n), ("m", m), ("count", count)))
     same = min(n, m) if distinct else 0
@@ -91,7 +79,7 @@ def random_pairs(
 def pair_contributions(
     x: Embeddings, y: Float[AnyArray, "other dim"], pairs: Int[AnyArray, "pair 2"]
 ) -> Float[Array, " dim"]:
-    """Returns each dimension's mean contribution to the cosines of ``x[i]`` and ``y[j]``, ``[dim]``.
+    """Returns each dimension's mean contribution to the cosines of ``x[i]`` and ``y[j]``, whose sum is the mean cosine.
 
     Args:
       x: ``[n, dim]``.
@@ -99,7 +87,7 @@ def pair_contributions(
       pairs: (i, j), ``[pair, 2]``, as ``random_pairs`` draws them.
 
     Returns:
-      float32; the sum is the mean cosine.
+      float32 ``[dim]``.
 
     Raises:
       ValueError: an array is invalid, widths differ, there are no pairs, or an index is out of range.
@@ -121,23 +109,14 @@ def pair_contributions(
 
 
 def expected_contributions(x: Embeddings, y: Float[AnyArray, "other dim"] | None = None) -> Float[Array, " dim"]:
-    """Returns the exact values that ``pair_contributions`` estimates, the means over all pairs, ``[dim]``.
+    """Returns the exact values that ``pair_contributions`` estimates, the means over all pairs, float32 ``[dim]``.
 
     Args:
       x: ``[n, dim]``.
-      y: ``[m, dim]``, for pairs of a row of ``x`` and a row of ``y``; without it, pairs consist of two
-        different rows of ``x``.
-
-    Returns:
-      float32; the sum is the mean cosine, ``expected_anisotropy``.
+      y: ``[m, dim]``, for pairs of a row of ``x`` and a row of ``y``; without it, of two different rows of ``x``.
 
     Raises:
       ValueError: an array is invalid, there are too few rows, or widths differ.
-
-    Example:
-      >>> terms = lj.geometry.expected_contributions(np.array([[2.0, 0.0], [0.0, 1.0], [5.0, 0.0]]))
-      >>> [round(term, 3) for term in terms.tolist()]  # one of three pairs has the cosine 1, in the first dimension
-      [0.333, 0.0]
     """
     if y is None:
         mean, variance = _mean_and_variance(*padded_rows({"x": x}, least=2), len(x))
@@ -148,20 +127,7 @@ def expected_contributions(x: Embeddings, y: Float[AnyArray, "other dim"] | None
 
 
 def expected_anisotropy(x: Embeddings, y: Float[AnyArray, "other dim"] | None = None) -> float:
-    """Returns the mean cosine over all the pairs of ``expected_contributions``, from -1 to 1.
-
-    Args:
-      x: ``[n, dim]``.
-      y: ``[m, dim]``, for pairs of a row of ``x`` and a row of ``y``.
-
-    Raises:
-      ValueError: as for ``expected_contributions``.
-
-    Example:
-      >>> x = np.random.default_rng(0).normal(size=(200, 8))
-      >>> abs(round(lj.geometry.expected_anisotropy(x), 1)), round(lj.geometry.expected_anisotropy(x + 3), 1)
-      (0.0, 0.9)
-    """
+    """Returns the mean cosine over all the pairs of ``expected_contributions`` ``[n, dim]``, from -1 to 1."""
     return float(np.asarray(expected_contributions(x, y), np.float64).sum())
 
 
@@ -172,14 +138,13 @@ def anisotropy_by_language(x: Mapping[str, Embeddings]) -> LanguageAnisotropy:
       x: mapping from language to embeddings ``[n, dim]``; at least two languages with two sentences each.
 
     Raises:
-      ValueError: there are too few languages or sentences, a code is unknown, widths differ, or an array is
-        invalid.
+      ValueError: there are too few languages or sentences, a code is unknown, widths differ, or an array is invalid.
 
     Example:
       >>> rng = np.random.default_rng(0)
       >>> x = {code: rng.normal(size=(50, 8)) + 5 * np.eye(8)[i] for i, code in enumerate(("de", "en"))}
-      >>> found = lj.geometry.anisotropy_by_language(x)
-      >>> round(found.within, 1), abs(round(found.across, 1))  # each language is in a cone of its own
+      >>> cosines = lj.geometry.anisotropy_by_language(x)
+      >>> round(cosines.within, 1), abs(round(cosines.across, 1))  # each language has a cone
       (0.8, 0.0)
     """
     x = canonical_keys(x)
@@ -200,6 +165,11 @@ def anisotropy_by_language(x: Mapping[str, Embeddings]) -> LanguageAnisotropy:
 def isoscore(x: Embeddings) -> float:
     """Returns the IsoScore of the rows: 1 if all directions vary alike, 0 if only one does.
 
+    Rudman et al. scale the variances along the n principal axes to norm sqrt(n) and take their distance to the vector
+    of ones, divided by ``sqrt(2 (n - sqrt n))``, as the defect d; the score is
+    ``((n - d^2 (n - sqrt n))^2 - n) / (n (n - 1))``. The inner bracket is just the sum of the scaled variances: with
+    the covariance C, the score is ``(trace(C)^2 / |C|^2 - 1) / (n - 1)``, which needs no PCA.
+
     Args:
       x: ``[n, dim]``, dim at least 2; with fewer rows than dimensions, 1 cannot be reached.
 
@@ -212,39 +182,13 @@ def isoscore(x: Embeddings) -> float:
       (1.0, 0.0)
     """
     covariance = Moments.from_embeddings(x, second_moment=True).covariance()
+    if len(covariance) < 2:
+        raise ValueError(f"the shape of x is {x.shape}; IsoScore needs at least two dimensions")
     # Rows are compared too, because rounding of their mean may give equal rows a nonzero covariance.
     if covariance.trace() == 0 or bool((x == x[:1]).all()):
         raise ValueError(f"all {len(x)} rows are the same in float32; IsoScore needs embeddings that vary")
-    return float(isoscore_from_covariance(covariance))
-
-
-def isoscore_from_covariance(covariance: Float[AnyArray, "dim dim"]) -> Float[Any, ""]:
-    """Returns the IsoScore of data with this covariance, at any scale; NaN if it is zero.
-
-    Rudman et al. scale the variances along the n principal axes to norm sqrt(n) and take their
-    distance to the vector of ones, divided by ``sqrt(2 (n - sqrt n))``, as the defect d; the score
-    is ``((n - d^2 (n - sqrt n))^2 - n) / (n (n - 1))``. The inner bracket is just the sum of the
-    scaled variances: the score is ``(trace(C)^2 / |C|^2 - 1) / (n - 1)``, and neither the trace nor
-    the Frobenius norm needs a PCA.
-
-    Args:
-      covariance: C, ``[dim, dim]``, dim at least 2.
-
-    Raises:
-      ValueError: ``covariance`` is not a square matrix of at least two dimensions, or a value is not finite.
-
-    Example:
-      >>> [float(lj.geometry.isoscore_from_covariance(np.diag(values))) for values in ([1.0, 1.0], [1.0, 0.0])]
-      [1.0, 0.0]
-    """
-    check_floats("the covariance", covariance)
-    shape = covariance.shape
-    if shape[0] != shape[1] or shape[0] < 2:
-        raise ValueError(f"the covariance has shape {shape}; expected [dim, dim] with dim at least 2")
-    if not isinstance(covariance, jax.core.Tracer) and not np.isfinite(covariance).all():
-        raise ValueError("the covariance holds NaN or infinity")
     scaled = covariance / covariance.trace()  # squares of small entries would vanish
-    return (1 / (scaled**2).sum() - 1) / (shape[0] - 1)
+    return float((1 / (scaled**2).sum() - 1) / (len(covariance) - 1))
 
 
 @jax.jit
@@ -258,7 +202,7 @@ def _pair_means(
 def _mean_and_variance(
     x: Float[Array, "row dim"], count: int | Int[Array, ""]
 ) -> tuple[Float[Array, " dim"], Float[Array, " dim"]]:
-    """Returns the mean and the sample variance of the first ``count`` rows."""
+    """The mean and the sample variance of the first ``count`` rows."""
     real = (jnp.arange(x.shape[0]) < count)[:, None]
     number = jnp.asarray(count, x.dtype)
     mean = x.sum(axis=0) / number

@@ -1,13 +1,11 @@
 """Turns an encoder into a model for MTEB, the benchmark of text embeddings.
 
 Muennighoff, Tazi, Magne and Reimers, "MTEB: Massive Text Embedding Benchmark", EACL 2023. The protocol is that of
-the package ``mteb`` from 2.0 on, which passes the texts of one column of a task in batches. They are encoded as one
-stream: the encoder makes its own batches, so mteb's ``batch_size`` has no effect.
+the package ``mteb`` from 2.0 on.
 
-A shared transform does not need to know the language. A transform, tokenizer or embedding that depends on the language
-gets it from the transform's identifier or from the task, as far as mteb knows it. A subset in one language determines
-the language, and so does a column of a task of parallel texts (Flores, NTREX, IN22); a subset of pairs, such as
-``de-en``, does not.
+A transform, tokenizer or embedding that depends on the language gets it from the transform's identifier or from the
+task: a subset in one language determines it, and so does a column of a task of parallel texts (Flores, NTREX, IN22); a
+subset of pairs, such as ``de-en``, does not.
 """
 
 from collections.abc import Iterable, Mapping
@@ -29,13 +27,20 @@ __all__ = ["MtebEncoder"]
 class MtebEncoder:
     """A model for ``mteb.evaluate``: ``mteb.evaluate(MtebEncoder(encoder), tasks)``.
 
-    Attributes:
-      encoder: the encoder, with or without a transform.
-      prompts: strings to put before a sentence, by mteb's names.
-      language: one code for all text, ``"auto"``, or None.
-      mteb_model_meta: mteb's ``ModelMeta``. Its name contains the layer, pooling and transform; its
-        ``experiment_kwargs`` contain everything else that distinguishes two results, so that mteb's cache
-        does not confuse transforms that were fitted on different text. Unknown fields are None.
+    Its ``mteb_model_meta`` has the layer, pooling and transform in its name, and in its ``experiment_kwargs`` all else
+    that distinguishes two results, so that mteb's cache does not mix transforms that were fitted on different text.
+
+    Args:
+      encoder: the encoder, with its transform, if any.
+      prompts: prompts by the name of a task, its type or the side (``query``, ``document``), or by name or type with a
+        side, such as ``Retrieval-query``; by default, the checkpoint's own. The most specific is used, or the
+        checkpoint's default if none matches. A prompt named ``passage`` also serves as ``document``.
+      language: language of all text, a code or ``"auto"``. By default, if something depends on the language, the
+        transform's identifier detects it or mteb provides it.
+
+    Raises:
+      ImportError: mteb is not installed.
+      ValueError: the encoder does not know or does not use the language, or has no identifier for ``"auto"``.
 
     Example:
       >>> from lsar_jax.mteb import MtebEncoder
@@ -47,22 +52,6 @@ class MtebEncoder:
     def __init__(
         self, encoder: SentenceEncoder, *, prompts: Mapping[str, str] | None = None, language: str | None = None
     ) -> None:
-        """Creates the model.
-
-        Args:
-          encoder: the encoder, with its transform, if any.
-          prompts: prompts by the name of a task, its type or the side (``query``, ``document``), or by
-            name or type with a side, such as ``Retrieval-query``; by default, the checkpoint's own. The
-            most specific prompt is used, or the checkpoint's default if none matches. A prompt named
-            ``passage`` also serves as ``document``, unless there is one.
-          language: language of all text, a code or ``"auto"``. By default, if something depends on the
-            language, the transform's identifier detects it or mteb provides it.
-
-        Raises:
-          ImportError: mteb is not installed.
-          ValueError: the encoder does not know or does not use the language, or has no identifier
-            for ``"auto"``.
-        """
         if language is not None:
             # Encodes no text: only checks the language now, instead of when the first task is loaded.
             encoder.encode([], language=language)
@@ -83,8 +72,6 @@ class MtebEncoder:
         prompt_type: Any = None,
         batch_size: int | None = None,
         show_progress_bar: bool = False,
-        precision: str = "float32",
-        token_budget: int | None = None,
     ) -> Float[np.ndarray, "sentence dim"]:
         """Returns the embeddings of all texts of ``inputs``, ``[sentence, dim]``, in their order.
 
@@ -94,22 +81,16 @@ class MtebEncoder:
           hf_split: not used.
           hf_subset: the subset, which determines the language.
           prompt_type: mteb's ``PromptType``, or None for a task with symmetric sides.
-          batch_size: not used; mteb sets it.
+          batch_size: not used, because the encoder makes its own batches.
           show_progress_bar: as ``show_progress`` of ``SentenceEncoder.encode``.
-          precision: only ``float32`` is supported.
-          token_budget: as for ``SentenceEncoder.encode``; set it with ``encode_kwargs={"token_budget": 4096}``.
 
         Raises:
-          ValueError: the precision is not float32; or the language is needed, but the subset does not
-            determine it or the encoder does not know it.
+          ValueError: the language is needed, but the subset does not determine it or the encoder does not know it.
         """
-        if precision != "float32":
-            raise ValueError(f"precision is {precision!r}; it must be float32")
         vectors = self.encoder.encode(
             (text for batch in inputs for text in batch["text"]),
             language=self._language(task_metadata, hf_subset),
             prompt=self._prompt(task_metadata, prompt_type),
-            token_budget=token_budget,
             show_progress=show_progress_bar,
         )
         return np.asarray(vectors)
@@ -131,7 +112,7 @@ class MtebEncoder:
         return pairwise_cos_sim(embeddings1, embeddings2)
 
     def _prompt(self, task: Any, side: Any) -> str | None:
-        """Returns the first prompt in mteb's order of names; None for the checkpoint's default."""
+        """The first prompt in mteb's order of names; None for the checkpoint's default."""
         sides = [] if side is None else [side.value]
         names = [f"{name}{end}" for name in (task.name, task.type) for end in (*(f"-{side}" for side in sides), "")]
         return next((self.prompts[name] for name in (*names, *sides) if name in self.prompts), None)
@@ -161,7 +142,7 @@ class MtebEncoder:
 
 
 def _subset_languages(languages: Mapping[str, list[str]], subset: str) -> list[str]:
-    """Returns the languages that a sentence of ``subset`` may have."""
+    """The languages that a sentence of ``subset`` may have."""
     task_languages = sorted({code for codes in languages.values() for code in codes})
     # For a task of parallel texts, mteb encodes each column once, and passes the column's name as the subset.
     column = subset.replace("_", "-")
@@ -171,7 +152,7 @@ def _subset_languages(languages: Mapping[str, list[str]], subset: str) -> list[s
 
 
 def _meta(encoder: SentenceEncoder, prompts: Mapping[str, str], given: bool, language: str | None) -> Any:
-    """Returns mteb's ``ModelMeta`` of an encoder."""
+    """The ``ModelMeta`` of an encoder; fields that are not known are None."""
     model_meta = import_extra("mteb.models", "mteb", "MtebEncoder", "mteb").ModelMeta
     spec = encoder.spec
     named = "_".join(filter(None, (spec.id, f"layer{spec.layer}", spec.pooling, spec.transform)))

@@ -61,7 +61,7 @@ def test_contributions_by_hand():
     assert geo.expected_anisotropy(x) == pytest.approx(0.8, abs=1e-7)
 
 
-@pytest.mark.parametrize("count", [1, 7, 1024, 2500])
+@pytest.mark.parametrize("count", [1, 2500])
 def test_sampled_contributions_equal_float64(rng, count):
     x, y = skewed(rng, 30), skewed(rng, 41)
     pairs = geo.random_pairs(30, 41, count)
@@ -70,8 +70,7 @@ def test_sampled_contributions_equal_float64(rng, count):
         np.testing.assert_allclose(geo.pair_contributions(x, y, given), twin, atol=1e-6)
 
 
-@pytest.mark.parametrize("n", [2, 3, 100])
-@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
+@pytest.mark.parametrize(("n", "dtype"), [(2, "float64"), (100, "float32"), (100, "bfloat16")])
 def test_expectation_equals_every_pair(rng, n, dtype):
     x, y = skewed(rng, n).astype(jnp.dtype(dtype)), jnp.asarray(skewed(rng, 17))
     for given, twin in (((x,), all_pairs(x)), ((x, y), all_pairs(x, y)), ((y, x), all_pairs(y, x))):
@@ -79,14 +78,6 @@ def test_expectation_equals_every_pair(rng, n, dtype):
         np.testing.assert_allclose(contributions, twin, atol=1e-6)
         assert contributions.dtype == jnp.float32
         assert geo.expected_anisotropy(*given) == pytest.approx(twin.sum(), abs=2e-6)
-
-
-def test_samples_agree_with_the_expectation(rng):
-    x = skewed(rng, 2000)
-    cosines = (unit(x)[:1000] * unit(x)[1000:]).sum(axis=1)
-    sampled = float(geo.pair_contributions(x, x, geo.random_pairs(2000, 2000)).sum())
-    assert sampled == pytest.approx(geo.expected_anisotropy(x), abs=4 * cosines.std() / 100)
-    assert sampled != geo.expected_anisotropy(x)
 
 
 def test_many_rows_cost_no_digits(rng):
@@ -112,12 +103,8 @@ def test_a_planted_dimension_makes_the_cosine(rng):
     np.testing.assert_array_equal(np.flatnonzero(geo.outlier_dimensions(x.mean(axis=0))), [9])
 
 
-def languages(rng):
-    return {"deu": skewed(rng, 5), "fr": skewed(rng, 9, offset=-1), "zho": skewed(rng, 2, offset=0)}
-
-
 def test_by_language_equals_every_pair(rng):
-    x = languages(rng)
+    x = {"deu": skewed(rng, 5), "fr": skewed(rng, 9, offset=-1), "zho": skewed(rng, 2, offset=0)}
     x["fr"][3] = 0  # no direction: cosine 0 to all
     measured = geo.anisotropy_by_language(x)
     within = np.mean([all_pairs(rows).sum() for rows in x.values()])
@@ -126,18 +113,6 @@ def test_by_language_equals_every_pair(rng):
     np.testing.assert_allclose(measured, (within, across, overall), atol=1e-6)
     backwards = {code: jnp.asarray(x[code]) for code in reversed(x)}
     np.testing.assert_allclose(geo.anisotropy_by_language(backwards), measured, rtol=1e-6)
-
-
-def test_languages_apart_show_within_and_not_across(rng):
-    directions = np.eye(4, 32) * 20
-    x = {
-        code: rng.standard_normal((200, 32)) + way
-        for code, way in zip(("de", "fr", "ru", "zh"), directions, strict=True)
-    }
-    within, across, overall = geo.anisotropy_by_language(x)
-    assert within > 0.9
-    assert abs(across) < 0.05
-    assert overall == pytest.approx(within / 4, abs=0.05)
 
 
 def test_outliers_compare_the_absolute_value(rng):
@@ -154,14 +129,12 @@ def test_outliers_compare_the_absolute_value(rng):
 
 
 def test_isoscore_of_known_data(rng):
-    dim = 16
-    gaussian = rng.standard_normal((50_000, dim))
-    assert geo.isoscore(gaussian) > 0.995
-    line = np.outer(rng.standard_normal(300), rng.standard_normal(dim)) + 5
+    assert geo.isoscore(rng.standard_normal((50_000, 16))) > 0.995
+    line = np.outer(rng.standard_normal(300), rng.standard_normal(16)) + 5
     assert geo.isoscore(line.astype(np.float32)) == pytest.approx(0, abs=1e-6)
     # k of n variances equal, the others zero: the share of the other dimensions in use.
-    assert float(geo.isoscore_from_covariance(np.diag([2.0, 2, 2, 0, 0]))) == pytest.approx(2 / 4)
-    assert float(geo.isoscore_from_covariance(np.eye(7, dtype=np.float32) * 1e-25)) == pytest.approx(1)
+    assert geo.isoscore(np.concatenate([np.eye(3, 5), -np.eye(3, 5)])) == pytest.approx(2 / 4)
+    assert geo.isoscore(np.concatenate([np.eye(7), -np.eye(7)]) * 1e-12) == pytest.approx(1)
 
 
 @pytest.mark.parametrize("offset", [0.0, 100.0])
@@ -176,19 +149,15 @@ def test_isoscore_equals_the_paper_s_steps(rng, offset):
 def test_jit_and_vmap_over_layers(rng):
     layers = jnp.asarray(np.stack([skewed(rng, 20) for _ in range(3)]))
     pairs = jnp.asarray(geo.random_pairs(20, 20, 50))
-    covariances = jnp.stack([jnp.cov(x.T) for x in layers])
     for function, given in (
         (geo.expected_contributions, layers),
         (lambda x: geo.expected_contributions(x, layers[0]), layers),
         (lambda x: geo.pair_contributions(x, x, pairs), layers),
-        (geo.isoscore_from_covariance, covariances),
         (geo.outlier_dimensions, layers.mean(axis=1)),
     ):
         eager = np.stack([function(x) for x in given])
         np.testing.assert_allclose(jax.jit(jax.vmap(function))(given), eager, atol=1e-6)
         np.testing.assert_allclose(jax.jit(function)(given[0]), eager[0], atol=1e-6)
-    traced = jax.jit(geo.pair_contributions)(layers[0], layers[1], pairs)
-    np.testing.assert_allclose(traced, geo.pair_contributions(layers[0], layers[1], pairs), atol=1e-6)
     np.testing.assert_array_equal(
         geo.outlier_dimensions(layers.mean(axis=1), 1.0), [geo.outlier_dimensions(x.mean(axis=0), 1.0) for x in layers]
     )
@@ -206,30 +175,22 @@ HOLE = np.array([[1, 2], [np.nan, 1], [3, 4]], np.float32)
         (lambda: geo.random_pairs(2, 2, 0), "count is 0"),
         (lambda: geo.pair_contributions(ONES, ONES, np.array([[0, 3]])), r"reach from \[0 3\] .* x has 3 rows and y 3"),
         (lambda: geo.pair_contributions(ONES, ONES, np.array([[-1, 0]])), "pairs reach from"),
-        (lambda: geo.pair_contributions(ONES, ONES, np.zeros((0, 2), int)), r"pairs have shape \(0, 2\)"),
         (lambda: geo.pair_contributions(ONES, ONES, np.zeros((2, 3), int)), r"pairs have shape \(2, 3\)"),
         (lambda: geo.pair_contributions(ONES, np.ones((3, 4)), np.zeros((1, 2), int)), "differ in width: .*'y': 4"),
         (lambda: geo.expected_contributions(HOLE), "x: 1 of 3 rows holds NaN or infinity, the first is row 1"),
-        (lambda: geo.expected_contributions(ONES, ONES * np.inf), "y: 3 of 3 rows hold NaN or infinity"),
         (
             lambda: geo.expected_contributions(ONES[:1]),
             r"shape of x is \(1, 2\); expected \[n, dim\] with n at least 2",
         ),
-        (lambda: geo.expected_contributions(ONES[0]), r"the shape of x is \(2,\)"),
-        (lambda: geo.expected_contributions([[1.0]]), "x must be a numpy or jax array of floats, not a builtins.list"),
-        (lambda: geo.expected_anisotropy(np.ones((2, 2), int)), "not a numpy.ndarray of int64"),
         (lambda: geo.anisotropy_by_language({"de": ONES}), r"1 language is given \(de\)"),
         (lambda: geo.anisotropy_by_language({"deu": ONES, "fr": HOLE}), "fr: 1 of 3 rows holds NaN"),
-        (lambda: geo.anisotropy_by_language({"de": ONES, "fr": ONES[:1]}), r"the shape of fr is \(1, 2\)"),
-        (lambda: geo.anisotropy_by_language({"de": ONES, "fr": ONES[:, :1]}), "differ in width: {'de': 2, 'fr': 1}"),
         (lambda: geo.anisotropy_by_language({"de": ONES, "klingon": ONES}), "'klingon' is not a language code"),
         (lambda: geo.outlier_dimensions(np.ones(1)), r"the mean has shape \(1,\)"),
         (lambda: geo.outlier_dimensions(HOLE), "the mean holds NaN"),
         (lambda: geo.isoscore(np.full((50, 3), 0.1, np.float32)), "all 50 rows are the same"),
         (lambda: geo.isoscore(ONES[:1]), "at least 2"),
         (lambda: geo.isoscore(HOLE), "NaN(,| or) infinity"),
-        (lambda: geo.isoscore(np.arange(4.0)[:, None]), r"the covariance has shape \(1, 1\)"),
-        (lambda: geo.isoscore_from_covariance(ONES), r"the covariance has shape \(3, 2\)"),
+        (lambda: geo.isoscore(np.arange(4.0)[:, None]), r"the shape of x is \(4, 1\)"),
     ],
 )
 def test_refusals(unchecked, call, message):
