@@ -18,13 +18,7 @@ _ENTRY = "lsar_jax"
 
 
 class ArrayFile(NamedTuple):
-    """An open file of arrays.
-
-    Attributes:
-      header: the JSON value that was saved with the arrays.
-      names: names of the arrays.
-      read: returns one array by its name.
-    """
+    """An open file: its JSON header, the names of its arrays, and a function that reads one of them."""
 
     header: Any
     names: frozenset[str]
@@ -32,19 +26,15 @@ class ArrayFile(NamedTuple):
 
 
 def save_arrays(path: Path, arrays: Mapping[str, np.ndarray], *, format: str, header: Any) -> None:
-    """Writes arrays and a JSON header as one safetensors file, with the SHA-256 of each of them.
-
-    The same arrays and header give the same bytes.
+    """Writes arrays and a JSON header as one safetensors file; the same contents give the same bytes.
 
     Args:
       path: the file; an old one is replaced once the new one is complete.
-      arrays: mapping from name to array.
+      arrays: the arrays by name.
       format: kind and version of the file, which ``open_arrays`` checks.
       header: any JSON value.
 
     Raises:
-      FileNotFoundError: the folder of ``path`` does not exist.
-      IsADirectoryError: ``path`` is a folder.
       OSError: the file cannot be written.
     """
     from safetensors import SafetensorError
@@ -52,9 +42,8 @@ def save_arrays(path: Path, arrays: Mapping[str, np.ndarray], *, format: str, he
 
     # safetensors writes the buffer in memory order, so it must be contiguous.
     tensors = {name: np.ascontiguousarray(array) for name, array in sorted(arrays.items())}
-    contents = json.dumps(
-        {"format": format, "header": header, "sha256": {name: _digest(array) for name, array in tensors.items()}}
-    )
+    digests = {name: _digest(array) for name, array in tensors.items()}
+    contents = json.dumps({"format": format, "header": header, "sha256": digests})
     # One entry, because safetensors writes several in an order of its own.
     metadata = {_ENTRY: json.dumps({"sha256": text_sha256(contents), "contents": contents})}
     with new_file(path) as partial:
@@ -66,12 +55,12 @@ def save_arrays(path: Path, arrays: Mapping[str, np.ndarray], *, format: str, he
 
 @contextmanager
 def open_arrays(path: Path, *, format: str, what: str) -> Iterator[ArrayFile]:
-    """Opens a file that ``save_arrays`` wrote; arrays are read on demand, and checked by their digest when they are.
+    """Opens a file that ``save_arrays`` wrote; an array is compared with its digest when it is read.
 
     Args:
       path: the file.
       format: the expected format.
-      what: kind of file that is expected, used in error messages.
+      what: kind of file that is expected, used in errors.
 
     Raises:
       FileNotFoundError: there is no such file.
@@ -105,7 +94,7 @@ def open_arrays(path: Path, *, format: str, what: str) -> Iterator[ArrayFile]:
 
 
 def _contents(path: Path, metadata: Mapping[str, str]) -> tuple[object, Any, dict[str, str]]:
-    """Returns the format, the header and the digests of a file's arrays, from its metadata."""
+    """Returns the format, the header and the digests of the arrays."""
     try:
         entry = json.loads(metadata[_ENTRY])
         if text_sha256(entry["contents"]) != entry["sha256"]:

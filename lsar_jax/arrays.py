@@ -1,7 +1,6 @@
-"""Preparation of embedding arrays for compiled functions: checks, float32, unit length and padding.
+"""Embeddings made ready for compiled functions: checks, float32, unit length and padding.
 
-XLA compiles one program per shape, so rows are padded with zeros to a power of two, or to a multiple of a
-limit; arrays of different sizes can then share a program.
+XLA compiles one program per shape, so rows are padded with zeros to a power of two, or to a multiple of a limit.
 """
 
 import hashlib
@@ -47,7 +46,7 @@ _LEAST = 2.0**-103
 
 
 def row_bucket(count: int, most: int = _MOST_ROWS) -> int:
-    """Returns the power of two to which ``count`` rows are padded, but at most ``most``."""
+    """The power of two to which ``count`` rows are padded, but at most ``most``."""
     return min(most, 1 << max(0, count - 1).bit_length())
 
 
@@ -101,11 +100,8 @@ def unit_rows(x: Float[Array, "*row dim"]) -> Float[Array, "*row dim"]:
 def near_one(x: Float[Array, "row dim"], by_row: bool) -> tuple[Float[Array, "row dim"], Int[Array, "_ 1"]]:
     """Divides each row, or the whole array, by a power of two that brings its largest entry into [0.5, 1).
 
-    Nothing is rounded but entries that are below 1e-37 of the largest, which become zero. Products of such rows neither
-    overflow nor vanish.
-
-    Returns:
-      The rows, and the exponents of two.
+    Returns the rows, whose products neither overflow nor vanish, and the exponents of two. Nothing is rounded but
+    entries that are below 1e-37 of the largest, which become zero.
     """
     exponents = jnp.frexp(jnp.abs(x).max(axis=-1 if by_row else None, keepdims=True))[1]
     return times_power(x, -exponents), exponents
@@ -126,16 +122,9 @@ def all_finite(x: Array) -> Bool[Array, ""]:
 
 
 def check_floats(name: str, x: object, least: int = 1) -> None:
-    """Checks that ``x`` is an array of embeddings.
+    """Raises ValueError unless ``x`` is a numpy or jax array of floats ``[n, dim]``, n >= ``least`` and dim >= 1.
 
-    Args:
-      name: name of the array, used in error messages.
-      x: the value to check.
-      least: smallest number of rows allowed.
-
-    Raises:
-      RuntimeError: the process was forked after JAX had started.
-      ValueError: ``x`` is not a numpy or jax array of floats ``[n, dim]`` with n >= ``least`` and dim >= 1.
+    ``name`` is that of the array in errors. Raises RuntimeError in a forked process, as ``mesh.check_process``.
     """
     check_process()
     if isinstance(x, np.ma.MaskedArray):
@@ -151,12 +140,12 @@ def check_floats(name: str, x: object, least: int = 1) -> None:
 def padded_rows(
     arrays: Mapping[str, Embeddings], least: int = 1, *, unit: bool = True
 ) -> tuple[Float[Array, "_ dim"], ...]:
-    """Checks arrays of the same width and returns them in float32, padded with zero rows to a few sizes.
+    """Checks arrays ``[n, dim]`` of one width, and returns them in float32, padded with zero rows to a few sizes.
 
     This works under ``jit`` and ``vmap``, but NaN and infinity are not detected there.
 
     Args:
-      arrays: mapping from name, used in error messages, to embeddings ``[n, dim]``.
+      arrays: the arrays by their names in errors.
       least: smallest number of rows of each array.
       unit: whether to scale rows to norm 1; zero rows stay zero.
 
@@ -177,37 +166,32 @@ def padded_rows(
 
 
 def check_rows(name: str, x: AnyArray, rows: Float[Array, "*row dim"], *, lengths: bool = False) -> None:
-    """Checks the values of an array; under ``jit`` and ``vmap``, nothing is checked.
+    """Raises ValueError if a value is not finite in float32, or a vector is too short for it to hold its direction.
+
+    Under ``jit`` and ``vmap``, nothing is checked.
 
     Args:
-      name: name of the array, used in error messages.
+      name: name of the array in errors.
       x: the array.
       rows: the array in float32 on its device, which may have filler rows at its end.
-      lengths: whether vectors, other than zero vectors, must be long enough for float32 to hold their direction.
-
-    Raises:
-      ValueError: a value is not finite in float32, or a vector is too short.
+      lengths: whether the lengths of vectors, other than zero vectors, are checked.
     """
     if isinstance(rows, jax.core.Tracer):
-        return
-    if not lengths:
-        if not all_finite(rows):
-            raise not_finite(name, x, rows)
         return
     # One program, and one wait for its answer.
     finite, short = jax.device_get(_state(rows))
     if not finite:
         raise not_finite(name, x, rows)
-    if not short[: len(x)].any():
+    if not lengths or not short[: len(x)].any():
         return
     # Looked at on the host, because a device may take the smallest numbers for zero.
     chosen = np.flatnonzero(short[: len(x)])
-    lengths_of = np.abs(np.asarray(x[chosen], np.float64)).max(axis=-1)
-    if (lengths_of > 0).any():
-        first = chosen[lengths_of > 0]
+    largest = np.abs(np.asarray(x[chosen], np.float64)).max(axis=-1)
+    if (largest > 0).any():
+        first = chosen[largest > 0]
         raise ValueError(
             f"{name}: {len(first)} of {len(x)} vectors (the first is row {first[0]}) are too short for float32 to hold "
-            f"their direction (their largest value is down to {lengths_of[lengths_of > 0].min():.0e}); scale the array"
+            f"their direction (their largest value is down to {largest[largest > 0].min():.0e}); scale the array"
         )
 
 
@@ -223,10 +207,7 @@ def not_finite(name: str, x: AnyArray, rows: Float[Array, "*row dim"]) -> ValueE
 def warn_far_off(name: str, x: AnyArray, *, cosines: bool = False) -> None:
     """Logs a warning if float64 rows have so large an offset that float32 keeps few digits of their differences.
 
-    Args:
-      name: name of the array, used in the warning.
-      x: the array; one row alone has no differences.
-      cosines: whether their cosines are needed, in which an offset costs twice as many digits.
+    For ``cosines``, an offset costs twice as many digits.
     """
     if isinstance(x, jax.core.Tracer) or x.dtype.itemsize <= 4 or x.ndim != 2 or len(x) < 2:
         return
@@ -256,5 +237,5 @@ def digest(*parts: AnyArray | str | None) -> str:
 
 @jax.jit
 def _state(rows: Float[Array, "row dim"]) -> tuple[Bool[Array, ""], Bool[Array, " row"]]:
-    """Returns whether all values are finite, and which rows are too short, zero rows included."""
+    """Whether all values are finite, and which rows are too short, zero rows included."""
     return jnp.isfinite(rows).all(), jnp.abs(rows).max(axis=-1) < _LEAST

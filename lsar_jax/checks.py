@@ -13,17 +13,14 @@ __all__ = ["check_flags", "positive_number", "whole_number", "whole_numbers"]
 
 
 def whole_number(name: str, value: object, least: int, most: int, why: str) -> int:
-    """Returns ``value`` as an int after checking that it is a whole number in range.
+    """Returns ``value`` as an int; raises ValueError unless it is a whole number in range.
 
     Args:
       name: name of the argument.
       value: an int or a numpy integer; bools, floats and strings are refused.
       least: smallest value allowed.
       most: largest value allowed.
-      why: reason for the range, used in the error message.
-
-    Raises:
-      ValueError: ``value`` is not a whole number in range.
+      why: reason for the range, quoted in the error.
     """
     try:
         number = None if isinstance(value, bool) else operator.index(value)  # type: ignore[arg-type]
@@ -42,15 +39,7 @@ def check_flags(**flags: object) -> None:
 
 
 def positive_number(name: str, value: object) -> float:
-    """Returns ``value`` as a float after checking that it is positive and finite.
-
-    Args:
-      name: name of the argument.
-      value: a Python or numpy int or float.
-
-    Raises:
-      ValueError: ``value`` is not a positive, finite number.
-    """
+    """Returns ``value`` as a float; raises ValueError unless it is a positive, finite number."""
     number = float(value) if isinstance(value, numbers.Real) and not isinstance(value, bool) else math.nan
     if not 0 < number < math.inf:
         raise ValueError(f"{name} is {value!r}; it must be a positive, finite number")
@@ -60,11 +49,7 @@ def positive_number(name: str, value: object) -> float:
 def whole_numbers(
     name: str, x: Int[AnyArray, " row"], count: int, least: int | None = None, most: int | None = None
 ) -> Int[np.ndarray, " row"]:
-    """Returns ``x`` as int64 after checking that it holds ``count`` whole numbers in range.
-
-    Raises:
-      ValueError: ``x`` has another shape or type, or a value is out of range.
-    """
+    """Returns ``x`` as int64; raises ValueError unless it holds ``count`` whole numbers in range."""
     numbers = np.asarray(x)
     if numbers.shape != (count,) or not np.issubdtype(numbers.dtype, np.integer):
         raise ValueError(f"{name} has shape {numbers.shape} and type {numbers.dtype}; expected {count} whole numbers")

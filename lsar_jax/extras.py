@@ -8,16 +8,13 @@ __all__ = ["import_extra", "missing_extra"]
 
 
 def import_extra(module: str, extra: str, what: str, package: str = "") -> Any:
-    """Imports a module of an optional dependency.
+    """Imports a module of an optional dependency, or raises an ImportError that says how to install it.
 
     Args:
       module: dotted name of the module.
       extra: the extra of ``lsar_jax`` that installs it.
-      what: the feature that needs the module, used in the error message.
-      package: name of the package, if it differs from the name of the module.
-
-    Raises:
-      ImportError: the module is not installed; the error says how to install it.
+      what: the feature that needs the module, quoted in the error.
+      package: name of the package, if it is not that of the module.
     """
     try:
         return importlib.import_module(module)
@@ -26,7 +23,7 @@ def import_extra(module: str, extra: str, what: str, package: str = "") -> Any:
 
 
 def missing_extra(packages: Sequence[str], extra: str, what: str) -> ImportError:
-    """Returns an error that names the feature that needs ``packages`` and the command to install them."""
+    """The error that names the feature that needs ``packages``, and the command to install them."""
     return ImportError(
         f"{what} needs {' and '.join(packages)}: pip install 'lsar_jax[{extra}]' "
         f"(in a checkout: pip install -e '.[{extra}]')"

@@ -30,16 +30,11 @@ __all__ = [
 
 
 def read_json(path: Path, kind: type, keys: Collection[str] = ()) -> Any:
-    """Returns the contents of a JSON file.
-
-    Args:
-      path: the file.
-      kind: the expected type of its value.
-      keys: keys that a dict must have.
+    """Returns the value of a JSON file, a ``kind``, and a dict with these keys if there are any.
 
     Raises:
       FileNotFoundError: there is no such file.
-      ValueError: the path is not that of a file, the file is not JSON, or its value is not a ``kind`` with these keys.
+      ValueError: the path is not that of a file, the file is not JSON, or its value is another.
     """
     check_file(path)
     try:
@@ -54,10 +49,7 @@ def read_json(path: Path, kind: type, keys: Collection[str] = ()) -> Any:
 
 
 def check_file(path: Path) -> None:
-    """Raises FileNotFoundError if nothing has this path, and ValueError if it is not that of a file.
-
-    Reading a pipe would hang.
-    """
+    """Raises FileNotFoundError if nothing has this path, and ValueError if it is not that of a file, but of a pipe."""
     if not path.is_file():
         if os.path.lexists(path):
             raise ValueError(f"{path} is not a file; remove it, or put the file in its place")
@@ -65,7 +57,7 @@ def check_file(path: Path) -> None:
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Writes ``value`` as indented JSON; an old file is replaced only once the new one is complete."""
+    """Writes ``value`` as indented JSON, as ``write_text``."""
     write_text(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
 
 
@@ -104,14 +96,9 @@ def check_parent(path: Path) -> None:
 def check_outputs(outputs: Iterable[Path], inputs: Iterable[Path] = (), *, overwrite: bool = False) -> None:
     """Checks, before any work, that files can be written without losing others.
 
-    Args:
-      outputs: the files to write.
-      inputs: files and folders that are read; nothing is written into such a folder.
-      overwrite: whether existing files may be replaced.
-
     Raises:
       OSError: a file exists, and ``overwrite`` is not given, or a file cannot be written.
-      ValueError: an output is also an input, in a folder that is read, or another output.
+      ValueError: an output is also an input, in a folder that is an input, or another output.
     """
     outputs, inputs = list(outputs), list(inputs)
     for number, path in enumerate(outputs):
@@ -146,11 +133,8 @@ def same_file(path: Path, other: Path) -> bool:
 def new_file(path: Path) -> Iterator[Path]:
     """Yields an empty new file in the same folder to write to, which replaces ``path`` at the end of the block.
 
-    If the block fails or the process is killed, an existing file at ``path`` stays as it was. A link at ``path`` is
-    replaced, not followed. The file has the permissions that any new file of this process has.
-
-    Raises:
-      OSError: the file cannot be written, for example because the disk is full.
+    Until then, an existing file at ``path`` stays as it was; a link is replaced, not followed. Raises OSError if the
+    file cannot be written, for example because the disk is full.
     """
     check_parent(path)
     partial = _unused(path)
@@ -178,8 +162,7 @@ def new_file(path: Path) -> Iterator[Path]:
 def new_folder(folder: Path) -> Iterator[Path]:
     """Yields an empty folder that becomes ``folder`` at the end of the block, and is removed if the block fails.
 
-    Raises:
-      FileExistsError: ``folder`` already exists and is not an empty folder.
+    Raises FileExistsError if ``folder`` already exists and is not an empty folder.
     """
     check_absent(folder)
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -199,12 +182,12 @@ def new_folder(folder: Path) -> Iterator[Path]:
 
 
 def text_sha256(text: str) -> str:
-    """Returns the SHA-256 digest of a text, in hexadecimal."""
+    """The SHA-256 digest of a text, in hexadecimal."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def sha256(paths: Iterable[Path]) -> str:
-    """Returns the SHA-256 digest of the concatenated contents of the files."""
+    """The SHA-256 digest of the concatenated contents of the files."""
     digest = hashlib.sha256()
     for path in paths:
         with path.open("rb") as file:
@@ -214,7 +197,7 @@ def sha256(paths: Iterable[Path]) -> str:
 
 
 def _unused(path: Path) -> Path:
-    """Returns a name beside ``path`` that nobody else has."""
+    """A name beside ``path`` that nobody else has."""
     # File names have at most 255 bytes. The suffix comes last, because numpy appends it if it is missing.
     stem, suffix = (os.fsdecode(os.fsencode(part)[:100]) for part in (path.stem, path.suffix))
     return path.with_name(f".{stem}.{secrets.token_hex(8)}.partial{suffix}")

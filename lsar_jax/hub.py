@@ -1,8 +1,7 @@
 """Repositories of the Hugging Face Hub, downloaded with a timeout or read from the local cache.
 
-Checkpoints and datasets follow the same rules. With ``HF_HUB_OFFLINE=1``, or if the Hub does not answer within
-ten seconds, the files that ``huggingface_hub`` has cached are used. A refusal (no such repository or revision,
-no permission) raises an error at once.
+With ``HF_HUB_OFFLINE=1``, or if the Hub does not answer within ten seconds, the files that ``huggingface_hub`` has
+cached are used. A refusal (no such repository or revision, no permission) raises an error at once.
 """
 
 import logging
@@ -27,8 +26,8 @@ class Repository:
       id: the Hub id, such as ``intfloat/multilingual-e5-small``.
       revision: commit, tag or branch; None for the newest.
       kind: ``model`` or ``dataset``.
-      include: pattern of the dataset files to download by hand, used in error messages.
-      silence: the error raised when the Hub did not answer; None if it has answered or was not asked.
+      include: pattern of the dataset files that errors advise to download.
+      silence: the error if the Hub did not answer.
     """
 
     id: str
@@ -40,8 +39,7 @@ class Repository:
     def info(self) -> Any | None:
         """Returns the Hub's description of the repository, or None if the Hub is offline or does not answer.
 
-        Raises:
-          FileNotFoundError: the Hub refuses the request.
+        Raises FileNotFoundError if the Hub refuses the request.
         """
         from huggingface_hub import HfApi, constants
 
@@ -59,20 +57,12 @@ class Repository:
             return None
 
     def download(self, patterns: Sequence[str]) -> Path:
-        """Returns a folder with the files that match ``patterns``, downloaded or cached.
-
-        Raises:
-          FileNotFoundError: the files can neither be downloaded nor found in the cache.
-        """
+        """Returns a folder of the files that match ``patterns``, downloaded or cached, or raises FileNotFoundError."""
         # After an answer, the cache is not used: it may hold an incomplete copy from this very download.
         return self.cached(patterns) if self.info() is None else self._snapshot(patterns, etag_timeout=PATIENCE)
 
     def cached(self, patterns: Sequence[str] | None = None) -> Path:
-        """Returns the folder of the cached files, which is named after their commit.
-
-        Raises:
-          FileNotFoundError: nothing is cached.
-        """
+        """Returns the folder of the cached files, named after their commit, or raises FileNotFoundError."""
         folder = self._snapshot(patterns, local_files_only=True)
         if self.silence is not None:
             kind = type(self.silence).__name__
@@ -82,21 +72,14 @@ class Repository:
     def _snapshot(self, patterns: Sequence[str] | None, **options: Any) -> Path:
         from huggingface_hub import snapshot_download
 
-        chosen = None if patterns is None else list(patterns)
+        options |= {"repo_type": self.kind, "revision": self.revision, "allow_patterns": patterns and list(patterns)}
         try:
-            return Path(
-                snapshot_download(
-                    self.id, repo_type=self.kind, revision=self.revision, allow_patterns=chosen, **options
-                )
-            )
+            return Path(snapshot_download(self.id, **options))
         except Exception as error:
             raise self.unavailable(self.silence or error) from error
 
     def check_answers(self, commit: str, name: str) -> None:
-        """Checks that the first bytes of a file arrive within ``PATIENCE``; the client itself waits much longer.
-
-        Files are served by other machines than the description of the repository.
-        """
+        """Checks that the first bytes of a file, which another machine serves, arrive within ``PATIENCE``."""
         from huggingface_hub import constants, get_session, hf_hub_url
         from huggingface_hub.utils import build_hf_headers, hf_raise_for_status
 
@@ -106,7 +89,7 @@ class Repository:
             hf_raise_for_status(response)
 
     def unavailable(self, reason: Exception) -> FileNotFoundError:
-        """Returns an error that explains why the repository cannot be read and how to download it elsewhere."""
+        """The error that says why the repository cannot be read, and how to download it elsewhere."""
         first = (str(reason).strip().splitlines() or [""])[0]
         at = f" --revision {self.revision}" if self.revision else ""
         if self.kind == "model":

@@ -1,10 +1,9 @@
 """Language codes: every language has one canonical BCP 47 code, and all other codes are aliases of it.
 
-``deu``, ``ger``, ``deu_Latn``, ``de-AT`` and ``de`` all mean the language ``de``. Aliases, macrolanguages
-(``cmn`` becomes ``zh``, ``arb`` becomes ``ar``) and likely scripts come from CLDR through ``langcodes``. A
-script is kept only if it is not the usual script of the language (``zh-Hant``, ``sr-Latn``);
-territories and variants are dropped. Groups that are not languages (domains, registers) can be
-named ``x-anything``, a BCP 47 private-use tag.
+``deu``, ``ger``, ``deu_Latn``, ``de-AT`` and ``de`` all mean the language ``de``. Aliases, macrolanguages (``cmn``
+becomes ``zh``, ``arb`` becomes ``ar``) and likely scripts come from CLDR through ``langcodes``. A script is kept only
+if it is not the usual one of the language (``zh-Hant``, ``sr-Latn``); territories and variants are dropped. Groups that
+are not languages (domains, registers) can be named ``x-anything``, a BCP 47 private-use tag.
 """
 
 from collections.abc import Iterable, Mapping, Set
@@ -37,13 +36,10 @@ _UNSPACED = ("ja", "km", "lo", "my", "th", "zh")
 
 @cache
 def language_code(code: str) -> str:
-    """Returns the BCP 47 code of a language, given any of its codes.
+    """Returns the BCP 47 code of a language, with its script if that is not the usual one.
 
     Args:
       code: BCP 47, ISO 639-1, 639-2 or 639-3, with ``-`` or ``_`` between subtags.
-
-    Returns:
-      The code: a language, and its script if that is not the usual one of the language.
 
     Raises:
       ValueError: ``code`` is not a registered language.
@@ -82,11 +78,6 @@ def canonical_keys(by_language: Mapping[str, T]) -> dict[str, T]:
 
     Raises:
       ValueError: a key is not a language code, or two keys are the same language.
-
-    Example:
-      >>> from lsar_jax.languages import canonical_keys
-      >>> canonical_keys({"eng": 1, "deu": 2})
-      {'de': 2, 'en': 1}
     """
     keys: dict[str, str] = {}
     for key in by_language:
@@ -98,16 +89,7 @@ def canonical_keys(by_language: Mapping[str, T]) -> dict[str, T]:
 
 
 def check_given(language: object) -> None:
-    """Raises ValueError unless ``language`` is None, a code, or an ordered iterable of codes, one per sentence.
-
-    Example:
-      >>> from lsar_jax.languages import check_given
-      >>> check_given(["de", "en"])
-      >>> check_given({"de"})  # a set has no order
-      Traceback (most recent call last):
-          ...
-      ValueError: language is {'de'}; give one code, such as 'de', or a list with one per sentence
-    """
+    """Raises ValueError unless ``language`` is None, a code, or an ordered iterable of codes, one per sentence."""
     wrong = isinstance(language, bytes | Mapping | Set) or not isinstance(language, str | Iterable | None)
     if wrong or len(getattr(language, "shape", (1,))) != 1:
         raise ValueError(f"language is {language!r:.80}; give one code, such as 'de', or a list with one per sentence")
@@ -118,11 +100,6 @@ def check_codes(language: str | Iterable[str]) -> list[str]:
 
     Raises:
       ValueError: one of them is not a language code, or ``check_given`` refuses ``language``.
-
-    Example:
-      >>> from lsar_jax.languages import check_codes
-      >>> check_codes("de"), check_codes(("de", "eng"))
-      (['de'], ['de', 'eng'])
     """
     check_given(language)
     codes = [language] if isinstance(language, str) else list(language)
@@ -165,13 +142,7 @@ def own_name(language: str, names: Iterable[str], where: str) -> str:
 
 
 def code_or_none(name: str) -> str | None:
-    """Returns the BCP 47 code of a language, or None if ``name`` is not a language code.
-
-    Example:
-      >>> from lsar_jax.languages import code_or_none
-      >>> code_or_none("deu"), code_or_none("de_pud_test")
-      ('de', None)
-    """
+    """Returns the BCP 47 code of a language, or None if ``name`` is not a language code."""
     try:
         return language_code(name)
     except ValueError:
@@ -179,17 +150,5 @@ def code_or_none(name: str) -> str | None:
 
 
 def spaces_words(code: str) -> bool:
-    """Returns whether a language separates words by spaces; Burmese, Chinese, Japanese, Khmer, Lao and Thai do not.
-
-    Args:
-      code: any code of the language.
-
-    Raises:
-      ValueError: ``code`` is not a language code.
-
-    Example:
-      >>> from lsar_jax.languages import spaces_words
-      >>> spaces_words("deu"), spaces_words("zh-Hant")
-      (True, False)
-    """
+    """Whether a language separates words by spaces; Burmese, Chinese, Japanese, Khmer, Lao and Thai do not."""
     return language_code(code).partition("-")[0] not in _UNSPACED

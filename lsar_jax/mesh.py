@@ -1,7 +1,7 @@
 """The devices: data-parallel sharding over a mesh with a single axis, ``data``, and what the processor can do.
 
-Parameters are replicated and batches are split over the axis; plain ``jax.jit`` does the
-rest. The same code runs on one CPU, several GPUs or a TPU slice.
+Parameters are replicated and batches are split over the axis; plain ``jax.jit`` does the rest, on one CPU, several
+GPUs or a TPU slice.
 """
 
 import os
@@ -22,12 +22,7 @@ _started_in: int | None = None
 
 
 def check_process() -> None:
-    """Raises RuntimeError in a process that was forked after this library had used JAX: a computation would hang.
-
-    Example:
-      >>> from lsar_jax.mesh import check_process
-      >>> check_process()  # no error: this process was not forked
-    """
+    """Raises RuntimeError in a process that was forked after this library had used JAX: a computation would hang."""
     global _started_in
     if _started_in is None:
         _started_in = os.getpid()
@@ -41,12 +36,6 @@ def check_process() -> None:
 def data_mesh(devices: Sequence[jax.Device] | None = None) -> Mesh:
     """Returns a mesh with the axis ``data`` over ``devices``, by default all local devices.
 
-    Args:
-      devices: the devices; all of them in this process.
-
-    Raises:
-      RuntimeError: the process was forked after JAX had started.
-
     Example:
       >>> mesh = lj.mesh.data_mesh(jax.local_devices()[:1])
       >>> mesh.axis_names, mesh.devices.size
@@ -59,44 +48,17 @@ def data_mesh(devices: Sequence[jax.Device] | None = None) -> Mesh:
 
 
 def replicated(mesh: Mesh) -> NamedSharding:
-    """Returns the sharding of an array that every device holds in full.
-
-    Example:
-      >>> mesh = lj.mesh.data_mesh()
-      >>> whole = jax.device_put(np.ones((8, 4)), lj.mesh.replicated(mesh))
-      >>> whole.addressable_shards[0].data.shape
-      (8, 4)
-    """
+    """Returns the sharding of an array that every device holds in full."""
     return NamedSharding(mesh, PartitionSpec())
 
 
 def split(mesh: Mesh, axis: int = 0) -> NamedSharding:
-    """Returns the sharding of an array whose ``axis`` is split over the devices.
-
-    Args:
-      mesh: the devices.
-      axis: the axis that is split; its length is a multiple of the number of devices.
-
-    Example:
-      >>> mesh = lj.mesh.data_mesh()
-      >>> x = jax.device_put(np.ones((8 * mesh.devices.size, 4)), lj.mesh.split(mesh))
-      >>> x.addressable_shards[0].data.shape
-      (8, 4)
-    """
+    """Returns the sharding of an array whose ``axis``, a multiple of the number of devices, is split over them."""
     return NamedSharding(mesh, PartitionSpec(*[None] * axis, "data"))
 
 
 def placed(tree: Any, sharding: NamedSharding) -> Any:
-    """Returns a tree of arrays on the devices of a mesh, which may be those of several processes.
-
-    Args:
-      tree: a tree of arrays, the same in each process.
-      sharding: how each array is placed.
-
-    Example:
-      >>> lj.mesh.placed({"x": np.ones((8, 4))}, lj.mesh.replicated(lj.mesh.data_mesh()))["x"].shape
-      (8, 4)
-    """
+    """Returns a tree of arrays, the same in each process, on the devices of a sharding, which may be of several."""
     if sharding.is_fully_addressable:
         return jax.device_put(tree, sharding)
 
@@ -113,10 +75,6 @@ def fetched(tree: Any) -> Any:
     """Returns a tree of arrays as NumPy arrays, whole also where other processes hold a part of them.
 
     If they do, every process must call this.
-
-    Example:
-      >>> lj.mesh.fetched({"x": jnp.ones(2)})
-      {'x': array([1., 1.], dtype=float32)}
     """
 
     def fetch(x: Any) -> np.ndarray:
@@ -130,21 +88,13 @@ def fetched(tree: Any) -> Any:
 
 
 def cpu_features() -> str:
-    """Returns the processor's instruction sets, as Linux names them (``fpu sse2 avx2``); elsewhere, its name.
-
-    Example:
-      >>> has_bfloat16 = "bf16" in lj.mesh.cpu_features()
-    """
+    """Returns the processor's instruction sets, as Linux names them (``fpu sse2 avx2``); elsewhere, its name."""
     return next(iter(cpu_info("flags") or cpu_info("Features")), platform.processor())
 
 
 @cache
 def cpu_info(name: str) -> tuple[str, ...]:
-    """Returns a field of ``/proc/cpuinfo``, such as ``model name``, for each processor; empty if there is no such file.
-
-    Example:
-      >>> names = lj.mesh.cpu_info("model name")
-    """
+    """Returns a field of ``/proc/cpuinfo``, such as ``model name``, of each processor; empty without that file."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:

@@ -1,7 +1,8 @@
 """Processes, on one machine or many, that share a job: started by ``jax.distributed``, over a folder that all can see.
 
 Without ``start_processes`` there is one. A function that says so is a collective: every process must call it, in the
-same order. Processes exchange bytes, so that float64 and signs of zero stay as they are.
+same order, and if another one ends it raises ConnectionError. Processes exchange bytes, so that float64 and signs of
+zero stay as they are.
 """
 
 import hashlib
@@ -40,8 +41,8 @@ _HEARTBEAT = "LSAR_JAX_HEARTBEAT_SECONDS"
 def start_processes(where: str = "") -> None:
     """Connects this process with the others; call it before anything that uses a device.
 
-    If one of the processes ends before the others, these are ended too, with a message: at once if it ends with an
-    error, and else after 100 seconds, or the number in the environment variable ``LSAR_JAX_HEARTBEAT_SECONDS``.
+    If one ends before the others, these are ended too, with a message: at once if it ends with an error, and else after
+    100 seconds, or the number in the environment variable ``LSAR_JAX_HEARTBEAT_SECONDS``.
 
     Args:
       where: ``HOST:PORT,NUMBER/COUNT``, such as ``10.0.0.1:8476,0/2``: the address of process 0, the number of this
@@ -49,12 +50,6 @@ def start_processes(where: str = "") -> None:
 
     Raises:
       ValueError: ``where`` has another form, or jax finds no such cluster.
-
-    Example:
-      >>> lj.processes.start_processes("10.0.0.1:8476,2/2")
-      Traceback (most recent call last):
-          ...
-      ValueError: --distributed='10.0.0.1:8476,2/2' is not HOST:PORT,NUMBER/COUNT with a number from 0 to COUNT - 1
     """
     match = re.fullmatch(r"(\S+:\d+),(\d+)/(\d+)", where)
     if where and (match is None or int(match[2]) >= int(match[3])):
@@ -74,30 +69,17 @@ def start_processes(where: str = "") -> None:
 
 
 def share() -> tuple[int, int]:
-    """Returns the number of this process, and the number of processes.
-
-    Example:
-      >>> lj.processes.share()
-      (0, 1)
-    """
+    """Returns the number of this process, and the number of processes."""
     return jax.process_index(), jax.process_count()
 
 
 def is_first() -> bool:
-    """Returns whether this is process 0, which writes for all.
-
-    Example:
-      >>> lj.processes.is_first()
-      True
-    """
+    """Whether this is process 0, which writes for all."""
     return jax.process_index() == 0
 
 
 def own_rows(rows: int) -> slice:
-    """Returns the range of rows that is this process's share: equal shares, one after another.
-
-    Args:
-      rows: number of all rows.
+    """Returns the range of ``rows`` rows that is this process's share: equal shares, one after another.
 
     Example:
       >>> lj.processes.own_rows(1000)  # there is no other process
@@ -108,11 +90,7 @@ def own_rows(rows: int) -> slice:
 
 
 def wait_for_all(name: str) -> None:
-    """Waits until every process has called this with the same name; a collective.
-
-    Raises:
-      ConnectionError: another process has ended.
-    """
+    """Waits until every process has called this with the same name; a collective."""
     if jax.process_count() > 1:
         from jax.experimental.multihost_utils import sync_global_devices
 
@@ -120,11 +98,7 @@ def wait_for_all(name: str) -> None:
 
 
 def gather(value: bytes) -> list[bytes]:
-    """Returns the values of all processes, in the order of their numbers; a collective.
-
-    Raises:
-      ConnectionError: another process has ended.
-    """
+    """Returns the values of all processes, in the order of their numbers; a collective."""
     if jax.process_count() == 1:
         return [value]
     from jax.experimental.multihost_utils import process_allgather
@@ -139,38 +113,30 @@ def gather(value: bytes) -> list[bytes]:
 
 
 def from_first(tree: T) -> T:
-    """Returns the arrays of process 0 in every process, as NumPy arrays; a collective.
+    """Returns the arrays of process 0, of the same shapes and dtypes in all, in every process; a collective."""
 
-    Args:
-      tree: a tree of arrays, of the same structure, shapes and dtypes in all processes.
+    def first(x: Any) -> Any:
+        x = np.ascontiguousarray(x).reshape(np.shape(x))
+        if jax.process_count() == 1 or not x.size:
+            return x
+        from jax.experimental.multihost_utils import broadcast_one_to_all
 
-    Raises:
-      ConnectionError: another process has ended.
-    """
-    return jax.tree.map(_first_array, tree)
+        values = np.asarray(_collective(broadcast_one_to_all, x.reshape(-1).view(np.uint8)))
+        # A copy, because the result of jax cannot be written to.
+        return values.astype(np.uint8).view(x.dtype).reshape(x.shape)
+
+    return jax.tree.map(first, tree)
 
 
 def agreed(value: T) -> T:
-    """Returns the value of process 0 in every process, so that all decide alike; a collective.
-
-    Args:
-      value: a JSON value, such as a list of strings.
-
-    Raises:
-      ConnectionError: another process has ended.
-    """
+    """Returns the JSON value of process 0 in every process, so that all decide alike; a collective."""
     if jax.process_count() == 1:
         return value
     return json.loads(gather(json.dumps(value).encode() if is_first() else b"")[0])
 
 
 def check_alike(what: str, value: str) -> None:
-    """Raises ValueError if another process has another value; a collective.
-
-    Args:
-      what: name of the value in the error.
-      value: the value of this process.
-    """
+    """Raises ValueError if another process has another value, called ``what`` in the error; a collective."""
     digests = gather(hashlib.sha256(value.encode()).digest())
     if different := [number for number, digest in enumerate(digests) if digest != digests[0]]:
         raise ValueError(f"{what} of process {different[0]} are not those of process 0; give all processes the same")
@@ -184,19 +150,8 @@ def _end(kind: type[BaseException], error: BaseException, trace: TracebackType |
     os._exit(1)
 
 
-def _first_array(x: Any) -> Any:
-    x = np.ascontiguousarray(x).reshape(np.shape(x))
-    if jax.process_count() == 1 or not x.size:
-        return x
-    from jax.experimental.multihost_utils import broadcast_one_to_all
-
-    values = np.asarray(_collective(broadcast_one_to_all, x.reshape(-1).view(np.uint8)))
-    # A copy, because the result of jax cannot be written to.
-    return values.astype(np.uint8).view(x.dtype).reshape(x.shape)
-
-
 def _collective(call: Callable[[Any], T], value: Any) -> T:
-    """Runs a collective; a peer's death raises ConnectionError."""
+    """Runs a collective, and raises ConnectionError if another process ends."""
     try:
         return call(value)
     except jax.errors.JaxRuntimeError as error:

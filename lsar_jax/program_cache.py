@@ -1,7 +1,7 @@
 """Compiled programs on disk, so that later processes need not compile them again.
 
-JAX's compilation cache, in a folder that only its owner can write, since a program is machine code. The folder belongs
-to one kind of processor: a program for another may not run.
+It is JAX's cache, in a folder that only its owner can write, since a program is machine code, and of one kind of
+processor, since a program for another may not run.
 """
 
 import contextlib
@@ -26,8 +26,8 @@ _MOST_BYTES = 1 << 30
 def cache_programs(folder: str | Path | None = None) -> Path:
     """Keeps compiled programs in a folder from now on, and reads those that are there.
 
-    The commands do this by themselves. A folder that JAX was given already, as with ``JAX_COMPILATION_CACHE_DIR``, is
-    kept. If the folder exceeds 1 GiB at the time of the call, the programs that were used least recently are deleted.
+    The commands do this by themselves. A folder that JAX was given already, as with ``JAX_COMPILATION_CACHE_DIR``,
+    stays. If the folder exceeds 1 GiB at the call, the programs that were used least recently are deleted.
 
     Args:
       folder: the folder, which is created; by default ``lsar_jax/programs`` in ``$XDG_CACHE_HOME``, or in ``~/.cache``.
@@ -49,10 +49,10 @@ def cache_programs(folder: str | Path | None = None) -> Path:
     root = home / "programs" if folder is None else Path(folder)
     used = root / f"{platform.machine()}-{hashlib.sha256(cpu_features().encode()).hexdigest()[:12]}"
     folders = [root] if folder is not None else [home, root]
+    # One by one, as the mode that mkdir is given is not that of parents, which a group may write by default.
+    for parent in reversed([used, *used.parents]):
+        parent.mkdir(exist_ok=True, mode=0o700)
     for path in (*folders, used):
-        # One by one, as the mode that mkdir is given is not that of parents, which a group may write by default.
-        for parent in reversed([path, *path.parents]):
-            parent.mkdir(exist_ok=True, mode=0o700)
         _check_private(path)
     _prune(used)
     jax.config.update("jax_compilation_cache_dir", str(used))
@@ -65,15 +65,11 @@ def cache_programs(folder: str | Path | None = None) -> Path:
 def _check_private(folder: Path) -> None:
     if not hasattr(os, "getuid"):
         return
-    state = folder.stat()
+    state, advice = folder.stat(), "choose a folder of your own"
     if state.st_uid != os.getuid():
-        raise ValueError(
-            f"{folder} belongs to another user, and programs in it would be run; choose a folder of your own"
-        )
+        raise ValueError(f"{folder} belongs to another user, and programs in it would be run; {advice}")
     if state.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        raise ValueError(
-            f"others can write {folder}, and programs in it would be run; delete it, or choose a folder of your own"
-        )
+        raise ValueError(f"others can write {folder}, and programs in it would be run; delete it, or {advice}")
 
 
 def _prune(folder: Path) -> None:

@@ -1,7 +1,7 @@
 """Shared names for array shapes.
 
-Array annotations use these axis names, so that ``batch``, ``length`` or ``rank`` mean the same
-thing in every file. The tests check them with jaxtyping's pytest flag; they cost nothing at run time.
+Array annotations use these axis names, which mean the same in every file. The tests check them with jaxtyping's pytest
+flag; they cost nothing at run time.
 
 ========= =====================================================
 axis      meaning

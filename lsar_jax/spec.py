@@ -28,8 +28,7 @@ class EncoderSpec:
       digests: digest of the arrays of each applied step; it differs between fits of one method on different text.
 
     Example:
-      >>> from lsar_jax import EncoderSpec
-      >>> raw = EncoderSpec("bundled", "sha256:1571", 8, "mean", "float32")
+      >>> raw = lj.EncoderSpec("bundled", "sha256:1571", 8, "mean", "float32")
       >>> moved = raw.after("lsar(rank=2)", ["0f3a"])
       >>> raw.same_space(moved), raw.same_space(moved.raw())
       (False, True)
@@ -48,17 +47,12 @@ class EncoderSpec:
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> "EncoderSpec":
-        """Returns the spec that ``to_dict`` wrote.
-
-        Raises:
-          TypeError: a field is unknown, missing, or of another type.
-        """
+        """Returns the spec that ``to_dict`` wrote; a wrong, unknown or missing field is a TypeError."""
         digests = fields.get("digests", ())
-        if not isinstance(digests, list | tuple):
-            raise TypeError(f"digests is {digests!r}, not a list")
-        texts = {name: value for name, value in fields.items() if name not in ("layer", "digests")}
-        for name, value in [*texts.items(), *(("digests", digest) for digest in digests)]:
-            if not isinstance(value, str):
+        if not isinstance(digests, list | tuple) or not all(isinstance(digest, str) for digest in digests):
+            raise TypeError(f"digests is {digests!r}, not a list of texts")
+        for name, value in fields.items():
+            if name not in ("layer", "digests") and not isinstance(value, str):
                 raise TypeError(f"{name} is {value!r}, not text")
         layer = fields.get("layer", 0)
         if isinstance(layer, bool) or not isinstance(layer, int) or layer < 0:
@@ -71,21 +65,17 @@ class EncoderSpec:
 
     def same_space(self, other: "EncoderSpec") -> bool:
         """Whether vectors of both can be mixed: all fields but the id and the compute dtype are equal."""
-        return self._space() == other._space()
+        return all(getattr(self, name) == getattr(other, name) for name in _SPACE)
 
     def difference(self, other: "EncoderSpec") -> str:
-        """Returns which fields make this another space than ``other``, with both values: ``layer 8, not 12``."""
+        """Names the fields that make this another space than ``other``, with both values: ``layer 8, not 12``."""
         names = [name for name in _SPACE if getattr(self, name) != getattr(other, name)]
         # The digests tell fits of the same methods apart.
         shown = [name for name in names if name != "digests" or names == ["digests"]]
-        return "; ".join(f"{_NAMES.get(name, name)} {_told(name, self)}, not {_told(name, other)}" for name in shown)
+        return "; ".join(f"{_NAMES.get(name, name)} {_value(name, self)}, not {_value(name, other)}" for name in shown)
 
     def hint(self, prompt: str) -> str:
-        """Returns what to add to an error if the prompt may be what differs, else ''.
-
-        Args:
-          prompt: the prompt of the encoder that the file of this spec is used with.
-        """
+        """The advice of an error if the ``prompt`` of the encoder may be what differs from this file's, else ''."""
         if prompt and not self.prompt:
             return "; its file records no prompt; fit it again with this prompt, or use encoder.with_prompt('')"
         return ""
@@ -95,34 +85,18 @@ class EncoderSpec:
         return replace(self, transform="", digests=())
 
     def after(self, transform: str, digests: Sequence[str]) -> "EncoderSpec":
-        """Returns the spec of these embeddings after a further transform.
-
-        Args:
-          transform: its name, as ``Transform.name``.
-          digests: a digest of each of its steps, as ``Transform.digests``.
-        """
+        """Returns the spec of these embeddings after a further transform of this name and these ``digests``."""
         name = " then ".join(filter(None, (self.transform, transform)))
         return replace(self, transform=name, digests=(*self.digests, *digests))
 
-    def _space(self) -> tuple[object, ...]:
-        return tuple(getattr(self, name) for name in _SPACE)
-
 
 def check_source(source: object) -> None:
-    """Raises ValueError if the source of a fit is neither None nor a spec.
-
-    Example:
-      >>> from lsar_jax.spec import check_source
-      >>> check_source("bundled")
-      Traceback (most recent call last):
-          ...
-      ValueError: source is 'bundled'; give the spec of the encoder, encoder.spec
-    """
+    """Raises ValueError if the source of a fit is neither None nor a spec."""
     if source is not None and not isinstance(source, EncoderSpec):
         raise ValueError(f"source is {source!r:.80}; give the spec of the encoder, encoder.spec")
 
 
-def _told(name: str, spec: EncoderSpec) -> str:
+def _value(name: str, spec: EncoderSpec) -> str:
     value = getattr(spec, name)
     if name == "revision":
         return f"{value[:19]} of {spec.id}"
