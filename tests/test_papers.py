@@ -69,16 +69,6 @@ def test_commands_parse():
         parsed(command)
 
 
-def test_pictures_are_drawn():
-    files = [path for path in (ROOT / "eval").rglob("*.py") if "papers" not in path.relative_to(ROOT).parts]
-    code = "".join(path.read_text(encoding="utf-8") for path in files)
-    drawn = {name for paper in ITEMS for cells in rows(paper) for name in re.findall(r"`([\w-]+)\.png`", cells[2])}
-    assert len(drawn) > 10
-    for name in drawn:
-        # Layers, objectives and languages are parts of some names.
-        assert f'"{re.split(r"-(?=[0-9]|en-)", name)[0]}' in code, name
-
-
 def test_cards_have_the_names_of_their_tables_and_of_published_encoders():
     assert len(CARDS) == sum(len(paper.cards) for paper in PAPERS)
     for card in CARDS.values():

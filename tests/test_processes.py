@@ -52,19 +52,16 @@ def same_log(path, other):
     lines, others = log_of(path), log_of(other)
     assert len(lines) == len(others)
     for line, other_line in zip(lines, others, strict=True):
-        assert [line[name] for name in ("event", "epoch", "step", "active")] == [
-            other_line[name] for name in ("event", "epoch", "step", "active")
-        ]
+        for name in ("event", "epoch", "step", "active"):
+            assert line[name] == other_line[name]
         for name, values in line["terms"].items():
             np.testing.assert_allclose(other_line["terms"][name], values, rtol=1e-5, atol=1e-6, err_msg=name)
 
 
 @slow
 def test_moments_and_neighbours(one, two, folder):
-    with np.load(one / "arrays.npz") as file:
-        alone = dict(file)
-    with np.load(two / "arrays.npz") as file:
-        shared = dict(file)
+    with np.load(one / "arrays.npz") as alone_file, np.load(two / "arrays.npz") as shared_file:
+        alone, shared = dict(alone_file), dict(shared_file)
     assert shared["counts"].tolist() == [203, 203]
     for name in ("mean", "scatter", "alone"):
         np.testing.assert_allclose(shared[name], alone[name], rtol=0, atol=1e-6 * np.abs(alone[name]).max())
@@ -87,8 +84,9 @@ def test_fits(one, two, name):
 
 
 @slow
-def test_mining(one, two):
-    assert (two / "pairs.tsv").read_bytes() == (one / "pairs.tsv").read_bytes()
+def test_mining_and_scores_of_transfer(one, two):
+    for name in ("pairs.tsv", "pos/transfer.json"):
+        assert (two / name).read_bytes() == (one / name).read_bytes()
     assert not list(two.glob("*.job"))
 
 
@@ -100,11 +98,6 @@ def test_training(one, two, name):
         # Of so few links, the best orthogonal matrix is not the only one.
         if not path.name.startswith("procrustes"):
             same(path, two / path.relative_to(one), 1e-5)
-
-
-@slow
-def test_scores_of_transfer(one, two):
-    assert (one / "pos" / "transfer.json").read_text() == (two / "pos" / "transfer.json").read_text()
 
 
 @slow
@@ -127,12 +120,9 @@ def test_training_goes_on_after_a_kill(one, folder, tmp_path):
     job = [*map(str, strong_arguments(folder, out)), "--checkpoint-seconds", "0"]
     lines = int(np.random.default_rng().integers(3, len(log_of(one / "strong"))))
     print(f"killed after {lines} lines of the log")
-
-    def there():
-        log = out / "log.jsonl"
-        return log.is_file() and len(log.read_text().splitlines()) >= lines
-
-    kill_one(started("train.align", job, 2, folder=tmp_path), 1, there)
+    log = out / "log.jsonl"
+    processes = started("train.align", job, 2, folder=tmp_path)
+    kill_one(processes, 1, lambda: log.is_file() and len(log.read_text().splitlines()) >= lines)
     processes = started("train.align", job, 2, folder=tmp_path)
     status, errors = ended(processes)
     assert status == [0, 0], errors

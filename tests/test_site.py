@@ -1,7 +1,6 @@
 """The site that Sphinx builds: its links lead somewhere, it documents every public name, and its pictures have text.
 
-The tests that need the site build it, or read the one in ``LSAR_JAX_SITE``, as ``.ci/docs`` lets them. Links to other
-sites are not followed.
+The tests build it, or read the one in ``LSAR_JAX_SITE``, as ``.ci/docs`` lets them.
 """
 
 import os
@@ -14,6 +13,8 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 from tests.optional import need
+
+pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[1]
 
@@ -53,12 +54,6 @@ def broken(site):
                 yield path.name, link
 
 
-@pytest.fixture
-def extensions(monkeypatch):
-    need("sphinx")
-    monkeypatch.syspath_prepend(ROOT / "docs" / "extensions")
-
-
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
     if "LSAR_JAX_SITE" in os.environ:
@@ -71,7 +66,6 @@ def site(tmp_path_factory):
     return folder / "site"
 
 
-@pytest.mark.slow
 def test_links_and_pictures_of_the_site(site):
     assert not list(broken(site))
     assert sum(len(page.links) for page in pages(site).values()) > 1000
@@ -80,8 +74,8 @@ def test_links_and_pictures_of_the_site(site):
     assert {path.stem for path in (site / "tutorials").glob("*.html")} == notebooks | {"index"}
 
 
-@pytest.mark.slow
-def test_every_public_name_is_documented(site, extensions):
+def test_every_public_name_is_documented(site, monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "docs" / "extensions")
     from public_names import public_names
     from sphinx.util.inventory import InventoryFile
 
@@ -91,7 +85,6 @@ def test_every_public_name_is_documented(site, extensions):
     assert not public_names() - documented
 
 
-@pytest.mark.slow
 def test_signatures_have_public_names(site):
     # Without tags, as a reader sees it.
     words = HTMLParser()
@@ -103,59 +96,3 @@ def test_signatures_have_public_names(site):
     assert "jaxlib" not in text
     # A constant is shown by its value.
     assert "COUNT" not in (site / "reference" / "api" / "corpora.html").read_text(encoding="utf-8")
-
-
-def test_broken_links_of_a_site_are_found(tmp_path):
-    (tmp_path / "in").mkdir()
-    (tmp_path / "in" / "b.html").write_text('<p id="here"><a href="../a.html?q=1#">up</a><img src="x.png">')
-    (tmp_path / "a.html").write_text(
-        '<a href="in/b.html#here">1</a><a href="in/b.html#there">2</a><a href="c.html">3</a><a href="#x%20y">4</a>'
-        '<a id="x y" href="https://localhost/d.html">5</a><a href="mailto:a@b">6</a><link href="site.css?v=1">'
-    )
-    assert sorted(broken(tmp_path)) == [
-        ("a.html", "c.html"),
-        ("a.html", "in/b.html#there"),
-        ("a.html", "site.css?v=1"),
-        ("b.html", "x.png"),
-    ]
-    assert pages(tmp_path)[(tmp_path / "in" / "b.html").resolve()].silent == ["x.png"]
-
-
-@pytest.mark.parametrize(
-    ("page", "link", "in_site"),
-    [
-        ("docs/index.md", "../CONTRIBUTING.md", "contributing.md"),
-        ("docs/how-to/a.md", "../../CONTRIBUTING.md#add-a-task", "../contributing.md#add-a-task"),
-        ("docs/how-to/a.md", "../../README.md", "../index.md"),
-        ("docs/how-to/a.md", "../explanation/measurements.md#geometry", "../explanation/measurements.md#geometry"),
-        ("docs/how-to/a.md", "../../lsar_jax/mining.py", "../../lsar_jax/mining.py"),
-        ("docs/how-to/a.md", "../../CONTRIBUTING.txt", "../../CONTRIBUTING.txt"),
-        ("docs/how-to/a.md", "https://localhost/README.md", "https://localhost/README.md"),
-        ("docs/contributing.md", "docs/explanation/transforms.md", "explanation/transforms.md"),
-        ("docs/changelog.md", "README.md", "index.md"),
-        (
-            "docs/tutorials/1_language_subspace.ipynb",
-            "../docs/explanation/transforms.md",
-            "../explanation/transforms.md",
-        ),
-        ("docs/tutorials/1_language_subspace.ipynb", "../docs/images/curve.png", "../images/curve.png"),
-    ],
-)
-def test_links_between_pages_that_are_kept_apart(extensions, page, link, in_site):
-    from placed_pages import site_links
-
-    assert site_links(f"See [this]({link}), ![that]({link})\n[name]: {link}", page) == (
-        f"See [this]({in_site}), ![that]({in_site})\n[name]: {in_site}"
-    )
-
-
-def test_help_of_commands(extensions):
-    from command_help import help_of
-    from sphinx.errors import ExtensionError
-
-    text = help_of("lsar-jax fit lsar")
-    assert "--rank" in text
-    assert max(map(len, text.splitlines())) <= 88
-    assert "tatoeba" in help_of("python -m eval")
-    with pytest.raises(ExtensionError, match="ended with 2"):
-        help_of("lsar-jax no-command")

@@ -1,6 +1,7 @@
 """Commands that would lose a file, and commands whose mistakes can be found before the work."""
 
 import os
+import shutil
 import stat
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 import lsar_jax as lj
 from lsar_jax.__main__ import main
 from lsar_jax.cli import encoder_options
+from lsar_jax.corpora.text_files import lines
 from tests.attack.damage import on_a_full_disk
 from tests.conftest import TINY
 from tests.optional import need
@@ -46,39 +48,28 @@ TWICE = "is given for two outputs"
         ("fit lsar de.npy --data de=de.npy en=en.npy --overwrite", f"de.npy {READ}"),
         ("fit lsar link --data de=de.npy en=en.npy --overwrite", f"link {READ}"),
         ("fit lsar soft --data de=de.npy en=en.npy --overwrite", f"soft {READ}"),
-        ("fit lsar ../{here}/en.npy --data de=de.npy en=en.npy --overwrite", READ),
         ("fit lsar m --moments m --overwrite", f"m {READ}"),
         ("fit lsar new --moments m --save m --overwrite", f"m {READ}"),
-        ("fit lsar new --moments m --save new", f"new {TWICE}"),
         ("fit lsar t --moments m --save t --overwrite", f"t {TWICE}"),
         ("fit lsar t --moments m", "t already exists; choose another file, or replace it with --overwrite"),
         ("fit lsar new --moments m --save t", "t already exists"),
-        ("fit cbie de.npy --data de=de.npy --components 2 --overwrite", f"de.npy {READ}"),
-        ("apply t de.npy t --overwrite", f"t {READ}"),
         ("apply t de.npy de.npy --overwrite", f"de.npy {READ}"),
-        ("apply t de.npy soft --overwrite", f"soft {READ}"),
         ("apply t de.npy en.npy", "en.npy already exists"),
         ("apply t de.npy pipe --overwrite", "pipe is not a file, and will not be replaced by one"),
         ("apply t de.npy loop", "loop already exists"),
         ("apply t de.npy new --layer 7", "--layer is given, but there is no text to encode; omit it"),
-        ("apply t de.txt de.txt --encoder {tiny} --overwrite", f"de.txt {READ}"),
         ("apply t de.txt {copy}/config.json --encoder {copy} --overwrite", "config.json is in copy, which is read"),
         ("apply t de.txt {copy}/new --encoder {copy}", "new is in copy, which is read; choose another place"),
         ("apply t de.txt linked/new --encoder {copy}", "linked/new is in copy, which is read"),
         ("apply t de.txt part/config.json --encoder {copy} --overwrite", f"part/config.json {READ}"),
         ("fit lsar /dev/null --moments m --overwrite", "/dev/null is not a file, and will not be replaced by one"),
-        ("fit lsar /dev/stdout --moments m --overwrite", "/dev/stdout is not a file, and will not be replaced"),
         ("fit lsar new --moments m m", "--moments has m twice; omit one"),
         ("fit lsar new --data de=de.npy en=en.npy de=same.npy", "--data de has same.npy twice; omit one"),
-        ("fit lsar new --moments m --layer 5", "--layer is given, but there is no text to encode; omit it"),
-        ("fit lsar new --data de=de.npy en=en.npy --max-length 5", "--max-length is given, but there is no text"),
         ("fit lsar new --moments m --limit 5", "--limit is given, but there are no files of --data"),
         ("apply t de.npy new --language klingon", "'klingon' is not a language code"),
     ],
 )
 def test_no_file_is_lost(folder, monkeypatch, refused, command, message):
-    import shutil
-
     monkeypatch.chdir(folder)
     shutil.copytree(TINY, folder / "copy")
     (folder / "linked").symlink_to("copy")
@@ -86,8 +77,7 @@ def test_no_file_is_lost(folder, monkeypatch, refused, command, message):
     (folder / "part" / "config.json").write_text("{}")
     (folder / "copy" / "1_Pooling").symlink_to("../part")
     before = contents(folder)
-    words = command.format(here=folder.name, tiny=TINY, copy="copy").split()
-    assert message in refused(main, words)
+    assert message in refused(main, command.format(tiny=TINY, copy="copy").split())
     assert contents(folder) == before
 
 
@@ -103,27 +93,18 @@ def test_overwriting_is_possible(folder, monkeypatch):
     ("command", "message"),
     [
         ("apply t de.txt out", "de.txt is read as text, which needs an encoder; give --encoder bundled"),
-        ("apply t text.npy out", "text.npy is not a .npy file, which numpy.save writes"),
         ("apply t objects.npy out", "objects.npy is not a .npy file of floats: it holds Python objects"),
-        ("apply t de.npy out --encoder {tiny}", "--encoder is given, but there is no text to encode; omit it"),
         ("apply t nowhere.npy out", "there is no file nowhere.npy"),
         ("apply t de.npy nowhere/out", "there is no folder nowhere"),
         ("fit lsar new --data de=de.txt en=en.txt --encoder {tiny} --rank 2", "rank is 2; it must be a whole number"),
         ("fit lsar new --data de=de.txt --encoder {tiny}", "1 language is given (de); at least 2 are needed"),
-        ("fit center new --data de=de.txt --encoder {tiny} --identifier", "--identifier: 1 language is given (de); at"),
         ("fit center new --data de=de.txt en=empty.txt --encoder {tiny}", "empty.txt is empty; omit it"),
-        (
-            "fit lir new --data de=de.txt --encoder {tiny} --components 33",
-            "components is 33; it must be a whole number",
-        ),
         ("fit outliers new --data de=de.txt --encoder {tiny} --sigma -1", "sigma is -1.0; it must be a positive"),
         ("fit cbie new --data de=de.txt --encoder {tiny} --clusters 0", "clusters is 0; it must be a whole number"),
-        ("fit whitening new --data de=de.txt --encoder {tiny} --eps 0", "eps is 0.0; it must be a positive"),
     ],
 )
 def test_what_is_found_before_the_work(folder, monkeypatch, refused, command, message):
     monkeypatch.chdir(folder)
-    (folder / "text.npy").write_text("hello world\n")
     (folder / "empty.txt").touch()
     np.save(folder / "objects.npy", np.array([[None]]), allow_pickle=True)
     monkeypatch.setattr(lj.SentenceEncoder, "_encode", lambda *_, **__: pytest.fail("text was encoded first"))
@@ -159,14 +140,10 @@ def test_text_that_changes_while_it_is_read(folder, monkeypatch, refused, change
     assert not (folder / "out.npy").exists()
 
 
-@pytest.mark.parametrize("text", ["ab\rc d\re", "ab\rc d\re\r"])
-def test_old_mac_text_is_read_as_lines(text, tmp_path):
-    from lsar_jax.corpora.text_files import lines
-
-    (tmp_path / "mac.txt").write_bytes(text.encode())
-    assert lines(tmp_path / "mac.txt") == ["ab", "c d", "e"]
-    (tmp_path / "unix.txt").write_bytes(b"ab\rc\nd\n")
-    assert lines(tmp_path / "unix.txt") == ["ab\rc", "d"]
+def test_old_mac_text_is_read_as_lines(tmp_path):
+    for text, expected in ((b"ab\rc d\re", ["ab", "c d", "e"]), (b"ab\rc\nd\n", ["ab\rc", "d"])):
+        (tmp_path / "in.txt").write_bytes(text)
+        assert lines(tmp_path / "in.txt") == expected
 
 
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may write anywhere")
@@ -179,22 +156,20 @@ def test_a_folder_that_cannot_be_written(folder, monkeypatch, refused):
 
 
 def test_a_full_disk_is_one_line(folder, refused):
+    np.save(folder / "large.npy", np.ones((3000, 32), np.float32))
     with on_a_full_disk(folder / "disk", 16_384) as disk:
-        (disk / "filler").write_bytes(b"x" * 8192)
-        commands = {
-            "fit": ["fit", "center", str(disk / "t"), "--moments", str(folder / "m")],
-            "apply": ["apply", str(folder / "t"), str(folder / "large.npy"), str(disk / "x.npy")],
-        }
-        np.save(folder / "large.npy", np.ones((3000, 32), np.float32))
-        (disk / "more").write_bytes(b"x" * 8192)
-        for command in commands.values():
+        (disk / "filler").write_bytes(b"x" * 16_384)
+        for command in (
+            ["fit", "center", disk / "t", "--moments", folder / "m"],
+            ["apply", folder / "t", folder / "large.npy", disk / "x.npy"],
+        ):
             error = refused(main, command)
             assert "was not written: " in error
             assert "No space left on device" in error
-        assert sorted(path.name for path in disk.iterdir()) == ["filler", "more"]
+        assert [path.name for path in disk.iterdir()] == ["filler"]
 
 
-@pytest.mark.parametrize("place", range(0, 128, 5))
+@pytest.mark.parametrize("place", range(0, 128, 9))
 def test_damaged_headers_of_vectors(folder, place, monkeypatch, capsys):
     """What is written is either refused in one line, or the rows that there are."""
     monkeypatch.chdir(folder)
@@ -225,7 +200,7 @@ def test_headers_that_do_not_fit(folder, shape, monkeypatch, refused):
     assert "pickle" not in error
 
 
-def test_unknown_languages_are_told_once_for_all_blocks(folder, monkeypatch, caplog):
+def test_unknown_languages_are_named_once_for_all_blocks(folder, monkeypatch, caplog):
     monkeypatch.chdir(folder)
     rng = np.random.default_rng(0)
     x = {code: (rng.standard_normal((60, 32)) + 4 * i).astype(np.float32) for i, code in enumerate(CODES)}
@@ -237,9 +212,9 @@ def test_unknown_languages_are_told_once_for_all_blocks(folder, monkeypatch, cap
     large[strange] = x["de"][:3] - 40
     np.save("large.npy", large)
     assert main(["apply", "auto", "large.npy", "x.npy", "--language", "auto"]) == 0
-    [told] = [record.getMessage() for record in caplog.records]
-    assert told.startswith("3 of 24000 vectors in large.npy are in none of the languages")
-    assert "for example row 20000" in told
+    [warning] = [record.getMessage() for record in caplog.records]
+    assert warning.startswith("3 of 24000 vectors in large.npy are in none of the languages")
+    assert "for example row 20000" in warning
 
 
 @pytest.mark.parametrize("name", ["out\udcff.st", "a." + "b" * 240, "ü" * 120])
