@@ -208,6 +208,6 @@ def _mean_and_variance(
     mean = x.sum(axis=0) / number
     # The rounding error of the mean is computed from centred rows, for which float32 is precise enough.
     off = jnp.where(real, x - mean, 0.0)
-    rest = off.sum(axis=0) / number
-    squares = jnp.where(real, off - rest, 0.0) ** 2
-    return mean + rest, squares.sum(axis=0) / jnp.maximum(number - 1, 1.0)
+    error = off.sum(axis=0) / number
+    squares = jnp.where(real, off - error, 0.0) ** 2
+    return mean + error, squares.sum(axis=0) / jnp.maximum(number - 1, 1.0)

@@ -1,16 +1,36 @@
-"""Parses the commands that documents show, without running them."""
+"""Commands: parsed without running them, and run in a process whose memory is measured."""
 
 import importlib
 import shlex
+import subprocess
+import sys
 
+import pytest
 import tyro
 
 from eval.__main__ import TASKS
 from lsar_jax.__main__ import COMMANDS
 
-__all__ = ["parsed"]
+__all__ = ["parsed", "peak_memory"]
 
 SHARED = ("train.align", "train.finetune")
+# Not getrusage, which also counts what the tests' own process held when it started this one.
+MEMORY = """
+import sys
+from pathlib import Path
+from lsar_jax.__main__ import main
+assert main(sys.argv[1:]) == 0
+print(*[line.split()[1] for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM")])
+"""
+
+
+def peak_memory(*arguments):
+    """The peak of a process that runs ``lsar-jax``, in MB."""
+    if sys.platform != "linux":
+        pytest.skip("other systems have no /proc/self/status")
+    run = subprocess.run([sys.executable, "-c", MEMORY, *map(str, arguments)], capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    return int(run.stdout.split()[-1]) / 1024
 
 
 def parsed(command):

@@ -1,23 +1,32 @@
 """Loads encoders for training and evaluations, and encodes distinct sentences once, with a cache on disk."""
 
+import hashlib
+import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib.metadata import version
 from pathlib import Path
 from typing import Literal, TypeVar
 
 import numpy as np
 from jaxtyping import Float, Int
 
+from lsar_jax.array_files import open_arrays, save_arrays
 from lsar_jax.cli.console import console
-from lsar_jax.embeddings.cache import EmbeddingCache, Sentence
 from lsar_jax.encoders import SentenceEncoder, load_encoder
 from lsar_jax.files import check_outputs
 from lsar_jax.models.transformer import Transformer
+from lsar_jax.spec import EncoderSpec
 
 __all__ = ["EncoderChoice", "embed_pairs", "encode_all", "open_encoder"]
 
 K = TypeVar("K")
+
+# Format of the files of the cache.
+_FORMAT = "lsar_jax.embeddings.v2"
+# A language, which is empty if the encoder does not use it, and a text.
+Sentence = tuple[str, str]
 
 
 @dataclass(frozen=True)
@@ -135,7 +144,7 @@ def _encode_distinct(
     if cache is None:
         return _encode(encoder, sentences, layers, max_length), rows
     width = encoder.dim if tuple(layers) == (encoder.spec.layer,) else encoder.model.config.widths[layers[0]]
-    caches = [EmbeddingCache(cache, replace(encoder.spec, layer=layer), width, max_length) for layer in layers]
+    caches = [_Cache(cache, replace(encoder.spec, layer=layer), width, max_length) for layer in layers]
     known, missing_by_layer = zip(*(layer_cache.read(sentences) for layer_cache in caches), strict=True)
     x = np.stack(known)
     missing = sorted(set().union(*missing_by_layer), key=lambda number: (sentences[number][0], number))
@@ -149,7 +158,7 @@ def _encode_distinct(
         check_outputs([layer_cache.path(new) for layer_cache in caches], overwrite=True)
         x[:, missing] = _encode(encoder, new, layers, max_length)
         for layer_cache, vectors in zip(caches, x[:, missing], strict=True):
-            layer_cache.write(layer_cache.path(new), new, vectors)
+            layer_cache.write(new, vectors)
     return x, rows
 
 
@@ -169,3 +178,49 @@ def _encode(
         f"cut to {max_length} tokens"
     )
     return np.asarray(x)
+
+
+class _Cache:
+    """Embeddings ``[sentence, dim]`` at the layer of ``spec``, in files of sentences that were encoded together.
+
+    The names of the files begin with a hash of the encoder, the maximum number of tokens and the version of lsar_jax.
+    """
+
+    def __init__(self, folder: Path, spec: EncoderSpec, dim: int, max_length: int) -> None:
+        self.folder, self.spec, self.dim = folder, spec, dim
+        key = json.dumps([spec.to_dict(), max_length, version("lsar_jax")])
+        self.name = hashlib.sha256(key.encode()).hexdigest()[:32]
+
+    def read(self, sentences: Sequence[Sentence]) -> tuple[Float[np.ndarray, "sentence dim"], set[int]]:
+        """Returns the embeddings of sentences, and the numbers of those that are not in the cache."""
+        x = np.zeros((len(sentences), self.dim), np.float32)
+        missing = {_hash(sentence): number for number, sentence in enumerate(sentences)}
+        for path in sorted(self.folder.glob(f"{self.name}-*.safetensors")):
+            if not missing:
+                break
+            with open_arrays(path, format=_FORMAT, what="embedding cache") as file:
+                hashes = [row.tobytes() for row in file.read("sentences")]
+                places = [place for place, digest in enumerate(hashes) if digest in missing]
+                if not places:
+                    continue
+                values = file.read("embeddings")
+            if values.shape != (len(hashes), self.dim) or values.dtype != np.float32:
+                shape = [len(hashes), self.dim]
+                raise ValueError(f"{path} does not hold embeddings of shape {shape} in float32; delete the file")
+            x[[missing.pop(hashes[place]) for place in places]] = values[places]
+        return x, set(missing.values())
+
+    def path(self, sentences: Sequence[Sentence]) -> Path:
+        """The file of sentences that are encoded together."""
+        digest = hashlib.sha256(b"".join(map(_hash, sentences))).hexdigest()
+        return self.folder / f"{self.name}-{digest[:16]}.safetensors"
+
+    def write(self, sentences: Sequence[Sentence], x: Float[np.ndarray, "sentence dim"]) -> None:
+        """Writes the embeddings of sentences that were encoded together."""
+        hashes = np.frombuffer(b"".join(map(_hash, sentences)), np.uint8).reshape(len(sentences), -1)
+        arrays = {"sentences": hashes, "embeddings": x}
+        save_arrays(self.path(sentences), arrays, format=_FORMAT, header=self.spec.to_dict())
+
+
+def _hash(sentence: Sentence) -> bytes:
+    return hashlib.sha256(json.dumps(sentence).encode()).digest()[:16]

@@ -168,8 +168,8 @@ def _command(name: str, method: FitMethod) -> type[FitEmbeddings]:
     documented = docstring_parser.parse((method.fit.__doc__ or "").replace("``", ""))
     helps = {parameter.arg_name: parameter.description or "" for parameter in documented.params}
     options = [
-        (option, Annotated[given.annotation, tyro.conf.arg(help=helps.get(option, ""))], field(default=given.default))
-        for option, given in method.options.items()
+        (name, Annotated[option.annotation, tyro.conf.arg(help=helps.get(name, ""))], field(default=option.default))
+        for name, option in method.options.items()
     ]
     base = FitEmbeddings if method.needs == "embeddings" else FitMoments
     fixed = "".join(f" ({option}={value})" for option, value in method.fixed.items())

@@ -25,7 +25,7 @@ from lsar_jax.embeddings.job import Progress, missing_files, remove_partial_file
 from lsar_jax.embeddings.manifest import FILE_NAME, Job, Manifest, Shard, read_record
 from lsar_jax.embeddings.shards import FORMATS, as_jsonl, file_names, write_shard
 from lsar_jax.encoders.sentence_encoder import SentenceEncoder
-from lsar_jax.files import sha256, text_sha256, write_json
+from lsar_jax.files import check_absent, sha256, text_sha256, write_json
 from lsar_jax.processes import check_alike, is_first, share, wait_for_all
 
 __all__ = ["encode"]
@@ -112,9 +112,8 @@ def encode(
             raise ValueError(f"{path} is read, and is in {folder}, which is written; choose another folder")
     if STANDARD_INPUT in paths and share()[1] > 1:
         raise ValueError("standard input cannot be shared by processes; write the text to a file that all of them see")
-    begun = (folder / FILE_NAME).is_file() or (folder / _WORK).is_dir()
-    if not begun and folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise FileExistsError(f"{folder} already exists and holds something else; choose another folder")
+    if not (folder / FILE_NAME).is_file() and not (folder / _WORK).is_dir():
+        check_absent(folder)
     job = Job(
         spec=encoder.spec,
         dim=encoder.dim,
@@ -180,9 +179,8 @@ class _Encoding:
         elif self.done:  # until a shard is done, options may change
             begun = read_record(path, Job.from_dict)
         if difference := self.job.difference(begun):
-            raise ValueError(
-                f"{self.folder} was begun with other options: {difference}; choose another folder, or remove this one"
-            )
+            advice = "choose another folder, or remove this one"
+            raise ValueError(f"{self.folder} was begun with other options: {difference}; {advice}")
         check_alike("the options", json.dumps(self.job.to_dict()))
         if is_first():
             write_json(path, self.job.to_dict())
@@ -253,7 +251,7 @@ class _Encoding:
     def _records(self) -> dict[int, Shard]:
         """The shards that are done by their numbers."""
         paths = (self.folder / _WORK).glob("[0-9]*.json")
-        return {int(path.stem): read_record(path, Shard.from_dict) for path in paths}
+        return {int(path.stem): read_record(path, lambda fields: Shard(**fields)) for path in paths}
 
 
 def _progress(records: Records, rows: int, encoded: int, seconds: float, first_byte: int) -> Progress:

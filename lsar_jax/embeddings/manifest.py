@@ -67,14 +67,6 @@ class Shard:
     tokens: int
     truncated: int
 
-    @classmethod
-    def from_dict(cls, fields: dict[str, Any]) -> "Shard":
-        """Returns the shard whose fields were written as JSON."""
-        counts = [fields[name] for name in ("rows", "tokens", "truncated")]
-        if not all(isinstance(count, int) for count in counts) or not isinstance(fields["files"], dict):
-            raise TypeError(f"a shard is {fields!r:.80}")
-        return cls(**fields)
-
 
 @dataclass(frozen=True)
 class Manifest:
@@ -120,7 +112,7 @@ def _manifest(fields: dict[str, Any]) -> Manifest:
     if fields["format"] != FORMAT:
         raise TypeError(f"its format is {fields['format']!r}, not {FORMAT!r}")
     sources = tuple(Source(**source) for source in fields["sources"])
-    manifest = Manifest(Job.from_dict(fields["job"]), sources, tuple(map(Shard.from_dict, fields["shards"])))
+    manifest = Manifest(Job.from_dict(fields["job"]), sources, tuple(Shard(**shard) for shard in fields["shards"]))
     if fields["rows"] != manifest.rows:
         raise TypeError(f"it says {fields['rows']} rows, but its shards have {manifest.rows}")
     return manifest

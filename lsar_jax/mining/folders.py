@@ -215,9 +215,9 @@ def _compare(
         x = source.vectors(block)
         forward = _empty(len(x), k)
         for number, (start, stop) in enumerate(pairwise(target.starts)):
-            there, back = nearest_both(x, target.vectors(number), k, precision=precision, mesh=mesh)
-            forward = _merged(forward, there, start)
-            cosines, rows = _merged((backward[0][start:stop], backward[1][start:stop]), back, source.starts[block])
+            targets, sources = nearest_both(x, target.vectors(number), k, precision=precision, mesh=mesh)
+            forward = _merged(forward, targets, start)
+            cosines, rows = _merged((backward[0][start:stop], backward[1][start:stop]), sources, source.starts[block])
             backward[0][start:stop], backward[1][start:stop] = cosines, rows
         blocks = [*blocks, block]
         parts.save(f"forward-{block:05d}.safetensors", forward, [block])
