@@ -5,7 +5,6 @@ A notebook is a script in percent format, which is what one edits, and an ``.ipy
 
 import os
 import sys
-import time
 from pathlib import Path
 
 import jupytext
@@ -61,9 +60,8 @@ def main(names):
     """Executes the named notebooks, or all, in the root of the repository."""
     for path in sorted(FOLDER.glob("*.py")):
         if not names or path.stem in names:
-            started = time.perf_counter()
             nbformat.write(executed(path, FOLDER.parent), path.with_suffix(".ipynb"))
-            print(f"{path.stem}: {time.perf_counter() - started:.0f} s")
+            print(path.stem, flush=True)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,6 @@
 """Changes files of arrays as an attacker would who knows their digests."""
 
 import json
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 from safetensors import safe_open
@@ -13,7 +10,7 @@ from lsar_jax.array_files import save_arrays
 __all__ = ["rewrite"]
 
 
-def rewrite(path: Path, change: Callable[[dict[str, np.ndarray], Any], object]) -> None:
+def rewrite(path, change):
     """Writes the file again after ``change(arrays, header)``; ``header["format"]`` replaces the format."""
     with safe_open(path, framework="numpy") as file:
         arrays = {name: np.array(file.get_tensor(name)) for name in file.keys()}  # noqa: SIM118 - not a dict

@@ -48,18 +48,12 @@ def strong_arguments(folder, out):
 
 @dataclass(frozen=True)
 class SharedWork:
-    """Moments, search, fits, mining and training.
-
-    Attributes:
-      folder: what ``write_input`` wrote.
-      out: the folder to write.
-    """
+    """Moments, search, fits, mining and training, on what ``write_input`` wrote into ``folder``."""
 
     folder: tyro.conf.Positional[Path]
     out: tyro.conf.Positional[Path]
 
     def run(self) -> None:
-        """Does all of it; if a command fails, raises ValueError."""
         folder, out = self.folder, self.out
         out.mkdir(exist_ok=True)
         self._arrays()

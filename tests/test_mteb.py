@@ -14,7 +14,7 @@ from tests.optional import need
 from tests.parity import GOLDEN
 
 mteb = need("mteb")
-torch = need("torch")
+need("torch")
 from datasets import Dataset, DatasetDict  # noqa: E402  (comes with mteb)
 from mteb.abstasks import AbsTaskBitextMining, AbsTaskSTS  # noqa: E402
 from mteb.mocks.mock_tasks import MockRetrievalTask  # noqa: E402
@@ -151,6 +151,8 @@ def test_similarity_scores_are_ours(tiny, agnostic, x):
         assert not isinstance(model, mteb.SearchProtocol | mteb.CrossEncoderProtocol)
         got = scores(model, Similar(), encode_kwargs={"batch_size": 3})["sw"]
         assert got["cosine_spearman"] == pytest.approx(spearman(y), abs=1e-5)
+        # What similarity_pairwise gave.
+        assert got["spearman"] == pytest.approx(got["cosine_spearman"], abs=1e-5)
 
 
 def test_a_task_of_one_language_names_it(centered, x):
@@ -232,16 +234,6 @@ def test_prompts_go_from_the_particular_to_the_general(tiny, prompts, side, expe
     got = MtebEncoder(tiny, prompts=prompts).encode(batches, **WHERE, prompt_type=side)
     assert got.dtype == np.float32
     np.testing.assert_allclose(got, tiny.encode(TEXT["de"][:3], prompt=expected), rtol=1e-5, atol=1e-6)
-
-
-def test_similarity_is_the_cosine(tiny, x):
-    model = MtebEncoder(tiny)
-    unit = {code: rows / np.linalg.norm(rows, axis=1, keepdims=True) for code, rows in x.items()}
-    every = model.similarity(x["de"], x["en"][:7])
-    assert isinstance(every, torch.Tensor)
-    np.testing.assert_allclose(every, unit["de"] @ unit["en"][:7].T, atol=1e-6)
-    paired = model.similarity_pairwise(x["de"], torch.tensor(x["en"]))
-    np.testing.assert_allclose(paired, (unit["de"] * unit["en"]).sum(1), atol=1e-6)
 
 
 def test_metadata_says_what_is_known(tiny, agnostic):

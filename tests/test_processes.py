@@ -11,9 +11,8 @@ from lsar_jax.__main__ import main
 from tests.process_group import ended, kill_one, started
 from tests.shared_work import SharedWork, strong_arguments, write_input
 from tests.train.runs import log_of
-from train.align.__main__ import main as align
 
-slow = pytest.mark.slow
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +57,6 @@ def same_log(path, other):
             np.testing.assert_allclose(other_line["terms"][name], values, rtol=1e-5, atol=1e-6, err_msg=name)
 
 
-@slow
 def test_moments_and_neighbours(one, two, folder):
     with np.load(one / "arrays.npz") as alone_file, np.load(two / "arrays.npz") as shared_file:
         alone, shared = dict(alone_file), dict(shared_file)
@@ -76,21 +74,18 @@ def test_moments_and_neighbours(one, two, folder):
     np.testing.assert_array_equal(shared["last"], alone["last"])
 
 
-@slow
 @pytest.mark.parametrize("name", ["lir", "cbie", "whitening", "moments", "lsar"])
 def test_fits(one, two, name):
     # Directions of clusters follow from embeddings, which batches of other sentences round in another way.
     same(one / name, two / name, 1e-5 if name == "cbie" else 1e-6)
 
 
-@slow
 def test_mining_and_scores_of_transfer(one, two):
     for name in ("pairs.tsv", "pos/transfer.json"):
         assert (two / name).read_bytes() == (one / name).read_bytes()
     assert not list(two.glob("*.job"))
 
 
-@slow
 @pytest.mark.parametrize("name", ["strong", "chunks", "linear", "pos/seed-12", "pos/seed-8"])
 def test_training(one, two, name):
     same_log(one / name, two / name)
@@ -100,7 +95,6 @@ def test_training(one, two, name):
             same(path, two / path.relative_to(one), 1e-5)
 
 
-@slow
 def test_mining_goes_on_after_a_kill(one, folder, tmp_path, capsys):
     out = tmp_path / "pairs.tsv"
     job = ["mine", str(folder / "source"), str(folder / "target"), str(out), "--block", "1024"]
@@ -114,7 +108,6 @@ def test_mining_goes_on_after_a_kill(one, folder, tmp_path, capsys):
     assert out.read_bytes() == (one / "pairs.tsv").read_bytes()
 
 
-@slow
 def test_training_goes_on_after_a_kill(one, folder, tmp_path):
     out = tmp_path / "strong"
     job = [*map(str, strong_arguments(folder, out)), "--checkpoint-seconds", "0"]
@@ -130,7 +123,6 @@ def test_training_goes_on_after_a_kill(one, folder, tmp_path):
     same_log(one / "strong", out)
 
 
-@slow
 @pytest.mark.parametrize(
     ("each", "message"),
     [
@@ -152,7 +144,6 @@ def test_processes_that_differ_end(tmp_path, each, message):
     assert not (tmp_path / "out").exists()
 
 
-@slow
 def test_an_error_in_one_process_of_a_script_ends_the_other(tmp_path):
     (tmp_path / "script.py").write_text(
         "import sys\n"
@@ -167,10 +158,3 @@ def test_an_error_in_one_process_of_a_script_ends_the_other(tmp_path):
     assert status[0] == 1
     assert "in one alone" in errors[0]
     assert status[1] != 0
-
-
-def test_only_some_commands_are_shared(capsys):
-    assert main(["--distributed=127.0.0.1:1,0/2", "apply"]) == 1
-    assert "apply cannot be shared by processes; encode, fit, mine can" in capsys.readouterr().err
-    assert align(["--distributed="]) == 1
-    assert "--distributed= has no address" in capsys.readouterr().err

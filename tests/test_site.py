@@ -83,16 +83,3 @@ def test_every_public_name_is_documented(site, monkeypatch):
     documented = {name for kind, names in inventory.items() if kind.startswith("py:") for name in names}
     assert {"lsar_jax.load_encoder", "lsar_jax.transforms.fit_lsar", "lsar_jax.corpora.UDHR_PARTS"} <= public_names()
     assert not public_names() - documented
-
-
-def test_signatures_have_public_names(site):
-    # Without tags, as a reader sees it.
-    words = HTMLParser()
-    shown = []
-    words.handle_data = shown.append
-    words.feed((site / "reference" / "api" / "transforms.html").read_text(encoding="utf-8"))
-    text = " ".join("".join(shown).split())
-    assert "fit_lsar( x: Mapping[str, Embeddings | Moments], rank: int | None = None, *," in text
-    assert "jaxlib" not in text
-    # A constant is shown by its value.
-    assert "COUNT" not in (site / "reference" / "api" / "corpora.html").read_text(encoding="utf-8")

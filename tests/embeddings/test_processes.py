@@ -7,6 +7,7 @@ from lsar_jax.__main__ import main
 from tests.conftest import TINY
 from tests.embeddings.test_job import contents, words
 from tests.process_group import ended, kill_one, started
+from train.align.__main__ import main as align
 
 slow = pytest.mark.slow
 
@@ -57,3 +58,10 @@ def test_processes_of_different_text(text, tmp_path):
 @pytest.mark.parametrize("where", ["", "host", "host:1", "host:1,2/2", "host:1,0/0", "host:1,-1/2"])
 def test_addresses(where, refused):
     assert "--distributed=" in refused(main, [f"--distributed={where}", "encode"])
+
+
+def test_only_some_commands_are_shared(capsys):
+    assert main(["--distributed=127.0.0.1:1,0/2", "apply"]) == 1
+    assert "apply cannot be shared by processes; encode, fit, mine can" in capsys.readouterr().err
+    assert align(["--distributed="]) == 1
+    assert "--distributed= has no address" in capsys.readouterr().err
