@@ -26,23 +26,14 @@ __all__ = ["Compare", "Difference", "differences"]
 
 
 class Difference(NamedTuple):
-    """The difference of two results on the same queries, second minus first.
-
-    Attributes:
-      first: result of the first method.
-      second: result of the second method on the same queries.
-      value: difference in means.
-      low: lower end of its 95% interval.
-      high: upper end of the same interval.
-      p: two-sided p-value of the paired test.
-    """
+    """The difference of two results on the same queries, second minus first."""
 
     first: Result
     second: Result
-    value: float
-    low: float
+    value: float  # of the means
+    low: float  # ends of its 95% interval
     high: float
-    p: float
+    p: float  # two-sided, of the paired test
 
 
 @dataclass(frozen=True)
@@ -75,7 +66,7 @@ class Compare:
             raise ValueError(
                 f"there are {len(tables)} folders; give one, or several that python -m eval transfer wrote"
             )
-        rows: list[list[str | float]] = [
+        rows = [
             [f"layer {d.first.layer}: {d.first.metric}", _label(d.second), d.first.value, d.second.value,
              f"{d.value:+.2f}", f"{d.low:+.2f} to {d.high:+.2f}", f"{d.p:.4f}"]
             for d in differences(tables[0], self.first, self.second)
@@ -87,15 +78,13 @@ class Compare:
     def _over_seeds(self, tables: Sequence[Sequence[Result]]) -> None:
         together = tasks_test(tables, self.first, self.second) if len(tables) > 1 else None
         for results in tables:
-            rows: list[list[str | float]] = []
+            rows = []
             for test in dict.fromkeys(str(result.options["test"]) for result in results):
                 difference, p, least = seed_test(results, self.first, self.second, test)
                 rows.append([test, f"{difference:+.2f}", f"{p:.4f}", f"{least:.4f}"])
             title = f"{results[0].task}: {self.second} minus {self.first}"
             print_table(title, ["test", "difference", "p", "least p"], rows)
-        console.print(
-            "p: two-sided permutation test of the scores of all seeds, exact; not corrected for several tests"
-        )
+        console.print("p: two-sided permutation test of the scores of all seeds, exact; uncorrected for several tests")
         if together is not None:
             console.print(
                 f"mean over {len(tables)} tasks, {MEAN}: {together.difference:+.2f}, p = {together.p:.4f} by 100,000 "
@@ -104,13 +93,10 @@ class Compare:
 
 
 def differences(results: Sequence[Result], first: str, second: str) -> list[Difference]:
-    """Returns the difference of two methods for each layer and metric that they share.
+    """The difference of two methods for each layer and metric that they share.
 
     Results with the same seed are compared. If only one method has seeds, its result for each seed is compared with
     the other method. Results on different queries, as from runs on different data, are left out.
-
-    Raises:
-      ValueError: a method has no scores of individual queries, or the methods share no layer and metric.
     """
     scored = [(r, r.queries) for r in results if r.queries is not None]
     names = {name for r, _ in scored for name in (r.transform, _label(r))}

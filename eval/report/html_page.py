@@ -10,18 +10,18 @@ __all__ = ["as_html", "plain", "table"]
 
 
 def as_html(title: str, text: str) -> str:
-    """Returns Markdown, with HTML in it and pictures as data, as an HTML page."""
+    """Markdown, with HTML in it and pictures as data, as an HTML page."""
     body = MarkdownIt("commonmark", {"xhtmlOut": False}).enable("table").render(text)
     return _PAGE.substitute(title=plain(title), body=body)
 
 
 def plain(text: str) -> str:
-    """Returns text as it stands in a line or a cell of Markdown."""
+    """Text as it stands in a line or a cell of Markdown."""
     return html.escape(text, quote=False).replace("|", "&#124;")
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Returns a table whose cells are Markdown; all columns but the first are aligned to the right."""
+    """A table whose cells are Markdown; all columns but the first are aligned to the right."""
     lines = [columns, ["---", *["---:"] * (len(columns) - 1)], *rows]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 

@@ -46,27 +46,27 @@ _LEGEND = (
 
 
 class Cell(NamedTuple):
-    """A table cell; ``note`` is set in smaller type."""
+    """A cell of a table; the note is set in smaller type."""
 
     text: str
     bold: bool = False
     note: str = ""
 
     def markdown(self) -> str:
-        """Returns the cell as Markdown."""
+        """The cell as Markdown."""
         text = f"**{plain(self.text)}**" if self.bold else plain(self.text)
         return f"{text} <sub>{plain(self.note)}</sub>" if self.note else text
 
 
 class Table(NamedTuple):
-    """A table with a title, column headers and rows; the first cell of a row is its header."""
+    """A table; the first cell of a row is its header."""
 
     title: str
     columns: list[str]
     rows: list[list[Cell]]
 
     def markdown(self) -> str:
-        """Returns the table as Markdown."""
+        """The table as Markdown."""
         rows = [[cell.markdown() for cell in row] for row in self.rows]
         return f"### {plain(self.title)}\n\n{table(list(map(plain, self.columns)), rows)}"
 
@@ -77,12 +77,10 @@ class Report:
 
     Attributes:
       folder: folder with results.jsonl files, directly or in subfolders; the pages are written to this folder.
-      metrics: prefixes of the metrics to show; by default, metrics over several languages and those that papers report.
       overwrite: replace pages that are not reports.
     """
 
     folder: Annotated[Path, tyro.conf.Positional] = Path("results")
-    metrics: tuple[str, ...] = ()
     overwrite: bool = False
 
     def run(self) -> None:
@@ -113,26 +111,23 @@ class Report:
             console.print(f"wrote {page}")
 
     def _section(self, section: Sequence[tuple[Path, Sequence[Result]]]) -> list[str]:
-        """Returns the heading, tables, provenance and figures of the folders of one task."""
+        """The heading, tables, provenance and figures of the folders of one task."""
         results = [result for _, of_folder in section for result in of_folder]
         first = section[0][0]
         name = results[0].task if first == self.folder else f"{first.relative_to(self.folder)}"
         figures = [figure for folder, _ in section for figure in sorted(folder.glob("*.png"))]
         return [
             f"## {plain(name)}",
-            *(found.markdown() for found in tables(results, self.metrics)),
+            *(found.markdown() for found in tables(results)),
             "\n".join(f"- {plain(line)}" for line in provenance(results)),
             *(f"![{plain(figure.stem)}]({quote(figure.relative_to(self.folder).as_posix())})" for figure in figures),
         ]
 
 
-def tables(results: Sequence[Result], metrics: Sequence[str] = ()) -> list[Table]:
-    """Returns a table for each metric: methods as rows; encoders and layers as columns, then the papers' numbers.
+def tables(results: Sequence[Result]) -> list[Table]:
+    """A table for each metric of a task: methods as rows; encoders and layers as columns, then the papers' numbers.
 
-    Args:
-      results: results of one task.
-      metrics: prefixes of the metrics; by default, those that cover more than two languages or that a paper reports,
-        or all if no metric covers more than two.
+    Metrics are those that cover more than two languages or that a paper reports, or all if none covers more than two.
     """
     if is_transfer(results[0]):
         return [_transfer_table(results)]
@@ -143,16 +138,12 @@ def tables(results: Sequence[Result], metrics: Sequence[str] = ()) -> list[Table
     return [
         _table(metric, of_metric)
         for metric, of_metric in by_metric.items()
-        if (
-            metric.startswith(tuple(metrics))
-            if metrics
-            else few or any(len(r.languages) > 2 or published(r) for r in of_metric)
-        )
+        if few or any(len(r.languages) > 2 or published(r) for r in of_metric)
     ]
 
 
 def provenance(results: Sequence[Result]) -> list[str]:
-    """Returns lines that describe the encoders, software, devices and fits behind the results."""
+    """Lines that describe the encoders, software, devices and fits behind the results."""
     lines: dict[str, None] = {}
     fitted: dict[str, dict[str, None]] = {}
     for r in results:
@@ -171,14 +162,14 @@ def provenance(results: Sequence[Result]) -> list[str]:
 
 
 def _alike(result: Result) -> str:
-    """Returns the task and its options, but for seeds and the test of transfer: what stands in one section."""
-    left_out = ["test"] if is_transfer(result) else []
-    options = {key: value for key, value in result.options.items() if "seed" not in key and key not in left_out}
+    """The task and its options, but for seeds and the test of transfer: results of one section are alike in them."""
+    transfer = is_transfer(result)
+    options = {key: v for key, v in result.options.items() if "seed" not in key and not (transfer and key == "test")}
     return json.dumps([result.task, options], sort_keys=True)
 
 
 def _transfer_table(results: Sequence[Result]) -> Table:
-    """Returns the table of an encoder in each row, and a test in each column."""
+    """The table of an encoder in each row, and a test in each column."""
     rows = transfer_rows(results)
     tests = list(next(iter(rows.values())))
     best = {test: max(cells[test].mean for cells in rows.values() if test in cells) for test in tests}
@@ -219,14 +210,14 @@ def _table(metric: str, results: Sequence[Result]) -> Table:
 
 
 def _row(r: Result, results: Sequence[Result]) -> str:
-    """Returns the method's label, with the text it was fitted on if that differs between results."""
+    """The method's label, with the text it was fitted on if that differs between results."""
     name = label(r.transform, r.parameters)
     texts = {other.fitted_on for other in results if label(other.transform, other.parameters) == name}
     return name if len(texts) == 1 else f"{name}{_FITTED_ON}{r.fitted_on}"
 
 
 def _column(r: Result, results: Sequence[Result]) -> str:
-    """Returns encoder and layer, with the other settings that differ between results of that encoder and layer."""
+    """Encoder and layer, with the other settings that differ between results of that encoder and layer."""
     same = [other for other in results if (other.encoder, other.layer) == (r.encoder, r.layer)]
     parts = [r.encoder, f"layer {r.layer}"]
     for name in ("revision", "pooling", "dtype", "max_length"):
@@ -236,7 +227,7 @@ def _column(r: Result, results: Sequence[Result]) -> str:
 
 
 def _cell(results: Sequence[Result], original: Sequence[Result], bold: bool) -> Cell:
-    """Returns the mean over seeds, with its spread or interval, and how it compares with the original."""
+    """The mean over seeds, with its spread or interval, and how it compares with the original."""
     if not results:
         return Cell("")
     values = [r.value for r in results]

@@ -28,43 +28,26 @@ from lsar_jax.cli.console import console, print_table
 from lsar_jax.corpora.labelled import is_dataset
 from lsar_jax.files import read_json
 
-__all__ = [
-    "MEAN",
-    "SeedTest",
-    "Spread",
-    "Transfer",
-    "is_transfer",
-    "seed_test",
-    "sizes",
-    "tasks_test",
-    "transfer_rows",
-]
+__all__ = ["MEAN", "SeedTest", "Spread", "Transfer", "is_transfer", "seed_test", "sizes", "tasks_test", "transfer_rows"]
 
 # The test that stands for the mean of the others.
 MEAN = "other languages"
+# Random assignments of a test over tasks.
+_DRAWS = 100_000
 # What must be the same for encoders to be compared.
 _SAME = (
-    "features", "learning_rate", "batch", "epochs", "warmup", "validations",
-    "patience", "dropout", "output_dropout", "trained_blocks", "max_length", "most", "most_dev", "most_tested",
-    "held_out", "dtype",
+    "features", "learning_rate", "batch", "epochs", "warmup", "validations", "patience", "dropout", "output_dropout",
+    "trained_blocks", "max_length", "most", "most_dev", "most_tested", "held_out", "dtype",
 )  # fmt: skip
 
 
 class Spread(NamedTuple):
-    """Scores over seeds.
-
-    Attributes:
-      mean: their mean.
-      std: their sample standard deviation; NaN for one seed.
-      mark: ``+`` or ``-`` if the mean is beyond one standard deviation of the first encoder, else empty; for the mean
-        over tests, beyond the mean of its standard deviations.
-      within: for the mean over tests, the mean of their standard deviations; else NaN.
-    """
+    """Scores over seeds."""
 
     mean: float
-    std: float
-    mark: str
-    within: float = float("nan")
+    std: float  # sample standard deviation; NaN for one seed
+    mark: str = ""  # + or - if the mean is beyond one standard deviation of the first encoder
+    within: float = float("nan")  # for the mean over tests, the mean of their standard deviations
 
     @property
     def text(self) -> str:
@@ -103,12 +86,12 @@ class Transfer:
           FileNotFoundError: a folder has no scores.
           ValueError: there are no folders, or the runs cannot be compared; the error names the option that differs.
         """
+        if not self.folders:
+            raise ValueError("give at least one folder that python -m train.finetune wrote")
         with recorded(self):
             return self._evaluate()
 
     def _evaluate(self) -> list[Result]:
-        if not self.folders:
-            raise ValueError("give at least one folder that python -m train.finetune wrote")
         runs = [_read(folder) for folder in self.folders]
         options = [_options(config) for _, config in runs]
         for folder, other in zip(self.folders, options, strict=True):
@@ -133,13 +116,12 @@ class Transfer:
                 raise ValueError(f"two encoders are named {name}; rename the folder of one")
         write_results(results, self.out / "results.jsonl")
         rows, (first, *others) = transfer_rows(results), seeds
-        tests = list(rows[first])
         counts = ", ".join(f"{name} {len(of)}" for name, of in seeds.items())
         title = f"{runs[0][0]['task']}, {runs[0][0]['metric']}; {sizes(results)}; seeds: {counts}"
         # On the screen, tests are rows: there are more of them than of encoders.
-        lines = [[test, *(str(cells[test]) for cells in rows.values())] for test in tests]
+        lines = [[test, *(str(cells[test]) for cells in rows.values())] for test in rows[first]]
         print_table(title, ["test", *rows], lines)
-        for name in others if MEAN in tests else ():
+        for name in others if MEAN in rows[first] else ():
             found = seed_test(results, first, name)
             console.print(
                 f"{name} minus {first}, {MEAN}: {found.difference:+.2f}, p = {found.p:.3f}; these seeds can give "
@@ -155,12 +137,12 @@ class Transfer:
 
 
 def is_transfer(result: Result) -> bool:
-    """Returns whether a result is of ``python -m eval transfer``."""
+    """Whether a result is of ``python -m eval transfer``."""
     return result.task.startswith("transfer-")
 
 
 def transfer_rows(results: Sequence[Result]) -> dict[str, dict[str, Spread]]:
-    """Returns encoder -> test -> mean and standard deviation over seeds; others are compared with the first encoder."""
+    """Encoder -> test -> scores over seeds, of which those of other encoders are compared with the first's."""
     scores: dict[str, dict[str, list[float]]] = {}
     # Tables that are shown together may share an encoder.
     once = {_key(result): (name, result) for name, result in zip(_names(results), results, strict=True)}
@@ -170,7 +152,7 @@ def transfer_rows(results: Sequence[Result]) -> dict[str, dict[str, Spread]]:
     rows: dict[str, dict[str, Spread]] = {}
     for name, by_test in scores.items():
         stds = {test: float(np.std(of, ddof=1)) if len(of) > 1 else float("nan") for test, of in by_test.items()}
-        cells = {test: Spread(float(np.mean(values)), stds[test], "") for test, values in by_test.items()}
+        cells = {test: Spread(float(np.mean(values)), stds[test]) for test, values in by_test.items()}
         if MEAN in cells:
             within = [std for test, std in stds.items() if test != MEAN and test not in english]
             cells[MEAN] = cells[MEAN]._replace(within=float(np.mean(within)))
@@ -182,7 +164,7 @@ def transfer_rows(results: Sequence[Result]) -> dict[str, dict[str, Spread]]:
 
 
 def sizes(results: Sequence[Result]) -> str:
-    """Returns what the encoders of a table were trained and tested on, for its title."""
+    """What the encoders of a table were trained and tested on, for its title."""
     options = results[0].options
     blocks = options["trained_blocks"]
     trained = "features" if options["features"] else "all blocks" if blocks is None else f"the last {blocks} blocks"
@@ -195,56 +177,28 @@ def sizes(results: Sequence[Result]) -> str:
 
 
 class SeedTest(NamedTuple):
-    """A test of two encoders over seeds.
+    """A test of two encoders over seeds."""
 
-    Attributes:
-      difference: difference of their means, second minus first.
-      p: two-sided p-value.
-      least: the lowest p-value that this number of seeds can give: 0.1 with three seeds each, 0.008 with five.
-    """
-
-    difference: float
-    p: float
-    least: float
+    difference: float  # of their means, second minus first
+    p: float  # two-sided
+    least: float  # the lowest p that this number of seeds can give: 0.1 with three seeds each, 0.008 with five
 
 
 def seed_test(results: Sequence[Result], first: str, second: str, test: str = MEAN) -> SeedTest:
     """Tests whether two encoders differ by more than their seeds do.
 
     Of all ways to assign the scores to the two encoders, p is the share with a difference in means at least as large,
-    in either direction. All ways are tried, which is meant for at most ten seeds each.
-
-    Args:
-      results: results of transfer.
-      first: name of an encoder.
-      second: name of the encoder to compare with it.
-      test: name of a test.
-
-    Raises:
-      ValueError: an encoder has no scores of the test, or there are more than twenty scores.
+    in either direction. All ways are tried; raises ValueError if there are more than twenty scores, or none.
     """
     found, ways, least = _assigned(results, first, second, test)
     return SeedTest(found, float((np.abs(ways) >= abs(found) - 1e-9).mean()), least)
 
 
-def tasks_test(
-    tables: Sequence[Sequence[Result]], first: str, second: str, *, resamples: int = 100_000, seed: int = 0
-) -> SeedTest:
+def tasks_test(tables: Sequence[Sequence[Result]], first: str, second: str) -> SeedTest:
     """Tests whether two encoders differ on average over tasks, by more than their seeds do.
 
     The difference is the mean over tasks of that of ``seed_test``, in points of each task's own metric. Scores are
-    assigned to the two encoders anew within each task, at random.
-
-    Args:
-      tables: results of transfer, one table for each task.
-      first: name of an encoder.
-      second: name of the encoder to compare with it.
-      resamples: number of random assignments.
-      seed: seed of the draws.
-
-    Raises:
-      ValueError: an encoder has no scores of a task in other languages, or there are more than twenty, or two tables
-        are of one task.
+    assigned to the two encoders anew within each task, at random. Raises ValueError if two tables are of one task.
     """
     tasks = [results[0].task for results in tables]
     if again := {task for task in tasks if tasks.count(task) > 1}:
@@ -255,16 +209,16 @@ def tasks_test(
     mirrored = all(least * len(ways) > 1.5 for _, ways, least in parts)
     least = (2 if mirrored else 1) / np.prod([float(len(ways)) for _, ways, _ in parts])
     found = float(np.mean([difference for difference, _, _ in parts]))
-    rng = np.random.default_rng(seed)
-    drawn = np.mean([rng.choice(ways, resamples) for _, ways, _ in parts], axis=0)
+    rng = np.random.default_rng(0)
+    drawn = np.mean([rng.choice(ways, _DRAWS) for _, ways, _ in parts], axis=0)
     as_large = int((np.abs(drawn) >= abs(found) - 1e-9).sum())
-    return SeedTest(found, (1 + as_large) / (1 + resamples), max(1 / (1 + resamples), float(least)))
+    return SeedTest(found, (1 + as_large) / (1 + _DRAWS), max(1 / (1 + _DRAWS), float(least)))
 
 
 def _assigned(
     results: Sequence[Result], first: str, second: str, test: str
 ) -> tuple[float, Float[np.ndarray, " way"], float]:
-    """Returns the difference of two encoders, that of each way to assign their scores, and the lowest p-value."""
+    """The difference of two encoders, that of each way to assign their scores, and the lowest p-value."""
     names, scores = _names(results), []
     for encoder in (first, second):
         # Tables that are shown together may share an encoder.
@@ -281,30 +235,18 @@ def _assigned(
     pooled = np.concatenate([a, b])
     if len(pooled) > 20:
         raise ValueError(f"{first} and {second} have {len(pooled)} scores of {test!r}; the test takes at most 20")
-    ways = np.array(list(combinations(range(len(pooled)), len(b))))
-    chosen = np.zeros((len(ways), len(pooled)), bool)
-    np.put_along_axis(chosen, ways, True, axis=1)
-    differences = (chosen * pooled).sum(axis=1) / len(b) - (~chosen * pooled).sum(axis=1) / len(a)
-    return float(b.mean() - a.mean()), differences, (2 if len(a) == len(b) else 1) / len(ways)
+    of_second = pooled[np.array(list(combinations(range(len(pooled)), len(b))))].sum(axis=1)
+    differences = of_second / len(b) - (pooled.sum() - of_second) / len(a)
+    return float(b.mean() - a.mean()), differences, (2 if len(a) == len(b) else 1) / len(differences)
 
 
 def _read(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     transfer = read_json(folder / "transfer.json", dict, ("task", "metric", "encoder", "maps", "seeds"))
-    config = read_json(folder / "config.json", dict, ("files", "train", "dev", "max_length"))
-    try:
-        EncoderSpec.from_dict(transfer["encoder"])
-        for end in transfer["seeds"].values():
-            _ = [(score["language"], score["n"], score[transfer["metric"]]) for score in end["scores"].values()]
-        _ = config["files"].items()
-    except (AttributeError, KeyError, TypeError) as error:
-        raise ValueError(
-            f"config.json or transfer.json of {folder} is damaged: a value is of another type than was written"
-        ) from error
-    return transfer, config
+    return transfer, read_json(folder / "config.json", dict, ("files", "train", "dev", "max_length"))
 
 
 def _options(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns what must be the same for encoders to be compared; files are compared by their contents."""
+    """What must be the same for encoders to be compared; files are compared by their contents."""
     files = {str(path): f"the file {digest}" for path, digest in config["files"].items()}
     texts = {name: files.get(str(config[name]), config[name]) for name in ("train", "dev")}
     tests = {f"test {path if is_dataset(path) else Path(path).name}": file for path, file in files.items()}
@@ -335,7 +277,7 @@ def _results(transfer: Mapping[str, Any], config: Mapping[str, Any]) -> list[Res
 
 
 def _names(results: Sequence[Result]) -> list[str]:
-    """Returns the name of each result's encoder, with the layer if it has several, and with the maps if any."""
+    """The name of each result's encoder, with the layer if it has several, and with the maps if any."""
     layers: dict[str, set[int]] = {}
     for result in results:
         layers.setdefault(result.encoder, set()).add(result.layer)
@@ -348,7 +290,7 @@ def _names(results: Sequence[Result]) -> list[str]:
 
 
 def _key(result: Result) -> tuple[str, int, str]:
-    """Returns what no two results have in common."""
+    """No two results have it in common."""
     encoder = f"{result.encoder}, layer {result.layer}, {result.revision}, {result.transform}"
     return encoder, result.seed or 0, str(result.options["test"])
 
