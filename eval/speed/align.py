@@ -29,32 +29,17 @@ from train.word_pairs.aligned_files import read_aligned
 
 __all__ = ["align"]
 
-_RATE, _WIDTH, _TEMPERATURE, _DROPOUT = 1e-5, 128, 0.1, 0.1
-_MAX_LENGTH = 96
+_RATE, _WIDTH, _TEMPERATURE, _DROPOUT, _MAX_LENGTH = 1e-5, 128, 0.1, 0.1, 96
 
 # Trains from the start with a share of hidden states and attention weights zeroed; returns the last loss.
 Train = Callable[[float], float]
 
 
 def align(
-    words: Path = Path("results/word-pairs"),
-    checkpoint: str = "bundled",
-    batch: int = 64,
-    steps: int = 4,
+    words: Path = Path("results/word-pairs"), checkpoint: str = "bundled", batch: int = 64, steps: int = 4,
     repeats: int = 3,
-) -> Iterator[Measured]:
-    """Times the steps of an alignment.
-
-    Args:
-      words: folder of word-aligned text, from python -m train.word_pairs.
-      checkpoint: the encoder, a transformer; all of its blocks are trained.
-      batch: number of sentence pairs of a step.
-      steps: number of steps of a timed run.
-      repeats: number of timed runs.
-
-    Raises:
-      ValueError: there are fewer pairs than in a batch.
-    """
+) -> Iterator[Measured]:  # fmt: skip
+    """Times the steps of an alignment on word-aligned text; raises ValueError for fewer pairs than in a batch."""
     pairs = {code: aligned for code, (aligned, _) in read_aligned(words, "validation").items()}
     torch, device = import_torch()
     encoder = load_encoder(checkpoint, param_dtype="float32")

@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from eval.aot.shapes import DTYPES
+from eval.aot.shapes import DTYPES, EncoderSize
 from eval.speed.random_encoder import write_random_encoder
 from eval.speed.timing import HERE, Measured, fastest, import_torch, operations_per_token, product_rate
 from lsar_jax import load_encoder
@@ -39,21 +39,16 @@ def batch(
 ) -> Iterator[Measured]:
     """Times the program of a full batch on one device, here and in PyTorch.
 
-    Args:
-      encoder: random-large for the sizes of XLM-R large.
-      dtypes: dtypes of the weights and the products.
-      widths: numbers of tokens of every sentence.
-      tokens: number of tokens in a batch; by default, those of a full batch on this kind of device.
-      blocks: number of blocks; by default, as many as published.
+    By default, the batch has as many tokens as on this kind of device, and the encoder as many blocks as published.
     """
     from transformers import AutoModel
 
     torch, device = import_torch()
     mesh = data_mesh(jax.devices()[:1])
     tokens = tokens or BatchSizes.for_devices(jax.devices()[:1]).full_tokens
-    size = encoder.removeprefix("random-").replace("bundled", "base")
+    size: EncoderSize = "large" if encoder == "random-large" else "base"
     with tempfile.TemporaryDirectory() as folder:
-        write_random_encoder(Path(folder), "large" if size == "large" else "base", blocks)
+        write_random_encoder(Path(folder), size, blocks)
         for dtype in dtypes:
             rate = product_rate(dtype=dtype)
             model = load_encoder(folder, dtype=dtype, mesh=mesh).model
@@ -73,8 +68,7 @@ def batch(
                 needed = ids.size * operations_per_token(model.config, width) / rate
                 for version, took in seconds.items():
                     took /= _CALLS
-                    answer = f"differs by {error:.0e}" if version == "torch" else ""
-                    case = f"{size}, {dtype}, {width}"
+                    answer, case = f"differs by {error:.0e}" if version == "torch" else "", f"{size}, {dtype}, {width}"
                     yield Measured(case, version, took, f"{ids.size} tokens", 100 * needed / took, answer)
 
 

@@ -72,7 +72,7 @@ class Speed:
     def run(self) -> None:
         """Runs the benchmarks, writes their rows and prints them as a table."""
         at_least(1, sentences=self.sentences, queries=self.queries)
-        table: list[list[str | float]] = []
+        table: list[list[str]] = []
         about = _about()
         self.out.mkdir(parents=True, exist_ok=True)
         path = self.out / "speed.jsonl"
@@ -114,7 +114,7 @@ def _about() -> dict[str, Any]:
     }
 
 
-def _cells(benchmark: str, rows: list[Measured]) -> list[list[str | float]]:
+def _cells(benchmark: str, rows: list[Measured]) -> list[list[str]]:
     ours = {row.case: row.seconds for row in rows if row.version == HERE}
     return [
         [

@@ -35,21 +35,10 @@ Encode = Callable[[Sequence[str]], Any]
 
 
 def encode(
-    encoder: str = "bundled",
-    peers: Sequence[str] = ("torch",),
-    python: Path = Path(sys.executable),
-    sentences: int = 2000,
-    repeats: int = 3,
-) -> Iterator[Measured]:
-    """Times the encoding of many sentences, and of one.
-
-    Args:
-      encoder: bundled, or random-base or random-large, which encode random text.
-      peers: backends of sentence-transformers.
-      python: interpreter of the environment with sentence-transformers.
-      sentences: number of sentences; of the UDHR, paragraphs from all languages.
-      repeats: number of timed runs of each.
-    """
+    encoder: str = "bundled", peers: Sequence[str] = ("torch",), python: Path = Path(sys.executable),
+    sentences: int = 2000, repeats: int = 3,
+) -> Iterator[Measured]:  # fmt: skip
+    """Times the encoding of many sentences, paragraphs of the UDHR or random, and of one."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         if encoder == "bundled":
@@ -74,16 +63,14 @@ def encode(
             calls[f"{backend} by default" if dtype == "default" else backend, precision] = call
         rates = {dtype: product_rate(dtype=dtype) for dtype in ours}
         for case, chosen, turns in (("", texts, repeats), (", one sentence", texts[:1], 20)):
-            seconds, vectors = fastest({key: partial(call, chosen) for key, call in calls.items()}, turns)
+            times, vectors = fastest({key: partial(call, chosen) for key, call in calls.items()}, turns)
             tokens = exact.encode_with_report(chosen, max_length=_MAX_LENGTH)[1].tokens
             needed = tokens * operations_per_token(exact.model.config)
-            for (version, dtype), took in seconds.items():
+            for (version, dtype), took in times.items():
                 bound = 100 * needed / rates[dtype] / took if dtype in rates else None
-                off = _difference(vectors[version, dtype], vectors[HERE, "float32"])
-                yield Measured(
-                    f"{encoder}, {dtype}{case}", version, 1000 * took / len(chosen), "1000 sentences", bound,
-                    f"differs by {off:.0e}",
-                )  # fmt: skip
+                answer = f"differs by {_difference(vectors[version, dtype], vectors[HERE, 'float32']):.0e}"
+                name, seconds = f"{encoder}, {dtype}{case}", 1000 * took / len(chosen)
+                yield Measured(name, version, seconds, "1000 sentences", bound, answer)
 
 
 def _backends(peers: Sequence[str]) -> list[tuple[str, str]]:

@@ -32,11 +32,7 @@ for _ in range(2):
 
 
 def first() -> Iterator[Measured]:
-    """Times the processes.
-
-    Raises:
-      ImportError: the bundled encoder is not installed.
-    """
+    """Times the processes; raises ImportError if the bundled encoder is not installed."""
     find_weights()
     with tempfile.TemporaryDirectory() as folder:
         calls = [_calls(where) for where in ("", folder, folder)]

@@ -36,7 +36,7 @@ class Statistics(NamedTuple):
     """Means, covariances if needed, and the number of sentences of each language."""
 
     means: Float[np.ndarray, "language dim"]
-    covariances: Any  # Float[np.ndarray, "language dim dim"], or None
+    covariances: Any  # [language, dim, dim], or None
     n: int
 
     @property
@@ -57,14 +57,7 @@ class Statistics(NamedTuple):
 
 
 def fits(languages: int = 37, sentences: int = 10_000, dim: int = 768, repeats: int = 2) -> Iterator[Measured]:
-    """Times the fit of every method that starts from moments.
-
-    Args:
-      languages: number of languages, 2 to 37.
-      sentences: number of sentences of each language.
-      dim: width of the embeddings, at least the number of languages.
-      repeats: number of timed runs.
-    """
+    """Times the fit of every method that starts from moments of 2 to 37 languages, no more than ``dim``."""
     x = _random_embeddings(languages, sentences, dim)
     codes = sorted((*XTREME_36, "en"))[:languages]
     rate, speed = product_rate(), copy_rate()

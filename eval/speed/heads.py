@@ -27,16 +27,7 @@ _OBJECTIVE = Objective("meat", True, "code", "all")
 def heads(
     dim: int = 384, batch: int = 512, pairs: int = 50_000, steps: int = 90, repeats: int = 5, seeds: int = 5
 ) -> Iterator[Measured]:
-    """Times steps of MEAT with ORACLE.
-
-    Args:
-      dim: width of the embeddings.
-      batch: number of pairs of a step.
-      pairs: number of pairs in the data, at least those of all steps.
-      steps: number of steps of a timed run.
-      repeats: number of timed runs.
-      seeds: number of seeds that lsar_jax trains in parallel in a second measurement.
-    """
+    """Times steps of MEAT with ORACLE, and of several seeds that lsar_jax trains in parallel."""
     table = np.random.default_rng(0).standard_normal((2 * pairs, dim), np.float32)
     rows = np.array_split(np.arange(pairs), _LANGUAGES - 1)
     data = PairTable.of(jnp.asarray(table), [(part, part + pairs) for part in rows])
@@ -52,9 +43,8 @@ def heads(
     needed = steps * 2 * 2 * (2 * batch) * dim * (2 * dim) / product_rate((2 * batch, dim, 2 * dim))
     for version, took in seconds.items():
         took /= seeds if version == several else 1
-        answer = f"loss {losses[version]:.5f}"
-        yield Measured(f"MEAT with ORACLE, width {dim}", version, 1000 * took / steps, "1000 steps",
-                       100 * needed / took, answer)  # fmt: skip
+        case, answer = f"MEAT with ORACLE, width {dim}", f"loss {losses[version]:.5f}"
+        yield Measured(case, version, 1000 * took / steps, "1000 steps", 100 * needed / took, answer)
 
 
 def _ours(data: PairTable, order: np.ndarray, dim: int, seeds: int) -> Callable[[], float]:
@@ -64,9 +54,8 @@ def _ours(data: PairTable, order: np.ndarray, dim: int, seeds: int) -> Callable[
 
     def call() -> float:
         nonlocal state
-        state, terms = run(
-            state, data, chosen, keys, 0, 0, active, objective=_OBJECTIVE, learning_rate=_RATE, mesh=None
-        )
+        options: Any = {"objective": _OBJECTIVE, "learning_rate": _RATE, "mesh": None}
+        state, terms = run(state, data, chosen, keys, 0, 0, active, **options)
         return float(sum(np.asarray(values)[0, -1] for name, values in terms.items() if name != "discriminator"))
 
     return call

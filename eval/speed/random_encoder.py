@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from eval.aot.shapes import XLM_R, EncoderSize
+from eval.speed.timing import import_torch
 
 __all__ = ["random_sentences", "write_random_encoder"]
 
@@ -13,22 +14,10 @@ _SPECIALS = ("<s>", "<pad>", "</s>", "<unk>")
 
 
 def write_random_encoder(folder: Path, size: EncoderSize, blocks: int | None = None) -> None:
-    """Writes a checkpoint as Hugging Face lays it out, with a tokenizer that knows the words of ``random_sentences``.
-
-    Args:
-      folder: where to.
-      size: sizes of XLM-R.
-      blocks: number of blocks; by default, as many as published.
-
-    Raises:
-      ImportError: torch is not installed.
-    """
-    try:
-        import torch
-        from transformers import PreTrainedTokenizerFast, XLMRobertaConfig, XLMRobertaModel
-    except ImportError as error:
-        raise ImportError("torch is not installed: pip install torch") from error
+    """Writes a checkpoint as Hugging Face lays it out, with a tokenizer for ``random_sentences``."""
+    torch, _ = import_torch()
     from tokenizers import Tokenizer, models, pre_tokenizers, processors
+    from transformers import PreTrainedTokenizerFast, XLMRobertaConfig, XLMRobertaModel
 
     shape = replace(XLM_R[size], blocks=blocks or XLM_R[size].blocks)
     config = XLMRobertaConfig(

@@ -33,15 +33,7 @@ _Peer = tuple[str, Callable[[int], Any]]
 def search(
     queries: int = 20_480, candidates: int = 98_304, dim: int = 384, k: Sequence[int] = (1, 4, 16), repeats: int = 2
 ) -> Iterator[Measured]:
-    """Times exact search and margin mining.
-
-    Args:
-      queries: number of queries, and of sources to mine from.
-      candidates: number of candidates, and of targets to mine from.
-      dim: width of the vectors.
-      k: numbers of neighbours.
-      repeats: number of timed runs.
-    """
+    """Times exact search for each k, and margin mining."""
     rng = np.random.default_rng(0)
     sides = [rng.standard_normal((count, dim), np.float32) for count in (queries, candidates)]
     x, y = (rows / np.linalg.norm(rows, axis=1, keepdims=True) for rows in sides)

@@ -20,34 +20,20 @@ HERE = "lsar_jax"
 
 
 class Measured(NamedTuple):
-    """How long one version of a benchmark took for a piece of work.
+    """How long a version of a benchmark took for a piece of work."""
 
-    Attributes:
-      case: what was done; the versions of a case do the same.
-      version: ``lsar_jax``, or a peer.
-      seconds: time of the fastest run.
-      work: what took this long.
-      share: the lower bound on the time, by operations or bytes, as a share of it in percent; None if not known.
-      answer: how far the result is that of the other versions.
-    """
-
-    case: str
-    version: str
-    seconds: float
-    work: str
-    share: float | None = None
-    answer: str = ""
+    case: str  # what was done; the versions of a case do the same
+    version: str  # lsar_jax, or a peer
+    seconds: float  # of the fastest run
+    work: str  # that took this long
+    share: float | None = None  # in percent: the least time by operations or bytes, of the time; None if not known
+    answer: str = ""  # how far the result is that of the other versions
 
 
 def fastest(calls: Mapping[K, Callable[[], Any]], repeats: int) -> tuple[dict[K, float], dict[K, Any]]:
-    """Times calls that take turns, after one call of each that may compile.
+    """The seconds of the fastest call of each name, and the result of its first call.
 
-    Args:
-      calls: functions by name.
-      repeats: number of timed calls of each.
-
-    Returns:
-      The seconds of the fastest call of each name, and the result of its first call.
+    The calls take turns, after one of each that is not timed, as it may compile.
     """
     results = {name: jax.block_until_ready(call()) for name, call in calls.items()}
     seconds = dict.fromkeys(calls, float("inf"))
@@ -60,12 +46,7 @@ def fastest(calls: Mapping[K, Callable[[], Any]], repeats: int) -> tuple[dict[K,
 
 
 def product_rate(shape: tuple[int, int, int] | None = None, dtype: str = "float32") -> float:
-    """Measures the FLOP/s of a matrix product on the default device, summed in float32.
-
-    Args:
-      shape: rows, columns of the first matrix, and columns of the second; by default, large ones.
-      dtype: dtype of both matrices.
-    """
+    """Measures the FLOP/s of a product of ``[rows, inner]`` and ``[inner, columns]``, summed in float32."""
     rows, inner, columns = shape or (2048 if jax.default_backend() == "cpu" else 8192,) * 3
     # Of ones, a GPU is faster.
     left = jax.random.normal(jax.random.key(0), (rows, inner), dtype)
@@ -83,22 +64,13 @@ def copy_rate() -> float:
 
 
 def operations_per_token(config: TransformerConfig, length: int = 0) -> float:
-    """Counts the floating-point operations of the matrix products of all blocks for one token.
-
-    Args:
-      config: sizes of the encoder.
-      length: number of tokens that it attends to; with 0, the products of attention itself are left out.
-    """
+    """Counts the operations of the matrix products of all blocks for a token that attends to ``length`` others."""
     kernels = 4 * config.hidden**2 + 2 * config.hidden * config.intermediate
     return 2.0 * config.blocks * (kernels + 2 * length * config.hidden)
 
 
 def import_torch() -> tuple[Any, str]:
-    """Imports torch for the device that jax runs on, and prints both.
-
-    Raises:
-      ImportError: torch is not installed.
-    """
+    """Imports torch for the device that jax runs on, and prints both; raises ImportError if it is not installed."""
     try:
         import torch
     except ImportError as error:
