@@ -16,11 +16,7 @@ __all__ = ["operations_of"]
 
 
 def operations_of(jaxpr: ClosedJaxpr | Jaxpr, platform: str) -> Counter[str]:
-    """Counts the operations of one run on all devices together, by the kind of product.
-
-    Args:
-      jaxpr: the program.
-      platform: tpu or cuda; a program may have a branch for each.
+    """Counts the operations of one run on all devices together; a program may have a branch for each platform.
 
     The kinds are ``bfloat16``, ``float32`` where full precision is asked for, and ``fast_float32`` where a device may
     round what it multiplies.

@@ -21,13 +21,11 @@ def _section(name: str, rows: list[Row]) -> str:
     target, peaks = TARGETS[name], TARGETS[name].peaks
     devices = "one device" if target.devices == 1 else f"each of {target.devices} devices"
     lines = [
-        f"## {name}: {devices}",
-        "",
+        f"## {name}: {devices}", "",
         f"{peaks.memory / 1e9:.1f} GB of memory, {peaks.bandwidth / 1e12:.2f} TB/s, "
         f"{peaks.bfloat16 / 1e12:.0f} TFLOP/s in bfloat16 and {peaks.float32 / 1e12:.0f} in "
-        f"float32. Compiled by {'; '.join(sorted({row.versions for row in rows}))}.",
-        "",
-    ]
+        f"float32. Compiled by {'; '.join(sorted({row.versions for row in rows}))}.", "",
+    ]  # fmt: skip
     several = target.devices > 1
     columns = ["program", "kernels", "TFLOP", "GB moved", "GB", "ms by FLOPs", "ms by traffic"]
     columns += ["collectives"] * several

@@ -35,14 +35,7 @@ _BEGUN, _CARRIED = "async-collective-start", "async_collective_fusion"
 
 @dataclass
 class ProgramCost:
-    """The cost of a program on one device.
-
-    Attributes:
-      kernels: number of instructions that run by themselves.
-      traffic: bytes read and written in the main memory of the device.
-      collectives: number of collectives that run, by kind.
-      open_loops: number of loops that run as often as their data asks, and count once.
-    """
+    """The cost of a program on one device, as in ``Row``, with the traffic in bytes."""
 
     kernels: int = 0
     traffic: float = 0.0
@@ -96,7 +89,7 @@ class _Reader:
         self.cost = cache(self._cost)
 
     def _called(self, instruction: _Instruction) -> _Computation:
-        """The computation that an instruction runs as one kernel; empty if there is none."""
+        """What an instruction runs as one kernel."""
         return self._computations.get(instruction.named("calls"), {})
 
     def _cost(self, name: str) -> ProgramCost:

@@ -7,11 +7,6 @@ __all__ = ["programs"]
 
 
 def programs(sizes: Sizes, devices: int) -> dict[str, Trace]:
-    """The trace of each program, by name.
-
-    Args:
-      sizes: sizes of the programs.
-      devices: number of devices of the target; on several, fits and transforms of arrays run on one of them.
-    """
+    """The trace of each program, by name; on several devices, fits and transforms of arrays run on one of them."""
     traces = encoding.programs(sizes) | fitting.on_meshes(sizes) | searching.programs(sizes) | training.programs(sizes)
     return traces | (fitting.programs(sizes) if devices == 1 else {})

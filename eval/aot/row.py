@@ -19,35 +19,20 @@ _MORE, _FEW = 1.1, 1e4
 
 @dataclass(frozen=True)
 class Row:
-    """A program on a device of a target; bytes in GB of 10^9.
-
-    Attributes:
-      program: its name.
-      target: name of the target.
-      kernels: number of instructions that run by themselves.
-      tflop: operations of its matrix products, in units of 10^12.
-      traffic: bytes read and written in the main memory of the device.
-      memory: bytes of arguments, results and temporary arrays.
-      collectives: number of collectives by kind.
-      ms_by_flops: time at the published peak of the products, in milliseconds.
-      ms_by_traffic: time at the published bandwidth.
-      open_loops: number of loops that run as often as their data ask, and are counted once.
-      sizes: published or small.
-      versions: of jax and of the compiler.
-    """
+    """A program on a device of a target; bytes in GB of 10^9."""
 
     program: str
     target: str
-    kernels: int
-    tflop: float
-    traffic: float
-    memory: float
-    collectives: dict[str, int]
-    ms_by_flops: float
-    ms_by_traffic: float
-    open_loops: int
-    sizes: str
-    versions: str
+    kernels: int  # instructions that run by themselves
+    tflop: float  # operations of its matrix products, in units of 10^12
+    traffic: float  # read and written in the main memory of the device
+    memory: float  # of arguments, results and temporary arrays
+    collectives: dict[str, int]  # number by kind
+    ms_by_flops: float  # time at the published peak of the products, in milliseconds
+    ms_by_traffic: float  # at the published bandwidth
+    open_loops: int  # loops that run as often as their data ask, and are counted once
+    sizes: str  # published or small
+    versions: str  # of jax and of the compiler
 
     def line(self) -> str:
         """The row as JSON, with four significant digits."""
@@ -63,18 +48,7 @@ class Row:
 
 
 def measured(name: str, target_name: str, target: Target, traced: jax.stages.Traced, sizes: str) -> Row:
-    """Compiles a program and measures it.
-
-    Args:
-      name: name of the program.
-      target_name: name of the target.
-      target: the target.
-      traced: the program.
-      sizes: published or small.
-
-    Raises:
-      RuntimeError: it does not compile, or exceeds the memory of a TPU.
-    """
+    """Compiles and measures a program; raises RuntimeError if it does not compile, or exceeds the memory of a TPU."""
     compiled = traced.lower().compile()
     memory = compiled.memory_analysis()
     assert memory is not None
@@ -92,12 +66,7 @@ def measured(name: str, target_name: str, target: Target, traced: jax.stages.Tra
 
 
 def read_rows(path: Path) -> dict[tuple[str, str], Row]:
-    """Reads the rows of a file of JSON lines, by program and target.
-
-    Raises:
-      FileNotFoundError: there is no such file.
-      ValueError: a line is not a row.
-    """
+    """Reads the rows of a file of JSON lines, by program and target; raises ValueError for a line that is not one."""
     rows = {}
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         try:

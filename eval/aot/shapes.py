@@ -43,21 +43,12 @@ LASER = LaserConfig(73_640, 320, 512, 5)
 
 @dataclass(frozen=True)
 class Sizes:
-    """The sizes of programs.
+    """The sizes of programs."""
 
-    Attributes:
-      blocks: number of blocks of every encoder; None for as many as published.
-      dim: width of the embeddings in fits, transforms and search.
-      languages: number of languages; by default, Tatoeba's 36 and English.
-      tokens: token positions of a call to an encoder on one device, those of a full batch.
-      queries: number of queries of a search.
-      candidates: number of candidates.
-    """
-
-    blocks: int | None = None
-    dim: int = 768
-    languages: int = 37
-    tokens: int = 32_768
+    blocks: int | None = None  # of every encoder; None for as many as published
+    dim: int = 768  # of embeddings in fits, transforms and search
+    languages: int = 37  # Tatoeba's 36 and English
+    tokens: int = 32_768  # positions of a call to an encoder on one device, those of a full batch
     queries: int = 20_480
     candidates: int = 131_072
 

@@ -15,38 +15,21 @@ __all__ = ["AnswerPlane", "draw_answers", "opacity"]
 
 
 class AnswerPlane(NamedTuple):
-    """Questions and candidate answers, as points in a plane.
-
-    Attributes:
-      candidates: the candidates.
-      questions: one question in each language.
-      answers: index of the right candidate in each language.
-      ranks: rank of each candidate for the question in the asked language; 1 is the best.
-    """
+    """Questions and candidate answers, as points in a plane."""
 
     candidates: Plane
-    questions: Plane
-    answers: Int[np.ndarray, " language"]
-    ranks: Int[np.ndarray, " candidate"]
+    questions: Plane  # one in each language
+    answers: Int[np.ndarray, " language"]  # index of the right candidate
+    ranks: Int[np.ndarray, " candidate"]  # for the question in the asked language; 1 is the best
 
 
 def draw_answers(
-    panels: Mapping[str, AnswerPlane],
-    candidate_codes: Sequence[str],
-    codes: Sequence[str],
-    asked: str,
-    title: str,
+    panels: Mapping[str, AnswerPlane], candidate_codes: Sequence[str], codes: Sequence[str], asked: str, title: str,
     path: Path,
-) -> None:
-    """Draws the planes side by side; the better a candidate is ranked for the asked question, the more opaque it is.
+) -> None:  # fmt: skip
+    """Draws planes by title side by side; the better a candidate is ranked for the asked question, the more opaque.
 
-    Args:
-      panels: title -> points in a plane.
-      candidate_codes: language code of each candidate.
-      codes: language code of each question and answer, of at most twenty languages.
-      asked: language of the question that candidates are ranked for; its question has a thick edge.
-      title: title of the figure.
-      path: the PNG to write.
+    ``asked`` is the language of that question, which has a thick edge; the languages are at most twenty.
     """
     # Pairs of a dark and a light colour.
     colours = dict(zip(sorted(set(codes)), map(to_rgba, matplotlib.color_sequences["tab20"]), strict=False))
@@ -75,5 +58,5 @@ def draw_answers(
 
 
 def opacity(ranks: Int[np.ndarray, " candidate"]) -> Float[np.ndarray, " candidate"]:
-    """Returns an opacity that falls with the logarithm of the rank, from 1 for the first to 0.1 for the last ones."""
+    """Falls with the logarithm of the rank, from 1 for the first to 0.1 for the last ones."""
     return np.maximum(0.1, 1 - np.log(ranks) / np.log(max(len(ranks), 2)))

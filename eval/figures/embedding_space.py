@@ -34,14 +34,7 @@ def draw_space(methods: Sequence[Method], x: ByLanguage, english: ByLanguage, ti
     """Draws the original embeddings of all languages, and those that the methods transform.
 
     Points are those of at most 200 sentences of each language, evenly spaced in its text; histograms and means are
-    those of all sentences.
-
-    Args:
-      methods: the methods of one layer.
-      x: the original embeddings.
-      english: language -> embeddings of the English sentences to compare it with; empty without English.
-      title: layer and encoder, for the titles.
-      out: folder to write to.
+    those of all sentences. ``english`` has the English sentences to compare each language with, if there are any.
     """
     shares = np.stack([np.asarray(expected_contributions(rows)) for rows in x.values()])
     _draw_contributions(shares, list(x), f"Contribution of dimensions, {title}", out / "contributions.png")
@@ -71,12 +64,6 @@ def draw_pair(methods: Sequence[Method], sides: ByLanguage, title: str, out: Pat
     """Draws t-SNE of two languages before and after methods (Hämmerl et al. 2023, Figure 3), as ``tsne-en-de.png``.
 
     CBIE and whitening are fitted on each of the two sides by itself, as in the paper.
-
-    Args:
-      methods: the methods of one layer; original and lsar are drawn as they were fitted.
-      sides: language -> its original embeddings.
-      title: layer and encoder, for the title.
-      out: folder to write to.
     """
     codes = [code for code, rows in sides.items() for _ in rows]
     planes = {}
@@ -93,16 +80,15 @@ def draw_planes(planes: Mapping[str, Plane], codes: Sequence[str], title: str, p
     """Draws points in planes, coloured by language, or by family if there are more than twenty languages."""
     labels = list(map(family, codes)) if len(set(codes)) > 20 else codes
     names = sorted(set(labels))
-    with page(
-        path, 1, len(planes), size=(4.8 * len(planes) + 1.4, 4.8), title=title, legend="right upper"
-    ) as [axes]:  # fmt: skip
+    size = (4.8 * len(planes) + 1.4, 4.8)
+    with page(path, 1, len(planes), size=size, title=title, legend="right upper") as [axes]:
         for axis, (name, plane) in zip(axes, planes.items(), strict=True):
             points(axis, plane, labels, names, s=9)
             axis.set_title(name)
 
 
 def tsne(x: Float[np.ndarray, "vector dim"], seed: int = 0) -> Plane:
-    """Returns a two-dimensional t-SNE of the first 50 principal components, as in Hämmerl et al. 2023."""
+    """A two-dimensional t-SNE of the first 50 principal components, as in Hämmerl et al. 2023."""
     from sklearn.decomposition import PCA
 
     reduced = PCA(min(50, *x.shape), random_state=seed).fit_transform(np.asarray(x, np.float64))
@@ -110,7 +96,7 @@ def tsne(x: Float[np.ndarray, "vector dim"], seed: int = 0) -> Plane:
 
 
 def plain_tsne(x: Float[np.ndarray, "vector dim"], perplexity: float, **options: Any) -> Plane:
-    """Returns scikit-learn's t-SNE, with a lower perplexity for few vectors."""
+    """scikit-learn's t-SNE, with a lower perplexity for few vectors."""
     from sklearn.manifold import TSNE
 
     # One thread: OpenMP's threads busy-wait for each other at every step while XLA's occupy the cores.
@@ -119,7 +105,7 @@ def plain_tsne(x: Float[np.ndarray, "vector dim"], perplexity: float, **options:
 
 
 def _principal(name: str, x: Float[np.ndarray, "vector dim"]) -> tuple[str, Plane]:
-    """Returns the first two principal components of unit vectors, with their shares of the variance in the title."""
+    """The first two principal components of unit vectors, with their shares of the variance in the title."""
     from sklearn.decomposition import PCA
 
     pca = PCA(2, random_state=0)
@@ -129,7 +115,7 @@ def _principal(name: str, x: Float[np.ndarray, "vector dim"]) -> tuple[str, Plan
 
 
 def _evenly(count: int) -> np.ndarray:
-    """Returns the indices of at most 200 rows, evenly spaced."""
+    """The indices of at most 200 rows, evenly spaced."""
     return np.arange(min(count, _POINTS)) * count // min(count, _POINTS)
 
 
@@ -150,21 +136,17 @@ def _draw_contributions(
 
 
 def _draw_outliers(
-    means: Float[np.ndarray, "language dim"],
-    flags: Bool[np.ndarray, "language dim"],
-    codes: Sequence[str],
-    title: str,
+    means: Float[np.ndarray, "language dim"], flags: Bool[np.ndarray, "language dim"], codes: Sequence[str], title: str,
     path: Path,
-) -> None:
+) -> None:  # fmt: skip
     """Draws the mean of every dimension that is an outlier in any language; dots mark the outliers."""
     # Without outliers, the largest dimensions, without dots.
     dims = np.flatnonzero(flags.any(axis=0)) if flags.any() else np.argsort(-np.abs(means).mean(axis=0))[:6]
     dims = dims[np.argsort(-flags[:, dims].sum(axis=0), kind="stable")][:40]
     limit = np.abs(means[:, dims]).max(initial=1e-30)
+    look = {"aspect": "auto", "cmap": "RdBu_r", "vmin": -limit, "vmax": limit}
     with page(path, size=(0.28 * max(len(dims), 6) + 2.2, 0.17 * len(codes) + 1.6), title=title) as [[axis]]:
-        image = heat_map(
-            axis, means[:, dims], codes, dims.tolist(), aspect="auto", cmap="RdBu_r", vmin=-limit, vmax=limit
-        )
+        image = heat_map(axis, means[:, dims], codes, dims.tolist(), **look)
         axis.scatter(*np.nonzero(flags[:, dims])[::-1], s=6, color="k", linewidths=0)
         axis.tick_params(axis="x", rotation=90)
         axis.set_xlabel("dimension")

@@ -21,10 +21,10 @@ _BY_CODE = {code: name for name, codes in _FAMILIES.items() for code in codes.sp
 
 
 def family(code: str) -> str:
-    """Returns the family of a BCP 47 code, ignoring its script; ``other`` if it is unknown."""
+    """The family of a BCP 47 code, ignoring its script; ``other`` if it is unknown."""
     return _BY_CODE.get(code.partition("-")[0], "other")
 
 
 def families_of(codes: Iterable[str]) -> list[str]:
-    """Returns the families of the codes in alphabetical order, ``other`` last."""
+    """The families of the codes in alphabetical order, ``other`` last."""
     return sorted({family(code) for code in codes}, key=lambda name: (name == "other", name))

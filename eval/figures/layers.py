@@ -16,13 +16,7 @@ __all__ = ["draw_layers"]
 
 
 def draw_layers(x: Mapping[str, Float[np.ndarray, "layer _ dim"]], encoder: str, out: Path) -> None:
-    """Draws ``layers.png`` and ``means.png``, writes ``dimensions.jsonl``, and prints a table.
-
-    Args:
-      x: language -> its original embeddings at layers 0, 1, 2 and so on.
-      encoder: name of the encoder, for the titles.
-      out: folder to write to.
-    """
+    """Draws ``layers.png`` and ``means.png``, writes ``dimensions.jsonl``, and prints a table."""
     layers = range(len(next(iter(x.values()))))
     pools = [{code: value[layer] for code, value in x.items()} for layer in layers]
     cosines = [anisotropy_by_language(pool) for pool in pools]
@@ -31,12 +25,9 @@ def draw_layers(x: Mapping[str, Float[np.ndarray, "layer _ dim"]], encoder: str,
     overall = means.mean(axis=1)
     outliers = np.asarray(outlier_dimensions(overall))
     with page(out / "layers.png", size=(5.6, 3.8), title=f"Mean cosine of two sentences ({encoder})") as [[axis]]:
-        curves = {
-            "within a language": [cosine.within for cosine in cosines],
-            "across languages": [cosine.across for cosine in cosines],
-            "all sentences": [cosine.overall for cosine in cosines],
-            "IsoScore": scores,
-        }
+        names = {"within a language": "within", "across languages": "across", "all sentences": "overall"}
+        curves = {name: [getattr(cosine, field) for cosine in cosines] for name, field in names.items()}
+        curves["IsoScore"] = scores
         lines(axis, {name: dict(enumerate(values)) for name, values in curves.items()})
         axis.axhline(0, color="0.8", lw=0.8, zorder=0)
         axis.set(xlabel="layer", xticks=layers, ylabel="mean cosine; IsoScore")
@@ -53,7 +44,7 @@ def draw_layers(x: Mapping[str, Float[np.ndarray, "layer _ dim"]], encoder: str,
                 "contributions": {int(d): round(float(shares[d]), 4) for d in np.argsort(-shares)[:10]},
             })  # fmt: skip
     write_text(out / "dimensions.jsonl", "".join(json.dumps(entry) + "\n" for entry in entries))
-    rows: list[list[str | float]] = []
+    rows = []
     for layer, (cosine, score, mean, flags) in enumerate(zip(cosines, scores, overall, outliers, strict=True)):
         named = ", ".join(f"{d} ({mean[d]:.2f})" for d in np.argsort(-np.abs(mean)) if flags[d])
         values = (f"{value:.2f}" for value in (cosine.within, cosine.across, cosine.overall))

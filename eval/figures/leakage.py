@@ -52,16 +52,7 @@ def leakage(scores: Scores, layers: Sequence[int], path: Path) -> None:
 def objective_bars(
     scores: Scores, layers: Sequence[int], column: str, ylabel: str, title: str, path: Path
 ) -> None:  # fmt: skip
-    """Draws bars by meaning and by language for each objective, as in Figures 4 and 6, if there are scores.
-
-    Args:
-      scores: the scores.
-      layers: the layers, a panel each.
-      column: the column of the scores.
-      ylabel: label of the y axis.
-      title: title of the figure.
-      path: the PNG to write.
-    """
+    """Draws bars by meaning and by language for each objective, as in Figures 4 and 6, if there are scores."""
     if not _has(scores, column):
         return
     size = (6.2 * len(layers) + 2, 5.6)
@@ -79,28 +70,17 @@ def objective_bars(
         axes[0].set_ylabel(ylabel)
 
 
-def pair_planes(
-    panels: Mapping[str, Mapping[str, Float[np.ndarray, "vector dim"]]], title: str, path: Path, seed: int = 0
-) -> None:
-    """Draws a joint t-SNE (perplexity 10, cosine) of both sides' meaning and language embeddings, as in Figure 5.
-
-    Args:
-      panels: objective -> label of side and part -> embeddings; nothing is drawn without any.
-      title: title of the figure.
-      path: the PNG to write.
-      seed: seed of t-SNE.
-    """
+def pair_planes(panels: Mapping[str, Mapping[str, Float[np.ndarray, "vector dim"]]], title: str, path: Path) -> None:
+    """Draws a joint t-SNE (perplexity 10, cosine) of both sides' meaning and language embeddings, as in Figure 5."""
     if not panels:
         return
     columns = min(len(panels), 4)
     rows = -(-len(panels) // columns)
-    size, legend_columns = (4.6 * columns, 0.6 + 4.2 * rows), 2 if columns == 1 else 4
-    with page(
-        path, rows, columns, size=size, title=title, legend="lower center", legend_columns=legend_columns
-    ) as axes:  # fmt: skip
+    size, listed = (4.6 * columns, 0.6 + 4.2 * rows), 2 * min(columns, 2)
+    with page(path, rows, columns, size=size, title=title, legend="lower center", legend_columns=listed) as axes:
         for axis, (name, groups) in zip(axes.flat, panels.items(), strict=False):
             x = np.concatenate(list(groups.values()))
-            plane = plain_tsne(x, 10, metric="cosine", init="random", max_iter=300, random_state=seed)
+            plane = plain_tsne(x, 10, metric="cosine", init="random", max_iter=300, random_state=0)
             planes = np.split(plane, np.cumsum([len(group) for group in groups.values()])[:-1])
             colours = (COLOURS[0], COLOURS[5], COLOURS[4], COLOURS[1])
             for label, plane, marker, colour in zip(groups, planes, "osx+", colours, strict=True):

@@ -6,7 +6,6 @@ from pathlib import Path
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
-from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
@@ -25,26 +24,18 @@ _SHOWN = 10
 
 
 def flat(panels: Mapping[str, Float[np.ndarray, "vector dim"]]) -> dict[str, Plane]:
-    """Returns the t-SNE of each panel's unit vectors, whose distances are those of the cosine."""
+    """The t-SNE of each panel's unit vectors, whose distances are those of the cosine."""
     return {name: tsne(np.asarray(unit_rows(jnp.asarray(x)))) for name, x in panels.items()}
 
 
 def draw_meaning(
-    planes: Mapping[str, Plane],
-    languages: Sequence[str],
-    units: Int[np.ndarray, " vector"] | None,
-    path: Path,
-    *,
+    planes: Mapping[str, Plane], languages: Sequence[str], units: Int[np.ndarray, " vector"] | None, path: Path, *,
     dark: bool = False,
-) -> None:
-    """Draws the planes side by side, coloured by language, and below them by meaning, translations joined by lines.
+) -> None:  # fmt: skip
+    """Draws planes by title side by side, coloured by language, and below by meaning, translations joined by lines.
 
-    Args:
-      planes: title -> points in the plane; rows correspond to ``languages``.
-      languages: language code of each row.
-      units: number of the meaning of each row, the same for translations; None if there are no translations.
-      path: the PNG to write.
-      dark: draw for a dark page; the background is transparent in both cases.
+    Points have the codes ``languages``, and translations the same number in ``units``, which is None without any. The
+    background is transparent, for a light or a dark page.
     """
     rows = 1 if units is None else 2
     figure = Figure(figsize=(4.9 * len(planes) + 1.4, 4.4 * rows), layout="constrained")
@@ -73,21 +64,12 @@ def draw_meaning(
             points(axis, plane, labels, list(numbers.values()), s=20)
     for axis in grid.flat:
         axis.spines[:].set_color(faint)
-    for row, title, label in zip(
-        grid,
-        ("language", "meaning"),
-        ("coloured by language", "coloured by meaning,\ntranslations joined"),
-        strict=False,
-    ):
-        row[0].set_ylabel(label, color=ink, fontsize=11)
-        _list_labels(row[-1], title, ink)
+    for row, title, label in zip(grid, ("language", "meaning"), ("", ",\ntranslations joined"), strict=False):
+        row[0].set_ylabel(f"coloured by {title}{label}", color=ink, fontsize=11)
+        legend = row[-1].legend(
+            title=title, loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize=8.5, labelcolor=ink,
+            title_fontsize=9, markerscale=1.2,
+        )  # fmt: skip
+        legend.get_title().set_color(ink)
     with new_file(path) as partial:
         figure.savefig(partial, dpi=110, transparent=True)
-
-
-def _list_labels(axis: Axes, title: str, ink: str) -> None:
-    legend = axis.legend(
-        title=title, loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize=8.5, labelcolor=ink,
-        title_fontsize=9, markerscale=1.2,
-    )  # fmt: skip
-    legend.get_title().set_color(ink)

@@ -15,14 +15,7 @@ __all__ = ["bars", "by_rank", "heat_maps", "rank_curves", "sweep_figure"]
 
 
 def bars(values: Mapping[str, Mapping[str, float]], ylabel: str, title: str, path: Path) -> None:
-    """Draws a group of bars for each key of ``values``, with a bar for each method.
-
-    Args:
-      values: group -> method -> percentage.
-      ylabel: label of the y axis.
-      title: title of the figure.
-      path: the PNG to write.
-    """
+    """Draws the percentages of group -> method -> value as groups of bars."""
     methods = list(dict.fromkeys(method for group in values.values() for method in group))
     width, size = 0.8 / len(methods), (1.6 + 0.75 * len(methods) * len(values), 4.2)
     with page(path, size=size, title=title, legend="lower center", legend_columns=len(methods)) as [[axis]]:
@@ -36,23 +29,10 @@ def bars(values: Mapping[str, Mapping[str, float]], ylabel: str, title: str, pat
 
 
 def heat_maps(
-    panels: Mapping[str, Float[np.ndarray, "row column"]],
-    names: Sequence[str],
-    row: str,
-    column: str,
-    title: str,
+    panels: Mapping[str, Float[np.ndarray, "row column"]], names: Sequence[str], row: str, column: str, title: str,
     path: Path,
-) -> None:
-    """Draws square tables of percentages side by side, four per line, with a shared colour scale.
-
-    Args:
-      panels: title -> values.
-      names: labels of both rows and columns.
-      row: label of the row axis.
-      column: label of the column axis.
-      title: title of the figure.
-      path: the PNG to write.
-    """
+) -> None:  # fmt: skip
+    """Draws square tables of percentages, whose rows and columns have the same names, four per line."""
     rows, columns = -(-len(panels) // 4), min(4, len(panels))
     with page(path, rows, columns, size=(3.4 * columns + 0.8, 3.4 * rows + 0.4), title=title) as axes:
         for axis, (name, values) in zip(axes.flat, panels.items(), strict=False):
@@ -62,15 +42,9 @@ def heat_maps(
 
 
 def rank_curves(panels: Mapping[str, Mapping[str, float]], ylabel: str, title: str, path: Path) -> None:
-    """Draws a value against the rank of LSAR or the components of LIR, as in Xie et al. 2022, Figures 6 and 7.
+    """Draws values of panel -> method label by the rank of LSAR or LIR's components (Xie et al. 2022, Figures 6, 7).
 
     Methods without a rank are horizontal lines. Nothing is drawn if no method has several ranks.
-
-    Args:
-      panels: title -> method label -> value.
-      ylabel: label of the y axis.
-      title: title of the figure.
-      path: the PNG to write.
     """
     ranked = {panel: by_rank(values) for panel, values in panels.items()}
     if not any(ranked.values()):
@@ -88,14 +62,9 @@ def rank_curves(panels: Mapping[str, Mapping[str, float]], ylabel: str, title: s
 
 
 def sweep_figure(grid: Mapping[str, Mapping[int, float]], layers: Sequence[int], title: str, path: Path) -> None:
-    """Draws each method at its best rank against the layer, and a heat map of rank against layer.
+    """Draws each method at its best rank or components against the layer, and a heat map of rank against layer.
 
-    Args:
-      grid: method label -> layer -> percentage; labels that differ only in ``rank=r`` or ``components=k`` are
-        treated as one method.
-      layers: layers, in plotting order.
-      title: title of the figure.
-      path: the PNG to write.
+    The grid has the percentages of method label -> layer.
     """
     ranked = by_rank(grid)
     methods: dict[str, list[str]] = {}
@@ -125,7 +94,7 @@ def sweep_figure(grid: Mapping[str, Mapping[int, float]], layers: Sequence[int],
 
 
 def by_rank(labels: Mapping[str, object]) -> dict[str, dict[int, str]]:
-    """Returns method -> rank of LSAR or components of LIR -> label, of the methods that have several."""
+    """Method -> rank of LSAR or components of LIR -> label, of the methods that have several."""
     ranked: dict[str, dict[int, str]] = {}
     for label in labels:
         if match := re.fullmatch(r"(\S+) (?:rank|components)=(\d+)", label):

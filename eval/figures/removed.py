@@ -18,11 +18,8 @@ _BINS = 40
 def draw_removed(some: Mapping[str, Plane], every: Mapping[str, Plane], title: str, out: Path) -> None:
     """Draws coordinates along the first two removed directions by language family (Xie et al. 2022, Figure 4).
 
-    Args:
-      some: language -> coordinates to draw as points in ``removed.png``, with codes at the means of languages.
-      every: language -> coordinates to draw as histograms along each direction, in ``families.png``.
-      title: title of the figures.
-      out: folder to write to.
+    Some are points in ``removed.png``, with codes at the means of languages; every one is in a histogram along each
+    direction, in ``families.png``.
     """
     names = families_of(every)
     with page(out / "removed.png", size=(6.6, 4.8), title=title, legend="right upper") as [[axis]]:
@@ -45,13 +42,7 @@ def draw_removed(some: Mapping[str, Plane], every: Mapping[str, Plane], title: s
 def family_histograms(
     x: Mapping[str, Float[np.ndarray, " sentence"]],
 ) -> tuple[Float[np.ndarray, " edge"], dict[str, Float[np.ndarray, " bin"]]]:
-    """Returns the edges of 40 bins, and the share of each language family's sentences in each bin.
-
-    The bins are the same for all families, and each family's shares add up to 1.
-
-    Args:
-      x: language -> coordinate of each sentence.
-    """
+    """The edges of 40 bins, and the share of each language family's sentences in each of them."""
     edges = np.histogram_bin_edges(np.concatenate(list(x.values())), _BINS)
     shares = {}
     for name in families_of(x):
@@ -63,10 +54,7 @@ def family_histograms(
 def draw_syntax(rows: Sequence[Mapping[str, Mapping[str, tuple[float, float]]]], title: str, path: Path) -> None:
     """Draws the cosine with English's mean against the syntactic similarity to English (Xie et al. 2022, Figure 5).
 
-    Args:
-      rows: for each row, title -> language code -> (syntactic similarity to English, cosine with English's mean).
-      title: title of the figure.
-      path: the PNG to write.
+    Each row has title -> language code -> (syntactic similarity to English, cosine with English's mean).
     """
     columns = max(map(len, rows))
     with page(path, len(rows), columns, size=(4.8 * columns, 4.2 * len(rows) + 0.2), title=title) as axes:

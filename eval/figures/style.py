@@ -21,40 +21,19 @@ __all__ = ["Plane", "heat_map", "lines", "page", "points"]
 Plane = Float[np.ndarray, "vector 2"]
 
 _STYLE: Any = {
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.titlesize": 10,
-    "figure.titlesize": 10,
-    "legend.frameon": False,
-    "legend.fontsize": 8,
-    "lines.markersize": 4,
-    "lines.linewidth": 1.4,
-}
+    "axes.spines.top": False, "axes.spines.right": False, "axes.titlesize": 10, "figure.titlesize": 10,
+    "legend.frameon": False, "legend.fontsize": 8, "lines.markersize": 4, "lines.linewidth": 1.4,
+}  # fmt: skip
 
 
 @contextmanager
 def page(
-    path: Path,
-    rows: int = 1,
-    columns: int = 1,
-    *,
-    size: tuple[float, float],
-    title: str = "",
-    legend: str = "",
-    legend_columns: int = 1,
-    **grid: Any,
-) -> Iterator[np.ndarray]:
+    path: Path, rows: int = 1, columns: int = 1, *, size: tuple[float, float], title: str = "", legend: str = "",
+    legend_columns: int = 1, **grid: Any,
+) -> Iterator[np.ndarray]:  # fmt: skip
     """Yields axes ``[row, column]``, and writes them as PNG and PDF once they are drawn; empty ones are not shown.
 
-    Args:
-      path: the PNG; the PDF is written beside it.
-      rows: rows of axes.
-      columns: columns of axes.
-      size: width and height of the figure, in inches.
-      title: title of the figure.
-      legend: where the labels of all axes are listed, such as ``right upper``; empty for no list.
-      legend_columns: columns of the list.
-      grid: further arguments of ``subplots``.
+    The size is in inches. The labels of all axes are listed at ``legend``, such as ``right upper``, if it is given.
     """
     with matplotlib.rc_context(_STYLE):
         figure = Figure(figsize=size, layout="constrained")
