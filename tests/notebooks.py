@@ -35,9 +35,8 @@ def executed(path, folder):
     bin = str(Path(sys.executable).parent)
     if bin not in os.environ["PATH"].split(os.pathsep):
         os.environ["PATH"] = os.pathsep.join((bin, os.environ["PATH"]))
-    NotebookClient(
-        notebook, timeout=600, kernel_name="python3", resources={"metadata": {"path": str(folder)}}
-    ).execute()
+    where = {"metadata": {"path": str(folder)}}
+    NotebookClient(notebook, timeout=600, kernel_name="python3", resources=where).execute()
     return tidied(notebook)
 
 

@@ -18,10 +18,7 @@ EVALUATION = (ROOT / "docs" / "reference" / "evaluation.md").read_text(encoding=
 # The tables and figures with results, by paper.
 ITEMS = {
     "Xie et al. 2022": {*(f"Table {n}" for n in range(1, 21)), *(f"Figure {n}" for n in range(2, 8))},
-    "Ki et al. 2024": {
-        *(f"Table {n}" for n in (2, 3, 4, 8, 9, 10, 11)),
-        *(f"Figure {n}" for n in range(3, 17)),
-    },
+    "Ki et al. 2024": {*(f"Table {n}" for n in (2, 3, 4, 8, 9, 10, 11)), *(f"Figure {n}" for n in range(3, 17))},
     "Wu and Dredze 2020": {f"Table {n}" for n in (1, 3, 4)},
     "Hämmerl et al. 2023": {*(f"Table {n}" for n in range(1, 6)), *(f"Figure {n}" for n in range(1, 5))},
 }

@@ -59,13 +59,7 @@ class Aot:
     page: Path | None = None
 
     def run(self) -> None:
-        """Compiles, and prints the table.
-
-        Raises:
-          ImportError: a compiler is not installed.
-          FileNotFoundError: there is no file ``--check``.
-          ValueError: no program has such a name, a file is damaged, or a program is worse than before.
-        """
+        """Compiles, and prints the table; raises ValueError if a program is worse than before."""
         if self.page is not None:
             page = self.page.read_text(encoding="utf-8")
             write_text(self.page, programs_page(page, read_rows(_PUBLISHED).values()))

@@ -47,12 +47,7 @@ class Repro(Choice):
     page: Path | None = None
 
     def run(self) -> None:
-        """Lists the cards, writes their page, or runs the commands of one.
-
-        Raises:
-          FileNotFoundError: something that the commands need is missing; the error lists everything.
-          ValueError: there is no such card, or a command failed.
-        """
+        """Lists the cards, writes their page, or runs the commands of one, if nothing that they need is missing."""
         if self.page is not None:
             write_text(self.page, papers_page(self.page.read_text(encoding="utf-8")))
             console.print(f"wrote {self.page}")
@@ -105,18 +100,11 @@ def _print_cards(choice: Choice) -> None:
 
 def _missing(card: Card, planned: Sequence[Planned], choice: Choice, *, download: bool) -> str:
     """Everything that is missing as a text; empty if nothing is."""
-    lacks, several = missing(card, planned, choice, download=download), len(card.steps) > 1
-    if not lacks:
-        return ""
-    count = "one thing is" if len(lacks) == 1 else f"{len(lacks)} things are"
-    lines = [f"{card.name} cannot run with {choice.encoder}: {count} missing"]
-    for lack in lacks:
-        which = f" (command {' and '.join(map(str, lack.steps))})" if several and lack.steps else ""
-        lines.append(f"- {lack.text}{which}")
-    others = {entry.number for entry in planned}.difference(*(lack.steps for lack in lacks))
-    if others and not choice.steps and all(lack.steps for lack in lacks):
-        lines.append("With --steps, the other commands can be run alone.")
-    return "\n".join(lines)
+    lines = []
+    for lack in missing(card, planned, choice, download=download):
+        needed = f" (command {' and '.join(map(str, lack.steps))})" if len(card.steps) > 1 and lack.steps else ""
+        lines.append(f"\n- {lack.text}{needed}")
+    return f"{card.name} cannot run with {choice.encoder}; missing ({len(lines)}):{''.join(lines)}" if lines else ""
 
 
 def _copies(planned: Sequence[Planned]) -> dict[str, str]:
@@ -148,10 +136,7 @@ def _report(card: Card, planned: Sequence[Planned], choice: Choice, copies: Mapp
     console.rule(f"{card.name}, {name}")
     if not names:
         known = dict.fromkeys(entry.name for step in card.steps for entry in step.encoders.values() if entry.name)
-        console.print(
-            f"{name} is not an encoder of {card.items} of {card.paper} ({', '.join(known)}), so there is nothing to "
-            "compare with."
-        )
+        console.print(f"{name} is not an encoder of {card.items} of {card.paper} ({', '.join(known)}).")
     elif not any(value.encoder in names for value in values):
         console.print(f"No published value of {card.items} is known for {', '.join(names)}.")
     if rows:

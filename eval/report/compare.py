@@ -51,13 +51,7 @@ class Compare:
     second: str = "lsar"
 
     def run(self) -> None:
-        """Prints one row per layer and metric; for transfer, one row per test.
-
-        Raises:
-          FileNotFoundError: a folder has no results.
-          ValueError: the methods or encoders have no scores to compare, or there are several folders of another task
-            than transfer.
-        """
+        """Prints one row per layer and metric; for transfer, one row per test."""
         tables = [read_results(folder / "results.jsonl") for folder in self.folders]
         if tables and all(results and is_transfer(results[0]) for results in tables):
             self._over_seeds(tables)

@@ -84,13 +84,7 @@ class Report:
     overwrite: bool = False
 
     def run(self) -> None:
-        """Writes ``report.md`` and ``report.html``.
-
-        Raises:
-          FileExistsError: a page of this name is not a report, and ``overwrite`` is not given.
-          FileNotFoundError: there are no results.
-          ValueError: all results are empty.
-        """
+        """Writes ``report.md`` and ``report.html``."""
         paths = sorted(self.folder.rglob("results.jsonl"))
         if not paths:
             raise FileNotFoundError(f"there is no results.jsonl under {self.folder}; run python -m eval all first")

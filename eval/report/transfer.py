@@ -80,12 +80,7 @@ class Transfer:
     overwrite: bool = False
 
     def run(self) -> list[Result]:
-        """Prints the table and writes ``results.jsonl``.
-
-        Raises:
-          FileNotFoundError: a folder has no scores.
-          ValueError: there are no folders, or the runs cannot be compared; the error names the option that differs.
-        """
+        """Prints the table and writes ``results.jsonl``; raises ValueError for runs that cannot be compared."""
         if not self.folders:
             raise ValueError("give at least one folder that python -m train.finetune wrote")
         with recorded(self):
@@ -108,15 +103,13 @@ class Transfer:
                 name, seed, _ = min(again)
                 raise ValueError(f"{folder} has scores of {name}, seed {seed}, and so has another folder; omit one")
             results += more
-        seeds: dict[str, set[int | None]] = {}
-        revisions: dict[str, str | None] = {}
+        revisions: dict[str, str] = {}
         for name, result in zip(_names(results), results, strict=True):
-            seeds.setdefault(name, set()).add(result.seed)
             if revisions.setdefault(name, result.revision) != result.revision:
                 raise ValueError(f"two encoders are named {name}; rename the folder of one")
         write_results(results, self.out / "results.jsonl")
-        rows, (first, *others) = transfer_rows(results), seeds
-        counts = ", ".join(f"{name} {len(of)}" for name, of in seeds.items())
+        rows, (first, *others) = transfer_rows(results), revisions
+        counts = ", ".join(f"{name} {max(map(len, tests.values()))}" for name, tests in _scores(results).items())
         title = f"{runs[0][0]['task']}, {runs[0][0]['metric']}; {sizes(results)}; seeds: {counts}"
         # On the screen, tests are rows: there are more of them than of encoders.
         lines = [[test, *(str(cells[test]) for cells in rows.values())] for test in rows[first]]
@@ -143,24 +136,30 @@ def is_transfer(result: Result) -> bool:
 
 def transfer_rows(results: Sequence[Result]) -> dict[str, dict[str, Spread]]:
     """Encoder -> test -> scores over seeds, of which those of other encoders are compared with the first's."""
-    scores: dict[str, dict[str, list[float]]] = {}
-    # Tables that are shown together may share an encoder.
-    once = {_key(result): (name, result) for name, result in zip(_names(results), results, strict=True)}
-    for name, result in once.values():
-        scores.setdefault(name, {}).setdefault(str(result.options["test"]), []).append(result.value)
     english = {str(result.options["test"]) for result in results if result.languages == ("en",)}
     rows: dict[str, dict[str, Spread]] = {}
-    for name, by_test in scores.items():
+    for name, by_test in _scores(results).items():
         stds = {test: float(np.std(of, ddof=1)) if len(of) > 1 else float("nan") for test, of in by_test.items()}
         cells = {test: Spread(float(np.mean(values)), stds[test]) for test, values in by_test.items()}
         if MEAN in cells:
             within = [std for test, std in stds.items() if test != MEAN and test not in english]
             cells[MEAN] = cells[MEAN]._replace(within=float(np.mean(within)))
-        if rows:
-            first = next(iter(rows.values()))
-            cells = {test: cell._replace(mark=_mark(cell, first.get(test))) for test, cell in cells.items()}
         rows[name] = cells
+        first = next(iter(rows.values()))
+        for test in cells.keys() & first.keys():
+            apart, base = cells[test].mean - first[test].mean, first[test]
+            if abs(apart) > (base.std if np.isnan(base.within) else base.within):
+                cells[test] = cells[test]._replace(mark="+" if apart > 0 else "-")
     return rows
+
+
+def _scores(results: Sequence[Result]) -> dict[str, dict[str, list[float]]]:
+    """Encoder -> test -> the scores of its seeds; tables that are shown together may share an encoder."""
+    scores: dict[str, dict[str, list[float]]] = {}
+    once = {_key(result): (name, result) for name, result in zip(_names(results), results, strict=True)}
+    for name, result in once.values():
+        scores.setdefault(name, {}).setdefault(str(result.options["test"]), []).append(result.value)
+    return scores
 
 
 def sizes(results: Sequence[Result]) -> str:
@@ -219,19 +218,11 @@ def _assigned(
     results: Sequence[Result], first: str, second: str, test: str
 ) -> tuple[float, Float[np.ndarray, " way"], float]:
     """The difference of two encoders, that of each way to assign their scores, and the lowest p-value."""
-    names, scores = _names(results), []
+    scores = _scores(results)
     for encoder in (first, second):
-        # Tables that are shown together may share an encoder.
-        values = {
-            _key(r): r.value
-            for name, r in zip(names, results, strict=True)
-            if name == encoder and r.options["test"] == test
-        }
-        if not values:
-            known = ", ".join(dict.fromkeys(names))
-            raise ValueError(f"{encoder!r} has no scores of {test!r}; the encoders are {known}")
-        scores.append(np.array(list(values.values())))
-    a, b = scores
+        if test not in scores.get(encoder, ()):
+            raise ValueError(f"{encoder!r} has no scores of {test!r}; the encoders are {', '.join(scores)}")
+    a, b = (np.array(scores[encoder][test]) for encoder in (first, second))
     pooled = np.concatenate([a, b])
     if len(pooled) > 20:
         raise ValueError(f"{first} and {second} have {len(pooled)} scores of {test!r}; the test takes at most 20")
@@ -256,24 +247,23 @@ def _options(config: Mapping[str, Any]) -> dict[str, Any]:
 def _results(transfer: Mapping[str, Any], config: Mapping[str, Any]) -> list[Result]:
     spec, metric = EncoderSpec.from_dict(transfer["encoder"]), transfer["metric"]
     options = {name: config.get(name) for name in ("train", "dev", *_SAME)}
-    results = []
+    scores = []
     for seed, end in transfer["seeds"].items():
-        found = [(test, s[metric], (s["language"],), s["n"]) for test, s in end["scores"].items()]
-        if others := [score for score in found if score[2] != ("en",)]:
-            _, values, languages, counts = zip(*others, strict=True)
+        of_seed = [(int(seed), test, s[metric], (s["language"],), s["n"]) for test, s in end["scores"].items()]
+        if others := [score for score in of_seed if score[3] != ("en",)]:
+            _, _, values, languages, counts = zip(*others, strict=True)
             codes = tuple(dict.fromkeys(code for (code,) in languages))
-            found.append((MEAN, float(np.mean(values)), codes, sum(counts)))
-        for test, value, codes, count in found:
-            results.append(
-                Result(
-                    task=f"transfer-{transfer['task']}", languages=codes, encoder=spec.id, revision=spec.revision,
-                    layer=spec.layer, pooling=spec.pooling, dtype=spec.dtype, max_length=config["max_length"],
-                    transform=transfer["maps"] or "original", parameters={}, fitted_on=str(config["train"]),
-                    metric=f"{metric} {test}", value=value, n=count, seed=int(seed), seconds=0.0,
-                    options={"test": test, **options},
-                )
-            )  # fmt: skip
-    return results
+            of_seed.append((int(seed), MEAN, float(np.mean(values)), codes, sum(counts)))
+        scores += of_seed
+    return [
+        Result(
+            task=f"transfer-{transfer['task']}", languages=codes, encoder=spec.id, revision=spec.revision,
+            layer=spec.layer, pooling=spec.pooling, dtype=spec.dtype, max_length=config["max_length"],
+            transform=transfer["maps"] or "original", parameters={}, fitted_on=str(config["train"]),
+            metric=f"{metric} {test}", value=value, n=count, seed=seed, seconds=0.0, options={"test": test, **options},
+        )
+        for seed, test, value, codes, count in scores
+    ]  # fmt: skip
 
 
 def _names(results: Sequence[Result]) -> list[str]:
@@ -293,10 +283,3 @@ def _key(result: Result) -> tuple[str, int, str]:
     """No two results have it in common."""
     encoder = f"{result.encoder}, layer {result.layer}, {result.revision}, {result.transform}"
     return encoder, result.seed or 0, str(result.options["test"])
-
-
-def _mark(spread: Spread, first: Spread | None) -> str:
-    if first is None or np.isnan(first.std):
-        return ""
-    apart = spread.mean - first.mean
-    return "" if abs(apart) <= (first.std if np.isnan(first.within) else first.within) else "+" if apart > 0 else "-"

@@ -13,7 +13,7 @@ from eval.aot.page import programs_page
 from eval.aot.program_text import cost_of_text
 from eval.aot.programs import programs
 from eval.aot.row import Row, measured, read_rows, worse
-from eval.aot.shapes import Sizes
+from eval.aot.shapes import Sizes, floats, on_one
 from eval.aot.targets import TARGETS, Peaks, Target
 from lsar_jax.mesh import data_mesh
 from tests.optional import need
@@ -117,11 +117,9 @@ def cost(*lines):
     ],
 )  # fmt: skip
 def test_the_traffic_of_an_instruction(line, bytes_moved):
-    given = [] if "%row," not in line else ["%row = f32[1,16]{1,0:S(1)} parameter(3)"]
+    given = ["%row = f32[1,16]{1,0:S(1)} parameter(3)"] if "%row," in line else []
     found = cost(*given, line)
-    assert found.traffic == bytes_moved - 64 * bool(given)
-    assert found.kernels == 1
-    assert not found.collectives
+    assert (found.traffic, found.kernels, found.collectives) == (bytes_moved - 64 * len(given), 1, {})
 
 
 def test_a_loop_counts_as_often_as_it_runs():
@@ -200,28 +198,21 @@ ENTRY %main (a: f32[2,16]) -> f32[8,16] {{
     assert found.kernels == 1 + 5 + 1
 
 
-def test_operations_are_counted_by_precision():
-    def f(x, y):
-        for _ in range(2):
-            x = jnp.matmul(x, y, precision="highest")
-        x = jax.lax.scan(lambda x, _: (x @ y, None), x, None, length=5)[0]
-        return jax.lax.cond(x[0, 0] > 0, lambda x: x, lambda x: x @ y, x)
-
-    jaxpr = jax.jit(f).trace(jnp.ones((4, 8)), jnp.ones((8, 8))).jaxpr
-    one = 2 * 4 * 8 * 8
-    assert operations_of(jaxpr, "tpu") == {"float32": 2 * one, "fast_float32": 5 * one}
-
-
-def test_operations_are_those_of_the_platform():
-    def f(x):
+def test_operations_are_counted_by_precision_and_platform():
+    def on_tpu(x):
         narrow = x.astype(jnp.bfloat16)
-        return jax.lax.platform_dependent(
-            x, narrow, tpu=lambda x, narrow: (narrow @ narrow).astype(x.dtype), default=lambda x, narrow: x @ x @ x
-        )
+        return (narrow @ narrow).astype(x.dtype)
 
-    jaxpr = jax.jit(f).trace(jnp.ones((8, 8))).jaxpr
-    assert operations_of(jaxpr, "tpu") == {"bfloat16": 2 * 8**3}
-    assert operations_of(jaxpr, "cuda") == {"fast_float32": 4 * 8**3}
+    def f(x):
+        for _ in range(3):
+            x = jnp.matmul(x, x, precision="highest")
+        x = jax.lax.scan(lambda x, _: (x @ x, None), x, None, length=5)[0]
+        x = jax.lax.cond(x[0, 0] > 0, lambda x: x, lambda x: x @ x, x)
+        return jax.lax.platform_dependent(x, tpu=on_tpu, default=lambda x: x @ x @ x)
+
+    jaxpr, product = jax.jit(f).trace(jnp.ones((8, 8))).jaxpr, 2 * 8**3
+    assert operations_of(jaxpr, "tpu") == {"float32": 3 * product, "fast_float32": 5 * product, "bfloat16": product}
+    assert operations_of(jaxpr, "cuda") == {"float32": 3 * product, "fast_float32": 7 * product}
 
 
 def test_the_operations_of_an_encoder():
@@ -236,12 +227,10 @@ def test_the_operations_of_an_encoder():
     "name", ["encode/base/float32/128/lsar", "nearest/float32/4", "disentangle/dream/5-seeds", "align/l2/base/16"]
 )
 def test_programs_compile_for_the_devices_that_are_here(name):
-    mesh = data_mesh(jax.devices()) if name in programs(TINY, 2) else data_mesh(jax.devices()[:1])
-    row = measured(name, "here", replace(HERE, devices=mesh.size), programs(TINY, 1)[name](mesh), "tiny")
-    assert row.kernels > 0
-    assert row.traffic > 0
-    encodes = name.startswith(("encode", "moments", "nearest"))
-    assert not (encodes and row.collectives), row.collectives
+    mesh = data_mesh(jax.devices())
+    row = measured(name, "here", HERE, programs(TINY, 1)[name](mesh), "tiny")
+    assert min(row.kernels, row.traffic) > 0
+    assert not (row.collectives and name.startswith(("encode", "nearest")))
     if name.startswith("align"):
         count = (250_002 + 514 + 1 + 2) * 768 + 4 * (768 * 768 + 768) + 2 * 768 * 3072 + 768 + 3072 + 4 * 768
         # Parameters, where they started, and two moments of Adam; temporary arrays take more.
@@ -251,13 +240,11 @@ def test_programs_compile_for_the_devices_that_are_here(name):
 @pytest.mark.parametrize(
     ("changes", "wrong"),
     [
-        ({}, []),
         ({"traffic": 3.29, "memory": 16.0, "collectives": {"all-reduce": 1}}, []),
         ({"traffic": 3.31}, ["encode on v5e moves 3.31 GB; it moved 3 GB with jax 1"]),
         ({"memory": 17.5}, ["encode on v5e needs 17.5 GB of memory; the device has 17.2 GB"]),
         ({"collectives": {"all-reduce": 3}}, ["encode on v5e has 3 all-reduce; it had 2 with jax 1"]),
         ({"open_loops": 1}, ["encode on v5e has 1 loops of unknown length; it had 0 with jax 1"]),
-        ({"collectives": {"all-gather": 1}}, ["encode on v5e has 1 all-gather; it had 0 with jax 1"]),
     ],
 )
 def test_a_row_that_is_worse_than_before(changes, wrong):
@@ -278,11 +265,9 @@ def test_rows_are_read_as_they_were_written(tmp_path, line):
 def here(monkeypatch):
     """Makes this machine a target, as if its compiler were that of a device."""
     monkeypatch.setitem(TARGETS, "v5e", replace(HERE, devices=1))
-    for name, stand_in in (
-        ("check_installed", lambda name: None), ("prepare", lambda: None),
-        ("mesh_of", lambda target: data_mesh(jax.devices()[: target.devices])),
-    ):  # fmt: skip
-        monkeypatch.setattr(f"eval.aot.command.{name}", stand_in)
+    monkeypatch.setattr("eval.aot.command.check_installed", lambda name: None)
+    monkeypatch.setattr("eval.aot.command.prepare", lambda: None)
+    monkeypatch.setattr("eval.aot.command.mesh_of", lambda target: data_mesh(jax.devices()[: target.devices]))
 
 
 def test_a_table_is_written_and_compared_with(here, tmp_path, capsys):
@@ -310,9 +295,11 @@ def test_a_table_is_written_and_compared_with(here, tmp_path, capsys):
 
 def test_a_program_that_does_not_compile_fails_the_command(here, capsys, monkeypatch):
     """The others are still compiled; this one calls what no compiler has."""
-    whole = jax.jit(jnp.sin)
-    unknown = jax.jit(lambda x: jax.ffi.ffi_call("no_such_call", jax.ShapeDtypeStruct(x.shape, x.dtype))(x))
-    traces = {"broken": lambda mesh: unknown.trace(jnp.ones(3)), "whole": lambda mesh: whole.trace(jnp.ones(3))}
+
+    def broken(x):
+        return jax.ffi.ffi_call("no_such_call", jax.ShapeDtypeStruct(x.shape, x.dtype))(x)
+
+    traces = {name: on_one(f, floats(3)) for name, f in (("broken", broken), ("whole", jnp.sin))}
     monkeypatch.setattr("eval.aot.command.programs", lambda sizes, devices: traces)
     assert main(["aot", "--small", "--targets", "v5e"]) == 1
     captured = capsys.readouterr()

@@ -24,23 +24,13 @@ DATA = {
 
 def result(task, metric, fit_on="udhr", **changes):
     count, n, options = DATA[task]
-    same = {
-        "task": task,
-        "metric": metric,
-        "languages": tuple(map(str, range(count))),
-        "n": n,
-        "max_length": 512,
-        "options": {"fit_on": fit_on} | options | changes.pop("options", {}),
-    }
-    return made_result(**same | changes)
+    options = {"fit_on": fit_on} | options | changes.pop("options", {})
+    same = {"task": task, "metric": metric, "languages": tuple(map(str, range(count))), "n": n, "max_length": 512}
+    return made_result(**same | {"options": options} | changes)
 
 
 def check_published_metrics(task, metrics):
-    """Asserts that a task measures each metric of the published numbers that may stand beside its own.
-
-    The number of languages, the track of STS17 and the measure of syntax may differ. Outlier dimensions are left out,
-    since an encoder need not have any.
-    """
+    """A task measures each metric of its published numbers, but for sizes, tracks and outliers, which may differ."""
     patterns = {one.metric for one in PUBLISHED if PROTOCOLS[one.protocol].task == task}
     for pattern in {one for one in patterns if " of dimension " not in one}:
         loose = re.sub(r"over \d+$", r"over \\d+", pattern).replace("precomputed", "")
@@ -80,13 +70,10 @@ def test_published_numbers_are_the_papers(row):
         # Other pairs, or 35 of the languages.
         (*TATOEBA, {"n": 31_691}),
         ("tatoeba", "en-xx mean over 35", {"n": 31_005, "languages": tuple(map(str, range(35)))}),
-        # Pairs that make-bucc hid, and other ways of mining.
         ("bucc", "F1 mean", {"n": 1_729}),
         ("lareqa", "mAP, dot", {"n": 13_000}),
-        ("lareqa", "mAP, dot", {"languages": tuple(map(str, range(7)))}),
         ("geometry", "NMI", {"options": {"text": "text/wiki"}}),
         ("geometry", "drawn English-xx", {"options": {"text": "udhr"}}),
-        ("geometry", "drawn English-xx", {"n": 3_700}),
         ("amazon", "accuracy mean", {"max_length": 128}),
         ("sts17", "Pearson 4b.es-en", {"n": 249}),
     ],

@@ -4,7 +4,7 @@ import json
 import re
 import subprocess
 import tomllib
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -69,10 +69,6 @@ def test_commands_of_all_cards_are_complete(empty):
     for name, card in CARDS.items():
         for one in plan(card, choice):
             assert "{" not in one.line.replace("{}", ""), one.line
-            if one.command is not None:
-                of_type = {item.name: getattr(one.command, item.name) for item in fields(one.command)}
-                paths = {item.name for item in fields(one.command) if item.type in (Path, Path | None)}
-                assert {type(of_type[name]) for name in paths} <= {type(Path()), type(None)}, one.line
             if one.out is not None:
                 assert one.command.out == Path("results/repro") / name / "bert" / one.out.name
 
@@ -116,15 +112,14 @@ def test_everything_that_is_missing_is_said_at_once(empty, capsys):
     assert main(["repro", "xie-tables-4-7", "--encoder", "mbert"]) == 1
     caught = capsys.readouterr()
     for text in (dry, caught.err):
-        assert "xie-tables-4-7 cannot run with mbert: 4 things are missing" in text
-        assert "the encoder mbert cannot be loaded" in text
-        assert "hf download google-bert/bert-base-multilingual-cased" in text
-        assert (
-            "data/tatoeba has no files for zh: put there a copy of `data/tatoeba/v1` of facebookresearch/LASER" in text
-        )
-        assert "text/oscar, the text to fit on, has none of af, ar" in text
-        assert "data/lang2vec does not exist: put there `distances2.zip`" in text
-        assert "(command 2)" in text
+        assert "xie-tables-4-7 cannot run with mbert; missing (4):" in text
+        for said in (
+            "the encoder mbert cannot be loaded", "hf download google-bert/bert-base-multilingual-cased",
+            "data/tatoeba has no files for zh: put there a copy of `data/tatoeba/v1` of facebookresearch/LASER",
+            "text/oscar, the text to fit on, has none of af, ar", "(command 2)",
+            "data/lang2vec does not exist: put there `distances2.zip`",
+        ):  # fmt: skip
+            assert said in text
     assert caught.err.count("error:") == 1
     assert "Traceback" not in caught.err
     assert not (empty / "results").exists(), "nothing was run"
@@ -160,15 +155,12 @@ def test_trained_heads_are_found_or_their_training_is_named(empty):
     [
         ("xie-table-1", {"encoder": "xlm-r-large"}, ("xlm-r-large", (11,), "text/oscar", 512)),
         # By the id on the Hub, and with other choices.
-        (
-            "xie-table-1",
-            {"encoder": "FacebookAI/xlm-roberta-large", "fit_on": "udhr", "max_length": 64},
-            ("FacebookAI/xlm-roberta-large", (11,), "udhr", 64),
-        ),
+        ("xie-table-1", {"encoder": "FacebookAI/xlm-roberta-large", "fit_on": "udhr", "max_length": 64},
+         ("FacebookAI/xlm-roberta-large", (11,), "udhr", 64)),
         # Evaluated sentences stay what methods are fitted on.
         ("haemmerl-table-4", {"encoder": "mbert", "fit_on": "udhr"}, ("mbert", (8,), "evaluated", 512)),
     ],
-)
+)  # fmt: skip
 def test_commands_for_an_encoder_of_the_paper(name, choice, options):
     task = plan(CARDS[name], Choice(**choice))[0].command
     assert (task.encoder, task.layers, task.fit_on, task.max_length) == options
@@ -208,11 +200,9 @@ def test_within_and_outside_of_the_tolerance():
 
 
 def test_seeds_widen_the_tolerance():
-    values = (45.0, 46.0, 47.0)
-    same = {"options": {"fit_on": "evaluated"}}
-    results = [ours(value, "cbie clusters=3", seed=seed, **same) for seed, value in enumerate(values)]
-    [one] = expected("cbie")
-    [row] = compare(grouped(results, MBERT, TATOEBA), [one])
+    options = {"fit_on": "evaluated"}
+    results = [ours(45.0 + seed, "cbie clusters=3", seed=seed, options=options) for seed in range(3)]
+    [row] = compare(grouped(results, MBERT, TATOEBA), expected("cbie"))
     # t(0.975, 2) = 4.3027, s = 1.
     assert row.ours == 46.0
     assert row.tolerance == pytest.approx(0.005 + 4.3027 * (4 / 3) ** 0.5, rel=1e-4)
@@ -281,7 +271,6 @@ def test_from_end_to_end(empty, capsys):
     assert main(command) == 0
     printed = " ".join(capsys.readouterr().out.split())
     assert "bert is not an encoder of Table 4 of Hämmerl et al. 2023 (XLM-R base, mBERT, S-BERT)" in printed
-    assert "there is nothing to compare with" in printed
     assert "encoded 3 sentences" in printed, "the output of the command is shown"
     folder = empty / "results" / "repro" / "haemmerl-table-4" / "bert"
     methods = {r.transform for r in read_results(folder / "tatoeba" / "results.jsonl")}

@@ -12,7 +12,6 @@ from eval.speed import fits, search
 from eval.speed.align import align
 from eval.speed.batch import batch
 from eval.speed.heads import heads
-from eval.speed.random_encoder import random_sentences
 from eval.speed.timing import Measured, fastest
 from lsar_jax.mesh import cpu_features
 from lsar_jax.models.transformer import TransformerConfig
@@ -128,12 +127,6 @@ def test_a_full_batch_is_that_of_transformers(rates, small):
     assert difference(theirs) < 1e-5
 
 
-def test_random_sentences_are_as_long_as_real_ones():
-    lengths = [len(sentence.split()) for sentence in random_sentences(2000)]
-    assert 42 < np.mean(lengths) < 48
-    assert min(lengths) >= 3
-
-
 @pytest.mark.slow
 def test_a_random_encoder_beside_sentence_transformers(rates, small, tmp_path, capsys):
     need("sentence_transformers")
@@ -141,12 +134,9 @@ def test_a_random_encoder_beside_sentence_transformers(rates, small, tmp_path, c
     assert main(["speed", *options]) == 0
     printed = capsys.readouterr().out
     rows = lines(tmp_path)
-    wanted = [("lsar_jax", "float32"), ("lsar_jax", "bfloat16"), ("torch", "float32")]
     # PyTorch computes in bfloat16 only where the processor can.
-    wanted += [("torch", "bfloat16")] if "bf16" in cpu_features() else []
-    assert [(row["case"], row["version"]) for row in rows] == [
-        (f"random-base, {dtype}{case}", name) for case in ("", ", one sentence") for name, dtype in wanted
-    ]
+    versions = ["lsar_jax", "lsar_jax", "torch", "torch"][: 4 if "bf16" in cpu_features() else 3]
+    assert [row["version"] for row in rows] == 2 * versions
     assert ("left out torch in bfloat16" in printed) == ("bf16" not in cpu_features())
     answers = {row["version"]: row["answer"] for row in rows if row["case"] == "random-base, float32"}
     assert answers["lsar_jax"] == "differs by 0e+00"
