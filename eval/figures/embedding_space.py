@@ -6,7 +6,7 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from threadpoolctl import threadpool_limits
 
 from eval.figures.language_families import family
@@ -38,12 +38,12 @@ def draw_space(methods: Sequence[Method], x: ByLanguage, english: ByLanguage, ti
     """
     shares = np.stack([np.asarray(expected_contributions(rows)) for rows in x.values()])
     _draw_contributions(shares, list(x), f"Contribution of dimensions, {title}", out / "contributions.png")
-    means = np.stack([rows.mean(axis=0) for rows in x.values()])
-    flags = np.asarray(outlier_dimensions(means))
-    _draw_outliers(means, flags, list(x), f"Outlier dimensions, {title}", out / "outliers.png")
+    _draw_outliers(x, f"Outlier dimensions, {title}", out / "outliers.png")
     if english:
         _draw_distances(x, english, int(np.argmax(shares.mean(axis=0))), title, out / "distance_by_rank.png")
-    shown = {code: rows[_evenly(len(rows))] for code, rows in x.items()}
+    # Of each language, so many rows that are evenly spaced.
+    counts = {code: min(len(rows), _POINTS) for code, rows in x.items()}
+    shown = {code: x[code][np.arange(count) * len(x[code]) // count] for code, count in counts.items()}
     codes = [code for code, rows in shown.items() for _ in rows]
     moved = {
         method.label: np.concatenate([method(rows, code) for code, rows in shown.items()])
@@ -87,12 +87,12 @@ def draw_planes(planes: Mapping[str, Plane], codes: Sequence[str], title: str, p
             axis.set_title(name)
 
 
-def tsne(x: Float[np.ndarray, "vector dim"], seed: int = 0) -> Plane:
+def tsne(x: Float[np.ndarray, "vector dim"]) -> Plane:
     """A two-dimensional t-SNE of the first 50 principal components, as in Hämmerl et al. 2023."""
     from sklearn.decomposition import PCA
 
-    reduced = PCA(min(50, *x.shape), random_state=seed).fit_transform(np.asarray(x, np.float64))
-    return plain_tsne(reduced.astype(np.float32), 30, random_state=seed)
+    reduced = PCA(min(50, *x.shape), random_state=0).fit_transform(np.asarray(x, np.float64))
+    return plain_tsne(reduced.astype(np.float32), 30, random_state=0)
 
 
 def plain_tsne(x: Float[np.ndarray, "vector dim"], perplexity: float, **options: Any) -> Plane:
@@ -114,11 +114,6 @@ def _principal(name: str, x: Float[np.ndarray, "vector dim"]) -> tuple[str, Plan
     return f"{name}, {first:.0f}% and {second:.0f}% of variance", plane
 
 
-def _evenly(count: int) -> np.ndarray:
-    """The indices of at most 200 rows, evenly spaced."""
-    return np.arange(min(count, _POINTS)) * count // min(count, _POINTS)
-
-
 def _compared(methods: Sequence[Method]) -> list[Method]:
     by_name = {method.name: method for method in methods}
     return [by_name[name] for name in _COMPARED if name in by_name]
@@ -135,18 +130,17 @@ def _draw_contributions(
         axis.figure.colorbar(image, label="contribution to the mean cosine")
 
 
-def _draw_outliers(
-    means: Float[np.ndarray, "language dim"], flags: Bool[np.ndarray, "language dim"], codes: Sequence[str], title: str,
-    path: Path,
-) -> None:  # fmt: skip
+def _draw_outliers(x: ByLanguage, title: str, path: Path) -> None:
     """Draws the mean of every dimension that is an outlier in any language; dots mark the outliers."""
+    means = np.stack([rows.mean(axis=0) for rows in x.values()])
+    flags = np.asarray(outlier_dimensions(means))
     # Without outliers, the largest dimensions, without dots.
     dims = np.flatnonzero(flags.any(axis=0)) if flags.any() else np.argsort(-np.abs(means).mean(axis=0))[:6]
     dims = dims[np.argsort(-flags[:, dims].sum(axis=0), kind="stable")][:40]
     limit = np.abs(means[:, dims]).max(initial=1e-30)
     look = {"aspect": "auto", "cmap": "RdBu_r", "vmin": -limit, "vmax": limit}
-    with page(path, size=(0.28 * max(len(dims), 6) + 2.2, 0.17 * len(codes) + 1.6), title=title) as [[axis]]:
-        image = heat_map(axis, means[:, dims], codes, dims.tolist(), **look)
+    with page(path, size=(0.28 * max(len(dims), 6) + 2.2, 0.17 * len(x) + 1.6), title=title) as [[axis]]:
+        image = heat_map(axis, means[:, dims], list(x), dims.tolist(), **look)
         axis.scatter(*np.nonzero(flags[:, dims])[::-1], s=6, color="k", linewidths=0)
         axis.tick_params(axis="x", rotation=90)
         axis.set_xlabel("dimension")

@@ -1,4 +1,4 @@
-r"""All benchmarks of speed in one run: encoding, first calls, fits, search, heads and alignment, beside their peers.
+r"""All benchmarks of speed in one run: encoding, fits, search, heads and alignment, beside their peers.
 
     pip install torch sentence-transformers scikit-learn faiss-cpu
     python -m eval speed --out results/speed
@@ -58,8 +58,8 @@ class Speed:
       out: folder for the JSON lines.
     """
 
-    benchmarks: tuple[Literal["batch", "encode", "first", "fits", "search", "heads", "align"], ...] = (
-        "encode", "first", "fits", "search", "heads", "align",
+    benchmarks: tuple[Literal["batch", "encode", "fits", "search", "heads", "align"], ...] = (
+        "encode", "fits", "search", "heads", "align",
     )  # fmt: skip
     encoder: Literal["bundled", "random-base", "random-large"] = "bundled"
     peers: tuple[Literal["torch", "openvino", "onnx"], ...] = ("torch",)

