@@ -2,9 +2,9 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from lsar_jax.files import new_file
 from train.marks import line as look_of
@@ -20,6 +20,8 @@ def draw_curves(log: Path, title: str, folder: Path) -> None:
       title: title of the figure.
       folder: folder to write to.
     """
+    from matplotlib.figure import Figure
+
     lines = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
     figure = Figure(figsize=(11, 4.2))
     every = sorted({name for line in lines for name in line["terms"]})
@@ -51,7 +53,7 @@ def draw_curves(log: Path, title: str, folder: Path) -> None:
     save_figure(figure, folder / "curves.png")
 
 
-def save_figure(figure: Figure, path: Path) -> None:
+def save_figure(figure: Any, path: Path) -> None:
     """Writes a PNG for the screen and, beside it, a PDF for a paper; replaces old files once it is whole."""
     with new_file(path) as partial:
         figure.savefig(partial, dpi=150)

@@ -33,15 +33,9 @@ def programs(sizes: Sizes) -> dict[str, Trace]:
 
 
 def _transformer(
-    sizes: Sizes,
-    size: EncoderSize,
-    dtype: str,
-    width: int,
-    mesh: Mesh,
-    *,
-    every_layer: bool = False,
+    sizes: Sizes, size: EncoderSize, dtype: str, width: int, mesh: Mesh, *, every_layer: bool = False,
     transformed: bool = False,
-) -> jax.stages.Traced:
+) -> jax.stages.Traced:  # fmt: skip
     """Traces a full batch; with ``transformed``, LSAR follows, and vectors are scaled to length 1."""
     config = sizes.of(XLM_R[size])
     attention = attention_for(mesh.devices.flat[0])

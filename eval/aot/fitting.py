@@ -6,20 +6,11 @@ import jax
 from jax.sharding import Mesh
 
 from eval.aot.shapes import Sizes, Trace, array, floats, integers, on_one, placed
+from lsar_jax import transforms
 from lsar_jax.mesh import split
 from lsar_jax.moments.accumulator import next_block, zero_state
 from lsar_jax.moments.moments import BLOCK
-from lsar_jax.transforms import (
-    Step,
-    dominant_directions,
-    erasing_functionals,
-    kmeans,
-    language_subspace,
-    largest_dimensions,
-    leading_directions,
-    procrustes,
-    zca,
-)
+from lsar_jax.transforms import Step
 from lsar_jax.transforms.base.transform import apply_steps
 from lsar_jax.transforms.identifier import discriminant, nearest_mean
 
@@ -33,33 +24,28 @@ _MEMBERS, _VECTORS = 512, 32_768
 
 def on_meshes(sizes: Sizes) -> dict[str, Trace]:
     """The programs that sum moments, on any number of devices."""
-    return {
-        "moments/means": partial(_moments, sizes, second=False),
-        "moments/second": partial(_moments, sizes, second=True),
-    }
+    return {f"moments/{name}": partial(_moments, sizes, second=name == "second") for name in ("means", "second")}
 
 
 def programs(sizes: Sizes) -> dict[str, Trace]:
     """The programs of fits and transforms, which run on one device."""
     count, dim = sizes.languages, sizes.dim
     means, square, squares, span = floats(count, dim), floats(dim, dim), floats(count, dim, dim), floats(dim, count - 1)
-    clusters, x = count * _CLUSTERS, floats(_VECTORS, dim)
+    clusters, x, members = count * _CLUSTERS, floats(_VECTORS, dim), (floats(_MEMBERS, dim), array((_MEMBERS,), bool))
     key = jax.eval_shape(lambda: jax.random.key(0))
     fits = {
-        "lsar": on_one(partial(language_subspace, rank=count - 1), means),
-        "outliers": on_one(partial(largest_dimensions, largest=3), means),
-        "lir": on_one(jax.vmap(partial(leading_directions, components=1)), squares),
-        "whitening": on_one(zca, square, floats()),
-        "language-whitening": on_one(jax.vmap(zca), squares, floats(count)),
+        "lsar": on_one(partial(transforms.language_subspace, rank=count - 1), means),
+        "outliers": on_one(partial(transforms.largest_dimensions, largest=3), means),
+        "lir": on_one(jax.vmap(partial(transforms.leading_directions, components=1)), squares),
+        "whitening": on_one(transforms.zca, square, floats()),
+        "language-whitening": on_one(jax.vmap(transforms.zca), squares, floats(count)),
         "cbie/clusters": on_one(
-            lambda x, rows, key: kmeans(x, rows, _CLUSTERS, key), floats(_ROWS, dim), integers(), key
+            lambda x, rows, key: transforms.kmeans(x, rows, _CLUSTERS, key), floats(_ROWS, dim), integers(), key
         ),
-        "cbie/directions": on_one(
-            partial(dominant_directions, components=_COMPONENTS), floats(_MEMBERS, dim), array((_MEMBERS,), bool)
-        ),
-        "leace": on_one(erasing_functionals, square, span, floats()),
+        "cbie/directions": on_one(partial(transforms.dominant_directions, components=_COMPONENTS), *members),
+        "leace": on_one(transforms.erasing_functionals, square, span, floats()),
         "identifier": on_one(discriminant, means, square, floats()),
-        "linear-map": on_one(procrustes, square),
+        "linear-map": on_one(transforms.procrustes, square),
     }
     steps = {
         "center": Step(shift=means),
@@ -68,9 +54,7 @@ def programs(sizes: Sizes) -> dict[str, Trace]:
         "lir": Step(basis=floats(count, dim, 1)),
         "whitening": Step(shift=floats(dim), matrix=square),
         "language-whitening": Step(shift=means, matrix=squares),
-        "cbie": Step(
-            shift=floats(clusters, dim), basis=floats(clusters, dim, _COMPONENTS), clusters=integers(clusters)
-        ),
+        "cbie": Step(floats(clusters, dim), basis=floats(clusters, dim, _COMPONENTS), clusters=integers(clusters)),
         "leace": Step(shift=floats(dim), basis=span, dual=span, offset=floats(dim)),
         "head": Step(matrix=square, offset=floats(dim)),
     }

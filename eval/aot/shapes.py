@@ -13,18 +13,8 @@ from lsar_jax.models.laser import LaserConfig
 from lsar_jax.models.transformer import TransformerConfig
 
 __all__ = [
-    "DTYPES",
-    "LASER",
-    "XLM_R",
-    "EncoderSize",
-    "Sizes",
-    "Trace",
-    "array",
-    "floats",
-    "integers",
-    "on_one",
-    "placed",
-]
+    "DTYPES", "LASER", "XLM_R", "EncoderSize", "Sizes", "Trace", "array", "floats", "integers", "on_one", "placed",
+]  # fmt: skip
 
 EncoderSize = Literal["base", "large"]
 Dtype = Literal["bfloat16", "float32"]

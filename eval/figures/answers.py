@@ -4,10 +4,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-import matplotlib
 import numpy as np
 from jaxtyping import Float, Int
-from matplotlib.colors import to_rgba
 
 from eval.figures.style import Plane, page
 
@@ -31,8 +29,11 @@ def draw_answers(
 
     ``asked`` is the language of that question, which has a thick edge; the languages are at most twenty.
     """
+    from matplotlib import color_sequences
+    from matplotlib.colors import to_rgba
+
     # Pairs of a dark and a light colour.
-    colours = dict(zip(sorted(set(codes)), map(to_rgba, matplotlib.color_sequences["tab20"]), strict=False))
+    colours = dict(zip(sorted(set(codes)), map(to_rgba, color_sequences["tab20"]), strict=False))
     faces = np.array([colours[code] for code in candidate_codes])
     edge = {"edgecolors": "k", "linewidths": 0.6}
     near = {"xytext": (5, 4), "textcoords": "offset points", "fontsize": 7}

@@ -3,11 +3,10 @@
 from collections.abc import Mapping, Sequence
 from itertools import cycle
 from pathlib import Path
+from typing import Any
 
-import matplotlib
 import numpy as np
 from jaxtyping import Float
-from matplotlib.axes import Axes
 
 from eval.figures.embedding_space import plain_tsne
 from eval.figures.style import page
@@ -26,12 +25,14 @@ def leakage(scores: Scores, layers: Sequence[int], path: Path) -> None:
     Each point is an objective; its marker shows the base, its colour what is added to the base. Markers are hollow, so
     that points in one place are seen.
     """
+    from matplotlib import color_sequences
+
     if not _has(scores, "Tatoeba"):
         return
     named = [_named(name) for layer in layers for name in _objectives(scores, layer)]
     markers = dict(zip(dict.fromkeys(base for base, _ in named), cycle("oDs^vP*X"), strict=False))
     # The ten colours of tab10, then their lighter forms.
-    tab20 = matplotlib.color_sequences["tab20"]
+    tab20 = color_sequences["tab20"]
     colours = dict(zip(dict.fromkeys(added for _, added in named), cycle(tab20[::2] + tab20[1::2]), strict=False))
     size, title = (6.2 * len(layers) + 2, 5.6), "Tatoeba: retrieval by meaning and by language"
     with page(path, 1, len(layers), size=size, title=title, legend="right center", sharey=True) as [axes]:
@@ -106,7 +107,7 @@ def _deviation(values: Sequence[float]) -> float:
     return float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
 
 
-def _draw_original(axis: Axes, scores: Scores, layer: int, column: str) -> None:
+def _draw_original(axis: Any, scores: Scores, layer: int, column: str) -> None:
     """Draws the score of the embeddings without heads as a horizontal line, if there is one."""
     if original := scores.get((layer, "original", "meaning"), {}).get(column):
         axis.axhline(original[0], color="0.5", linestyle=":", label="without heads")

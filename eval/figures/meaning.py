@@ -6,8 +6,6 @@ from pathlib import Path
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
-from matplotlib.collections import LineCollection
-from matplotlib.figure import Figure
 
 from eval.figures.embedding_space import tsne
 from eval.figures.style import Plane, points
@@ -37,6 +35,9 @@ def draw_meaning(
     Points have the codes ``languages``, and translations the same number in ``units``, which is None without any. The
     background is transparent, for a light or a dark page.
     """
+    from matplotlib.collections import LineCollection
+    from matplotlib.figure import Figure
+
     rows = 1 if units is None else 2
     figure = Figure(figsize=(4.9 * len(planes) + 1.4, 4.4 * rows), layout="constrained")
     grid = figure.subplots(rows, len(planes), squeeze=False)

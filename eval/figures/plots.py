@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from itertools import cycle
 from pathlib import Path
 
-import matplotlib
 import numpy as np
 from jaxtyping import Float
 
@@ -16,28 +15,31 @@ __all__ = ["bars", "by_rank", "heat_maps", "rank_curves", "sweep_figure"]
 
 def bars(values: Mapping[str, Mapping[str, float]], ylabel: str, title: str, path: Path) -> None:
     """Draws the percentages of group -> method -> value as groups of bars."""
+    from matplotlib import colormaps
+
     methods = list(dict.fromkeys(method for group in values.values() for method in group))
     width, size = 0.8 / len(methods), (1.6 + 0.75 * len(methods) * len(values), 4.2)
     with page(path, size=size, title=title, legend="lower center", legend_columns=len(methods)) as [[axis]]:
         for index, method in enumerate(methods):
             left = np.arange(len(values)) + (index - (len(methods) - 1) / 2) * width
             heights = [group.get(method, np.nan) for group in values.values()]
-            colour = matplotlib.colormaps["viridis"](index / len(methods))
-            axis.bar_label(axis.bar(left, heights, 0.92 * width, label=method, color=colour), fmt="%.1f", fontsize=8)
+            drawn = axis.bar(
+                left, heights, 0.92 * width, label=method, color=colormaps["viridis"](index / len(methods))
+            )
+            axis.bar_label(drawn, fmt="%.1f", fontsize=8)
         axis.set_xticks(range(len(values)), list(values))
         axis.set(ylabel=ylabel, ylim=(0, 108))
 
 
 def heat_maps(
-    panels: Mapping[str, Float[np.ndarray, "row column"]], names: Sequence[str], row: str, column: str, title: str,
-    path: Path,
-) -> None:  # fmt: skip
-    """Draws square tables of percentages, whose rows and columns have the same names, four per line."""
+    panels: Mapping[str, Float[np.ndarray, "question answer"]], codes: Sequence[str], title: str, path: Path
+) -> None:
+    """Draws percentages for each language of the question and of the answer, four tables per line."""
     rows, columns = -(-len(panels) // 4), min(4, len(panels))
     with page(path, rows, columns, size=(3.4 * columns + 0.8, 3.4 * rows + 0.4), title=title) as axes:
         for axis, (name, values) in zip(axes.flat, panels.items(), strict=False):
-            image = heat_map(axis, values, names, names, vmin=0, vmax=100)
-            axis.set(title=name, xlabel=column, ylabel=row)
+            image = heat_map(axis, values, codes, codes, vmin=0, vmax=100)
+            axis.set(title=name, xlabel="answer", ylabel="question")
         axes[0, 0].figure.colorbar(image, ax=axes, shrink=0.8)
 
 
@@ -67,15 +69,11 @@ def sweep_figure(grid: Mapping[str, Mapping[int, float]], layers: Sequence[int],
     The grid has the percentages of method label -> layer.
     """
     ranked = by_rank(grid)
-    methods: dict[str, list[str]] = {}
-    for label in grid:
-        methods.setdefault(label.split()[0], []).append(label)
-    curves = {
-        f"{method}, best rank" if method in ranked else method: {
-            layer: max(grid[label][layer] for label in labels) for layer in layers
-        }
-        for method, labels in methods.items()
-    }
+    curves: dict[str, dict[int, float]] = {}
+    for label, values in grid.items():
+        method = label.split()[0]
+        curve = curves.setdefault(f"{method}, best rank" if method in ranked else method, {})
+        curve |= {layer: max(values[layer], curve.get(layer, -np.inf)) for layer in layers}
     shown = [label for of in ranked.values() for label in of.values()]
     low = min((min(grid[label].values()) for label in shown), default=0)
     high = max(max(row.values()) for row in grid.values())
@@ -85,8 +83,8 @@ def sweep_figure(grid: Mapping[str, Mapping[int, float]], layers: Sequence[int],
         first.set(xlabel="layer", ylabel="mAP, %", xticks=layers)
         first.legend()
         for axis, (method, labels) in zip(axes, ranked.items(), strict=True):
-            values = np.array([[grid[label][layer] for layer in layers] for label in labels.values()])
-            image = heat_map(axis, values, list(labels), layers, aspect="auto", origin="lower", vmin=low, vmax=high)
+            table = np.array([[grid[label][layer] for layer in layers] for label in labels.values()])
+            image = heat_map(axis, table, list(labels), layers, aspect="auto", origin="lower", vmin=low, vmax=high)
             axis.set(title=method, xlabel="layer")
         if ranked:
             axes[0].set_ylabel("dimensions removed")

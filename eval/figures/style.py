@@ -5,13 +5,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import matplotlib
 import numpy as np
 from jaxtyping import Float
-from matplotlib.axes import Axes
-from matplotlib.container import ErrorbarContainer
-from matplotlib.figure import Figure
-from matplotlib.image import AxesImage
 
 from train.curves import save_figure
 from train.marks import line, mark
@@ -35,7 +30,11 @@ def page(
 
     The size is in inches. The labels of all axes are listed at ``legend``, such as ``right upper``, if it is given.
     """
-    with matplotlib.rc_context(_STYLE):
+    from matplotlib import rc_context
+    from matplotlib.container import ErrorbarContainer
+    from matplotlib.figure import Figure
+
+    with rc_context(_STYLE):
         figure = Figure(figsize=size, layout="constrained")
         axes = figure.subplots(rows, columns, squeeze=False, **grid)
         yield axes
@@ -52,13 +51,13 @@ def page(
         save_figure(figure, path)
 
 
-def lines(axis: Axes, curves: Mapping[str, Mapping[int, float]]) -> None:
+def lines(axis: Any, curves: Mapping[str, Mapping[int, float]]) -> None:
     """Draws a line for each name: its values by x."""
     for index, (name, values) in enumerate(curves.items()):
         axis.plot(list(values), list(values.values()), label=name, **line(index))
 
 
-def points(axis: Axes, plane: Plane, labels: Sequence[str], names: Sequence[str], **look: Any) -> None:
+def points(axis: Any, plane: Plane, labels: Sequence[str], names: Sequence[str], **look: Any) -> None:
     """Draws points without ticks, with a colour and a marker for each name; rows of the plane have the labels."""
     for index, name in enumerate(names):
         x, y = plane[np.array(labels) == name].T
@@ -67,8 +66,8 @@ def points(axis: Axes, plane: Plane, labels: Sequence[str], names: Sequence[str]
 
 
 def heat_map(
-    axis: Axes, values: Float[np.ndarray, "row column"], rows: Sequence[Any], columns: Sequence[Any], **look: Any
-) -> AxesImage:
+    axis: Any, values: Float[np.ndarray, "row column"], rows: Sequence[Any], columns: Sequence[Any], **look: Any
+) -> Any:
     """Draws a table as colours, with the names of its rows and columns."""
     axis.set_xticks(range(len(columns)), list(map(str, columns)), fontsize=7)
     axis.set_yticks(range(len(rows)), list(map(str, rows)), fontsize=7)

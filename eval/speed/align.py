@@ -1,11 +1,9 @@
 """Alignment of an encoder beside a plain PyTorch loop of the same objective.
 
 Both train the bundled encoder with the strong contrastive objective and the same batches of real text, keep it close to
-its start, and take steps of Adam. The PyTorch version is straightforward: transformers' model, each side of a batch
-padded to its longest sentence, and losses from ``torch.nn.functional``. The answer is the loss after the same steps
-without dropout; the times are with dropout. The speed counts the tokens of the text, without padding. The bound is that
-of the matrix products of the encoder, forward and backward, at the measured rate of a product of the feed-forward
-layer.
+its start, and take steps of Adam. PyTorch pads each side of a batch to its longest sentence. The answer is the loss
+after the same steps without dropout; the times are with dropout, for the tokens without padding. The bound is that of
+the matrix products of the encoder, forward and backward, at the measured rate of a product of the feed-forward layer.
 """
 
 from collections.abc import Callable, Iterator

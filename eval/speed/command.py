@@ -22,7 +22,7 @@ import platform
 import sys
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import distributions
 from pathlib import Path
 from typing import Any, Literal
 
@@ -77,8 +77,11 @@ class Speed:
         self.out.mkdir(parents=True, exist_ok=True)
         path = self.out / "speed.jsonl"
         for name in self.benchmarks:
+            # The function of its file takes some of the options.
+            benchmark = getattr(importlib.import_module(f"eval.speed.{name}"), name)
+            options = vars(self).keys() & inspect.signature(benchmark).parameters
             try:
-                rows = self._rows(name)
+                rows = list(benchmark(**{option: getattr(self, option) for option in options}))
             except (ImportError, FileNotFoundError, ValueError) as error:
                 console.print(f"left out {name}: {error}")
                 continue
@@ -91,20 +94,11 @@ class Speed:
         columns = ["", "version", "s", "for", "x the time of lsar_jax", "bound, % of it", "answer"]
         print_table("Time, and that of lsar_jax for the same", columns, table)
 
-    def _rows(self, name: str) -> list[Measured]:
-        """Runs the function of ``eval/speed/NAME.py`` with the options that it takes."""
-        benchmark = getattr(importlib.import_module(f"eval.speed.{name}"), name)
-        options = vars(self).keys() & inspect.signature(benchmark).parameters
-        return list(benchmark(**{option: getattr(self, option) for option in options}))
-
 
 def _about() -> dict[str, Any]:
+    installed = {distribution.name: distribution.version for distribution in distributions()}
     versions = [f"lsar_jax {__version__}", f"Python {platform.python_version()}"]
-    for package in _PACKAGES:
-        try:
-            versions.append(f"{package} {version(package)}")
-        except PackageNotFoundError:
-            continue
+    versions += [f"{package} {installed[package]}" for package in _PACKAGES if package in installed]
     devices, names = jax.devices(), cpu_info("model name")
     return {
         "date": datetime.now(UTC).date().isoformat(),

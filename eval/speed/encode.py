@@ -17,7 +17,6 @@ from typing import Any
 
 import jax
 import numpy as np
-from jaxtyping import Float
 
 from eval.speed import sentence_transformers_process
 from eval.speed.random_encoder import random_sentences, write_random_encoder
@@ -68,9 +67,10 @@ def encode(
             needed = tokens * operations_per_token(exact.model.config)
             for (version, dtype), took in times.items():
                 bound = 100 * needed / rates[dtype] / took if dtype in rates else None
-                answer = f"differs by {_difference(vectors[version, dtype], vectors[HERE, 'float32']):.0e}"
+                errors = np.linalg.norm(vectors[version, dtype] - vectors[HERE, "float32"], axis=1)
+                largest = (errors / np.linalg.norm(vectors[HERE, "float32"], axis=1)).max()
                 name, seconds = f"{encoder}, {dtype}{case}", 1000 * took / len(chosen)
-                yield Measured(name, version, seconds, "1000 sentences", bound, answer)
+                yield Measured(name, version, seconds, "1000 sentences", bound, f"differs by {largest:.0e}")
 
 
 def _backends(peers: Sequence[str]) -> list[tuple[str, str]]:
@@ -119,8 +119,3 @@ def _peer(folder: Path, backend: str, dtype: str, python: Path) -> Iterator[tupl
     finally:
         process.kill()
         process.communicate()
-
-
-def _difference(vectors: Float[np.ndarray, "sentence dim"], exact: Float[np.ndarray, "sentence dim"]) -> float:
-    """The largest relative difference of an embedding."""
-    return float((np.linalg.norm(vectors - exact, axis=1) / np.linalg.norm(exact, axis=1)).max())

@@ -100,7 +100,7 @@ def lareqa(
     def draw(results: Sequence[Result], panels: Mapping[str, Any], out: Path) -> None:
         """Draws a heat map of the scores with one target left, for each layer, method and metric."""
         title = f"Answers with one target left: mAP, % ({results[0].encoder})"
-        heat_maps(panels, list(questions), "question", "answer", title, out / "one_target.png")
+        heat_maps(panels, list(questions), title, out / "one_target.png")
 
     # The metrics that fit on a terminal; the others are in the results.
     first = _SUFFIX[metrics[0]]
