@@ -5,9 +5,8 @@ r"""Memory, traffic and operations of every program, as XLA compiles it for a TP
 
 The compilers say how much memory a program needs, what it moves between this memory and the cores, and which
 collectives it runs; only a device can tell the time. The times in the table are those of the operations of the matrix
-products and of the traffic at the peaks that the makers publish. Traffic is counted as if a GPU had no cache, although
-a kernel need not read from memory the values that the kernel before it left there. The inside of NVIDIA's libraries,
-and the tiles of XLA's own products, which it tunes on a device, are not seen.
+products and of the traffic at the peaks that the makers publish. Traffic is counted as if a GPU had no cache. The
+inside of NVIDIA's libraries, and the tiles of XLA's own products, which it tunes on a device, are not seen.
 
 With ``--check``, the rows are compared with those of a file, and the command fails if a program does not compile, does
 not fit, has more collectives, or moves a tenth more.
@@ -19,15 +18,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from eval.aot import encoding, fitting, searching, training
 from eval.aot.page import programs_page
-from eval.aot.programs import programs
 from eval.aot.row import Row, measured, read_rows, worse
 from eval.aot.shapes import Sizes, Trace
 from eval.aot.targets import TARGETS, check_installed, mesh_of, prepare
 from lsar_jax.cli.console import console, print_table
 from lsar_jax.files import write_text
 
-__all__ = ["Aot"]
+__all__ = ["Aot", "programs"]
 
 TargetName = Literal["v5e", "v5e-2x2", "v5e-16x16", "v6e", "h200"]
 
@@ -36,6 +35,12 @@ _SMALL = Sizes(blocks=2, dim=128, languages=8)
 # The rows at published sizes.
 _PUBLISHED = Path(__file__).with_name("published.jsonl")
 _COLUMNS = ["", "kernels", "TFLOP", "GB moved", "GB", "ms by FLOPs", "ms by traffic", "collectives"]
+
+
+def programs(sizes: Sizes, devices: int) -> dict[str, Trace]:
+    """The trace of each program, by name; on several devices, fits and transforms of arrays run on one of them."""
+    traces = encoding.programs(sizes) | fitting.on_meshes(sizes) | searching.programs(sizes) | training.programs(sizes)
+    return traces | (fitting.programs(sizes) if devices == 1 else {})
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """The programs of search and of mining, whose candidates are split over the devices."""
 
 from functools import partial
+from typing import Any
 
 import jax
 from jax.sharding import Mesh
@@ -27,7 +28,7 @@ def _traced(sizes: Sizes, precision: Precision, k: int, mesh: Mesh, *, both: boo
     columns = min(most, sizes.candidates // mesh.size)
     (queries,) = placed(replicated(mesh), floats(sizes.queries, sizes.dim))
     (candidates,) = placed(split(mesh), floats(sizes.candidates // columns, columns, sizes.dim))
-    program = partial(search_both.trace, queries, candidates, sizes.queries) if both else partial(
-        search.trace, queries, candidates
-    )  # fmt: skip
-    return program(sizes.candidates, k=k, rows=rows, precision=precision, mesh=None if mesh.size == 1 else mesh)
+    options: Any = {"k": k, "rows": rows, "precision": precision, "mesh": None if mesh.size == 1 else mesh}
+    if both:
+        return search_both.trace(queries, candidates, sizes.queries, sizes.candidates, **options)
+    return search.trace(queries, candidates, sizes.candidates, **options)

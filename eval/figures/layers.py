@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 
 from eval.figures.style import lines, page
 from lsar_jax.cli.console import print_table
@@ -23,7 +23,7 @@ def draw_layers(x: Mapping[str, Float[np.ndarray, "layer _ dim"]], encoder: str,
     scores = [isoscore(np.concatenate(list(pool.values()))) for pool in pools]
     means = np.array([[rows.mean(axis=0) for rows in pool.values()] for pool in pools])
     overall = means.mean(axis=1)
-    outliers = np.asarray(outlier_dimensions(overall))
+    outliers = np.asarray(outlier_dimensions(overall))  # [layer, dim]
     with page(out / "layers.png", size=(5.6, 3.8), title=f"Mean cosine of two sentences ({encoder})") as [[axis]]:
         names = {"within a language": "within", "across languages": "across", "all sentences": "overall"}
         curves = {name: [getattr(cosine, field) for cosine in cosines] for name, field in names.items()}
@@ -38,8 +38,7 @@ def draw_layers(x: Mapping[str, Float[np.ndarray, "layer _ dim"]], encoder: str,
         for code, mean, flags in zip(pool, means[layer], np.asarray(outlier_dimensions(means[layer])), strict=True):
             shares = np.asarray(expected_contributions(pool[code]))
             entries.append({
-                "layer": layer,
-                "language": code,
+                "layer": layer, "language": code,
                 "outliers": {int(d): round(float(mean[d]), 4) for d in np.flatnonzero(flags)},
                 "contributions": {int(d): round(float(shares[d]), 4) for d in np.argsort(-shares)[:10]},
             })  # fmt: skip
@@ -53,9 +52,7 @@ def draw_layers(x: Mapping[str, Float[np.ndarray, "layer _ dim"]], encoder: str,
     print_table("Original embeddings by layer", columns, rows)
 
 
-def _draw_means(
-    means: Float[np.ndarray, "layer dim"], outliers: Bool[np.ndarray, "layer dim"], title: str, path: Path
-) -> None:
+def _draw_means(means: Float[np.ndarray, "layer dim"], outliers: np.ndarray, title: str, path: Path) -> None:
     """Draws the mean embedding of each layer by dimension, with the largest outliers labelled."""
     rows = -(-len(means) // 4)
     with page(path, rows, 4, size=(11.6, 1.7 * rows), title=title, sharex=True) as axes:

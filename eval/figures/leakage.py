@@ -50,9 +50,7 @@ def leakage(scores: Scores, layers: Sequence[int], path: Path) -> None:
         axes[0].set_ylabel("accuracy by meaning embeddings, % (higher is better)")
 
 
-def objective_bars(
-    scores: Scores, layers: Sequence[int], column: str, ylabel: str, title: str, path: Path
-) -> None:  # fmt: skip
+def objective_bars(scores: Scores, layers: Sequence[int], column: str, ylabel: str, title: str, path: Path) -> None:
     """Draws bars by meaning and by language for each objective, as in Figures 4 and 6, if there are scores."""
     if not _has(scores, column):
         return

@@ -64,10 +64,7 @@ def rank_curves(panels: Mapping[str, Mapping[str, float]], ylabel: str, title: s
 
 
 def sweep_figure(grid: Mapping[str, Mapping[int, float]], layers: Sequence[int], title: str, path: Path) -> None:
-    """Draws each method at its best rank or components against the layer, and a heat map of rank against layer.
-
-    The grid has the percentages of method label -> layer.
-    """
+    """Draws method label -> layer -> percentage: each method at its best rank by layer, and a heat map of all ranks."""
     ranked = by_rank(grid)
     curves: dict[str, dict[int, float]] = {}
     for label, values in grid.items():

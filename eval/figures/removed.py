@@ -12,14 +12,11 @@ from train.marks import line
 
 __all__ = ["draw_removed", "draw_syntax", "family_histograms"]
 
-_BINS = 40
-
 
 def draw_removed(some: Mapping[str, Plane], every: Mapping[str, Plane], title: str, out: Path) -> None:
     """Draws coordinates along the first two removed directions by language family (Xie et al. 2022, Figure 4).
 
-    Some are points in ``removed.png``, with codes at the means of languages; every one is in a histogram along each
-    direction, in ``families.png``.
+    Some are points in ``removed.png``; every one is in a histogram along each direction, in ``families.png``.
     """
     names = families_of(every)
     with page(out / "removed.png", size=(6.6, 4.8), title=title, legend="right upper") as [[axis]]:
@@ -43,7 +40,7 @@ def family_histograms(
     x: Mapping[str, Float[np.ndarray, " sentence"]],
 ) -> tuple[Float[np.ndarray, " edge"], dict[str, Float[np.ndarray, " bin"]]]:
     """The edges of 40 bins, and the share of each language family's sentences in each of them."""
-    edges = np.histogram_bin_edges(np.concatenate(list(x.values())), _BINS)
+    edges = np.histogram_bin_edges(np.concatenate(list(x.values())), 40)
     shares = {}
     for name in families_of(x):
         values = np.concatenate([of for code, of in x.items() if family(code) == name])

@@ -101,9 +101,7 @@ class Planned:
             return None
         kind = _kind(self.step.task)
         paths = {item.name for item in fields(kind) if item.type in (Path, Path | None)}
-        options: dict[str, Any] = {
-            name: Path(value) if name in paths else value for name, value in self.options.items()
-        }
+        options: dict[str, Any] = {key: Path(value) if key in paths else value for key, value in self.options.items()}
         if runs := options.pop("runs", ()):
             options[fields(kind)[0].name] = tuple(map(Path, runs))
         return kind(**options)
@@ -152,9 +150,8 @@ def plan_step(step: Step, choice: Choice, folder: Path, number: int = 1) -> Plan
     """Completes the command of a step; ``folder`` is that of its results."""
     setting, known = choice.setting(step), _options(step.task)
     layers = choice.layers or setting.layers
-    options = {name: choice.filled(value, layers or (step.layer,)) for name, value in step.options.items()} | dict(
-        step.paper
-    )
+    options = {name: choice.filled(value, layers or (step.layer,)) for name, value in step.options.items()}
+    options |= step.paper
     if "encoder" in known and not any("{encoder}" in str(value) for value in step.options.values()):
         options |= {**setting.options, "encoder": choice.encoder}
     fit_on = "" if options.get("fit_on") == "evaluated" else choice.fit_on

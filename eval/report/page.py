@@ -34,9 +34,7 @@ _FITTED_ON = ", fitted on "
 # Fits of one method, over layers and seeds, that a line names.
 _MOST_FITS = 4
 # Prefixes of the metrics for which higher is better. Others, such as preference or a threshold, have no best value.
-_HIGHER_IS_BETTER = (
-    "mAP", "accuracy", "en-", "xx-", "F1", "precision", "recall", "Pearson", "Spearman", "other languages"
-)  # fmt: skip
+_HIGHER_IS_BETTER = ("mAP", "accuracy", "en-", "xx-", "F1", "precision", "recall", "Pearson", "Spearman", "other")
 _LEGEND = (
     "Values are in percent unless noted otherwise. Bold: the best of our values in a column. Small: the 95% interval "
     "over resampled queries, or the sample standard deviation over seeds. ▲ and ▼: significantly above and below the "

@@ -5,10 +5,7 @@
 Rows are encoders, the first being what the others are compared with; columns are tests. A cell is the mean over seeds
 and the sample standard deviation. As in Table 1 of Wu and Dredze (EMNLP 2020), ``+`` and ``-`` mark means that are more
 than one standard deviation of the first encoder above or below its mean. The last column is the mean over the tests
-that are not English, with the mean of their standard deviations, which its marks go by, and, in brackets, the standard
-deviation of the mean.
-
-``python -m eval compare`` on the results tests two encoders over seeds.
+that are not English, with the mean of their standard deviations, which its marks go by, and its own in brackets.
 """
 
 from collections.abc import Mapping, Sequence

@@ -96,16 +96,12 @@ def _torch(
     functional = torch.nn.functional
     model = AutoModel.from_pretrained(folder, add_pooling_layer=False).to(device)
     weights = {name: value.clone() for name, value in model.state_dict().items()}
-    links = examples.links
-    assert links is not None
+    links: Any = examples.links
 
     def hidden(texts: list[Any]) -> Any:
-        ids = np.full((len(texts), max(map(len, texts))), pad_id)
-        for row, text in enumerate(texts):
-            ids[row, : len(text)] = text
-        mask = np.arange(ids.shape[1]) < np.array([len(text) for text in texts])[:, None]
-        inputs = (torch.from_numpy(part).to(device) for part in (ids, mask.astype(np.int64)))
-        return model(*inputs).last_hidden_state
+        rows = [torch.from_numpy(np.asarray(text, np.int64)) for text in texts]
+        ids = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=pad_id).to(device)
+        return model(ids, (ids != pad_id).long()).last_hidden_state
 
     def train(dropout: float) -> float:
         model.load_state_dict(weights)

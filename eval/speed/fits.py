@@ -1,12 +1,11 @@
 """Fits beside numpy and scikit-learn.
 
 The embeddings are random: language means in a subspace, a decaying spectrum around them, a shared offset, and two
-outlier dimensions. To fit from embeddings is to compute moments and then to fit from them; both are timed. numpy
-computes in float32, the dtype of the embeddings; scikit-learn's PCA is timed for the whitenings. The answer is the
-relative difference from ours. The bound is the larger of two times: the operations at the rate of a large matrix
-product (2 n d^2 for a second moment, although numpy computes only one half, because it is symmetric; 9 d^3 for all
-eigenvectors, 2 d^2 for a step to the first), and the bytes of the embeddings, each read once, at the speed of numpy's
-copy.
+outlier dimensions. Moments and fits from them are timed, numpy's in float32, the dtype of the embeddings;
+scikit-learn's PCA is timed for the whitenings. The answer is the relative difference from ours. The bound is the larger
+of two times: the operations at the rate of a large matrix product (2 n d^2 for a second moment, although numpy computes
+only one half, because it is symmetric; 9 d^3 for all eigenvectors, 2 d^2 for a step to the first), and the bytes of the
+embeddings, each read once, at the speed of numpy's copy.
 """
 
 from collections.abc import Callable, Iterator
