@@ -54,10 +54,8 @@ def test_every_table_and_figure_has_a_row(paper):
     for cells in rows(paper):
         assert len(cells) == 4, cells
         assert all(cells), cells
-        assert "@" not in "".join(cells), cells
         assert "{" not in cells[2].replace("wiki40b/{}", ""), cells
         assert "`python -m" in cells[2], cells
-        assert re.search(r"`([\w-]+)`", cells[0])[1] in CARDS, cells
 
 
 def test_commands_parse():

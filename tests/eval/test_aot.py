@@ -26,26 +26,22 @@ ROW = Row("encode", "v5e", 10, 2.0, 3.0, 4.0, {"all-reduce": 2}, 10.0, 4.0, 0, "
 
 PROGRAM = """\
 HloModule jit_f, entry_computation_layout={(f32[8,16]{1,0})->f32[8,16]{1,0}}
-
 %fused (p: f32[8,16]) -> f32[8,16] {
   %p = f32[8,16]{1,0} parameter(0)
   ROOT %big = f32[1000,16]{1,0} add(%p, %p)
 }
-
 %taken (q: f32[100,16], i: s32[]) -> f32[1,16] {
   %q = f32[100,16]{1,0} parameter(0)
   %i = s32[] parameter(1)
   %same = f32[100,16]{1,0} bitcast(%q)
   ROOT %slice = f32[1,16]{1,0} dynamic-slice(%same, %i), dynamic_slice_sizes={1,16}
 }
-
 %updated (o: f32[100,16], n: f32[1,16], j: s32[]) -> f32[100,16] {
   %o = f32[100,16]{1,0} parameter(0)
   %n = f32[1,16]{1,0} parameter(1)
   %j = s32[] parameter(2)
   ROOT %put = f32[100,16]{1,0} dynamic-update-slice(%o, %n, %j)
 }
-
 %filled (n: f32[1,16], j: s32[]) -> f32[100,16] {
   %n = f32[1,16]{1,0} parameter(0)
   %j = s32[] parameter(1)
@@ -53,36 +49,30 @@ HloModule jit_f, entry_computation_layout={(f32[8,16]{1,0})->f32[8,16]{1,0}}
   %zeros = f32[100,16]{1,0} broadcast(%zero), dimensions={}
   ROOT %put = f32[100,16]{1,0} dynamic-update-slice(%zeros, %n, %j)
 }
-
 %to_nine (s: (f32[8,16], s32[])) -> pred[] {
   %s = (f32[8,16]{1,0}, s32[]{:T(128)}) parameter(0)
   %nine = s32[]{:T(128)} constant(9), metadata={op_name="x"}
   %count = s32[]{:T(128)} get-tuple-element(%s), index=1
   ROOT %lt = pred[]{:T(512)} compare(%count, %nine), direction=LT
 }
-
 %scattered (r: f32[8,16]) -> f32[2,16] {
   %r = f32[8,16]{1,0} parameter(0)
   %sum = f32[8,16]{1,0} all-reduce(%r), to_apply=%add
   ROOT %own = f32[2,16]{1,0} slice(%sum), slice={[0:2], [0:16]}
 }
-
 %body (s: (f32[8,16], s32[])) -> (f32[8,16], s32[]) {
   %s = (f32[8,16]{1,0}, s32[]) parameter(0)
   %x = f32[8,16]{1,0} get-tuple-element(%s), index=0
   %y = f32[8,16]{1,0:T(8,128)} fusion(%x), kind=kLoop, calls=%fused
   ROOT %t = (f32[8,16]{1,0}, s32[]) tuple(%y, %x)
 }
-
 %rare (r: f32[8,16]) -> f32[8,16] {
   %r = f32[8,16]{1,0} parameter(0)
   ROOT %twice = f32[8,16]{1,0} add(%r, %r)
 }
-
 %usual (u: f32[8,16]) -> f32[8,16] {
   ROOT %u = f32[8,16]{1,0} parameter(0)
 }
-
 ENTRY %main (a: f32[8,16], b: f32[100,16], k: s32[]) -> f32[8,16] {
   %a = f32[8,16]{1,0} parameter(0)
   %b = f32[100,16]{1,0} parameter(1)
@@ -168,7 +158,6 @@ def test_a_collective_beside_a_loop_counts_once():
     aliases = "output_to_operand_aliasing={{1}: (0, {}), {2}: (1, {})}"
     found = cost_of_text(
         f"""HloModule jit_f
-
 {kernels}%body (s: (s32[], f32[2,16], f32[8,16])) -> (s32[], f32[2,16], f32[8,16]) {{
   %s = {state} parameter(0)
   %n = s32[] get-tuple-element(%s), index=0
@@ -176,7 +165,6 @@ def test_a_collective_beside_a_loop_counts_once():
   %y = {array} get-tuple-element(%s), index=2
   %own = (f32[4,16]{{1,0}}, {sent}, {array}) fusion(%x, %y, %n), {aliases}, calls=%async_collective_fusion.7
 }}
-
 ENTRY %main (a: f32[2,16]) -> f32[8,16] {{
   %a = {sent} parameter(0)
   %async-collective-start = ({sent}, {array}) fusion(%a), kind=kCustom, calls=%begun
@@ -191,11 +179,9 @@ ENTRY %main (a: f32[2,16]) -> f32[8,16] {{
 }}
 """
     )
-    assert found.collectives == {"all-gather": 1}
-    # Each step of the loop writes its own result and reads a number; the end reads what is sent and writes what was
-    # gathered.
+    assert (found.collectives, found.kernels) == ({"all-gather": 1}, 1 + 5 + 1)
+    # A step of the loop writes its result and reads a number; the end reads what is sent and writes what was gathered.
     assert found.traffic == 5 * (4 * 16 * 4 + 4) + 2 * 16 * 4 + 8 * 16 * 4
-    assert found.kernels == 1 + 5 + 1
 
 
 def test_operations_are_counted_by_precision_and_platform():
@@ -231,10 +217,6 @@ def test_programs_compile_for_the_devices_that_are_here(name):
     row = measured(name, "here", HERE, programs(TINY, 1)[name](mesh), "tiny")
     assert min(row.kernels, row.traffic) > 0
     assert not (row.collectives and name.startswith(("encode", "nearest")))
-    if name.startswith("align"):
-        count = (250_002 + 514 + 1 + 2) * 768 + 4 * (768 * 768 + 768) + 2 * 768 * 3072 + 768 + 3072 + 4 * 768
-        # Parameters, where they started, and two moments of Adam; temporary arrays take more.
-        assert row.memory * 1e9 > 16 * count
 
 
 @pytest.mark.parametrize(
@@ -275,10 +257,9 @@ def test_a_table_is_written_and_compared_with(here, tmp_path, capsys):
     path = tmp_path / "rows.jsonl"
     assert main([*options, "--programs", "fit/outliers", "apply/center", "--out", str(path)]) == 0
     rows = read_rows(path)
-    assert {name for name, _ in rows} == {"fit/outliers", "apply/center"}
-    written = path.stat().st_mtime_ns
+    assert list(rows) == [("fit/outliers", "v5e"), ("apply/center", "v5e")]
     assert main([*options, "--programs", "fit/outliers", "--out", str(path)]) == 0  # is not compiled again
-    assert path.stat().st_mtime_ns == written
+    assert read_rows(path) == rows
     assert main([*options, "--check", str(path)]) == 0
     assert "compared 2 programs" in capsys.readouterr().out
     worse_row = replace(rows["apply/center", "v5e"], traffic=rows["apply/center", "v5e"].traffic / 2)

@@ -51,8 +51,7 @@ def difference(row):
 def test_fastest_calls_in_turns():
     calls = []
     seconds, results = fastest({name: lambda name=name: calls.append(name) or len(calls) for name in "ab"}, 2)
-    assert calls == list("ababab")
-    assert results == {"a": 1, "b": 2}
+    assert (calls, results) == (list("ababab"), {"a": 1, "b": 2})
     assert all(0 < value < 1 for value in seconds.values())
 
 
