@@ -37,7 +37,7 @@ def draw_space(methods: Sequence[Method], x: ByLanguage, english: ByLanguage, ti
     those of all sentences. ``english`` has the English sentences to compare each language with, if there are any.
     """
     shares = np.stack([np.asarray(expected_contributions(rows)) for rows in x.values()])
-    _draw_shares(shares, list(x), f"Contribution of dimensions, {title}", out / "contributions.png")
+    _draw_contributions(shares, list(x), f"Contribution of dimensions, {title}", out / "contributions.png")
     _draw_outliers(x, f"Outlier dimensions, {title}", out / "outliers.png")
     if english:
         _draw_distances(x, english, int(np.argmax(shares.mean(axis=0))), title, out / "distance_by_rank.png")
@@ -119,7 +119,9 @@ def _compared(methods: Sequence[Method]) -> list[Method]:
     return [by_name[name] for name in _COMPARED if name in by_name]
 
 
-def _draw_shares(shares: Float[np.ndarray, "language dim"], codes: Sequence[str], title: str, path: Path) -> None:
+def _draw_contributions(
+    shares: Float[np.ndarray, "language dim"], codes: Sequence[str], title: str, path: Path
+) -> None:
     """Draws the contribution of the twelve top dimensions to each language's mean cosine."""
     top = np.argsort(-shares.mean(axis=0))[:12]
     with page(path, size=(0.55 * len(top) + 2.2, 0.17 * len(codes) + 1.4), title=title) as [[axis]]:
