@@ -19,8 +19,7 @@ from pathlib import Path
 from typing import Literal
 
 from eval.aot import encoding, fitting, searching, training
-from eval.aot.page import programs_page
-from eval.aot.row import Row, measured, read_rows, worse
+from eval.aot.row import Row, measured, programs_page, read_rows, worse
 from eval.aot.shapes import Sizes, Trace
 from eval.aot.targets import TARGETS, check_installed, mesh_of, prepare
 from lsar_jax.cli.console import console, print_table

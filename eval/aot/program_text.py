@@ -156,9 +156,7 @@ class _Reader:
             written = max(0.0, _size(instruction.shape) - sum(map(_size, shapes.values())))
         else:
             written = min(_size(instruction.shape), self._result(instruction, computation, inside=False))
-        return written + sum(
-            min(_size(shape), self._read(instruction, place, shape)) for place, shape in shapes.items()
-        )
+        return written + sum(min(_size(shape), self._read(instruction, at, shape)) for at, shape in shapes.items())
 
     def _read(self, instruction: _Instruction, place: int, shape: str) -> float:
         """The bytes that an instruction takes of an operand that is anywhere in memory."""
@@ -200,8 +198,7 @@ class _Reader:
 
 def _instructions(body: str) -> Iterator[_Instruction]:
     for line in body.splitlines():
-        match = re.match(r"\s*(?:ROOT )?%?([\w.\-]+) = (.*?) ([\w\-]+)\((.*)$", line)
-        if match:
+        if match := re.match(r"\s*(?:ROOT )?%?([\w.\-]+) = (.*?) ([\w\-]+)\((.*)$", line):
             operands = tuple(re.findall(r"%([\w.\-]+)", match[4].split(")")[0]))
             yield _Instruction(match[1], match[2], match[3], operands, match[4])
 

@@ -19,16 +19,13 @@ __all__ = ["TARGETS", "Peaks", "Target", "check_installed", "mesh_of", "prepare"
 
 
 class Peaks(NamedTuple):
-    """The limits of one device: bytes, bytes a second, and operations a second of matrix products.
+    """The limits of one device."""
 
-    ``fast_float32`` is float32 as the device computes it by default, with fewer digits.
-    """
-
-    memory: float
-    bandwidth: float
-    bfloat16: float
+    memory: float  # bytes
+    bandwidth: float  # bytes a second
+    bfloat16: float  # operations a second of matrix products
     float32: float
-    fast_float32: float
+    fast_float32: float  # as the device computes float32 by default, with fewer digits
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,8 @@ import pytest
 from eval.__main__ import main
 from eval.aot.command import programs
 from eval.aot.operations import operations_of
-from eval.aot.page import programs_page
 from eval.aot.program_text import cost_of_text
-from eval.aot.row import Row, measured, read_rows, worse
+from eval.aot.row import Row, measured, programs_page, read_rows, worse
 from eval.aot.shapes import Sizes, floats, on_one
 from eval.aot.targets import TARGETS, Peaks, Target
 from lsar_jax.mesh import data_mesh
