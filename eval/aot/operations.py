@@ -1,6 +1,7 @@
 """Operations of the matrix products of a program, counted in its jaxpr by the precision that they ask for.
 
-A multiplication and its addition count as two. What else a program computes is not counted: a sum, a sort, or the
+They are those of one run on all devices together, by the branch of the platform where there are several. A
+multiplication and its addition count as two. What else a program computes is not counted: a sum, a sort, or the
 products inside an eigendecomposition, which each device does in its own way. A loop that runs as often as its data ask
 counts once.
 """
@@ -16,11 +17,7 @@ __all__ = ["operations_of"]
 
 
 def operations_of(jaxpr: ClosedJaxpr | Jaxpr, platform: str) -> Counter[str]:
-    """Counts the operations of one run on all devices together; a program may have a branch for each platform.
-
-    The kinds are ``bfloat16``, ``float32`` where full precision is asked for, and ``fast_float32`` where a device may
-    round what it multiplies.
-    """
+    """Counts by ``bfloat16``, ``float32`` in full precision, and ``fast_float32``, which a device may round."""
     total: Counter[str] = Counter()
     for equation in getattr(jaxpr, "jaxpr", jaxpr).eqns:
         name, parameters = equation.primitive.name, equation.params

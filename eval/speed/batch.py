@@ -37,10 +37,7 @@ def batch(
     tokens: int | None = None,
     blocks: int | None = None,
 ) -> Iterator[Measured]:
-    """Times the program of a full batch on one device, here and in PyTorch.
-
-    By default, the batch has as many tokens as on this kind of device, and the encoder as many blocks as published.
-    """
+    """Times a full batch on one device, here and in PyTorch; by default, of as many tokens as ``encode`` takes."""
     from transformers import AutoModel
 
     torch, device = import_torch()
