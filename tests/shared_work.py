@@ -66,7 +66,7 @@ class SharedWork:
         _end(main, "fit", "lsar", out / "lsar", *encoded)
         _end(main, "mine", folder / "source", folder / "target", out / "pairs.tsv", "--block", "1024")
         _end(align, *strong_arguments(folder, out / "strong"))
-        _end(align, *strong_arguments(folder, out / "chunks"), "--chunk-tokens", "96", "--cached")
+        _end(align, *strong_arguments(folder, out / "chunks"), "--chunk-tokens", "96")
         linear = ["--objective", "linear", "--learning-rate", "1e-4", "--batch", "128"]
         _end(align, *strong_arguments(folder, out / "linear"), *linear)
         files = ["--train", folder / "train-en.txt", "--test", folder / "test-de.txt", "--held-out", "12"]

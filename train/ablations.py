@@ -22,7 +22,7 @@ from pathlib import Path
 from lsar_jax.cli.console import console
 from lsar_jax.cli.run import run
 from lsar_jax.objectives.disentangle import ALONE, Base, Objective
-from train.disentangle.command import Disentangle, HeadsOptions
+from train.disentangle.__main__ import Disentangle, HeadsOptions
 from train.loop import Trained
 
 __all__ = ["Ablations", "objectives"]
@@ -38,22 +38,18 @@ def objectives(base: Base) -> list[Objective]:
         rows.append(Objective(base, True, separation, without=("clustering",)))
     rows.append(Objective(base, True, without=("separation",)))
     halves = base == "dream"
-    if halves:
-        rows.append(Objective(base, False, halves=True))
-    return [*rows, Objective(base, True, "code", "all", halves=halves)]
+    without_oracle = [Objective(base, False, halves=True)] if halves else []
+    return [*rows, *without_oracle, Objective(base, True, "code", "all", halves=halves)]
 
 
 @dataclass(frozen=True)
 class Ablations(HeadsOptions):
-    """Trains every row of the table, each in its own folder below ``out/layer-N``.
-
-    The other options are those of a single run.
+    """Trains every row of the table, each in its own folder below ``out/layer-N``, with the options of a single run.
 
     Attributes:
       seeds: number of seeds, trained in parallel in one program.
       layers: hidden-state layers to train on.
-      bases: train only the rows with these bases, of which none is ORACLE alone; one learning rate does not suit them
-        all.
+      bases: train only the rows with these bases; none is ORACLE alone.
       out: folder for all runs.
     """
 

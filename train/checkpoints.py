@@ -1,14 +1,9 @@
 """Orbax checkpoints of arrays and a training position, written atomically, with digests that are checked when read."""
 
-import asyncio
 import json
-import logging
 import shutil
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import jax
@@ -25,11 +20,7 @@ _SMALL_FILES = 1 << 19
 
 
 class Checkpoints:
-    """Keeps the last two checkpoints of a run, indexed by the number of steps taken.
-
-    Args:
-      folder: folder of the checkpoints.
-    """
+    """Keeps the last two checkpoints of a run, indexed by the number of steps taken."""
 
     def __init__(self, folder: Path) -> None:
         import orbax.checkpoint as ocp
@@ -48,18 +39,11 @@ class Checkpoints:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._manager.close()
 
     def save(self, step: int, arrays: Any, position: dict[str, Any]) -> None:
-        """Writes a checkpoint, unless one exists for this step.
-
-        Args:
-          step: number of steps taken.
-          arrays: a tree of arrays.
-          position: everything else needed to resume, as JSON values.
+        """Writes a checkpoint of a tree of arrays and of JSON values, unless one exists for this step.
 
         Raises:
           OSError: it could not be written; the checkpoints before it are kept.
@@ -77,10 +61,9 @@ class Checkpoints:
                 f"needed, {free >> 10} KiB are free); make room, and run the same command again"
             )
         try:
-            with _quiet():
-                self._manager.save(
-                    step, args=args.Composite(arrays=args.StandardSave(arrays), position=args.JsonSave(position))
-                )
+            self._manager.save(
+                step, args=args.Composite(arrays=args.StandardSave(arrays), position=args.JsonSave(position))
+            )
             write_json(folder / _DIGESTS, _digests(folder))
         except Exception as error:  # Orbax and TensorStore raise many types, some of several lines
             shutil.rmtree(folder, ignore_errors=True)
@@ -88,77 +71,45 @@ class Checkpoints:
             raise OSError(f"no checkpoint could be written in {self._folder}: {_first_line(error)}") from error
 
     def restore(self, like: Any, show: Callable[[str], None] = lambda line: None) -> tuple[Any, dict[str, Any]] | None:
-        """Returns the arrays and the position of the last checkpoint that is whole, or None if there is none.
+        """Returns the arrays and the position of the last whole checkpoint, or None if there is none.
 
-        Damaged checkpoints after it are set aside, as ``STEP.damaged``.
-
-        Args:
-          like: a tree of arrays with the same shapes, on the target devices.
-          show: called with a line for each damaged checkpoint.
+        ``like`` is a tree of arrays of the same shapes on the target devices. Damaged checkpoints are set aside as
+        ``STEP.damaged``, and ``show`` is called with a line for each.
 
         Raises:
           ValueError: the arrays have other shapes, or every checkpoint is damaged.
         """
-        args, shapes = self._ocp.args, jax.tree.map(self._ocp.utils.to_shape_dtype_struct, like)
-        asked = args.Composite(arrays=args.StandardRestore(shapes), position=args.JsonRestore())
-        damaged: dict[int, str] = {}
+        damaged: dict[Path, str] = {}
         for step in sorted(self._manager.all_steps(), reverse=True):
             folder = self._folder / str(step)
-            if not (damage := _damage(folder)):
-                try:
-                    with _quiet():
-                        found = self._manager.restore(step, args=asked)
-                except Exception as error:  # Orbax and TensorStore raise many types, some of several lines
-                    damage = f"{folder} cannot be read: {_first_line(error)}"
-                    if (folder / _DIGESTS).is_file():  # it is whole, so that it does not fit
-                        raise ValueError(damage) from error
-                else:
-                    for newer, why in damaged.items():
-                        show(f"{why}; going on from the checkpoint of step {step}")
-                        aside = self._folder / f"{newer}.damaged"
-                        shutil.rmtree(aside, ignore_errors=True)
-                        (self._folder / str(newer)).replace(aside)
-                    self._manager.reload()
-                    return found["arrays"], found["position"]
-            damaged[step] = damage
-        if damaged:
-            raise ValueError(
-                f"every checkpoint in {self._folder} is damaged: {'; '.join(damaged.values())}; choose another --out"
+            if not (folder / _DIGESTS).is_file():  # the run was killed while this was written
+                shutil.rmtree(folder)
+            elif damage := _damage(folder):
+                damaged[folder] = damage
+            else:
+                break
+        else:
+            if damaged:
+                raise ValueError(
+                    f"every checkpoint in {self._folder} is damaged: {'; '.join(damaged.values())}; choose another "
+                    "--out"
+                )
+            self._manager.reload()
+            return None
+        for newer, damage in damaged.items():
+            show(f"{damage}; going on from the checkpoint of step {step}")
+            aside = newer.with_name(f"{newer.name}.damaged")
+            shutil.rmtree(aside, ignore_errors=True)
+            newer.replace(aside)
+        self._manager.reload()
+        args, shapes = self._ocp.args, jax.tree.map(self._ocp.utils.to_shape_dtype_struct, like)
+        try:
+            found = self._manager.restore(
+                step, args=args.Composite(arrays=args.StandardRestore(shapes), position=args.JsonRestore())
             )
-        return None
-
-
-class _FinishingLoop(asyncio.SelectorEventLoop):
-    """An event loop that ends its tasks before it closes.
-
-    After an error, Orbax closes its loop while other arrays are still being read or written. Their tasks would be
-    destroyed later, at any time, each with a traceback that nobody can catch.
-    """
-
-    def close(self) -> None:
-        """Waits for what is still under way, then closes the loop."""
-        # They are not cancelled, because TensorStore would still call the closed loop.
-        while not self.is_closed() and (left := asyncio.all_tasks(self)):
-            self.run_until_complete(asyncio.wait(left))
-            for task in left:
-                task.cancelled() or task.exception()  # otherwise asyncio logs that nobody asked
-        super().close()
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Keeps Orbax from printing tracebacks of an error, which the caller raises, then or later."""
-    log, hook, loop = logging.getLogger("absl"), threading.excepthook, asyncio.new_event_loop
-    level = log.level
-    log.setLevel(logging.CRITICAL + 1)
-    threading.excepthook = lambda error: None
-    asyncio.new_event_loop = _FinishingLoop
-    try:
-        yield
-    finally:
-        log.setLevel(level)
-        threading.excepthook = hook
-        asyncio.new_event_loop = loop
+        except Exception as error:  # Orbax and TensorStore raise many types, some of several lines
+            raise ValueError(f"{folder} cannot be read: {_first_line(error)}") from error
+        return found["arrays"], found["position"]
 
 
 def _digests(folder: Path) -> dict[str, str]:
@@ -169,8 +120,6 @@ def _digests(folder: Path) -> dict[str, str]:
 
 def _damage(folder: Path) -> str:
     """Names a file of a checkpoint that is not as it was written, or returns ''."""
-    if not (folder / _DIGESTS).is_file():  # killed before they were written
-        return ""
     try:
         expected = read_json(folder / _DIGESTS, dict)
     except ValueError as error:

@@ -13,13 +13,7 @@ __all__ = ["draw_curves", "save_figure"]
 
 
 def draw_curves(log: Path, title: str, folder: Path) -> None:
-    """Draws ``curves.png``: each loss term as its mean over seeds, with a band from the lowest to the highest seed.
-
-    Args:
-      log: JSON lines written by ``train.loop``.
-      title: title of the figure.
-      folder: folder to write to.
-    """
+    """Draws ``curves.png``: each loss term as its mean over seeds, with a band from the lowest to the highest seed."""
     from matplotlib.figure import Figure
 
     lines = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]

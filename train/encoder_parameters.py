@@ -19,26 +19,14 @@ WORDS = "model.embeddings.word.embedding"
 
 
 class EncoderParts(NamedTuple):
-    """The modules of an encoder.
-
-    Attributes:
-      model: the transformer.
-      projection: the layers after pooling, or None.
-    """
+    """The modules of an encoder: the transformer, and the layers after pooling, or None."""
 
     model: Any
     projection: Projection | None
 
 
 class Skeleton:
-    """The modules of an encoder without their parameters.
-
-    Args:
-      parts: the modules.
-
-    Attributes:
-      parameters: the parameters.
-    """
+    """The modules of an encoder, and apart from them their ``parameters``."""
 
     def __init__(self, parts: EncoderParts) -> None:
         self.parameters: Parameters = {}
@@ -62,12 +50,7 @@ class Skeleton:
 
 
 def take_apart(parts: EncoderParts, freeze_words: bool) -> tuple[Skeleton, Parameters, Parameters]:
-    """Returns the modules without their parameters, the parameters to train, and the frozen ones.
-
-    Args:
-      parts: the modules.
-      freeze_words: whether the word embeddings are frozen.
-    """
+    """Returns the modules without their parameters, the parameters to train, and the frozen ones: words, or none."""
     skeleton = Skeleton(parts)
     trained, skeleton.parameters = skeleton.parameters, {}
     frozen = {WORDS: trained.pop(WORDS)} if freeze_words and WORDS in trained else {}
@@ -75,10 +58,7 @@ def take_apart(parts: EncoderParts, freeze_words: bool) -> tuple[Skeleton, Param
 
 
 def put_together(encoder: SentenceEncoder, parts: EncoderParts) -> SentenceEncoder:
-    """Returns an encoder with other modules of the same shapes, such as trained ones, and without a transform.
-
-    Its ``spec`` still names the checkpoint that the old modules were read from; save and load it to get its own.
-    """
+    """Returns an encoder with trained modules and without a transform; saved and loaded, it gets its own ``spec``."""
     return SentenceEncoder(
         parts.model, encoder.tokenizer, encoder.spec.raw(), encoder.mesh, pooling=encoder.pooling,
         projection=parts.projection, prompts=encoder.prompts, languages=encoder.languages,

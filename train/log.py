@@ -13,12 +13,9 @@ __all__ = ["Log"]
 
 
 class Log:
-    """A log file open for appending.
+    """A log file open for appending, cut to its first ``lines``; ``path`` None writes nothing.
 
-    Args:
-      path: the log file; lines after the first ``lines`` are dropped. None writes nothing.
-      lines: number of lines written when the last checkpoint was saved.
-      apart: names of terms that are written but do not count in the loss.
+    Terms that are ``apart`` are written, but do not count in the loss.
 
     Raises:
       ValueError: the file has fewer lines than that, or they are damaged.

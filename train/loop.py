@@ -1,9 +1,8 @@
 """The training loop: epochs of chunked steps, with validation, early stopping, checkpoints and a log.
 
-Each seed stops on its own: it is masked after ``patience`` epochs without a lower validation loss, and training ends
-when all seeds have stopped. A killed run resumes from its last checkpoint, with its log truncated to that point. The
-loop trains any ``Trainee``, and knows nothing about its losses. Several processes take the same steps together; process
-0 writes the log and the checkpoints.
+Each seed is masked after ``patience`` epochs without a lower validation loss, and training ends when all are. A killed
+run resumes from its last checkpoint, with its log truncated to that point. Several processes take the same steps
+together; process 0 writes the log and the checkpoints.
 """
 
 import time
@@ -16,6 +15,7 @@ from typing import Any, Protocol
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 from jax.sharding import NamedSharding, PartitionSpec
 from jaxtyping import Array, Bool, Float
 
@@ -26,7 +26,7 @@ from lsar_jax.processes import agreed, from_first, is_first
 from train.checkpoints import Checkpoints
 from train.log import Log
 
-__all__ = ["LoopOptions", "Progress", "Trained", "Trainee", "as_seed", "of_seed", "train"]
+__all__ = ["LoopOptions", "Progress", "Trained", "Trainee", "as_seed", "linear_schedule", "of_seed", "train"]
 
 
 @dataclass(frozen=True)
@@ -87,15 +87,8 @@ class Trainee(Protocol):
 class Progress:
     """The position of a run; each list has one entry per seed.
 
-    Attributes:
-      epoch: current epoch, from 0.
-      step: number of steps taken in this epoch.
-      taken: number of steps taken in all epochs.
-      lines: number of lines in the log.
-      best: lowest validation loss.
-      best_epoch: epoch of the lowest validation loss.
-      waited: number of epochs since the lowest validation loss.
-      active: whether the seed is still training.
+    ``step`` counts the steps of this epoch, ``taken`` those of all epochs, and ``lines`` those of the log. ``best`` is
+    the lowest validation loss, ``waited`` the number of epochs since then, and an ``active`` seed is still training.
     """
 
     epoch: int = 0
@@ -113,11 +106,7 @@ class Progress:
         return cls(best=[float("inf")] * seeds, best_epoch=[-1] * seeds, waited=[0] * seeds, active=[True] * seeds)
 
     def end_epoch(self, losses: Float[np.ndarray, " seed"], patience: int) -> Bool[np.ndarray, " seed"]:
-        """Ends the epoch, and stops each seed that has waited ``patience`` epochs for a lower validation loss.
-
-        Returns:
-          Which seeds have just reached their lowest validation loss.
-        """
+        """Ends the epoch, and stops seeds that have waited ``patience`` epochs; tells which have become better."""
         better = np.array(self.active) & (losses < np.array(self.best))
         for seed in np.flatnonzero(self.active).tolist():
             if better[seed]:
@@ -131,13 +120,9 @@ class Progress:
 
 @dataclass(frozen=True)
 class Trained:
-    """The outcome of a run.
+    """The kept part of the state at each seed's best epoch and at the end, where the run ended, and its speed.
 
-    Attributes:
-      best: the kept part of the state at each seed's best epoch, with a leading seed axis.
-      last: the kept part of the state at the end.
-      progress: the position where the run ended.
-      steps_per_second: speed of this call, including validation; 0 if there was nothing left to do.
+    The speed is that of this call with validation, and 0 if there was nothing left to do.
     """
 
     best: Any
@@ -147,17 +132,12 @@ class Trained:
 
 
 def train(trainee: Trainee, options: LoopOptions, folder: Path, title: str) -> Trained:
-    """Trains until every seed has stopped, resuming from the last checkpoint if there is one, and shows the progress.
+    """Trains until every seed has stopped, from the last checkpoint if there is one.
 
-    Args:
-      trainee: what to train.
-      options: how long to train.
-      folder: folder for ``log.jsonl``, its figure ``curves.png``, and ``checkpoints``.
-      title: title of the figure.
+    Writes ``log.jsonl``, its figure and ``checkpoints`` into the folder.
 
     Raises:
-      ValueError: the run already has more epochs than ``options`` allows, or a loss is not finite; in the second case,
-        the error names the term, seed, epoch and step.
+      ValueError: the run already has more epochs than ``options`` allows, or a loss is not finite.
     """
     with ExitStack() as stack:
         status = stack.enter_context(console.status(""))
@@ -263,6 +243,12 @@ def _check_finite(losses: Mapping[str, Float[np.ndarray, "seed step"]], trainee:
         f"seed {trainee.seeds[seed]}; lower --learning-rate (it is {trainee.learning_rate}), or check the input "
         "for values that are not finite"
     )
+
+
+def linear_schedule(learning_rate: float, warmup: int, steps: int) -> optax.Schedule:
+    """Returns a learning rate that rises for ``warmup`` steps and then falls to 0 until ``steps``, both linearly."""
+    rise = optax.linear_schedule(0.0, learning_rate, warmup)
+    return optax.join_schedules([rise, optax.linear_schedule(learning_rate, 0.0, steps - warmup)], [warmup])
 
 
 @jax.jit

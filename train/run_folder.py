@@ -13,7 +13,7 @@ from lsar_jax.embeddings import job
 from lsar_jax.files import check_outside, read_json, write_json
 from lsar_jax.processes import check_alike, is_first, wait_for_all
 
-__all__ = ["claim", "claimed", "flat_options"]
+__all__ = ["claimed", "flat_options"]
 
 # Files of a run that has begun. A log alone, of a run without a checkpoint, may be replaced.
 _FILES = ("checkpoints/[0-9]*", "trained.json", "transfer.json", "curves.*", "seed-*/*.safetensors")
@@ -23,39 +23,25 @@ _FILES = ("checkpoints/[0-9]*", "trained.json", "transfer.json", "curves.*", "se
 def claimed(folder: Path, encoder: str, options: Mapping[str, Any], files: Collection[str] = ()) -> Iterator[None]:
     """Locks the folder of a run, records its options in ``config.json``, and waits for all processes at the end.
 
-    Process 0 locks and records; all processes must have the same options.
-
-    Args:
-      folder: the folder of the run.
-      encoder: name or folder of the encoder.
-      options: everything that must not change when the run resumes, as JSON values; the version is added.
-      files: patterns of further files that the run writes, besides those of every run.
+    Process 0 locks and records; all processes must have the same options. ``files`` are patterns of what the run
+    writes besides the files of every run.
 
     Raises:
-      ValueError: another run uses the folder, the folder is in that of the encoder, or as ``claim`` says.
+      ValueError: another run uses the folder, it belongs to a run of other options, which the error names, it has files
+        that no run wrote, or it is in the folder of the encoder.
     """
     check_outside(folder, Path(encoder))
     with job.locked(folder, f"{folder} is in use by another run; choose another --out"):
         check_alike("the options or the text", json.dumps(options, sort_keys=True, default=str))
         if is_first():
-            claim(folder, options, files)
+            _record(folder, {**options, "lsar_jax": __version__}, files)
         wait_for_all("claimed")
         yield
         wait_for_all("trained")
 
 
-def claim(folder: Path, options: Mapping[str, Any], files: Collection[str] = ()) -> None:
-    """Records the options of a run in ``config.json``.
-
-    Args:
-      folder: an existing folder.
-      options: everything that must not change when the run resumes, as JSON values; the version is added.
-      files: patterns of further files that the run writes, besides those of every run.
-
-    Raises:
-      ValueError: the folder belongs to a run of other options, which the error names, or has files that no run wrote.
-    """
-    path, options = folder / "config.json", {**options, "lsar_jax": __version__}
+def _record(folder: Path, options: Mapping[str, Any], files: Collection[str]) -> None:
+    path = folder / "config.json"
     found = [file for pattern in (*_FILES, *files) for file in folder.glob(pattern)]
     if os.path.lexists(path):
         begun = read_json(path, dict)
@@ -69,12 +55,7 @@ def claim(folder: Path, options: Mapping[str, Any], files: Collection[str] = ())
 
 
 def flat_options(options: Any, free: Collection[str]) -> dict[str, Any]:
-    """Returns the options that must not change when a run resumes, in one mapping, as JSON values.
-
-    Args:
-      options: a dataclass of options, whose fields may be dataclasses of options.
-      free: names of options that may change.
-    """
+    """Returns the fields of a dataclass and of those in it as JSON values, without those that may change."""
     flat: dict[str, Any] = {}
     for name, value in asdict(options).items():
         flat |= value if isinstance(value, dict) else {name: value}

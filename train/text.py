@@ -59,12 +59,8 @@ class TextOptions:
         """Returns the training and validation pairs of each language.
 
         A pair is dropped if either side is held out in any language, and is not trained on if its English side is used
-        for validation in any language. Texts that differ only in case, digits or punctuation count as equal. Pairs are
-        held out of each text by itself, so that they are the same ones whatever other text there is.
-
-        Raises:
-          FileNotFoundError: the data do not exist, or have no text in one of ``languages``.
-          ValueError: a language has too few pairs.
+        for validation in any language; case, digits and punctuation do not count. Pairs are held out of each text by
+        itself, so that they are the same ones whatever other text there is.
         """
         check_split(self.data, self.split)
         pairs: dict[str, list[Pair]] = {}
@@ -86,14 +82,14 @@ class TextOptions:
         result: TrainingPairs = {}
         for code in sorted(pairs):
             ordered = shuffled(distinct(pairs[code]), self.split_seed)
-            left = [pair for pair in ordered if not any(text_key(text) in tested for text in pair)]
-            count = round(self.validation * len(left))
-            if not 0 < count < len(left):
+            untested = [pair for pair in ordered if not any(text_key(text) in tested for text in pair)]
+            count = round(self.validation * len(untested))
+            if not 0 < count < len(untested):
                 raise ValueError(
-                    f"{self.data}, {code}: --validation {self.validation} selects {count} of the {len(left)} "
+                    f"{self.data}, {code}: --validation {self.validation} selects {count} of the {len(untested)} "
                     f"remaining pairs; lower --held-out, change --validation, or omit {code}"
                 )
-            result[code] = left[count:], left[:count]
+            result[code] = untested[count:], untested[:count]
         validated = {text_key(english) for _, validation in result.values() for english, _ in validation}
         for code, (others, validation) in result.items():
             train = [pair for pair in others if text_key(pair[0]) not in validated]

@@ -59,7 +59,7 @@ def _align(sizes: Sizes, objective: EncoderObjective, size: EncoderSize, pairs: 
     skeleton, trained, _ = take_apart(EncoderParts(model, None), False)
     options = StepOptions(
         objective=objective, temperature=0.1, projected=128, stay_close=1.0, squared=False, stay_close_hidden=0.0,
-        dropout=0.1, remat=True, cached=False, layer=config.blocks, pooling="mean", specials=Specials(1, 1),
+        dropout=0.1, remat=True, layer=config.blocks, pooling="mean", specials=Specials(1, 1),
     )  # fmt: skip
     # The parameters that the drift is measured from are an argument of the step: there are no arrays to place.
     steps = EncoderSteps(skeleton, {}, {}, options, optax.constant_schedule(1e-5), mesh)

@@ -33,7 +33,7 @@ MEAN = "other languages"
 _DRAWS = 100_000
 # What must be the same for encoders to be compared.
 _SAME = (
-    "features", "learning_rate", "batch", "epochs", "warmup", "validations", "patience", "dropout", "output_dropout",
+    "features", "learning_rate", "batch", "epochs", "warmup", "validations", "patience", "dropout",
     "trained_blocks", "max_length", "most", "most_dev", "most_tested", "held_out", "dtype",
 )  # fmt: skip
 

@@ -38,10 +38,9 @@ def align(
     repeats: int = 3,
 ) -> Iterator[Measured]:  # fmt: skip
     """Times the steps of an alignment on word-aligned text; raises ValueError for fewer pairs than in a batch."""
-    pairs = {code: aligned for code, (aligned, _) in read_aligned(words, "validation").items()}
     torch, device = import_torch()
     encoder = load_encoder(checkpoint, param_dtype="float32")
-    examples = word_examples(encoder.tokenizer, pairs, _MAX_LENGTH)
+    examples = word_examples(encoder.tokenizer, read_aligned(words, "validation"), _MAX_LENGTH)
     if len(examples) < batch:
         raise ValueError(f"{words} has {len(examples)} pairs; a batch has {batch}")
     order = order_of(0, len(examples), batch, 0, steps)
@@ -69,7 +68,7 @@ def _ours(encoder: SentenceEncoder, batches: list[PairBatch]) -> tuple[Train, An
     def steps(dropout: float) -> EncoderSteps:
         options = StepOptions(
             objective="strong", temperature=_TEMPERATURE, projected=_WIDTH, stay_close=1.0, squared=False,
-            stay_close_hidden=0.0, dropout=dropout, remat=False, cached=False, layer=encoder.spec.layer,
+            stay_close_hidden=0.0, dropout=dropout, remat=False, layer=encoder.spec.layer,
             pooling=encoder.pooling, specials=encoder.tokenizer.specials,
         )  # fmt: skip
         return EncoderSteps(skeleton, trained, frozen, options, optax.constant_schedule(_RATE), encoder.mesh)

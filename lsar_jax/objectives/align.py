@@ -69,18 +69,7 @@ class Projector(NamedTuple):
 
 
 def init_projector(key: Array, dim: int, out: int = 128) -> Projector:
-    """Returns a random projector, uniform in ``+-1 / sqrt(dim)`` as PyTorch initializes a linear layer.
-
-    Args:
-      key: a random key.
-      dim: width of the hidden states.
-      out: width of the projection.
-
-    Example:
-      >>> from lsar_jax.objectives import align
-      >>> align.init_projector(jax.random.key(0), dim=8, out=4).outer.shape
-      (4, 8)
-    """
+    """Returns a random projector of states of width ``dim``, uniform in ``+-1 / sqrt(dim)`` as in PyTorch."""
     bound = dim**-0.5
     inner, outer = jax.random.split(key)
     return Projector(
@@ -90,18 +79,7 @@ def init_projector(key: Array, dim: int, out: int = 128) -> Projector:
 
 
 def project(projector: Projector, x: Float[Array, "vector dim"]) -> Float[Array, "vector out"]:
-    """Returns ``relu(x inner^T) outer^T``, ``[vector, out]``.
-
-    Args:
-      projector: its two matrices.
-      x: ``[vector, dim]``.
-
-    Example:
-      >>> from lsar_jax.objectives import align
-      >>> projector = align.Projector(jnp.eye(2), jnp.ones((1, 2)))
-      >>> align.project(projector, jnp.array([[3.0, -5.0]])).tolist()
-      [[3.0]]
-    """
+    """Returns ``relu(x inner^T) outer^T``, ``[vector, out]``, for x ``[vector, dim]``."""
     return _product(jax.nn.relu(_product(_wide(x), projector.inner.T)), projector.outer.T)
 
 
@@ -112,14 +90,9 @@ def l2_loss(
 
     Args:
       source: states of the source words, ``[link, dim]``.
-      target: states of the words they are aligned with, ``[link, dim]``.
+      target: states of the words that they are aligned with, ``[link, dim]``.
       valid: whether a row is a link rather than padding, ``[link]``; by default, all are.
-      axis_name: name of the axis of ``jax.shard_map`` that the links are split over; by default, all links are given.
-
-    Example:
-      >>> from lsar_jax.objectives import align
-      >>> float(align.l2_loss(jnp.zeros((2, 3)), jnp.ones((2, 3)), jnp.array([True, False])))
-      3.0
+      axis_name: the axis of ``jax.shard_map`` that the links are split over; by default, all links are given.
     """
     return _mean(jnp.square(_wide(source) - _wide(target)).sum(axis=1), _valid(source, valid), axis_name)
 
@@ -134,24 +107,14 @@ def weak_contrastive_loss(
 ) -> Float[Array, ""]:
     """Returns the cross-entropy of finding t_i among all t, and s_i among all s, by cosine (Eq. 7, negated).
 
-    It is the mean of both directions and of all links.
+    It is the mean of both directions and of all links, in nats: near 0 at best, and ``log(n)`` if all states are alike.
 
     Args:
       source: projected states of the source words, or embeddings of sentences, ``[link, dim]``.
-      target: projected states of the words they are aligned with, or embeddings of translations, ``[link, dim]``.
-      valid: whether a row is a link rather than padding, ``[link]``; by default, all are.
+      target: projected states of the words that they are aligned with, or embeddings of translations, ``[link, dim]``.
+      valid: as for ``l2_loss``, ``[link]``.
       temperature: T, which divides the cosines.
-      axis_name: name of the axis of ``jax.shard_map`` that the links are split over; by default, all links are given.
-
-    Returns:
-      A scalar in nats: near 0 at best, and ``log(n)`` if no state is told from another.
-
-    Example:
-      >>> from lsar_jax.objectives import align
-      >>> for target in (jnp.eye(4), jnp.ones((4, 4))):
-      ...     print(round(float(align.weak_contrastive_loss(jnp.eye(4), target)), 2))
-      0.0
-      1.39
+      axis_name: as for ``l2_loss``.
     """
     valid = _valid(source, valid)
     source, target = unit(_wide(source)), unit(_wide(target))
@@ -177,15 +140,8 @@ def strong_contrastive_loss(
 ) -> Float[Array, ""]:
     """Returns the cross-entropy of finding the linked state among the other ``2 n - 1`` of both sides (Eq. 8).
 
-    Args:
-      source: projected states of the source words, or embeddings of sentences, ``[link, dim]``.
-      target: projected states of the words they are aligned with, or embeddings of translations, ``[link, dim]``.
-      valid: whether a row is a link rather than padding, ``[link]``; by default, all are.
-      temperature: T, which divides the cosines.
-      axis_name: name of the axis of ``jax.shard_map`` that the links are split over; by default, all links are given.
-
-    Returns:
-      A scalar in nats: near 0 at best, and ``log(2 n - 1)`` if no state is told from another.
+    The arguments are those of ``weak_contrastive_loss``, both sides ``[link, dim]``. In nats: near 0 at best, and
+    ``log(2 n - 1)`` if all states are alike.
 
     Example:
       >>> from lsar_jax.objectives import align
@@ -230,18 +186,12 @@ def orthogonalize(maps: Float[Array, "*maps dim dim"], beta: float = 0.01) -> Fl
 def parameter_drift(parameters: Any, start: Any, *, squared: bool = False) -> Float[Array, ""]:
     """Returns the L2 norm of what training changed in all parameters; the gradient at the start is zero.
 
-    The authors' code uses the norm, whose gradient has length 1 however small the change is; Eq. 5 prints its square.
+    The authors' code uses the norm, whose gradient has length 1 however small the change is.
 
     Args:
       parameters: a tree of arrays.
-      start: a tree of the same shape, the parameters before training.
-      squared: whether to return the square, as in Eq. 5.
-
-    Example:
-      >>> from lsar_jax.objectives import align
-      >>> start = {"kernel": jnp.zeros(2), "bias": jnp.zeros(1)}
-      >>> float(align.parameter_drift({"kernel": jnp.array([3.0, 0.0]), "bias": jnp.array([4.0])}, start))
-      5.0
+      start: the same before training.
+      squared: return the square, as Eq. 5 prints it.
     """
     changes = jax.tree.map(lambda new, old: jnp.square(_wide(new) - _wide(old)).sum(), parameters, start)
     total = jax.tree.reduce(jnp.add, changes, jnp.zeros((), jnp.float32))
@@ -256,14 +206,8 @@ def hidden_drift(
 
     Args:
       states: hidden states of the source sentences, ``[batch, length, dim]``.
-      start: those of the encoder before training, ``[batch, length, dim]``.
+      start: the same before training.
       lengths: number of tokens in each row, ``[batch]``.
-
-    Example:
-      >>> from lsar_jax.objectives import align
-      >>> states = jnp.ones((2, 3, 4))
-      >>> float(align.hidden_drift(states, 0 * states, jnp.array([1, 3])))  # padding does not count
-      4.0
     """
     real = jnp.arange(states.shape[1])[None, :] < lengths[:, None]
     change = jnp.where(real[:, :, None], _wide(states) - _wide(start), 0)
@@ -277,7 +221,7 @@ def _valid(x: Linked, valid: Valid | None) -> Valid:
 def _of_all_devices(
     links: tuple[Linked, Linked, Valid], axis_name: str | None
 ) -> tuple[Float[Array, "all dim"], Float[Array, "all dim"], Bool[Array, " all"], Int[Array, " link"]]:
-    """Returns the links of all devices, and where those of this device are among them."""
+    """Returns the links of all devices, and the places of this device's among them."""
     places = jnp.arange(len(links[0]))
     if axis_name is None:
         return *links, places
@@ -295,13 +239,8 @@ def _entropies(
 ) -> Float[Array, " query"]:
     """Returns, for each query, the cross-entropy of finding the right key by cosine.
 
-    Args:
-      queries: vectors of length 1.
-      keys: vectors of length 1.
-      counted: whether a key counts.
-      right: the key to find for each query.
-      temperature: what divides the cosines.
-      itself: the key that each query is, which does not count for it; by default, queries are not among the keys.
+    Keys that are not ``counted`` are no candidates, and neither is ``itself``, the key that a query is, if queries are
+    among the keys. All vectors have length 1.
     """
     numbers = jnp.arange(len(keys))
 

@@ -28,16 +28,6 @@ Example:
   ['reconstruction', 'cross_reconstruction', 'language', 'adversarial', 'clustering', 'separation']
   >>> [abs(round(float(terms[name]), 2)) for name in ("reconstruction", "adversarial")]  # the latter is 2 log 2
   [0.0, 1.39]
-  >>> source, target, others = disentangle.parts_of(heads, batch, random=batch, same=batch)
-  >>> bool(jnp.allclose(source.meaning, disentangle.apply_heads(heads, x).meaning))
-  True
-  >>> dream = disentangle.Objective("dream", oracle=False)
-  >>> list(disentangle.parts_terms(dream, source, target, others, probe, batch))
-  ['meaning', 'reconstruction', 'language', 'identification']
-  >>> round(float(disentangle.discriminator_loss(batch, source, target, probe)), 2)
-  1.39
-  >>> list(disentangle.parts_terms(disentangle.ALONE["alone1"], source, target, None, probe, batch))
-  ['clustering', 'separation', 'agreement']
 """
 
 from dataclasses import dataclass, replace
@@ -90,21 +80,20 @@ class Objective:
       oracle: whether to add ORACLE's clustering and separation.
       separation: what ORACLE separates: with paper, meaning embeddings from language embeddings (Eq. 6); with code, the
         language embedding of a sentence from that of its translation; with alone, both, as in the stand-alone
-        objectives of its code, which also pull the meanings of translations together by a term named agreement.
+        objectives of its code, with a term named agreement that pulls the meanings of translations together.
       clustering: pairs of sentences in a batch to pull together: off_diagonal, all except a sentence with itself, as in
         the paper; all, as in its code; or same_language, those with the same target language.
       without: names of terms to leave out, for ablations.
-      halves: whether DREAM compares the first half of a batch with the second, as ORACLE's code does, instead of
-        comparing each pair with one of any language and one of the same languages.
+      halves: whether DREAM compares the first half of a batch with the second, as ORACLE's code does, instead of each
+        pair with one of any language and one of the same languages.
 
     Raises:
       ValueError: a term is unknown, no term is left, or an option does not apply to this objective.
 
     Example:
       >>> from lsar_jax.objectives.disentangle import Objective
-      >>> meat = Objective("meat", oracle=False)
-      >>> meat.name, meat.terms
-      ('meat', ('reconstruction', 'cross_reconstruction', 'language', 'adversarial'))
+      >>> Objective("meat", oracle=False).terms
+      ('reconstruction', 'cross_reconstruction', 'language', 'adversarial')
       >>> Objective("dream", separation="code", without=("language",)).name
       'dream + oracle (code) - language'
     """
@@ -223,14 +212,7 @@ class Others(NamedTuple):
 
 
 def apply_head(head: Head, x: Float[Array, "vector in"]) -> Float[Array, "vector out"]:
-    """Returns ``x W^T + b``, ``[vector, out]``, for x ``[vector, in]``.
-
-    Example:
-      >>> from lsar_jax.objectives import disentangle
-      >>> classifier = disentangle.Head(jnp.array([[1.0, -1.0]]), jnp.array([0.5]))
-      >>> disentangle.apply_head(classifier, jnp.array([[3.0, 1.0], [0.0, 0.0]])).tolist()
-      [[2.5], [0.5]]
-    """
+    """Returns ``x W^T + b``, ``[vector, out]``, for x ``[vector, in]``."""
     return _product(x, head.matrix.T) + head.offset
 
 
@@ -262,12 +244,6 @@ def clustering_loss(
 
     Raises:
       ValueError: ``pairs`` is same_language, and ``target_language`` or ``languages`` is missing.
-
-    Example:
-      >>> from lsar_jax.objectives import disentangle
-      >>> same, apart = jnp.ones((4, 4)), jnp.eye(4)
-      >>> [round(float(disentangle.clustering_loss(side, side)), 2) for side in (same, apart)]
-      [0.0, 2.0]
     """
     source, target = unit(source), unit(target)
     n = len(source)
@@ -301,13 +277,6 @@ def separation_loss(source: Parts, target: Parts, separation: Separation = "pape
 
     Returns:
       A scalar: 0 if what is separated is at right angles; at most 2 with paper, 1 with code and 3 with alone.
-
-    Example:
-      >>> from lsar_jax.objectives import disentangle
-      >>> meaning, language = jnp.array([[1.0, 0.0]]), jnp.array([[0.0, 1.0]])
-      >>> side = disentangle.Parts(meaning, language)
-      >>> [round(float(disentangle.separation_loss(side, side, how)), 2) for how in ("paper", "code")]
-      [0.0, 1.0]
     """
     if separation == "code":
         return _apart(source.language, target.language)
@@ -318,14 +287,7 @@ def separation_loss(source: Parts, target: Parts, separation: Separation = "pape
 
 
 def discriminator_loss(batch: Batch, source: Parts, target: Parts, discriminator: Head) -> Float[Array, ""]:
-    """Returns MEAT's loss for the discriminator in nats, which has no gradient for the heads.
-
-    Args:
-      batch: embeddings, ``[pair, dim]`` a side, and their languages.
-      source: parts of its sentences.
-      target: parts of its translations.
-      discriminator: maps meanings to the scores of languages, W ``[language, dim]``.
-    """
+    """Returns MEAT's loss for the discriminator, W ``[language, dim]``, in nats; the heads get no gradient of it."""
     meanings = jax.lax.stop_gradient((source.meaning, target.meaning))
     return _cross_entropy(apply_head(discriminator, meanings[0]), batch.source_language) + _cross_entropy(
         apply_head(discriminator, meanings[1]), batch.target_language
@@ -345,10 +307,10 @@ def objective_terms(
     Args:
       objective: selects the terms.
       heads: the heads of meaning and language.
-      probe: DREAM's classifier or MEAT's discriminator, ``[language, dim]``; it has one row per language.
+      probe: DREAM's classifier or MEAT's discriminator, W ``[language, dim]``.
       batch: embeddings, ``[pair, dim]`` a side, and their languages.
       random: DREAM's other pairs of any language, as many as the batch has; not needed with ``halves``.
-      same: DREAM's other pairs of the same languages, as many as the batch has; not needed with ``halves``.
+      same: DREAM's other pairs of the same languages, as many.
 
     Raises:
       ValueError: the base is DREAM without ``halves``, and ``random`` or ``same`` is missing.
@@ -359,14 +321,7 @@ def objective_terms(
 def parts_of(
     heads: Heads, batch: Batch, random: Batch | None = None, same: Batch | None = None
 ) -> tuple[Parts, Parts, Others | None]:
-    """Returns the parts of both sides of a batch, and what DREAM needs from other pairs, or None if some are missing.
-
-    Args:
-      heads: the heads of meaning and language.
-      batch: embeddings, ``[pair, dim]`` a side.
-      random: other pairs of any language.
-      same: other pairs of the same languages.
-    """
+    """Returns the parts of both sides of a batch, and what DREAM needs of other pairs; None if some are missing."""
     # One product per side: if the sides were concatenated, rows would move between the devices that share a batch.
     source, target = apply_heads(heads, batch.source), apply_heads(heads, batch.target)
     if random is None or same is None:
@@ -379,15 +334,7 @@ def parts_of(
 def parts_terms(
     objective: Objective, source: Parts, target: Parts, others: Others | None, probe: Head, batch: Batch
 ) -> dict[str, Float[Array, ""]]:
-    """Returns the result of ``objective_terms`` for parts that are already computed.
-
-    Args:
-      objective: selects the terms.
-      source: parts of the sentences of the batch, each ``[pair, dim]``.
-      target: parts of their translations, each ``[pair, dim]``.
-      others: what DREAM compares the batch with; with ``halves``, the second half of the batch is used instead.
-      probe: as for ``objective_terms``.
-      batch: embeddings.
+    """Returns the result of ``objective_terms`` for the parts of a batch, each ``[pair, dim]``.
 
     Raises:
       ValueError: the base is DREAM without ``halves``, and ``others`` is None.

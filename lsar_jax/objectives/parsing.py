@@ -76,8 +76,8 @@ def init_biaffine(key: Array, dim: int, labels: int, arc: int = 512, width: int 
       key: a random key.
       dim: width of the hidden states.
       labels: number of labels.
-      arc: width of what arcs are scored from.
-      width: width of what labels are scored from.
+      arc: width that arcs are scored from.
+      width: width that labels are scored from.
 
     Example:
       >>> from lsar_jax.objectives import parsing
@@ -112,14 +112,6 @@ def biaffine_scores(
       words: whether there is a word, ``[batch, word]``; True at position 0.
       key: random key of the dropout; None for none.
       dropout: share of the dimensions to zero, from 0 to 1, the same for all words of a sentence.
-
-    Example:
-      >>> from lsar_jax.objectives import parsing
-      >>> parameters = parsing.init_biaffine(jax.random.key(0), dim=8, labels=3, arc=4, width=2)
-      >>> states, words = jnp.ones((1, 4, 8)), jnp.array([[True, True, True, False]])  # the root and two words
-      >>> scores = parsing.biaffine_scores(parameters, states, words)
-      >>> (scores.arcs > -1e9)[0, 1].tolist()  # what may be the head of the first word
-      [True, False, True, False]
     """
     keys = [None] * 4 if key is None else list(jax.random.split(key, 4))
 
@@ -153,16 +145,6 @@ def parse_loss(
       heads: position of the head of each word, ``[batch, word]``; 0 is the root.
       labels: label of each word, ``[batch, word]``.
       words: whether a word counts, ``[batch, word]``; False at position 0, and for words whose head was cut off.
-
-    Example:
-      >>> from lsar_jax.objectives import parsing
-      >>> parameters = parsing.init_biaffine(jax.random.key(0), dim=8, labels=3, arc=4, width=2)
-      >>> blank = jax.tree.map(jnp.zeros_like, parameters)
-      >>> scores = parsing.biaffine_scores(blank, jnp.ones((1, 3, 8)), jnp.ones((1, 3), bool))
-      >>> words = jnp.array([[False, True, True]])
-      >>> loss = parsing.parse_loss(blank, scores, jnp.array([[0, 0, 1]]), jnp.array([[0, 1, 2]]), words)
-      >>> round(float(loss), 3)  # log 2 + log 3: two heads and three labels, equally likely
-      1.792
     """
     arc = jax.nn.log_softmax(scores.arcs, axis=-1)
     of_arc = jnp.take_along_axis(arc, heads[..., None], axis=-1)[..., 0]
@@ -177,20 +159,7 @@ def best_arcs(
 ) -> tuple[Float[Array, "batch word word"], Int[Array, "batch word word"]]:
     """Returns, for each word and head, the log-probability of the arc with its best label, and that label.
 
-    Args:
-      parameters: the scorer.
-      scores: what ``biaffine_scores`` returned.
-
-    Returns:
-      The log-probabilities, ``[batch, word, head]``, and the labels, int32 ``[batch, word, head]``.
-
-    Example:
-      >>> from lsar_jax.objectives import parsing
-      >>> parameters = parsing.init_biaffine(jax.random.key(0), dim=8, labels=3, arc=4, width=2)
-      >>> scores = parsing.biaffine_scores(parameters, jnp.ones((1, 3, 8)), jnp.ones((1, 3), bool))
-      >>> arcs, labels = parsing.best_arcs(parameters, scores)
-      >>> arcs.shape, labels.shape, bool((arcs < 0).all())
-      ((1, 3, 3), (1, 3, 3), True)
+    Both are ``[batch, word, head]``, of what ``biaffine_scores`` returned.
     """
     arc = jax.nn.log_softmax(scores.arcs, axis=-1)
 

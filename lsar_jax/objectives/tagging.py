@@ -36,17 +36,7 @@ class Transitions(NamedTuple):
 
 
 def init_transitions(key: Array, tags: int) -> Transitions:
-    """Returns random transitions, uniform in +-0.1.
-
-    Args:
-      key: a random key.
-      tags: number of tags.
-
-    Example:
-      >>> from lsar_jax.objectives import tagging
-      >>> tagging.init_transitions(jax.random.key(0), 3).between.shape
-      (3, 3)
-    """
+    """Returns random transitions between a number of tags, uniform in +-0.1."""
     keys = jax.random.split(key, 3)
     shapes = ((tags, tags), (tags,), (tags,))
     return Transitions(*(jax.random.uniform(k, s, minval=-0.1, maxval=0.1) for k, s in zip(keys, shapes, strict=True)))
@@ -59,13 +49,6 @@ def tag_loss(scores: Scores, tags: Tags, words: Words) -> Float[Array, ""]:
       scores: scores of the tags of each word, ``[batch, word, tag]``.
       tags: the right tags, ``[batch, word]``.
       words: whether there is a word, rather than padding or context, ``[batch, word]``.
-
-    Example:
-      >>> from lsar_jax.objectives import tagging
-      >>> scores = 20 * jnp.array([[[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]]])  # the third word is padding
-      >>> words = jnp.array([[True, True, False]])
-      >>> [round(float(tagging.tag_loss(scores, jnp.array([tags]), words)), 1) for tags in ([0, 1, 0], [0, 0, 0])]
-      [0.0, 10.0]
     """
     chosen = jnp.take_along_axis(scores, tags[..., None], axis=-1)[..., 0]
     losses = jax.nn.logsumexp(scores, axis=-1) - chosen
@@ -79,14 +62,7 @@ def crf_loss(scores: Scores, transitions: Transitions, tags: Tags, lengths: Int[
       scores: scores of the tags of each word, ``[batch, word, tag]``.
       transitions: scores of adjacent tags.
       tags: the right tags, ``[batch, word]``.
-      lengths: number of words of each row, which come first, ``[batch]``.
-
-    Example:
-      >>> from lsar_jax.objectives import tagging
-      >>> none = tagging.Transitions(jnp.zeros((2, 2)), jnp.zeros(2), jnp.zeros(2))
-      >>> loss = tagging.crf_loss(jnp.zeros((1, 3, 2)), none, jnp.array([[0, 1, 0]]), jnp.array([3]))
-      >>> round(float(loss), 3)  # log 2: both tags of every word are equally likely
-      0.693
+      lengths: number of words of each row, ``[batch]``.
     """
     words = jnp.arange(scores.shape[1]) < lengths[:, None]
     chosen = jnp.where(words, jnp.take_along_axis(scores, tags[..., None], axis=-1)[..., 0], 0).sum(axis=1)
@@ -107,15 +83,9 @@ def crf_loss(scores: Scores, transitions: Transitions, tags: Tags, lengths: Int[
 
 
 def crf_tags(scores: Scores, transitions: Transitions, lengths: Int[Array, " batch"]) -> Tags:
-    """Returns the most likely tag sequences (Viterbi); tags past the length of a row are meaningless.
+    """Returns the most likely tag sequences (Viterbi), int32 ``[batch, word]``; tags past a row's length mean nothing.
 
-    Args:
-      scores: scores of the tags of each word, ``[batch, word, tag]``.
-      transitions: scores of adjacent tags.
-      lengths: number of words of each row, which come first, ``[batch]``.
-
-    Returns:
-      int32, ``[batch, word]``.
+    The arguments are those of ``crf_loss``.
 
     Example:
       >>> from lsar_jax.objectives import tagging

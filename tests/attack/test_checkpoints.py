@@ -1,7 +1,5 @@
 """Training checkpoints whose bytes have changed: they are noticed, and the run goes on from what is whole."""
 
-import gc
-import sys
 
 import jax.numpy as jnp
 import numpy as np
@@ -50,35 +48,11 @@ def test_the_last_good_checkpoint_is_taken(folder, damage, rng):
     assert restored(folder) == (20, [])
 
 
-def test_without_digests_what_cannot_be_read_is_damaged(folder, rng):
-    # A run that is killed between the checkpoint and its digests leaves none.
+def test_without_digests_a_checkpoint_was_not_finished(folder):
+    """A run that is killed between the checkpoint and its digests leaves none; the step can be taken again."""
     (folder / "20" / "sha256.json").unlink()
-    assert restored(folder) == (20, [])
-    truncate(max(files_of(folder, 20), key=lambda path: path.stat().st_size), rng)
-    step, said = restored(folder)
-    assert step == 10
-    assert len(said) == 1
-    assert "cannot be read: " in said[0]
-    assert "\n" not in said[0]
-
-
-def test_nothing_is_left_of_a_read_that_failed(tmp_path, monkeypatch, rng):
-    # When one array cannot be read, Orbax gives up while it still reads the others.
-    many = {f"weights {n}": jnp.full(6000, n, jnp.float32) for n in range(16)}
-    with Checkpoints(tmp_path / "run") as checkpoints:
-        checkpoints.save(10, many, {})
-    left = []
-    monkeypatch.setattr(sys, "unraisablehook", left.append)
-    with Checkpoints(tmp_path / "run") as checkpoints:
-        with pytest.raises(ValueError, match="cannot be read"):
-            checkpoints.restore(many | {"weights 3": jnp.zeros(6001)})
-        (tmp_path / "run" / "10" / "sha256.json").unlink()
-        truncate(max(files_of(tmp_path / "run", 10), key=lambda path: path.stat().st_size), rng)
-        for _ in range(5):
-            with pytest.raises(ValueError, match="every checkpoint in .* is damaged"):
-                checkpoints.restore(many)
-        gc.collect()
-    assert [str(told.exc_value) for told in left] == []
+    assert restored(folder) == (10, [])
+    assert not (folder / "20").exists()
 
 
 def test_a_file_of_somebody_else_does_no_harm(folder):

@@ -95,12 +95,6 @@ def test_a_folder_that_the_run_has_not_written_is_kept(folder, tmp_path, refused
     assert f"{maps} would be replaced" in refused(main, command(folder, tmp_path, "linear"))
 
 
-def test_sentences_need_room_for_a_token(folder, tmp_path, refused):
-    assert "max_length is 2; it must be a whole number from 3 to" in refused(
-        main, command(folder, tmp_path, "sentence", "--max-length", "2")
-    )
-
-
 def test_the_aligned_encoder_is_an_encoder(strong):
     """It differs from the one it was, by as much as the last line of the log says."""
     start, aligned = lj.load_encoder(str(TINY), layer=2), lj.load_encoder(str(strong / "bert-strong"))
@@ -115,11 +109,10 @@ def test_the_aligned_encoder_is_an_encoder(strong):
     assert aligned.with_transform(transform).encode(["a"]).shape == (1, 32)
 
 
-def moments_of(folder, out, part="train", size=16, encoder=str(TINY)):
-    encoder = lj.load_encoder(encoder)
-    pairs = {code: one for code, (one, _) in read_aligned(folder / "words", part).items()}
-    examples = word_examples(encoder.tokenizer, pairs, 24)
-    plan = BatchPlan(size=size, steps=1, every=1, validated=1, chunks=ChunkSizes(96, 24, encoder.mesh.size), pad_id=0)
+def moments_of(folder, out, part="train"):
+    encoder = lj.load_encoder(str(TINY))
+    examples = word_examples(encoder.tokenizer, read_aligned(folder / "words", part), 24)
+    plan = BatchPlan(size=16, steps=1, every=1, validated=1, chunks=ChunkSizes(96, 24, encoder.mesh.size), pad_id=0)
     return encoder, examples, link_moments(encoder, examples, plan, out / "moments")
 
 
@@ -159,9 +152,9 @@ def test_a_language_is_encoded_once(folder, tmp_path, capsys):
     assert "pairs of de" in capsys.readouterr().out
     (tmp_path / "moments" / "fr.safetensors").unlink()
     _, _, again = moments_of(folder, tmp_path)
-    told = capsys.readouterr().out
-    assert "pairs of fr" in told
-    assert "pairs of de" not in told
+    printed = capsys.readouterr().out
+    assert "pairs of fr" in printed
+    assert "pairs of de" not in printed
     for one, other in zip(first, again, strict=True):
         np.testing.assert_array_equal(one, other)
 
@@ -185,8 +178,9 @@ def test_a_run_that_is_killed_goes_on_to_the_same_numbers(folder, tmp_path, obje
 
 
 def test_maps_are_transforms(folder, linear, tmp_path):
-    """Each lowers the validation loss of its layer and language, and English stays as it is."""
+    """Each lowers the validation loss of its layer and language, whose mean is recorded; English stays as it is."""
     encoder, _, moments = moments_of(folder, tmp_path, "validation")
+    losses = []
     for layer in range(4):
         for name in ("layer", "procrustes"):
             transform = Transform.load(linear / f"{name}-{layer}.safetensors")
@@ -204,7 +198,11 @@ def test_maps_are_transforms(folder, linear, tmp_path):
                     for matrix in (np.eye(32, dtype=np.float32), matrices[row])
                 )
                 assert after < before
+                losses += [float(after)] if name == "layer" else []
             assert dict(transform.fits[0].parameters)["fit"] == ("trained" if name == "layer" else "closed")
+    trained = json.loads((linear / "trained.json").read_text())
+    assert trained["written"] == "best of each layer and language"
+    assert trained["validation"] == pytest.approx(np.mean(losses), rel=1e-5)
     x = encoder.encode(["a b"])
     encoder.with_transform(Transform.load(linear / "layer-3.safetensors")).encode(["a b"], language="fr")
     np.testing.assert_array_equal(Transform.load(linear / "layer-3.safetensors")(x, "en"), x)
@@ -257,16 +255,6 @@ def test_steps_are_those_of_a_torch_loop(rng):
     np.testing.assert_allclose(trainee.kept(state)["lowest"][0], lowest, rtol=1e-4)
 
 
-def test_what_linear_says_of_its_end(folder, linear, tmp_path):
-    """The loss that is told is that of the matrices that are written."""
-    _, _, moments = moments_of(folder, tmp_path, "validation")
-    every = [np.asarray(Transform.load(linear / f"layer-{layer}.safetensors").steps[0].matrix) for layer in range(4)]
-    maps = np.stack(every, axis=1)[[("de", "en", "fr").index(code) for code in moments.codes]]
-    told = json.loads((linear / "trained.json").read_text())
-    assert told["written"] == "best of each layer and language"
-    assert told["validation"] == pytest.approx(float(moments_loss(maps, *moments[2:]).mean()), rel=1e-5)
-
-
 def test_links_beyond_the_length_are_dropped(folder):
     tokenizer = lj.load_encoder(str(TINY), layer=0).tokenizer
     pair = AlignedPair(("a", "b", "c"), ("c", "a", "b"), frozenset({(0, 1), (1, 2), (2, 0)}))
@@ -285,19 +273,14 @@ def test_links_beyond_the_length_are_dropped(folder):
     [
         (["--batch", "7"], "--batch is 7; it must be at least 2 and a multiple of the number of devices, 4"),
         (["--batch", "44"], "--batch is 44; it must be at most the number of validation pairs, 40"),
-        (["--steps", "0"], "--steps is 0; it must be at least 1"),
         (["--warmup", "6"], "--warmup is 6; it must be from 0 to below --steps, 6"),
         (["--learning-rate", "nan"], "--learning-rate is nan; it must be above 0"),
         (["--temperature", "0"], "--temperature is 0.0; it must be above 0"),
-        (["--stay-close", "-1"], "--stay-close is -1.0; it must be at least 0"),
-        (["--dropout", "1"], "--dropout is 1.0; it must be from 0 to below 1"),
         (["--objective", "linear", "--beta", "0.6"], "--beta is 0.6; it must be from 0 to below 0.5"),
-        (["--chunk-tokens", "-1"], "--chunk-tokens is -1; it must be at least 0"),
-        (["--chunk-tokens", "0", "--cached"], "--cached encodes one chunk at a time, but --chunk-tokens is 0"),
         (["--seed", "-1"], "--seed is -1; it must be from 0 to 4294967295"),
         (["--max-length", "400"], "--max-length is 400; bert takes at most"),
         (["--layer", "4"], "layer is 4"),
-        (["--words", "nowhere"], "there is no folder nowhere; make it with python -m train.word_pairs --out nowhere"),
+        (["--words", "nowhere"], "nowhere has no en-xx.train.words; make it with python -m train.word_pairs --out"),
         (["--languages", "sw"], "has no en-xx.train.words for sw"),
         (["--more", "x"], "--more is given, but --objective strong reads word pairs (--words)"),
         (["--held-out", "9"], "--held-out is given, but --objective strong reads word pairs (--words)"),

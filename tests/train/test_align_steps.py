@@ -1,4 +1,4 @@
-"""A step of an alignment: every way to compute it gives the gradient of the whole batch."""
+"""A step of an alignment: its batches, its programs, and that every way to compute it gives the same gradient."""
 
 import re
 from dataclasses import replace
@@ -11,12 +11,13 @@ import optax
 import pytest
 
 import lsar_jax as lj
-from lsar_jax.mesh import data_mesh
+from lsar_jax.mesh import data_mesh, split
 from lsar_jax.models.pooling import mean_pool
 from lsar_jax.models.projection import Dense, Projection
 from lsar_jax.objectives import align
 from lsar_jax.tokens.buckets import token_batch
 from lsar_jax.tokens.tokenizer import Specials
+from tests.compilations import count_compilations
 from tests.conftest import TINY
 from train.align import exchange
 from train.align.batches import ChunkSizes, batch_of, order_of
@@ -55,18 +56,6 @@ def compared(examples, objective):
     return replace(examples, links=None) if objective == "sentence" else examples
 
 
-def stepped(examples, tokens=0, devices=1, steps=2, **chosen):
-    """The parameters after some steps, and the terms of each."""
-    made, (_, trained, _) = programs(devices, **chosen)
-    state = made.init(trained, KEY)
-    sizes = ChunkSizes(tokens, 24, devices)
-    every = []
-    for number, rows in enumerate(order_of(0, PAIRS, 8, 0, steps)):
-        state, terms = made.step(state, batch_of(examples, rows.tolist(), sizes, 0), jax.random.fold_in(KEY, number))
-        every.append({name: float(value) for name, value in terms.items()})
-    return jax.device_get(state), every
-
-
 def close(found, expected):
     """Checks gradients against each other, each parameter's relative to its own largest."""
     most = max(np.abs(one).max() for one in jax.tree.leaves(expected))
@@ -85,11 +74,10 @@ def moved(parameters):
 
 MODES = {
     "chunks": {"tokens": 96},
-    "cached": {"cached": True},
     "remat": {"tokens": 64, "remat": True},
     "devices": {"devices": 4},
     "three devices": {"devices": 3},
-    "devices, chunks": {"tokens": 96, "devices": 4, "cached": True, "remat": True},
+    "devices, chunks": {"tokens": 96, "devices": 4, "remat": True},
 }
 
 
@@ -167,7 +155,7 @@ def whole(examples):
 
 WAYS = [
     *(("strong", mode) for mode in ("chunks", "remat", "devices, chunks")),
-    *(("sentence", mode) for mode in ("cached", "devices", "three devices")),
+    *(("sentence", mode) for mode in ("chunks", "devices", "three devices")),
 ]
 
 
@@ -183,7 +171,7 @@ def test_every_way_to_compute_it_gives_the_same_gradient(examples, whole, object
 def test_devices_exchange_what_the_links_name_and_gradients(examples, monkeypatch, objective, tokens):
     """No more than both sides of the links, after the projector; parameters and their gradients are as they are."""
     monkeypatch.setattr("train.align.batches._LINKS", 4)
-    made, (_, trained, _) = programs(4, objective=objective, cached=bool(tokens))
+    made, (_, trained, _) = programs(4, objective=objective)
     rows = order_of(0, PAIRS, 8, 0, 1)[0].tolist()
     batch = made.place(batch_of(compared(examples, objective), rows, ChunkSizes(tokens, 24, 4), 0))
     texts = []
@@ -197,7 +185,7 @@ def test_devices_exchange_what_the_links_name_and_gradients(examples, monkeypatc
 
     if tokens:
         assert len(batch.chunks) > 1
-        for name in ("_encode", "_compare", "_again", "_scatter", "_update"):
+        for name in ("_encode_kept", "_compare", "_back", "_scatter", "_update"):
             setattr(made, name, seen(getattr(made, name)))
         for name in ("_begun", "_extended", "cut"):
             where = "steps" if name == "cut" else "exchange"
@@ -251,11 +239,7 @@ def test_a_batch_without_links_moves_nothing(examples):
         np.testing.assert_array_equal(state.encoder[name], value)
 
 
-def test_dropout_differs_between_steps_and_not_between_ways(examples):
-    kept, cached = (
-        gradient_of(examples, 96, objective="strong", dropout=0.2, cached=cached) for cached in (False, True)
-    )
-    close(cached[0], kept[0])
+def test_dropout_differs_between_steps(examples):
     made, (_, trained, _) = programs(objective="strong", dropout=0.2)
     batch = batch_of(examples, range(8), ChunkSizes(0, 24), 0)
     values = [
@@ -266,12 +250,10 @@ def test_dropout_differs_between_steps_and_not_between_ways(examples):
 
 
 def test_frozen_words_stay(examples):
-    state, _ = stepped(examples, objective="weak", freeze_words=True)
-    assert WORDS not in state.encoder
-    _, (_, _, frozen) = programs(objective="weak", freeze_words=True)
-    assert WORDS in frozen
-    full, _ = stepped(examples, objective="weak")
-    assert any(np.abs(full.encoder[WORDS] - frozen[WORDS]).max(axis=1) > 0)
+    """The others have the same gradient."""
+    (full, _), _ = gradient_of(examples, objective="weak", stay_close=0.0)
+    (found, _), _ = gradient_of(examples, objective="weak", stay_close=0.0, freeze_words=True)
+    close(found, {name: value for name, value in full.items() if name != WORDS})
 
 
 @pytest.mark.parametrize("tokens", [0, 40, 64, 512])
@@ -302,3 +284,60 @@ def test_bfloat16_computes_and_float32_keeps(examples):
         assert value.dtype == np.float32
         cosine = np.vdot(value, exact[name]) / (np.linalg.norm(value) * np.linalg.norm(exact[name]))
         assert cosine > 0.95, name
+
+
+def test_one_order_for_all_passes():
+    """Every pass over the pairs takes each once, and steps can be asked for in parts."""
+    order = order_of(5, 10, 4, 0, 10)
+    assert order.shape == (10, 4)
+    for start in range(0, 40, 10):
+        assert sorted(order.ravel()[start : start + 10]) == list(range(10))
+    assert (order.ravel()[:10] != order.ravel()[10:20]).any()
+    np.testing.assert_array_equal(np.concatenate([order_of(5, 10, 4, 0, 3), order_of(5, 10, 4, 3, 7)]), order)
+    assert (order_of(6, 10, 4, 0, 10) != order).any()
+
+
+@pytest.fixture(scope="module")
+def two_lengths():
+    """Four pairs whose sentences have 23 tokens, and twelve of 7; all with two links."""
+    rng = np.random.default_rng(0)
+    source, target = ([rng.integers(5, 60, n).astype(np.int32) for n in [23] * 4 + [7] * 12] for _ in range(2))
+    links = [np.array([[1, 2], [3, 4]], np.int32)] * 16
+    return Examples(source, target, links, np.zeros(16, np.int32), ("de",))
+
+
+def test_another_combination_of_chunks_needs_no_other_programs(two_lengths):
+    made, (_, trained, _) = programs(2, objective="strong", stay_close_hidden=0.5)
+    state = made.init(trained, KEY)
+    shapes, counts = [], []
+    for rows in ([0, 1, *range(4, 10)], range(16), [0, 1, *range(4, 16)]):
+        batch = batch_of(two_lengths, list(rows), ChunkSizes(96, 24, 2), 0)
+        shapes.append([chunk.ids.shape for chunk in batch.chunks])
+        with count_compilations() as compiled:
+            state, _ = made.step(state, batch, KEY)
+        counts.append(len(compiled))
+    assert shapes == [[(4, 24), (12, 8)], [(4, 24)] * 2 + [(12, 8)] * 2, [(4, 24), (12, 8), (12, 8)]]
+    assert counts[0] > 0
+    assert counts[2] == 0
+
+
+def test_sums_are_added_up_where_they_are_and_rows_stay_split(two_lengths, monkeypatch):
+    made, (_, trained, _) = programs(2, objective="strong")
+    sums, embedded = [], []
+    back, encode = made._back, made._encode_kept
+
+    def added(total, *others):
+        sums.append(total)
+        return back(total, *others)
+
+    def encoded(*arguments):
+        result = encode(*arguments)
+        embedded.append(result[0][0])
+        return result
+
+    monkeypatch.setattr(made, "_back", added)
+    monkeypatch.setattr(made, "_encode_kept", encoded)
+    made.step(made.init(trained, KEY), batch_of(two_lengths, range(16), ChunkSizes(96, 24, 2), 0), KEY)
+    assert len(sums) == len(embedded) == 4
+    assert all(x.is_deleted() for x in jax.tree.leaves(sums))
+    assert all(x.sharding.is_equivalent_to(split(made._mesh), 2) for x in embedded)

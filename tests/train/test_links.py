@@ -63,10 +63,6 @@ def test_equal_words_go_before_one_to_one():
     # Without 0-0, GIMP has one link left, but öffnet has two.
     assert different_words(links, source, target) == {(0, 1), (1, 1), (2, 2)}
     assert one_to_one(different_words(links, source, target)) == {(2, 2)}
-    # The other order would have kept the same here, but not there.
-    links = {(0, 0), (0, 1)}
-    assert one_to_one(different_words(links, source, target)) == {(0, 1)}
-    assert different_words(one_to_one(links), source, target) == set()
     assert different_words({(0, 0)}, ["gimp"], ["GIMP"]) == {(0, 0)}
 
 
@@ -81,10 +77,8 @@ def test_pharaoh():
     ("line", "message"),
     [
         ("0-0 1", "'1' is not a link such as 0-2"),
-        ("0?0", "'0[?]0' is not a link"),
         ("-1-0", "'-1-0' is not a link"),
         ("0-0 3-1", "'3-1' links words that do not exist; the sentences have 3 and 2 words"),
-        ("0-2", "'0-2' links words that do not exist"),
     ],
 )
 def test_a_wrong_link_is_named(line, message):

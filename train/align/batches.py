@@ -1,8 +1,7 @@
 """Batches of sentence pairs as chunks of rows of similar length, in a few shapes.
 
-Both sides of a batch are rows of one table. A chunk is the unit of computation: with one chunk a batch all rows are as
-wide as the longest; with several, short rows are not padded to the length of the longest, and memory can be bounded by
-one chunk.
+Both sides of a batch are rows of one table. With one chunk a batch all rows are as wide as the longest; with several,
+short rows are not padded to the length of the longest.
 """
 
 from collections.abc import Sequence
@@ -25,14 +24,14 @@ _EMBEDDINGS, _LINKS = 1024, 256
 
 
 class Chunk(NamedTuple):
-    """Rows of similar length, of both sides; every row is padded to the same width, and so are rows without tokens.
+    """Rows of both sides, padded to one width.
 
     Attributes:
       ids: token ids.
       lengths: number of tokens in each row; 0 for filler rows.
       english: 1 for English rows, and 0 for others.
-      picks: for objectives on words, the positions whose hidden states are wanted of the rows of each device, counted
-        from the first of these; else empty.
+      picks: for objectives on words, the linked positions among the rows of each device, counted from its first; else
+        empty.
     """
 
     ids: Int[np.ndarray, "batch length"]
@@ -41,7 +40,7 @@ class Chunk(NamedTuple):
     picks: Int[np.ndarray, "device pick"]
 
     def picked(self, hidden: Float[Array, "batch length dim"]) -> Float[Array, "embedding dim"]:
-        """Returns the states that are wanted, those of each device after those of the device before."""
+        """Returns the states of the picks, device after device."""
         # Device by device: XLA would send all positions to all devices to look for rows of the flattened chunk.
         dim = hidden.shape[-1]
         by_device = hidden.reshape(len(self.picks), -1, dim)
@@ -53,13 +52,12 @@ class PairBatch(NamedTuple):
 
     Attributes:
       chunks: the chunks, whose embeddings are joined in this order (``train.align.exchange.joined``).
-      filler: zeros, one for each zero row to append to the embeddings of a device, which keeps the number of shapes
-        small.
+      filler: a zero for each row to append to the embeddings of a device, which keeps the number of shapes small.
       source: index of the English embedding of each link, or sentence pair, in the joined embeddings.
       target: index of the other embedding.
       valid: False for filler links.
       tokens: number of tokens in all rows.
-      english_tokens: of these, tokens of English rows.
+      english_tokens: number of tokens in English rows.
     """
 
     chunks: tuple[Chunk, ...]
@@ -113,20 +111,13 @@ def order_of(seed: int, pairs: int, size: int, first: int, steps: int) -> Int[np
 
 
 def batch_of(examples: Examples, rows: Sequence[int], sizes: ChunkSizes, pad_id: int) -> PairBatch:
-    """Returns the chunks of some pairs.
-
-    Args:
-      examples: all pairs.
-      rows: the pairs of the batch.
-      sizes: shapes of the chunks.
-      pad_id: id used for padding.
-    """
+    """Returns the chunks of some pairs."""
     ids = [side[row] for side in (examples.source, examples.target) for row in rows]
     lengths = np.array(list(map(len, ids)))
     # The positions of each row's linked words.
     linked = None if examples.links is None else [examples.links[row][:, side] for side in (0, 1) for row in rows]
     order = np.argsort(-lengths, kind="stable")
-    # Of each embedding of a link or a pair: its row, its device, and how many are before it there.
+    # The row of each embedding of a link or a pair, its device, and its place there.
     row_parts: list[Int[np.ndarray, "_"]] = []
     device_parts: list[Int[np.ndarray, "_"]] = []
     place_parts: list[Int[np.ndarray, "_"]] = []
@@ -169,14 +160,7 @@ def batch_of(examples: Examples, rows: Sequence[int], sizes: ChunkSizes, pad_id:
 def _picks(
     linked: Sequence[Int[np.ndarray, "_"]], width: int, rows: int, devices: int
 ) -> tuple[Int[np.ndarray, "device pick"], Int[np.ndarray, "_"], Int[np.ndarray, "_"], Int[np.ndarray, "_"]]:
-    """Returns the picks of a chunk, and of each: its row, its device, and its number there.
-
-    Args:
-      linked: the positions that are wanted of each row.
-      width: width of the chunk.
-      rows: number of rows of a device, including filler.
-      devices: number of devices.
-    """
+    """Returns the picks of a chunk, and of each: its row, its device, and its number there."""
     numbers = np.repeat(np.arange(len(linked)), [len(positions) for positions in linked])
     device, row = np.divmod(numbers, rows)
     place = np.arange(len(numbers)) - np.searchsorted(device, np.arange(devices))[device]

@@ -25,8 +25,7 @@ class Examples:
     Attributes:
       source: token ids of the English sentences.
       target: token ids of their translations.
-      links: positions of the first tokens of linked words, ``[link, 2]`` for each pair; None for objectives on
-        sentences.
+      links: positions of the first tokens of linked words of each pair; None for objectives on sentences.
       language: language of each translation, as an index into ``codes``.
       codes: codes of the languages.
     """
@@ -62,7 +61,7 @@ class Examples:
         return Examples(source, target, links, np.zeros(len(rows), np.int32), (code,))
 
 
-# Examples to train on, and examples for validation.
+# Training and validation.
 Parts = tuple[Examples, Examples]
 
 
@@ -70,14 +69,6 @@ def word_examples(tokenizer: Tokenizer, pairs: Mapping[str, Sequence[AlignedPair
     """Tokenizes word-aligned pairs, word by word, and locates their links.
 
     A link is kept if both words have a token within ``max_length``, and a pair if it has a link.
-
-    Args:
-      tokenizer: a tokenizer.
-      pairs: language -> its pairs.
-      max_length: most tokens of a sentence, including special tokens.
-
-    Raises:
-      ValueError: a language has no pair left.
     """
     source: list[Ids] = []
     target: list[Ids] = []
@@ -104,14 +95,7 @@ def word_examples(tokenizer: Tokenizer, pairs: Mapping[str, Sequence[AlignedPair
 def sentence_examples(
     tokenizer: Tokenizer, pairs: Mapping[str, Sequence[Pair]], max_length: int, prompt: str = ""
 ) -> Examples:
-    """Tokenizes sentence pairs.
-
-    Args:
-      tokenizer: a tokenizer.
-      pairs: language -> its pairs of an English sentence and its translation.
-      max_length: most tokens of a sentence, including special tokens; longer ones are cut.
-      prompt: text to put before each sentence.
-    """
+    """Tokenizes sentence pairs."""
     source: list[Ids] = []
     target: list[Ids] = []
     for code, translations in pairs.items():

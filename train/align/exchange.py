@@ -1,9 +1,8 @@
 """Embeddings of a batch over devices: each keeps those of its own sentences, and is sent those of the links it scores.
 
-The rows of a chunk are split over the devices, and so is what is computed from them. Joined over the chunks, the rows
-of one device follow those of another, so that nothing moves; ``train.align.batches`` counts them in this order. Chunks
-are joined and cut one at a time: there is a program for each shape of a chunk and each number of joined rows, of which
-there are few, and not for each combination of chunks.
+The rows of a chunk are split over the devices. Joined over the chunks, the rows of one device follow those of another,
+so that nothing moves. Chunks are joined and cut one at a time: there is a program for each shape of a chunk and each
+number of joined rows, and not for each combination of chunks.
 """
 
 from collections.abc import Sequence
@@ -17,13 +16,7 @@ __all__ = ["cut", "joined", "sent"]
 
 
 def joined(parts: Sequence[Array], devices: int, filler: int) -> Array:
-    """Joins arrays whose rows are split over the devices; the rows of the result are split in the same way.
-
-    Args:
-      parts: arrays that differ in their number of rows alone, a multiple of ``devices``.
-      devices: number of devices.
-      filler: number of zero rows to append on each device.
-    """
+    """Joins arrays whose rows are split over the devices, as the result's are; each device ends in filler, zeros."""
     counts = [len(part) // devices for part in parts]
     whole = _begun(parts[0], devices, sum(counts) + filler)
     first = counts[0]
@@ -35,14 +28,7 @@ def joined(parts: Sequence[Array], devices: int, filler: int) -> Array:
 
 @partial(jax.jit, static_argnums=(1, 2))
 def cut(whole: Array, devices: int, count: int, first: int) -> Array:
-    """Returns a part of what ``joined`` joined.
-
-    Args:
-      whole: the joined array.
-      devices: number of devices.
-      count: number of rows of the part, on all devices.
-      first: number of rows before it, on each device.
-    """
+    """Returns ``count`` rows of all devices of what was joined, after the ``first`` of each."""
     part = jax.lax.dynamic_slice_in_dim(_by_device(whole, devices), first, count // devices, axis=1)
     return part.reshape(count, *whole.shape[1:])
 
@@ -50,14 +36,8 @@ def cut(whole: Array, devices: int, count: int, first: int) -> Array:
 def sent(rows: Float[Array, "row dim"], asked: Int[Array, " link"], axis_name: str) -> Float[Array, "scored dim"]:
     """Returns, inside ``shard_map``, the rows that this device's part of the links asks for, whichever device has them.
 
-    Every device offers what it has for all links, and the sum of all offers is scattered: what a device holds for that,
-    and what it sends, grows with the links of the whole batch, not with its positions. The way back of the gradient
-    costs the same.
-
-    Args:
-      rows: the rows of this device.
-      asked: for every link, the same on all devices, the row it asks for, counted over all devices.
-      axis_name: the axis that the rows are split over; the number of links is a multiple of its size.
+    ``asked`` has all links, whose number is a multiple of the devices. Every device offers what it has for them, and
+    the sum of the offers is scattered: what is held and sent grows with the links of the batch, not its positions.
     """
     place = asked - len(rows) * jax.lax.axis_index(axis_name)
     here = (place >= 0) & (place < len(rows))
@@ -67,7 +47,6 @@ def sent(rows: Float[Array, "row dim"], asked: Int[Array, " link"], axis_name: s
 
 @partial(jax.jit, static_argnums=(1, 2))
 def _begun(part: Array, devices: int, room: int) -> Array:
-    """Returns the first part, with zeros up to the room of each device."""
     here = _by_device(part, devices)
     padded = jnp.pad(here, [(0, 0), (0, room - here.shape[1]), *[(0, 0)] * (part.ndim - 1)])
     return padded.reshape(-1, *part.shape[1:])
@@ -75,7 +54,6 @@ def _begun(part: Array, devices: int, room: int) -> Array:
 
 @partial(jax.jit, static_argnums=2, donate_argnums=0)
 def _extended(whole: Array, part: Array, devices: int, first: int) -> Array:
-    """Returns the whole with another part from row ``first`` of each device on."""
     both = _by_device(whole, devices), _by_device(part, devices)
     return jax.lax.dynamic_update_slice_in_dim(*both, first, axis=1).reshape(whole.shape)
 

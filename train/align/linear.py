@@ -1,10 +1,9 @@
 """Linear mapping: a matrix for each layer and language, which takes its words to their English translations.
 
 Wu and Dredze (EMNLP 2020), section 2.1. The loss is quadratic in the matrices, so that it and its gradient follow from
-second moments of the linked states. They are summed in one pass over the text, and each step then sees all links, where
-the authors' steps see those of 128 pairs. The languages and the layers are independent problems, solved in parallel;
-each keeps the matrix with its lowest validation loss. The closed form, the best orthogonal matrix, is fitted beside
-them (``lsar_jax.transforms.linear_map``).
+second moments of the linked states, summed in one pass; each step then sees all links, where the authors' see those of
+128 pairs. Languages and layers are independent problems, solved in parallel; each keeps the matrix with its lowest
+validation loss. The closed form, the best orthogonal matrix, is fitted beside them.
 """
 
 from collections.abc import Mapping
@@ -47,14 +46,9 @@ _product = partial(jnp.matmul, precision=jax.lax.Precision.HIGHEST)
 
 
 class LinkMoments(NamedTuple):
-    """Means over the links of each language, at each layer.
+    """Means over the links of each language, at each layer, of ``||s||^2``, ``s t^T`` and ``t t^T``.
 
-    Attributes:
-      codes: the languages.
-      counts: number of links of each language.
-      squares: mean of ``||s||^2``, where s is the state of an English word.
-      cross: mean of ``s t^T``, where t is the state of the word that it is linked with.
-      own: mean of ``t t^T``.
+    s is the state of an English word, and t that of the word that it is linked with.
     """
 
     codes: tuple[str, ...]
@@ -65,14 +59,9 @@ class LinkMoments(NamedTuple):
 
 
 def link_moments(encoder: SentenceEncoder, examples: Examples, plan: BatchPlan, folder: Path) -> LinkMoments:
-    """Encodes the pairs without dropout, and returns the moments of their links at layers 0, 1, ...
+    """Encodes word-aligned pairs without dropout, and returns the moments of their links at layers 0, 1, ...
 
-    Args:
-      encoder: the encoder.
-      examples: word-aligned pairs.
-      plan: number of pairs of a batch, and shapes of chunks.
-      folder: where the moments of each language are kept, so that a run that was killed does not encode it again. Those
-        that are there must be of the same encoder, pairs and plan. Several processes take the languages in turn.
+    Those that are in the folder, of a run that was killed, are read. Several processes take the languages in turn.
     """
     folder.mkdir(parents=True, exist_ok=True)
     for code in share_of(examples.codes):
@@ -112,18 +101,7 @@ def moments_loss(
 
 
 class LinearTraining:
-    """Trains the matrices of all layers and languages, each of which keeps its lowest validation loss.
-
-    Args:
-      training: moments of the links to train on.
-      validation: moments of the links for validation.
-      schedule: learning rate by step.
-      learning_rate: the highest learning rate, quoted in errors.
-      steps: number of steps in all.
-      every: number of steps between validations.
-      beta: how strongly each step draws a matrix towards the orthogonal ones.
-      seed: the seed that the run is named after; nothing is random.
-    """
+    """Trains the matrices of all layers and languages, each of which keeps its lowest validation loss."""
 
     apart = ()
 
@@ -138,8 +116,7 @@ class LinearTraining:
         beta: float,
         seed: int,
     ) -> None:
-        self.seeds = (seed,)
-        self.learning_rate = learning_rate
+        self.seeds, self.learning_rate = (seed,), learning_rate
         self.training, self.validation = training, validation
         self._steps, self._every, self._beta = steps, every, beta
         self._adam = optax.adam(schedule)
@@ -199,14 +176,7 @@ class LinearTraining:
 
 
 def write_maps(trainee: LinearTraining, maps: Any, spec: EncoderSpec, folder: Path) -> None:
-    """Writes the trained matrices of each layer, and the orthogonal ones in closed form, as transforms.
-
-    Args:
-      trainee: what was trained.
-      maps: ``[language, layer, dim, dim]``.
-      spec: spec of the encoder, at any layer.
-      folder: folder of ``layer-0.safetensors`` and, in closed form, ``procrustes-0.safetensors``, and so on.
-    """
+    """Writes the trained matrices of each layer, and the orthogonal ones in closed form, as transforms."""
     training, validation = trainee.training, trainee.validation
     counts = dict(zip(training.codes, training.counts.tolist(), strict=True))
     trained, closed = np.asarray(maps), np.asarray(jax.jit(jax.vmap(jax.vmap(procrustes)))(training.cross))

@@ -13,7 +13,7 @@ Objective = Literal["linear", "l2", "weak", "strong", "sentence"]
 
 _OF_ENCODERS: dict[str, Any] = {
     "validation_pairs": 2048, "stay_close": 1.0, "squared": False, "stay_close_hidden": 0.0, "freeze_words": False,
-    "dropout": 0.1, "cached": False, "remat": False,
+    "dropout": 0.1, "remat": False,
 }  # fmt: skip
 # What an objective reads besides what all of them read, and its default.
 _DEFAULTS: dict[Objective, dict[str, Any]] = {
@@ -51,7 +51,6 @@ class AlignOptions:
       beta: how strongly each step of linear draws a matrix towards the orthogonal ones; by default 0.01.
       chunk_tokens: token positions to encode at a time, in rows of similar length; 0 for the whole batch. By default
         512 on a CPU, and 0 elsewhere.
-      cached: encode each chunk again for its gradient, so that memory is bounded by one chunk; needs chunk_tokens.
       remat: compute each block again for its gradient.
     """
 
@@ -71,15 +70,10 @@ class AlignOptions:
     dropout: float | None = None
     beta: float | None = None
     chunk_tokens: int | None = None
-    cached: bool = False
     remat: bool = False
 
     def complete(self, objective: Objective, devices: int) -> Self:
-        """Returns the options with the defaults of an objective.
-
-        Raises:
-          ValueError: a number is out of range, or an option is given that the objective does not read.
-        """
+        """Returns the options with the defaults of an objective; raises ValueError for those that it does not read."""
         for name in dict.fromkeys(name for options in _DEFAULTS.values() for name in options):
             readers = [other for other, options in _DEFAULTS.items() if name in options]
             if objective not in readers and (value := getattr(self, name)):
@@ -117,6 +111,4 @@ class AlignOptions:
             raise ValueError("--squared squares the norm that --stay-close weighs, but --stay-close is 0")
         if options.beta is not None and not 0 <= options.beta < 0.5:
             raise ValueError(f"--beta is {options.beta}; it must be from 0 to below 0.5")
-        if options.cached and not options.chunk_tokens:
-            raise ValueError("--cached encodes one chunk at a time, but --chunk-tokens is 0; choose how many tokens")
         return options

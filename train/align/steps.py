@@ -3,8 +3,7 @@
 The loss needs the embeddings of the whole batch at once, because each is contrasted with all others, but the encoder
 does not. Each chunk is encoded, the gradient of the loss with respect to the embeddings is computed, and each chunk's
 part of it is backpropagated through the encoder (Gao et al., "Scaling Deep Contrastive Learning Batch Size under Memory
-Limited Setup", RepL4NLP 2021). What the way back needs is either kept, or, with ``cached``, computed again, so that
-memory is bounded by one chunk. Both give the gradient of the whole batch.
+Limited Setup", RepL4NLP 2021), which gives the gradient of the whole batch.
 """
 
 from collections.abc import Callable
@@ -46,13 +45,7 @@ _POSITIONS = 4096
 
 
 class State(NamedTuple):
-    """What training changes.
-
-    Attributes:
-      encoder: the trained parameters of the encoder.
-      projector: what the contrastive losses of words compare states through, or None.
-      optimizer: Adam's state.
-    """
+    """What training changes; the contrastive losses of words compare states through the projector, others have None."""
 
     encoder: Parameters
     projector: Projector | None
@@ -61,14 +54,7 @@ class State(NamedTuple):
 
 @dataclass(frozen=True)
 class StepOptions:
-    """The loss and how its gradient is computed; ``train.align.options`` says what the options mean.
-
-    Attributes:
-      objective: what is compared, and how.
-      layer: the layer to align.
-      pooling: pooling of embeddings, for ``sentence``.
-      specials: numbers of special tokens around a sentence.
-    """
+    """The loss, by the options of ``train.align.options``, and the layer, pooling and special tokens of the encoder."""
 
     objective: EncoderObjective
     layer: int
@@ -81,24 +67,10 @@ class StepOptions:
     stay_close_hidden: float = 0.0
     dropout: float = 0.1
     remat: bool = False
-    cached: bool = False
 
 
 class EncoderSteps:
-    """The programs of a step.
-
-    Attributes:
-      objective: name of the objective, and of its term.
-      whole: the step of a batch of one chunk, as one program.
-
-    Args:
-      skeleton: the modules of the encoder.
-      trained: the parameters to train, at the start.
-      frozen: the other parameters.
-      options: the loss.
-      schedule: learning rate by step.
-      mesh: devices that the rows of a chunk are split over.
-    """
+    """The programs of a step; ``whole`` is the step of a batch of one chunk, as one program."""
 
     def __init__(
         self,
@@ -110,10 +82,7 @@ class EncoderSteps:
         mesh: Mesh,
     ) -> None:
         self.objective = options.objective
-        self._skeleton = skeleton
-        self._options = options
-        self._mesh = mesh
-        self._adam = optax.adam(schedule)
+        self._skeleton, self._options, self._mesh, self._adam = skeleton, options, mesh, optax.adam(schedule)
         drifts = options.stay_close or options.stay_close_hidden
         self._frozen = placed(frozen, replicated(mesh))
         self._start: Parameters = placed(trained, replicated(mesh)) if drifts else {}
@@ -121,7 +90,6 @@ class EncoderSteps:
         self._encode = jax.jit(self._chunk)
         self._encode_kept = jax.jit(self._vjp)
         self._back = jax.jit(_back, donate_argnums=0)
-        self._again = jax.jit(self._recomputed, donate_argnums=0)
         self._scatter = jax.jit(_scatter)
         self._compare = jax.jit(jax.value_and_grad(self._loss))
         self._only_loss = jax.jit(self._loss)
@@ -174,29 +142,19 @@ class EncoderSteps:
         options = self._options
         english = jnp.asarray(batch.english_tokens, jnp.float32)
         shared = state.encoder, state.projector, frozen, start if options.stay_close_hidden else {}
-        inputs = [
-            (*shared, chunk, jax.random.fold_in(key, number), english) for number, chunk in enumerate(batch.chunks)
+        encoded = [
+            self._encode_kept(*shared, chunk, jax.random.fold_in(key, number), english)
+            for number, chunk in enumerate(batch.chunks)
         ]
-        outputs, backs = [], []
-        for arguments in inputs:
-            if options.cached:
-                outputs.append(self._encode(*arguments))
-            else:
-                output, back = self._encode_kept(*arguments)
-                outputs.append(output)
-                backs.append(back)
         devices = self._mesh.size
-        embeddings = joined([embedded for embedded, _ in outputs], devices, len(batch.filler))
+        embeddings = joined([embedded for (embedded, _), _ in encoded], devices, len(batch.filler))
         value, of_embeddings = self._compare(embeddings, batch.source, batch.target, batch.valid)
         total = jax.tree.map(jnp.zeros_like, (_without_words(state.encoder), state.projector))
         hidden, first, looked_up = jnp.zeros(()), 0, []
-        for number, (embedded, drifted) in enumerate(outputs):
+        for (embedded, drifted), back in encoded:
             gradient = (cut(of_embeddings, devices, len(embedded), first), jnp.full((), options.stay_close_hidden))
             first += len(embedded) // devices
-            if options.cached:
-                total, words = self._again(total, gradient, *inputs[number])
-            else:
-                total, words = self._back(total, gradient, backs[number])
+            total, words = self._back(total, gradient, back)
             looked_up.append(words)
             hidden += drifted
         of_encoder, of_projector = total
@@ -276,19 +234,13 @@ class EncoderSteps:
 
         return jax.vjp(of, others, projector, words)
 
-    def _recomputed(self, total: Any, gradient: Any, *inputs: Any) -> tuple[Any, Array | None]:
-        return _back(total, gradient, self._vjp(*inputs)[1])
-
     def _loss(self, embeddings: Array, source: Array, target: Array, valid: Array) -> Float[Array, ""]:
         """Returns the loss of a batch. Each device scores an equal part of the links, among those of all devices."""
-        temperature, devices = self._options.temperature, self._mesh.size
-        losses: dict[str, Callable[..., Float[Array, ""]]] = {
-            "l2": l2_loss,
-            "weak": partial(weak_contrastive_loss, temperature=temperature),
-            "strong": partial(strong_contrastive_loss, temperature=temperature),
-            "sentence": partial(weak_contrastive_loss, temperature=temperature),
-        }
-        loss = losses[self._options.objective]
+        objective, devices = self._options.objective, self._mesh.size
+        loss: Callable[..., Float[Array, ""]] = l2_loss
+        if objective != "l2":
+            contrastive = strong_contrastive_loss if objective == "strong" else weak_contrastive_loss
+            loss = partial(contrastive, temperature=self._options.temperature)
         if devices == 1:
             return loss(embeddings[source], embeddings[target], valid)
 
@@ -306,9 +258,8 @@ class EncoderSteps:
     def _updated(
         self, state: State, gradients: tuple[Parameters, Projector | None], start: Parameters
     ) -> tuple[State, Float[Array, ""]]:
-        options = self._options
+        options, drift = self._options, jnp.zeros(())
         of_encoder, of_projector = gradients
-        drift = jnp.zeros(())
         if options.stay_close:
             measure = partial(parameter_drift, start=start, squared=options.squared)
             drift, pull = jax.value_and_grad(lambda encoder: options.stay_close * measure(encoder))(state.encoder)

@@ -27,8 +27,7 @@ class BatchPlan:
       steps: number of steps in all.
       every: number of steps between validations.
       validated: largest number of pairs to validate on.
-      chunks: shapes of the chunks.
-      pad_id: id used for padding.
+      chunks, pad_id: shapes of the chunks, and the id that pads them.
     """
 
     size: int
@@ -40,16 +39,7 @@ class BatchPlan:
 
 
 class EncoderTraining:
-    """Trains an encoder, with one seed.
-
-    Args:
-      programs: the programs of a step.
-      trained: the parameters to train, at the start.
-      examples: pairs to train on, and pairs for validation; at least one batch each.
-      plan: what each step sees.
-      learning_rate: the highest learning rate, quoted in errors.
-      seed: the random seed, which determines the order of batches, dropout, and the projector.
-    """
+    """Trains an encoder, with one seed."""
 
     apart = ()
 

@@ -1,16 +1,176 @@
-"""Runs ``python -m train.disentangle``; see ``train.disentangle.command``."""
+r"""Trains a meaning head and a language head on frozen embeddings of parallel text, with DREAM, MEAT or ORACLE.
+
+    python -m train.disentangle --objective meat --oracle --layer 8 \
+        --learning-rate 1e-4 --patience 30 --out results/meat-oracle
+    python -m eval leakage results/meat-oracle
+
+Embeddings are computed once and cached. To resume a killed run, repeat the same command. The pairs of each language
+that are held out (``--held-out``) are excluded from training, so that ``python -m eval bitext`` and ``python -m eval
+leakage`` can test on them. A share of the other pairs is used for validation, which chooses the best epoch.
+
+The command writes ``config.json``, ``log.jsonl``, ``checkpoints/``, ``curves.png``, ``trained.json``, which says how
+each seed ended, and two transforms for each seed, ``seed-0/meaning.safetensors`` and ``seed-0/language.safetensors``.
+"""
 
 import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
+import jax
+import tyro
+
+from lsar_jax import EncoderSpec, SentenceEncoder
+from lsar_jax.cli.console import console
+from lsar_jax.cli.embed import EncoderChoice, embed_pairs
+from lsar_jax.cli.option_checks import above_zero, at_least, check_seeds
 from lsar_jax.cli.run import run
-from train.disentangle import command
+from lsar_jax.files import write_json
+from lsar_jax.mesh import data_mesh
+from lsar_jax.objectives.disentangle import Base, ClusterPairs, Head, Objective, Separation
+from lsar_jax.transforms import head_transform
+from train.disentangle.finished import PARTS
+from train.disentangle.steps import PairTable
+from train.disentangle.training import HeadTraining, validation_batch
+from train.loop import LoopOptions, Trained, train
+from train.run_folder import claimed, flat_options
+from train.text import TextOptions, TrainingPairs, text_hash
 
-__all__ = ["main"]
+__all__ = ["Disentangle", "HeadsOptions"]
+
+# Options that may change when a run resumes.
+_FREE = ("out", "cache", "checkpoint_seconds", "epochs")
+
+
+@dataclass(frozen=True)
+class HeadsOptions:
+    """Options shared by a single run and a table of runs.
+
+    Attributes:
+      text: the text to train on.
+      encoder: the encoder of the embeddings.
+      learning_rate: learning rate of Adam.
+      batch: number of pairs per step.
+      loop: how long to train.
+      seed: first random seed; a seed determines the initial weights, the order of batches and the sampling.
+      seeds: number of seeds, trained in parallel in one program.
+      cache: folder for cached embeddings.
+    """
+
+    text: tyro.conf.OmitArgPrefixes[TextOptions] = field(default_factory=TextOptions)
+    encoder: tyro.conf.OmitArgPrefixes[EncoderChoice] = field(default_factory=EncoderChoice)
+    learning_rate: float = 1e-5
+    batch: int = 512
+    loop: tyro.conf.OmitArgPrefixes[LoopOptions] = field(default_factory=LoopOptions)
+    seed: int = 0
+    seeds: int = 1
+    cache: Path = Path("results/embeddings")
+
+
+@dataclass(frozen=True)
+class Disentangle(HeadsOptions):
+    """Trains a meaning head and a language head.
+
+    Attributes:
+      objective: dream, meat, or none to use ORACLE alone.
+      oracle: add ORACLE's clustering and separation losses.
+      separation: what ORACLE separates: with paper, meaning embeddings from language embeddings (Eq. 6); with code, the
+        language embedding of an English sentence from that of its translation; with alone, both, as in the stand-alone
+        objectives of its code, and a term named agreement is added, which pulls the meanings of translations together.
+      clustering: pairs of sentences in a batch that ORACLE pulls together: off_diagonal for all pairs except a sentence
+        with itself, all for all pairs, or same_language for pairs with the same target language.
+      without: names of loss terms to omit, for ablations.
+      halves: let DREAM compare the two halves of a batch, as in ORACLE's code, instead of each pair with another in
+        the same language.
+      layer: hidden-state layer to train on; by default, the layer that the checkpoint outputs.
+      out: output folder of this run.
+    """
+
+    objective: Base = "meat"
+    oracle: bool = False
+    separation: Separation = "paper"
+    clustering: ClusterPairs = "off_diagonal"
+    without: tuple[str, ...] = ()
+    halves: bool = False
+    layer: int | None = None
+    out: Path = Path("results/disentangle")
+
+    def losses(self) -> Objective:
+        """Returns the losses; raises ValueError if they do not go together."""
+        return Objective(self.objective, self.oracle, self.separation, self.clustering, self.without, self.halves)
+
+    def run(self) -> Trained:
+        """Encodes the text, trains the heads, and writes the heads, the log and its figure."""
+        at_least(1, seeds=self.seeds)
+        check_seeds((self.seed, self.seed + self.seeds - 1))
+        self.loop.check()
+        self.text.check()
+        above_zero(learning_rate=self.learning_rate)
+        objective = self.losses()
+        run = replace(self, text=self.text.pinned())
+        pairs = run.text.pairs()
+        encoder = self.encoder.open(self.layer)
+        sizes = [sum(len(parts[part]) for parts in pairs.values()) for part in (0, 1)]
+        validation_batch(objective, self.batch, sizes[0], sizes[1], data_mesh())
+        options = flat_options(run, _FREE) | {
+            "encoder_spec": encoder.spec.to_dict(),
+            "pairs": {code: list(map(len, parts)) for code, parts in pairs.items()},
+            "text": text_hash(pairs),
+        }
+        with claimed(self.out, self.encoder.encoder, options):
+            return self._train(objective, encoder, pairs)
+
+    def _train(self, objective: Objective, encoder: SentenceEncoder, pairs: TrainingPairs) -> Trained:
+        sentences = {code: train + validation for code, (train, validation) in pairs.items()}
+        table, rows = embed_pairs(encoder, sentences, self.encoder.max_length, self.cache)
+        counts = {code: len(train) for code, (train, _) in pairs.items()}
+        on_device = jax.device_put(table)
+        training = PairTable.of(on_device, [(s[: counts[code]], t[: counts[code]]) for code, (s, t) in rows.items()])
+        validation = PairTable.of(on_device, [(s[counts[code] :], t[counts[code] :]) for code, (s, t) in rows.items()])
+        console.print(
+            f"{objective.name}: {len(training.source)} training pairs and {len(validation.source)} validation pairs "
+            f"of English and {', '.join(pairs)}; loss terms: {', '.join(objective.terms)}"
+        )
+        heads = HeadTraining(
+            objective, self.learning_rate, self.batch, tuple(range(self.seed, self.seed + self.seeds)), training,
+            validation, len(pairs) + 1, data_mesh(),
+        )  # fmt: skip
+        trained = train(heads, self.loop, self.out, f"{objective.name}, {encoder.spec.id}, layer {encoder.spec.layer}")
+        fitted = {code: len(set(map(int, side))) for code, (_, side) in rows.items()}
+        fitted["en"] = len({int(row) for english, _ in rows.values() for row in english})
+        self._write(trained, encoder.spec, fitted, objective)
+        return trained
+
+    def _write(self, trained: Trained, spec: EncoderSpec, fitted: Mapping[str, int], objective: Objective) -> None:
+        progress, best, ends = trained.progress, jax.device_get(trained.best), []
+        for number in range(self.seeds):
+            seed = self.seed + number
+            for part in PARTS:
+                transform = head_transform(
+                    Head(*(array[number] for array in getattr(best, part))), part, objective.name, fitted, source=spec,
+                    learning_rate=self.learning_rate, batch=self.batch, seed=seed,
+                )  # fmt: skip
+                (self.out / f"seed-{seed}").mkdir(exist_ok=True)
+                transform.save(self.out / f"seed-{seed}" / f"{part}.safetensors")
+            ends.append({
+                "seed": seed,
+                "validation": progress.best[number],
+                "best_epoch": progress.best_epoch[number],
+                "stopped_by": "epochs" if progress.active[number] else "patience",
+            })  # fmt: skip
+            console.print(
+                f"seed {seed}: validation {progress.best[number]:.4f} at epoch {progress.best_epoch[number]}, stopped "
+                f"by --{ends[-1]['stopped_by']}"
+            )
+        record = {"objective": objective.name, "epochs": progress.epoch, "steps": progress.taken, "seeds": ends}
+        write_json(self.out / "trained.json", record)
+        speed = f"; {trained.steps_per_second:.0f} steps/s including validation" if trained.steps_per_second else ""
+        console.print(f"{progress.taken} steps{speed}; wrote {self.out}")
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Trains one objective."""
-    return run(command.Disentangle, "python -m train.disentangle", arguments, command.__doc__)
+    """Trains two heads."""
+    return run(Disentangle, "python -m train.disentangle", arguments, __doc__)
 
 
 if __name__ == "__main__":

@@ -23,13 +23,7 @@ _SAME = ("max_length", "held_out", "split_seed", "validation", "text")
 
 @dataclass(frozen=True)
 class TrainedRun:
-    """A finished run.
-
-    Attributes:
-      folder: folder of the run.
-      config: contents of ``config.json``, which has the options of the run.
-      trained: contents of ``trained.json``, which says how each seed ended.
-    """
+    """A finished run: ``config.json`` has its options, and ``trained.json`` says how each seed ended."""
 
     folder: Path
     config: dict[str, Any]
@@ -37,12 +31,7 @@ class TrainedRun:
 
     @classmethod
     def load(cls, folder: Path) -> Self:
-        """Reads a run from its folder.
-
-        Raises:
-          FileNotFoundError: the folder is not a run, or the run has not finished.
-          ValueError: a file of the run is damaged.
-        """
+        """Reads a run from its folder."""
         path, ended = folder / "config.json", folder / "trained.json"
         if not path.is_file():
             raise FileNotFoundError(f"{folder} is not a run of train.disentangle: {path} does not exist")
@@ -98,19 +87,14 @@ class TrainedRun:
 def check_comparable(runs: Sequence[TrainedRun]) -> None:
     """Checks that runs have the same encoder and text, and differ only in seeds if objective and layer are the same.
 
-    Training options may differ between objectives, since one learning rate does not suit them all. The number of
-    epochs may differ too, and is printed.
-
-    Raises:
-      ValueError: the runs cannot be compared; the error names the option that differs.
+    Training options may differ between objectives, since one learning rate does not suit them all.
     """
     first = runs[0]
     for index, run in enumerate(runs):
-        # Runs of older versions lack the newer fields.
-        mine, others = (replace(EncoderSpec.from_dict(one.config["encoder_spec"]), layer=0) for one in (run, first))
-        if mine != others:
+        spec, expected = (replace(EncoderSpec.from_dict(run.config["encoder_spec"]), layer=0) for run in (run, first))
+        if spec != expected:
             raise ValueError(
-                f"{run.folder} was trained on embeddings from {mine}, but {first.folder} from {others}; omit one"
+                f"{run.folder} was trained on embeddings from {spec}, but {first.folder} from {expected}; omit one"
             )
         for option in _SAME:
             if run.config[option] != first.config[option]:
@@ -132,11 +116,7 @@ def check_comparable(runs: Sequence[TrainedRun]) -> None:
 
 
 def check_text(data: Data, run: TrainedRun) -> None:
-    """Checks that the pairs that are held out now were not trained on; does nothing if the data do not exist.
-
-    Raises:
-      ValueError: the text has changed since training, or further text that was trained on is gone.
-    """
+    """Checks that the pairs that are held out now were not trained on; does nothing if the data do not exist."""
     names = ("split", "held_out", "split_seed", "validation")
     options = TextOptions(
         data,

@@ -1,8 +1,7 @@
 """Training steps for the two heads, as pure functions: many steps per program, and several seeds in parallel.
 
-A step gathers a batch of pairs from embeddings that stay on the device, then updates MEAT's discriminator and the heads
-with Adam. All randomness derives from a seed's key and the epoch and step numbers, so that steps can be run in chunks
-of any size and a run can be resumed exactly.
+Embeddings stay on the device. All randomness derives from a seed's key and the epoch and step numbers, so that steps
+can be run in chunks of any size and a run can be resumed exactly.
 """
 
 from collections.abc import Callable, Sequence
@@ -38,15 +37,10 @@ _VALIDATION = 0x7A11D  # Folded into the keys for validation; differs from every
 
 
 class PairTable(NamedTuple):
-    """Translation pairs of English and other languages, as rows of a table of embeddings.
+    """Translation pairs of English and other languages, as rows of a table of embeddings of distinct sentences.
 
-    Attributes:
-      table: embeddings of distinct sentences.
-      source: row of each English sentence.
-      target: row of its translation.
-      language: index of the translation's language, from 1, in ascending order; English is 0.
-      starts: index of each language's first pair.
-      sizes: number of pairs of each language.
+    ``language`` is the index of the translation's, from 1 in ascending order (English is 0); each language's pairs
+    start at ``starts``.
     """
 
     table: Float[Array, "sentence dim"]
@@ -58,9 +52,7 @@ class PairTable(NamedTuple):
 
     @classmethod
     def of(
-        cls,
-        table: Float[Array, "sentence dim"],
-        sides: Sequence[tuple[Int[np.ndarray, " _"], Int[np.ndarray, " _"]]],
+        cls, table: Float[Array, "sentence dim"], sides: Sequence[tuple[Int[np.ndarray, " _"], Int[np.ndarray, " _"]]]
     ) -> "PairTable":
         """Builds the pairs of languages 1, 2, ..., each given by the rows of its English and translated sentences."""
         counts = np.array([0, *(len(source) for source, _ in sides)], np.int32)
@@ -79,12 +71,9 @@ class PairTable(NamedTuple):
 
 
 class State(NamedTuple):
-    """The trained parameters and optimizer states; with several seeds, every array has a leading seed axis.
+    """The trained parameters and optimizer states, with a leading seed axis.
 
-    Attributes:
-      heads: the meaning head and the language head.
-      probe: MEAT's discriminator, or DREAM's classifier.
-      heads_optimizer, probe_optimizer: their optimizer states.
+    The probe is MEAT's discriminator, or DREAM's classifier.
     """
 
     heads: Heads
@@ -94,11 +83,7 @@ class State(NamedTuple):
 
 
 def init(seeds: Sequence[int], dim: int, languages: int, learning_rate: float) -> tuple[State, Key[Array, " seed"]]:
-    """Returns the initial state, and the random key of each seed.
-
-    Weights and offsets are drawn uniformly between ``-1 / sqrt(dim)`` and ``1 / sqrt(dim)``, as in PyTorch's linear
-    layers.
-    """
+    """Returns the initial state, uniform in ``+-1 / sqrt(dim)`` as in PyTorch's layers, and the key of each seed."""
     optimizer = optax.adam(learning_rate)
 
     def start(key: Key[Array, ""]) -> State:
@@ -144,20 +129,7 @@ def run(
     learning_rate: float,
     mesh: Mesh | None,
 ) -> tuple[State, dict[str, Float[Array, "seed step"]]]:
-    """Takes some steps of an epoch; returns the new state and the loss terms of each step.
-
-    Args:
-      state: the state before the steps; its buffers are donated.
-      pairs: the training pairs.
-      order: the batches, from ``epoch_order``.
-      keys: the random key of each seed.
-      epoch: number of the epoch.
-      first: number of the first of these steps within the epoch.
-      active: which seeds are still training; the others do not change.
-      objective: the losses.
-      learning_rate: learning rate of Adam.
-      mesh: devices that each batch is sharded over.
-    """
+    """Takes some steps of an epoch; returns the new state and the loss terms of each step."""
     optimizer = optax.adam(learning_rate)
     rows = None if mesh is None or mesh.size == 1 else split_over(mesh)
 
@@ -198,24 +170,9 @@ def run(
 
 @partial(jax.jit, static_argnames=("objective", "size", "mesh"))
 def validate(
-    state: State,
-    pairs: PairTable,
-    keys: Key[Array, " seed"],
-    *,
-    objective: Objective,
-    size: int,
-    mesh: Mesh | None,
+    state: State, pairs: PairTable, keys: Key[Array, " seed"], *, objective: Objective, size: int, mesh: Mesh | None
 ) -> dict[str, Float[Array, " seed"]]:
-    """Returns the mean of every loss term over the validation batches, which are the same every time.
-
-    Args:
-      state: the current state.
-      pairs: the validation pairs; an incomplete last batch is dropped.
-      keys: the random key of each seed.
-      objective: the losses.
-      size: number of pairs per batch, at most the number of pairs.
-      mesh: devices that each batch is sharded over, if their number divides the size of a batch.
-    """
+    """Returns the mean of every loss term over the validation batches, which are the same every time."""
     rows = None if mesh is None or size % mesh.size or mesh.size == 1 else split_over(mesh)
 
     def seed(state: State, key: Key[Array, ""]) -> dict[str, Array]:
@@ -255,10 +212,7 @@ def _batches(
 
 
 def _each(function: Callable[..., T], *arguments: Any) -> T:
-    """Like ``vmap`` over seeds, but calls the function directly for one seed.
-
-    On CPUs a batch of one takes a third longer.
-    """
+    """``vmap`` over seeds; one seed is called directly, because on CPUs a batch of one takes a third longer."""
     if jax.tree.leaves(arguments[0])[0].shape[0] > 1:
         return jax.vmap(function)(*arguments)
     alone = function(*jax.tree.map(lambda x: x[0], arguments))

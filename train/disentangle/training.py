@@ -14,21 +14,7 @@ __all__ = ["HeadTraining", "validation_batch"]
 
 
 class HeadTraining:
-    """Trains heads on pairs, for several seeds in parallel.
-
-    Args:
-      objective: the losses.
-      learning_rate: learning rate of Adam.
-      batch: number of pairs per step.
-      seeds: random seeds, one run each; a seed determines the initial weights, the order of batches and the sampling.
-      pairs: training pairs, at least one batch.
-      validation: validation pairs, as rows of the same table.
-      languages: number of languages, including English.
-      mesh: devices of this process that each batch is sharded over.
-
-    Raises:
-      ValueError: as for ``validation_batch``.
-    """
+    """Trains heads on pairs, for several seeds in parallel."""
 
     # The discriminator's own loss trains the discriminator, not the heads.
     apart = ("discriminator",)
@@ -83,19 +69,7 @@ class HeadTraining:
 
 
 def validation_batch(objective: Objective, batch: int, pairs: int, validation: int, mesh: jax.sharding.Mesh) -> int:
-    """Returns the size of a validation batch.
-
-    Args:
-      objective: the losses.
-      batch: number of pairs per training step.
-      pairs: number of training pairs.
-      validation: number of validation pairs.
-      mesh: devices that each batch is sharded over.
-
-    Raises:
-      ValueError: there are fewer training pairs than a batch has, a batch cannot be divided equally among the devices,
-        or batches are too small for the losses.
-    """
+    """Returns the size of a validation batch; raises ValueError if there are too few pairs for the losses."""
     if batch < 2 or batch % mesh.size:
         raise ValueError(
             f"--batch is {batch}; it must be at least 2 and a multiple of the number of devices, {mesh.size}"

@@ -1,8 +1,6 @@
 """Tokenized examples of a task, and their batches: hidden states are taken at some positions, the slots of an example.
 
-A slot is the first token of a word, or the first token of the sentence, which stands for all of it and for the root of
-its tree. Sentences that are too long to tag at once are cut into windows, each with the end of the one before as
-context.
+A slot is the first token of a word, or of the sentence, which stands for all of it and for the root of its tree.
 """
 
 from collections.abc import Iterable, Sequence
@@ -67,14 +65,7 @@ class TaskBatch(NamedTuple):
 
 
 def task_batch(examples: Sequence[Example], rows: int, pad_id: int, longest: int) -> TaskBatch:
-    """Returns examples as arrays of one of a few widths.
-
-    Args:
-      examples: at least one example, and at most ``rows``.
-      rows: number of rows; those without an example have length 0.
-      pad_id: id used for padding.
-      longest: most tokens that the model takes.
-    """
+    """Returns examples as arrays of one of a few widths."""
     width = training_width(max(len(example.ids) for example in examples), longest)
     most = max(len(example.positions) for example in examples)
     # One number of slots for each width, because each is a program. Words without tokens can make more of them.
@@ -97,13 +88,9 @@ def task_batch(examples: Sequence[Example], rows: int, pad_id: int, longest: int
 
 
 def windows(tokens: WordTokens, specials: Specials, room: int, overlap: int = 64) -> Iterable[tuple[Ids, Ids, Ids]]:
-    """Yields the tokens of each window, the positions of the words that are new in it, and their numbers.
+    """Cuts a sentence into windows of ``room`` tokens and special ones, each with the end of the one before as context.
 
-    Args:
-      tokens: all tokens of a sentence, whatever their number.
-      specials: numbers of special tokens around a sentence, which each window has too.
-      room: most tokens of a window, besides special tokens.
-      overlap: number of tokens of the window before to repeat as context, at most half of ``room``.
+    Yields the tokens of each, the positions of the words that are new in it, and their numbers.
     """
     overlap = min(overlap, room // 2)
     end = len(tokens.ids) - specials.after

@@ -1,8 +1,8 @@
 """Features of a frozen encoder: a mix of all its layers, and some blocks of their own on top.
 
-Wu and Dredze (EMNLP 2020) test the linear mapping so: the encoder is not trained, the states of its layers are summed
-with weights (Peters et al., "Deep Contextualized Word Representations", NAACL 2018), and four transformer blocks are
-trained on the sum. The mapping of a language is applied to its states at each layer, when it is tested.
+Wu and Dredze (EMNLP 2020) test the linear mapping so: the states of a frozen encoder's layers are summed with weights
+(Peters et al., "Deep Contextualized Word Representations", NAACL 2018), and four transformer blocks are trained on the
+sum. The mapping of a language is applied to its states at each layer, when it is tested.
 """
 
 from collections.abc import Mapping, Sequence
@@ -36,12 +36,7 @@ class _Stack(nnx.Module):
 
 
 class FeatureMix:
-    """The mix of layers and the blocks on top.
-
-    Args:
-      config: sizes of the encoder; the blocks have as many heads, and a feed-forward layer four times as wide as a
-        state, with a ReLU.
-    """
+    """The mix of layers and the blocks on top."""
 
     def __init__(self, config: TransformerConfig) -> None:
         self._layers = config.blocks + 1
@@ -73,15 +68,7 @@ class FeatureMix:
         dropout: Dropout | None,
         maps: Float[Array, "layer dim dim"] | None = None,
     ) -> Float[Array, "batch length dim"]:
-        """Returns the output of the last block.
-
-        Args:
-          parameters: what ``init`` returned, trained.
-          states: hidden states at layers 0, 1, ...
-          lengths: number of tokens in each row.
-          dropout: what to zero at random in the blocks, in training.
-          maps: matrices to map the states of each layer by.
-        """
+        """Returns the output of the last block."""
         weights = jax.nn.softmax(parameters["mix"])
         mixed = jnp.zeros(states[0].shape, jnp.float32)
         for layer, state in enumerate(states):
@@ -98,16 +85,7 @@ class FeatureMix:
 
 
 def read_maps(folder: Path, spec: EncoderSpec) -> Maps:
-    """Returns the matrices of each mapped language that ``python -m train.align --objective linear`` wrote.
-
-    Args:
-      folder: its output folder.
-      spec: spec of the encoder at its last layer.
-
-    Raises:
-      FileNotFoundError: a layer has no file.
-      ValueError: the matrices were fitted on another encoder.
-    """
+    """Returns the matrices of each mapped language that ``python -m train.align --objective linear`` wrote."""
     transforms = []
     for layer in range(spec.layer + 1):
         transform = Transform.load(folder / f"layer-{layer}.safetensors")

@@ -20,7 +20,7 @@ class Head(NamedTuple):
     """Functions of a head's parameters.
 
     Attributes:
-      init: ``(key, dim, labels)`` to random parameters, for hidden states of width ``dim`` and a number of labels.
+      init: ``(key, dim, labels)`` to random parameters, for hidden states of width ``dim``.
       loss: ``(parameters, slots, batch, key)`` to the loss of a batch from the hidden states of its slots.
       predict: ``(parameters, slots, batch)`` to what a task scores, each with the axes batch and slot first.
     """

@@ -28,7 +28,4 @@ def _score(
     return {"F1": span_f1([sentence.tags for sentence in sentences], tags)}
 
 
-NER = Task(
-    "ner", "F1", _read, tagged_rows, _labels, tagging_examples, _score,
-    head=LINEAR, head_on_features=CRF, rate_on_features=1e-4,
-)  # fmt: skip
+NER = Task("ner", "F1", _read, tagged_rows, _labels, tagging_examples, _score, LINEAR, 1e-4, head_on_features=CRF)

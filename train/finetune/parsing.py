@@ -55,7 +55,4 @@ def _score(
     return {"LAS": 100 * total[2] / max(total[0], 1), "UAS": 100 * total[1] / max(total[0], 1)}
 
 
-PARSING = Task(
-    "parsing", "LAS", read_parsed, parsed_rows, _labels, _examples, _score,
-    head=BIAFFINE, head_on_features=BIAFFINE, rate_on_features=1e-3,
-)  # fmt: skip
+PARSING = Task("parsing", "LAS", read_parsed, parsed_rows, _labels, _examples, _score, BIAFFINE)

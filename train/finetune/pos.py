@@ -26,7 +26,4 @@ def _score(
     return {"accuracy": accuracy(right, chain.from_iterable(tags))}
 
 
-POS = Task(
-    "pos", "accuracy", read_parsed, parsed_rows, lambda sentences: _UPOS, tagging_examples, _score,
-    head=LINEAR, head_on_features=LINEAR, rate_on_features=1e-3,
-)  # fmt: skip
+POS = Task("pos", "accuracy", read_parsed, parsed_rows, lambda sentences: _UPOS, tagging_examples, _score, LINEAR)

@@ -15,11 +15,7 @@ Span = tuple[str, int, int]
 
 
 def accuracy(right: Iterable[str], predicted: Iterable[str]) -> float:
-    """Returns the share of equal labels.
-
-    Raises:
-      ValueError: there are no labels, or their numbers differ.
-    """
+    """Returns the share of equal labels."""
     equal = [label == guess for label, guess in zip(right, predicted, strict=True)]
     if not equal:
         raise ValueError("there are no labels to score")
@@ -70,13 +66,6 @@ def attachment(
     """Returns how many words of a sentence count, and of these, how many have the right head, and relation too.
 
     Words tagged as punctuation or symbols do not count.
-
-    Args:
-      heads: the right heads.
-      relations: the right relations.
-      tags: the right parts of speech.
-      predicted_heads: predicted heads; words beyond their number count as wrong.
-      predicted_relations: predicted relations.
     """
     counted = [word for word, tag in enumerate(tags) if tag not in NOT_SCORED]
     there = [word for word in counted if word < len(predicted_heads)]
@@ -88,12 +77,6 @@ def best_tree(scores: Float[np.ndarray, "word word"]) -> Int[np.ndarray, " word"
     """Returns the head of each word in the maximum spanning tree (Chu and Liu, 1965; Edmonds, 1967).
 
     Several words may depend on the root, as in AllenNLP's parser, which the authors used.
-
-    Args:
-      scores: score of each head (last axis) of each word; position 0 is the root, whose row does not count.
-
-    Returns:
-      The head of each position; -1 for the root.
     """
     import ufal.chu_liu_edmonds as decoder
 

@@ -1,8 +1,4 @@
-"""A task: how its text is read and tokenized, what is trained on it, and how predictions are scored.
-
-Every task scores the slots of an example: inference the first token of a pair of sentences, entities and parts of
-speech the words, parsing the arcs between words.
-"""
+"""A task: how its text is read and tokenized, what is trained on it, and how predictions are scored."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -38,11 +34,11 @@ class Task(NamedTuple):
       read_rows: a dataset, ``hub:ID#CONFIG`` or ``tfds:NAME#CONFIG``, and train, dev or test to its sentences.
       labels: the sentences to train on to the labels.
       examples: ``(tokenizer, sentences, language, room, labels, training)`` to tokenized examples; ``room`` is the most
-        tokens of a sentence besides special tokens, and the rules for what is cut differ in training.
+        tokens of a sentence besides special tokens.
       score: ``(sentences, examples, predicted, labels)`` to scores in percent, ``metric`` among them.
       head: what is trained on the encoder.
-      head_on_features: what is trained on a frozen encoder's features.
-      rate_on_features: learning rate for that.
+      rate_on_features: learning rate on a frozen encoder's features.
+      head_on_features: what is trained on them, if not ``head``.
     """
 
     name: str
@@ -53,16 +49,11 @@ class Task(NamedTuple):
     examples: Callable[[Tokenizer, Sequence[Any], str, int, Labels, bool], list[Example]]
     score: Callable[[Sequence[Any], Sequence[Example], Predicted, Labels], dict[str, float]]
     head: Head
-    head_on_features: Head
-    rate_on_features: float
+    rate_on_features: float = 1e-3
+    head_on_features: Head | None = None
 
     def read(self, data: Data, part: str) -> dict[str, list[Any]]:
-        """Returns the sentences of a file or a dataset by language; the language is empty if a file does not say it.
-
-        Args:
-          data: a file, or ``hub:ID#CONFIG`` or ``tfds:NAME#CONFIG``.
-          part: train, dev or test.
-        """
+        """Returns the sentences of a file or a dataset by language; the language is empty if a file does not say it."""
         if is_dataset(data):
             return {dataset_language(str(data)): self.read_rows(str(data), part)}
         return self.read_file(Path(data))

@@ -15,7 +15,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-import tyro
 from jax.sharding import Mesh
 from jaxtyping import Array, Bool, Float, Int
 
@@ -34,6 +33,8 @@ __all__ = ["FinetuneOptions", "FinetuneTraining", "LabelledText", "TaskText", "l
 
 # Passes over the data are cut into batches of similar length within this many batches.
 _SORTED = 16
+# Share of the dimensions of the output to zero in training, the same for all tokens of a sentence.
+_OUTPUT_DROPOUT = 0.2
 # Token positions to predict at a time: fewer leave a device idle, and more do not fit the cache of a CPU.
 _TOKENS = 1024
 
@@ -54,7 +55,6 @@ class FinetuneOptions:
       patience: number of validations without a better score after which training ends.
       dropout: share of hidden states and attention weights to zero at random in training, in all blocks, whether they
         are trained or not; with --features only in those on top. By default 0.1, and 0.2 with --features.
-      output_dropout: share of the dimensions of the output to zero, the same for all tokens of a sentence.
       trained_blocks: number of blocks to train, from the last; by default all, and the embeddings too.
     """
 
@@ -66,7 +66,6 @@ class FinetuneOptions:
     validations: int | None = None
     patience: int = 10
     dropout: float | None = None
-    output_dropout: tyro.conf.Suppress[float] = 0.2
     trained_blocks: int | None = None
 
     def complete(self, task: Task) -> Self:
@@ -109,14 +108,7 @@ class LabelledText(NamedTuple):
 
 @dataclass(frozen=True)
 class TaskText:
-    """A task, its labels and its English text.
-
-    Attributes:
-      task: the task.
-      labels: its labels, in the order of the head's outputs.
-      training: examples to train on, at least one batch.
-      development: what chooses the best step.
-    """
+    """A task, its labels in the order of the head's outputs, and its English text to train on and to choose by."""
 
     task: Task
     labels: tuple[str, ...]
@@ -129,16 +121,7 @@ class TaskText:
 
 
 class FinetuneTraining:
-    """Trains a head, and the encoder under it.
-
-    Args:
-      text: the task and its text.
-      encoder: a transformer; the hidden states of its last loaded layer are used.
-      options: how to train, with all defaults.
-      optimizer: the optimizer.
-      seeds: random seeds, which determine the head, the order of batches and dropout.
-      mesh: devices that batches are split over.
-    """
+    """Trains a head, and the encoder under it."""
 
     apart = ()
 
@@ -162,7 +145,7 @@ class FinetuneTraining:
             trained, frozen = split_blocks(trained, config.blocks, blocks)
         self._trained, self._frozen = trained, placed(frozen, replicated(mesh))
         self._features = FeatureMix(config) if options.features else None
-        self._head = text.task.head_on_features if options.features else text.task.head
+        self._head = (options.features and text.task.head_on_features) or text.task.head
         self._lengths = [len(example.ids) for example in text.training]
         self._parts = options.parts(len(text.training))
         self._start = jax.jit(self._initial)
@@ -175,10 +158,7 @@ class FinetuneTraining:
         return len(self._parts) * known(self._options.epochs)
 
     def for_seeds(self, seeds: tuple[int, ...]) -> Self:
-        """Returns the same training for other seeds.
-
-        An equal number of seeds compiles nothing new: the programs of both are the same, and do not read ``seeds``.
-        """
+        """Returns the same training for other seeds; as many of them need no compilation."""
         other = copy.copy(self)
         other.seeds = seeds
         return other
@@ -227,13 +207,7 @@ class FinetuneTraining:
     def predict(
         self, parameters: Any, examples: Sequence[Example], maps: Float[np.ndarray, "layer dim dim"] | None = None
     ) -> list[tuple[Any, ...]]:
-        """Returns what the head predicts for each example.
-
-        Args:
-          parameters: the parameters of one seed.
-          examples: the examples, in any order.
-          maps: matrices to map the states of each layer by, with ``features``.
-        """
+        """Returns what the head predicts for each example."""
         on_device = None if maps is None else placed(maps, replicated(self._mesh))
         order = np.argsort([-len(example.ids) for example in examples], kind="stable")
         result: dict[int, tuple[Any, ...]] = {}
@@ -271,9 +245,8 @@ class FinetuneTraining:
         self, parameters: Any, frozen: Parameters, batch: TaskBatch, key: Array | None, maps: Array | None = None
     ) -> tuple[Any, Array]:
         """Returns the parameters of the head, and the hidden states of the slots."""
-        options, lengths = self._options, jnp.asarray(batch.lengths)
+        lengths, share = jnp.asarray(batch.lengths), known(self._options.dropout)
         key, of_output = (None, None) if key is None else jax.random.split(key)
-        share = known(options.dropout)
         dropout = Dropout(key, share, share) if key is not None and share else None
         model = self._skeleton.filled({**parameters["encoder"], **frozen}).model
         types = batch.types if model.config.token_types > 1 else None
@@ -286,10 +259,10 @@ class FinetuneTraining:
             if self._features is not None:
                 last, head = self._features(head["features"], hidden, lengths, dropout, maps), head["task"]
         slots = jnp.take_along_axis(last, batch.positions[..., None], axis=1).astype(jnp.float32)
-        if of_output is None or not options.output_dropout:
+        if of_output is None:
             return head, slots
-        mask = jax.random.bernoulli(of_output, 1 - options.output_dropout, (len(slots), 1, self._dim))
-        return head, jnp.where(mask, slots / (1 - options.output_dropout), 0)
+        mask = jax.random.bernoulli(of_output, 1 - _OUTPUT_DROPOUT, (len(slots), 1, self._dim))
+        return head, jnp.where(mask, slots / (1 - _OUTPUT_DROPOUT), 0)
 
     def _predicted(
         self, parameters: Any, frozen: Parameters, batch: TaskBatch, maps: Array | None

@@ -34,6 +34,5 @@ def _score(
 
 
 XNLI = Task(
-    "xnli", "accuracy", read_inference, inference_rows, lambda sentences: LABELS, _examples, _score,
-    head=LINEAR, head_on_features=LINEAR, rate_on_features=1e-4,
-)  # fmt: skip
+    "xnli", "accuracy", read_inference, inference_rows, lambda sentences: LABELS, _examples, _score, LINEAR, 1e-4
+)

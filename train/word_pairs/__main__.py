@@ -1,16 +1,102 @@
-"""Runs ``python -m train.word_pairs``; see ``train.word_pairs.command``."""
+r"""Aligns the words of parallel text, for ``python -m train.align``.
+
+    python -m train.word_pairs --data data/sentences --more data/bitext --out results/word-pairs
+
+Sentences are split into words by Moses' rules (Chinese, Japanese and Thai by tools of their own), and aligned by
+eflomal in both directions, which are combined by grow-diag-final-and. Links between equal words are dropped, and of
+the others one-to-one links are kept, as in Wu and Dredze (EMNLP 2020). Training and validation pairs are aligned
+together.
+
+The pairs of each language that are held out (``--held-out``) are excluded, as in ``python -m train.disentangle``, so
+that ``python -m eval bitext`` can test on them. The command writes the files that ``train/word_pairs/aligned_files.py``
+describes, and ``word-pairs.json`` with the counts. To use another aligner, write such files, and omit this command.
+"""
 
 import sys
+import time
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
 
+import tyro
+
+from lsar_jax import __version__
+from lsar_jax.cli.console import console, print_table
 from lsar_jax.cli.run import run
-from train.word_pairs import command
+from lsar_jax.files import check_absent, new_folder, write_json
+from train.run_folder import flat_options
+from train.text import TextOptions, text_hash
+from train.word_pairs.aligned_files import PARTS, AlignedPair, Kept, keep, write_aligned
+from train.word_pairs.aligner import align_words
+from train.word_pairs.word_splitter import word_splitter
 
-__all__ = ["main"]
+__all__ = ["WordPairs"]
+
+
+@dataclass(frozen=True)
+class WordPairs:
+    """Aligns the words of parallel text.
+
+    Attributes:
+      text: the text to align.
+      out: folder to write; it must not exist.
+    """
+
+    text: tyro.conf.OmitArgPrefixes[TextOptions] = field(
+        default_factory=lambda: TextOptions(data=Path("data/sentences"))
+    )
+    out: Path = Path("results/word-pairs")
+
+    def run(self) -> dict[str, dict[str, Kept]]:
+        """Writes the aligned pairs and prints how many links each step kept."""
+        check_absent(self.out)
+        self.text.check()
+        text = self.text.pinned()
+        pairs = text.pairs()
+        counts: dict[str, dict[str, Kept]] = {}
+        with new_folder(self.out) as folder:
+            for code, parts in pairs.items():
+                started, counts[code] = time.perf_counter(), {}
+                for part, of_part in zip(PARTS, _aligned(code, parts), strict=True):
+                    linked, counts[code][part] = keep(of_part)
+                    if not linked:
+                        raise ValueError(f"no links are left in the {part} pairs of {code}; omit {code}, or add text")
+                    write_aligned(folder, code, part, linked)
+                console.print(f"{code}: {sum(map(len, parts))} pairs in {time.perf_counter() - started:.1f} s")
+            options = flat_options(text, ("languages",))
+            versions = {name: version(name) for name in ("eflomal", "sacremoses")} | {"lsar_jax": __version__}
+            record = {"options": options, "text": text_hash(pairs), "versions": versions}
+            record["counts"] = {code: {part: kept[part]._asdict() for part in PARTS} for code, kept in counts.items()}
+            write_json(folder / "word-pairs.json", record)
+        _print(counts)
+        console.print(f"wrote {self.out}")
+        return counts
+
+
+def _print(counts: dict[str, dict[str, Kept]]) -> None:
+    rows: list[list[str | float]] = []
+    for code, parts in counts.items():
+        total = Kept(*map(sum, zip(*parts.values(), strict=True)))
+        numbers = (total.pairs, total.linked, total.aligned, total.different, total.one_to_one)
+        rows.append([code, *(f"{number:,}" for number in numbers), total.one_to_one / max(total.linked, 1)])
+    columns = ["language", "pairs", "with links", "links", "of different words", "one to one", "per pair"]
+    print_table("Links between words", columns, rows)
+
+
+def _aligned(code: str, parts: tuple[list[tuple[str, str]], list[tuple[str, str]]]) -> list[list[AlignedPair]]:
+    """Returns the aligned pairs of both parts, without those that have a side without words."""
+    english, other = word_splitter("en"), word_splitter(code)
+    split = [[(tuple(english(s)), tuple(other(t))) for s, t in pairs] for pairs in parts]
+    train, validation = ([pair for pair in pairs if all(pair)] for pairs in split)
+    pairs = train + validation
+    links = align_words([s for s, _ in pairs], [t for _, t in pairs])
+    aligned = [AlignedPair(*pair, linked) for pair, linked in zip(pairs, links, strict=True)]
+    return [aligned[: len(train)], aligned[len(train) :]]
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Aligns the words of parallel text."""
-    return run(command.WordPairs, "python -m train.word_pairs", arguments, command.__doc__)
+    return run(WordPairs, "python -m train.word_pairs", arguments, __doc__)
 
 
 if __name__ == "__main__":

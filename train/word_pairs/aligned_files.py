@@ -24,13 +24,7 @@ PARTS = ("train", "validation")
 
 
 class AlignedPair(NamedTuple):
-    """The words of a sentence and of its translation, and the links between them.
-
-    Attributes:
-      english: words of the English sentence.
-      other: words of its translation.
-      links: pairs of an index of an English word and an index of another.
-    """
+    """The words of an English sentence and of its translation, and the links between them."""
 
     english: tuple[str, ...]
     other: tuple[str, ...]
@@ -38,15 +32,7 @@ class AlignedPair(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """How many links each step kept, and how many sentence pairs have any.
-
-    Attributes:
-      aligned: links of the aligner.
-      different: of these, links between words that are not the same string.
-      one_to_one: of these, links whose words have no other link.
-      pairs: sentence pairs that were aligned.
-      linked: of these, pairs with at least one link left.
-    """
+    """Links of the aligner, those between different words and those one to one; pairs, and those with links left."""
 
     aligned: int
     different: int
@@ -71,48 +57,25 @@ def keep(aligned: Iterable[AlignedPair]) -> tuple[list[AlignedPair], Kept]:
 
 
 def write_aligned(folder: Path, code: str, part: str, pairs: Sequence[AlignedPair]) -> None:
-    """Writes the words and the links of a language's pairs.
-
-    Args:
-      folder: an existing folder.
-      code: the language of the translations.
-      part: one of ``PARTS``.
-      pairs: the pairs.
-    """
+    """Writes the words and the links of a language's pairs."""
     words = (f"{' '.join(pair.english)} {SEPARATOR} {' '.join(pair.other)}\n" for pair in pairs)
     write_text(folder / f"en-{code}.{part}.words", "".join(words))
     write_text(folder / f"en-{code}.{part}.links", "".join(f"{format_links(pair.links)}\n" for pair in pairs))
 
 
-def read_aligned(folder: Path, part: str, languages: Sequence[str] = ()) -> dict[str, tuple[list[AlignedPair], Kept]]:
-    """Returns the filtered pairs of each language, and how many links each step kept.
-
-    Args:
-      folder: folder of the files.
-      part: one of ``PARTS``.
-      languages: languages to read; by default, all.
-
-    Raises:
-      FileNotFoundError: the folder, a language or a file does not exist.
-      ValueError: a line cannot be read, or the two files differ in length; the error names the file and the line. Or a
-        file is not named after a language, or two are named after the same.
-    """
-    if not folder.is_dir():
-        raise FileNotFoundError(f"there is no folder {folder}; make it with python -m train.word_pairs --out {folder}")
+def read_aligned(folder: Path, part: str, languages: Sequence[str] = ()) -> dict[str, list[AlignedPair]]:
+    """Returns the filtered pairs of each language."""
     ending = f".{part}.words"
-    paths: dict[str, Path] = {}
-    for path in sorted(folder.glob(f"en-*{ending}")):
-        code = language_code(path.name.removesuffix(ending).partition("-")[2])
-        if paths.setdefault(code, path) != path:
-            raise ValueError(f"{paths[code]} and {path} are of the same language, {code}; remove one of them")
+    files = sorted(folder.glob(f"en-*{ending}"))
+    if not files:
+        raise FileNotFoundError(
+            f"{folder} has no en-xx{ending}; make it with python -m train.word_pairs --out {folder}"
+        )
+    paths = {language_code(path.name.removesuffix(ending).partition("-")[2]): path for path in files}
     codes = [language_code(code) for code in languages] or list(paths)
     if absent := [code for code in codes if code not in paths]:
-        raise FileNotFoundError(
-            f"{folder} has no en-xx{ending} for {', '.join(absent)}; it has {', '.join(paths) or 'none'}"
-        )
-    if not codes:
-        raise FileNotFoundError(f"{folder} has no en-xx{ending}; make it with python -m train.word_pairs")
-    return {code: keep(_read(paths[code], paths[code].with_suffix(".links"))) for code in codes}
+        raise FileNotFoundError(f"{folder} has no en-xx{ending} for {', '.join(absent)}; it has {', '.join(paths)}")
+    return {code: keep(_read(paths[code], paths[code].with_suffix(".links")))[0] for code in codes}
 
 
 def _read(words: Path, links: Path) -> Iterable[AlignedPair]:

@@ -16,23 +16,7 @@ __all__ = ["align_words"]
 
 
 def align_words(english: Sequence[Sequence[str]], other: Sequence[Sequence[str]]) -> list[Links]:
-    """Returns the links of each sentence pair.
-
-    Args:
-      english: words of the English sentences; at least one in each.
-      other: words of their translations; at least one in each.
-
-    Raises:
-      ImportError: the ``align`` extra is not installed.
-      ValueError: the numbers of sentences differ, or a sentence has no words.
-    """
-    if len(english) != len(other):
-        raise ValueError(f"there are {len(english)} English sentences and {len(other)} translations")
-    for number, words in enumerate(zip(english, other, strict=True)):
-        if not all(words):
-            raise ValueError(f"a side of sentence pair {number} has no words; leave the pair out")
-    if not english:
-        return []
+    """Returns the links of each sentence pair; every sentence has words."""
     eflomal = import_extra("eflomal", "align", "aligning words")
     with TemporaryDirectory() as folder:
         files = [str(Path(folder, name)) for name in ("forward", "backward")]

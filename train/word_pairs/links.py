@@ -19,12 +19,8 @@ _NEIGHBOURS = ((-1, 0), (0, -1), (1, 0), (0, 1), (-1, -1), (-1, 1), (1, -1), (1,
 def grow_diag_final_and(forward: Iterable[tuple[int, int]], backward: Iterable[tuple[int, int]]) -> Links:
     """Returns the links that both directions agree on, and those of one direction that the others make likely.
 
-    From the intersection, links of the union are added that are neighbours of a link and have a word without one
-    (grow-diag), and then links whose words both have none (final-and), of the forward direction first.
-
-    Args:
-      forward: links found from English.
-      backward: links found towards English; in both, the English index comes first.
+    Neighbours of a link in the union are added that have a word without one (grow-diag), and then links whose words
+    both have none (final-and), of the forward direction first. The English index comes first in both directions.
     """
     forward, backward = frozenset(forward), frozenset(backward)
     links = set(forward & backward)
@@ -66,12 +62,7 @@ def one_to_one(links: Iterable[tuple[int, int]]) -> Links:
 
 
 def parse_links(line: str, english: int, other: int) -> Links:
-    """Returns the links of a line in Pharaoh format, such as ``0-0 1-2``.
-
-    Args:
-      line: the line; empty for no link.
-      english: number of words of the English sentence.
-      other: number of words of its translation.
+    """Returns the links of a line in Pharaoh format, such as ``0-0 1-2``, between sentences of so many words.
 
     Raises:
       ValueError: an item is not two indices joined by a hyphen, or an index has no word.

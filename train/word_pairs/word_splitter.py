@@ -1,7 +1,4 @@
-"""Splits sentences into words, as their written form has them: nothing is normalized or lower-cased.
-
-Moses' tokenizer, in sacremoses, splits languages with spaces; Chinese, Japanese and Thai have tools of their own.
-"""
+"""Splits sentences into words as they are written: by Moses' rules, Chinese, Japanese and Thai by their own tools."""
 
 from collections.abc import Callable
 from functools import cache
@@ -19,12 +16,7 @@ SEPARATOR = "|||"
 
 
 def word_splitter(language: str) -> Split:
-    """Returns a function that splits a sentence of a language into words.
-
-    Raises:
-      ImportError: the ``align`` extra is not installed.
-      ValueError: the language is not a code, or has no spaces between words and no tool here that splits it.
-    """
+    """Returns a function that splits a sentence of a language into words."""
     code = language_code(language).partition("-")[0]
     if code not in _SPLITTERS and not spaces_words(code):
         raise ValueError(
