@@ -6,10 +6,9 @@ import jax
 from flax import nnx
 from jaxtyping import Array
 
-from lsar_jax import SentenceEncoder
 from lsar_jax.models.projection import Projection
 
-__all__ = ["WORDS", "EncoderParts", "Parameters", "Skeleton", "put_together", "take_apart"]
+__all__ = ["WORDS", "EncoderParts", "Parameters", "Skeleton", "take_apart"]
 
 # Parameters by name, such as ``model.blocks.0.query.kernel``.
 Parameters = dict[str, Array]
@@ -55,15 +54,6 @@ def take_apart(parts: EncoderParts, freeze_words: bool) -> tuple[Skeleton, Param
     trained, skeleton.parameters = skeleton.parameters, {}
     frozen = {WORDS: trained.pop(WORDS)} if freeze_words and WORDS in trained else {}
     return skeleton, trained, frozen
-
-
-def put_together(encoder: SentenceEncoder, parts: EncoderParts) -> SentenceEncoder:
-    """Returns an encoder with trained modules and without a transform; saved and loaded, it gets its own ``spec``."""
-    return SentenceEncoder(
-        parts.model, encoder.tokenizer, encoder.spec.raw(), encoder.mesh, pooling=encoder.pooling,
-        projection=parts.projection, prompts=encoder.prompts, languages=encoder.languages,
-        architecture=encoder.architecture,
-    )  # fmt: skip
 
 
 def _name(part: str, path: tuple[Any, ...]) -> str:

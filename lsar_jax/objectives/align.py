@@ -18,10 +18,9 @@ sentences and their translations, the same losses adapt an encoder to parallel t
 
 States may be bfloat16; losses are computed in float32. All functions are pure, for ``jit``, ``vmap`` and ``grad``. The
 negatives are the states of all devices: under ``jit`` over a mesh, and in ``jax.shard_map`` with the name of the axis,
-where a device has the scores of its own links only; gradients may be taken outside of it, or inside with its default
-``check_vma=True``. More than 2^24 scores are computed in blocks, and once more for the gradient. Over a mesh,
-``shard_map`` is the way for so many: under ``jit``, devices would exchange states in each block. Gradients are finite
-at zero states and at zero drift.
+where a device has the scores of its own links only, and gradients are taken outside. More than 2^24 scores are computed
+in blocks, and once more for the gradient; over a mesh that needs ``shard_map``, as under ``jit`` devices would exchange
+states in each block. Gradients are finite at zero states and at zero drift.
 """
 
 from functools import partial
@@ -142,13 +141,6 @@ def strong_contrastive_loss(
 
     The arguments are those of ``weak_contrastive_loss``, both sides ``[link, dim]``. In nats: near 0 at best, and
     ``log(2 n - 1)`` if all states are alike.
-
-    Example:
-      >>> from lsar_jax.objectives import align
-      >>> for side in (jnp.eye(4), jnp.ones((4, 4))):
-      ...     print(round(float(align.strong_contrastive_loss(side, side)), 2))
-      0.0
-      1.95
     """
     valid = _valid(source, valid)
     source, target = unit(_wide(source)), unit(_wide(target))

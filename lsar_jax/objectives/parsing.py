@@ -70,20 +70,9 @@ class ArcScores(NamedTuple):
 
 
 def init_biaffine(key: Array, dim: int, labels: int, arc: int = 512, width: int = 128) -> Biaffine:
-    """Returns random parameters: Glorot and Bengio's (AISTATS 2010) uniform distribution, and biases of zero.
+    """Returns random parameters for states of width ``dim``; arcs are scored from width ``arc``, labels from ``width``.
 
-    Args:
-      key: a random key.
-      dim: width of the hidden states.
-      labels: number of labels.
-      arc: width that arcs are scored from.
-      width: width that labels are scored from.
-
-    Example:
-      >>> from lsar_jax.objectives import parsing
-      >>> parameters = parsing.init_biaffine(jax.random.key(0), dim=8, labels=3, arc=4, width=2)
-      >>> parameters.arc.shape, parameters.label.shape
-      ((5, 5), (3, 2, 2))
+    Kernels follow Glorot and Bengio's (AISTATS 2010) uniform distribution; biases are zero.
     """
     keys = iter(jax.random.split(key, 6))
 

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from eval.__main__ import main as evaluate
-from lsar_jax import SentenceEncoder
 from lsar_jax.array_files import open_arrays, save_arrays
 from tests.attack.damage import flip_bit, on_a_full_disk
 from tests.conftest import TINY
@@ -35,7 +34,7 @@ def command(folder, out, *more):
 def test_a_damaged_checkpoint_is_not_trained_on(folder, tmp_path, rng, capsys):
     out = tmp_path / "run"
     assert main(command(folder, out, "--epochs", "2")) == 0
-    newest = max((path for path in (out / "checkpoints").iterdir()), key=lambda path: int(path.name))
+    newest = max((out / "checkpoints").iterdir(), key=lambda path: int(path.name))
     flip_bit(max(newest.rglob("*"), key=lambda path: path.stat().st_size if path.is_file() else -1), rng)
     assert main(command(folder, out, "--epochs", "4")) == 0
     printed = " ".join(capsys.readouterr().out.split())
@@ -47,7 +46,6 @@ def test_a_disk_that_fills_up(folder, tmp_path, refused):
     with on_a_full_disk(tmp_path / "disk", 200 << 10) as disk:
         error = refused(main, command(folder, disk / "run", "--epochs", "4"))
         assert "No space left on device" in error or "no checkpoint could be written" in error
-        # There is room again.
         subprocess.run(["mount", "-o", "remount,size=50m", str(disk)], check=True)
         assert main(command(folder, disk / "run", "--epochs", "4")) == 0
         assert log_of(disk / "run") == log_of(folder / "whole")
@@ -56,7 +54,6 @@ def test_a_disk_that_fills_up(folder, tmp_path, refused):
 @pytest.mark.parametrize("content", ["[]", "{", "null", ""])
 def test_the_options_of_a_run_are_damaged(folder, tmp_path, content, refused):
     (tmp_path / "config.json").write_text(content)
-    (tmp_path / "checkpoints" / "5").mkdir(parents=True)
     assert "config.json" in refused(main, command(folder, tmp_path))
 
 
@@ -79,15 +76,6 @@ def test_caches_that_are_not_of_these_embeddings(folder, tmp_path, kind, rng, re
     arguments[arguments.index("--cache") + 1] = str(cache)
     assert path.name in refused(main, arguments)
     assert not (tmp_path / "run" / "checkpoints").exists()
-
-
-def test_a_run_of_others_is_not_continued(folder, tmp_path, refused):
-    assert main(command(folder, tmp_path, "--epochs", "1")) == 0
-    before = json.loads((tmp_path / "config.json").read_text())
-    assert "belongs to another run: batch was 16 and is now 8" in refused(
-        main, command(folder, tmp_path, "--epochs", "2", "--batch", "8")
-    )
-    assert json.loads((tmp_path / "config.json").read_text()) == before
 
 
 def test_nothing_is_written_into_the_encoder(folder, tmp_path, refused):
@@ -115,33 +103,13 @@ def test_files_of_others_are_kept(folder, tmp_path, name, refused):
 def test_a_finished_run_without_checkpoints_is_not_replaced(folder, tmp_path, refused):
     out = shutil.copytree(folder / "whole", tmp_path / "run")
     shutil.rmtree(out / "checkpoints")
-    before = (out / "seed-0" / "meaning.safetensors").read_bytes()
     assert "belongs to another run: batch was 16 and is now 8" in refused(
         main, command(folder, out, "--epochs", "4", "--batch", "8")
     )
-    assert (out / "seed-0" / "meaning.safetensors").read_bytes() == before
-    # The same options give the same heads.
+    heads = out / "seed-0" / "meaning.safetensors"
+    before = heads.read_bytes()
     assert main(command(folder, out, "--epochs", "4")) == 0
-    assert (out / "seed-0" / "meaning.safetensors").read_bytes() == before
-
-
-def test_a_cache_that_cannot_be_written(folder, tmp_path, refused, monkeypatch):
-    monkeypatch.setattr(SentenceEncoder, "_encode", lambda *_, **__: pytest.fail("text was encoded first"))
-    (tmp_path / "file").touch()
-    for cache in (tmp_path / "file", tmp_path / "file" / "cache"):
-        arguments = command(folder, tmp_path / "run")
-        arguments[arguments.index("--cache") + 1] = str(cache)
-        refused(main, arguments)
-
-
-def test_a_checkpoint_whose_digests_are_lost(folder, tmp_path, capsys):
-    out = tmp_path / "run"
-    assert main(command(folder, out, "--epochs", "2")) == 0
-    newest = max((path for path in (out / "checkpoints").iterdir()), key=lambda path: int(path.name))
-    (newest / "sha256.json").write_text("{}")
-    assert main(command(folder, out, "--epochs", "4")) == 0
-    assert "sha256.json is damaged; going on from" in " ".join(capsys.readouterr().out.split())
-    assert log_of(out) == log_of(folder / "whole")
+    assert heads.read_bytes() == before
 
 
 @pytest.mark.parametrize("content", [b"\xc1\n", b"[]\n", b"{\n", b"{}\n"])

@@ -64,19 +64,3 @@ def test_padding_does_not_count(case):
     assert loss == 0
     assert np.isfinite(gradient).all()
     assert cross_entropy(scores, tags, np.zeros((4, 4), bool)) == 0
-
-
-def test_cross_entropy_by_hand():
-    scores = jnp.log(jnp.array([[[0.5, 0.25, 0.25], [0.1, 0.1, 0.8]]]))
-    tags, words = jnp.array([[0, 1]], jnp.int32), jnp.ones((1, 2), bool)
-    np.testing.assert_allclose(tag_loss(scores, tags, words), -(np.log(0.5) + np.log(0.1)) / 2, rtol=1e-6)
-
-
-def test_without_transitions_the_field_is_cross_entropy(case):
-    scores, transitions, tags = case
-    none = Transitions(*(jnp.zeros_like(part) for part in transitions))
-    words = jnp.arange(4) < LENGTHS[:, None]
-    lengths = jnp.asarray(LENGTHS)
-    np.testing.assert_allclose(crf_loss(scores, none, tags, lengths), tag_loss(scores, tags, words), rtol=1e-6)
-    found = np.asarray(crf_tags(scores, none, lengths))
-    np.testing.assert_array_equal(found[words], np.asarray(scores.argmax(axis=-1))[words])

@@ -82,14 +82,12 @@ def test_what_is_written(folder, strong, capsys, refused):
 
 
 def test_a_folder_that_the_run_has_not_written_is_kept(folder, tmp_path, refused):
-    theirs = tmp_path / "bert-strong" / "model.safetensors"
-    theirs.parent.mkdir()
-    theirs.write_text("theirs")
-    assert f"{theirs.parent} would be replaced, but no run has written it" in refused(
+    theirs = tmp_path / "bert-strong"
+    theirs.mkdir()
+    assert f"{theirs} would be replaced, but no run has written it" in refused(
         main, command(folder, tmp_path, "strong", *STRONG)
     )
     assert not (tmp_path / "config.json").exists()
-    assert theirs.read_text() == "theirs"
     maps = tmp_path / "layer-2.safetensors"
     maps.write_text("theirs")
     assert f"{maps} would be replaced" in refused(main, command(folder, tmp_path, "linear"))
@@ -105,8 +103,6 @@ def test_the_aligned_encoder_is_an_encoder(strong):
     assert 0.5 < drift / log_of(strong)[-2]["terms"]["parameter_drift"][0] < 3
     x, y = (encoder.encode(["a b c", "xx y c"]) for encoder in (start, aligned))
     assert np.abs(x - y).max() > 1e-3
-    transform = lj.transforms.fit_lsar({"de": y, "en": 1 - y}, source=aligned.spec)
-    assert aligned.with_transform(transform).encode(["a"]).shape == (1, 32)
 
 
 def moments_of(folder, out, part="train"):
@@ -141,9 +137,6 @@ def test_moments_are_those_of_the_links(folder, rng, tmp_path):
     row = moments.codes.index(code)
     assert moments.counts[row] == sides[0].shape[1]
     np.testing.assert_allclose(moments_loss(maps, *(part[row] for part in moments[2:])), expected, rtol=2e-5)
-    gradient = jax.grad(lambda maps: moments_loss(maps, *(part[row] for part in moments[2:])).sum())(maps)
-    direct = jax.grad(lambda maps: mapped_loss(maps, *sides).sum())(maps)
-    np.testing.assert_allclose(gradient, direct, atol=2e-5 * np.abs(direct).max())
 
 
 def test_a_language_is_encoded_once(folder, tmp_path, capsys):
@@ -274,18 +267,14 @@ def test_links_beyond_the_length_are_dropped(folder):
         (["--batch", "7"], "--batch is 7; it must be at least 2 and a multiple of the number of devices, 4"),
         (["--batch", "44"], "--batch is 44; it must be at most the number of validation pairs, 40"),
         (["--warmup", "6"], "--warmup is 6; it must be from 0 to below --steps, 6"),
-        (["--learning-rate", "nan"], "--learning-rate is nan; it must be above 0"),
-        (["--temperature", "0"], "--temperature is 0.0; it must be above 0"),
+        (["--temperature", "nan"], "--temperature is nan; it must be above 0"),
         (["--objective", "linear", "--beta", "0.6"], "--beta is 0.6; it must be from 0 to below 0.5"),
-        (["--seed", "-1"], "--seed is -1; it must be from 0 to 4294967295"),
         (["--max-length", "400"], "--max-length is 400; bert takes at most"),
         (["--layer", "4"], "layer is 4"),
         (["--words", "nowhere"], "nowhere has no en-xx.train.words; make it with python -m train.word_pairs --out"),
         (["--languages", "sw"], "has no en-xx.train.words for sw"),
         (["--more", "x"], "--more is given, but --objective strong reads word pairs (--words)"),
-        (["--held-out", "9"], "--held-out is given, but --objective strong reads word pairs (--words)"),
         (["--beta", "0.1"], "--beta is 0.1, but --objective strong does not read it; only linear does"),
-        (["--objective", "l2", "--projected", "7"], "--objective l2 does not read it; only weak, strong do"),
         (["--objective", "linear", "--stay-close-hidden", "2"], "only l2, weak, strong, sentence do"),
         (["--squared", "--stay-close", "0"], "squares the norm that --stay-close weighs, but --stay-close is 0"),
         (["--objective", "sentence"], "--words is given, but --objective sentence reads sentences (--data, --more)"),

@@ -36,11 +36,3 @@ def test_epochs_of_unequal_length_follow_each_other(monkeypatch, tmp_path):
     assert (training[1], validation[1]) == (["loss"], ["error"])
     np.testing.assert_array_equal(training[0]["loss"], [[5, 10], [7, 8], [9, 7], [13, 6]])
     np.testing.assert_array_equal(validation[0]["error"], [[5, 41], [9, 31]])
-
-
-def test_the_loss_is_drawn_beside_its_terms(monkeypatch, tmp_path):
-    training, _ = drawn(
-        monkeypatch, tmp_path, [line("train", 0, 1, weak=3, parameter_drift=1), line("validation", 0, 1, weak=2)]
-    )
-    assert training[1] == ["loss", "weak", "parameter drift"]
-    np.testing.assert_array_equal(training[0]["loss"], [[1, 6]])

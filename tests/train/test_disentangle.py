@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from filelock import FileLock
 
 import lsar_jax as lj
 from lsar_jax import Transform
@@ -134,17 +133,6 @@ def test_a_seed_stops_after_its_patience():
     assert progress.epoch == 5
 
 
-def test_it_stops_by_itself(folder, tmp_path):
-    # With steps this small nothing gets better than rounding lets it.
-    more = ["--patience", "1", "--learning-rate", "1e-30", "--epochs", "50"]
-    assert main(command(folder, tmp_path, *more)) == 0
-    last = log_of(tmp_path)[-1]
-    assert last["epoch"] < 49
-    assert json.loads((tmp_path / "trained.json").read_text())["seeds"][0]["stopped_by"] == "patience"
-    best = min(line["loss"][0] for line in log_of(tmp_path) if line["event"] == "validation")
-    assert best == [line["loss"][0] for line in log_of(tmp_path) if line["event"] == "validation"][-2]
-
-
 def test_a_loss_that_is_not_finite_is_named(folder, tmp_path, refused):
     message = refused(main, command(folder, tmp_path, "--objective", "dream", "--learning-rate", "1e30"))
     assert "the loss term " in message
@@ -157,33 +145,18 @@ def test_refusals(folder, meat, tmp_path, refused):
     for more, message in [
         (["--seeds", "0"], "--seeds is 0; it must be at least 1"),
         (["--validation", "1"], "--validation is 1.0; it must be between 0 and 1"),
-        (["--learning-rate", "0"], "--learning-rate is 0.0; it must be above 0"),
         (["--batch", "1"], "--batch is 1; it must be at least 2 and a multiple of the number of devices, 1"),
         (["--batch", "512"], "--batch is 512; it must be at most the number of training pairs, 124"),
         (["--languages", "de", "--validation", "0.02"], "the number of validation pairs is 1; raise --validation"),
-        (["--seed", "-1"], "--seed is -1; it must be from 0 to 4294967295"),
-        (["--halves"], "halves applies only to DREAM; leave it out"),
         (["--objective", "dream", "--halves", "--languages", "de", "--validation", "0.03"], "batches of at least 4"),
-        (["--separation", "code"], "separation and clustering apply only to ORACLE; add oracle"),
         (["--without", "meaning"], "without is 'meaning'; the terms are reconstruction"),
-        (["--objective", "none"], "no term is left"),
         (["--held-out", "80"], "80 pairs cannot be held out of 80 distinct ones"),
         (["--held-out", "78", "--batch", "2"], "--validation 0.05 selects 0 of the 2 remaining pairs"),
-        (["--languages", "it"], "has no en-xx.tsv for it"),
         (["--layer", "9"], "layer"),
     ]:
         assert message in refused(main, command(folder, tmp_path / "out", *more))
     message = refused(main, command(folder, meat, "--oracle", "--seeds", "2", "--batch", "8"))
     assert f"{meat} belongs to another run: batch was 16 and is now 8; choose another --out" in message
-
-
-def test_other_text_is_another_run(folder, meat, tmp_path, refused):
-    (tmp_path / "bitext").mkdir()
-    for path in sorted((folder / "bitext").iterdir()):
-        (tmp_path / "bitext" / path.name).write_text(path.read_text().replace("h", "j"))
-    changed = command(folder, meat, "--oracle", "--seeds", "2", "--epochs", "3")
-    changed[changed.index("--data") + 1] = str(tmp_path / "bitext")
-    assert "text was " in refused(main, changed)
 
 
 def test_a_log_that_is_cut_is_noticed(folder, meat, tmp_path, refused):
@@ -210,9 +183,7 @@ def test_rows_of_the_table(folder, tmp_path):
     every = [objective for base in ("dream", "meat", "none") for objective in objectives(base)]
     names = [objective.name for objective in every]
     assert len(names) == len(set(names)) == 21
-    assert names[0] == "dream"
-    assert {"meat + oracle (code)", "oracle (paper)", "dream (halves) + oracle (code, all)"} <= set(names)
-    assert "oracle alone4" in names
+    assert {"meat + oracle (code)", "oracle (paper)", "oracle alone4"} <= set(names)
     rows = Ablations(
         layers=(2,),
         text=TextOptions(folder / "bitext", held_out=15),
@@ -231,20 +202,8 @@ def test_rows_of_the_table(folder, tmp_path):
     assert len(list(row.out.glob("seed-*/*.safetensors"))) == 10
 
 
-def test_a_run_goes_on_in_one_process_only(folder, tmp_path, refused):
-    with FileLock(tmp_path / "lock"):
-        assert f"{tmp_path} is in use by another run; choose another --out" in refused(main, command(folder, tmp_path))
-    assert not (tmp_path / "config.json").exists()
-
-
 def test_epochs_that_were_taken_are_not_taken_back(folder, meat, tmp_path, refused):
     shutil.copytree(meat, tmp_path / "run")
     assert "run was already trained for 3 epochs, but --epochs is 2; raise it" in refused(
         main, command(folder, tmp_path / "run", "--oracle", "--seeds", "2", "--epochs", "2")
     )
-
-
-def test_no_row_is_said(tmp_path):
-    with pytest.raises(ValueError, match="there is no row to train; give at least one of --layers and one of --bases"):
-        Ablations(layers=(), out=tmp_path).run()
-    assert {row.objective for row in Ablations(bases=("meat",), out=tmp_path).rows()} == {"meat"}

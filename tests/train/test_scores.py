@@ -8,7 +8,8 @@ import pytest
 from seqeval.metrics import f1_score
 from seqeval.metrics.sequence_labeling import get_entities
 
-from train.finetune.scores import accuracy, attachment, best_tree, repaired, span_f1, spans
+from lsar_jax.corpora.labelled import ParsedSentence
+from train.finetune.scores import accuracy, attachment, best_tree, span_f1, spans
 
 TAGS = ("O", "B-PER", "I-PER", "B-LOC", "I-LOC")
 
@@ -27,12 +28,6 @@ def test_spans_and_f1_are_those_of_seqeval(rng):
     assert span_f1([["O"]], [["O"]]) == 0
 
 
-def test_an_entity_that_begins_inside_is_repaired():
-    tags = ["I-PER", "I-PER", "O", "I-LOC", "B-PER", "I-LOC"]
-    assert repaired(tags) == ["B-PER", "I-PER", "O", "B-LOC", "B-PER", "B-LOC"]
-    assert spans(tags) == {("PER", 0, 2), ("LOC", 3, 4), ("PER", 4, 5), ("LOC", 5, 6)}
-
-
 def test_the_best_tree_is_that_of_networkx(rng):
     for n in (6, 15, 30):
         scores = rng.standard_normal((n, n))
@@ -46,10 +41,11 @@ def test_the_best_tree_is_that_of_networkx(rng):
 
 
 def test_attachment_by_hand():
-    counts = attachment((2, 0, 2, 2), ("det", "root", "obj", "punct"), ("DET", "VERB", "NOUN", "PUNCT"), [2, 0, 1, 3],
-                        ["det", "obj", "obj", "punct"])  # fmt: skip
-    assert counts == (3, 2, 1)
-    assert attachment((0, 1), ("root", "obj"), ("VERB", "NOUN"), [0], ["root"]) == (2, 1, 1)
+    right = ParsedSentence(
+        ("a", "b", "c", "."), ("DET", "VERB", "NOUN", "PUNCT"), (2, 0, 2, 2), ("det", "root", "obj", "punct")
+    )
+    assert attachment(right, [2, 0, 1, 3], ["det", "obj", "obj", "punct"]) == (3, 2, 1)
+    assert attachment(right, [2], ["det"]) == (3, 1, 1)
     assert accuracy(["a", "b"], ["a", "c"]) == 50
     with pytest.raises(ValueError, match="no labels"):
         accuracy([], [])

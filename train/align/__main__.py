@@ -42,7 +42,7 @@ from train.align.linear import MAP_FILES, LinearTraining, link_moments, write_ma
 from train.align.options import AlignOptions, Objective
 from train.align.steps import EncoderSteps, StepOptions
 from train.align.training import BatchPlan, EncoderTraining
-from train.encoder_parameters import EncoderParts, put_together, take_apart
+from train.encoder_parameters import EncoderParts, take_apart
 from train.loop import LoopOptions, Trained, linear_schedule, of_seed, train
 from train.run_folder import claimed, flat_options
 from train.text import TextOptions
@@ -191,7 +191,12 @@ class Align:
             folder = self._folder(encoder)
             if folder.exists():  # written by this run before
                 shutil.rmtree(folder)
-            put_together(encoder, parts).to_sentence_transformers(folder)
+            aligned = SentenceEncoder(
+                parts.model, encoder.tokenizer, encoder.spec.raw(), encoder.mesh, pooling=encoder.pooling,
+                projection=parts.projection, prompts=encoder.prompts, languages=encoder.languages,
+                architecture=encoder.architecture,
+            )  # fmt: skip
+            aligned.to_sentence_transformers(folder)
             self._tell(trained, plan, trained.progress.best[0], "final")
         return trained
 

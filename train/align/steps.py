@@ -20,16 +20,8 @@ from jaxtyping import Array, Float, Int
 from lsar_jax.mesh import placed, replicated, split
 from lsar_jax.models.pooling import pool
 from lsar_jax.models.transformer import Dropout
-from lsar_jax.objectives.align import (
-    Projector,
-    hidden_drift,
-    init_projector,
-    l2_loss,
-    parameter_drift,
-    project,
-    strong_contrastive_loss,
-    weak_contrastive_loss,
-)
+from lsar_jax.objectives import align
+from lsar_jax.objectives.align import Projector
 from lsar_jax.tokens.tokenizer import Specials
 from train.align.batches import Chunk, PairBatch
 from train.align.exchange import cut, joined, sent
@@ -108,7 +100,7 @@ class EncoderSteps:
         projector = None
         if self._options.objective in ("weak", "strong"):
             width = trained["model.embeddings.norm.scale"].shape[0]
-            projector = init_projector(key, width, self._options.projected)
+            projector = align.init_projector(key, width, self._options.projected)
         return State(encoder, projector, self._adam.init((encoder, projector)))
 
     def step(self, state: State, batch: PairBatch, key: Array) -> tuple[State, Terms]:
@@ -196,7 +188,7 @@ class EncoderSteps:
         else:
             embeddings = chunk.picked(hidden).astype(jnp.float32)
             if projector is not None:
-                embeddings = project(projector, embeddings)
+                embeddings = align.project(projector, embeddings)
         if self._mesh.size > 1:  # each device keeps its own
             embeddings = jax.lax.with_sharding_constraint(embeddings, split(self._mesh))
         if not start:
@@ -204,7 +196,7 @@ class EncoderSteps:
         before, _ = self._hidden({**start, **frozen}, chunk, None, None, False)
         lengths = chunk.lengths * chunk.english
         part = lengths.sum().astype(jnp.float32) / english
-        return embeddings, part * hidden_drift(hidden, jax.lax.stop_gradient(before), lengths)
+        return embeddings, part * align.hidden_drift(hidden, jax.lax.stop_gradient(before), lengths)
 
     def _hidden(
         self, parameters: Parameters, chunk: Chunk, words: Array | None, dropout: Dropout | None, remat: bool
@@ -237,9 +229,9 @@ class EncoderSteps:
     def _loss(self, embeddings: Array, source: Array, target: Array, valid: Array) -> Float[Array, ""]:
         """Returns the loss of a batch. Each device scores an equal part of the links, among those of all devices."""
         objective, devices = self._options.objective, self._mesh.size
-        loss: Callable[..., Float[Array, ""]] = l2_loss
+        loss: Callable[..., Float[Array, ""]] = align.l2_loss
         if objective != "l2":
-            contrastive = strong_contrastive_loss if objective == "strong" else weak_contrastive_loss
+            contrastive = align.strong_contrastive_loss if objective == "strong" else align.weak_contrastive_loss
             loss = partial(contrastive, temperature=self._options.temperature)
         if devices == 1:
             return loss(embeddings[source], embeddings[target], valid)
@@ -261,7 +253,7 @@ class EncoderSteps:
         options, drift = self._options, jnp.zeros(())
         of_encoder, of_projector = gradients
         if options.stay_close:
-            measure = partial(parameter_drift, start=start, squared=options.squared)
+            measure = partial(align.parameter_drift, start=start, squared=options.squared)
             drift, pull = jax.value_and_grad(lambda encoder: options.stay_close * measure(encoder))(state.encoder)
             of_encoder = _add(of_encoder, pull)
         with jax.numpy_dtype_promotion("standard"):  # Adam raises a float to the power of a step

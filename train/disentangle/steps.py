@@ -129,7 +129,7 @@ def run(
     learning_rate: float,
     mesh: Mesh | None,
 ) -> tuple[State, dict[str, Float[Array, "seed step"]]]:
-    """Takes some steps of an epoch; returns the new state and the loss terms of each step."""
+    """Takes steps of an epoch from number ``first`` on; returns the state (the old one is donated) and the terms."""
     optimizer = optax.adam(learning_rate)
     rows = None if mesh is None or mesh.size == 1 else split_over(mesh)
 

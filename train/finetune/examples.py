@@ -65,7 +65,7 @@ class TaskBatch(NamedTuple):
 
 
 def task_batch(examples: Sequence[Example], rows: int, pad_id: int, longest: int) -> TaskBatch:
-    """Returns examples as arrays of one of a few widths."""
+    """Returns examples as arrays of one of a few widths; rows without an example have length 0."""
     width = training_width(max(len(example.ids) for example in examples), longest)
     most = max(len(example.positions) for example in examples)
     # One number of slots for each width, because each is a program. Words without tokens can make more of them.

@@ -51,7 +51,7 @@ def _score(
         # As in the authors' code, the best tree is that of the sum of probabilities, not of their logarithms.
         heads = best_tree(np.exp(np.asarray(scores, np.float64)[:count, :count]))[1:]
         relations = [labels[int(best[word, head])] for word, head in enumerate(heads, start=1)]
-        total += attachment(sentence.heads, sentence.relations, sentence.tags, heads.tolist(), relations)
+        total += attachment(sentence, heads.tolist(), relations)
     return {"LAS": 100 * total[2] / max(total[0], 1), "UAS": 100 * total[1] / max(total[0], 1)}
 
 

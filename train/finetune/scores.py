@@ -5,10 +5,9 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from jaxtyping import Float, Int
 
-__all__ = ["NOT_SCORED", "accuracy", "attachment", "best_tree", "repaired", "span_f1", "spans"]
+from lsar_jax.corpora.labelled import ParsedSentence
 
-# Words with these parts of speech do not count in the attachment scores.
-NOT_SCORED = ("PUNCT", "SYM")
+__all__ = ["accuracy", "attachment", "best_tree", "span_f1", "spans"]
 
 # The type, the first word and the word after the last of a named entity.
 Span = tuple[str, int, int]
@@ -22,24 +21,15 @@ def accuracy(right: Iterable[str], predicted: Iterable[str]) -> float:
     return 100 * sum(equal) / len(equal)
 
 
-def repaired(tags: Sequence[str]) -> list[str]:
-    """Returns the tags with ``B-`` in place of each ``I-`` that continues no entity of its type."""
-    result: list[str] = []
-    for tag in tags:
-        continues = tag.startswith("I-") and result and result[-1] in (f"B-{tag[2:]}", tag)
-        result.append(f"B-{tag[2:]}" if tag.startswith("I-") and not continues else tag)
-    return result
-
-
 def spans(tags: Sequence[str]) -> set[Span]:
     """Returns the named entities of a sentence; an ``I-`` that continues no entity of its type begins one."""
     found: set[Span] = set()
     start = 0
-    fixed = [*repaired(tags), "O"]
-    for at, tag in enumerate(fixed):
-        if at and fixed[at - 1] != "O" and not tag.startswith("I-"):
-            found.add((fixed[start][2:], start, at))
-        if tag.startswith("B-"):
+    for at, tag in enumerate([*tags, "O"]):
+        kind = tags[at - 1][2:] if at else ""
+        if kind and tag != f"I-{kind}":
+            found.add((kind, start, at))
+        if tag.startswith("B-") or (tag.startswith("I-") and tag[2:] != kind):
             start = at
     return found
 
@@ -56,27 +46,21 @@ def span_f1(right: Iterable[Sequence[str]], predicted: Iterable[Sequence[str]]) 
     return 100 * 2 * counts[2] / counts[:2].sum() if counts[:2].sum() else 0.0
 
 
-def attachment(
-    heads: Sequence[int],
-    relations: Sequence[str],
-    tags: Sequence[str],
-    predicted_heads: Sequence[int],
-    predicted_relations: Sequence[str],
-) -> tuple[int, int, int]:
-    """Returns how many words of a sentence count, and of these, how many have the right head, and relation too.
+def attachment(right: ParsedSentence, heads: Sequence[int], relations: Sequence[str]) -> tuple[int, int, int]:
+    """Returns how many words count, how many of them have the right head, and how many the right relation too.
 
-    Words tagged as punctuation or symbols do not count.
+    Punctuation and symbols do not count; words beyond the number of predicted heads are wrong.
     """
-    counted = [word for word, tag in enumerate(tags) if tag not in NOT_SCORED]
-    there = [word for word in counted if word < len(predicted_heads)]
-    attached = [word for word in there if heads[word] == predicted_heads[word]]
-    return len(counted), len(attached), sum(relations[word] == predicted_relations[word] for word in attached)
+    counted = [word for word, tag in enumerate(right.tags) if tag not in ("PUNCT", "SYM")]
+    attached = [word for word in counted if word < len(heads) and right.heads[word] == heads[word]]
+    return len(counted), len(attached), sum(right.relations[word] == relations[word] for word in attached)
 
 
 def best_tree(scores: Float[np.ndarray, "word word"]) -> Int[np.ndarray, " word"]:
     """Returns the head of each word in the maximum spanning tree (Chu and Liu, 1965; Edmonds, 1967).
 
-    Several words may depend on the root, as in AllenNLP's parser, which the authors used.
+    Heads are on the last axis, and position 0 is the root, whose own head is -1. Several words may depend on it, as in
+    AllenNLP's parser, which the authors used.
     """
     import ufal.chu_liu_edmonds as decoder
 
