@@ -1,6 +1,5 @@
 """Training checkpoints whose bytes have changed: they are noticed, and the run goes on from what is whole."""
 
-
 import jax.numpy as jnp
 import numpy as np
 import pytest
