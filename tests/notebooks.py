@@ -44,14 +44,14 @@ def tidied(notebook):
     """The notebook without times of day, and with what was printed in pieces in one."""
     for cell in notebook.cells:
         cell.metadata.pop("execution", None)
-        kept = []
+        joined = []
         for output in cell.get("outputs", ()):
-            if kept and output.output_type == kept[-1].output_type == "stream" and output.name == kept[-1].name:
-                kept[-1].text += output.text
+            if joined and output.output_type == joined[-1].output_type == "stream" and output.name == joined[-1].name:
+                joined[-1].text += output.text
             else:
-                kept.append(output)
+                joined.append(output)
         if cell.cell_type == "code":
-            cell.outputs = kept
+            cell.outputs = joined
     return notebook
 
 

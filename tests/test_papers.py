@@ -69,11 +69,13 @@ def test_cards_have_the_names_of_their_tables_and_of_published_encoders():
     for card in CARDS.values():
         kind, numbers = card.items.split()[0].lower(), re.findall(r"\d+", card.items)
         assert card.name.endswith(f"-{kind}-{'-'.join(numbers)}")
-        published = {one.encoder for one in PUBLISHED if one.paper == card.paper and one.table in card.tables}
-        known = {one.name for step in card.steps for one in step.encoders.values()}
+        published = {
+            number.encoder for number in PUBLISHED if number.paper == card.paper and number.table in card.tables
+        }
+        known = {setting.name for step in card.steps for setting in step.encoders.values()}
         assert not card.tables or card.paper.startswith("Ki ") or published <= known, card.name
     of_cards = {(card.paper, table) for card in CARDS.values() for table in card.tables}
-    assert of_cards == {(one.paper, one.table) for one in PUBLISHED}
+    assert of_cards == {(number.paper, number.table) for number in PUBLISHED}
 
 
 def test_evaluation_page_says_the_same_of_data():

@@ -308,5 +308,5 @@ def test_the_page_is_what_the_rows_say():
     rows = read_rows(Path("eval/aot/published.jsonl"))
     same = programs_page(page, rows.values()) == page
     assert same, "write it anew: python -m eval aot --page docs/reference/programs.md"
-    known = {(name, target) for target, one in TARGETS.items() for name in programs(Sizes(), one.devices)}
+    known = {(name, target) for target, device in TARGETS.items() for name in programs(Sizes(), device.devices)}
     assert set(rows) <= known

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from eval.figures import style
-from eval.figures.embedding_space import tsne
 from eval.figures.language_families import family
 from eval.figures.plots import by_rank, sweep_figure
 from eval.figures.removed import family_histograms
@@ -49,12 +48,3 @@ def test_families_and_their_histograms():
     expected = np.zeros((3, 40))
     expected[[0, 0, 1, 2], [0, 39, 20, 39]] = 0.5, 0.5, 1, 1
     np.testing.assert_allclose(list(shares.values()), expected)
-
-
-def test_tsne_keeps_clusters_apart(rng):
-    x = np.concatenate([rng.standard_normal((20, 60)), rng.standard_normal((20, 60)) + 50])
-    plane = tsne(x)
-    assert plane.shape == (40, 2)
-    centres = plane[:20].mean(axis=0), plane[20:].mean(axis=0)
-    assert np.linalg.norm(centres[0] - centres[1]) > 3 * plane[:20].std(axis=0).max()
-    np.testing.assert_array_equal(plane, tsne(x))

@@ -31,8 +31,8 @@ def result(task, metric, fit_on="udhr", **changes):
 
 def check_published_metrics(task, metrics):
     """A task measures each metric of its published numbers, but for sizes, tracks and outliers, which may differ."""
-    patterns = {one.metric for one in PUBLISHED if PROTOCOLS[one.protocol].task == task}
-    for pattern in {one for one in patterns if " of dimension " not in one}:
+    patterns = {number.metric for number in PUBLISHED if PROTOCOLS[number.protocol].task == task}
+    for pattern in {pattern for pattern in patterns if " of dimension " not in pattern}:
         loose = re.sub(r"over \d+$", r"over \\d+", pattern).replace("precomputed", "")
         loose = re.sub(r"^Pearson .*", "Pearson .*", loose)
         assert any(re.fullmatch(loose, metric) for metric in metrics), f"{task} does not measure {pattern}"
@@ -60,8 +60,8 @@ SAMPLE = [
 def test_published_numbers_are_the_papers(row):
     task, metric, fit_on, encoder, method, value, source = row
     numbers = published(result(task, metric, fit_on))
-    found = [one for one in numbers if (one.encoder, one.method) == (encoder, method)]
-    assert [(one.value, one.source) for one in found] == [(value, source)]
+    found = [number for number in numbers if (number.encoder, number.method) == (encoder, method)]
+    assert [(number.value, number.source) for number in found] == [(value, source)]
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_no_number_stands_beside_another_quantity(task, metric, changes):
 
 def test_syntax_is_that_of_36_languages():
     metric = "syntax, removed (precomputed syntactic distances of URIEL)"
-    assert {one.value for one in published(result("geometry", metric, n=36))} == {0.6910, 0.6378, 0.7526, 0.6894}
+    assert {number.value for number in published(result("geometry", metric, n=36))} == {0.6910, 0.6378, 0.7526, 0.6894}
     assert published(result("geometry", metric, n=35)) == []
     assert published(result("geometry", "syntax, removed (cosine of syntax_knn)", n=36)) == []
 
@@ -100,7 +100,7 @@ def test_tatoeba_has_the_pairs_that_numbers_are_of():
 def test_methods_stand_beside_those_that_were_fitted_likewise():
     # A whitening of each file is not one of all languages, nor the reverse.
     of_files, of_text = (
-        {one.method for one in published(result(*TATOEBA, fit_on))} for fit_on in ("evaluated", "udhr")
+        {number.method for number in published(result(*TATOEBA, fit_on))} for fit_on in ("evaluated", "udhr")
     )
     assert "cbie" in of_files - of_text
     assert "lsar rank=36" in of_text - of_files
@@ -109,36 +109,36 @@ def test_methods_stand_beside_those_that_were_fitted_likewise():
     for task, metric in (("lareqa", "mAP"), ("tatoeba", "en-xx mean over 8 unseen")):
         assert published(result(task, metric)) == []
     # What was chosen on other data stands nowhere.
-    assert "largest=10" not in {one.method for one in published(result("bucc", "F1 mean"))} | of_text
+    assert "largest=10" not in {number.method for number in published(result("bucc", "F1 mean"))} | of_text
 
 
 def test_a_name_is_never_a_longer_name_or_another_rank():
-    names = {one.method for one in PUBLISHED}
-    for one in PUBLISHED:
-        assert [name for name in names if one.is_of(name)] == [one.method]
-        assert one.is_of(f"{one.method} eps=1e-05 batch=512")
-    [lsar] = [one for one in published(result(*TATOEBA)) if one.is_of("lsar rank=36") and one.value < 40]
+    names = {number.method for number in PUBLISHED}
+    for number in PUBLISHED:
+        assert [name for name in names if number.is_of(name)] == [number.method]
+        assert number.is_of(f"{number.method} eps=1e-05 batch=512")
+    [lsar] = [number for number in published(result(*TATOEBA)) if number.is_of("lsar rank=36") and number.value < 40]
     assert not any(map(lsar.is_of, ("lsar", "lsar rank=3", "lsar rank=35", "lsar-published rank=36")))
 
 
 def test_every_published_number_has_a_protocol_that_runs():
-    assert {one.protocol for one in PUBLISHED} == set(PROTOCOLS)
-    for one in PUBLISHED:
-        protocol = PROTOCOLS[one.protocol]
+    assert {number.protocol for number in PUBLISHED} == set(PROTOCOLS)
+    for number in PUBLISHED:
+        protocol = PROTOCOLS[number.protocol]
         options = parsed(f"python -m eval {protocol.command}")
-        if one.method.startswith(("zero", "largest", "sample-whitening", "cbie", "lir", "lsar", "center")):
-            assert one.method.split()[0].partition("=")[0] in options.transforms
-        if one.method.startswith("zero="):
-            assert one.method.removeprefix("zero=") in options.zero
+        if number.method.startswith(("zero", "largest", "sample-whitening", "cbie", "lir", "lsar", "center")):
+            assert number.method.split()[0].partition("=")[0] in options.transforms
+        if number.method.startswith("zero="):
+            assert number.method.removeprefix("zero=") in options.zero
         for name, option in (("rank", "ranks"), ("components", "components")):
-            if found := re.search(rf"{name}=(\d+)", one.method):
+            if found := re.search(rf"{name}=(\d+)", number.method):
                 # By default, LSAR's rank is one less than the number of languages. Results of Tatoeba do not count
                 # English, which methods are fitted on too.
-                default = one.languages if protocol.task == "tatoeba" else one.languages - 1
+                default = number.languages if protocol.task == "tatoeba" else number.languages - 1
                 assert int(found[1]) in (getattr(options, option) or [default])
         for name, value in protocol.settings.items():
             assert getattr(options, name) == value
         if protocol.evaluated:
             assert options.fit_on == "evaluated"
-        elif protocol.evaluated is False and one.languages in (36, 37):
+        elif protocol.evaluated is False and number.languages in (36, 37):
             assert options.fit_on != "udhr", "the UDHR lacks one of the languages"

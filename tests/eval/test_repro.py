@@ -49,26 +49,26 @@ def ours(value, method="original", half=0.0, **changes):
 
 
 def expected(method, encoder="mBERT", table="Tatoeba"):
-    return [one for one in PUBLISHED if (one.method, one.encoder, one.table) == (method, encoder, table)]
+    return [number for number in PUBLISHED if (number.method, number.encoder, number.table) == (method, encoder, table)]
 
 
 def compared(results, method="original", setting=MBERT):
     """The rows of results beside Xie et al.'s mean of a method."""
-    return compare(grouped(results, setting, TATOEBA), [one for one in expected(method) if "Xie" in one.paper])
+    return compare(grouped(results, setting, TATOEBA), [number for number in expected(method) if "Xie" in number.paper])
 
 
 def lacks(name, choice):
     """The sentences on what a card lacks."""
-    return [one.text for one in missing(CARDS[name], plan(CARDS[name], choice), choice, download=False)]
+    return [lack.text for lack in missing(CARDS[name], plan(CARDS[name], choice), choice, download=False)]
 
 
 def test_commands_of_all_cards_are_complete(empty):
     choice = Choice(encoder=TINY, layers=(2,))
     for name, card in CARDS.items():
-        for one in plan(card, choice):
-            assert "{" not in one.line.replace("{}", ""), one.line
-            if one.out is not None:
-                assert one.command.out == Path("results/repro") / name / "bert" / one.out.name
+        for entry in plan(card, choice):
+            assert "{" not in entry.line.replace("{}", ""), entry.line
+            if entry.out is not None:
+                assert entry.command.out == Path("results/repro") / name / "bert" / entry.out.name
 
 
 def test_list(empty, capsys):
@@ -99,8 +99,8 @@ def test_everything_that_is_missing_is_said_at_once(empty, capsys):
     (empty / "text" / "oscar" / "de.txt").write_text("ein Satz\n")
     assert main(["repro", "xie-tables-4-7", "--encoder", "mbert", "--dry-run"]) == 0
     dry = capsys.readouterr().out
-    for number, one in enumerate(plan(CARDS["xie-tables-4-7"], Choice(encoder="mbert")), 1):
-        assert f"{number}. {one.line}" in dry
+    for number, entry in enumerate(plan(CARDS["xie-tables-4-7"], Choice(encoder="mbert")), 1):
+        assert f"{number}. {entry.line}" in dry
     assert main(["repro", "xie-tables-4-7", "--encoder", "mbert"]) == 1
     caught = capsys.readouterr()
     for text in (dry, caught.err):
@@ -177,8 +177,8 @@ def test_a_word_with_a_layer_is_repeated():
 
 def test_within_and_outside_of_the_tolerance():
     # 37.53 is printed to two decimals: half a unit is 0.005.
-    [one] = expected("original")
-    assert (one.value, decimals_of(one)) == (37.53, 2)
+    [number] = expected("original")
+    assert (number.value, decimals_of(number)) == (37.53, 2)
     for value, half, verdict in (
         (37.53, 0.5, "equal"), (37.536, 0.5, "within"), (38.034, 0.5, "within"), (38.036, 0.5, "outside"),
         (37.024, 0.5, "outside"), (37.534, 0.0, "equal"), (37.54, 0.0, "not judged"),
@@ -209,7 +209,7 @@ def test_no_value_stands_beside_another_quantity(changes):
 def test_what_cannot_be_judged_says_why():
     [row] = compared([ours(37.53, half=0.5)], setting=Setting("mBERT", (8, 12)))
     assert (row.verdict, row.why) == ("not judged", "the layer of the published value is not known")
-    [row] = compare([], [one for one in expected("language objective=meat", "LaBSE", "Tatoeba-36")][:1])
+    [row] = compare([], expected("language objective=meat", "LaBSE", "Tatoeba-36")[:1])
     assert (row.verdict, row.ours) == ("not compared", None)
     assert "Tatoeba Challenge" in cells(row)[-1]
 

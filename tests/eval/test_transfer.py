@@ -88,10 +88,10 @@ def as_task(results, task):
 
 def test_the_test_over_tasks_finds_what_all_agree_on(results):
     """One task is the test over seeds; three that agree leave less to chance, and opposites cancel."""
-    one, of_seeds = tasks_test([results], "bundled", "strong"), seed_test(results, "bundled", "strong")
+    single, of_seeds = tasks_test([results], "bundled", "strong"), seed_test(results, "bundled", "strong")
     # In each task, 1 of 20 ways is as far apart in this direction.
     assert of_seeds.p == 0.1
-    assert one == pytest.approx(of_seeds, abs=0.005)
+    assert single == pytest.approx(of_seeds, abs=0.005)
     three = tasks_test([as_task(results, task) for task in ("pos", "ner", "xnli")], "bundled", "strong")
     assert three == pytest.approx((of_seeds.difference, 2 / 20**3, 2 / 20**3), abs=1e-4)
     flipped = [replace(r, value=-r.value) for r in as_task(results, "ner")]
