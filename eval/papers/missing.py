@@ -1,6 +1,6 @@
 """What a card lacks: data, text to fit on, packages, trained heads, the encoder. Everything at once, before a run."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,6 +12,7 @@ from lsar_jax.checkpoints.bundled import open_bundled
 from lsar_jax.checkpoints.checkpoint import read_folder
 from lsar_jax.checkpoints.locate import is_folder, locate, preset_of
 from lsar_jax.checkpoints.presets import PRESETS
+from lsar_jax.corpora.tfds import prepared_languages
 from lsar_jax.hub import Repository
 from lsar_jax.languages import language_code
 
@@ -81,14 +82,20 @@ def _source(key: str) -> Iterator[Missing]:
 
 def _fit_text(place: str, step: Step) -> Iterator[Missing]:
     """Yields what the text to fit on lacks: itself, or languages of the data, or English."""
-    if place in ("udhr", "evaluated") or place.startswith(("hub:", "tfds:")):
+    kind, _, name = place.partition(":")
+    if place in ("udhr", "evaluated") or kind == "hub":
         return
     other = "or name other text with --fit-on, such as udhr, with which fitted methods have no published number"
     get = next((source.where for source in SOURCES.values() if source.path == place), "`xx.txt`, a sentence a line")
-    if not Path(place).is_dir():
-        yield Missing(place, f"{place}, the text to fit on, does not exist: put there {get}; {other}")
+    get = SOURCES["wiki40b"].where if kind == "tfds" else get
+    try:
+        if kind != "tfds" and not Path(place).is_dir():
+            raise FileNotFoundError(f"{place}, the text to fit on, does not exist")
+        there: Iterable[str] = prepared_languages(name) if kind == "tfds" else languages_of_text(Path(place))
+    except FileNotFoundError as error:
+        yield Missing(place, f"{error}: put there {get}; {other}")
         return
-    there, languages = languages_of_text(Path(place)), [code for key in step.data for code in SOURCES[key].languages]
+    languages = [code for key in step.data for code in SOURCES[key].languages]
     if lacking := [code for code in (dict.fromkeys([*languages, "en"]) if languages else ()) if code not in there]:
         yield Missing(place, f"{place}, the text to fit on, has none of {', '.join(lacking)}: add {get}; {other}")
 
