@@ -78,8 +78,7 @@ def prepare() -> None:
     os.environ["TPU_SKIP_MDS_QUERY"] = "1"  # asks no metadata server which TPU this is
     os.environ["ALLOW_MULTIPLE_LIBTPU_LOAD"] = "1"  # a device is for one process, but none is used
     os.environ["JAX_SKIP_CUDA_CONSTRAINTS_CHECK"] = "1"
-    folder = _nvidia()
-    if folder is None:
+    if (folder := _nvidia()) is None:
         return
     # Tiles are tuned on a device.
     flags = f"--xla_gpu_autotune_level=0 --xla_gpu_cuda_data_dir={folder / 'cuda_nvcc'}"

@@ -88,8 +88,8 @@ class Repro(Choice):
 
 
 def _print_cards(choice: Choice) -> None:
-    table = Table("name", "shows", "lacks", title=f"Cards, and what they lack here with the encoder {choice.encoder}")
-    table.title_justify = "left"
+    title = f"Cards, and what they lack here with the encoder {choice.encoder}"
+    table = Table("name", "shows", "lacks", title=title, title_justify="left")
     for card in CARDS.values():
         lacks = dict.fromkeys(lack.name for lack in missing(card, plan(card, choice), choice))
         shows = f"{card.items}{card.sure}: {card.shows}"

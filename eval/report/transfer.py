@@ -161,8 +161,7 @@ def _scores(results: Sequence[Result]) -> dict[str, dict[str, list[float]]]:
 
 def sizes(results: Sequence[Result]) -> str:
     """What the encoders of a table were trained and tested on, for its title."""
-    options = results[0].options
-    blocks = options["trained_blocks"]
+    options, blocks = results[0].options, results[0].options["trained_blocks"]
     trained = "features" if options["features"] else "all blocks" if blocks is None else f"the last {blocks} blocks"
     passes = f"{options['epochs']} pass{'' if options['epochs'] == 1 else 'es'}"
     most, tested = (

@@ -31,12 +31,9 @@ _CALLS = 10  # handed to the device one after another, and timed together
 
 
 def batch(
-    encoder: str = "random-base",
-    dtypes: Sequence[str] = DTYPES,
-    widths: Sequence[int] = (32, 128, 512),
-    tokens: int | None = None,
-    blocks: int | None = None,
-) -> Iterator[Measured]:
+    encoder: str = "random-base", dtypes: Sequence[str] = DTYPES, widths: Sequence[int] = (32, 128, 512),
+    tokens: int | None = None, blocks: int | None = None,
+) -> Iterator[Measured]:  # fmt: skip
     """Times a full batch on one device, here and in PyTorch; by default, of as many tokens as ``encode`` takes."""
     from transformers import AutoModel
 

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -12,8 +12,6 @@ from lsar_jax.cli.console import console
 from lsar_jax.models.transformer import TransformerConfig
 
 __all__ = ["HERE", "Measured", "copy_rate", "fastest", "import_torch", "operations_per_token", "product_rate"]
-
-K = TypeVar("K")
 
 # The name of this library among the versions of a benchmark.
 HERE = "lsar_jax"
@@ -30,7 +28,7 @@ class Measured(NamedTuple):
     answer: str = ""  # how far the result is that of the other versions
 
 
-def fastest(calls: Mapping[K, Callable[[], Any]], repeats: int) -> tuple[dict[K, float], dict[K, Any]]:
+def fastest(calls: Mapping[Any, Callable[[], Any]], repeats: int) -> tuple[dict[Any, float], dict[Any, Any]]:
     """The seconds of the fastest call of each name, and the result of its first call.
 
     The calls take turns, after one of each that is not timed, as it may compile.
