@@ -2,8 +2,7 @@
 
 Hämmerl et al. 2023 draw 10,000 random pairs of sentences, of a language and English on Tatoeba (Table 1), and of a
 single language on Wikipedia (Tables 2 and 3). The mean cosine of the pairs is the anisotropy, and a dimension's term in
-it is the dimension's contribution. Contributions are given twice: their means over the pairs drawn with seed 0, and
-over all pairs, which is the expectation of the drawn ones.
+it is the dimension's contribution, given for the pairs drawn with seed 0, and for all pairs, their expectation.
 
 A dimension is an outlier if the magnitude of its mean is above m + 3 s, the mean and the standard deviation over
 dimensions of the mean embedding: that of one language, or the unweighted mean over all languages but English.
@@ -25,23 +24,12 @@ Contributions = Float[np.ndarray, "2 dim"]
 
 
 def within(x: Float[np.ndarray, "n dim"]) -> Contributions:
-    """Returns the contributions to the cosine of two different rows; there must be at least two."""
+    """The contributions to the cosine of two different rows; there must be at least two."""
     return np.array([pair_contributions(x, x, random_pairs(len(x), len(x))), expected_contributions(x)], np.float64)
 
 
 def of_pairs(x: Float[np.ndarray, "n dim"], english: Float[np.ndarray, "m dim"], *, parallel: bool) -> Contributions:
-    """Returns the contributions to the cosine of a row of ``x`` and a row of ``english``.
-
-    Args:
-      x: embeddings of one language.
-      english: embeddings of English.
-      parallel: whether row i of one translates row i of the other; such pairs are left out.
-
-    Raises:
-      ValueError: ``parallel`` is given and the lengths differ, or there is no pair.
-    """
-    if parallel and len(x) != len(english):
-        raise ValueError(f"parallel sides must have the same length; they have {len(x)} and {len(english)} rows")
+    """The contributions to the cosine of a row and an English row; with ``parallel``, row i of each is left out."""
     drawn = pair_contributions(x, english, random_pairs(len(x), len(english), distinct=parallel))
     exact = np.asarray(expected_contributions(x, english), np.float64)
     if parallel:
@@ -53,6 +41,6 @@ def of_pairs(x: Float[np.ndarray, "n dim"], english: Float[np.ndarray, "m dim"],
 
 
 def outliers(mean: Float[np.ndarray, " dim"]) -> Int[np.ndarray, " outlier"]:
-    """Returns the outlier dimensions of a mean embedding, from the largest magnitude to the smallest."""
+    """The outlier dimensions of a mean embedding, from the largest magnitude to the smallest."""
     found = np.flatnonzero(np.asarray(outlier_dimensions(mean)))
     return found[np.argsort(-np.abs(mean[found]), kind="stable")]

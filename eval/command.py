@@ -63,10 +63,9 @@ class Options(FitOptions, RunOptions):
     """The options that all tasks share."""
 
     def pinned(self) -> Self:
-        """Returns the options with every Hub dataset that is read pinned to its current commit."""
-        unread = {"out", "encoder"} if set(self.transforms) != {"original"} else {"out", "encoder", "fit_on"}
-        names = [item.name for item in fields(self) if item.name not in unread]
-        values = {name: getattr(self, name) for name in names}
+        """Pins every Hub dataset that is read to its current commit."""
+        unread = {"out", "encoder"} | ({"fit_on"} if set(self.transforms) == {"original"} else set())
+        values = {item.name: getattr(self, item.name) for item in fields(self) if item.name not in unread}
         pinned: dict[str, Any] = {name: pin(value) for name, value in values.items() if isinstance(value, Path | str)}
         return replace(self, **pinned)
 
@@ -76,23 +75,19 @@ def command(make: Callable[..., Task], *, not_on_hub: str = "", **defaults: Any)
 
     Args:
       make: makes the task; its keyword arguments are options. An argument ``options`` gets all of them.
-      not_on_hub: says why the Hub does not have the data; empty if it may.
+      not_on_hub: why the Hub does not have the data; empty if it may.
       defaults: defaults of this task for shared options; by default, results go to ``results/NAME``.
     """
     name = make.__name__.replace("_", "-")
     defaults = {"out": Path("results") / name, **defaults}
     shared = {item.name: item for item in fields(Options)}
-    arguments = [p for p in inspect.signature(make).parameters.values() if p.name != "options"]
-    own_options = [(p.name, p.annotation, field(default=p.default)) for p in arguments]
+    parameters = inspect.signature(make).parameters
+    own_options = [(p.name, p.annotation, field(default=p.default)) for p in parameters.values() if p.name != "options"]
 
     def made(options: Any) -> Task:
-        """Returns the task, with the options that its results record."""
-        if not_on_hub:
-            folder_of(options.data, not_on_hub)
-        options = options.pinned()
-        given = {p.name: getattr(options, p.name) for p in arguments}
-        everything = {"options": options} if "options" in inspect.signature(make).parameters else {}
-        task = make(**given, **everything)
+        """The task, with the options that its results record."""
+        given = {key: getattr(options, key) for key, *_ in own_options}
+        task = make(**given, **({"options": options} if "options" in parameters else {}))
         return replace(task, options={key: _plain(getattr(options, key)) for key in (*given, *_OF_TEXT)})
 
     def run(options: Any) -> Evaluation:
@@ -114,10 +109,7 @@ def command(make: Callable[..., Task], *, not_on_hub: str = "", **defaults: Any)
 
 
 def _run(task: Task, options: Options) -> Evaluation:
-    if len(set(options.layers)) != len(options.layers):
-        raise ValueError(f"--layers {' '.join(map(str, options.layers))} contains a value twice; remove duplicates")
     fitting = choose(task, options)
-    options.out.mkdir(parents=True, exist_ok=True)
     encoder = open_encoder(options.encoder, options.layers, options.revision, options.pooling, options.dtype)
     layers = options.layers or tuple(range(encoder.spec.layer + 1))
     evaluation = evaluate(task, encoder, layers, fitting, max_length=options.max_length, cache=options.cache)
@@ -126,10 +118,7 @@ def _run(task: Task, options: Options) -> Evaluation:
 
 
 def report(task: Task, evaluation: Evaluation, out: Path) -> None:
-    """Writes ``results.jsonl``, prints the shown metrics as a table, and draws the first one.
-
-    Of a few layers, all shown metrics are printed, and drawn as bars; of more, the first by layer and rank.
-    """
+    """Writes ``results.jsonl``, and prints and draws the shown metrics; of many layers, the first by layer."""
     results = evaluation.results
     write_results(results, out / "results.jsonl")
     if metrics := task.shown(results):
@@ -156,7 +145,7 @@ def report(task: Task, evaluation: Evaluation, out: Path) -> None:
 
 
 def _plain(value: Any) -> Any:
-    """Returns an option as a JSON value."""
+    """An option as a JSON value."""
     if isinstance(value, tuple):
         return [str(item) for item in value]
     return str(value) if isinstance(value, Path) else value

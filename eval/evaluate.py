@@ -30,12 +30,7 @@ Encoded = Mapping[Key, Float[np.ndarray, "layer _ dim"]]
 
 
 class Evaluation(NamedTuple):
-    """The outcome of an evaluation.
-
-    Attributes:
-      results: the results, layer by layer and method by method.
-      panels: title -> values for figures.
-    """
+    """The results, layer by layer and method by method, and the values of figures by title."""
 
     results: list[Result]
     panels: dict[str, Any]
@@ -52,81 +47,50 @@ def evaluate(
 ) -> Evaluation:
     """Encodes the texts of a task, fits the methods, and scores the transformed embeddings at each layer.
 
-    Only the methods of one layer are in memory at a time, unless the task has several parts.
-
-    Args:
-      task: what is measured.
-      encoder: the encoder, loaded with these layers.
-      layers: hidden-state layers; 0 is the embedding output.
-      fitting: the methods and their text, as ``eval.fitting.choose`` returns them.
-      max_length: maximum number of tokens per sentence.
-      cache: folder of embeddings that are read, and to which new ones are added.
-
-    Raises:
-      ValueError: an option of a method is out of range, or a saved transform was fitted on other embeddings.
+    Only the methods of one layer are in memory at a time, unless the task has several parts. Embeddings are read from
+    the folder ``cache``, and new ones are added to it.
     """
     fitting.check(encoder, layers)
     # A single part is encoded together with the text to fit on; of several, only one is in memory at a time.
     single = len(task.parts) == 1
-    texts = {**fitting.texts, **(task.parts[0] if single else {})}
+    texts = {**fitting.texts, **(task.parts[0] if single and not task.every_layer else {})}
     results: list[Result] = []
     panels: dict[str, Any] = {}
-
-    def draw(panel: Panel) -> None:
-        if panel.title in panels:
-            raise ValueError(f"two panels have the title {panel.title!r}")
-        panels[panel.title] = panel.values
-
+    x = dict(encode_texts(encoder, texts, layers, max_length, cache)) if texts else {}
     if task.every_layer:
-        # Of text to fit on that is longer than what is measured, the other layers are not held.
-        longer = sum(map(len, fitting.texts.values())) > sum(map(len, task.parts[0].values()))
-        every = encode_texts(
-            encoder, task.parts[0] if longer else texts, range(encoder.spec.layer + 1), max_length, cache
-        )
-        draw(Panel("layers", {key: every[key] for key in task.parts[0]}))
-        x = {key: value[list(layers)] for key, value in every.items()}
-        if longer:
-            x |= encode_texts(encoder, fitting.texts, layers, max_length, cache)
-    else:
-        x = dict(encode_texts(encoder, texts, layers, max_length, cache)) if texts else {}
+        panels["layers"] = encode_texts(encoder, task.parts[0], range(encoder.spec.layer + 1), max_length, cache)
+        x |= {key: value[list(layers)] for key, value in panels["layers"].items()}
     specs = [replace(encoder.spec, layer=layer) for layer in layers]
-    # The methods of each layer with their scores, from when they are fitted until the last part is scored.
-    measured: list[list[_Measured]] = [[] for _ in layers]
+    # The methods of each layer, with their scores and seconds, from their fit until the last part is scored.
+    measured: list[list[tuple[Method, list[Score], list[float]]]] = [[] for _ in layers]
     for number, part in enumerate(task.parts):
         test = x if single else encode_texts(encoder, part, layers, max_length, cache)
         for n, spec in enumerate(specs):
             setting = Setting(spec, n == 0, fitting.languages, fitting.paired, fitting.name)
             here = {key: value[n] for key, value in x.items()}
-            measured[n] = measured[n] or [_Measured(method, [], 0.0) for method in fitting.methods(here, spec)]
-            for m, (method, scores, seconds) in enumerate(measured[n]):
+            measured[n] = measured[n] or [(method, [], []) for method in fitting.methods(here, spec)]
+            for method, scores, seconds in measured[n]:
                 rows = {key: test[key][n] for key in part if not task.some or method.takes(key[1])}
                 moved = method.move(rows, language_of)
                 started = time.perf_counter()
                 for item in task.scores(moved, method, setting):
                     if isinstance(item, Panel):
-                        draw(item)
+                        panels[item.title] = item.values
                     else:
                         scores.append(item)
-                measured[n][m] = _Measured(method, scores, seconds + time.perf_counter() - started)
+                seconds.append(time.perf_counter() - started)
             if number + 1 < len(task.parts):
                 continue
             for method, scores, seconds in measured[n]:
                 for score in (*scores, *task.means(scores)):
-                    results.append(result_of(task, fitting, spec, method, score, max_length, seconds))
-            of_layer = task.of_layer(here, [method for method, *_ in measured[n]], setting) if task.of_layer else ()
-            for scored in of_layer:
+                    results.append(result_of(task, fitting, spec, method, score, max_length, sum(seconds)))
+            for scored in task.of_layer(here, [method for method, *_ in measured[n]], setting):
                 if isinstance(scored, Panel):
-                    draw(scored)
+                    panels[scored.title] = scored.values
                 else:
                     results.append(result_of(task, fitting, spec, *scored, max_length))
             measured[n] = []
     return Evaluation(results, panels)
-
-
-class _Measured(NamedTuple):
-    method: Method
-    scores: list[Score]
-    seconds: float
 
 
 def encode_texts(

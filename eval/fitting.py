@@ -6,17 +6,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from eval.data.fit_text import fit_text
-from eval.methods import (
-    FITTED,
-    OF_FILES,
-    OF_PAIRS,
-    Method,
-    MethodName,
-    check_methods,
-    fit_files,
-    fit_methods,
-    saved_method,
-)
+from eval.methods import FITTED, OF_FILES, OF_PAIRS, Method, MethodName, check_methods, fit_files, fit_methods
 from eval.task import Embedded, Task, Texts, language_of
 from lsar_jax import EncoderSpec, SentenceEncoder, Transform
 from lsar_jax.cli.console import console
@@ -25,9 +15,8 @@ from lsar_jax.corpora.sentence_filters import check_count
 from lsar_jax.corpora.tables import Data
 from lsar_jax.languages import language_code
 
-__all__ = ["EVALUATED", "FitLanguages", "FitOptions", "Fitting", "MethodOptions", "choose"]
+__all__ = ["EVALUATED", "FitOptions", "Fitting", "MethodOptions", "choose"]
 
-FitLanguages = Literal["tested", "all"]
 EVALUATED = "evaluated"
 
 
@@ -78,7 +67,7 @@ class FitOptions(MethodOptions):
     saved: tuple[Path, ...] = ()
     fit_on: str = "udhr"
     fit_count: int = 10_000
-    fit_languages: FitLanguages = "tested"
+    fit_languages: Literal["tested", "all"] = "tested"
     parallel: Data | None = None
 
 
@@ -87,12 +76,9 @@ class Fitting:
     """The methods, and the text that they are fitted on.
 
     Attributes:
-      options: the methods and their options.
       texts: the text to fit on: group ``fit``, and ``fit en`` and ``fit xx`` for the sides of parallel text.
-      languages: languages to fit on.
-      paired: languages of the parallel text.
-      name: name of the text in results.
-      paired_name: name of the parallel text in results.
+      languages, paired: languages to fit on, and those of the parallel text.
+      name, paired_name: names of the text and of the parallel text in results.
       saved: saved transforms, by their files.
       task: the task, if its evaluated sentences are fitted on.
     """
@@ -108,16 +94,15 @@ class Fitting:
 
     def methods(self, x: Embedded, spec: EncoderSpec) -> list[Method]:
         """Fits the methods on the embeddings of a layer, and adds the saved ones that belong to it."""
-        fitted: list[Method]
         names, varied = self.options.transforms, self.options.varied
         saved = [method for method in self.saved.values() if (s := method.source) is None or s.same_space(spec)]
-        test = {key: value for key, value in x.items() if not key[0].startswith("fit")}
         if self.task is not None and self.task.by_language is not None:
+            test = {key: value for key, value in x.items() if not key[0].startswith("fit")}
             together = self.task.by_language(test)
             if not self.task.by_file:
                 return fit_methods(together, names, varied, source=spec) + saved
             languages = {key: language_of(key) for key in test}
-            fitted = []
+            fitted: list[Method] = []
             for name in names:
                 if name == "whitening" and "language-whitening" in names:  # the same here
                     continue
@@ -132,7 +117,7 @@ class Fitting:
         return fitted + [Method(name, {}, OF_PAIRS[name](pairs, source=spec)) for name in names if name in OF_PAIRS]
 
     def text_of(self, method: Method) -> str:
-        """Returns the name, in results, of the text that a method was fitted on; empty if it was not fitted."""
+        """The name, in results, of the text that a method was fitted on; empty if it was not fitted."""
         for path, saved in self.saved.items():
             if saved is method:
                 return str(path)
@@ -141,11 +126,7 @@ class Fitting:
         return self.paired_name if method.name in OF_PAIRS else self.name
 
     def check(self, encoder: SentenceEncoder, layers: Sequence[int]) -> None:
-        """Checks the options of the methods, before anything is encoded.
-
-        Raises:
-          ValueError: an option is out of range, or a saved transform was fitted on other embeddings.
-        """
+        """Checks the methods before anything is encoded."""
         widest = max(encoder.dim, *(encoder.model.config.widths[layer] for layer in layers))
         check_methods(self.options.transforms, self.options.varied, self.languages, widest)
         specs = [replace(encoder.spec, layer=layer) for layer in layers]
@@ -160,39 +141,30 @@ class Fitting:
 
 
 def choose(task: Task, options: FitOptions) -> Fitting:
-    """Reads the text to fit the methods of a task on.
-
-    Raises:
-      FileNotFoundError: the text, or a saved transform, does not exist.
-      ValueError: the options contradict each other, or the text lacks a language.
-    """
-    saved = {path: saved_method(Transform.load(path)) for path in options.saved}
+    """Reads the text to fit the methods of a task on."""
+    saved = {path: Method.saved(Transform.load(path)) for path in options.saved}
     _check_options(task, options)
     _check_saved(task, saved)
+    codes = list(dict.fromkeys(task.languages))
     if options.fit_on == EVALUATED:
-        languages = list(dict.fromkeys(task.languages))
-        return Fitting(options, {}, languages, (), "the evaluated sentences", "", saved, task)
+        return Fitting(options, {}, codes, (), "the evaluated sentences", "", saved, task)
     limit = f", up to {options.fit_count} a language"
     name, text = "", {}
     if set(options.transforms) != {"original"}:
         source = task.own_text.get(options.fit_on) or fit_text(options.fit_on)
         name = source.name + ("" if options.fit_on == "udhr" else limit)
-        codes = list(dict.fromkeys(task.languages))
-        if options.fit_languages == "all":
-            tested = _tested(task)
-            codes += [code for code in source.languages() if code not in codes and code not in tested]
-        text = dict(source.read(codes, options.fit_count))
+        more = source.languages() if options.fit_languages == "all" else ()
+        text = dict(source.read([*codes, *(c for c in more if c not in {*codes, *_tested(task)})], options.fit_count))
         _check_text(task, options.fit_on, text)
     pairs = _pairs(task, options)
     texts = {("fit", code): sentences for code, sentences in text.items()}
-    texts |= {("fit en", code): [english for english, _ in rows] for code, rows in pairs.items()}
-    texts |= {("fit xx", code): [other for _, other in rows] for code, rows in pairs.items()}
-    languages = list(text) or list(dict.fromkeys(task.languages))
-    return Fitting(options, texts, languages, list(pairs), name, f"{options.parallel}{limit}", saved)
+    for n, side in enumerate(("fit en", "fit xx")):
+        texts |= {(side, code): [pair[n] for pair in rows] for code, rows in pairs.items()}
+    return Fitting(options, texts, list(text) or codes, list(pairs), name, f"{options.parallel}{limit}", saved)
 
 
 def _pairs(task: Task, options: FitOptions) -> dict[str, list[Pair]]:
-    """Returns the parallel text in the tested languages that it has; empty if no method is fitted on pairs."""
+    """The parallel text in the tested languages that it has; empty if no method is fitted on pairs."""
     if options.parallel is None or not set(options.transforms) & OF_PAIRS.keys():
         return {}
     bitext = read_bitext(options.parallel, (), "--parallel")
@@ -214,28 +186,19 @@ def _tested(task: Task) -> set[str]:
 
 
 def _check_options(task: Task, options: FitOptions) -> None:
-    """Raises ValueError if an option has a value twice, or the options do not go together."""
-    for option in ("transforms", "ranks", "components", "zero", "fit_seeds"):
-        values = getattr(options, option)
-        if len(set(values)) != len(values):
-            raise ValueError(
-                f"--{option.replace('_', '-')} {' '.join(map(str, values))} contains a value twice; remove duplicates"
-            )
     if not options.transforms:
         raise ValueError("--transforms needs at least one value")
     check_count(options.fit_count)
     evaluated = options.fit_on == EVALUATED
     for name in options.transforms:
-        why = ""
-        if name in OF_PAIRS and evaluated:
-            why = "which is fitted on parallel text; it cannot be combined with --fit-on evaluated"
-        elif name in OF_PAIRS and options.parallel is None:
-            why = "which is fitted on parallel text; name some with --parallel"
-        elif name not in ("original", *FITTED, *OF_PAIRS) and not task.by_file:
-            why = f"which {task.name} cannot fit; omit it"
-        elif name not in ("original", *FITTED, *OF_PAIRS) and not evaluated:
-            why = "which whitens the evaluated sentences; add --fit-on evaluated"
-        if why:
+        of_pairs, of_text = name in OF_PAIRS, name in ("original", *FITTED, *OF_PAIRS)
+        reasons = {
+            "which is fitted on parallel text; it cannot be combined with --fit-on evaluated": of_pairs and evaluated,
+            "which is fitted on parallel text; name some with --parallel": of_pairs and options.parallel is None,
+            f"which {task.name} cannot fit; omit it": not of_text and not task.by_file,
+            "which whitens the evaluated sentences; add --fit-on evaluated": not of_text and not evaluated,
+        }
+        if why := next((why for why, wrong in reasons.items() if wrong), ""):
             raise ValueError(f"--transforms has {name}, {why}")
     if evaluated and task.by_language is None:
         raise ValueError(f"--fit-on evaluated cannot be used with {task.name}, or with --seen; choose another text")
@@ -261,10 +224,7 @@ def _check_text(task: Task, place: str, text: Mapping[str, Sequence[str]]) -> No
 
 
 def _check_saved(task: Task, saved: Mapping[Path, Method]) -> None:
-    """Checks that saved transforms differ, and were fitted on the tested languages.
-
-    A task that tests a method on some of the languages says which are left out.
-    """
+    """Checks that saved transforms differ, and were fitted on the tested languages, or on some if the task allows."""
     names = [(method.label, method.seed, method.source) for method in saved.values()]
     codes = dict.fromkeys(map(language_code, _tested(task)))
     for (path, method), name in zip(saved.items(), names, strict=True):

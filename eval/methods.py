@@ -20,7 +20,6 @@ from lsar_jax.transforms.methods import METHODS, FitMethod
 __all__ = [
     "ALL_METHODS",
     "FITTED",
-    "FROM_MOMENTS",
     "OF_FILES",
     "OF_PAIRS",
     "Method",
@@ -29,8 +28,6 @@ __all__ = [
     "fit_files",
     "fit_methods",
     "label",
-    "move_together",
-    "saved_method",
 ]
 
 K = TypeVar("K")
@@ -53,7 +50,7 @@ def _fit_zero(x: Mapping[str, Moments], zero: str, *, source: EncoderSpec | None
 
 
 def _dimensions(zero: str) -> tuple[int, ...]:
-    """Returns the dimensions that a value of ``--zero`` names."""
+    """The dimensions that a value of ``--zero`` names."""
     parts = zero.split(",")
     if not all(part.isdecimal() for part in parts) or len(set(parts)) != len(parts):
         raise ValueError(f"--zero has {zero!r}; give different dimensions, such as 588 or 588,306")
@@ -75,20 +72,14 @@ else:  # a Literal of the known names, so that the command line lists and checks
 # The original embeddings and every method, except ``mean``, which alone removes nothing that differs between languages,
 # and ``lsar-published``, which is ``lsar`` at the default rank.
 ALL_METHODS = ("original", *(name for name in METHODS if name not in ("mean", "lsar-published")))
-# What is compared where every layer is: the methods that are fitted from moments, with one map or one of each language.
-FROM_MOMENTS = (
-    "original", "center", "lir", "lsar", "lsar-published", "mean+lsar", "outliers", "whitening", "leace"
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Method:
-    """A fitted transform and its name in tables.
+    """A fitted transform, its name and its arguments.
 
     Attributes:
-      name: name of the method.
-      parameters: arguments of the method.
-      transform: the fitted transform; None leaves the embeddings unchanged.
+      transform: None leaves the embeddings unchanged.
       by_file: file -> the function that transforms its embeddings, if each file was fitted on by itself.
       counts: language -> number of sentences in these files.
     """
@@ -99,6 +90,17 @@ class Method:
     by_file: Mapping[Any, Callable[[Float[np.ndarray, "vector dim"]], Any]] = field(default_factory=dict)
     counts: Mapping[str, int] = field(default_factory=dict)
 
+    @classmethod
+    def of(cls, name: str, transform: Transform) -> "Method":
+        """A transform under a name, with the arguments of its fits."""
+        return cls(name, {k: v for fit in transform.fits for k, v in fit.parameters if k != "per_language"}, transform)
+
+    @classmethod
+    def saved(cls, transform: Transform) -> "Method":
+        """A saved transform, named after its fits."""
+        name = "+".join(fit.method for fit in transform.fits)
+        return cls.of(f"saved {name}" if name in METHODS else name, transform)
+
     @property
     def label(self) -> str:
         """The name in tables."""
@@ -106,12 +108,12 @@ class Method:
 
     @property
     def seed(self) -> int | None:
-        """The seed of the fit; None if the fit is deterministic."""
+        """The seed of the fit, if it has one."""
         return None if (seed := self.parameters.get("seed")) is None else int(seed)
 
     @property
     def source(self) -> EncoderSpec | None:
-        """The spec of the embeddings that the transform was fitted on; None if there is none."""
+        """The spec of the embeddings that the transform was fitted on."""
         return None if self.transform is None else self.transform.source
 
     def takes(self, language: str) -> bool:
@@ -123,42 +125,28 @@ class Method:
     def __call__(
         self, x: Float[np.ndarray, "vector dim"], language: str | Sequence[str]
     ) -> Float[np.ndarray, "vector dim"]:
-        """Applies the method to embeddings.
-
-        Args:
-          x: embeddings.
-          language: one code for all rows, or one code per row.
-
-        Raises:
-          TypeError: the method has a fit for each file; see ``move``.
-        """
-        if self.by_file:
-            raise TypeError(f"{self.label} has a fit for each file; use move")
+        """Transforms embeddings of one language, or of a language for each row; not by files, which ``move`` does."""
         return x if self.transform is None else np.asarray(self.transform(x, language))
 
     def move(
         self, x: Mapping[K, Float[np.ndarray, "_ dim"]], language: Callable[[K], str]
     ) -> dict[K, Float[np.ndarray, "_ dim"]]:
-        """Returns the embeddings of each file, transformed as its language, or by its own fit."""
+        """Transforms the embeddings of each file as its language, or by its own fit."""
         if self.by_file:
             return {file: np.asarray(self.by_file[file](rows)) for file, rows in x.items()}
         return {file: self(rows, language(file)) for file, rows in x.items()}
+
+    def move_together(self, x: Mapping[str, Float[np.ndarray, "_ dim"]]) -> dict[str, Float[np.ndarray, "_ dim"]]:
+        """Transforms the embeddings of each language in one call."""
+        codes = [code for code, rows in x.items() for _ in rows]
+        bounds = np.cumsum([len(rows) for rows in x.values()])[:-1]
+        return dict(zip(x, np.split(self(np.concatenate(list(x.values())), codes), bounds), strict=True))
 
 
 def check_methods(
     names: Sequence[str], varied: Mapping[str, Sequence[Any]], languages: Sequence[str], dim: int
 ) -> None:
-    """Checks, before anything is encoded, that methods can be fitted with their options.
-
-    Args:
-      names: names of methods; those that are not in ``FITTED`` have no options.
-      varied: option -> the values that methods with this option are fitted with.
-      languages: codes of the languages to fit on.
-      dim: width of the embeddings.
-
-    Raises:
-      ValueError: a value is out of range, or there are too few languages for a method.
-    """
+    """Checks, before anything is encoded, that methods can be fitted with their options on these languages."""
     for name in names:
         for value in varied.get(FITTED[name].varied) or (None,) if name in FITTED else ():
             try:
@@ -185,8 +173,8 @@ def fit_methods(
     Args:
       x: language -> embeddings to fit on.
       names: ``original`` or names of ``FITTED``, in table order.
-      varied: option -> values, one fit each, of the methods that have the option; LSAR's ``rank`` (by default one less
-        than the number of languages), LIR's ``components`` (1), CBIE's ``seed`` (0), and ``zero``.
+      varied: option -> values, one fit each, of the methods that have the option: ``rank``, ``components``, ``seed`` or
+        ``zero``; without values, the method's default.
       source: spec of the encoder that made the embeddings.
     """
     needs = {FITTED[name].needs for name in names if name != "original"}
@@ -203,7 +191,7 @@ def fit_methods(
         method = FITTED[name]
         for value in varied.get(method.varied) or (None,):
             options = {} if value is None else {method.varied: value}
-            made = _named(name, method(given[method.needs], source=source, **options))
+            made = Method.of(name, method(given[method.needs], source=source, **options))
             fitted.append(replace(made, parameters=options) if name == "zero" else made)
     return fitted
 
@@ -216,18 +204,11 @@ def fit_files(
     seeds: Sequence[int] = (0,),
     source: EncoderSpec | None = None,
 ) -> list[Method]:
-    """Fits a method of ``OF_FILES`` on each file of the evaluated sentences by itself.
+    """Fits a method of ``OF_FILES`` on each file of the evaluated sentences by itself; CBIE once for each seed.
 
-    Args:
-      name: name of the method; ``whitening`` and ``language-whitening`` are the same here.
-      x: file -> embeddings.
-      languages: file -> its language.
-      seeds: seeds of CBIE, one method each.
-      source: spec of the encoder that made the embeddings.
+    Here ``whitening`` and ``language-whitening`` are the same.
     """
-    counts: Counter[str] = Counter()
-    for file, rows in x.items():
-        counts[languages[file]] += len(rows)
+    counts = Counter(languages[file] for file, rows in x.items() for _ in rows)
 
     def fitted(fit: Callable[..., Transform]) -> dict[K, Callable[..., Any]]:
         return {
@@ -245,25 +226,7 @@ def fit_files(
     return [Method("language-whitening", {"eps": 1e-8, "absolute": 1}, None, fitted(whiten), counts)]
 
 
-def move_together(method: Method, x: Mapping[str, Float[np.ndarray, "_ dim"]]) -> dict[str, Float[np.ndarray, "_ dim"]]:
-    """Returns the embeddings of each language, transformed by a method in one call."""
-    codes = [code for code, rows in x.items() for _ in rows]
-    bounds = np.cumsum([len(rows) for rows in x.values()])[:-1]
-    return dict(zip(x, np.split(method(np.concatenate(list(x.values())), codes), bounds), strict=True))
-
-
-def saved_method(transform: Transform) -> Method:
-    """Wraps a saved transform as a method, named after its fits."""
-    name = "+".join(fit.method for fit in transform.fits)
-    return _named(f"saved {name}" if name in METHODS else name, transform)
-
-
 def label(name: str, parameters: Mapping[str, int | float | str]) -> str:
-    """Returns a method's name in tables, including its parameters."""
+    """A method's name in tables, including its parameters."""
     named = [f"{key}={value}" for key, value in parameters.items()]
     return " ".join(named if name in parameters else [name, *named])
-
-
-def _named(name: str, transform: Transform) -> Method:
-    parameters = {key: value for fit in transform.fits for key, value in fit.parameters if key != "per_language"}
-    return Method(name, parameters, transform)

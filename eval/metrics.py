@@ -8,25 +8,13 @@ from jaxtyping import Bool, Float, Int
 from lsar_jax.retrieval import nearest
 from lsar_jax.retrieval.preference import TopShare, top_k_share
 
-__all__ = [
-    "find_own",
-    "language_nmi",
-    "language_probe",
-    "one_target_precision",
-    "own_share",
-    "paired_cosine",
-    "precision_of_ranks",
-]
+__all__ = ["find_own", "language_nmi", "language_probe", "own_share", "paired_cosine", "precision_of_ranks"]
 
 
 def precision_of_ranks(ranks: Int[np.ndarray, "query relevant"]) -> Float[np.ndarray, " query"]:
     """Returns the average precision of each query, 0 to 1, from the ranks of its relevant candidates.
 
-    Args:
-      ranks: ranks from 0 (best), -1 for a missing candidate, as returned by ``lsar_jax.retrieval.candidate_ranks``.
-
-    Raises:
-      ValueError: a query has no relevant candidate.
+    Ranks are those of ``lsar_jax.retrieval.candidate_ranks``: from 0 (best), -1 for a missing candidate.
     """
     answers = (ranks >= 0).sum(axis=1)
     if not answers.all():
@@ -36,35 +24,15 @@ def precision_of_ranks(ranks: Int[np.ndarray, "query relevant"]) -> Float[np.nda
     return np.where(np.arange(ranks.shape[1]) < answers[:, None], precision, 0).sum(axis=1) / answers
 
 
-def one_target_precision(ranks: Int[np.ndarray, "query relevant"]) -> Float[np.ndarray, "query relevant"]:
-    """Returns the reciprocal rank of each relevant candidate after removing the query's other relevant candidates.
-
-    Args:
-      ranks: ranks in the whole pool from 0 (best), -1 for a missing candidate; distinct within a query.
-
-    Returns:
-      Reciprocal ranks from 0 to 1; NaN for missing candidates.
-    """
-    known = ranks >= 0
-    ahead = (ranks[:, None, :] < ranks[:, :, None]) & known[:, None, :]
-    return np.where(known, 1 / np.where(known, ranks - ahead.sum(axis=2) + 1, 1), np.nan)
-
-
 def find_own(
     queries: Float[np.ndarray, "pair dim"], candidates: Float[np.ndarray, "pair dim"]
 ) -> Bool[np.ndarray, " pair"]:
-    """Returns whether the candidate nearest to query i, by cosine, is candidate i, its translation."""
+    """Whether the candidate nearest to query i, by cosine, is candidate i, its translation."""
     return np.asarray(nearest(queries, candidates)[1])[:, 0] == np.arange(len(queries))
 
 
 def own_share(x: Float[np.ndarray, "vector dim"], language: Int[np.ndarray, " vector"], k: int) -> TopShare:
-    """Returns the share of each row's k nearest other rows, by cosine, that are in its language.
-
-    Args:
-      x: embeddings, more than k rows.
-      language: number of the language of each row, from 0.
-      k: number of neighbours.
-    """
+    """The share of each row's k nearest other rows, by cosine, that are in its language, numbered from 0."""
     near = np.asarray(nearest(x, x, k + 1)[1])
     itself = near == np.arange(len(x))[:, None]
     itself[~itself.any(axis=1), -1] = True  # copies have pushed the row out of its own neighbours
@@ -73,8 +41,6 @@ def own_share(x: Float[np.ndarray, "vector dim"], language: Int[np.ndarray, " ve
 
 def paired_cosine(a: Float[np.ndarray, "pair dim"], b: Float[np.ndarray, "pair dim"]) -> Float[np.ndarray, " pair"]:
     """Returns the cosine of row i of ``a`` and row i of ``b``, in float64; 0 if either row is zero."""
-    if a.shape != b.shape:
-        raise ValueError(f"shapes differ: {a.shape}, {b.shape}")
     x, y = a.astype(np.float64), b.astype(np.float64)
     norms = np.linalg.norm(x, axis=1) * np.linalg.norm(y, axis=1)
     return np.einsum("pd,pd->p", x, y) / np.where(norms > 0, norms, 1)
@@ -88,17 +54,10 @@ def language_nmi(
     The setup follows Xie et al. 2022 as far as they describe it: there are as many clusters as languages, and
     embeddings are not normalised. k-means++ has 10 starts of up to 300 steps, and the mutual information is divided by
     the arithmetic mean of the two entropies.
-
-    Args:
-      x: embeddings.
-      languages: language code of each row.
-      seeds: seeds of k-means.
     """
     from sklearn.cluster import KMeans
     from sklearn.metrics import normalized_mutual_info_score
 
-    if len(languages) != len(x):
-        raise ValueError(f"got {len(languages)} languages for {len(x)} embeddings; they must be equal in number")
     clusters = len(set(languages))
     centred = x - x.mean(axis=0)
     found = [KMeans(clusters, n_init=10, max_iter=300, random_state=seed).fit_predict(centred) for seed in seeds]
@@ -111,20 +70,13 @@ def language_probe(
     """Returns the accuracy of a linear language classifier, in percent.
 
     The classifier is fitted by least squares with a ridge of 1e-3 of the variance, and cross-validated on five
-    stratified folds. The accuracy expected by chance is the share of the largest language.
-
-    Args:
-      x: embeddings.
-      languages: language code of each row; at least five rows per language.
-      groups: group of each row. A group stays in one fold; put translations of a sentence in one group, because a
-        probe that is trained on one of them can recognise the others by their meaning.
-      seed: seed of the folds.
+    stratified folds. The accuracy expected by chance is the share of the largest language. A group stays in one fold;
+    put translations of a sentence in one group, because a probe that is trained on one of them can recognise the others
+    by their meaning.
     """
     from sklearn.linear_model import RidgeClassifier
     from sklearn.model_selection import StratifiedGroupKFold, cross_val_score
 
-    if len(languages) != len(x):
-        raise ValueError(f"got {len(languages)} languages for {len(x)} embeddings; they must be equal in number")
     rare = min(set(languages), key=list(languages).count)
     if list(languages).count(rare) < 5:
         raise ValueError(f"five folds need five embeddings of each language; {rare} has {list(languages).count(rare)}")

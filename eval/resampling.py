@@ -1,10 +1,9 @@
 """Uncertainty of a mean over queries: bootstrap intervals, and a paired test of two methods.
 
-Queries are resampled with replacement (Efron 1979; percentile intervals at 95%). If the score is a mean of stratum
-means, for example over languages, queries are resampled within each stratum. If they form clusters, such as the
-translations of a question, whole clusters are resampled. Two methods are compared on the same queries by exchanging
-their scores at random (Fisher's randomisation test, which Smucker, Allan and Carterette, CIKM 2007, recommend for
-retrieval, and Yeh, COLING 2000, for ratios such as F1).
+Queries are resampled with replacement (Efron 1979; percentile intervals at 95%): within each stratum, such as a
+language, and as whole clusters, such as the translations of a question. Two methods are compared on the same queries by
+exchanging their scores at random (Fisher's randomisation test, which Smucker, Allan and Carterette, CIKM 2007,
+recommend for retrieval, and Yeh, COLING 2000, for ratios such as F1).
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,7 +17,6 @@ __all__ = ["Queries", "interval", "paired_interval", "paired_test", "resampled_c
 
 # Number of values drawn at a time.
 _BLOCK = 1 << 22
-_LEVELS = (0.025, 0.975)
 
 
 class _Part(NamedTuple):
@@ -39,9 +37,8 @@ class Queries:
 
     Attributes:
       values: the scores; NaN values are ignored.
-      strata: stratum of each query, from 0; the overall score is the mean of the stratum means. None for one stratum.
-      clusters: cluster of each query. Queries in one cluster, such as translations of a question, are resampled
-        together. None if the queries are independent.
+      strata: stratum of each query, from 0, if there are several; the score is the mean of the stratum means.
+      clusters: cluster of each query, if they are not independent; a cluster is resampled as a whole.
       varying: whether the number of scores in a cluster may differ between methods, as for mined pairs.
     """
 
@@ -63,7 +60,7 @@ class Queries:
         return float(np.mean([part.mean for part in self.parts()]))
 
     def parts(self) -> list[_Part]:
-        """Returns the scores of each stratum, summed by cluster."""
+        """The scores of each stratum, summed by cluster."""
         known = np.isfinite(self.values)
         each = np.arange(len(self.values))
         values = self.values[known]
@@ -77,7 +74,7 @@ class Queries:
         return result
 
     def same(self, other: "Queries") -> bool:
-        """Returns whether ``other`` has scores of the same queries."""
+        """Whether ``other`` has scores of the same queries."""
         if self.varying and other.varying:
             mine, theirs = (set() if q.strata is None else set(q.strata.tolist()) for q in (self, other))
             return mine == theirs
@@ -88,11 +85,7 @@ class Queries:
 
 
 def strata_of(parts: Sequence[Queries]) -> Queries:
-    """Combines several sets of queries, each as a stratum of its own.
-
-    Args:
-      parts: scores without strata, for example one set per language; either all or none have clusters.
-    """
+    """Combines sets of queries without strata, each as a stratum of its own; either all or none have clusters."""
     strata = np.repeat(np.arange(len(parts)), [len(part.values) for part in parts])
     clusters = [part.clusters for part in parts if part.clusters is not None]
     together = np.concatenate(clusters) if clusters else None
@@ -118,17 +111,7 @@ def interval(queries: Queries, *, resamples: int = 1000, seed: int = 0) -> tuple
 
 
 def paired_interval(first: Queries, second: Queries, *, resamples: int = 1000, seed: int = 0) -> tuple[float, float]:
-    """Returns the 95% percentile interval of the difference in means over queries that are resampled together.
-
-    Args:
-      first: scores of one method.
-      second: scores of the other method on the same queries.
-      resamples: number of resamples.
-      seed: seed of the resampling.
-
-    Raises:
-      ValueError: the queries differ.
-    """
+    """Returns the 95% percentile interval of the difference in means over queries that are resampled together."""
     rng = np.random.default_rng(seed)
     pairs = _paired(first, second)
     means = np.zeros(resamples)
@@ -139,16 +122,9 @@ def paired_interval(first: Queries, second: Queries, *, resamples: int = 1000, s
 
 
 def paired_test(first: Queries, second: Queries, *, resamples: int = 10_000, seed: int = 0) -> tuple[float, float]:
-    """Returns the mean difference, second minus first, and its two-sided p-value.
+    """Returns the mean difference, second minus first, and its two-sided p-value, at least 1 / (resamples + 1).
 
-    Args:
-      first: scores of one method; the scores in a cluster are exchanged together.
-      second: scores of the other method on the same queries; with ``varying``, cluster sizes may differ.
-      resamples: number of random exchanges of the two methods' scores; p is at least 1 / (resamples + 1).
-      seed: seed of the exchanges.
-
-    Raises:
-      ValueError: the queries differ.
+    The two methods' scores in a cluster are exchanged together.
     """
     rng = np.random.default_rng(seed)
     pairs = _paired(first, second)
@@ -176,19 +152,9 @@ def resampled_correlations(
     resamples: int = 1000,
     seed: int = 0,
 ) -> Float[np.ndarray, " resample"]:
-    """Returns the correlation in each resample of the pairs; the quantiles of the correlations give an interval.
-
-    Args:
-      first: one value per pair.
-      second: the other value of each pair.
-      ranked: whether to compute Spearman's correlation, with new ranks in each resample, instead of Pearson's.
-      resamples: number of resamples.
-      seed: seed of the resampling.
-    """
+    """Returns Pearson's or, if ``ranked``, Spearman's correlation in each resample of the pairs."""
     from scipy.stats import rankdata
 
-    if first.shape != second.shape:
-        raise ValueError(f"shapes differ: {first.shape}, {second.shape}")
     drawn = np.random.default_rng(seed).integers(len(first), size=(resamples, len(first)))
     sides = [np.asarray(side, np.float64)[drawn] for side in (first, second)]
     if ranked:
@@ -200,7 +166,7 @@ def resampled_correlations(
 
 
 def _paired(first: Queries, second: Queries) -> list[tuple[_Part, _Part]]:
-    """Returns the strata of both methods, each pair with the same clusters in the same order."""
+    """The strata of both methods, each pair with the same clusters in the same order."""
     if not first.same(second):
         raise ValueError(f"{len(first.values)} and {len(second.values)} scores are not of the same queries")
     if not first.varying:
@@ -219,7 +185,7 @@ def _paired(first: Queries, second: Queries) -> list[tuple[_Part, _Part]]:
 
 
 def _resampled(rng: np.random.Generator, parts: Sequence[_Part], resamples: int) -> Float[np.ndarray, "part resample"]:
-    """Returns the means of parts with the same clusters, in each resample of the clusters."""
+    """The means of parts with the same clusters, in each resample of the clusters."""
     means = np.zeros((len(parts), resamples))
     count = len(parts[0].total)
     for block in _blocks(count, resamples):
@@ -230,12 +196,12 @@ def _resampled(rng: np.random.Generator, parts: Sequence[_Part], resamples: int)
 
 
 def _ratio(total: Float[np.ndarray, " n"], number: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
-    """Returns total / number; 0 if the number is 0."""
+    """The quotients; 0 where the number is 0."""
     return np.divide(total, number, out=np.zeros(np.shape(total)), where=number > 0)
 
 
 def _percentiles(means: Float[np.ndarray, " resample"]) -> tuple[float, float]:
-    low, high = np.quantile(means, _LEVELS)
+    low, high = np.quantile(means, (0.025, 0.975))
     return float(low), float(high)
 
 

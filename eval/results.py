@@ -9,8 +9,6 @@ from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from types import UnionType
-from typing import Any, Union, get_args, get_origin, get_type_hints
 from zipfile import BadZipFile
 
 import jax
@@ -22,8 +20,8 @@ from lsar_jax.files import new_file, text_sha256, write_text
 
 __all__ = ["Result", "by_method", "read_results", "write_results"]
 
-# Scores of individual queries, stored beside the results; in it, an array of the digest of the results and all names.
 _QUERIES = "queries.npz"
+# Its array of the digest of the results and all names.
 _LINES = "lines"
 PACKAGES = ("lsar_jax", "jax", "flax", "numpy", "transformers")
 
@@ -43,26 +41,17 @@ class Result:
     """One measured value and how it was obtained.
 
     Attributes:
-      task: name of the evaluation.
-      languages: codes of the languages that the value covers.
-      encoder, revision, layer, pooling, dtype: how the embeddings were computed, as in ``EncoderSpec``.
-      max_length: maximum number of tokens per sentence.
-      transform: name of the method; ``original`` for none.
-      parameters: arguments of the method.
-      fitted_on: the text that the method was fitted on.
-      fitted_languages: number of vectors of each language that the method was fitted on.
-      metric: name of the metric. Accuracies and mean average precision are in percent; cosines, shares,
-        correlations and other scores are not scaled.
+      task, languages: name of the evaluation, and codes of the languages that the value covers.
+      encoder, revision, layer, pooling, dtype, max_length: how the embeddings were computed, as in ``EncoderSpec``.
+      transform, parameters: name of the method, ``original`` for none, and its arguments.
+      fitted_on, fitted_languages: the text of the fit, and its number of vectors of each language.
+      metric, value: accuracies and mean average precision are in percent; cosines, shares, correlations and other
+        scores are not scaled.
       n: number of queries, vectors or languages measured.
-      seed: random seed; None if nothing is random.
-      seconds: time that the task spent on scoring this method at this layer, over all of its languages.
-      low: lower end of the 95% interval over resampled queries, if queries are scored individually.
-      high: upper end of the same interval.
-      options: options that are specific to the task, such as its data, k and margin.
+      seconds: time spent on scoring this method at this layer, over all languages.
+      low, high: 95% interval over resampled queries, if queries are scored individually.
       queries: scores of individual queries, stored beside the JSON lines.
-      versions: versions of the packages used.
-      device: the devices that the task ran on.
-      fits: each step of the transform, with its digest and the number of sentences and languages that it was fitted on.
+      fits: each step of the transform, its digest, and the number of sentences and languages that it was fitted on.
       date: day on which the results were written, in UTC; set by ``write_results``.
     """
 
@@ -107,13 +96,9 @@ def by_method(results: Iterable[Result]) -> dict[str, dict[tuple[int, str], floa
 
 
 def write_results(results: Sequence[Result], path: Path) -> None:
-    """Writes one JSON line per result, and ``queries.npz`` beside it; old files are kept until the new ones are whole.
+    """Writes one JSON line per result, and the scores of queries to ``queries.npz`` beside it.
 
-    In ``queries.npz``, array ``i`` holds the scores of line i, ``i.strata`` their strata and ``i.clusters`` their
-    clusters.
-
-    Raises:
-      ValueError: a value is not finite.
+    In it, array ``i`` holds the scores of line i, ``i.strata`` their strata and ``i.clusters`` their clusters.
     """
     for result in results:
         if not np.isfinite(result.value):
@@ -143,12 +128,7 @@ def write_results(results: Sequence[Result], path: Path) -> None:
 
 
 def read_results(path: Path) -> list[Result]:
-    """Reads the results written by ``write_results``.
-
-    Raises:
-      FileNotFoundError: the file does not exist.
-      ValueError: a line is not a result, or ``queries.npz`` cannot be read.
-    """
+    """Reads the results written by ``write_results``; raises ValueError if they or ``queries.npz`` are damaged."""
     if not path.is_file():
         raise FileNotFoundError(f"results file {path} does not exist")
     of_queries = path.with_name(_QUERIES)
@@ -173,27 +153,8 @@ def read_results(path: Path) -> list[Result]:
         queries = None if values is None else Queries(values, strata, clusters, f"{number}.varying" in scores)
         try:
             parts = json.loads(line)
-            for name in ("languages", "fits"):  # tuples are lists in JSON
-                if isinstance(parts.get(name, []), list):
-                    parts[name] = tuple(parts.get(name, []))
-            result = Result(**parts, queries=queries)
-            for name, kind in get_type_hints(Result).items():
-                if name != "queries" and not _is(getattr(result, name), kind):
-                    raise TypeError(f"{name} is {getattr(result, name)!r:.80}")
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            parts |= {name: tuple(parts.get(name, ())) for name in ("languages", "fits")}  # lists in JSON
+            results.append(Result(**parts, queries=queries))
+        except (TypeError, ValueError, AttributeError) as error:
             raise ValueError(f"{path}, line {number + 1} is not a result: {error!r}") from error
-        results.append(result)
     return results
-
-
-def _is(value: Any, kind: Any) -> bool:
-    """Whether a value that was read from JSON has the type of a field."""
-    origin, parts = get_origin(kind), get_args(kind)
-    if origin in (Union, UnionType):
-        return any(_is(value, part) for part in parts)
-    if origin is dict:
-        return isinstance(value, dict) and all(_is(k, parts[0]) and _is(v, parts[1]) for k, v in value.items())
-    if origin in (list, tuple):
-        return isinstance(value, origin) and all(_is(item, parts[0]) for item in value)
-    numbers = (int, float) if kind is float else kind
-    return isinstance(value, numbers) and not (isinstance(value, bool) and kind in (int, float))

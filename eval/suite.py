@@ -8,60 +8,40 @@ Tasks without data are listed at the end, together with where to get their data.
 
 import importlib
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from eval.__main__ import TASKS
-from eval.fitting import FitLanguages
 from eval.methods import ALL_METHODS, MethodName
 from eval.report.page import Report
 from eval.run_record import already_run
-from lsar_jax import corpora, load_encoder
+from lsar_jax import load_encoder
 from lsar_jax.cli.console import console
-from lsar_jax.languages import language_code
 
 __all__ = ["Suite"]
 
 _SMALL: tuple[MethodName, ...] = ("original", "center", "lir", "lsar")
 
 
-class _Entry(NamedTuple):
-    """A task of the suite.
-
-    Attributes:
-      name: its folder of results.
-      task: the task.
-      places: option -> folder below the data.
-      options: further options.
-      full: whether only the full profile has it.
-      of_udhr: whether it tests those languages that the UDHR has.
-    """
-
-    name: str
-    task: str
-    places: dict[str, str] = {}  # noqa: RUF012
-    options: dict[str, Any] = {}  # noqa: RUF012
-    full: bool = False
-    of_udhr: bool = False
-
-
-_ENTRIES = (
-    _Entry("udhr", "udhr", options={"ranks": ()}, of_udhr=True),
-    _Entry("pool", "pool", of_udhr=True),
-    _Entry("tatoeba", "tatoeba", {"data": "tatoeba"}),
-    _Entry("tatoeba-evaluated", "tatoeba", {"data": "tatoeba"}, {"fit_on": "evaluated", "fit_languages": "tested"}),
-    _Entry("xquad-r", "lareqa", {"data": "xquad-r"}),
-    _Entry("mlqa-r", "lareqa", {"data": "mlqa-r"}),
-    _Entry("sts17", "sts17", {"data": "sts17"}),
-    _Entry("bucc2018", "bucc", {"data": "bucc2018"}),
-    _Entry("bucc-made", "bucc", {"data": "bucc-made"}),
-    _Entry("bitext", "bitext", {"data": "bitext"}),
-    _Entry("code-switch", "code-switch", {"data": "tatoeba", "dictionaries": "dictionaries"}),
-    _Entry("amazon", "amazon", {"data": "amazon"}),
-    _Entry("geometry", "geometry", full=True, of_udhr=True),
-    _Entry("answers", "answers", {"data": "xquad-r"}, full=True),
-)
+_LARGE = ("geometry", "answers")
+# Folder of results -> the task, and its options; paths are below the data.
+_ENTRIES: dict[str, tuple[str, dict[str, Any]]] = {
+    "udhr": ("udhr", {"ranks": ()}),
+    "pool": ("pool", {}),
+    "tatoeba": ("tatoeba", {"data": Path("tatoeba")}),
+    "tatoeba-evaluated": ("tatoeba", {"data": Path("tatoeba"), "fit_on": "evaluated"}),
+    "xquad-r": ("lareqa", {"data": Path("xquad-r")}),
+    "mlqa-r": ("lareqa", {"data": Path("mlqa-r")}),
+    "sts17": ("sts17", {"data": Path("sts17")}),
+    "bucc2018": ("bucc", {"data": Path("bucc2018")}),
+    "bucc-made": ("bucc", {"data": Path("bucc-made")}),
+    "bitext": ("bitext", {"data": Path("bitext")}),
+    "code-switch": ("code-switch", {"data": Path("tatoeba"), "dictionaries": Path("dictionaries")}),
+    "amazon": ("amazon", {"data": Path("amazon")}),
+    "geometry": ("geometry", {}),
+    "answers": ("answers", {"data": Path("xquad-r")}),
+}
 
 
 @dataclass(frozen=True)
@@ -76,10 +56,7 @@ class Suite:
       out: folder for the results, with a subfolder for each encoder and task.
       max_length: maximum number of tokens per sentence; by default, that of each task.
       tasks: names of the tasks to run; by default, all of the profile.
-      languages: language codes for the tasks that have --languages, as far as they test them; by default, all.
-      fit_languages: languages to fit on: tested, or all that the text has.
-      cache: folder for embeddings; no task encodes a sentence that another has encoded. By default, a subfolder of
-        ``out``.
+      cache: folder for embeddings, which the tasks share; by default, a subfolder of ``out``.
       overwrite: replace results in the folder that are from other options.
     """
 
@@ -90,24 +67,18 @@ class Suite:
     out: Path = Path("results/all")
     max_length: int | None = None
     tasks: tuple[str, ...] = ()
-    languages: tuple[str, ...] = ()
-    fit_languages: FitLanguages = "tested"
     cache: Path | None = None
     overwrite: bool = False
 
     def run(self) -> None:
-        """Runs the tasks, lists those without data, and writes ``report.md`` and ``report.html``.
-
-        Raises:
-          ValueError: a task failed; raised after all other tasks have run.
-        """
+        """Runs the tasks, lists those without data, and writes the report; a failure is raised after all have run."""
         missing: list[str] = []
         failed: list[str] = []
         chosen = self.chosen()
         # Load the encoder first, so that a failure here is not reported as missing data.
         load_encoder(self.encoder, layer=max(self.layers, default=None))
         for name, task in chosen:
-            if already_run(task):
+            if not self.overwrite and already_run(task):
                 console.print(f"{name}: skipped, the results are already in {task.out}")
                 continue
             console.print(f"{name}:")
@@ -116,7 +87,6 @@ class Suite:
             except FileNotFoundError as error:
                 missing.append(f"{name}: {error}")
             except (ValueError, ImportError, OSError) as error:
-                # The other tasks still run.
                 failed.append(f"{name}: {error}")
         if any(self.out.rglob("results.jsonl")):
             Report(self.out).run()
@@ -127,40 +97,25 @@ class Suite:
 
     def chosen(self) -> Sequence[tuple[str, Any]]:
         """Returns the name of every chosen task, and the task with its options."""
-        entries = [entry for entry in _ENTRIES if self.profile == "full" or not entry.full]
-        names = dict.fromkeys(name for entry in entries for name in (entry.name, entry.task))
+        entries = {name: entry for name, entry in _ENTRIES.items() if self.profile == "full" or name not in _LARGE}
+        names = dict.fromkeys(known for name, (task, _) in entries.items() for known in (name, task))
         if unknown := [name for name in self.tasks if name not in names]:
             raise ValueError(f"--tasks has {unknown[0]}, which is not one of {', '.join(names)}")
-        codes = [language_code(code) for code in self.languages]
         folder = self.encoder if Path(self.encoder).is_dir() else self.encoder.replace("/", "-")
         chosen = []
-        for entry in entries:
-            if self.tasks and not {entry.name, entry.task} & set(self.tasks):
+        for name, (task, own_options) in entries.items():
+            if self.tasks and not {name, task} & set(self.tasks):
                 continue
-            kind = getattr(importlib.import_module(TASKS[entry.task].module), TASKS[entry.task].kind)
+            kind = getattr(importlib.import_module(TASKS[task].module), TASKS[task].kind)
             options: dict[str, Any] = {
                 "encoder": self.encoder,
                 "layers": self.layers,
                 "transforms": _SMALL if self.profile == "small" else ALL_METHODS,
                 "cache": self.out / "embeddings" if self.cache is None else self.cache,
                 "overwrite": self.overwrite,
-                "fit_languages": self.fit_languages,
-                "out": self.out / Path(folder).name / entry.name,
+                "out": self.out / Path(folder).name / name,
                 **({} if self.max_length is None else {"max_length": self.max_length}),
-                **entry.options,
-                **{option: self.data / place for option, place in entry.places.items()},
+                **{key: self.data / value if isinstance(value, Path) else value for key, value in own_options.items()},
             }
-            default = {item.name: item.default for item in fields(kind)}.get("languages")
-            if codes and isinstance(default, tuple):
-                # Those that the task names, or that its text has; other tasks take any that their data has.
-                known = corpora.udhr() if entry.of_udhr else default
-                options["languages"] = tuple(code for code in codes if not known or code in known)
-                if not options["languages"]:
-                    console.print(f"{entry.name}: skipped, it does not test {', '.join(codes)}")
-                    continue
-            elif codes:
-                console.print(f"{entry.name}: has no languages to choose; all of its data is tested")
-            chosen.append((entry.name, kind(**options)))
-        if not chosen:
-            raise ValueError(f"no task tests any of the languages {', '.join(self.languages)}")
+            chosen.append((name, kind(**options)))
         return chosen

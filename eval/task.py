@@ -16,8 +16,8 @@ from lsar_jax import EncoderSpec
 
 __all__ = ["Embedded", "Key", "Panel", "Score", "Setting", "Task", "Texts", "language_of"]
 
-# (group, language), which identifies a set of texts. Group ``en`` has the English translations of that language's
-# sentences; groups that begin with ``fit`` have text to fit on.
+# (group, language). Group ``en`` has the English translations of that language's sentences; groups that begin with
+# ``fit`` have text to fit on.
 Key = tuple[str, str]
 Texts = Mapping[Key, Sequence[str]]
 # Embeddings at one layer.
@@ -25,18 +25,14 @@ Embedded = Mapping[Key, Float[np.ndarray, "_ dim"]]
 
 
 class Score(NamedTuple):
-    """One measured value.
+    """One measured value of some languages.
 
     Attributes:
-      metric: name of the metric.
-      value: the measured value.
-      languages: codes of the languages that the value covers.
       n: number of queries, vectors or languages measured.
       queries: scores of individual queries, for the interval and the paired test.
-      low: lower end of the 95% interval, if the task computes the interval itself.
-      high: upper end of the same interval.
-      seed: seed of the measurement; None for the seed of the method.
-      fitted_on: the text that the method was fitted on; None for the one that was chosen.
+      low, high: 95% interval, if the task computes it itself.
+      seed: seed of the measurement; None for that of the method.
+      fitted_on: text that the method was fitted on; None for the chosen one.
     """
 
     metric: str
@@ -56,12 +52,7 @@ class Score(NamedTuple):
 
 
 class Panel(NamedTuple):
-    """Values for a figure that results alone cannot draw.
-
-    Attributes:
-      title: the title of its panel, which no other panel has.
-      values: embeddings, or a table.
-    """
+    """Values for a figure that results alone cannot draw; each panel has a title of its own."""
 
     title: str
     values: Any
@@ -73,9 +64,8 @@ class Setting(NamedTuple):
     Attributes:
       spec: the encoder at the layer.
       first: whether it is the first of the layers, which figures show.
-      fitted: languages of the text that methods are fitted on.
+      fitted, text: languages and name of the text that methods are fitted on.
       paired: languages of the parallel text that methods are fitted on.
-      text: name of the text that methods are fitted on.
     """
 
     spec: EncoderSpec
@@ -99,8 +89,7 @@ class Task:
     """A set of texts and the scores of their transformed embeddings.
 
     Attributes:
-      name: name of the task in results.
-      title: title of the table and figures.
+      name, title: names in results, and of the table and figures.
       languages: languages to fit on.
       parts: texts to measure; each part is encoded and scored before the next.
       scores: the scores, and panels for figures, of a part whose embeddings a method has transformed.
@@ -110,13 +99,10 @@ class Task:
       by_file: whether ``--fit-on evaluated`` whitens and clusters each text by itself, as Hämmerl et al. 2023 do.
       some: whether a method that was fitted on some of the languages is tested on these.
       means: further scores, from the scores of all parts.
-      of_layer: further scores of a layer as a whole, from all embeddings there and the methods.
-      every_layer: whether the texts are encoded at all layers, for the panel ``layers``.
+      of_layer: of a task of one part, further scores of a layer, from all embeddings there and the methods.
+      every_layer: whether the one part is encoded at all layers, for the panel ``layers``.
       draw: draws figures, besides the bars, from the results and panels into a folder.
       options: the task's options, as results record them.
-
-    Raises:
-      ValueError: a task of several parts has an attribute that needs the embeddings of all parts at once.
     """
 
     name: str
@@ -130,15 +116,10 @@ class Task:
     by_file: bool = False
     some: bool = False
     means: Callable[[Sequence[Score]], Iterable[Score]] = lambda _: ()
-    of_layer: Callable[[Embedded, Sequence[Method], Setting], Iterable[tuple[Method, Score] | Panel]] | None = None
+    of_layer: Callable[[Embedded, Sequence[Method], Setting], Iterable[tuple[Method, Score] | Panel]] = lambda *_: ()
     every_layer: bool = False
     draw: Callable[[Sequence[Result], Mapping[str, Any], Path], None] = lambda *_: None
     options: Mapping[str, Any] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        for name in ("by_language", "of_layer", "every_layer"):
-            if len(self.parts) > 1 and getattr(self, name):
-                raise ValueError(f"{self.name} has {len(self.parts)} parts, and {name} needs all embeddings at once")
 
 
 def language_of(key: Key) -> str:

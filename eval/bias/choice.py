@@ -32,11 +32,10 @@ class Span(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """The best candidate, and how sure it is; scores are in percent.
+    """The candidate with the highest score, and how sure it is; scores are in percent.
 
     Attributes:
-      best: index of the candidate with the highest score.
-      score: its score.
+      best, score: its index and score.
       gains: by how much it is above each candidate; the intervals hold for all pairs of candidates at once.
       again: share of the resamples in which it is chosen again.
       elsewhere: mean score, on the units that were not drawn, of what is chosen in each resample.
@@ -49,7 +48,7 @@ class Choice(NamedTuple):
     elsewhere: float
 
     def as_good(self) -> list[int]:
-        """Returns the other candidates that are not significantly worse, in the order of their scores."""
+        """The other candidates that are not significantly worse, in the order of their scores."""
         near = [index for index, gain in enumerate(self.gains) if index != self.best and gain.low <= 0]
         return sorted(near, key=lambda index: self.gains[index].value)
 
@@ -57,17 +56,9 @@ class Choice(NamedTuple):
 def choose(candidates: Sequence[Queries], *, resamples: int = 1000, seed: int = 0) -> Choice:
     """Chooses the candidate with the highest score, and measures how sure that is.
 
-    Args:
-      candidates: scores of the same queries for each candidate; their clusters are the units that are resampled.
-      resamples: number of resamples.
-      seed: seed of the resampling.
-
-    Raises:
-      ValueError: the candidates have scores of different queries.
+    All have scores of the same queries, whose clusters are the units that are resampled.
     """
     first = candidates[0]
-    if not all(map(first.same, candidates)):
-        raise ValueError("the candidates have scores of different queries")
     values = np.stack([queries.values for queries in candidates])
     clusters = np.arange(values.shape[1]) if first.clusters is None else first.clusters
     strata = np.zeros(values.shape[1], int) if first.strata is None else first.strata
@@ -87,7 +78,7 @@ def choose(candidates: Sequence[Queries], *, resamples: int = 1000, seed: int = 
 
 
 def _widths(deviations: Float[np.ndarray, "draw candidate"], units: int) -> Float[np.ndarray, "candidate candidate"]:
-    """Returns the half-widths of intervals of all differences of candidates, which hold at once in 95% of draws."""
+    """The half-widths of intervals of all differences of candidates, which hold at once in 95% of draws."""
     spread = deviations - deviations.mean(axis=0)
     covariance = spread.T @ spread / len(spread)
     variance = np.diag(covariance)
@@ -108,7 +99,7 @@ def _scores(
     strata: Int[np.ndarray, " query"],
     weights: Float[np.ndarray, "draw unit"],
 ) -> Float[np.ndarray, "draw candidate"]:
-    """Returns the mean of the weighted means of the strata that have units in a draw; NaN where none has."""
+    """The mean of the weighted means of the strata that have units in a draw; NaN where none has."""
     total, present = np.zeros((len(weights), len(values))), np.zeros((len(weights), 1))
     for stratum in np.unique(strata):
         inside = strata == stratum

@@ -2,19 +2,12 @@
 
     python -m eval bias --texts mycorpus/ --encoder bundled
 
-``--texts`` is a folder with a file per language (``de.txt``, ``en.txt``, ... with a sentence a line), or parallel text
-of English and other languages (``en-de.tsv`` or Moses files). Every layer is encoded in one pass. In cross-validation,
-each method is fitted on all folds but one, and measured on the fold that is left out:
-
-- *Search*: if line i has the same content in all files, each sentence searches the sentences of all languages for its
-  translations (mAP); with pairs, it searches the other side of its language's pairs (accuracy, from and into English).
-- *Preference*: the share of the ten nearest neighbours (fewer in a small pool) in the sentence's own language, beside
-  what is expected without preference. *Language identity*: the accuracy of a linear classifier of the language that is
-  fitted on other held-out sentences. *Isotropy*: IsoScore, and the mean cosine of two sentences.
-
-The recommended layer and method are those with the highest score in search. In text that is not aligned, there is
-nothing to search for: the transforms are then fitted on all of it and scored on the Universal Declaration of Human
-Rights (UDHR) in the same languages, which is aligned, but is text of another kind.
+In cross-validation, each method is fitted on all folds of the text but one, and measured on the fold that is left out
+(``eval.bias.measures``). The recommended layer and method are those with the highest score in search: if line i has the
+same content in all files, each sentence searches the sentences of all languages for its translations (mAP); with pairs,
+the other side of its language's pairs (accuracy, from and into English). In text that is not aligned, there is nothing
+to search for: the transforms are then fitted on all of it and scored on the Universal Declaration of Human Rights
+(UDHR) in the same languages, which is aligned, but is text of another kind.
 
 Written to ``--out``: ``report.html``, one page with figures that needs no other file; ``transform.safetensors``, the
 recommended transform, fitted on all of the text; ``results.jsonl``.
@@ -31,15 +24,16 @@ import tyro
 from jaxtyping import Float
 from threadpoolctl import threadpool_limits
 
+from eval.anisotropy import ByLanguage
 from eval.bias.choice import choose
 from eval.bias.figures import draw_layers, draw_space
-from eval.bias.measures import ByLanguage, Candidate, measure_layer
-from eval.bias.page import MARK, Page
-from eval.bias.user_text import Aligned, UserText, not_aligned_languages, read_user_text
+from eval.bias.measures import Candidate, measure_layer
+from eval.bias.page import Page
+from eval.bias.user_text import Aligned, UserText, finds_lines, read_user_text
 from eval.command import RunOptions
 from eval.evaluate import encode_texts, result_of
 from eval.fitting import Fitting, MethodOptions
-from eval.methods import FROM_MOMENTS, Method, MethodName, fit_methods
+from eval.methods import Method, MethodName, fit_methods
 from eval.results import Result, read_results, write_results
 from eval.run_record import recorded
 from eval.task import Score, Task
@@ -57,6 +51,10 @@ _LAYERS, _SPACE = "layers.png", "space.png"
 # Names of the measures of the space in results, in the order of ``Neutrality``.
 _MEASURES = (
     "own language among neighbours", "own language without preference", "language identified", "IsoScore", "mean cosine"
+)  # fmt: skip
+# The methods that are fitted from moments, with one map or one of each language: fast enough for every layer.
+_METHODS = (
+    "original", "center", "lir", "lsar", "lsar-published", "mean+lsar", "outliers", "whitening", "leace"
 )  # fmt: skip
 
 
@@ -84,7 +82,7 @@ class Bias(MethodOptions, RunOptions):
     seed: int = 0
     layers: tuple[int, ...] = ()
     ranks: tuple[int, ...] = ()
-    transforms: tuple[MethodName, ...] = FROM_MOMENTS
+    transforms: tuple[MethodName, ...] = _METHODS
     out: Path = Path("results/bias")
 
     name = "bias"
@@ -97,7 +95,6 @@ class Bias(MethodOptions, RunOptions):
     def _evaluate(self) -> list[Result]:
         text = read_user_text(self.folder, self.languages, self.count, self.aligned, self.seed)
         self._check(text)
-        self.out.mkdir(parents=True, exist_ok=True)
         encoder = open_encoder(self.encoder, self.layers or None, self.revision, self.pooling, self.dtype)
         layers = self.layers or _comparable_layers(encoder)
         # The options are checked with the ranks that are given; the default ones depend on the embeddings.
@@ -125,11 +122,8 @@ class Bias(MethodOptions, RunOptions):
                 console.print(f"measured layer {layer}: {len(candidates)} combinations of layer and method so far")
         metric = "accuracy of pairs" if text.pairs else "mAP" if text.aligned else ""
         metric = metric or ("mAP on the UDHR" if yardstick else "")
-        known = sum(len(set(text.sentences[code]) & set(paragraphs)) for code, paragraphs in yardstick.items())
-        choice = choose([one.search for one in candidates if one.search is not None]) if metric else None
-        page = Page(
-            self.folder, text, metric, candidates, choice, self.folds, list(yardstick), known, self._opening
-        )  # fmt: skip
+        choice = choose([candidate.search for candidate in candidates if candidate.search]) if metric else None
+        page = Page(self.folder, text, metric, candidates, choice, self.folds, list(yardstick), self._opening)
         searched = text.codes if text.aligned else list(yardstick)
         results = self._results(page, fitting, searched)
         write_results(results, self.out / _RESULTS)
@@ -142,19 +136,16 @@ class Bias(MethodOptions, RunOptions):
         whole_number("--count", self.count, 20, 10**9, "sentences of a language")
         fewest = min(map(len, text.sentences.values()))
         whole_number("--folds", self.folds, 2, fewest // 5, "a fifth of the sentences of the smallest language")
-        if len(text.codes) == 2 and "lsar-published" in self.transforms:
-            console.print("lsar-published is lsar at full rank, and two languages have no other: it is left out")
-        report = self.out / _REPORT
-        ours = report.is_file() and MARK in report.read_text(encoding="utf-8", errors="replace")
-        check_outputs([report, self.out / _TRANSFORM], overwrite=self.overwrite or ours)
+        # Beside results, which were checked, they are those of an earlier report.
+        overwrite = self.overwrite or (self.out / _RESULTS).is_file()
+        check_outputs([self.out / _REPORT, self.out / _TRANSFORM], overwrite=overwrite)
 
     def _different(
         self, layers: Sequence[int], x: Mapping[str, Float[np.ndarray, "layer _ dim"]]
     ) -> tuple[list[int], tuple[int, ...]]:
-        """Returns the layers at which the means of the languages differ, and the default ranks.
+        """The layers at which the means of the languages differ, and the default ranks.
 
-        At the embedding output the vector of the first token is the same for all sentences; and languages whose files
-        have the same text have the same mean.
+        At the embedding output the vector of the first token is the same for all sentences.
         """
         means = np.stack([rows.mean(axis=1) for rows in x.values()], axis=1).astype(np.float64)
         spans = {
@@ -170,22 +161,16 @@ class Bias(MethodOptions, RunOptions):
         return different, tuple(dict.fromkeys((max(1, most // 2), most)))
 
     def _judged(self, text: UserText, x: ByLanguage) -> UserText:
-        """Returns the text, as not aligned if its embeddings say so."""
+        """The text, as not aligned if its embeddings say so."""
         if text.pairs or not text.aligned or self.aligned != "auto":
             return text
-        lacking = not_aligned_languages(text, x)
-        if lacking:
-            console.print(
-                f"The files of {self.folder} have as many lines each, but those of {', '.join(lacking)} do not "
-                "find the lines of the same number in other languages: the text is read as not aligned. Correct or "
-                "leave out these files, or say --aligned yes."
-            )
-            return text.not_aligned()
+        aligned = finds_lines(x)
         console.print(
-            f"The files of {self.folder} have as many lines each, and lines find those of the same number in other "
-            "languages: the text is read as aligned (--aligned no reads it otherwise)."
+            f"The files of {self.folder} have as many lines each, and their lines {'' if aligned else 'do not '}find "
+            f"those of the same number in other languages: the text is read as {'' if aligned else 'not '}aligned "
+            f"(--aligned {'no' if aligned else 'yes'} reads it otherwise)."
         )
-        return text
+        return text if aligned else text.not_aligned()
 
     def _fit(self, x: ByLanguage, spec: EncoderSpec) -> list[Method]:
         """Fits every method; the published form of LSAR only below full rank, where it differs from LSAR."""
@@ -197,17 +182,13 @@ class Bias(MethodOptions, RunOptions):
         return sorted(methods, key=lambda method: self.transforms.index(method.name))
 
     def _results(self, page: Page, fitting: Fitting, searched: Sequence[str]) -> list[Result]:
-        recorded_options = {
-            "folder": str(self.folder), "aligned": self.aligned, "count": self.count, "folds": self.folds,
-        }  # fmt: skip
+        options = {"folder": str(self.folder), "aligned": self.aligned, "count": self.count, "folds": self.folds}
         codes = page.text.codes
-        task = Task("bias", f"Language in {self.folder}", codes, [], lambda *_: (), options=recorded_options)
+        task = Task("bias", f"Language in {self.folder}", codes, [], lambda *_: (), options=options)
         results = []
         for candidate in page.candidates:
-            scores = [
-                Score(name, value, codes, page.text.count)
-                for name, value in zip(_MEASURES, candidate.neutrality, strict=True)
-            ]
+            measured = zip(_MEASURES, candidate.neutrality, strict=True)
+            scores = [Score(name, value, codes, page.text.count) for name, value in measured]
             if candidate.search is not None:
                 scores.insert(0, Score.of(page.metric, searched, candidate.search))
             for score in scores:
@@ -215,12 +196,7 @@ class Bias(MethodOptions, RunOptions):
         return results
 
     def _write(self, page: Page, x: ByLanguage) -> None:
-        """Prints the table and the recommendation, and writes the transform, the figures and the page.
-
-        Args:
-          page: the page.
-          x: language -> embeddings at the layer of the pictures.
-        """
+        """Prints the table and the recommendation, and writes the transform, the figures and the page."""
         print_table(*page.table())
         for line in page.summary():
             console.print(line)
@@ -244,7 +220,7 @@ class Bias(MethodOptions, RunOptions):
 
 
 def _comparable_layers(encoder: SentenceEncoder) -> tuple[int, ...]:
-    """Returns all layers; only the last if the checkpoint's own steps, such as LaBSE's, follow the pooling there."""
+    """All layers; only the last if the checkpoint's own steps, such as LaBSE's, follow the pooling there."""
     if encoder.projection is not None:
         console.print(f"{encoder.spec.pooling} belongs to layer {encoder.spec.layer}; other layers need --pooling")
         return (encoder.spec.layer,)

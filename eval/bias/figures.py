@@ -5,11 +5,12 @@ from pathlib import Path
 
 import numpy as np
 
-from eval.bias.measures import ByLanguage, Candidate
+from eval.anisotropy import ByLanguage
+from eval.bias.measures import Candidate
 from eval.bias.user_text import UserText
 from eval.figures.meaning import draw_meaning, flat
 from eval.figures.style import lines, page
-from eval.methods import Method, move_together
+from eval.methods import Method
 
 __all__ = ["draw_layers", "draw_space"]
 
@@ -18,14 +19,9 @@ _POINTS = 1200
 
 
 def draw_layers(candidates: Sequence[Candidate], metric: str, path: Path) -> None:
-    """Draws each measure against the layer, with a line for each method.
+    """Draws each measure against the layer, with a line for each method; without search, ``metric`` is empty.
 
     Of the ranks of a method, the one with the best search is drawn, or without search the highest.
-
-    Args:
-      candidates: every layer and method.
-      metric: name of the search score; empty if there is none.
-      path: the PNG to write.
     """
     measures: dict[str, Callable[[Candidate], float]] = {
         f"{metric}, %": lambda candidate: candidate.score,
@@ -53,13 +49,9 @@ def draw_layers(candidates: Sequence[Candidate], metric: str, path: Path) -> Non
 
 
 def draw_space(method: Method, text: UserText, x: ByLanguage, path: Path) -> None:
-    """Draws t-SNE of some sentences of each language before and after a method, by language and by meaning.
+    """Draws t-SNE of some sentences of each language before and after a method, by language and, aligned, by meaning.
 
-    Args:
-      method: the method, fitted at this layer.
-      text: the text; without aligned sentences, only the picture by language is drawn.
-      x: language -> embeddings of all of its sentences.
-      path: the PNG to write.
+    ``x`` has the embeddings of all sentences at the layer of the method.
     """
     most = max(5, _POINTS // len(x))
     if text.aligned:
@@ -73,6 +65,6 @@ def draw_space(method: Method, text: UserText, x: ByLanguage, path: Path) -> Non
     codes = [code for code, value in shown.items() for _ in value]
     panels = {"original": np.concatenate(list(shown.values()))}
     if method.transform is not None:
-        panels[method.label] = np.concatenate(list(move_together(method, shown).values()))
+        panels[method.label] = np.concatenate(list(method.move_together(shown).values()))
     meanings = np.concatenate([text.units[code][rows[code]] for code in shown]) if text.aligned else None
     draw_meaning(flat(panels), codes, meanings, path)

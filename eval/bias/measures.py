@@ -6,26 +6,21 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Int
 
+from eval.anisotropy import ByLanguage
 from eval.bias.user_text import UserText
-from eval.methods import Method, move_together
+from eval.methods import Method
 from eval.metrics import find_own, language_probe, own_share
 from eval.resampling import Queries
 from eval.tasks.udhr import pool_precision
 from lsar_jax import EncoderSpec
 from lsar_jax.geometry import expected_anisotropy, isoscore
 
-__all__ = [
-    "ByLanguage", "Candidate", "Neutrality", "joined", "measure_layer", "measure_neutrality", "measure_search",
-    "measured_count", "neighbours",
-]  # fmt: skip
+__all__ = ["Candidate", "Neutrality", "measure_layer", "measured_count", "neighbours"]
 
 # Sentences of all languages that are measured together in a fold.
 _MEASURED = 2000
-
-# Language -> embeddings.
-ByLanguage = Mapping[str, Float[np.ndarray, "_ dim"]]
 
 
 class Neutrality(NamedTuple):
@@ -51,9 +46,8 @@ class Candidate:
     """A layer and a method, and what was measured of them.
 
     Attributes:
-      spec: the encoder at the layer.
-      method: the method, fitted on the whole text.
-      neutrality: how much of the language is left, the mean over the folds.
+      method: fitted on the whole text.
+      neutrality: the mean over the folds.
       search: the scores of queries, in percent; None if there is nothing aligned to search.
     """
 
@@ -93,17 +87,7 @@ def measure_layer(
     folds: int,
     seed: int,
 ) -> list[Candidate]:
-    """Measures every method at a layer by cross-validation.
-
-    Args:
-      text: the text.
-      x: language -> embeddings of its sentences.
-      paragraphs: language -> embeddings of aligned paragraphs to search instead; empty if the text is aligned.
-      spec: the encoder at the layer.
-      fit: fits the methods.
-      folds: number of folds.
-      seed: seed of the folds.
-    """
+    """Measures every method at a layer by cross-validation; text that is not aligned is searched in ``paragraphs``."""
     fold_of, order = text.folds(folds, seed), text.order(seed)
     most = max(_MEASURED // len(x), 10)
     whole = fit(x)
@@ -116,7 +100,7 @@ def measure_layer(
         held_out = every if text.pairs else few
         units = {code: text.units[code][rows] for code, rows in few.items()}
         for number, method in enumerate(fit({code: rows[~every[code]] for code, rows in x.items()})):
-            test = move_together(method, {code: rows[held_out[code]] for code, rows in x.items()})
+            test = method.move_together({code: rows[held_out[code]] for code, rows in x.items()})
             pool = {code: rows[few[code][held_out[code]]] for code, rows in test.items()}
             neutrality[number].append(measure_neutrality(pool, units))
             if text.aligned:
@@ -125,7 +109,7 @@ def measure_layer(
     for method, search, measured in zip(whole, searches, neutrality, strict=True):
         queries = joined(search) if search else None
         if paragraphs:
-            queries = pool_precision(move_together(method, paragraphs))
+            queries = pool_precision(method.move_together(paragraphs))
         candidates.append(Candidate(spec, method, Neutrality(*np.mean(measured, axis=0).tolist()), queries))
     return candidates
 
@@ -142,16 +126,11 @@ def neighbours(sentences: int) -> int:
 
 
 def measure_search(x: ByLanguage, text: UserText, held_out: Mapping[str, Bool[np.ndarray, " _"]]) -> Queries:
-    """Returns the scores of held-out sentences as queries for their translations, in percent.
+    """Returns the scores of the held-out sentences of aligned text as queries for their translations, in percent.
 
     With pairs, a score says whether the nearest sentence of the other language is the translation, from and into
     English, and the languages are strata. Otherwise it is the average precision of the translations among the held-out
-    sentences of all languages. Units are clusters.
-
-    Args:
-      x: language -> transformed embeddings of the held-out sentences.
-      text: aligned text.
-      held_out: language -> whether each of its sentences is held out.
+    sentences of all languages. Units are clusters. ``x`` has the transformed embeddings of these sentences.
     """
     if not text.pairs:
         found = pool_precision(x)
@@ -181,12 +160,7 @@ def joined(folds: Sequence[Queries]) -> Queries:
 
 
 def measure_neutrality(x: ByLanguage, units: Mapping[str, Int[np.ndarray, " _"]]) -> Neutrality:
-    """Measures held-out sentences.
-
-    Args:
-      x: language -> transformed embeddings of held-out sentences.
-      units: language -> unit of each of them; the classifier is not tested on a unit that it was fitted on.
-    """
+    """Measures transformed held-out sentences; the classifier is not tested on a unit that it was fitted on."""
     pool = np.concatenate(list(x.values()))
     counts = np.array([len(rows) for rows in x.values()])
     share = own_share(pool, np.repeat(np.arange(len(x)), counts), neighbours(len(pool))).share
@@ -199,7 +173,7 @@ def measure_neutrality(x: ByLanguage, units: Mapping[str, Int[np.ndarray, " _"]]
 
 
 def _drawn(rows: Bool[np.ndarray, " _"], order: Int[np.ndarray, " _"], most: int) -> Bool[np.ndarray, " _"]:
-    """Returns at most so many of the rows that are chosen: the first in a random order."""
+    """At most so many of the chosen rows: the first in a random order."""
     chosen = np.flatnonzero(rows)
     first = np.zeros_like(rows)
     first[chosen[np.argsort(order[chosen], kind="stable")[:most]]] = True

@@ -13,10 +13,8 @@ from eval.report.html_page import as_html, plain, table
 from eval.report.page import provenance
 from eval.results import Result
 
-__all__ = ["MARK", "Page"]
+__all__ = ["Page"]
 
-# Tells a page of this program from others.
-MARK = "<h1>Language in "
 # Candidates that a line names.
 _NAMED = 5
 
@@ -28,14 +26,10 @@ class Page:
     """What the report says.
 
     Attributes:
-      folder: folder of the text.
-      text: the text.
       metric: name of the score in search; empty if nothing aligned could be searched.
       candidates: every layer and method; the same methods at each layer, ``original`` among them.
       choice: the choice among them; None without search.
-      folds: number of folds.
       yardstick: languages of the UDHR that were searched in place of text that is not aligned.
-      known: number of sentences of the text that are paragraphs of the UDHR.
       opening: arguments of ``load_encoder`` that open the encoder, but for the layer.
     """
 
@@ -46,7 +40,6 @@ class Page:
     choice: Choice | None
     folds: int
     yardstick: Sequence[str]
-    known: int
     opening: str
 
     @property
@@ -64,7 +57,7 @@ class Page:
     @cached_property
     def before(self) -> Candidate:
         """The original embeddings at the layer of the pictures."""
-        return next(one for one in self._original if one.layer == self.shown.layer)
+        return next(candidate for candidate in self._original if candidate.layer == self.shown.layer)
 
     @property
     def _original(self) -> list[Candidate]:
@@ -79,7 +72,7 @@ class Page:
         return max(without, key=lambda candidate: candidate.score)
 
     def table(self) -> tuple[str, list[str], list[list[str]]]:
-        """Returns the title, the columns and the rows: each method at its best layer, else at the last."""
+        """The title, the columns and the rows: each method at its best layer, else at the last."""
         by_label: dict[str, list[Candidate]] = {}
         for candidate in self.candidates:
             by_label.setdefault(candidate.method.label, []).append(candidate)
@@ -96,7 +89,7 @@ class Page:
         return [f"{candidate.score:.1f}" if self.metric else "", *(f"{value:.1f}" for value in (own, *others))]
 
     def summary(self) -> list[str]:
-        """Returns what was found, a sentence or two a line."""
+        """What was found, a sentence or two a line."""
         before, nearest = self.before, neighbours(measured_count(self.text, self.folds))
         measured = before.neutrality
         lines = [
@@ -115,7 +108,7 @@ class Page:
             ]
         choice, best = self.choice, self.best
         top = max(self._original, key=lambda candidate: candidate.score)
-        gains = {one.label: self._gain(choice, one) for one in (before, top) if one.label != best.label}
+        gains = {other.label: self._gain(choice, other) for other in (before, top) if other.label != best.label}
         above = " and ".join(f"{gain} above {label}" for label, gain in gains.items())
         lines.append(
             f"Recommended: {best.label}. {self.metric} {choice.score}"
@@ -140,22 +133,13 @@ class Page:
                 f"paragraphs of the Universal Declaration of Human Rights in {len(self.yardstick)} of its languages, "
                 "which is text of another kind. With pairs of your own the choice is surer."
             )
-            if self.known:
-                lines[-1] += f" Take care: {self.known} sentences of the text are paragraphs of the declaration."
         return lines
 
     def _gain(self, choice: Choice, candidate: Candidate) -> str:
         return str(choice.gains[self.candidates.index(candidate)])
 
     def html(self, layers: Path, space: Path, saved: Path, results: Sequence[Result]) -> str:
-        """Returns the page, with the figures inside.
-
-        Args:
-          layers: the figure of measures by layer.
-          space: the figure of the space before and after.
-          saved: where the recommended transform is, if there is one.
-          results: the results, for the versions and devices.
-        """
+        """The page, with the figures of layers and of the space inside; ``saved`` is the recommended transform."""
         title, columns, rows = self.table()
         shown, counts = self.shown, {code: len(text) for code, text in self.text.sentences.items()}
         pool = measured_count(self.text, self.folds)
@@ -212,7 +196,7 @@ class Page:
 
 
 def _marked(line: str) -> str:
-    """Returns a line whose first words, up to the colon, stand out."""
+    """A line whose first words, up to the colon, stand out."""
     first, colon, others = plain(line).partition(": ")
     return f"**{first}:** {others}" if colon and len(first) < 25 else plain(line)
 

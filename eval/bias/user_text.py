@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
-from jaxtyping import Int
+from jaxtyping import Float, Int
 
 from eval.metrics import find_own
 from lsar_jax import corpora, languages, transforms
 from lsar_jax.cli.console import console
 from lsar_jax.corpora.parallel_text import distinct, read_bitext, shuffled, text_key
 
-__all__ = ["Aligned", "UserText", "not_aligned_languages", "read_user_text"]
+__all__ = ["Aligned", "UserText", "finds_lines", "read_user_text"]
 
 Aligned = Literal["auto", "yes", "no"]
 
@@ -64,12 +64,12 @@ class UserText:
         return "the same content in every language, line by line" if self.aligned else "text that is not aligned"
 
     def order(self, seed: int) -> dict[str, Int[np.ndarray, " _"]]:
-        """Returns the place of each sentence in a random order of the units, which is the same in all languages."""
+        """The place of each sentence in a random order of the units, which is the same in all languages."""
         place = np.random.default_rng(seed).permutation(1 + max(int(unit.max()) for unit in self.units.values()))
         return {code: place[unit] for code, unit in self.units.items()}
 
     def folds(self, count: int, seed: int) -> dict[str, Int[np.ndarray, " _"]]:
-        """Returns the fold of each sentence; units stay together, and each language has as many in every fold.
+        """The fold of each sentence; units stay together, and each language has as many in every fold.
 
         Units are dealt in a random order to the fold that has the fewest of the language, the rarest language first.
         """
@@ -83,7 +83,7 @@ class UserText:
         return {code: fold[place] for code, place in order.items()}
 
     def not_aligned(self) -> "UserText":
-        """Returns the same sentences, with a unit for each."""
+        """The same sentences, with a unit for each."""
         counts = list(map(len, self.sentences.values()))
         units = np.split(np.arange(sum(counts)), np.cumsum(counts)[:-1])
         return replace(self, units=dict(zip(self.sentences, units, strict=True)), pairs={}, aligned=False)
@@ -92,30 +92,13 @@ class UserText:
 def read_user_text(folder: Path, codes: Sequence[str], count: int, aligned: Aligned, seed: int) -> UserText:
     """Reads a folder of ``{language}.txt`` files, or of parallel text in any form that ``read_bitext`` reads.
 
-    Text with as many lines in every file counts as aligned, unless ``aligned`` is ``no``; ``not_aligned_languages``
-    tells from the embeddings whether it is.
-
-    Args:
-      folder: the folder.
-      codes: languages to read; by default, all.
-      count: maximum number of sentences of a language, drawn at random.
-      aligned: whether line i has the same content in all files.
-      seed: seed of the draw.
-
-    Raises:
-      FileNotFoundError: the folder does not exist, or a language has no file.
-      ValueError: there are fewer than two languages, or a language has fewer than 20 different sentences; with
-        ``aligned="yes"``, the files differ in their number of lines.
+    Text with as many lines in every file counts as aligned, unless ``aligned`` is ``no``; ``finds_lines`` tells from
+    the embeddings whether it is. Of each language, ``count`` sentences are drawn at random.
     """
     if not folder.is_dir():
         raise FileNotFoundError(
             f"there is no folder {folder}; put a file per language there, such as de.txt and en.txt, with one sentence "
             "per line, or parallel text, such as en-de.tsv"
-        )
-    tables = [path for pattern in ("*.tsv", "*.*-*.*") for path in folder.glob(pattern)]
-    if any(folder.glob("*.txt")) and tables:
-        raise ValueError(
-            f"{folder} has both a file per language and parallel text ({tables[0].name}); give each a folder of its own"
         )
     if any(folder.glob("*.txt")):
         text = _read_files(folder, codes, count, aligned, seed)
@@ -132,22 +115,11 @@ def read_user_text(folder: Path, codes: Sequence[str], count: int, aligned: Alig
     return text
 
 
-def not_aligned_languages(text: UserText, x: Mapping[str, np.ndarray]) -> list[str]:
-    """Returns the languages whose lines do not find the lines of the same number in any other far above chance.
-
-    Args:
-      text: text with as many sentences in every language.
-      x: language -> embeddings ``[sentence, dim]``.
-    """
+def finds_lines(x: Mapping[str, Float[np.ndarray, "sentence dim"]]) -> bool:
+    """Whether the lines of each language find those of the same number in the first language far above chance."""
     center = transforms.fit_center(x)
-    centred = {code: np.asarray(center(rows, code)) for code, rows in x.items()}
-    enough = min(1.0, _ABOVE_CHANCE / len(next(iter(x.values()))))
-    first, *others = text.codes
-    lacking = [code for code in others if find_own(centred[code], centred[first]).mean() < enough]
-    if len(lacking) < len(others) or len(others) == 1:
-        return lacking
-    # Is the first language the one that does not fit?
-    return text.codes if find_own(centred[others[1]], centred[others[0]]).mean() < enough else [first]
+    first, *others = (np.asarray(center(rows, code)) for code, rows in x.items())
+    return min(find_own(rows, first).mean() for rows in others) >= min(1.0, _ABOVE_CHANCE / len(first))
 
 
 def _read_files(folder: Path, codes: Sequence[str], count: int, aligned: Aligned, seed: int) -> UserText:
@@ -169,8 +141,7 @@ def _read_files(folder: Path, codes: Sequence[str], count: int, aligned: Aligned
             sentences[code] = [text[i] for i in np.sort(rng.permutation(rows[code])[:count])]
         return UserText(sentences, {}, {}, False).not_aligned()
     shared = reduce(np.intersect1d, rows.values())
-    [total] = set(counts.values())
-    _print_left_out(total - len(shared), f"lines of {folder} that are blank or repeated in a language")
+    _print_left_out(max(counts.values()) - len(shared), f"lines of {folder} that are blank or repeated in a language")
     if len(shared) < _LEAST:
         raise ValueError(
             f"{folder} has {len(shared)} lines with text in all of {', '.join(texts)}, of "
@@ -206,7 +177,7 @@ def _read_pairs(folder: Path, codes: Sequence[str], count: int, seed: int) -> Us
 
 
 def _different(text: Sequence[str]) -> Int[np.ndarray, " _"]:
-    """Returns the lines that are not blank and repeat no earlier one; a line without letters is its own key."""
+    """The lines that are not blank and repeat no earlier one; a line without letters is its own key."""
     first: dict[str, int] = {}
     for number, line in enumerate(text):
         if line:

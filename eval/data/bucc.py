@@ -38,18 +38,7 @@ class MiningSplit(NamedTuple):
 
 
 def read_split(data: Data, code: str, split: str) -> MiningSplit:
-    """Reads one split of a language paired with English, from BUCC's files or a prepared dataset.
-
-    Args:
-      data: a folder of the files, a folder with one folder per pair, a folder that ``prepare`` wrote, or ``tfds:NAME``.
-      code: code of the language.
-      split: ``sample`` or ``training``.
-
-    Raises:
-      FileNotFoundError: a folder or file does not exist.
-      ValueError: a line is not an id and a sentence, an id occurs twice, or a gold id is unknown. Errors name
-        the file and line.
-    """
+    """Reads one split of a language paired with English, from BUCC's files or a prepared dataset."""
     folder = folder_of(data, NOT_ON_HUB)
     try:
         known = builders.Bucc.known(folder)
@@ -62,7 +51,7 @@ def read_split(data: Data, code: str, split: str) -> MiningSplit:
 
 
 def _collection(sentences: Mapping[str, str]) -> Collection:
-    """Returns the distinct sentences, and the ids of those that occur once."""
+    """The distinct sentences, and the ids of those that occur once."""
     counts = Counter(sentences.values())
     names = {text: name for name, text in sentences.items()}
     return Collection(list(names), [name if counts[text] == 1 else None for text, name in names.items()])

@@ -4,9 +4,8 @@
     python -m eval make-dictionaries --from /usr/share/dictd --to data/dictionaries
 
 The format is MUSE's: ``de-en.txt`` with a word and one translation per line, as published by Conneau et al., "Word
-translation without parallel data", ICLR 2018 (github.com/facebookresearch/MUSE). If MUSE's dictionaries are not
-available, ``make-dictionaries`` converts FreeDict's, from the Debian packages ``dict-freedict-deu-eng`` and so on (GPL
-or other free licences).
+translation without parallel data", ICLR 2018 (github.com/facebookresearch/MUSE). ``make-dictionaries`` converts
+FreeDict's, from the Debian packages ``dict-freedict-deu-eng`` and so on (GPL or other free licences).
 """
 
 import gzip
@@ -53,8 +52,7 @@ class MakeDictionaries:
         indices = sorted(self.source.glob("freedict-*-eng.index"))
         if not indices:
             raise FileNotFoundError(
-                f"{self.source} has no freedict-xxx-eng.index; apt install dict-freedict-deu-eng and so on, or set "
-                "--from"
+                f"{self.source} has no freedict-xxx-eng.index; apt install dict-freedict-deu-eng, or set --from"
             )
         self.to.mkdir(parents=True, exist_ok=True)
         files = {index: self.to / f"{language_code(index.stem.split('-')[1])}-en.txt" for index in indices}
@@ -67,12 +65,7 @@ class MakeDictionaries:
 
 
 def read_dictionary(folder: Path, code: str) -> dict[str, list[str]]:
-    """Returns the English translations of each word of a language, in lower case.
-
-    Raises:
-      FileNotFoundError: ``{code}-en.txt`` does not exist.
-      ValueError: a line is not a word and a translation; the error names the file and line.
-    """
+    """Reads the English translations of each word of a language, in lower case, from ``{code}-en.txt``."""
     path = folder / f"{code}-en.txt"
     if not path.is_file():
         raise FileNotFoundError(f"dictionary {path} does not exist; {_SOURCE}")
@@ -89,13 +82,9 @@ def read_dictionary(folder: Path, code: str) -> dict[str, list[str]]:
 
 
 def entries(index: Path) -> Iterator[tuple[str, str]]:
-    """Yields (word, translation) pairs from a FreeDict dictionary in dictd's format.
+    """Yields (word, translation) pairs, both single words, from a FreeDict dictionary in dictd's format.
 
-    Only single words with single-word translations are used. Translations are separated by commas or semicolons, and
-    are on those lines below the headword that are not indented.
-
-    Raises:
-      ValueError: an index entry points outside the dictionary.
+    Translations are separated by commas or semicolons, on those lines below the headword that are not indented.
     """
     path = index.with_suffix(".dict.dz")
     data = gzip.decompress(path.read_bytes()) if path.is_file() else index.with_suffix(".dict").read_bytes()
@@ -103,7 +92,7 @@ def entries(index: Path) -> Iterator[tuple[str, str]]:
         word, *places = line.split("\t")
         if word.startswith("00") or not re.fullmatch(r"\w+", word):
             continue
-        start, size = (_number(place) for place in places)
+        start, size = (sum(_DIGITS[d] * 64**n for n, d in enumerate(reversed(place))) for place in places)  # base 64
         if start + size > len(data):
             raise ValueError(f"{index}, line {number}: {word!r} points outside {path}")
         for text in data[start : start + size].decode("utf-8").splitlines()[1:]:
@@ -113,11 +102,3 @@ def entries(index: Path) -> Iterator[tuple[str, str]]:
                 translation = part.strip().removeprefix("to ").strip()
                 if re.fullmatch(r"[A-Za-z'-]+", translation):
                     yield word.casefold(), translation.casefold()
-
-
-def _number(digits: str) -> int:
-    """Decodes a number from dictd's base 64."""
-    value = 0
-    for digit in digits:
-        value = value * 64 + _DIGITS[digit]
-    return value

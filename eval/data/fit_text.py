@@ -1,6 +1,6 @@
 """The text that transforms are fitted on, as selected with ``--fit-on``."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,8 +15,8 @@ class FitText(NamedTuple):
 
     Attributes:
       name: its name in results.
-      languages: returns the codes of all its languages.
-      read: returns up to so many sentences of each of the given languages that it has.
+      languages: lists the codes of its languages.
+      read: reads up to so many sentences of each of the given languages that it has.
     """
 
     name: str
@@ -26,23 +26,19 @@ class FitText(NamedTuple):
 
 def udhr_text(part: str) -> FitText:
     """Returns a part of the UDHR: ``all`` or ``fit``."""
+    known = corpora.udhr(part)
+    return _of(f"udhr {part}", known, lambda code, count: known[code][:count])
 
-    def read(codes: Sequence[str], count: int) -> dict[str, list[str]]:
-        known = corpora.udhr(part)
-        return {code: known[code][:count] for code in codes if code in known}
 
-    return FitText(f"udhr {part}", lambda: list(corpora.udhr(part)), read)
+def _of(name: str, codes: Collection[str], read: Callable[[str, int], list[str]]) -> FitText:
+    """A text whose languages are known and read one by one."""
+    return FitText(name, lambda: list(codes), lambda some, n: {code: read(code, n) for code in some if code in codes})
 
 
 def fit_text(place: str) -> FitText:
-    """Opens a text to fit on.
+    """Opens a text to fit on: udhr, a folder of text files, ``tfds:NAME/{}``, or ``hub:ID``.
 
-    Args:
-      place: udhr, a folder of text files, ``tfds:NAME/{}``, or ``hub:ID``, whose languages cannot be listed, and which
-        must have all that are read.
-
-    Raises:
-      FileNotFoundError: ``place`` is of no known kind, or does not exist.
+    The languages of a dataset on the Hub cannot be listed, and it must have all that are read.
     """
     kind, _, name = place.partition(":")
     if place == "udhr":
@@ -60,16 +56,8 @@ def fit_text(place: str) -> FitText:
         )
     if kind == "tfds" and name:
         folders = prepared_languages(name)
-        return FitText(
-            place,
-            lambda: list(folders),
-            lambda codes, n: {code: corpora.prepared(folders[code], count=n) for code in codes if code in folders},
-        )
+        return _of(place, folders, lambda code, count: corpora.prepared(folders[code], count=count))
     if not Path(place).is_dir():
         raise FileNotFoundError(f"--fit-on {place} is not udhr, a folder, tfds:NAME/{{}} or hub:ID")
     files = corpora.language_files(place, ".txt")
-    return FitText(
-        place,
-        lambda: list(files),
-        lambda codes, n: corpora.text_folder(place, [code for code in codes if code in files], n),
-    )
+    return _of(place, files, lambda code, count: corpora.text_folder(place, [code], count)[code])

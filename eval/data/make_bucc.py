@@ -19,6 +19,9 @@ from lsar_jax.files import check_outputs, write_text
 
 __all__ = ["MakeBucc"]
 
+# Share of the pairs that are gold pairs, and of those that are in the sample split rather than the training split.
+_GOLD, _SAMPLE = 0.1, 0.3
+
 
 @dataclass(frozen=True)
 class MakeBucc:
@@ -28,26 +31,19 @@ class MakeBucc:
       data: folder of en-xx.tsv files with the fields domain, English, xx.
       to: folder to create.
       languages: language codes.
-      gold: share of the pairs to keep as gold pairs.
-      sample: share of the pairs to put into the sample split; the others go into the training split.
       overwrite: replace files that exist.
     """
 
     data: Data = Path("data/bitext")
     to: Path = Path("data/bucc-made")
     languages: tuple[str, ...] = ("de", "fr", "ru", "zh")
-    gold: float = 0.1
-    sample: float = 0.3
     overwrite: bool = False
 
     def run(self) -> None:
         """Writes the files, and prints the number of sentences and gold pairs in each split."""
-        for option in ("gold", "sample"):
-            if not 0 < getattr(self, option) < 1:
-                raise ValueError(f"--{option} is {getattr(self, option)}; it must be between 0 and 1")
         texts = {code: distinct(pairs) for code, pairs in read_bitext(self.data, self.languages, "--data").items()}
         for code, pairs in texts.items():
-            if min(self.sample, 1 - self.sample) * self.gold * len(pairs) < 1 or len(pairs) < 10:
+            if _SAMPLE * _GOLD * len(pairs) < 1:
                 raise ValueError(
                     f"{self.data} has {len(pairs)} distinct pairs for {code}, too few for a gold pair in each split; "
                     "provide more, or omit the language"
@@ -60,7 +56,7 @@ class MakeBucc:
             # Seeded by the language, so that its files do not depend on the other languages.
             rng = np.random.default_rng([0, *code.encode()])
             order = rng.permutation(len(pairs))
-            cut = int(self.sample * len(pairs))
+            cut = int(_SAMPLE * len(pairs))
             for split, part in (("sample", order[:cut]), ("training", order[cut:])):
                 counts = self._write(code, split, [pairs[i] for i in part], rng)
                 console.print(f"{code}-en.{split}: {counts[0]} and {counts[1]} sentences, {counts[2]} gold pairs")
@@ -68,7 +64,7 @@ class MakeBucc:
     def _write(
         self, code: str, split: str, pairs: list[tuple[str, str]], rng: np.random.Generator
     ) -> tuple[int, int, int]:
-        whole = max(1, int(self.gold * len(pairs)))
+        whole = max(1, int(_GOLD * len(pairs)))
         # Of the remaining pairs, one half contributes the English side, the other half the other side.
         half = whole + (len(pairs) - whole) // 2
         english = [(i, pairs[i][0]) for i in range(half)]

@@ -20,12 +20,7 @@ Reviews = tuple[list[str], list[str]]
 
 
 def read_reviews(data: Data, code: str, split: str) -> Reviews:
-    """Returns the texts and labels of a language's training or test set.
-
-    Raises:
-      FileNotFoundError: the data do not exist.
-      ValueError: a line is not a label and a text; the error names the file and line.
-    """
+    """Returns the texts and labels of a language's training or test set."""
     rows: list[tuple[str, Any, Any]]
     if (tables := named_tables(data)) is None:
         path = _file(plain_folder(data), code, split)

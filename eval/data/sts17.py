@@ -8,7 +8,7 @@ The columns of other tracks (such as ``STS.input.track7.en-de.txt``) are read in
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,19 +27,13 @@ __all__ = ["Track", "read_tracks"]
 _HALF = "6.tr-en"
 _TURNED = ("2.ar-en", "4b.es-en", "6.tr-en")
 
-# Where a pair is, its two sentences and its score, before they are checked.
-_Row = tuple[str, Any, Any, Any]
+# A track's name, languages, and rows: where a pair is, its two sentences and its score, before they are checked.
+_Read = tuple[str, tuple[str, str], list[tuple[str, Any, Any, Any]]]
 
 
 @dataclass(frozen=True)
 class Track:
-    """Sentence pairs with gold scores.
-
-    Attributes:
-      languages: language codes of the two columns.
-      pairs: the two columns of sentences.
-      gold: scores from 0 to 5.
-    """
+    """Two columns of sentences, their languages, and gold scores of the pairs from 0 to 5."""
 
     languages: tuple[str, str]
     pairs: tuple[list[str], list[str]]
@@ -47,56 +41,41 @@ class Track:
 
 
 def read_tracks(data: Data) -> dict[str, Track]:
-    """Reads all tracks by name, such as ``4a.es-en`` in files and ``es-en`` in a named dataset.
-
-    Args:
-      data: folder of the files, or ``hub:ID``.
-
-    Raises:
-      FileNotFoundError: the data, or a file of scores, does not exist.
-      ValueError: a line is not two sentences with a score from 0 to 5, or the numbers of pairs and scores disagree.
-        Errors name the file.
-    """
+    """Reads all tracks by name, such as ``4a.es-en`` in files and ``es-en`` in a dataset ``hub:ID``."""
     tables = named_tables(data)
-    found = _files(plain_folder(data)) if tables is None else _named(tables)
-    return {name: _track(*found[name]) for name in sorted(found)}
-
-
-def _track(languages: tuple[str, str], rows: Sequence[_Row]) -> Track:
-    for where, *sides, score in rows:
-        texts = all(isinstance(side, str) and side.strip() for side in sides)
-        if not texts or not isinstance(score, int | float) or not 0 <= score <= 5:
-            raise ValueError(f"{where} is not two sentences with a score from 0 to 5")
-    gold = np.array([float(score) for *_, score in rows])
-    return Track(languages, ([row[1] for row in rows], [row[2] for row in rows]), gold)
-
-
-def _named(tables: Tables) -> dict[str, tuple[tuple[str, str], list[_Row]]]:
-    tracks: dict[str, tuple[tuple[str, str], list[_Row]]] = {}
-    for match in (re.fullmatch(r"(\w+)-(\w+)", name) for name in tables.configs):
-        if match is None:
-            continue
-        name = match[0]
-        where = f"{tables.name}, track {name}"
-        rows: list[_Row] = [
-            (f"{where}, row {number}", _text(row.get("sentence1")), _text(row.get("sentence2")), row.get("score"))
-            for number, row in enumerate(tables.rows(name, one_split(tables, name, "")), 1)
-        ]
-        if not rows:
-            raise ValueError(f"{where} has no rows")
-        tracks[name] = ((language_code(match[1]), language_code(match[2])), rows)
+    tracks: dict[str, Track] = {}
+    for name, languages, rows in sorted(_files(plain_folder(data)) if tables is None else _named(tables)):
+        for where, *sides, score in rows:
+            texts = all(isinstance(side, str) and side.strip() for side in sides)
+            if not texts or not isinstance(score, int | float) or not 0 <= score <= 5:
+                raise ValueError(f"{where} is not two sentences with a score from 0 to 5")
+        _, first, second, scores = zip(*rows, strict=True) if rows else ((), (), (), ())
+        tracks[name] = Track(languages, (list(first), list(second)), np.array(scores, np.float64))
     if not tracks:
-        raise ValueError(f"{tables.name} has no track named like en-tr; it has {', '.join(tables.configs) or 'none'}")
+        raise FileNotFoundError(f"{data} has no track named like en-tr or STS.input.trackNAME.xx-yy.txt")
     return tracks
 
 
-def _files(folder: Path) -> dict[str, tuple[tuple[str, str], list[_Row]]]:
+def _named(tables: Tables) -> Iterator[_Read]:
+    for match in (re.fullmatch(r"(\w+)-(\w+)", name) for name in tables.configs):
+        if match is None:
+            continue
+        where = f"{tables.name}, track {match[0]}"
+        rows = [
+            (f"{where}, row {number}", _text(row.get("sentence1")), _text(row.get("sentence2")), row.get("score"))
+            for number, row in enumerate(tables.rows(match[0], one_split(tables, match[0], "")), 1)
+        ]
+        if not rows:
+            raise ValueError(f"{where} has no rows")
+        yield match[0], (language_code(match[1]), language_code(match[2])), rows
+
+
+def _files(folder: Path) -> Iterator[_Read]:
     if not folder.is_dir():
         raise FileNotFoundError(
             f"there is no folder {folder}; copy sts2017 of github.com/eduardofv/sts_eval there, or set --data, "
             "for example to hub:mteb/sts17-crosslingual-sts"
         )
-    tracks = {}
     for path in folder.iterdir():
         match = re.fullmatch(r"STS\.input\.track(\w+\.(\w+)-(\w+))\.txt", path.name)
         if match is None:
@@ -110,24 +89,14 @@ def _files(folder: Path) -> dict[str, tuple[tuple[str, str], list[_Row]]]:
         if count := len(pairs) - len(scores):
             console.print(f"track {name}: {count} of {len(pairs)} pairs have no score, and are left out")
         first, second = language_code(match[2]), language_code(match[3])
-        rows: list[_Row] = []
+        rows = []
         for number, (line, score) in enumerate(zip(pairs, scores, strict=False), 1):
             sides = line.split("\t")
             where = f"{path}, line {number}, with that line of {gold.name},"
             left, right = sides if len(sides) == 2 else ("", "")
-            rows.append((where, left, right, _number(score)))
-        tracks[name] = ((second, first) if name in _TURNED else (first, second), rows)
-    if not tracks:
-        raise FileNotFoundError(f"{folder} has no file STS.input.trackNAME.xx-yy.txt")
-    return tracks
+            rows.append((where, left, right, float(score) if re.fullmatch(r"\s*\d+(\.\d*)?\s*", score) else None))
+        yield name, (second, first) if name in _TURNED else (first, second), rows
 
 
 def _text(value: Any) -> str:
     return str(value or "").strip()
-
-
-def _number(text: str) -> float | None:
-    try:
-        return float(text)
-    except ValueError:
-        return None

@@ -15,31 +15,16 @@ from lsar_jax.languages import language_code, own_name
 
 __all__ = ["ORACLE_8", "ORACLE_14", "XTREME_36", "check_not_blank", "files_of", "read_pairs"]
 
-# fmt: off
-XTREME_36 = (
-    "af", "ar", "bg", "bn", "de", "el", "es", "et", "eu", "fa", "fi", "fr", "he", "hi", "hu", "id", "it", "ja",
-    "jv", "ka", "kk", "ko", "ml", "mr", "nl", "pt", "ru", "sw", "ta", "te", "th", "tl", "tr", "ur", "vi", "zh",
-)
-# fmt: on
-
+_XTREME = "af ar bg bn de el es et eu fa fi fr he hi hu id it ja jv ka kk ko ml mr nl pt ru sw ta te th tl tr ur vi zh"
+XTREME_36 = tuple(_XTREME.split())
 # The languages of ORACLE's table with 14 languages.
 ORACLE_14 = ("ar", "bg", "de", "el", "es", "fr", "hi", "ru", "sw", "th", "tr", "ur", "vi", "zh")
-
 # The languages of its table of code-switched sentences; Romanian is not among the 36.
 ORACLE_8 = ("ar", "de", "es", "fr", "it", "nl", "pt", "ro")
 
 
 def read_pairs(data: Data, languages: Sequence[str]) -> dict[str, tuple[list[str], list[str]]]:
-    """Reads the English side and the other side of each language's pairs.
-
-    Args:
-      data: folder of the files, ``hub:ID`` or ``tfds:NAME``.
-      languages: language codes.
-
-    Raises:
-      FileNotFoundError: the data do not exist, or the folder lacks a language.
-      ValueError: a named dataset lacks a language, the two sides differ in length, or a line is blank.
-    """
+    """Reads the English side and the other side of each language's pairs."""
     if (tables := named_tables(data)) is not None:
         pairs = named_pairs(tables, languages)
         for code, sides in pairs.items():
@@ -73,7 +58,7 @@ def read_pairs(data: Data, languages: Sequence[str]) -> dict[str, tuple[list[str
 
 
 def files_of(folder: Path) -> list[str]:
-    """Returns the languages that a folder has pairs of, as its file names have them."""
+    """The languages that a folder has pairs of, as its file names have them."""
     matches = (re.fullmatch(r"tatoeba\.(\w+)-eng\.\1", path.name) for path in sorted(folder.iterdir()))
     return [match[1] for match in matches if match]
 

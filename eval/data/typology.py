@@ -5,7 +5,7 @@ the mean embeddings of the two languages, and their syntactic similarity in URIE
 1 - distance. There are two measures of distance, which disagree and are reported under separate names:
 
 - *precomputed*: the distances that lang2vec's ``distance`` function reads from ``distances2.zip`` and
-  ``distances_languages.txt``. These files are in ``lang2vec/data`` of github.com/antonisa/lang2vec, but not on PyPI.
+  ``distances_languages.txt`` in ``lang2vec/data`` of github.com/antonisa/lang2vec; they are not on PyPI.
 - *cosine*: the cosine distance between the two languages' 103 syntactic features in the wheel ``lang2vec==1.1.2``, with
   gaps filled from nearest neighbours. From English to French it is 0.188; lang2vec's documentation gives 0.4569.
 """
@@ -31,36 +31,23 @@ from lsar_jax.languages import language_code
 __all__ = ["SyntaxCorrelation", "syntactic_distances", "syntax_correlation"]
 
 _COSINE = "cosine of syntax_knn, lang2vec 1.1.2"
+_INSTALL = "pip install lang2vec==1.1.2 --no-deps"
 _FEATURES = "lang2vec/data/feature_predictions.npz"
 _FEATURES_SHA256 = "sha256:0e8af1bdb29e1bd71343d495d4fd4e1cd523e934e6d5fa42b72262ca8d8151b8"
 _MATRIX = "syntactic_upper_round2_sparse.npz"
 _LANGUAGES = "distances_languages.txt"
 
 # After LSAR at rank L - 1, the language means of the text that it was fitted on have cosines within 4e-7 of 1 in
-# float32, even if 1/300 of their length remains. On other text the cosines spread by 3e-3 (UDHR, bundled encoder,
-# layer 8).
+# float32. On other text the cosines spread by 3e-3 (UDHR, bundled encoder, layer 8).
 _LEAST_SPREAD = 1e-5
 
 
 def syntactic_distances(languages: Iterable[str], *, precomputed: Path | None) -> tuple[dict[str, float], str]:
-    """Returns the syntactic distance of each language from English, according to URIEL.
+    """Returns the syntactic distance of each language from English, 0 to 1, and the name of the measure.
 
     Languages are looked up by ISO 639-3 code. A macrolanguage (``zho``, ``ara``) is tried before its main member
-    (``cmn``, ``arb``), for which URIEL never has more features.
-
-    Args:
-      languages: language codes; English is skipped.
-      precomputed: path of ``distances2.zip``, with ``distances_languages.txt`` beside it; None for the cosine of
-        the features.
-
-    Returns:
-      BCP 47 code -> distance, 0 to 1, in alphabetical order; and the name of the measure, which includes the
-      digests of both files if the distances are precomputed.
-
-    Raises:
-      ValueError: URIEL lacks a language, or a file is damaged or not the expected one.
-      FileNotFoundError: ``precomputed`` or the list of languages beside it does not exist.
-      ImportError: ``precomputed`` is None and the wheel is not installed.
+    (``cmn``, ``arb``), for which URIEL never has more features. The name has the digests of both files if the distances
+    are ``precomputed``, read from ``distances2.zip`` with ``distances_languages.txt`` beside it.
     """
     codes = sorted({language_code(code) for code in languages} - {"en"})
     if precomputed is None:
@@ -89,13 +76,7 @@ def syntactic_distances(languages: Iterable[str], *, precomputed: Path | None) -
 
 
 class SyntaxCorrelation(NamedTuple):
-    """The correlation of two comparisons with English.
-
-    Attributes:
-      r: Pearson's r.
-      n: number of languages.
-      points: language -> (syntactic similarity to English, cosine with English's vector).
-    """
+    """Pearson's r, the number of languages, and by language its syntactic similarity and cosine with English."""
 
     r: float
     n: int
@@ -105,15 +86,7 @@ class SyntaxCorrelation(NamedTuple):
 def syntax_correlation(
     vectors: Mapping[str, Float[np.ndarray, " dim"]], distances: Mapping[str, float]
 ) -> SyntaxCorrelation:
-    """Correlates the cosine with English's vector and the syntactic similarity to English over languages.
-
-    Args:
-      vectors: language -> its mean embedding or a part of it; English is among them.
-      distances: language -> its syntactic distance from English.
-
-    Raises:
-      ValueError: there are fewer than three languages, or the values do not vary.
-    """
+    """Correlates the cosine with English's vector and the syntactic similarity to English over languages."""
     units = {code: vector / (np.linalg.norm(vector) or 1.0) for code, vector in vectors.items()}
     codes = sorted((vectors.keys() & distances.keys()) - {"en"})
     if len(codes) < 3:
@@ -126,23 +99,17 @@ def syntax_correlation(
             f"error (limit {_LEAST_SPREAD}): LSAR at rank L - 1 makes the means of the text that it was fitted on "
             "equal; use the means of other text, or a lower rank"
         )
-    if np.ptp(near) == 0:
-        raise ValueError(f"the distances of {', '.join(codes)} are all {1 - near[0]:.6g}; they must vary")
     return SyntaxCorrelation(float(pearsonr(like, near).statistic), len(codes), points)
 
 
 def _features() -> tuple[list[str], Float[np.ndarray, "language feature"]]:
     """Reads ISO 639-3 codes and syntactic features without importing lang2vec, which needs pkg_resources."""
-    install = "pip install lang2vec==1.1.2 --no-deps"
     try:
         path = Path(str(metadata.distribution("lang2vec").locate_file(_FEATURES)))
     except metadata.PackageNotFoundError as error:
-        raise ImportError(f"URIEL's features are not installed: {install}") from error
-    if not path.is_file():
-        raise ImportError(f"{path} does not exist: {install}")
-    digest = sha256([path])
-    if digest != _FEATURES_SHA256:
-        raise ValueError(f"{path} has digest {digest}, not {_FEATURES_SHA256}: {install}")
+        raise ImportError(f"URIEL's features are not installed: {_INSTALL}") from error
+    if (digest := sha256([path])) != _FEATURES_SHA256:
+        raise ValueError(f"{path} has digest {digest}, not {_FEATURES_SHA256}: {_INSTALL}")
     with np.load(path, allow_pickle=False) as arrays:
         syntactic = np.char.startswith(arrays["feats"], "S_")
         return arrays["langs"].tolist(), arrays["data"][:, syntactic, 0].astype(np.float64)
@@ -153,12 +120,9 @@ def _matrix_row(path: Path, index: int, languages: int) -> Float[np.ndarray, " l
     try:
         with zipfile.ZipFile(path) as archive:
             upper = load_npz(io.BytesIO(archive.read(_MATRIX)))  # refuses pickles
-        if upper.format not in ("csr", "csc") or upper.dtype.kind != "f" or upper.shape != (languages, languages):
-            raise ValueError(
-                f"{_MATRIX} is {upper.format} {upper.shape} of {upper.dtype}; it must be csr or csc with floats, and "
-                f"{_LANGUAGES} lists {languages} languages"
-            )
-        upper.check_format(full_check=True)
+        if upper.shape != (languages, languages):
+            raise ValueError(f"{_MATRIX} is {upper.shape}, and {_LANGUAGES} lists {languages} languages")
+        upper = upper.tocsr()
     except Exception as error:  # a damaged file may raise anything
         raise ValueError(f"{path} is not lang2vec's distances2.zip: {error}") from error
     above, right = upper[:index, [index]].toarray()[:, 0], upper[[index], index:].toarray()[0]
@@ -166,20 +130,17 @@ def _matrix_row(path: Path, index: int, languages: int) -> Float[np.ndarray, " l
 
 
 def _positions(codes: Sequence[str], names: list[str]) -> dict[str, int]:
-    """Returns the index of each language in URIEL's list of ISO 639-3 codes."""
+    """The index of each language in URIEL's list of ISO 639-3 codes."""
     tried = {code: _iso_639_3(code) for code in codes}
     found = {code: [name for name in tried[code] if name in names] for code in codes}
     missing = [f"{code} ({', '.join(tried[code]) or 'no ISO 639-3 code'})" for code in codes if not found[code]]
     if missing:
         raise ValueError(f"URIEL's list of {len(names)} languages lacks {', '.join(missing)}; omit these languages")
-    twice = [found[code][0] for code in codes if names.count(found[code][0]) > 1]
-    if twice:
-        raise ValueError(f"the list of {len(names)} languages has {', '.join(twice)} more than once")
     return {code: names.index(found[code][0]) for code in codes}
 
 
 def _iso_639_3(code: str) -> list[str]:
-    """Returns a language's own ISO 639-3 code, then those of its members if CLDR treats it as a macrolanguage."""
+    """A language's own ISO 639-3 code, then those of its members if CLDR treats it as a macrolanguage."""
     subtag = code.split("-")[0]
     if subtag == "x":
         return []

@@ -23,19 +23,8 @@ XQUAD_R = ("ar", "de", "el", "en", "es", "hi", "ru", "th", "tr", "vi", "zh")
 
 
 def read_xquad(data: Data, languages: Sequence[str] = ()) -> dict[str, Questions]:
-    """Reads the questions and candidates of each language, in alphabetical order of the codes.
-
-    Args:
-      data: a folder of files, or one written by ``lsar_jax.corpora.builders.prepare``, or its ``tfds:NAME``.
-      languages: language codes; by default, all available.
-
-    Raises:
-      FileNotFoundError: the folder or the file of a language does not exist.
-      ValueError: ``data`` is on the Hub, a file has the wrong format, or an answer lies in no sentence.
-    """
+    """Reads the questions and candidates of each language, by default of all, in alphabetical order of the codes."""
     folder = folder_of(data, NOT_ON_HUB)
-    if not folder.is_dir():
-        raise FileNotFoundError(f"there is no folder {folder}; {_SOURCE}, or set --data")
     try:
         known = XquadR.known(folder)
     except FileNotFoundError as error:

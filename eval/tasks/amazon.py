@@ -5,11 +5,8 @@
 
 The protocol is that of Xie et al. 2022: transformed embeddings are standardised by the mean and standard deviation of
 the English training set; a logistic regression is trained on English, with its penalty chosen by five-fold
-cross-validation; accuracy is measured on the test set of each language.
-
-``eval.data.reviews`` documents the files and where to get them. Results on ``hub:mteb/AmazonReviewsClassification``
-are not comparable with the paper's: it is another corpus, labelled with one to five stars, with 200,000 English
-training reviews and 5,000 test reviews per language.
+cross-validation. Results on ``hub:mteb/AmazonReviewsClassification`` are not comparable with the paper's: it is another
+corpus, labelled with one to five stars. ``eval.data.reviews`` documents the files and where to get them.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -48,17 +45,15 @@ def amazon(data: Data = Path("data/amazon"), languages: tuple[str, ...] = ("en",
         )
     tests = {code: read_reviews(data, code, "test") for code in dict.fromkeys(map(language_code, languages))}
     for code, (_, gold) in tests.items():
-        for number, label in enumerate(gold, 1):
-            if label not in known:
-                raise ValueError(
-                    f"{data}, test set of {code}, line {number}: the label {label!r} is not in the training set, which "
-                    f"has {', '.join(known)}"
-                )
+        if unknown := sorted({*gold} - {*known}):
+            raise ValueError(
+                f"{data}, test set of {code}: the label {unknown[0]!r} is not in the training set, which has "
+                f"{', '.join(known)}"
+            )
     # Keep star ratings apart from the papers' binary labels.
     suffix = "" if len(known) == 2 else f", {len(known)} classes"
 
     def scores(x: Embedded, method: Method, setting: Setting) -> Iterator[Score]:
-        """Yields the accuracy on each language's test set, and the mean."""
         found = classify(x["train", "en"], labels, {code: x["test", code] for code in tests})
         right = {code: Queries(100.0 * (np.array(found[code]) == np.array(gold))) for code, (_, gold) in tests.items()}
         for code, queries in right.items():
@@ -78,13 +73,7 @@ def amazon(data: Data = Path("data/amazon"), languages: tuple[str, ...] = ("en",
 def classify(
     train: Float[np.ndarray, "review dim"], labels: Sequence[str], tests: Mapping[str, Float[np.ndarray, "_ dim"]]
 ) -> dict[str, list[str]]:
-    """Predicts the label of each test embedding with a logistic regression fitted on the training set.
-
-    Args:
-      train: embeddings of the English training reviews.
-      labels: label of each training review; at least two classes.
-      tests: embeddings of each language's test set, standardised by the statistics of the training set.
-    """
+    """Predicts the labels of each language's test set with a logistic regression fitted on the training set."""
     from sklearn.linear_model import LogisticRegressionCV
 
     order = np.random.default_rng(_SEED).permutation(len(train))
@@ -92,14 +81,9 @@ def classify(
     mean, scale = train.mean(axis=0, dtype=np.float64), np.where(deviation > 0, deviation, 1.0)
     # Ten penalties from 1e-4 to 1e4, cross-validated on five folds; the best is refitted on all reviews.
     model = LogisticRegressionCV(
-        Cs=10,
-        cv=5,
-        max_iter=50_000,
-        random_state=_SEED,
-        l1_ratios=(0.0,),
-        scoring="accuracy",
+        Cs=10, cv=5, max_iter=50_000, random_state=_SEED, l1_ratios=(0.0,), scoring="accuracy",
         use_legacy_attributes=False,
-    )
+    )  # fmt: skip
     model.fit(((train - mean) / scale)[order], np.array(labels)[order])
     return {code: model.predict((x - mean) / scale).tolist() for code, x in tests.items()}
 

@@ -3,8 +3,7 @@
     python -m eval answers --data data/xquad-r
 
 The pool holds the candidate sentences of eleven languages; each question has one relevant sentence in every language.
-*Preference* is the share of questions whose best-ranked answer is in their own language (one in eleven by chance).
-*Spread* is the difference in rank between the best and the worst answer, divided by the size of the pool.
+``lsar_jax.retrieval.preference`` defines preference and spread.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -54,7 +53,6 @@ def answers(data: Data = Path("data/xquad-r")) -> Task:
     right = starts + np.array([questions[code].answers[:count] for code in XQUAD_R]).T
 
     def scores(x: Embedded, method: Method, setting: Setting) -> Iterator[Score | Panel]:
-        """Yields preference and spread, and the plane of the first question."""
         asked, candidates = (np.concatenate([x[group, code] for code in XQUAD_R]) for group in "qc")
         ranks = candidate_ranks(asked, candidates, np.tile(right, (len(XQUAD_R), 1)))
         found = language_preference(ranks, np.repeat(np.arange(len(XQUAD_R)), count), len(candidates))
@@ -66,7 +64,6 @@ def answers(data: Data = Path("data/xquad-r")) -> Task:
             yield Panel(setting.title(method), _plane(x, right[0]))
 
     def draw(results: Sequence[Result], panels: Mapping[str, Any], out: Path) -> None:
-        """Draws the first question at the first layer."""
         candidates = [code for code in XQUAD_R for _ in texts["c", code]]
         title = (
             f"One question in {len(XQUAD_R)} languages, its answers, and the other candidates;\n"

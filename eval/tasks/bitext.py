@@ -5,7 +5,6 @@
     python -m eval bitext --data hub:mteb/bucc-bitext-mining
 
 A seed chooses the held-out pairs from the distinct pairs; training with the same options leaves out the same pairs.
-Transforms are fitted on the Universal Declaration of Human Rights, on a folder of text, or on the remaining pairs.
 """
 
 from collections.abc import Sequence
@@ -58,7 +57,7 @@ def bitext(
         return result
 
     def train(codes: Sequence[str], count: int) -> dict[str, list[str]]:
-        """Returns the pairs that are not held out, with English pooled from those of all languages."""
+        """The pairs that are not held out, with English pooled from those of all languages."""
         further = set(codes) - {"en", *parts(languages)}
         whole = parts(()) if further else parts(languages)
         test = {english for _, pairs in whole.values() for english, _ in pairs}

@@ -6,9 +6,7 @@
 Zweigenbaum, Sharoff and Rapp, "Overview of the third BUCC shared task", 2018, with the protocol of XTREME (Hu et al.,
 ICML 2020) and Hämmerl et al. 2023: duplicate sentences are encoded once and excluded from scoring; pairs are mined with
 the ratio margin over four neighbours in each direction; the best threshold on the sample split is applied to the
-training split, and the pairs above it are scored by precision, recall and F1.
-
-``eval.data.bucc`` documents the files and where to get them.
+training split, and the pairs above it are scored. ``eval.data.bucc`` documents the files and where to get them.
 """
 
 from collections.abc import Iterator, Sequence
@@ -32,17 +30,10 @@ __all__ = ["COMMAND", "bucc"]
 
 
 class _Found(NamedTuple):
-    """The pairs mined from one split, and its gold pairs.
-
-    Attributes:
-      score: score of each mined pair.
-      which: index of the gold pair that each mined pair equals; -1 if it equals none.
-      source: index of the source sentence of each mined pair.
-      gold_source: index of the source sentence of each gold pair.
-    """
+    """The pairs mined from one split: score, index of the gold pair or -1, and index of the source sentence."""
 
     score: Float[np.ndarray, " pair"]
-    which: Int[np.ndarray, " pair"]
+    gold: Int[np.ndarray, " pair"]
     source: Int[np.ndarray, " pair"]
     gold_source: Int[np.ndarray, " gold"]
 
@@ -63,12 +54,11 @@ def bucc(data: Data = Path("data/bucc2018"), languages: tuple[str, ...] = ("de",
         return own | {(f"{split} {code}", "en"): splits[code, split].english.sentences for split in SPLITS}
 
     def scores(x: Embedded, method: Method, setting: Setting) -> Iterator[Score]:
-        """Yields precision, recall and F1 of the language of this part, and the threshold."""
         [code] = {code for _, code in x if code != "en"}
         sample, training = (
             _mine(x[f"{split} {code}", code], x[f"{split} {code}", "en"], splits[code, split]) for split in SPLITS
         )
-        tuned = best_threshold(sample.score, sample.which >= 0, len(sample.gold_source))
+        tuned = best_threshold(sample.score, sample.gold >= 0, len(sample.gold_source))
         gold = len(training.gold_source)
         for metric, queries in _at(training, tuned.value).items():
             # Precision counts as 0 if no pair reaches the threshold.
@@ -77,7 +67,6 @@ def bucc(data: Data = Path("data/bucc2018"), languages: tuple[str, ...] = ("de",
             yield Score(f"{metric} {code}", value, [code, "en"], gold)
 
     def means(scores: Sequence[Score]) -> Iterator[Score]:
-        """Yields F1, precision and recall averaged over languages."""
         for metric in ("F1", "precision", "recall"):
             own = [score for score in scores if score.metric in [f"{metric} {code}" for code in codes]]
             queries = [score.queries for score in own if score.queries is not None]
@@ -103,26 +92,24 @@ def _mine(other: Float[np.ndarray, "_ dim"], english: Float[np.ndarray, "_ dim"]
     names = dict.fromkeys([*split.other.ids, *(first for first, _ in sorted(split.gold))])
     number = {name: i for i, name in enumerate(names)}
     gold = {pair: i for i, pair in enumerate(sorted(split.gold))}
-    score, which, first = [], [], []
-    for other_row, english_row, value in zip(*(part.tolist() for part in pairs), strict=True):
+    found = []
+    for other_row, english_row, score in zip(*(part.tolist() for part in pairs), strict=True):
         ids = split.other.ids[other_row], split.english.ids[english_row]
         if None not in ids:
-            score.append(value)
-            which.append(gold.get(ids, -1))
-            first.append(number[ids[0]])
-    gold_first = np.array([number[name] for name, _ in gold], int)
-    return _Found(np.array(score), np.array(which, int), np.array(first, int), gold_first)
+            found.append((score, gold.get(ids, -1), number[ids[0]]))
+    scores, equal, source = np.array(found, np.float64).reshape(-1, 3).T
+    return _Found(scores, equal.astype(int), source.astype(int), np.array([number[name] for name, _ in gold], int))
 
 
 def _at(found: _Found, threshold: float) -> dict[str, Queries | None]:
-    """Returns F1, precision and recall of the pairs that score at least ``threshold``.
+    """F1, precision and recall of the pairs that score at least ``threshold``.
 
     F1 = 2 TP / (mined + gold) is computed as a mean over the mined pairs (right or wrong) and the gold pairs (found or
     not), so that it can be resampled; pairs with the same source sentence form a cluster.
     """
     above = found.score >= threshold
-    right, hit = found.which[above] >= 0, np.zeros(len(found.gold_source))
-    hit[found.which[above][right]] = 1
+    right, hit = found.gold[above] >= 0, np.zeros(len(found.gold_source))
+    hit[found.gold[above][right]] = 1
     both, sources = np.concatenate([right, hit]), np.concatenate([found.source[above], found.gold_source])
     return {
         "F1": Queries(100.0 * both, clusters=sources, varying=True),

@@ -37,9 +37,8 @@ def code_switch(
     Args:
       data: folder of tatoeba.xxx-eng.xxx files; hub:ID; or tfds:NAME with {} for the language.
       dictionaries: folder of the dictionaries de-en.txt and so on, with a word and its translation per line.
-      languages: language codes; by default, the paper's languages that have a dictionary and are in the data. Romanian
-        is not among XTREME's 36 languages, but LASER's Tatoeba has it. Of a named dataset (hub: or tfds:), whose
-        languages are not known before it is read, Romanian is only read if it is given here.
+      languages: language codes; by default, the paper's languages that have a dictionary and are in the data. Of a
+        named dataset (hub: or tfds:), Romanian, which is not among XTREME's 36, is only read if it is given here.
       rate: probability of replacing a word that has a translation.
     """
     if not 0 < rate <= 1:
@@ -62,31 +61,25 @@ def code_switch(
 
 
 def _available(data: Data, dictionaries: Path) -> list[str]:
-    """Returns the paper's languages that have a dictionary and are in the data; says which lack only pairs."""
+    """The paper's languages that have a dictionary and are in the data; says which lack only pairs."""
     codes = [code for code in ORACLE_8 if (dictionaries / f"{code}-en.txt").is_file()]
     if named_tables(data) is not None:
         # See languages: few datasets have Romanian.
         return [code for code in codes if code in XTREME_36]
-    if not Path(data).is_dir():
-        return codes
-    known = {language_code(name) for name in files_of(Path(data))}
+    known = {language_code(name) for name in files_of(Path(data))} if Path(data).is_dir() else set(codes)
     if absent := [code for code in codes if code not in known]:
         console.print(f"{data} has no pairs of {', '.join(absent)}: left out, although there is a dictionary")
-    if absent and len(absent) == len(codes):
-        raise FileNotFoundError(f"{data} has pairs of {', '.join(sorted(known))}, but dictionaries of others")
-    return [code for code in codes if code in known]
+    # Without any, the first is read: its error says which there are.
+    return [code for code in codes if code in known] or codes[:1]
 
 
 def switch(
     sentence: str, dictionary: Mapping[str, Sequence[str]], rate: float, rng: np.random.Generator
 ) -> tuple[str, int]:
-    """Replaces some words of a sentence by translations; returns the new sentence and the number of replacements.
+    """Replaces words by translations; returns the new sentence and the number of replacements.
 
-    Args:
-      sentence: any text; words are runs of letters, including apostrophes inside them.
-      dictionary: lower-case word -> translations.
-      rate: probability of replacing a word that is in the dictionary.
-      rng: source of randomness, with one draw per word in the dictionary, and one more per replacement.
+    Words are runs of letters, with apostrophes inside; those of the dictionary are in lower case. There is one draw per
+    word that is in it, and one more per replacement.
     """
     count = 0
 

@@ -1,23 +1,17 @@
 """The geometry of embeddings after each method: anisotropy, isotropy, outliers, and remaining language information.
 
-    python -m eval geometry                                   # the UDHR, which comes with the library
+    python -m eval geometry                                   # the UDHR: one half is measured
     python -m eval geometry --text tatoeba                    # 36 languages and English, fitted on the UDHR
-    python -m eval geometry --text tatoeba --fit-on evaluated # fitted on the measured sentences
     python -m eval geometry --text tatoeba --transforms original --layers 8     # Hämmerl et al. 2023, Table 1
     python -m eval geometry --text data/wiki --transforms original --layers 12  # their Tables 2 and 3: ar.txt, en.txt
     python -m eval geometry --text tatoeba --pair en de       # their Figure 3
 
-On the UDHR, one half of the paragraphs is measured; methods are fitted on the other half, or on the text of
-``--fit-on``. The measures are:
-
-- the exact mean cosine of two sentences within a language, across languages and overall, and the mean cosine of 10,000
-  random pairs within each language;
-- the same of a sentence in English and one in another language; on Tatoeba, each language has its own English side;
-- the mean of each outlier dimension and its contribution to that cosine, in the original embeddings;
-- IsoScore;
-- NMI between k-means clusters and languages, and the accuracy of a linear language probe;
-- the share of the ten nearest neighbours that are in the query's language, beside that language's share of the pool;
-- the correlation between URIEL's syntactic similarity to English and the cosine with English's mean, for the part of
+- The exact mean cosine of two sentences within a language, across languages and overall, and the mean cosine of 10,000
+  random pairs within each language; the same of a sentence in English and one in another language.
+- The mean of each outlier dimension and its contribution to that cosine, in the original embeddings.
+- IsoScore; NMI between k-means clusters and languages; the accuracy of a linear language probe; the share of the ten
+  nearest neighbours that are in the query's language, beside that language's share of the pool.
+- The correlation between URIEL's syntactic similarity to English and the cosine with English's mean, for the part of
   the language means that LSAR removes and for the part that it leaves (Xie et al. 2022).
 
 ``dimensions.jsonl`` lists the outliers and the largest contributions for each language and layer.
@@ -52,8 +46,7 @@ from lsar_jax.transforms import fit_identifier
 
 __all__ = ["COMMAND", "geometry"]
 
-# The group of the measured texts.
-_MEASURED = "measured"
+_MEASURED = "measured"  # the group of the measured texts
 # The measures of the first table.
 _MEASURES = (
     "cosine within", "drawn", "cosine across", "cosine of all", "IsoScore", "NMI", "probe", "own in first 10",
@@ -84,19 +77,24 @@ def geometry(
       seeds: seeds of k-means.
       options: all options of the command.
     """
-    measured = _fitted_part(read_text(text, data, languages), text, options)
+    measured = _measured(text, data, languages, options)
     codes = list(measured.texts)
     if len(codes) < 3:
         raise ValueError(f"the languages are {', '.join(codes)}; geometry needs at least three")
-    drawn_pair = _pair(pair, codes)
+    alone = [] if pair is None else [language_code(code) for code in pair]
+    if pair is not None and (alone[0] == alone[1] or not {*alone} <= {*codes}):
+        raise ValueError(
+            f"--pair is {' '.join(pair)}; it must be two different ones of the measured languages, {', '.join(codes)}"
+        )
     distances = _distances(codes, uriel, options)
-    rows = measured.english_rows()
+
+    def english_sides(test: ByLanguage) -> ByLanguage:
+        return {code: test["en"][rows] for code, rows in measured.english.items()}
 
     def scores(x: Embedded, method: Method, setting: Setting) -> Iterator[Score | Panel]:
         test = {code: value for (_, code), value in x.items()}
         yield from _measures(test, method, setting, seeds)
-        english = {code: test["en"][of] for code, of in rows.items()}
-        if english:
+        if english := english_sides(test):
             yield from _with_english(test, english, method, measured.parallel)
 
     def of_layer(x: Embedded, methods: Sequence[Method], setting: Setting) -> Iterator[tuple[Method, Score] | Panel]:
@@ -113,12 +111,11 @@ def geometry(
         draw_layers({code: x for (_, code), x in panels["layers"].items()}, encoder, out)
         _print_tables(results, panels, codes)
         methods, test = panels["space"]
-        english, where = {code: test["en"][of] for code, of in rows.items()}, f"layer {layer} ({encoder})"
+        english, where = english_sides(test), f"layer {layer} ({encoder})"
         draw_space(methods, test, english, where, out)
-        if drawn_pair is not None:
+        if alone:
             # On Tatoeba, the English side is that of the other language.
-            a, b = drawn_pair
-            sides = {code: english[other] if code == "en" else test[code] for code, other in ((a, b), (b, a))}
+            sides = {c: english[d] if c == "en" else test[c] for c, d in zip(alone, alone[::-1], strict=True)}
             draw_pair(methods, sides, where, out)
         if "syntax" in panels and distances is not None:
             title = f"Language means and syntax, {where}; {distances[1].partition(',')[0]}"
@@ -139,32 +136,24 @@ def geometry(
     )
 
 
-def _fitted_part(measured: MeasuredText, text: str, options: Options) -> MeasuredText:
-    """Returns the text to measure in the languages that there is text to fit on in, and says which it leaves out."""
+def _measured(text: str, data: Data, languages: Sequence[str], options: Options) -> MeasuredText:
+    """The text to measure, in the languages that there is text to fit on in; says which it leaves out."""
+    measured = read_text(text, data, languages)
     if text != "udhr" and Path(text).resolve() == Path(options.fit_on).resolve():
         raise ValueError(f"--fit-on {options.fit_on} is the measured text; set it to evaluated, or to another text")
     if options.fit_on == EVALUATED or set(options.transforms) == {"original"} or text == options.fit_on == "udhr":
         return measured
     there = fit_text(options.fit_on).read(list(measured.texts), 1)
-    if lacking := [code for code in measured.texts if code not in there]:
-        console.print(f"--fit-on {options.fit_on} has no text in {', '.join(lacking)}: these are not measured either")
-    return measured.only(there)
-
-
-def _pair(pair: tuple[str, str] | None, codes: Sequence[str]) -> tuple[str, str] | None:
-    """Returns the codes of the two languages to draw alone."""
-    if pair is None:
-        return None
-    a, b = map(language_code, pair)
-    if a == b or not {a, b} <= set(codes):
-        raise ValueError(
-            f"--pair is {' '.join(pair)}; it must be two different ones of the measured languages, {', '.join(codes)}"
-        )
-    return a, b
+    lacking = [code for code in measured.texts if code not in there]
+    if not lacking:
+        return measured
+    console.print(f"--fit-on {options.fit_on} has no text in {', '.join(lacking)}: these are not measured either")
+    # Of Tatoeba, English is what translates the others.
+    return read_text(text, data, [c for c in measured.texts if c in there and (c != "en" or text != "tatoeba")])
 
 
 def _distances(codes: Sequence[str], uriel: Path | None, options: Options) -> tuple[dict[str, float], str] | None:
-    """Returns the syntactic distances from English and the name of the measure; None if unavailable, and prints why."""
+    """The syntactic distances from English and the name of the measure; None if unavailable, and prints why."""
     if options.fit_on == EVALUATED:
         why = "the language means would coincide, because LSAR is fitted on the measured sentences"
     elif "lsar" not in options.transforms:
@@ -230,9 +219,9 @@ def _identified(fit: ByLanguage, test: ByLanguage, setting: Setting) -> Iterator
         f"layer {setting.spec.layer}: the language is identified in {np.mean(list(accuracy.values())):.1f}% of "
         f"sentences, mean over languages; lowest: {', '.join(f'{code} {accuracy[code]:.0f}%' for code in least)}"
     )
-    method = Method("identifier", {}, None)
     for code, value in accuracy.items():
-        yield method, Score("auto accuracy", value, [code], len(test[code]), fitted_on=setting.text)
+        score = Score("auto accuracy", value, [code], len(test[code]), fitted_on=setting.text)
+        yield Method("identifier", {}), score
 
 
 def _typology(
@@ -266,7 +255,9 @@ def _print_tables(results: Sequence[Result], panels: Mapping[str, Any], codes: S
     """Prints what was measured of each method, of each language, and of English beside another language."""
     table: dict[tuple[int, str], dict[str, float]] = {}
     for r in results:
-        table.setdefault((r.layer, _short(r)), {})[r.metric] = r.value
+        # The arguments of a method that may vary within a run.
+        shown = [f"{v}" for key, v in r.parameters.items() if key == "rank" or r.transform == "lir"]
+        table.setdefault((r.layer, " ".join([r.transform, *shown])), {})[r.metric] = r.value
     rows = {f"{layer} {name}": row for (layer, name), row in table.items() if _MEASURES[0] in row}
     original = {layer: row for (layer, name), row in table.items() if name == "original"}
 
@@ -289,22 +280,15 @@ def _print_tables(results: Sequence[Result], panels: Mapping[str, Any], codes: S
     others = len(codes) - 1
     title = f"A sentence in English and one in another language, mean over {others} languages"
     print_metrics(title, ("cosine English-xx", "drawn English-xx"), ("mean cosine", "drawn"))
-    begin = "contribution of dimension "
     dimensions = [
         [f"{layer}", d, f"{row[f'mean of dimension {d}']:.2f}", f"{share:.3f}"]
         for layer, row in original.items()
         for metric, share in row.items()
-        if (d := metric.removeprefix(begin)) != metric
+        if (d := metric.removeprefix("contribution of dimension ")) != metric
     ]
     if dimensions:
         title = f"Outlier dimensions of the mean over {others} languages without English, original embeddings"
         print_table(title, ["layer", "dimension", "mean", "contribution to English-xx"], dimensions)
-
-
-def _short(result: Result) -> str:
-    """Returns the name of a method, with the arguments that may vary within a run."""
-    shown = {key: v for key, v in result.parameters.items() if key == "rank" or result.transform == "lir"}
-    return " ".join([result.transform, *map(str, shown.values())])
 
 
 COMMAND = command(geometry, transforms=ALL_METHODS)

@@ -6,15 +6,11 @@ Roy et al., "LAReQA: Language-agnostic answer retrieval from a multilingual pool
 Xie et al. 2022. The pool holds every candidate sentence of every language; each question has one answer per language,
 and the score is mean average precision over the whole pool. With one target left, all answers to a question in
 language q are removed except the one in language a; the mean of 1 / rank for each q and a is drawn as a heat map,
-whose diagonal shows how strongly each language is preferred. *Preference* is the share of questions whose best-ranked
-answer is in their own language. *Top 10* is the share of the first ten results that are in the question's language, and
-*own in pool* is the value of *top 10* that is expected without any preference.
+whose diagonal shows how strongly each language is preferred. *Preference*, *spread* and *top 10* are defined in
+``lsar_jax.retrieval.preference``; *own in pool* is the value of *top 10* that is expected without any preference.
 
 Questions and candidates are encoded alike, without the candidate's paragraph; the papers' own encoders have separate
-heads for the two, and also read the paragraph.
-
-Data: the folder ``xquad-r`` of github.com/google-research-datasets/lareqa, or the folder ``mlqa-r`` of that repository
-at commit 354d67d1cd066854cdfbf5ad0e6105528976141d (CC BY-SA 4.0).
+heads for the two, and also read the paragraph. ``eval.data.xquad`` says where the files are.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,7 +24,7 @@ from eval.command import command
 from eval.data.xquad import NOT_ON_HUB, Questions, read_xquad
 from eval.figures.plots import heat_maps
 from eval.methods import Method
-from eval.metrics import one_target_precision, precision_of_ranks
+from eval.metrics import precision_of_ranks
 from eval.resampling import Queries
 from eval.results import Result
 from eval.task import Embedded, Panel, Score, Setting, Task
@@ -37,7 +33,7 @@ from lsar_jax.retrieval import candidate_ranks, nearest
 from lsar_jax.retrieval.preference import language_preference, top_k_share
 from lsar_jax.retrieval.search import Metric
 
-__all__ = ["COMMAND", "answer_table", "lareqa"]
+__all__ = ["COMMAND", "answer_table", "lareqa", "one_target_precision"]
 
 # Suffix of the metric names of each similarity, and the number of top results examined.
 _SUFFIX: dict[Metric, str] = {"cosine": "", "dot": ", dot"}
@@ -57,8 +53,6 @@ def lareqa(
         The names of scores under dot end in dot.
     """
     questions = read_xquad(data, languages)
-    if not metrics or len(set(metrics)) != len(metrics):
-        raise ValueError(f"--metrics is {' '.join(metrics)!r}; give cosine, dot or both, each once")
     if len(questions) < 2:
         raise ValueError(f"the only language is {', '.join(questions)}; a multilingual pool needs at least two")
     answers = answer_table(questions)
@@ -67,10 +61,10 @@ def lareqa(
 
     def scores(x: Embedded, method: Method, setting: Setting) -> Iterator[Score | Panel]:
         for metric in metrics:
-            yield from under(metric, x, setting.title(method))
+            yield from scores_under(metric, x, setting.title(method))
 
-    def under(metric: Metric, x: Embedded, title: str) -> Iterator[Score | Panel]:
-        """Yields the scores under a similarity metric, and the table of scores with one target left."""
+    def scores_under(metric: Metric, x: Embedded, title: str) -> Iterator[Score | Panel]:
+        """Yields the scores under a similarity, and the table of scores with one target left."""
         codes, suffix = list(questions), _SUFFIX[metric]
         asked, candidates = (np.concatenate([x[group, code] for code in codes]) for group in "qc")
         language, of_candidate = (np.repeat(np.arange(len(codes)), [len(x[g, code]) for code in codes]) for g in "qc")
@@ -80,8 +74,7 @@ def lareqa(
         # In MLQA-R, not every question exists in every language.
         grid = np.stack([_means(single[language == row]) for row in range(len(codes))])
         yield Panel(f"{title}{suffix}", grid)
-        whole = Queries(precision, clusters=clusters)
-        yield Score(f"mAP{suffix}", float(precision.mean()), codes, len(precision), whole)
+        yield Score.of(f"mAP{suffix}", codes, Queries(precision, clusters=clusters))
         for row, code in enumerate(codes):
             yield Score.of(f"mAP of {code}{suffix}", [code], Queries(precision[language == row]))
         found, top = language_preference(ranks, language, len(candidates)), top_k_share(first, of_candidate, language)
@@ -98,7 +91,6 @@ def lareqa(
             yield Score(f"one target {pair[0]}-{pair[1]}{suffix}", float(grid[row, column]), pair, n)
 
     def draw(results: Sequence[Result], panels: Mapping[str, Any], out: Path) -> None:
-        """Draws a heat map of the scores with one target left, for each layer, method and metric."""
         title = f"Answers with one target left: mAP, % ({results[0].encoder})"
         heat_maps(panels, list(questions), title, out / "one_target.png")
 
@@ -118,24 +110,26 @@ def lareqa(
     )
 
 
+def one_target_precision(ranks: Int[np.ndarray, "query language"]) -> Float[np.ndarray, "query language"]:
+    """Returns 1 / rank of each answer after removing the query's other answers; NaN where there is none."""
+    known = ranks >= 0
+    ahead = (ranks[:, None, :] < ranks[:, :, None]) & known[:, None, :]
+    return np.where(known, 1 / np.where(known, ranks - ahead.sum(axis=2) + 1, 1), np.nan)
+
+
 def _means(x: Float[np.ndarray, "query language"]) -> Float[np.ndarray, " language"]:
-    """Returns the mean of each column, ignoring NaN; NaN if the column has no other values."""
+    """The mean of each column, ignoring NaN; NaN if the column has no other values."""
     known = np.isfinite(x)
     return np.where(known, x, 0).sum(axis=0) / np.where(known.any(axis=0), known.sum(axis=0), np.nan)
 
 
 def answer_table(data: Mapping[str, Questions]) -> Int[np.ndarray, "query language"]:
-    """Returns the pool index of each question's answer in each language, -1 if it has none.
-
-    Questions and pool are concatenated over the languages, in the same order.
-    """
-    starts = np.cumsum([0, *(len(one.candidates) for one in data.values())])
-    places = [
-        {name: int(start) + answer for name, answer in zip(one.ids, one.answers, strict=True)}
-        for start, one in zip(starts, data.values(), strict=False)
-    ]
-    ids = [name for one in data.values() for name in one.ids]
-    return np.array([[of_language.get(name, -1) for of_language in places] for name in ids])
+    """Returns the index, in the pool of all languages, of each question's answer in each; -1 if it has none."""
+    places, start = [], 0
+    for q in data.values():
+        places.append({name: start + answer for name, answer in zip(q.ids, q.answers, strict=True)})
+        start += len(q.candidates)
+    return np.array([[of_language.get(name, -1) for of_language in places] for q in data.values() for name in q.ids])
 
 
 COMMAND = command(lareqa, not_on_hub=NOT_ON_HUB)

@@ -7,19 +7,12 @@ r"""Does meaning leak into language embeddings? Compares trained meaning and lan
 The evaluation follows Ki, Park and Kim 2024: a translation should be found by its meaning embedding (higher is better)
 and not by its language embedding (lower is better). Retrieval is tested in both directions on LASER's Tatoeba, on
 held-out pairs of the training text, and on code-switched sentences. On STS17, the score is Spearman's correlation with
-human similarity scores, averaged over all tracks.
-
-The Tatoeba languages that the heads were trained on also have a column of their own, and the last row of each table is
-the level of chance. Several seeds of a run are reported as mean and sample standard deviation. The last table
-shows how each run was trained and which epochs were best; the best epochs show whether training was cut short while the
-heads were still improving, or never improved on the first epoch.
+human similarity scores, averaged over all tracks. Several seeds of a run are reported as mean and sample standard
+deviation. The last table shows whether training was cut short, or never improved on the first epoch.
 
 Cosines of held-out pairs (the paper's Table 2) are printed too, and written by language to ``similarities.jsonl``:
-
-- *meaning and language*: of the two embeddings of a sentence; 0 if they are orthogonal, which ORACLE asks for;
-- *meanings of translations* and *languages of translations*: of the two sides of a pair;
-- *meanings of others* and *languages of others*: of two different sentences of a language, on average over all pairs of
-  them.
+of the meaning and the language embedding of a sentence, 0 if they are orthogonal, which ORACLE asks for; of the two
+sides of a pair; and of two different sentences of a language, on average over all pairs of them.
 """
 
 import json
@@ -60,18 +53,10 @@ __all__ = ["Leakage", "chance", "summary"]
 _PAIRS = 250
 # Column for the Tatoeba languages that the heads were trained on.
 _TRAINED = "Tatoeba (trained)"
-
-# Column -> its task, and the prefixes of the metrics that it averages.
-COLUMNS = {
-    "Tatoeba": ("tatoeba", ("en-xx mean over", "xx-en mean over")),
-    "held-out": ("bitext", ("en-xx mean over", "xx-en mean over")),
-    "code-switched": ("code-switch", ("en-xx mean over", "xx-en mean over")),
-    "STS17": ("sts17", ("Spearman mean",)),
-}
-
-
-# Column -> one value per seed.
-SeedValues = dict[str, list[float]]
+# Task -> its column.
+_COLUMNS = {"tatoeba": "Tatoeba", "bitext": "held-out", "code-switch": "code-switched", "sts17": "STS17"}
+# (layer, objective, part) -> column -> one value per seed.
+Scores = dict[tuple[int, str, str], dict[str, list[float]]]
 
 
 @dataclass(frozen=True)
@@ -104,12 +89,7 @@ class Leakage:
     overwrite: bool = False
 
     def run(self) -> list[Result]:
-        """Encodes the texts, scores them, prints the tables, and writes ``results.jsonl`` and the figures.
-
-        Raises:
-          FileNotFoundError: a folder is not a finished run.
-          ValueError: the runs cannot be compared, their text has changed since training, or no task has data.
-        """
+        """Encodes the texts, scores them, prints the tables, and writes ``results.jsonl`` and the figures."""
         with recorded(self), TemporaryDirectory() as folder:
             return self._evaluate(self.cache or Path(folder))
 
@@ -134,7 +114,6 @@ class Leakage:
         }
         layers = tuple(sorted({run.layer for run in runs}))
         options = FitOptions(transforms=("original",), saved=tuple(file for run in runs for file in run.files))
-        self.out.mkdir(parents=True, exist_ok=True)
         encoder = open_encoder(first["encoder"], layers, first["revision"], first["pooling"], first["dtype"])
         results: list[Result] = []
         texts: dict[str, Texts] = {}
@@ -162,9 +141,8 @@ class Leakage:
             [[f"{run.layer}, {run.objective}", *run.training] for run in runs],
         )
         draw.leakage(scores, layers, self.out / "leakage.png")
-        draw.objective_bars(
-            scores, layers, "STS17", "Spearman, %", "STS17: similarity by meaning and by language", self.out / "sts.png"
-        )
+        title = "STS17: similarity by meaning and by language"
+        draw.objective_bars(scores, layers, "STS17", "Spearman, %", title, self.out / "sts.png")
         # The remaining figures leave out ablations, which would crowd them, unless there is nothing else.
         alone = {objective.name for objective in ALONE.values()}
         whole = [run for run in runs if not run.config["without"] or run.objective in alone] or runs
@@ -197,8 +175,8 @@ class Leakage:
         self, x: dict[int, Embedded], texts: Texts, runs: Sequence[TrainedRun], whole: Sequence[TrainedRun]
     ) -> None:
         """Prints and writes the cosines of held-out pairs, and draws them."""
-        english = [text for (side, _), sentences in texts.items() if side == "en" for text in sentences]
         # Rows of the English sides of all languages together that are different sentences.
+        english = [text for (side, _), sentences in texts.items() if side == "en" for text in sentences]
         distinct = np.unique(english, return_index=True)[1]
         lines: list[dict[str, object]] = []
         by_run: dict[str, list[Mapping[str, float]]] = {}
@@ -226,19 +204,13 @@ class Leakage:
 def _embeddings(
     run: TrainedRun, sides: Mapping[str, Float[np.ndarray, "pair dim"]]
 ) -> dict[str, Float[np.ndarray, "pair dim"]]:
-    """Returns the meaning and the language embeddings of each side, by a run's first seed."""
+    """The meaning and the language embeddings of each side, by a run's first seed."""
     heads = dict(zip(PARTS, run.heads(run.seeds[0]), strict=True))
     return {f"{side} {part}": np.asarray(head(x)) for side, x in sides.items() for part, head in heads.items()}
 
 
 def _similarities(run: TrainedRun, x: Embedded, distinct: Int[np.ndarray, " row"]) -> dict[str, dict[str, float]]:
-    """Returns the cosines of a run in English and each other language, as means over its seeds.
-
-    Args:
-      run: the run, with a meaning head and a language head for each seed.
-      x: held-out pairs: ``en`` and ``xx`` of each language; the English sides of all languages count as one set.
-      distinct: rows of that set that are different sentences.
-    """
+    """The cosines of a run in each language and in the ``distinct`` English sentences, as means over its seeds."""
     codes = [code for side, code in x if side == "xx"]
     found: dict[str, list[dict[str, float]]] = {code: [] for code in ("en", *codes)}
     for seed in run.seeds:
@@ -263,36 +235,31 @@ def _similarities(run: TrainedRun, x: Embedded, distinct: Int[np.ndarray, " row"
 def chance(results: Sequence[Result], trained: Collection[str] = ()) -> dict[str, float]:
     """Returns the level of chance, in percent, in each column of retrieval: the mean over languages of 100 / n."""
     counts: dict[str, dict[str, int]] = {}
-    tasks = {task: column for column, (task, _) in COLUMNS.items()}
     for r in results:
         if len(r.languages) == 1 and r.metric.startswith("en-") and r.metric.endswith(" accuracy"):
             [code] = r.languages
-            counts.setdefault(tasks[r.task], {})[code] = r.n
+            counts.setdefault(_COLUMNS[r.task], {})[code] = r.n
             if r.task == "tatoeba" and code in trained:
                 counts.setdefault(_TRAINED, {})[code] = r.n
     return {column: float(np.mean([100 / n for n in of.values()])) for column, of in counts.items()}
 
 
-def summary(results: Sequence[Result], trained: Collection[str] = ()) -> dict[tuple[int, str, str], SeedValues]:
-    """Returns one value per seed, as (layer, objective, part) -> column -> values; ``original`` counts as meaning.
+def summary(results: Sequence[Result], trained: Collection[str] = ()) -> Scores:
+    """Returns one value per seed; the part of ``original`` is meaning.
 
-    Args:
-      results: results of all tasks.
-      trained: the languages trained on; their mean on Tatoeba, over both directions, is a column of its own.
+    The mean on Tatoeba of the languages trained on, over both directions, is a column of its own.
     """
-    wanted = {("tatoeba", f"{way} accuracy"): _TRAINED for code in trained for way in (f"en-{code}", f"{code}-en")}
-    for column, (task, begins) in COLUMNS.items():
+    column_of = {("tatoeba", f"{way} accuracy"): _TRAINED for code in trained for way in (f"en-{code}", f"{code}-en")}
+    for task, column in _COLUMNS.items():
         words = [r.metric.split() for r in results if r.task == task and r.metric.startswith("en-xx mean over")]
         every = max((int(count) for *_, count in words if count.isdecimal()), default=0)
-        for name in begins:
-            wanted[task, f"{name} {every}" if name.endswith("over") else name] = column
+        names = ("Spearman mean",) if task == "sts17" else [f"{way} mean over {every}" for way in ("en-xx", "xx-en")]
+        column_of |= {(task, name): column for name in names}
     grouped: dict[tuple[int, str, str], dict[str, dict[int, list[float]]]] = {}
-    for r in results:
-        if (column := wanted.get((r.task, r.metric), "")) == "":
-            continue
+    for r in (r for r in results if (r.task, r.metric) in column_of):
         part = r.transform if r.transform in PARTS else "meaning"
         objective = str(r.parameters.get("objective", r.transform))
-        seeds = grouped.setdefault((r.layer, objective, part), {}).setdefault(column, {})
+        seeds = grouped.setdefault((r.layer, objective, part), {}).setdefault(column_of[r.task, r.metric], {})
         seeds.setdefault(-1 if r.seed is None else r.seed, []).append(r.value)
     return {
         key: {name: [float(np.mean(values)) for values in seeds.values()] for name, seeds in columns.items()}
@@ -300,11 +267,11 @@ def summary(results: Sequence[Result], trained: Collection[str] = ()) -> dict[tu
     }
 
 
-def _print(scores: dict[tuple[int, str, str], SeedValues], layer: int, by_chance: dict[str, float]) -> None:
+def _print(scores: Scores, layer: int, by_chance: dict[str, float]) -> None:
     """Prints a layer's scores in tables of two columns each, with both parts, so that they fit on a terminal."""
     objectives = dict.fromkeys(name for at, name, _ in scores if at == layer)
     there = {column for (at, *_), score in scores.items() if at == layer for column in score}
-    shown = [column for column in ("Tatoeba", _TRAINED, *list(COLUMNS)[1:]) if column in there]
+    shown = [column for column in ("Tatoeba", _TRAINED, *list(_COLUMNS.values())[1:]) if column in there]
     for columns in (shown[first : first + 2] for first in range(0, len(shown), 2)):
         rows: list[list[str | float]] = []
         for objective in objectives:

@@ -4,14 +4,12 @@
     python -m eval pool --data pool --queries questions
 
 By default, the pool is one half of the paragraphs of the Universal Declaration of Human Rights in 40 languages, and
-transforms are fitted on the other half. A pool can also be a folder with one text file per language, where line i has
-the same content in every file. The lines of the pool are also the queries, and each is excluded from its own results.
-With ``--queries``, the queries are the lines of a second folder instead, and line i of the pool answers query i.
+transforms are fitted on the other half. The lines of the pool are also the queries, and each is excluded from its own
+results. With ``--queries``, the queries are the lines of a second folder, and line i of the pool answers query i.
 
 *Preference*, *spread* and *top 10* (to be compared with *own in pool*) are defined in
-``lsar_jax.retrieval.preference``. Preference needs a relevant answer in the query's own language, and therefore
-``--queries``. *NMI* is the normalised mutual information between k-means clusters of the pool and its languages, for
-each seed.
+``lsar_jax.retrieval.preference``. Preference needs ``--queries``. *NMI* is the normalised mutual information between
+k-means clusters of the pool and its languages, for each seed.
 """
 
 from collections.abc import Iterator
@@ -20,16 +18,17 @@ from pathlib import Path
 import numpy as np
 
 from eval.command import command
-from eval.data.pool import read_pool
+from eval.data.tatoeba import check_not_blank
 from eval.methods import Method
 from eval.metrics import language_nmi, own_share, precision_of_ranks
 from eval.resampling import Queries
 from eval.task import Embedded, Score, Setting, Task
 from eval.tasks.udhr import HALF
+from lsar_jax import corpora
 from lsar_jax.retrieval import candidate_ranks, nearest
 from lsar_jax.retrieval.preference import language_preference, top_k_share
 
-__all__ = ["COMMAND", "measures", "pool"]
+__all__ = ["COMMAND", "measures", "pool", "read_pool"]
 
 
 def pool(
@@ -48,13 +47,12 @@ def pool(
     """
     lines = read_pool(data, languages)
     asked = {} if queries is None else read_pool(queries, tuple(lines))
-    if not asked and len(lines) < 3:
-        raise ValueError(f"{data} has only {', '.join(lines)}; without --queries, at least three languages are needed")
-    counts = [len(next(iter(side.values()))) for side in (asked, lines) if side]
-    if len(set(counts)) > 1:
+    if len(lines) < (2 if asked else 3):
+        raise ValueError(f"{data} has only {', '.join(lines)}; give at least three languages, or two with --queries")
+    count, asked_count = (len(next(iter(side.values()))) for side in (lines, asked or lines))
+    if count != asked_count:
         raise ValueError(
-            f"{queries} has {counts[0]} lines per language but {data} has {counts[1]}; give one query for each line of "
-            "the pool"
+            f"{queries} has {asked_count} lines per language but {data} has {count}; give a query for each"
         )
 
     def scores(x: Embedded, method: Method, setting: Setting) -> Iterator[Score]:
@@ -71,15 +69,28 @@ def pool(
     )
 
 
+def read_pool(data: str | Path, languages: tuple[str, ...] = ()) -> dict[str, list[str]]:
+    """Reads the parallel lines of each language, by default of all; of the UDHR, the half that is not fitted on."""
+    if str(data) == "udhr":
+        return corpora.udhr("test", languages or None)
+    paths = corpora.language_files(Path(data), ".txt", languages or None)
+    texts = {code: corpora.lines(path) for code, path in paths.items()}
+    for code, text in texts.items():
+        check_not_blank(text, str(paths[code]))
+    counts = {str(paths[code]): len(text) for code, text in texts.items()}
+    if len(set(counts.values())) > 1:
+        raise ValueError(f"the files differ in their number of lines: {counts}")
+    return texts
+
+
 def measures(x: Embedded, codes: list[str], seeds: tuple[int, ...]) -> Iterator[Score]:
-    """Yields all measures, in percent."""
+    """Yields all measures, in percent; row i of each language has the same content."""
     candidates = np.concatenate([x["pool", code] for code in codes])
     itself = ("asked", codes[0]) not in x
     queries = candidates if itself else np.concatenate([x["asked", code] for code in codes])
     lines = len(candidates) // len(codes)
-    language = np.repeat(np.arange(len(codes)), lines)
+    language, line = np.repeat(np.arange(len(codes)), lines), np.tile(np.arange(lines), len(codes))
     # Line i of every language is relevant to query i. A query from the pool is excluded from its own results.
-    line = np.tile(np.arange(lines), len(codes))
     right = line[:, None] + lines * np.arange(len(codes))
     ranks = candidate_ranks(queries, candidates, right, left_out=np.arange(len(candidates)) if itself else None)
     found = language_preference(ranks, language, len(candidates))

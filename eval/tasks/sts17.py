@@ -5,13 +5,10 @@
     python -m eval sts17 --fit-on evaluated --transforms original whitening sample-whitening cbie
 
 The data are the sentence pairs of Cer et al., "SemEval-2017 Task 1: Semantic Textual Similarity", 2017, which people
-rated from 0 to 5. The score is the correlation between the cosine and this gold score: Pearson's, as in the shared task
-and in Hämmerl et al. 2023, and Spearman's, as in sentence-transformers and ORACLE. Means are taken over the monolingual
-tracks, over the cross-lingual tracks, and over all tracks. With ``--fit-on evaluated``, whitening and CBIE are fitted
-on each column of a track by itself, as in that paper's Table 5, and the other methods on the sentences of each
-language.
-
-``eval.data.sts17`` documents the files and where to get them.
+rated from 0 to 5 (``eval.data.sts17``). The score is the correlation between the cosine and this gold score: Pearson's,
+as in the shared task and in Hämmerl et al. 2023, and Spearman's, as in sentence-transformers and ORACLE. With
+``--fit-on evaluated``, whitening and CBIE are fitted on each column of a track by itself, as in Hämmerl et al.'s
+Table 5, and the other methods on the sentences of each language.
 """
 
 from collections.abc import Iterator
@@ -27,7 +24,6 @@ from eval.methods import Method
 from eval.metrics import paired_cosine
 from eval.resampling import resampled_correlations
 from eval.task import Embedded, Score, Setting, Task
-from lsar_jax.cli.console import console
 from lsar_jax.corpora.tables import Data
 
 __all__ = ["COMMAND", "sts17"]
@@ -49,15 +45,12 @@ def sts17(data: Data = Path("data/sts17")) -> Task:
     groups = {name: of for name, of in groups.items() if of}
 
     def scores(x: Embedded, method: Method, _: Setting) -> Iterator[Score]:
-        """Yields both correlations of each track, and their means, with intervals over resampled pairs."""
-        cosines = {}
-        for name, track in tracks.items():
-            cosines[name] = paired_cosine(*(x[f"{name} {column}", code] for column, code in enumerate(track.languages)))
-            if np.ptp(cosines[name]) == 0:
-                console.print(
-                    f"track {name}: after {method.label}, all cosines are {cosines[name][0]:.3f}, so the score is 0"
-                )
+        cosines = {
+            name: paired_cosine(*(x[f"{name} {column}", code] for column, code in enumerate(track.languages)))
+            for name, track in tracks.items()
+        }
         for correlation, function in (("Pearson", pearsonr), ("Spearman", spearmanr)):
+            # Of equal cosines, the correlation counts as 0.
             values = {
                 name: 100 * float(function(cosines[name], track.gold).statistic) if np.ptp(cosines[name]) else 0.0
                 for name, track in tracks.items()
@@ -71,26 +64,19 @@ def sts17(data: Data = Path("data/sts17")) -> Task:
                 n = sum(len(tracks[name].gold) for name in names)
                 low, high = np.quantile(np.mean([drawn[name] for name in names], axis=0), (0.025, 0.975))
                 codes = sorted({code for name in names for code in tracks[name].languages})
-                yield Score(
-                    f"{correlation} {group}",
-                    mean,
-                    tracks[group].languages if group in tracks else codes,
-                    n,
-                    low=float(low),
-                    high=float(high),
-                )
+                languages = tracks[group].languages if group in tracks else codes
+                yield Score(f"{correlation} {group}", mean, languages, n, low=float(low), high=float(high))
 
+    texts = {
+        (f"{name} {column}", code): sentences
+        for name, track in tracks.items()
+        for column, (code, sentences) in enumerate(zip(track.languages, track.pairs, strict=True))
+    }
     return Task(
         name="sts17",
         title=f"STS17, {len(tracks)} tracks",
-        languages=sorted({code for track in tracks.values() for code in track.languages}),
-        parts=[
-            {
-                (f"{name} {column}", code): sentences
-                for name, track in tracks.items()
-                for column, (code, sentences) in enumerate(zip(track.languages, track.pairs, strict=True))
-            }
-        ],
+        languages=sorted({code for _, code in texts}),
+        parts=[texts],
         scores=scores,
         shown=lambda _: ["Spearman mean", "Pearson mean"],
         by_language=_by_language,
@@ -99,7 +85,7 @@ def sts17(data: Data = Path("data/sts17")) -> Task:
 
 
 def _by_language(x: Embedded) -> dict[str, Float[np.ndarray, "_ dim"]]:
-    """Returns the evaluated embeddings of each language, from all columns."""
+    """The evaluated embeddings of each language, from all columns."""
     codes = sorted({code for _, code in x})
     return {code: np.concatenate([value for (_, other), value in x.items() if other == code]) for code in codes}
 

@@ -38,28 +38,16 @@ def translations(
 ) -> Task:
     """Returns a task of retrieval of translations, from and into English.
 
-    Args:
-      name: name of the task in results.
-      title: title of the table and figures.
-      pairs: the pairs of each language.
-      seen: languages that transforms may be fitted on; by default, all.
-      groups: named sets of languages to report means for, where all of a set are tested.
-      fields: further attributes of the task.
-
-    Raises:
-      ValueError: there are no pairs of a seen language.
+    Transforms may be fitted on the languages that are ``seen``, by default all. ``groups`` are named sets of languages
+    to report means for, where all of a set are tested; ``fields`` are further attributes of the task.
     """
-    wanted = [language_code(code) for code in seen] or list(pairs)
-    if unknown := [code for code in wanted if code not in pairs]:
+    to_fit = [language_code(code) for code in seen] or list(pairs)
+    if unknown := [code for code in to_fit if code not in pairs]:
         raise ValueError(f"--seen has {', '.join(unknown)}, but there are pairs only for {', '.join(pairs)}")
     sides = {(side, code): list(pairs[code][n]) for code in pairs for n, side in enumerate(("en", "xx"))}
 
     def scores(x: Embedded, method: Method, setting: Setting) -> Iterator[Score]:
-        """Yields the accuracy of each language and direction, and the means.
-
-        Means are taken over the languages fitted on, over those with parallel text to fit on, over all tested
-        languages, over those not fitted on, and over each of the ``groups``.
-        """
+        """Yields the accuracy of each language and direction, and means over sets of languages."""
         tested = [code for side, code in x if side == "xx"]
         fitted = [code for code in tested if code in setting.fitted]
         paired = [code for code in tested if code in setting.paired]
@@ -87,7 +75,7 @@ def translations(
     return Task(
         name=name,
         title=title,
-        languages=[*wanted, "en"],
+        languages=[*to_fit, "en"],
         parts=[sides],
         scores=scores,
         shown=_shown,
@@ -98,6 +86,6 @@ def translations(
 
 
 def _shown(results: Sequence[Result]) -> list[str]:
-    """Returns the means over the languages that methods are fitted on, and over all."""
+    """The means over the languages that methods are fitted on, and over all."""
     counts = [match[1] for r in results if (match := re.fullmatch(r"en-xx mean over (\d+)", r.metric))]
     return [f"{query}-{candidate} mean over {n}" for n in dict.fromkeys(counts) for query, candidate in _DIRECTIONS]

@@ -27,7 +27,6 @@ from lsar_jax.retrieval import candidate_ranks
 
 __all__ = ["COMMAND", "HALF", "into_english", "pool_precision", "udhr"]
 
-
 # The half of the paragraphs that is not measured.
 HALF = udhr_text("fit")
 
@@ -43,7 +42,7 @@ def udhr(languages: tuple[str, ...] = ()) -> Task:
         raise ValueError(f"--languages is {' '.join(languages)}; give at least two different languages")
 
     def draw(results: Sequence[Result], panels: Mapping[str, np.ndarray], out: Path) -> None:
-        """Draws the paragraphs at the first layer before and after the last method, for light and for dark pages."""
+        # The first layer before and after the last method, for light and for dark pages.
         titles = list(panels)
         planes = flat({title: panels[title] for title in dict.fromkeys((titles[0], titles[-1]))})
         codes = [code for code, paragraphs in test.items() for _ in paragraphs]
@@ -63,7 +62,6 @@ def udhr(languages: tuple[str, ...] = ()) -> Task:
 
 
 def _scores(x: Embedded, method: Method, setting: Setting) -> Iterator[Score | Panel]:
-    """Yields mean average precision, and accuracy into English."""
     test = {code: rows for (_, code), rows in x.items()}
     yield Score.of("mAP", list(test), pool_precision(test))
     if "en" in test:
@@ -73,12 +71,9 @@ def _scores(x: Embedded, method: Method, setting: Setting) -> Iterator[Score | P
 
 
 def pool_precision(x: Mapping[str, Float[np.ndarray, "paragraph dim"]]) -> Queries:
-    """Returns the average precision of each text as a query for its translations among all other texts, in percent.
+    """Returns the average precision of each text as a query for its translations among all others, in percent.
 
-    Translations of a text form a cluster.
-
-    Args:
-      x: language -> embeddings; row i has the same content in all languages.
+    Row i has the same content in all languages, and is a cluster.
     """
     pool, paragraphs = np.concatenate(list(x.values())), len(next(iter(x.values())))
     paragraph = np.tile(np.arange(paragraphs), len(x))

@@ -1,18 +1,14 @@
 """Evaluations and reports: what is replaced, what is found before the encoding, and what is said of languages."""
 
-import json
 import os
 
-import numpy as np
 import pytest
 
 import lsar_jax as lj
 from eval.__main__ import main
-from eval.results import Result, read_results, write_results
-from eval.suite import Suite
+from eval.results import read_results
 from tests.attack.damage import on_a_full_disk
 from tests.conftest import TINY
-from tests.eval.test_tasks import write_pairs
 from tests.fake_encoder import FakeEncoder
 from tests.train.runs import write_bitext
 
@@ -102,26 +98,6 @@ def test_options_of_methods_are_checked_before_the_encoding(options, message, tm
     assert message in refused(main, [*THREE, *options, "--out", str(tmp_path / "out")])
 
 
-def test_the_suite_fits_on_all_languages(tmp_path, capsys):
-    (tmp_path / "data").mkdir()
-    write_pairs(tmp_path / "data" / "tatoeba", "deu", "a cat\nno\nb\n", "a dog\nb\nno\n")
-    command = ["all", *ENCODER, "--layers", "1", "--data", str(tmp_path / "data"), "--out", str(tmp_path / "out")]
-    # Where transforms are fitted on the tested sentences, there are no others.
-    chosen = ["--tasks", "tatoeba-evaluated", "sts17", "--languages", "de", "--fit-languages", "all"]
-    assert main([*command, *chosen]) == 0
-    printed = capsys.readouterr().out
-    assert "sts17: has no languages to choose; all of its data is tested" in printed
-    assert "## bert/tatoeba" in (tmp_path / "out" / "report.md").read_text()
-    every = dict(Suite(tasks=("udhr", "tatoeba"), profile="full", fit_languages="all").chosen())
-    assert {name: task.fit_languages for name, task in every.items()} == {
-        "udhr": "all", "tatoeba": "all", "tatoeba-evaluated": "tested"
-    }  # fmt: skip
-    # The UDHR has no Malayalam; what it has is tested.
-    assert main([*command, "--tasks", "pool", "--languages", "de", "en", "fr", "ml"]) == 0
-    tested = read_results(tmp_path / "out" / "bert" / "pool" / "results.jsonl")
-    assert {code for result in tested for code in result.languages} == {"de", "en", "fr"}
-
-
 def test_pages_of_others_are_kept(done, tmp_path, refused):
     import shutil
 
@@ -140,7 +116,7 @@ def test_makers_of_data_replace_nothing(maker, tmp_path, refused):
     (tmp_path / "freedict-deu-eng.index").write_text("Haus\tA\tK\n")
     (tmp_path / "freedict-deu-eng.dict").write_text("Haus\nhouse\n")
     options = {
-        "make-bucc": ["--data", str(tmp_path / "bitext"), "--languages", "de", "--sample", "0.5"],
+        "make-bucc": ["--data", str(tmp_path / "bitext"), "--languages", "de"],
         "make-dictionaries": ["--from", str(tmp_path)],
     }[maker]
     name = {"make-bucc": "de-en.training.gold", "make-dictionaries": "de-en.txt"}[maker]
@@ -148,38 +124,3 @@ def test_makers_of_data_replace_nothing(maker, tmp_path, refused):
     (tmp_path / "to" / name).write_text("mine")
     assert f"{name} already exists" in refused(main, [maker, *options, "--to", str(tmp_path / "to")])
     assert [path.read_text() for path in (tmp_path / "to").iterdir()] == ["mine"]
-
-
-def test_fields_of_another_type_are_no_results(tmp_path):
-    result = Result(
-        "t", ("de",), "e", "r", 1, "mean", "float32", 8, "center", {"a": 1}, "udhr", "m", 1.0, 3, None, 0.1, options={}
-    )
-    write_results([result], tmp_path / "results.jsonl")
-    good = json.loads((tmp_path / "results.jsonl").read_text())
-    assert read_results(tmp_path / "results.jsonl") == [result]
-    for name in good:
-        for bad in ([[["a"]]], {"a": [{}]}):
-            (tmp_path / "results.jsonl").write_text(json.dumps(good | {name: bad}) + "\n")
-            with pytest.raises(ValueError, match="line 1 is not a result"):
-                read_results(tmp_path / "results.jsonl")
-
-
-def test_the_report_tells_worse_from_better(tmp_path, rng):
-    from eval.resampling import Queries
-
-    def result(name, hits):
-        return Result(
-            "tatoeba", ("de",), "e", "r", 1, "mean", "float32", 8, name, {}, "", "en-xx mean over 36",
-            float(hits.mean()), len(hits), None, 0.1,
-        ).resampled(Queries(hits))  # fmt: skip
-
-    middle = 100.0 * (rng.random(400) < 0.5)
-    results = [result("original", middle), result("lsar", np.full(400, 100.0)), result("lir", np.zeros(400))]
-    write_results(results, tmp_path / "results.jsonl")
-    assert main(["report", str(tmp_path)]) == 0
-    rows = {
-        line.split("|")[1].strip(): line for line in (tmp_path / "report.md").read_text().splitlines() if "|" in line
-    }
-    assert "▲" in rows["lsar"]
-    assert "▼" in rows["lir"]
-    assert "▲" not in rows["lir"]

@@ -22,6 +22,7 @@ def planted(rng, count, shift):
 
 def test_planted_opinions_are_found_whatever_the_scale(rng):
     train, labels = planted(rng, 200, 0)
+    train[:, 3] = 7  # a constant is not divided by its deviation
     test, gold = planted(rng, 200, 0)
     moved, _ = planted(rng, 200, 30)
     found = classify(train, labels, {"en": test, "de": moved})
@@ -45,12 +46,6 @@ def test_the_penalty_is_that_of_a_grid_search(rng):
     expected = search.predict((test - train.astype(float).mean(axis=0)) / train.astype(float).std(axis=0))
     found = classify(train, labels, {"en": test})["en"]
     assert np.mean(np.array(found) == expected) > 0.97  # the solver stops where it has started from
-
-
-def test_a_constant_dimension_is_no_division_by_zero(rng):
-    train, labels = planted(rng, 60, 0)
-    train[:, 3] = 7
-    assert set(classify(train, labels, {"en": train})["en"]) == {"0", "1"}
 
 
 def test_amazon(tmp_path, capsys):
@@ -77,14 +72,12 @@ def test_amazon(tmp_path, capsys):
     assert {r["metric"] for r in read(tmp_path / "stars")} >= {"accuracy mean, 3 classes", "accuracy ja, 3 classes"}
     (folder / "de_test.tsv").write_text("4\tabc\n")
     assert main(command) == 1
-    message = "test set of de, line 1: the label '4' is not in the training set, which has 0, 1, 2"
+    message = "test set of de: the label '4' is not in the training set, which has 0, 1, 2"
     assert message in capsys.readouterr().err
 
 
 def test_data_that_is_wrong(tmp_path):
-    with pytest.raises(
-        FileNotFoundError, match="has no ja_test.tsv or jp_test.tsv; get the cross-lingual-sentiment zip"
-    ):
+    with pytest.raises(FileNotFoundError, match="has no ja_test.tsv or jp_test.tsv; get the cross-lingual"):
         read_reviews(tmp_path, "ja", "test")
     (tmp_path / "en_test.tsv").write_text("1\tgood\n0 bad\n")
     with pytest.raises(ValueError, match="en_test.tsv, line 2 is not a label and a text"):

@@ -5,7 +5,6 @@ import json
 import numpy as np
 
 from eval.data.xquad import XQUAD_R, read_xquad
-from eval.figures.answers import opacity
 from eval.methods import Method
 from eval.task import Panel, Setting
 from eval.tasks import answers as tasks
@@ -79,11 +78,3 @@ def test_one_question(tmp_path, monkeypatch, rng):
     assert [place - starts[code] for code, place in zip(codes, plane.answers, strict=True)] == [
         questions[code].answers[0] for code in codes
     ]
-
-
-def test_opacity_falls_with_the_rank():
-    shown = opacity(np.arange(1, 1001))
-    assert (shown[0], shown[-1]) == (1, 0.1)
-    assert (np.diff(shown) <= 0).all()
-    assert (np.diff(shown[:500]) < 0).all()
-    assert opacity(np.array([1])) == [1]

@@ -10,8 +10,8 @@ import lsar_jax as lj
 from eval.__main__ import main
 from eval.bias import command
 from eval.bias.choice import choose
-from eval.bias.measures import joined, measure_neutrality, measure_search, neighbours
-from eval.bias.user_text import UserText, not_aligned_languages, read_user_text
+from eval.bias.measures import joined, measure_neutrality, measure_search
+from eval.bias.user_text import UserText, finds_lines, read_user_text
 from eval.resampling import Queries
 from eval.tasks.udhr import pool_precision
 from tests.eval.test_tasks import ENCODER, is_png, read
@@ -58,8 +58,6 @@ def test_aligned_files_keep_their_lines_together(tmp_path):
     folds = few.folds(4, 0)
     assert all((folds[code] == folds["de"]).all() for code in CODES)
     assert np.bincount(folds["de"]).tolist() == [6, 5, 5, 5]
-    assert sorted(few.order(0)["de"]) == list(range(21))
-    assert all((place == few.order(0)["de"]).all() for place in few.order(0).values())
 
 
 def test_other_files_are_not_aligned(tmp_path):
@@ -92,9 +90,6 @@ def test_pairs_share_their_english_sentences(tmp_path):
         assert (folds["en"][english] == folds[code][other]).all()
     with pytest.raises(ValueError, match="--languages names only English"):
         read_user_text(tmp_path, ("en",), 1000, "auto", 0)
-    (tmp_path / "es.txt").write_text("uno\n")
-    with pytest.raises(ValueError, match="has both a file per language and parallel text"):
-        read_user_text(tmp_path, (), 1000, "auto", 0)
 
 
 @pytest.mark.parametrize(
@@ -110,13 +105,10 @@ def test_too_little_text(tmp_path, lines, codes, message):
         read_user_text(write(tmp_path / "text", lines, codes), (), 1000, "auto", 0)
 
 
-def test_files_that_are_not_aligned_are_named(rng):
+def test_files_that_are_not_aligned_are_found_out(rng):
     x = planted(rng, lines=100)
-    assert not_aligned_languages(aligned(x), x) == []
-    for code in CODES:
-        one = x | {code: rng.permutation(x[code])}
-        assert not_aligned_languages(aligned(x), one) == [code]
-    assert not_aligned_languages(aligned(x), {code: rng.permutation(rows) for code, rows in x.items()}) == list(CODES)
+    assert finds_lines(x)
+    assert not any(finds_lines(x | {code: rng.permutation(x[code])}) for code in CODES)
 
 
 def test_search_of_held_out_lines_and_pairs(rng):
@@ -157,15 +149,6 @@ def test_neutrality_by_construction(rng):
     assert 20 < after.own < 35
     assert abs(after.cosine) < 5 < before.cosine
     assert after.isoscore > 10 * before.isoscore
-    # What the means of the fitted sentences leave in others is seen by a classifier of these others.
-    shifted = {
-        code: rows + 9 * np.eye(24, dtype=np.float32)[number] for number, (code, rows) in enumerate(test.items())
-    }
-    assert measure_neutrality({c: np.asarray(center(r, c)) for c, r in shifted.items()}, units).identified == 100
-
-
-def test_a_small_pool_has_few_neighbours():
-    assert [neighbours(count) for count in (2, 8, 31, 1000)] == [1, 2, 10, 10]
 
 
 def test_the_best_candidate_is_chosen(rng):
@@ -183,20 +166,13 @@ def test_the_best_candidate_is_chosen(rng):
     assert gain.high - gain.low < 1  # the difference is surer than the score, as queries are paired
     assert choice.score.high - choice.score.low > 2
     assert 0.2 < choice.again < 0.95
-    with pytest.raises(ValueError, match="scores of different queries"):
-        choose([candidates[0], Queries(base)])
 
 
-def test_choosing_among_equals_is_told(rng):
-    # Fifty candidates without a difference: the best of them looks better than it is elsewhere.
-    candidates = [Queries(rng.normal(50, 10, 40)) for _ in range(50)]
-    choice = choose(candidates)
+def test_equal_candidates_are_seldom_called_worse(rng):
+    # The best of fifty without a difference looks better than it is elsewhere.
+    choice = choose([Queries(rng.normal(50, 10, 40)) for _ in range(50)])
     assert choice.score.value > 52
     assert abs(choice.elsewhere - 50) < 2
-    assert choice.again < 0.5
-
-
-def test_equal_candidates_are_seldom_called_worse():
     wrong = 0
     for seed in range(100):
         rng = np.random.default_rng(seed)
@@ -217,16 +193,11 @@ def test_report(tmp_path, capsys, monkeypatch):
     out, methods = tmp_path / "out", ["--transforms", "original", "center", "lsar"]
     assert run(tmp_path, out, "--aligned", "yes", *methods, layers=("3", "1")) == 0
     results = read(out)
-    assert {r["metric"] for r in results} == {
-        "mAP", "own language among neighbours", "own language without preference", "language identified", "IsoScore",
-        "mean cosine",
-    }  # fmt: skip
-    assert all(np.isfinite(r["value"]) for r in results)
+    assert {r["metric"] for r in results} == {"mAP", *command._MEASURES}
     best = max((r for r in results if r["metric"] == "mAP"), key=lambda r: r["value"])
     printed = capsys.readouterr().out
     assert f"Recommended: layer {best['layer']}, {best['transform']}" in printed
     assert f"mAP {best['value']:.1f} (" in printed
-    assert best["low"] <= best["value"] <= best["high"]
     assert is_png(out / "layers.png")
     assert is_png(out / "space.png")
     page = (out / "report.html").read_text()
@@ -252,7 +223,6 @@ def test_report_on_text_that_is_not_aligned(tmp_path, capsys, monkeypatch):
     assert run(tmp_path, tmp_path / "out", "--transforms", "original", "center") == 0
     printed = capsys.readouterr().out
     assert "the 50 paragraphs of the Universal Declaration of Human Rights in 2 of its languages" in printed
-    assert "Take care: 47 sentences of the text are paragraphs of the declaration" in printed
     assert "center needs the language of each sentence" in printed or "Recommended: layer 2, original" in printed
     assert {r["metric"] for r in read(tmp_path / "out")} > {"mAP on the UDHR"}
     # In languages that the declaration is not in, nothing is recommended.

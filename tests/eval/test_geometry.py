@@ -7,9 +7,7 @@ import numpy as np
 import pytest
 
 import lsar_jax as lj
-from eval import evaluate
 from eval.__main__ import main
-from eval.anisotropy import of_pairs
 from eval.data.measured_text import read_text
 from eval.data.tatoeba import read_pairs
 from eval.data.typology import syntactic_distances
@@ -52,20 +50,13 @@ def test_geometry(tmp_path, capsys):
         # A language has no mean left, so that the mean cosine within it is near 0.
         assert abs(values[layer, "center", "cosine within"]) < 0.05
         assert values[layer, "original", "cosine of all"] > 0.1 > abs(values[layer, "whitening", "cosine of all"])
-        assert abs(values[layer, "original", "drawn"] - values[layer, "original", "cosine within"]) < 0.01
         assert values[layer, "original", "own in pool"] == pytest.approx(0.2)
-        assert 0 <= values[layer, "original", "NMI"] <= 1
         assert (layer, "lsar", "syntax, removed (cosine of syntax_knn, lang2vec 1.1.2)") in values
     for name in FIGURES:
         assert is_png(out / f"{name}.png"), name
     lines = [json.loads(line) for line in (out / "dimensions.jsonl").read_text().splitlines()]
-    assert [(line["layer"], line["language"]) for line in lines][:6] == [
-        *((0, code) for code in ("de", "en", "es", "fi", "fr")),
-        (1, "de"),
-    ]
-    assert all(len(line["contributions"]) == 10 for line in lines)
-    printed = capsys.readouterr().out
-    assert "Original embeddings by layer" in printed
+    assert [line["language"] for line in lines[:6]] == ["de", "en", "es", "fi", "fr", "de"]
+    assert "Original embeddings by layer" in capsys.readouterr().out
 
 
 def write_tatoeba(folder, codes, count=15):
@@ -100,14 +91,12 @@ def test_geometry_of_tatoeba_fitted_on_the_udhr(tmp_path, capsys, monkeypatch):
     need("lang2vec")
     folder, out = tmp_path / "data", tmp_path / "out"
     write_tatoeba(folder, ("deu", "fin", "hin", "mal"))
-    drawn = {name: recorded(monkeypatch, place, name) for place, name in (
-        (embedding_space, "draw_removed"), (embedding_space, "draw_planes"), (geometry, "draw_syntax"),
-    )}  # fmt: skip
+    planes = recorded(monkeypatch, embedding_space, "draw_planes")
+    syntax = recorded(monkeypatch, geometry, "draw_syntax")
     monkeypatch.setattr(geometry, "draw_layers", lambda *_: None)
     for name in ("_draw_contributions", "_draw_outliers", "_draw_distances"):
         monkeypatch.setattr(embedding_space, name, lambda *_: None)
-    reduced = []
-    monkeypatch.setattr(embedding_space, "tsne", lambda x: (reduced.append(x), x[:, :2])[1])
+    monkeypatch.setattr(embedding_space, "tsne", lambda x: x[:, :2])
     options = ["--text", "tatoeba", "--data", str(folder), "--languages", "de", "fi", "hi", "ml", "--layers", "2"]
     options += ["--transforms", "original", "center", "lsar", "--seeds", "0", "--pair", "eng", "de"]
     assert main(["geometry", *ENCODER, *options, "--out", str(out)]) == 0
@@ -131,26 +120,19 @@ def test_geometry_of_tatoeba_fitted_on_the_udhr(tmp_path, capsys, monkeypatch):
     values = {(r["transform"], r["metric"]): r["value"] for r in results}
     check_published_metrics("geometry", {metric for _, metric in values})
     exact = [without_translations(other, english).sum() for english, other in sides.values()]
-    pooled = [cosines(other, sides["de"][0]).sum(axis=-1).mean() for _, other in sides.values()]
     assert values["original", "cosine English-xx"] == pytest.approx(np.mean(exact), abs=1e-5)
-    assert abs(np.mean(exact) - np.mean(pooled)) > 1e-4  # the sides are not exchangeable
     assert values["original", "drawn English-xx"] == pytest.approx(np.mean(exact), abs=3e-3)
     own = without_translations(sides["fi"][1], sides["fi"][1]).sum()
     assert values["original", "cosine within fi"] == pytest.approx(own, abs=1e-5)
     assert values["center", "cosine English-xx"] < values["original", "cosine English-xx"] - 0.1
 
-    # The figures hold the measured sentences, in the directions that LSAR removes on the fitting text.
+    # The figures hold the measured sentences, and LSAR is that of the fitting text.
     x = {code: other for code, (_, other) in sides.items()}
     english = dict.fromkeys(text for side, _ in pairs.values() for text in side)
     x["en"] = encoder.encode(list(english), max_length=16)
     text = lj.corpora.udhr(languages=codes)
     lsar = lj.transforms.fit_lsar({code: encoder.encode(text[code]) for code in codes})
-    [(_, coordinates, *_)] = drawn["draw_removed"]
-    assert tuple(coordinates) == codes
-    for code, plane in coordinates.items():
-        np.testing.assert_allclose(np.abs(plane), np.abs(x[code] @ np.asarray(lsar.steps[0].basis)[:, :2]), atol=1e-3)
-
-    [([panels], *_)] = drawn["draw_syntax"]
+    [([panels], *_)] = syntax
     means = {code: rows.mean(axis=0, dtype=np.float64) for code, rows in x.items()}
     left = {code: np.asarray(lsar(mean[None].astype(np.float32)))[0] for code, mean in means.items()}
     distances, measure = syntactic_distances(codes, precomputed=None)
@@ -166,12 +148,10 @@ def test_geometry_of_tatoeba_fitted_on_the_udhr(tmp_path, capsys, monkeypatch):
             assert cosine == pytest.approx(cosines(of[code][None], of["en"][None]).sum(), abs=1e-4)
 
     # Figure 3 has the two files of the pair, and not all English sentences.
-    panels, labels, *_ = drawn["draw_planes"][-1]
+    panels, labels, *_ = planes[-1]
     assert list(panels) == ["original", "lsar rank=3"]
     assert labels == ["en"] * 15 + ["de"] * 15
-    np.testing.assert_allclose(reduced[-2], np.concatenate(sides["de"]), atol=1e-5)
-    np.testing.assert_allclose(reduced[-1], np.asarray(lsar(np.concatenate(sides["de"]))), atol=1e-4)
-    np.testing.assert_array_equal(panels["original"], reduced[-2][:, :2])
+    np.testing.assert_allclose(panels["lsar rank=3"], np.asarray(lsar(np.concatenate(sides["de"])))[:, :2], atol=1e-4)
 
 
 def write_folder(folder, counts):
@@ -205,40 +185,10 @@ def test_planted_outliers(tmp_path, rng):
     for code, rows in x.items():
         exact = without_translations(rows, rows).sum()
         assert scores[f"cosine within {code}"].value == pytest.approx(exact, abs=1e-6)
-        spread = cosines(rows, rows).sum(axis=-1).std() / 100
-        assert abs(scores[f"drawn within {code}"].value - exact) < 5 * spread
         assert (scores[f"cosine within {code}"].languages, scores[f"cosine within {code}"].n) == ([code], counts[code])
     # Dimensions are those of the original embeddings.
     moved = task.scores(test, Method("lir", {}, fit_center(x)), SETTING)
     assert not [score for score in moved if "dimension" in score.metric]
-
-
-def test_a_part_without_variation_is_left_out(capsys, rng):
-    x = {code: rng.standard_normal((5, 8)) for code in ("de", "en", "es", "fi", "hi")}
-    distances = {"de": 0.2, "es": 0.3, "fi": 0.5, "hi": 0.6}
-    # A method that removes nothing: all cosines are 0 in that part.
-    (_, score), panel = geometry._typology([Method("lsar", {}, None)], x, SETTING, distances, "measure")
-    means = {code: rows.mean(axis=0) for code, rows in x.items()}
-    like = [cosines(means[code][None], means["en"][None]).sum() for code in distances]
-    assert score.metric == "syntax, left (measure)"
-    assert score.value == pytest.approx(np.corrcoef(like, 1 - np.array(list(distances.values())))[0, 1])
-    assert "layer 2, lsar: skipping the correlation with syntax in the part removed by LSAR" in capsys.readouterr().out
-    assert [list(panels) for panels in panel.values] == [[f"the part left by lsar, r = {score.value:.3f}"]]
-
-
-def test_pairs_with_english(rng):
-    x = np.eye(8, dtype=np.float32)
-    # Only translations are alike.
-    apart = of_pairs(x, x, parallel=True)
-    np.testing.assert_allclose(apart.sum(axis=1), 0, atol=1e-7)
-    drawn, exact = of_pairs(x, x, parallel=False).sum(axis=1)
-    assert exact == pytest.approx(1 / 8, abs=1e-7)
-    assert 0.1 < drawn < 0.15
-    x, y = (rng.standard_normal((n, 24)).astype(np.float32) + 1 for n in (30, 20))
-    np.testing.assert_allclose(of_pairs(x[:20], y, parallel=True)[1], without_translations(x[:20], y), atol=1e-6)
-    np.testing.assert_allclose(of_pairs(x, y, parallel=False)[1], cosines(x, y).mean(axis=(0, 1)), atol=1e-6)
-    with pytest.raises(ValueError, match="parallel sides must have the same length; they have 30 and 20 rows"):
-        of_pairs(x, y, parallel=True)
 
 
 def made(**options):
@@ -272,14 +222,13 @@ def test_texts_to_measure_and_to_fit_on(tmp_path):
     assert (further[0], set(further[1])) == (test, {"ar", "en", "fr", "sw"})
     # Without a fit, every language is measured.
     assert list(chosen(text=wiki, transforms=("original",))[0]) == ["ar", "en", "su", "sw"]
-
     write_tatoeba(tmp_path / "pairs", ("deu", "fra", "mal"))
     texts, fit, name = chosen(text="tatoeba", data=tmp_path / "pairs", languages=("de", "fr", "ml"))
     assert (fit, name) == (udhr["all"], "udhr all")
     pairs = read_pairs(tmp_path / "pairs", ("de", "fr"))
     # The English of a language that is left out is not measured.
     assert set(texts["en"]) == set(pairs["de"][0]) | set(pairs["fr"][0])
-    rows = read_text("tatoeba", tmp_path / "pairs", ("de", "fr", "ml")).only(["de", "en", "fr"]).english_rows()
+    rows = read_text("tatoeba", tmp_path / "pairs", ("de", "fr")).english
     assert {code: [texts["en"][row] for row in own] for code, own in rows.items()} == {
         code: english for code, (english, _) in pairs.items()
     }
@@ -290,20 +239,14 @@ def test_geometry_refusals(tmp_path, capsys):
     three = ["--languages", "en", "de", "fr"]
     for options, message in (
         (["--languages", "en", "de"], "the languages are de, en; geometry needs at least three"),
-        (["--text", "tatoeba", "--data", str(tmp_path / "nowhere")], "copy data/tatoeba/v1"),
         (["--text", "oscar"], "--text oscar is not udhr, tatoeba or a folder of text files"),
         (["--text", wiki], "the languages are de, en; geometry needs at least three"),
         (["--text", wiki, "--fit-on", f"{wiki}/"], "is the measured text; set it to evaluated, or to another text"),
-        ([*three, "--fit-on", "evaluated", "--fit-languages", "all"], "cannot be combined with --fit-on evaluated"),
-        ([*three, "--fit-on", "nowhere"], "--fit-on nowhere is not udhr, a folder, tfds:NAME/{} or hub:ID"),
-        ([*three, "--fit-count", "0"], "count is 0"),
         ([*three, "--pair", "en", "es"], "--pair is en es; it must be two different ones of the measured languages"),
-        ([*three, "--pair", "en", "eng"], "--pair is en eng; it must be two different ones of the measured languages"),
+        ([*three, "--pair", "en", "eng"], "--pair is en eng"),
     ):
         assert main(["geometry", *ENCODER, *options, "--out", str(tmp_path)]) == 1
-        error = capsys.readouterr().err
-        assert message in error
-        assert error.count("\n") == 1
+        assert message in capsys.readouterr().err
 
 
 def test_probes_on_planted_languages(rng):
@@ -315,23 +258,5 @@ def test_probes_on_planted_languages(rng):
     assert language_probe(apart, codes, groups) == 100
     assert language_nmi(meaning, codes)[0] < 0.2
     assert language_probe(meaning, codes, groups) < 60
-    with pytest.raises(ValueError, match="3 languages for 60 embeddings"):
-        language_nmi(apart, codes[:3])
     with pytest.raises(ValueError, match="five folds need five embeddings of each language; sv has 1"):
         language_probe(apart, [*codes[:-1], "sv"], groups)
-
-
-def test_long_text_to_fit_on_is_encoded_at_the_chosen_layers_only(tmp_path, monkeypatch):
-    for code in ("de", "en", "fr"):
-        (tmp_path / f"{code}.txt").write_text("".join(f"{code} {n}\n" for n in range(200)))
-    calls, encode_texts = [], evaluate.encode_texts
-
-    def recorded(encoder, texts, layers, *more):
-        calls.append((sum(map(len, texts.values())), list(layers)))
-        return encode_texts(encoder, texts, layers, *more)
-
-    monkeypatch.setattr(evaluate, "encode_texts", recorded)
-    command = ["geometry", *ENCODER, "--languages", "de", "en", "fr", "--layers", "1", "--seeds", "0"]
-    fit = ["--fit-on", str(tmp_path), "--transforms", "original", "center"]
-    assert main([*command, *fit, "--out", str(tmp_path / "out")]) == 0
-    assert calls == [(75, [0, 1]), (600, [1])]

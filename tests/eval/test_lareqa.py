@@ -9,8 +9,7 @@ from sklearn.metrics import average_precision_score
 
 from eval.__main__ import main
 from eval.data.xquad import XQUAD_R, Questions, read_xquad
-from eval.metrics import one_target_precision, precision_of_ranks
-from eval.tasks.lareqa import answer_table
+from eval.tasks.lareqa import answer_table, one_target_precision
 from lsar_jax.retrieval.ranks import candidate_ranks
 from tests.eval.test_published import check_published_metrics
 from tests.eval.test_tasks import ENCODER, is_png, read
@@ -20,11 +19,8 @@ pytestmark = pytest.mark.usefixtures("fake")
 DATA = Path(__file__).parents[2] / "data" / "xquad-r"
 
 
-def test_average_precision_and_one_target_are_scikit_learns(rng):
-    queries, candidates = (
-        rng.standard_normal((12, 6)).astype(np.float32),
-        rng.standard_normal((40, 6)).astype(np.float32),
-    )
+def test_one_target_is_scikit_learns_average_precision(rng):
+    queries, candidates = (rng.standard_normal((count, 6)).astype(np.float32) for count in (12, 40))
     relevant = np.stack([rng.choice(40, 4, replace=False) for _ in range(12)])
     relevant[3, 1:] = -1
     ranks = candidate_ranks(queries, candidates, relevant, metric="dot")
@@ -32,7 +28,6 @@ def test_average_precision_and_one_target_are_scikit_learns(rng):
     single = one_target_precision(ranks)
     for row, answers in enumerate(relevant):
         truth = np.isin(np.arange(40), answers)
-        assert precision_of_ranks(ranks)[row] == pytest.approx(average_precision_score(truth, scores[row]))
         for column, answer in enumerate(answers):
             if answer < 0:
                 assert np.isnan(single[row, column])
@@ -60,13 +55,10 @@ def write_letters(folder, rng):
         for number in range(2):
             sentences = [" ".join(rng.choice(list("abcdefghij"), 8)) for _ in range(4)]
             starts = np.cumsum([0, *(len(text) + 1 for text in sentences)])
+            asked = [" ".join(rng.choice(list("abcdefghij"), 6)) for _ in range(3)]
             qas = [
-                {
-                    "id": f"{number}-{i}",
-                    "question": " ".join(rng.choice(list("abcdefghij"), 6)),
-                    "answers": [{"answer_start": int(starts[i]) + 2}],
-                }
-                for i in range(3)
+                {"id": f"{number}-{i}", "question": question, "answers": [{"answer_start": int(starts[i]) + 2}]}
+                for i, question in enumerate(asked)
             ]
             breaks = [[int(start), int(start) + len(text)] for start, text in zip(starts, sentences, strict=False)]
             paragraphs.append({"context": " ".join(sentences), "sentence_breaks": breaks, "qas": qas})
@@ -95,8 +87,6 @@ def test_lareqa(lareqa, metric):
     whole = values["original", "mAP"]
     assert whole["n"] == 18
     assert whole["low"] <= whole["value"] <= whole["high"]
-    by_language = [values["lsar", f"mAP of {code}"]["value"] for code in ("de", "en", "ru")]
-    assert values["lsar", "mAP"]["value"] == pytest.approx(np.mean(by_language))
     assert is_png(tmp_path / "out" / "one_target.png")
     cells = [r["value"] for (name, cell), r in values.items() if name == "lsar" and cell.startswith("one target")]
     assert len(cells) == 9
@@ -129,15 +119,9 @@ def test_lareqa(lareqa, metric):
 def test_data_that_is_wrong(tmp_path):
     with pytest.raises(FileNotFoundError, match="there is no folder .*nowhere; copy the folder xquad-r of"):
         read_xquad(tmp_path / "nowhere")
-    with pytest.raises(FileNotFoundError, match="has no file LANGUAGE.json; it has none; copy the folder xquad-r"):
-        read_xquad(tmp_path)
     (tmp_path / "de.json").write_text(json.dumps({"data": [{"paragraphs": [{}]}]}))
     with pytest.raises(FileNotFoundError, match="has no file for fr; it has de"):
         read_xquad(tmp_path, ["fr", "deu"])
-    with pytest.raises(
-        ValueError, match=r"de.json, article 1, paragraph 1 is not in XQuAD-R's format: KeyError\('context'\)"
-    ):
-        read_xquad(tmp_path, ["de"])
 
 
 @pytest.mark.skipif(not DATA.is_dir(), reason="data/xquad-r is not there")

@@ -10,7 +10,6 @@ import pytest
 from eval.__main__ import main
 from eval.data.tatoeba import read_pairs
 from eval.figures import leakage as figures
-from eval.figures import style
 from eval.results import read_results
 from eval.tasks.leakage import chance, summary
 from lsar_jax import Transform
@@ -127,7 +126,6 @@ def test_scores_are_those_by_hand(folder, leakage):
                 hits = [np.argmax(head(x) @ head(y).T, axis=1) == np.arange(len(x)) for x, y in sides]
                 expected = 100 * np.mean([rows.mean() for rows in hits])
                 assert values[part, objective, seed, "en-xx mean over 2"] == pytest.approx(expected)
-    assert values["original", None, None, "xx-en mean over 2"] >= 0
     for task in ("tatoeba", "bitext", "code-switch", "sts17"):
         of_task = [r for r in results if r["task"] == task]
         assert {(r["transform"], r["seed"]) for r in of_task} == {
@@ -159,27 +157,20 @@ def test_similarities_are_those_by_hand(folder, leakage, printed):
         })  # fmt: skip
     for name in expected[0]:
         assert found["meat", "fr"][name] == pytest.approx(np.mean([one[name] for one in expected]), abs=1e-5), name
-    assert "Cosines on held-out pairs" in printed
 
 
 def test_the_tables(leakage, printed):
     results = read_results(leakage / "results.jsonl")
     scores = summary(results)
-    assert list(scores) == [
-        (2, "original", "meaning"), *((2, name, part) for name in OBJECTIVES for part in ("meaning", "language")),
-    ]  # fmt: skip
+    assert list(scores) == [(2, "original", "meaning"), *((2, name, part) for name in OBJECTIVES for part in PARTS)]
     # Retrieval is the mean of both directions.
-    values = {
-        (r.task, r.transform, r.seed, r.metric): r.value
-        for r in results
-        if r.parameters.get("objective", "meat") == "meat"
-    }
+    of_meat = [r for r in results if r.parameters.get("objective", "meat") == "meat"]
+    values = {(r.task, r.transform, r.seed, r.metric): r.value for r in of_meat}
     expected = [
         np.mean([values["bitext", "language", seed, f"{way} mean over 2"] for way in ("en-xx", "xx-en")])
         for seed in (0, 1)
     ]
     assert scores[2, "meat", "language"]["held-out"] == pytest.approx(expected)
-    assert len(scores[2, "original", "meaning"]["STS17"]) == 1
     # Mean and sample deviation: of two, half their distance times the root of two.
     rows = [line for line in printed.splitlines() if line.startswith("│ meat  ")]
     assert len(rows) == 3
@@ -196,7 +187,6 @@ def test_the_tables(leakage, printed):
     assert by_chance["Tatoeba"] == by_chance["Tatoeba (trained)"] == pytest.approx(100 / 12)
     assert by_chance["held-out"] == pytest.approx(10)
     assert set(by_chance) == {"Tatoeba", "Tatoeba (trained)", "held-out", "code-switched"}
-    assert "chance" in printed
 
 
 def test_saved_transforms_in_any_task(folder, tmp_path, capsys):
@@ -262,38 +252,3 @@ def test_refusals(folder, tmp_path, capsys):
     path.write_text("".join(path.read_text().splitlines(keepends=True)[5:]))
     error = refused(meat, more=["--bitext", str(tmp_path / "bitext")])
     assert "bitext is not the text that the heads were trained on" in error
-
-
-def looks(axis):
-    """Label -> marker and colour of the points of an axis."""
-    handles, names = axis.get_legend_handles_labels()
-    return {name: (handle[0].get_marker(), handle[0].get_color()) for handle, name in zip(handles, names, strict=True)}
-
-
-def test_marker_and_colour_are_one_objective_in_every_panel(tmp_path, monkeypatch):
-    made = []
-    monkeypatch.setattr(style, "save_figure", lambda figure, path: made.append(figure))
-    score = {"Tatoeba": [1.0, 3.0]}
-    names = {8: ["meat", "meat + oracle (code)", "oracle (code)"], 12: ["dream", "meat", "dream + oracle (code)"]}
-    scores = {(at, name, part): score for at, several in names.items() for name in several for part in PARTS}
-    figures.leakage(scores, (8, 12), tmp_path / "a.png")
-    [figure] = made
-    panels = list(map(looks, figure.axes))
-    assert list(map(list, panels)) == list(names.values())
-    assert panels[0]["meat"] == panels[1]["meat"]
-    every = panels[0] | panels[1]
-    assert len(set(every.values())) == len(every) == 5
-    # The base is the marker, what is added the colour.
-    assert every["meat"][0] == every["meat + oracle (code)"][0] != every["dream"][0]
-    assert every["meat + oracle (code)"][1] == every["oracle (code)"][1] == every["dream + oracle (code)"][1]
-    [legend] = figure.legends
-    assert {text.get_text() for text in legend.get_texts()} == set(every)
-    assert [line.get_marker() for line in legend.get_lines()] == [marker for marker, _ in every.values()]
-    # The titles of the panels are below that of the figure.
-    figure.canvas.draw()
-    above = figure._suptitle.get_window_extent().y0
-    assert all(axis.title.get_window_extent().y1 < above for axis in figure.axes)
-    # Fifteen objectives look different.
-    many = ["meat", *(f"meat + oracle ({n})" for n in range(14))]
-    figures.leakage({(8, name, part): score for name in many for part in PARTS}, (8,), tmp_path / "a.png")
-    assert len(set(looks(made[-1].axes[0]).values())) == 15

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from eval.__main__ import main
-from eval.data.pool import read_pool
-from eval.tasks.pool import measures
+from eval.tasks.pool import measures, read_pool
 from eval.tasks.udhr import HALF
 from tests.eval.test_tasks import ENCODER, is_png, read
 
@@ -41,11 +40,6 @@ def test_languages_apart_and_together(rng):
     assert values["preference", None].n == 60
 
 
-def test_copies_of_a_query_are_no_trouble():
-    x = {("pool", code): np.ones((6, 4), np.float32) for code in ("de", "en", "fr")}
-    assert score(x, seeds=())["top 10", None].n == 18
-
-
 def test_pool(tmp_path):
     for folder in ("pool", "asked"):
         (tmp_path / folder).mkdir()
@@ -66,17 +60,12 @@ def test_data_that_is_wrong(tmp_path, capsys):
     (tmp_path / "en.txt").write_text("a\n \n")
     with pytest.raises(ValueError, match="en.txt, line 2 is blank"):
         read_pool(tmp_path)
-    with pytest.raises(ValueError, match="has de; a pool needs at least two languages"):
-        read_pool(tmp_path, ("de",))
-    with pytest.raises(FileNotFoundError, match="has no files fr.txt; it has de, en"):
-        read_pool(tmp_path, ("de", "fr"))
     (tmp_path / "en.txt").write_text("a\nb\n")
     assert main(["pool", *ENCODER, "--data", str(tmp_path), "--out", str(tmp_path)]) == 1
-    assert "without --queries, at least three languages are needed" in capsys.readouterr().err
+    assert "give at least three languages, or two with --queries" in capsys.readouterr().err
     asked = tmp_path / "asked"
     asked.mkdir()
     for code in ("de", "en"):
-        (tmp_path / f"{code}.txt").write_text("a\nb\n")
         (asked / f"{code}.txt").write_text("a\n")
     command = ["pool", *ENCODER, "--data", str(tmp_path), "--queries", str(asked), "--out", str(tmp_path)]
     assert main(command) == 1
@@ -89,7 +78,5 @@ def test_the_pool_of_the_declaration_is_not_fitted_on(tmp_path):
     results = read(tmp_path)
     assert {r["fitted_on"] for r in results if r["transform"] != "original"} == {"udhr fit"}
     assert {tuple(r["fitted_languages"].values()) for r in results if r["transform"] == "lsar"} == {(25, 25, 25)}
-    assert {r["n"] for r in results if r["metric"] == "mAP"} == {75}
     fit, pool = HALF.read(["de"], 100)["de"], read_pool("udhr", ("de",))["de"]
-    assert len(fit) == len(pool) == 25
     assert not set(fit) & set(pool)

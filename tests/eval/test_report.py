@@ -151,9 +151,7 @@ def test_suite_runs_what_there_is_once(tmp_path, capsys, monkeypatch):
     assert (tmp_path / "out" / "bert" / "sts17" / "results.jsonl").stat().st_mtime_ns == before
 
 
-def test_other_options_and_data_run_again(tmp_path):
-    (tmp_path / "sts17").mkdir()
-    (tmp_path / "sts17" / "a.txt").write_text("a")
+def test_other_options_run_again(tmp_path):
     [(_, task)] = Suite(data=tmp_path, out=tmp_path / "out", tasks=("sts17",)).chosen()
     results, record = task.out / "results.jsonl", task.out / "run.json"
     task.out.mkdir(parents=True)
@@ -161,8 +159,6 @@ def test_other_options_and_data_run_again(tmp_path):
     with recorded(task):
         results.write_text("")
     assert already_run(task)
-    (tmp_path / "sts17" / "a.txt").write_text("ab")
-    assert not already_run(task)
     other = replace(task, max_length=64)
 
     def refused(message):
@@ -179,19 +175,6 @@ def test_other_options_and_data_run_again(tmp_path):
     refused("its options are not known")
     record.write_text(json.dumps(json.loads(record.read_text()) | {"options": [1]}))
     refused("its options are not known")
-
-
-def test_languages_of_the_suite(tmp_path, capsys):
-    suite = Suite(out=tmp_path, languages=("deu", "tr"), tasks=("tatoeba", "amazon"), fit_languages="all")
-    chosen = dict(suite.chosen())
-    assert chosen["tatoeba"].languages == ("de", "tr")
-    assert chosen["amazon"].languages == ("de",)
-    assert chosen["tatoeba"].fit_languages == "all"
-    few = dict(Suite(out=tmp_path, languages=("tr",), tasks=("tatoeba", "amazon")).chosen())
-    assert "amazon" not in few
-    assert "amazon: skipped, it does not test tr" in capsys.readouterr().out
-    with pytest.raises(ValueError, match="no task tests any of the languages tr"):
-        Suite(out=tmp_path, languages=("tr",), tasks=("amazon",)).chosen()
 
 
 def test_what_is_not_a_seed_is_not_averaged():

@@ -18,15 +18,6 @@ def test_interval_is_scipys(rng):
     assert high == pytest.approx(expected.confidence_interval.high, abs=0.05 * width)
 
 
-def test_interval_covers_the_truth(rng):
-    covered = 0
-    for seed in range(200):
-        low, high = interval(Queries(rng.standard_normal(60) + 5), resamples=300, seed=seed)
-        covered += low <= 5 <= high
-    # 95% of 200 is 190, its standard deviation 3.1; the percentile interval of 60 values is a little narrow.
-    assert 178 <= covered <= 200
-
-
 def test_hits_are_drawn_as_any_scores(rng):
     # With a little added that tells them apart each is drawn by itself.
     hits = 100.0 * (rng.random((2, 400)) < [[0.3], [0.8]]).ravel()
@@ -36,20 +27,16 @@ def test_hits_are_drawn_as_any_scores(rng):
     np.testing.assert_allclose(quick, slow, atol=0.02 * (quick[1] - quick[0]))
 
 
-def test_strata_are_drawn_apart(rng):
+def test_means_of_strata_and_clusters():
+    queries = Queries(np.array([1.0, 1.0, 4.0, np.nan]), clusters=np.array([0, 0, 1, 1]))
+    assert queries.mean == 2
+    assert interval(queries) == (1, 4)
     # All that differs is between two strata, which are always both there: nothing varies.
     values, strata = np.array([0.0] * 50 + [100.0] * 10), np.array([0] * 50 + [1] * 10)
     assert Queries(values, strata).mean == 50
     assert interval(Queries(values, strata)) == (50, 50)
     low, high = interval(Queries(values))
     assert low < 100 / 6 < high
-
-
-def test_missing_values_are_left_out():
-    queries = Queries(np.array([1.0, np.nan, 3.0]))
-    assert queries.mean == 2
-    low, high = interval(queries)
-    assert 1 <= low <= 2 <= high <= 3
 
 
 def test_paired_test_is_exact_on_few(rng):
@@ -82,9 +69,6 @@ def test_refusals():
         Queries(np.zeros(2), np.zeros(1, int))
     with pytest.raises(ValueError, match="no query has a score"):
         Queries(np.full(2, np.nan))
-    few, many = Queries(np.ones(3), clusters=np.arange(3)), Queries(np.ones(500), clusters=np.arange(100, 600))
-    with pytest.raises(ValueError, match="3 and 500 scores are not of the same queries"):
-        paired_test(few, many)
 
 
 def test_clusters_are_drawn_together(rng):
@@ -95,19 +79,6 @@ def test_clusters_are_drawn_together(rng):
     assert paired_test(copies, replace(copies, values=copies.values + 0.1)) == pytest.approx(
         paired_test(Queries(once), Queries(once + 0.1))
     )
-    covered = 0
-    for seed in range(100):
-        common = np.repeat(rng.standard_normal(60), 5) + 0.1 * rng.standard_normal(300)
-        low, high = interval(Queries(common, clusters=np.repeat(np.arange(60), 5)), resamples=300, seed=seed)
-        covered += low <= 0 <= high
-    assert covered >= 87  # 95 of 100, less three standard deviations and a little for the percentiles
-
-
-def test_clusters_of_unequal_size_keep_the_mean():
-    queries = Queries(np.array([1.0, 1.0, 4.0]), clusters=np.array([0, 0, 1]))
-    assert queries.mean == 2
-    low, high = interval(queries)
-    assert (low, high) == (1, 4)
 
 
 @pytest.mark.parametrize("ranked", [False, True])
@@ -123,12 +94,6 @@ def test_correlations_are_scipys(rng, ranked):
     low, high = np.quantile(drawn, (0.025, 0.975))
     assert low == pytest.approx(expected.low, abs=0.015)
     assert high == pytest.approx(expected.high, abs=0.015)
-    # One resample against scipy's own coefficient.
-    order = np.random.default_rng(5).integers(120, size=(1, 120))[0]
-    one = resampled_correlations(x, y, ranked=ranked, resamples=1, seed=5)
-    assert one[0] == pytest.approx(function(x[order], y[order]).statistic)
-    with pytest.raises(ValueError, match="shapes differ"):
-        resampled_correlations(x, y[:5], ranked=ranked)
 
 
 def f1(right, gold):
@@ -146,14 +111,13 @@ def test_f1_is_a_mean_of_clusters(rng):
     queries = f1(right, gold)
     mined, true = (right >= 0).sum(), (right == 1).sum()
     assert queries.mean == pytest.approx(2 * true / (mined + 60))
-    low, high = interval(queries, resamples=2000)
     # By hand: sources that are mined or gold, drawn with replacement.
     is_gold = np.arange(200) < 60
     kept = np.flatnonzero((right >= 0) | is_gold)
     drawn = kept[rng.integers(len(kept), size=(4000, len(kept)))]
     sizes = (right >= 0)[drawn].sum(axis=1) + is_gold[drawn].sum(axis=1)
     expected = np.quantile(2 * (right == 1)[drawn].sum(axis=1) / sizes, (0.025, 0.975))
-    np.testing.assert_allclose((low, high), expected, atol=0.01)
+    np.testing.assert_allclose(interval(queries, resamples=2000), expected, atol=0.01)
 
 
 def test_f1_of_two_methods(rng):

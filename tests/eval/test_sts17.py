@@ -28,17 +28,7 @@ def write(folder, name, pairs, gold):
 def test_sts17(tmp_path, capsys):
     write(tmp_path / "data", "1.en-en", PAIRS, [1.5, 5, 0, 3])
     write(tmp_path / "data", "6.tr-en", [*PAIRS, ("left", "out")], [1, 4.5, 0.5, 2])
-    options = [
-        "--data",
-        str(tmp_path / "data"),
-        "--layers",
-        "2",
-        "--transforms",
-        "original",
-        "center",
-        "--max-length",
-        "24",
-    ]
+    options = ["--data", str(tmp_path / "data"), "--layers", "2", "--transforms", "original", "center"]
     assert main(["sts17", *ENCODER, *options, "--out", str(tmp_path / "out")]) == 0
     results = {(r["transform"], r["metric"]): r for r in read(tmp_path / "out")}
     assert "track 6.tr-en: 1 of 5 pairs have no score, and are left out" in capsys.readouterr().out
@@ -101,26 +91,22 @@ def test_fitted_on_the_evaluated_columns(tmp_path, capsys):
 def test_paired_cosine_by_hand():
     a = np.array([[1.0, 0], [3, 4], [0, 0]])
     np.testing.assert_allclose(paired_cosine(a, np.array([[0.0, 2], [3, 4], [1, 1]])), [0, 1, 0])
-    with pytest.raises(ValueError, match="shapes differ"):
-        paired_cosine(a, a[:2])
 
 
 def test_data_that_is_wrong(tmp_path):
     with pytest.raises(FileNotFoundError, match="copy sts2017 of github.com/eduardofv/sts_eval there"):
         read_tracks(tmp_path / "nowhere")
     folder = tmp_path / "data"
-    write(folder, "1.en-en", PAIRS, [1, 2, 3, 4, 5])
-    with pytest.raises(ValueError, match="track 1.en-en: 4 pairs and 5 scores"):
-        read_tracks(folder)
-    write(folder, "1.en-en", PAIRS, [1, 2, 3])
-    with pytest.raises(ValueError, match="track 1.en-en: 4 pairs and 3 scores"):
-        read_tracks(folder)
-    write(folder, "1.en-en", PAIRS, [1, 5.5, 3, 4])
-    with pytest.raises(ValueError, match=r"line 2, with that line of STS.gs.track1.en-en.txt, is not two"):
-        read_tracks(folder)
-    write(folder, "1.en-en", [*PAIRS[:2], ("one", "")], [1, 2, 3])
-    with pytest.raises(ValueError, match=r"STS.input.track1.en-en.txt, line 3, .* is not two sentences with"):
-        read_tracks(folder)
+    for pairs, gold, message in (
+        (PAIRS, [1, 2, 3, 4, 5], "track 1.en-en: 4 pairs and 5 scores"),
+        (PAIRS, [1, 2, 3], "track 1.en-en: 4 pairs and 3 scores"),
+        (PAIRS, [1, 5.5, 3, 4], "line 2, with that line of STS.gs.track1.en-en.txt, is not two"),
+        (PAIRS, [1, "x", 3, 4], "line 2, with that line of STS.gs.track1.en-en.txt, is not two"),
+        ([*PAIRS[:2], ("one", "")], [1, 2, 3], "STS.input.track1.en-en.txt, line 3, .* is not two sentences with"),
+    ):
+        write(folder, "1.en-en", pairs, gold)
+        with pytest.raises(ValueError, match=message):
+            read_tracks(folder)
 
 
 @pytest.mark.skipif(not DATA.is_dir(), reason="data/sts17 is not there")
@@ -130,15 +116,3 @@ def test_tracks_of_semeval():
     languages = {name: track.languages for name, track in tracks.items()}
     assert languages["2.ar-en"] == ("en", "ar")
     assert languages["4a.es-en"] == ("es", "en")
-    # Spanish and Turkish have letters that English has not.
-    for name, track in tracks.items():
-        for code, sentences in zip(track.languages, track.pairs, strict=True):
-            foreign = sum(any(letter > "\x7f" and letter.isalpha() for letter in text) for text in sentences)
-            assert (foreign < 10) == (code == "en"), name
-
-
-def test_one_language_is_too_few_for_lsar(tmp_path, capsys):
-    write(tmp_path / "data", "5.en-en", PAIRS, [1.5, 5, 0, 3])
-    command = ["sts17", *ENCODER, "--data", str(tmp_path / "data"), "--out", str(tmp_path / "out"), "--layers", "2"]
-    assert main(command) == 1
-    assert "--transforms has lsar: 1 language is given (en); at least 2 are needed" in capsys.readouterr().err

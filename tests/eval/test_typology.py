@@ -33,9 +33,9 @@ def upper():
     return matrix
 
 
-def packed(matrix, save=sparse.save_npz):
+def packed(matrix):
     buffer = io.BytesIO()
-    save(buffer, matrix)
+    sparse.save_npz(buffer, matrix)
     return buffer.getvalue()
 
 
@@ -47,7 +47,7 @@ def write(folder, content=None, member=MATRIX, names=NAMES):
     return path
 
 
-@pytest.mark.parametrize("kind", [sparse.csr_matrix, sparse.csc_matrix, sparse.csr_array])
+@pytest.mark.parametrize("kind", [sparse.csr_matrix, sparse.csc_matrix])
 def test_precomputed_distances_are_read_from_the_upper_triangle(tmp_path, kind):
     path = write(tmp_path, packed(kind(upper())))
     found, measure = syntactic_distances(["deu", "en", "zh", "fr", "tl", "fa", "de"], precomputed=path)
@@ -70,37 +70,12 @@ def test_macro_language_comes_before_its_member(tmp_path):
     [
         (["fr", "et", "ja"], NAMES, r"list of 7 languages lacks et \(est, ekk\), ja \(jpn\); omit these"),
         (["fr", "x-law"], NAMES, r"lacks x-law \(no ISO 639-3 code\)"),
-        (["fr", "qq"], NAMES, "'qq' is not a language code"),
         (["fr"], ["fra", *NAMES[2:]], r"lacks en \(eng\)"),
-        (["fr"], [*NAMES[:6], "fra"], "has fra more than once"),
     ],
 )
 def test_unknown_languages_are_refused(tmp_path, languages, names, message):
     with pytest.raises(ValueError, match=message):
         syntactic_distances(languages, precomputed=write(tmp_path, names=names))
-
-
-def matrix_of(**changed):
-    """The npz of the matrix with some of its arrays replaced."""
-    right = sparse.csr_matrix(upper())
-    arrays = {"format": b"csr", "shape": (7, 7), "data": right.data, "indices": right.indices, "indptr": right.indptr}
-    return packed(arrays | changed, lambda file, values: np.savez(file, **values))
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (matrix_of(indices=np.full(9, 7, np.int32)), "not lang2vec's distances2.zip: .*indices"),
-        (matrix_of(data=np.array([{}] * 9)), "not lang2vec's distances2.zip: .*allow_pickle=False"),
-        (matrix_of(shape=(7, 8)), r"is csr \(7, 8\) of float64; .* distances_languages.txt lists 7 languages"),
-        (matrix_of(data=np.ones(9, np.int64)), r"is csr \(7, 7\) of int64; it must be csr or csc with floats"),
-        (b"no array", "not lang2vec's distances2.zip: .*pickle"),
-    ],
-)
-def test_a_damaged_matrix_is_refused(tmp_path, content, message):
-    with pytest.raises(ValueError, match=message):
-        syntactic_distances(["fr"], precomputed=write(tmp_path, content))
-    assert syntactic_distances(TO_ENGLISH, precomputed=write(tmp_path, matrix_of()))[0] == TO_ENGLISH
 
 
 @pytest.mark.parametrize("value", [0, 1.5, np.nan])
@@ -116,14 +91,18 @@ def test_impossible_and_missing_distances_are_refused(tmp_path, value):
 def test_damaged_and_missing_files(tmp_path):
     with pytest.raises(FileNotFoundError, match="distances2.zip does not exist; copy it from lang2vec/data"):
         syntactic_distances(["fr"], precomputed=tmp_path / "distances2.zip")
-    path = write(tmp_path, member="SYNTACTIC.csv")
-    with pytest.raises(ValueError, match=f"distances2.zip is not lang2vec's distances2.zip: .*{MATRIX}"):
+    wide = packed(sparse.csr_matrix(np.ones((7, 8))))
+    for content, member, message in (
+        (wide, MATRIX, r"is \(7, 8\), and distances_languages.txt lists 7 languages"),
+        (b"no array", MATRIX, "pickle"),
+        (None, "SYNTACTIC.csv", MATRIX),
+    ):
+        with pytest.raises(ValueError, match=f"not lang2vec's distances2.zip: .*{message}"):
+            syntactic_distances(["fr"], precomputed=write(tmp_path, content, member))
+    path = write(tmp_path)
+    path.write_bytes(path.read_bytes()[:-30])
+    with pytest.raises(ValueError, match="distances2.zip is not lang2vec's distances2.zip"):
         syntactic_distances(["fr"], precomputed=path)
-    whole = write(tmp_path).read_bytes()
-    for broken in (b"<html>", whole[:-30]):
-        path.write_bytes(broken)
-        with pytest.raises(ValueError, match="distances2.zip is not lang2vec's distances2.zip"):
-            syntactic_distances(["fr"], precomputed=path)
     (tmp_path / "distances_languages.txt").unlink()
     with pytest.raises(FileNotFoundError, match="distances_languages.txt does not exist; copy it"):
         syntactic_distances(["fr"], precomputed=path)
@@ -144,20 +123,14 @@ def test_cosine_from_the_wheel(wheel):
     where = typology._positions(["tl", "zh", "fa", "ar", "et", "sw", "id", "ms"], names)
     assert [names[index] for index in where.values()] == ["tgl", "zho", "fas", "ara", "est", "swa", "ind", "msa"]
     every, _ = syntactic_distances(XTREME_36, precomputed=None)
-    assert tuple(every) == tuple(sorted(XTREME_36))
-    assert all(0 < value < 0.6 for value in every.values())
+    assert all(0 < every[code] < 0.6 for code in XTREME_36)
 
 
-def test_another_wheel_is_refused(wheel, monkeypatch):
+def test_another_wheel_or_none(wheel, monkeypatch):
     monkeypatch.setattr(typology, "_FEATURES_SHA256", "sha256:0")
     with pytest.raises(ValueError, match=r"has digest sha256:0e8a\w+, not sha256:0: pip install lang2vec==1.1.2"):
         syntactic_distances(["fr"], precomputed=None)
-    monkeypatch.setattr(typology, "_FEATURES", "lang2vec/data/none.npz")
-    with pytest.raises(ImportError, match="none.npz does not exist: pip install lang2vec==1.1.2 --no-deps"):
-        syntactic_distances(["fr"], precomputed=None)
 
-
-def test_no_wheel(monkeypatch):
     def absent(name):
         raise metadata.PackageNotFoundError(name)
 
@@ -179,19 +152,8 @@ def test_correlation_by_hand():
     assert found.r == pytest.approx(-3 / np.sqrt(252))
     assert found.n == 3
     assert found.points["fr"] == pytest.approx((0.8, 0.2))
-    exact = syntax_correlation(plane({code: 1 - value for code, value in TO_ENGLISH.items()}), TO_ENGLISH)
-    assert (exact.r, exact.n) == (pytest.approx(1), 5)
-
-
-@pytest.mark.parametrize(
-    ("cosines", "distances", "message"),
-    [
-        ({"fr": 0.1, "de": 0.2}, TO_ENGLISH, "needs at least 3 languages; there are de, fr"),
-        ({"fr": 0.1, "de": 0.3, "zh": 0.2}, dict.fromkeys(("fr", "de", "zh"), 0.4), "of de, fr, zh are all 0.4"),
-        # LSAR at rank L - 1 on the text that it was fitted on leaves nothing but rounding.
-        (dict.fromkeys(TO_ENGLISH, 0.99), TO_ENGLISH, "within .*LSAR at rank L - 1 .*use the means of other text"),
-    ],
-)
-def test_correlation_refuses(cosines, distances, message):
-    with pytest.raises(ValueError, match=message):
-        syntax_correlation(plane(cosines), distances)
+    with pytest.raises(ValueError, match="needs at least 3 languages; there are de, fr"):
+        syntax_correlation(plane({"fr": 0.1, "de": 0.2}), TO_ENGLISH)
+    # LSAR at rank L - 1 on the text that it was fitted on leaves nothing but rounding.
+    with pytest.raises(ValueError, match="within .*LSAR at rank L - 1 .*use the means of other text"):
+        syntax_correlation(plane(dict.fromkeys(TO_ENGLISH, 0.99)), TO_ENGLISH)
