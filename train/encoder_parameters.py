@@ -28,24 +28,19 @@ class Skeleton:
     """The modules of an encoder, and apart from them their ``parameters``."""
 
     def __init__(self, parts: EncoderParts) -> None:
-        self.parameters: Parameters = {}
-        self._parts: dict[str, tuple[Any, list[tuple[Any, Any]]]] = {}
-        for part, module in parts._asdict().items():
-            if module is not None:
-                graph, state = nnx.split(module)
-                leaves = list(nnx.to_flat_state(state))
-                self.parameters |= {_name(part, path): leaf.get_value() for path, leaf in leaves}
-                # Only the kinds of parameters, not their values.
-                kinds = [(path, leaf.replace(jax.ShapeDtypeStruct(leaf.shape, leaf.dtype))) for path, leaf in leaves]
-                self._parts[part] = graph, kinds
+        self._graph, state = nnx.split(parts._asdict())
+        leaves = {".".join(map(str, path)): (path, leaf) for path, leaf in nnx.to_flat_state(state)}
+        self.parameters: Parameters = {name: leaf.get_value() for name, (_, leaf) in leaves.items()}
+        # Only the kinds of parameters, not their values.
+        self._kinds = {
+            name: (path, leaf.replace(jax.ShapeDtypeStruct(leaf.shape, leaf.dtype)))
+            for name, (path, leaf) in leaves.items()
+        }
 
     def filled(self, parameters: Parameters) -> EncoderParts:
         """Returns the modules with parameters, which must be all there are."""
-        modules = {}
-        for part, (graph, kinds) in self._parts.items():
-            state = [(path, kind.replace(parameters[_name(part, path)])) for path, kind in kinds]
-            modules[part] = nnx.merge(graph, nnx.from_flat_state(state))
-        return EncoderParts(modules["model"], modules.get("projection"))
+        state = [(path, kind.replace(parameters[name])) for name, (path, kind) in self._kinds.items()]
+        return EncoderParts(**nnx.merge(self._graph, nnx.from_flat_state(state)))
 
 
 def take_apart(parts: EncoderParts, freeze_words: bool) -> tuple[Skeleton, Parameters, Parameters]:
@@ -54,7 +49,3 @@ def take_apart(parts: EncoderParts, freeze_words: bool) -> tuple[Skeleton, Param
     trained, skeleton.parameters = skeleton.parameters, {}
     frozen = {WORDS: trained.pop(WORDS)} if freeze_words and WORDS in trained else {}
     return skeleton, trained, frozen
-
-
-def _name(part: str, path: tuple[Any, ...]) -> str:
-    return ".".join([part, *map(str, path)])
