@@ -1,7 +1,5 @@
 """XQuAD-R's questions and answers: the reader, and the picture of one question."""
 
-import json
-
 import numpy as np
 
 from eval.data.xquad import XQUAD_R, read_xquad
@@ -10,6 +8,7 @@ from eval.task import Panel, Setting
 from eval.tasks import answers as tasks
 from eval.tasks.answers import answers
 from lsar_jax import EncoderSpec
+from tests.eval.test_lareqa import write_letters
 from tests.eval.test_tasks import is_png
 
 SETTING = Setting(EncoderSpec("tiny", "0", 2, "mean", "float32"), True, XQUAD_R, (), "udhr all")
@@ -33,29 +32,10 @@ def recorded(monkeypatch, place, name):
     return calls
 
 
-def write_xquad(folder, sentences=3):
-    folder.mkdir()
-    for code in XQUAD_R:
-        paragraphs = []
-        for number in range(2):
-            texts = [f"{code} {number} abc {i}." for i in range(sentences)]
-            breaks, start = [], 0
-            for text in texts:
-                breaks.append([start, start + len(text)])
-                start += len(text) + 1
-            starts = [low + 2 for low, _ in breaks]
-            qas = [
-                {"id": f"{number}-{i}", "question": f"what {code} {i}?", "answers": [{"answer_start": start}]}
-                for i, start in enumerate(starts)
-            ]
-            paragraphs.append({"context": " ".join(texts), "sentence_breaks": breaks, "qas": qas})
-        (folder / f"{code}.json").write_text(json.dumps({"data": [{"paragraphs": paragraphs}]}))
-
-
 def test_one_question(tmp_path, monkeypatch, rng):
     monkeypatch.setattr("eval.tasks.answers._QUESTIONS", 5)
     calls = recorded(monkeypatch, tasks, "draw_answers")
-    write_xquad(tmp_path / "xquad")
+    write_letters(tmp_path / "xquad", rng, XQUAD_R)
     task = answers(tmp_path / "xquad")
     [texts] = task.parts
     x = {key: rng.standard_normal((len(text), 6)).astype(np.float32) for key, text in texts.items()}

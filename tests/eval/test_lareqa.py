@@ -47,10 +47,10 @@ def test_answers_are_places_in_the_pool():
     np.testing.assert_array_equal(answer_table(data), [[1, -1], [0, 4], [0, 4]])
 
 
-def write_letters(folder, rng):
+def write_letters(folder, rng, codes=("de", "en", "ru")):
     """Files in XQuAD-R's form whose sentences are random letters, so that no two are alike."""
     folder.mkdir()
-    for code in ("de", "en", "ru"):
+    for code in codes:
         paragraphs = []
         for number in range(2):
             sentences = [" ".join(rng.choice(list("abcdefghij"), 8)) for _ in range(4)]

@@ -7,7 +7,7 @@ from tests.eval.test_published import check_published_metrics
 from tests.eval.test_tasks import ENCODER, is_png, read, write_pairs
 
 
-def test_tatoeba(tmp_path, capsys):
+def test_tatoeba(tmp_path):
     folder = tmp_path / "data"
     write_pairs(folder, "deu", "a cat\nthe dog barks\nno\n", "a cat\nthe dog barks\nno\n")
     write_pairs(folder, "mal", "a cat\nno\n", "no\na cat\n")
@@ -24,9 +24,6 @@ def test_tatoeba(tmp_path, capsys):
     assert values["lsar", "en-xx mean over 1"] == values["lsar", "xx-en mean over 1"] == 100
     assert values["lsar", "en-xx mean over 1 unseen"] == values["lsar", "en-ml accuracy"] == 0
     assert is_png(tmp_path / "out" / "methods.png")
-    printed = " ".join(capsys.readouterr().out.split())
-    assert "Tatoeba" in printed
-    assert "has no text in ml: transforms are not fitted on these languages" in printed
     check_published_metrics("tatoeba", {metric for _, metric in values})
 
 
