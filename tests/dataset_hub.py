@@ -19,9 +19,8 @@ ROWS = 3000
 
 def document(language, number):
     # Long and without a pattern, so that the file does not shrink to nothing.
-    return f"  {language} {number} first\n\n{language} {number} " + "".join(
-        chr(97 + (number * 7 + i * i) % 26) for i in range(900)
-    )
+    end = "".join(chr(97 + (number * 7 + i * i) % 26) for i in range(900))
+    return f"  {language} {number} first\n\n{language} {number} {end}"
 
 
 def sentences(language, count):
@@ -42,35 +41,30 @@ class Server(http.server.BaseHTTPRequestHandler):
     """A Hub of one dataset, that counts the bytes it gives; or one that fails."""
 
     def do_GET(self):
-        server = self.server
-        path = self.path.split("?")[0]
+        server, path = self.server, self.path.split("?")[0]
         if "/datasets/" in path:  # the client also asks, once a day, for things that are no dataset's
-            server.asked.append(f"{self.command} {path}")
-        if server.fails in ("all", "refuses"):
-            return (
-                self.answer(503, b"") if server.fails == "all" else self.answer(404, b"", X_Error_Code="RepoNotFound")
-            )
-        prefix = f"/datasets/{server.id}/resolve/{COMMIT}/"
-        first_bytes = self.headers["range"] == "bytes=0-3"
-        if path.startswith(prefix) and (server.fails == "files" or (server.fails == "later" and not first_bytes)):
+            server.asked.append(path)
+        file = path.partition(f"/datasets/{server.id}/resolve/{COMMIT}/")[2]
+        later = server.fails == "later" and self.headers["range"] != "bytes=0-3"
+        if server.fails == "refuses":
+            return self.answer(404, b"", X_Error_Code="RepoNotFound")
+        if server.fails == "all" or (file and (server.fails == "files" or later)):
             return self.answer(503, b"")
-        if path.startswith(prefix):
-            data = (server.folder / path.removeprefix(prefix)).read_bytes()
+        if file:
+            data = (server.folder / file).read_bytes()
             first, last = re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers["range"]).groups()
             part = data[int(first) : int(last) + 1]
             server.bytes += len(part)
             return self.answer(206, part, Content_Range=f"bytes {first}-{last}/{len(data)}", X_Repo_Commit=COMMIT)
-        files = [file for file in sorted(server.folder.rglob("*")) if file.is_file()]
-        names = {file.relative_to(server.folder).as_posix(): file.stat().st_size for file in files}
+        found = [path for path in sorted(server.folder.rglob("*")) if path.is_file()]
+        names = {path.relative_to(server.folder).as_posix(): path.stat().st_size for path in found}
         if "/tree/" in path:
             below = path.split(f"/tree/{COMMIT}/")[1] + "/"
-            found = [
-                {"type": "file", "path": name, "size": names[name], "oid": name} for name in names if below in name
-            ]
-            return self.answer(200, json.dumps(found).encode())
-        siblings = [{"rfilename": name} for name in names]
-        info = {"id": server.id, "sha": COMMIT, "siblings": siblings}
-        return self.answer(200, json.dumps(info).encode())
+            inside = [(name, size) for name, size in names.items() if below in name]
+            answer = [{"type": "file", "path": name, "size": size, "oid": name} for name, size in inside]
+        else:
+            answer = {"id": server.id, "sha": COMMIT, "siblings": [{"rfilename": name} for name in names]}
+        return self.answer(200, json.dumps(answer).encode())
 
     def answer(self, status, data, **headers):
         self.send_response(status)
@@ -87,8 +81,7 @@ class Server(http.server.BaseHTTPRequestHandler):
 def serve(folder, id="wikimedia/wikipedia"):
     """The web server of a folder's files."""
     web = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Server)
-    web.daemon_threads, web.folder, web.fails, web.bytes, web.asked = True, folder, None, 0, []
-    web.id = id
+    web.daemon_threads, web.id, web.folder, web.fails, web.bytes, web.asked = True, id, folder, None, 0, []
     thread = threading.Thread(target=web.serve_forever, args=(0.02,), daemon=True)
     thread.start()
     try:

@@ -8,7 +8,7 @@ from typing import Self
 
 from lsar_jax.cli.option_checks import at_least
 from lsar_jax.corpora.parallel_text import Pair, distinct, held_out, read_bitext, shuffled, text_key
-from lsar_jax.corpora.tables import Data, check_split, pin
+from lsar_jax.corpora.tables import Data, pin
 from lsar_jax.files import text_sha256
 from lsar_jax.languages import canonical_keys, language_code
 
@@ -62,7 +62,6 @@ class TextOptions:
         for validation in any language; case, digits and punctuation do not count. Pairs are held out of each text by
         itself, so that they are the same ones whatever other text there is.
         """
-        check_split(self.data, self.split)
         pairs: dict[str, list[Pair]] = {}
         tested: set[str] = set()
         for data, split in ((self.data, self.split), *((data, "") for data in self.more)):

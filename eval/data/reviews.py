@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from lsar_jax import corpora
-from lsar_jax.corpora.tables import Data, named_tables, plain_folder
+from lsar_jax.corpora.tables import Data, named_tables
 from lsar_jax.languages import own_name
 
 __all__ = ["Reviews", "read_reviews"]
@@ -23,7 +23,7 @@ def read_reviews(data: Data, code: str, split: str) -> Reviews:
     """Returns the texts and labels of a language's training or test set."""
     rows: list[tuple[str, Any, Any]]
     if (tables := named_tables(data)) is None:
-        path = _file(plain_folder(data), code, split)
+        path = _file(Path(data), code, split)
         lines = [line.partition("\t") for line in corpora.lines(path)]
         rows = [(f"{path}, line {number}", label, text) for number, (label, _, text) in enumerate(lines, 1)]
     else:

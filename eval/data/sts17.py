@@ -18,7 +18,7 @@ from jaxtyping import Float
 
 from lsar_jax import corpora
 from lsar_jax.cli.console import console
-from lsar_jax.corpora.tables import Data, Tables, named_tables, one_split, plain_folder
+from lsar_jax.corpora.tables import Data, Tables, named_tables, one_split
 from lsar_jax.languages import language_code
 
 __all__ = ["Track", "read_tracks"]
@@ -44,7 +44,7 @@ def read_tracks(data: Data) -> dict[str, Track]:
     """Reads all tracks by name, such as ``4a.es-en`` in files and ``es-en`` in a dataset ``hub:ID``."""
     tables = named_tables(data)
     tracks: dict[str, Track] = {}
-    for name, languages, rows in sorted(_files(plain_folder(data)) if tables is None else _named(tables)):
+    for name, languages, rows in sorted(_files(Path(data)) if tables is None else _named(tables)):
         for where, *sides, score in rows:
             texts = all(isinstance(side, str) and side.strip() for side in sides)
             if not texts or not isinstance(score, int | float) or not 0 <= score <= 5:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lsar_jax import corpora
-from lsar_jax.corpora.tables import Data, named_pairs, named_tables, plain_folder
+from lsar_jax.corpora.tables import Data, named_pairs, named_tables
 from lsar_jax.languages import language_code, own_name
 
 __all__ = ["ORACLE_8", "ORACLE_14", "XTREME_36", "check_not_blank", "files_of", "read_pairs"]
@@ -31,7 +31,7 @@ def read_pairs(data: Data, languages: Sequence[str]) -> dict[str, tuple[list[str
             for name, lines in zip(("English", code), sides, strict=True):
                 check_not_blank(lines, f"{tables.name}, {name} of {code}")
         return pairs
-    folder = plain_folder(data)
+    folder = Path(data)
     if not folder.is_dir():
         raise FileNotFoundError(
             f"there is no folder {folder}; copy data/tatoeba/v1 of github.com/facebookresearch/LASER there, "

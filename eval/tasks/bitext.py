@@ -17,7 +17,7 @@ from eval.task import Task
 from eval.tasks.translations import translations
 from lsar_jax.corpora.parallel_text import Pair, read_bitext
 from lsar_jax.corpora.parallel_text import held_out as split_pairs
-from lsar_jax.corpora.tables import Data, check_split
+from lsar_jax.corpora.tables import Data
 
 __all__ = ["COMMAND", "bitext"]
 
@@ -44,7 +44,6 @@ def bitext(
       seen: languages that transforms may be fitted on; by default, all for which there is text to fit on.
       split: split of a named dataset, hub:ID or tfds:NAME; by default, its only split, or else test.
     """
-    check_split(data, split)
 
     @cache
     def parts(codes: tuple[str, ...]) -> Parts:

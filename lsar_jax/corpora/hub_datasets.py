@@ -11,22 +11,22 @@ import gzip
 import io
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, nullcontext
-from dataclasses import dataclass, replace
+from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from lsar_jax.corpora.row_files import BUFFER, json_rows, parquet_rows
-from lsar_jax.corpora.sentence_filters import COUNT, Filter, check_count, oscar_lines, take, wiki40b_pieces
+from lsar_jax.corpora.sentence_filters import COUNT, Filter, oscar_lines, take, wiki40b_pieces
 from lsar_jax.hub import Repository
 from lsar_jax.languages import code_or_none, own_name
 
 __all__ = ["HUB_SETS", "PINNED", "HubFiles", "hub", "hub_files"]
 
-# Known datasets of text: the name of a language's folder, with {} for the language, and the filter of sentences.
+# Known datasets of text: what the name of a language's folder begins with, and the filter of sentences.
 HUB_SETS: dict[str, tuple[str, Filter]] = {
-    "wikimedia/wikipedia": ("20231101.{}", oscar_lines),
-    "google/wiki40b": ("{}", wiki40b_pieces),
+    "wikimedia/wikipedia": ("20231101.", oscar_lines),
+    "google/wiki40b": ("", wiki40b_pieces),
 }
 
 # The commits that are read by default: our own choice for Wikipedia, MTEB's for the others.
@@ -38,8 +38,6 @@ PINNED = {
     "mteb/AmazonReviewsClassification": "6b5d328eaae8ef408dd7d775040245cf86f92e9d",
 }
 
-# Number of bytes of a column or a file to read at a time.
-_BUFFER = BUFFER
 # In order of preference, if a split is available in several formats.
 _FORMS = (".parquet", ".jsonl", ".jsonl.gz")
 
@@ -72,12 +70,7 @@ class HubFiles:
         return sorted({re.split(r"[-./]", name)[0] for name in self._inside(config)})
 
     def rows(self, config: str, split: str, columns: Sequence[str] | None = None) -> Iterator[dict[str, Any]]:
-        """Yields the rows of a split in order.
-
-        Args:
-          config: name of the configuration, which is the name of its folder.
-          split: name of the split, with which the names of its files begin.
-          columns: columns to read; by default, all.
+        """Yields the rows of a split in order, with all columns or the given ones.
 
         Raises:
           FileNotFoundError: a file is missing or cannot be fetched.
@@ -89,12 +82,10 @@ class HubFiles:
                 with closing(self.open(name)) as file:
                     where = f"{name} of {self.name}"
                     if name.endswith(".parquet"):
-                        yield from parquet_rows(file, columns, where, buffer=_BUFFER)
-                        continue
-                    with (
-                        io.BufferedReader(file, _BUFFER) as buffered,
-                        gzip.GzipFile(fileobj=buffered) if name.endswith(".gz") else nullcontext(buffered) as lines,
-                    ):
+                        yield from parquet_rows(file, columns, where)
+                    else:
+                        lines: Any = io.BufferedReader(file, BUFFER)
+                        lines = gzip.GzipFile(fileobj=lines) if name.endswith(".gz") else lines
                         yield from json_rows(lines, columns, where)
             except (ValueError, TypeError, ImportError):
                 raise
@@ -102,20 +93,16 @@ class HubFiles:
                 raise self.failed(error) from error
 
     def _inside(self, config: str) -> list[str]:
-        inside = (name.removeprefix(f"{config}/") for name in self.files if name.startswith(f"{config}/"))
-        return [name for name in inside if name.endswith(_FORMS)]
+        start = f"{config}/"
+        return [name.removeprefix(start) for name in self.files if name.startswith(start) and name.endswith(_FORMS)]
 
     def _files(self, config: str, split: str) -> list[str]:
         """The files of a split in order, including missing files of a numbered series."""
-        found = sorted(
-            name for name in self._inside(config) if re.fullmatch(rf"{re.escape(split)}([-.].*|/[^/]*)", name)
-        )
+        of_split = re.compile(rf"{re.escape(split)}([-.].*|/[^/]*)")
+        found = sorted(filter(of_split.fullmatch, self._inside(config)))
         if not found:
-            splits = self.splits(config)
-            have = f"the splits {', '.join(splits)}" if splits else "no parquet or JSON lines files"
-            raise ValueError(
-                f"there is no split {split!r} in configuration {config!r} of {self.name}, which has {have}"
-            )
+            splits = ", ".join(self.splits(config)) or "no parquet or JSON lines files"
+            raise ValueError(f"there is no split {split!r} in configuration {config!r} of {self.name}: it has {splits}")
         form = next(form for form in _FORMS if found[0].endswith(form))
         found = [name for name in found if name.endswith(form)]
         series = re.fullmatch(r"(.*-)\d{5}(-of-(\d{5})(?:-\w+)?(?:\.\w+)+)", found[0])
@@ -135,7 +122,7 @@ def hub(
     filter: Filter | None = None,
     count: int | None = COUNT,
 ) -> list[str]:
-    r"""Returns the first sentences of one language in a dataset.
+    """Returns the first sentences of one language in a dataset.
 
     Args:
       id: id of a dataset on the Hub, or a folder of its files with the same layout.
@@ -147,9 +134,6 @@ def hub(
       filter: filter that turns documents into sentences; by default, the one in ``HUB_SETS``, or ``oscar_lines``.
       count: maximum number of sentences; None for all.
 
-    Returns:
-      The sentences, in the order of the dataset.
-
     Raises:
       FileNotFoundError: the Hub does not answer, has no such dataset or revision, or a file is missing.
       ValueError: no revision is given or pinned; the language, configuration, split or field is unknown; a
@@ -157,30 +141,16 @@ def hub(
       ImportError: pyarrow is not installed.
 
     Example:
-      >>> import json
-      >>> import tempfile
-      >>> from pathlib import Path
-      >>> with tempfile.TemporaryDirectory() as folder:  # laid out as on the Hub, one folder a configuration
-      ...     Path(folder, "de").mkdir()
-      ...     _ = Path(folder, "de", "train.jsonl").write_text(json.dumps({"text": "Eins.\nZwei."}), encoding="utf-8")
-      ...     lj.corpora.hub(folder, "de")
-      ['Eins.', 'Zwei.']
       >>> text = lj.corpora.hub("wikimedia/wikipedia", "de", count=100)  # doctest: +SKIP
     """
-    check_count(count)
     folder = Path(id)
     # A folder is recognised as a copy of a known dataset by its name.
     names = [name for name in HUB_SETS if name == str(id) or (folder.is_dir() and name.endswith(f"/{folder.name}"))]
-    template, known = HUB_SETS[names[0]] if names else ("{}", oscar_lines)
-    files = hub_files(id, revision, f"{config or template.format(code_or_none(language) or language)}/*")
+    start, known = HUB_SETS[names[0]] if names else ("", oscar_lines)
+    files = hub_files(id, revision, f"{config or start + (code_or_none(language) or language)}/*")
     if config is None:
-        before, after = template.split("{}")
-        folders = {
-            name[len(before) : len(name) - len(after)]: name
-            for name in files.configs
-            if name.startswith(before) and name.endswith(after)
-        }
-        config = folders[own_name(language, folders, files.name)]
+        languages = [name.removeprefix(start) for name in files.configs if name.startswith(start)]
+        config = start + own_name(language, languages, files.name)
     texts = (row[field] for row in files.rows(config, split, [field]) if row[field])
     return take(texts, filter or known, count, f"split {split!r} of {files.name}")
 
@@ -188,7 +158,7 @@ def hub(
 def hub_files(id: str | Path, revision: str | None = None, include: str = "*") -> HubFiles:
     """Returns the files of a dataset on the Hub or in a folder.
 
-    If the Hub does not answer, the function gives up after ten seconds. If the Hub stops answering later, reading
+    If the Hub does not answer within ten seconds, cached files are used. If the Hub stops answering later, reading
     fails after the six attempts that the Hub's client makes.
 
     Args:
@@ -197,48 +167,44 @@ def hub_files(id: str | Path, revision: str | None = None, include: str = "*") -
       include: pattern of the files to download elsewhere, used in error messages.
 
     Raises:
-      FileNotFoundError: the Hub does not answer, or has no such dataset or revision.
+      FileNotFoundError: the Hub does not answer and nothing is cached, or it has no such dataset or revision.
       ValueError: no revision is given or pinned for a Hub id, or a revision is given for a folder.
     """
-    folder = Path(id)
-    if folder.is_dir():
-        if revision is not None:
+    name = str(id)
+    if Path(id).is_dir():
+        if revision:
             raise ValueError(
                 f"revision {revision!r} applies to Hub ids only, and {id} is a folder; leave the revision out"
             )
-        return _folder(folder)
-    return _on_hub(str(id), revision or PINNED.get(str(id)), include)
-
-
-def _on_hub(id: str, revision: str | None, include: str) -> HubFiles:
+        return _folder(Path(id))
     from huggingface_hub import HfFileSystem, constants
 
-    if not re.fullmatch(r"[\w.-]+/[\w.-]+", id):
+    if not re.fullmatch(r"[\w.-]+/[\w.-]+", name):
         raise FileNotFoundError(
             f"there is no folder {id}, and it is not a Hub id; known datasets are {', '.join(PINNED)}"
         )
-    if revision is None:
+    if (revision := revision or PINNED.get(name)) is None:
         raise ValueError(
-            f"no revision of {id} is pinned; pass revision= with a commit from "
-            f"https://huggingface.co/datasets/{id}/commits/main. Pinned datasets are {', '.join(PINNED)}"
+            f"no revision of {id} is pinned; pass revision= (on the command line, write hub:{id}@REVISION) with a "
+            f"commit from https://huggingface.co/datasets/{id}/commits/main. Pinned datasets are {', '.join(PINNED)}"
         )
-    repository = Repository(id, revision, "dataset", include)
+    repository = Repository(name, revision, "dataset", include)
     info = repository.info()
     if info is None:
         cached = repository.cached()
-        return replace(_folder(cached), commit=cached.name)
+        return _folder(cached, cached.name)
     system = HfFileSystem(endpoint=constants.ENDPOINT)
 
-    def open_there(name: str) -> Any:
-        repository.check_answers(str(info.sha), name)
+    def open_there(path: str) -> Any:
+        repository.check_answers(str(info.sha), path)
         # No cache or read-ahead: pyarrow asks for exactly the byte ranges that it needs.
-        return system.open(f"datasets/{id}@{info.sha}/{name}", "rb", cache_type="none")
+        return system.open(f"datasets/{id}@{info.sha}/{path}", "rb", cache_type="none")
 
     files = [file.rfilename for file in info.siblings or []]
     return HubFiles(f"{id}@{info.sha}", files, open_there, repository.unavailable, str(info.sha))
 
 
-def _folder(folder: Path) -> HubFiles:
+def _folder(folder: Path, commit: str = "") -> HubFiles:
     names = [path.relative_to(folder).as_posix() for path in sorted(folder.rglob("*")) if path.name.endswith(_FORMS)]
 
     def failed(error: Exception) -> Exception:
@@ -246,4 +212,4 @@ def _folder(folder: Path) -> HubFiles:
             return FileNotFoundError(f"{error.filename} is missing; download it too, or read fewer sentences")
         return error
 
-    return HubFiles(str(folder), names, lambda name: (folder / name).open("rb"), failed)
+    return HubFiles(str(folder), names, lambda name: (folder / name).open("rb"), failed, commit)

@@ -15,12 +15,12 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from lsar_jax.corpora.tables import named_tables
+from lsar_jax.corpora.tables import Data, Prepared, named_tables
 from lsar_jax.corpora.text_files import stream_lines
-from lsar_jax.corpora.tfds import find, label_names, rows, splits
 from lsar_jax.languages import code_or_none
 
 __all__ = [
@@ -28,15 +28,11 @@ __all__ = [
     "ParsedSentence",
     "SentencePair",
     "TaggedSentence",
-    "dataset_language",
-    "inference_rows",
     "is_dataset",
-    "language_of_file",
-    "parsed_rows",
-    "read_conllu",
+    "language_of",
     "read_inference",
+    "read_parsed",
     "read_tagged",
-    "tagged_rows",
 ]
 
 # The labels of a pair of sentences, in the order of their ids.
@@ -56,20 +52,15 @@ _WORDS = ("all", "bio", "dev", "gum", "kdt", "ner", "pos", "pud", "raw", "set", 
 # What a split may be called.
 _SPLITS = {"train": ("train",), "dev": ("validation", "dev"), "test": ("test",)}
 
-
-class _Column(NamedTuple):
-    """A column of a dataset: what it may be called, and its labels in the order of their numbers on the Hub."""
-
-    names: tuple[str, ...]
-    labels: tuple[str, ...] = ()
-
-
-_TOKENS, _HEAD, _RELATION = _Column(("tokens",)), _Column(("head",)), _Column(("deprel",))
-_ENTITIES = _Column(("ner_tags", "tags"), ("O", "B-PER", "I-PER", "B-ORG", "I-ORG", "B-LOC", "I-LOC"))
-_UPOS = _Column(("upos",), (
-    "NOUN", "PUNCT", "ADP", "NUM", "SYM", "SCONJ", "ADJ", "PART", "DET", "CCONJ", "PROPN", "PRON", "X", "_", "ADV",
-    "INTJ", "VERB", "AUX",
-))  # fmt: skip
+# The labels of each column that has some, in the order of their numbers on the Hub.
+_LABELS = {
+    **dict.fromkeys(("ner_tags", "tags"), ("O", "B-PER", "I-PER", "B-ORG", "I-ORG", "B-LOC", "I-LOC")),
+    "upos": (
+        "NOUN", "PUNCT", "ADP", "NUM", "SYM", "SCONJ", "ADJ", "PART", "DET", "CCONJ", "PROPN", "PRON", "X", "_", "ADV",
+        "INTJ", "VERB", "AUX",
+    ),
+    "label": LABELS,
+}  # fmt: skip
 
 
 class ParsedSentence(NamedTuple):
@@ -89,41 +80,37 @@ class ParsedSentence(NamedTuple):
 
 
 class TaggedSentence(NamedTuple):
-    """A sentence with a tag for each word.
-
-    Attributes:
-      words: the words.
-      tags: ``O``, or ``B-`` or ``I-`` and the type of a named entity.
-    """
+    """A sentence with a tag for each word: ``O``, or ``B-`` or ``I-`` and the type of a named entity."""
 
     words: tuple[str, ...]
     tags: tuple[str, ...]
 
 
 class SentencePair(NamedTuple):
-    """A premise, a hypothesis, and one of ``LABELS``.
-
-    Attributes:
-      premise: the first sentence.
-      hypothesis: the second sentence.
-      label: entailment, neutral or contradiction.
-    """
+    """A premise, a hypothesis, and one of ``LABELS``."""
 
     premise: str
     hypothesis: str
     label: str
 
 
-def read_conllu(path: str | Path) -> list[ParsedSentence]:
-    r"""Returns the sentences of a file.
+def read_parsed(data: Data, part: str = "train") -> dict[str, list[ParsedSentence]]:
+    r"""Returns sentences with parts of speech and dependencies, from CoNLL-U or a dataset, by language.
+
+    Words of a dataset without a number as their head, which stand for several words or for none, are left out.
 
     Args:
-      path: a file in CoNLL-U; its columns ID, FORM, UPOS, HEAD and DEPREL are read.
+      data: a file, ``hub:ID#CONFIG`` or ``tfds:NAME#CONFIG``.
+      part: train, dev or test of a dataset.
+
+    Returns:
+      The sentences by ``language_of(data)``.
 
     Raises:
-      FileNotFoundError: there is no such file.
-      ValueError: a line cannot be read, a head does not exist, or the file has no sentences; the error names the file
-        and the line.
+      FileNotFoundError: there is no such file or dataset, or the Hub does not answer.
+      ImportError: tensorflow-datasets, or pyarrow for parquet, is not installed.
+      ValueError: a line or row is malformed, the split or a column does not exist, or there are no sentences or no
+        parts of speech; errors name the line or row.
 
     Example:
       >>> import tempfile
@@ -133,352 +120,230 @@ def read_conllu(path: str | Path) -> list[ParsedSentence]:
       >>> with tempfile.TemporaryDirectory() as folder:
       ...     path = Path(folder, "de.conllu")
       ...     _ = path.write_text("\n".join(rows).replace(" ", "\t"), encoding="utf-8")
-      ...     labelled.read_conllu(path)
+      ...     labelled.read_parsed(path)["de"]
       [ParsedSentence(words=('Hunde', 'bellen'), tags=('NOUN', 'VERB'), heads=(2, 0), relations=('nsubj', 'root'))]
     """
     sentences = []
-    for block in _blocks(path):
-        words: list[list[str]] = []
-        for number, line in block:
-            columns = line.split("\t")
-            if line.startswith("#"):
-                continue
-            if len(columns) != 10:
-                raise ValueError(f"{path}, line {number} has {len(columns)} columns, not the 10 of CoNLL-U")
-            if "-" in columns[0] or "." in columns[0]:
-                continue
-            if columns[0] != str(len(words) + 1):
-                raise ValueError(f"{path}, line {number} has the ID {columns[0]!r}, expected {len(words) + 1}")
-            if not columns[6].isdecimal():
-                raise ValueError(f"{path}, line {number} has the HEAD {columns[6]!r}, which is not a number")
-            words.append(columns)
-        if words:
-            forms, tags, heads, relations = zip(*((w[1], w[3], w[6], w[7]) for w in words), strict=True)
-            sentences.append(
-                _parsed(forms, tags, heads, relations, f"{path}: in the sentence that ends at line {number}")
-            )
-    return _some(sentences, f"{path} has no sentences")
+    if is_dataset(data):
+        for number, row in enumerate(_columns(data, part, "tokens", "upos", "head", "deprel")):
+            if words := [word for word in _of_words(row, data, number) if str(word[2]).isdecimal()]:
+                sentences.append(_parsed(words, f"{data}: in row {number}"))
+    else:
+        for block in _blocks(data):
+            if words := _words_of(block, data):
+                sentences.append(_parsed(words, f"{data}: in the sentence that ends at line {block[-1][0]}"))
+    if not sentences:
+        raise ValueError(f"{data} has no sentences")
+    if all(tag == "_" for sentence in sentences for tag in sentence.tags):
+        raise ValueError(f"{data} has no parts of speech (of a file, the fourth column is _ for all words)")
+    return {language_of(data): sentences}
 
 
-def read_tagged(path: str | Path) -> list[TaggedSentence]:
-    r"""Returns the sentences of a file.
-
-    Args:
-      path: the file.
+def read_tagged(data: Data, part: str = "train") -> dict[str, list[TaggedSentence]]:
+    """Returns sentences with tags of named entities by language; the arguments are those of ``read_parsed``.
 
     Raises:
-      FileNotFoundError: there is no such file.
-      ValueError: a line is not a word, a tab and a tag, or the file has no sentences; the error names the file and the
-        line.
-
-    Example:
-      >>> import tempfile
-      >>> from pathlib import Path
-      >>> from lsar_jax.corpora import labelled
-      >>> with tempfile.TemporaryDirectory() as folder:
-      ...     path = Path(folder, "de.tsv")
-      ...     _ = path.write_text("de:Bern\tB-LOC\nde:liegt\tO\n\n", encoding="utf-8")
-      ...     labelled.read_tagged(path)
-      [TaggedSentence(words=('Bern', 'liegt'), tags=('B-LOC', 'O'))]
+      FileNotFoundError, ImportError: as for ``read_parsed``.
+      ValueError: as for ``read_parsed``, or a line is not a word, a tab and a tag.
     """
+    if is_dataset(data):
+        named = enumerate(_columns(data, part, "tokens", "ner_tags|tags"))
+        sentences = [TaggedSentence(*zip(*_of_words(row, data, number), strict=True)) for number, row in named]
+        return {language_of(data): sentences}
     sentences = []
-    for block in _blocks(path):
+    for block in _blocks(data):
         for number, line in block:
-            word, tab, tag = line.rpartition("\t")
-            if not tab or not word or "\t" in word or not _TAG.fullmatch(tag):
-                raise ValueError(f"{path}, line {number} is not a word, a tab and a tag such as O or B-PER: {line!r}")
+            word, _, tag = line.rpartition("\t")
+            if not word or "\t" in word or not _TAG.fullmatch(tag):
+                raise ValueError(f"{data}, line {number} is not a word, a tab and a tag such as O or B-PER: {line!r}")
         words, _, tags = zip(*(line.rpartition("\t") for _, line in block), strict=True)
         sentences.append(TaggedSentence(words, tags))
-    prefixes = {match[0] if (match := _PREFIX.match(word)) else "" for one in sentences for word in one.words}
-    if len(prefixes) == 1 and "" not in prefixes:
+    if not sentences:
+        raise ValueError(f"{data} has no sentences")
+    prefixes = {match[0] if (match := _PREFIX.match(word)) else "" for words, _ in sentences for word in words}
+    if len(prefixes) == 1:
         length = len(prefixes.pop())
-        sentences = [one._replace(words=tuple(word[length:] for word in one.words)) for one in sentences]
-    return _some(sentences, f"{path} has no sentences")
+        sentences = [TaggedSentence(tuple(word[length:] for word in words), tags) for words, tags in sentences]
+    return {language_of(data): sentences}
 
 
-def read_inference(path: str | Path) -> dict[str, list[SentencePair]]:
-    r"""Returns the pairs of each language.
+def read_inference(data: Data, part: str = "train") -> dict[str, list[SentencePair]]:
+    """Returns labelled pairs of sentences by language; the arguments are those of ``read_parsed``.
 
-    Args:
-      path: a table with a header. A table without a column ``language`` is in the language that the file is named
-        after (``language_of_file``), as ``multinli.train.en.tsv`` is.
+    A table without a column ``language`` must be named after its language.
 
     Raises:
-      FileNotFoundError: there is no such file.
-      ValueError: a column is missing, a line has too few or too many columns, a language or a label is unknown, or
-        the file is not named after its language; the error names the file and the line.
-
-    Example:
-      >>> import tempfile
-      >>> from pathlib import Path
-      >>> from lsar_jax.corpora import labelled
-      >>> table = "premise\thypo\tlabel\nA dog barks.\tIt is quiet.\tcontradictory\n"
-      >>> with tempfile.TemporaryDirectory() as folder:
-      ...     path = Path(folder, "multinli.train.en.tsv")
-      ...     _ = path.write_text(table, encoding="utf-8")
-      ...     labelled.read_inference(path)
-      {'en': [SentencePair(premise='A dog barks.', hypothesis='It is quiet.', label='contradiction')]}
+      FileNotFoundError, ImportError: as for ``read_parsed``.
+      ValueError: as for ``read_parsed``, or a language or a label is unknown.
     """
-    lines = stream_lines(path)
+    if is_dataset(data):
+        return {
+            language_of(data): [
+                SentencePair(_text(premise, data), _text(hypothesis, data), label)
+                for premise, hypothesis, (label,) in _columns(data, part, "premise", "hypothesis", "label")
+            ]
+        }
+    lines = stream_lines(data)
     header = next(lines).split("\t")
     names = next((names for names in _TABLES if set(names) <= set(header)), None)
     if names is None:
         known = " or ".join(", ".join(names) for names in _TABLES)
-        raise ValueError(f"{path} has no columns {known}; it has {', '.join(header)}")
-    named = None if "language" in header else language_of_file(path)
-    if "language" not in header and named is None:
+        raise ValueError(f"{data} has no columns {known}; it has {', '.join(header)}")
+    if "language" not in header and not language_of(data):
         raise ValueError(
-            f"{path} has no column language, and is not named after its language, as in multinli.train.de.tsv; "
+            f"{data} has no column language, and is not named after its language, as in multinli.train.de.tsv; "
             "rename it"
         )
     pairs: dict[str, list[SentencePair]] = {}
     for number, line in enumerate(lines, start=2):
         columns = line.split("\t")
         if len(columns) != len(header):
-            raise ValueError(f"{path}, line {number} has {len(columns)} columns, but the header has {len(header)}")
+            raise ValueError(f"{data}, line {number} has {len(columns)} columns, but the header has {len(header)}")
         row = dict(zip(header, columns, strict=True))
         premise, hypothesis, label = (row[name] for name in names)
         if label not in _NAMES:
-            raise ValueError(f"{path}, line {number} has the label {label!r}; it must be one of {', '.join(_NAMES)}")
-        language = named or code_or_none(row["language"])
+            raise ValueError(f"{data}, line {number} has the label {label!r}; it must be one of {', '.join(_NAMES)}")
+        language = code_or_none(row["language"]) if "language" in row else language_of(data)
         if language is None:
-            raise ValueError(
-                f"{path}, line {number} has the language {row['language']!r}, which is not a language code"
-            )
+            raise ValueError(f"{data}, line {number} has the language {row['language']!r}, which is not a code")
         pairs.setdefault(language, []).append(SentencePair(premise, hypothesis, _NAMES[label]))
     if not pairs:
-        raise ValueError(f"{path} has no pairs")
+        raise ValueError(f"{data} has no pairs")
     return pairs
 
 
-def language_of_file(path: str | Path) -> str | None:
-    """Returns the language that a file is named after, or None.
-
-    The code is the first or the last part of the name: de in ``de_pud-ud-test.conllu``, ``de.tsv``, ``dev-de.tsv`` and
-    ``multinli.train.de.tsv``. A code of three letters counts only if there is none of two. Words that files of labelled
-    text are called, such as ``dev`` and ``pos``, are not taken for codes.
-
-    Args:
-      path: a path; only its name counts.
-
-    Raises:
-      ValueError: the file is named after two languages.
-
-    Example:
-      >>> from lsar_jax.corpora import labelled
-      >>> [labelled.language_of_file(name) for name in ("de_pud-ud-test.conllu", "dev-de.tsv", "xnli.dev.tsv")]
-      ['de', 'de', None]
-    """
-    stem = Path(path).stem
-    found = re.findall(rf"^{_CODE}(?=[-_.]|$)", stem) + re.findall(rf"(?:^|[-_.]){_CODE}$", stem)
-    codes = [code for code in found if code not in _WORDS and code_or_none(code) is not None]
-    short = [code for code in codes if len(code.partition("-")[0]) == 2] or codes
-    languages = list(dict.fromkeys(code_or_none(code) for code in short))
-    if len(languages) > 1:
-        raise ValueError(f"{path} is named after the languages {' and '.join(short)}; rename it")
-    return languages[0] if languages else None
-
-
 def is_dataset(data: object) -> bool:
-    """Returns whether data are named as ``hub:ID#CONFIG`` or ``tfds:NAME#CONFIG`` rather than by a path.
-
-    Example:
-      >>> from lsar_jax.corpora import labelled
-      >>> labelled.is_dataset("hub:unimelb-nlp/wikiann#de"), labelled.is_dataset("data/de.tsv")
-      (True, False)
-    """
+    """Returns whether data are named as ``hub:ID#CONFIG`` or ``tfds:NAME#CONFIG`` rather than by a path."""
     return str(data).startswith(("hub:", "tfds:"))
 
 
-def dataset_language(data: str) -> str:
-    """Returns the language that a configuration is named after: de for ``de`` and for ``de_pud``.
+def language_of(data: Data) -> str:
+    """Returns the language that a file, or the configuration of a dataset, is named after; empty if a file is not.
 
-    Args:
-      data: ``hub:ID#CONFIG`` or ``tfds:NAME#CONFIG``.
+    The code is the first or the last part of a file's name: de in ``de_pud-ud-test.conllu``, ``de.tsv``, ``dev-de.tsv``
+    and ``multinli.train.de.tsv``. A code of three letters counts only if there is none of two. Words that files of
+    labelled text are called, such as ``dev`` and ``pos``, are not taken for codes.
 
     Raises:
-      ValueError: it is not named after a language, or ``data`` names no configuration.
+      ValueError: a file is named after two languages, or a configuration after none.
 
     Example:
       >>> from lsar_jax.corpora import labelled
-      >>> labelled.dataset_language("hub:commul/universal_dependencies#de_pud")
-      'de'
+      >>> names = "hub:commul/universal_dependencies#de_pud", "de_pud-ud-test.conllu", "dev-de.tsv", "xnli.dev.tsv"
+      >>> [labelled.language_of(name) for name in names]
+      ['de', 'de', 'de', '']
     """
-    config = _parts(data)[1]
-    code = code_or_none(config) or code_or_none(config.partition("_")[0])
-    if code is None:
-        raise ValueError(f"the configuration {config!r} of {data} is not named after a language")
-    return code
+    if is_dataset(data):
+        config = _parts(data)[1]
+        code = code_or_none(config) or code_or_none(config.partition("_")[0])
+        if code is None:
+            raise ValueError(f"the configuration {config!r} of {data} is not named after a language")
+        return code
+    stem = Path(data).stem
+    found = re.findall(rf"^{_CODE}(?=[-_.]|$)", stem) + re.findall(rf"(?:^|[-_.]){_CODE}$", stem)
+    languages = {name: code for name in found if name not in _WORDS and (code := code_or_none(name))}
+    languages = {name: code for name, code in languages.items() if len(name.partition("-")[0]) == 2} or languages
+    if len(set(languages.values())) > 1:
+        raise ValueError(f"{data} is named after the languages {' and '.join(languages)}; rename it")
+    return next(iter(languages.values()), "")
 
 
-def tagged_rows(data: str, part: str) -> list[TaggedSentence]:
-    """Returns the tagged sentences of a dataset, as ``read_tagged`` does those of a file.
-
-    Args:
-      data: ``hub:ID#CONFIG`` or ``tfds:NAME#CONFIG``.
-      part: train, dev or test.
-
-    Raises:
-      FileNotFoundError: there is no such dataset, or the Hub does not answer.
-      ImportError: tensorflow-datasets, or pyarrow for parquet, is not installed.
-      ValueError: the configuration, the split or a column does not exist, the split is empty, columns of a sentence
-        differ in length, or a label is unknown.
-
-    Example:
-      >>> import json
-      >>> import tempfile
-      >>> from pathlib import Path
-      >>> from lsar_jax.corpora import labelled
-      >>> row = {"tokens": ["Bern", "liegt"], "ner_tags": [5, 0]}
-      >>> with tempfile.TemporaryDirectory() as folder:  # in place of the id of a dataset on the Hub
-      ...     Path(folder, "de").mkdir()
-      ...     _ = Path(folder, "de", "validation.jsonl").write_text(json.dumps(row))
-      ...     labelled.tagged_rows(f"hub:{folder}#de", "dev")
-      [TaggedSentence(words=('Bern', 'liegt'), tags=('B-LOC', 'O'))]
-    """
-    columns = (_TOKENS, _ENTITIES)
-    return [TaggedSentence(*map(tuple, _of_words(row, columns, data, n))) for n, row in _values(data, part, columns)]
-
-
-def parsed_rows(data: str, part: str) -> list[ParsedSentence]:
-    """Returns the parsed sentences of a dataset, as ``read_conllu`` does those of a file.
-
-    Words without a number as their head, which stand for several words or for none, are left out.
-
-    Args:
-      data: ``hub:ID#CONFIG`` or ``tfds:NAME#CONFIG``.
-      part: train, dev or test.
-
-    Raises:
-      FileNotFoundError: as for ``tagged_rows``.
-      ImportError: as for ``tagged_rows``.
-      ValueError: as for ``tagged_rows``, or a head does not exist.
-
-    Example:
-      >>> import json
-      >>> import tempfile
-      >>> from pathlib import Path
-      >>> from lsar_jax.corpora import labelled
-      >>> row = {"tokens": ["Hunde", "bellen"], "upos": [0, 16], "head": ["2", "0"], "deprel": ["nsubj", "root"]}
-      >>> with tempfile.TemporaryDirectory() as folder:  # in place of the id of a dataset on the Hub
-      ...     Path(folder, "de").mkdir()
-      ...     _ = Path(folder, "de", "test.jsonl").write_text(json.dumps(row))
-      ...     labelled.parsed_rows(f"hub:{folder}#de", "test")
-      [ParsedSentence(words=('Hunde', 'bellen'), tags=('NOUN', 'VERB'), heads=(2, 0), relations=('nsubj', 'root'))]
-    """
-    columns = (_TOKENS, _HEAD, _UPOS, _RELATION)
-    sentences = []
-    for number, row in _values(data, part, columns):
-        words = [word for word in zip(*_of_words(row, columns, data, number), strict=True) if str(word[1]).isdecimal()]
-        forms, heads, tags, relations = zip(*words, strict=True) if words else ((), (), (), ())
-        sentences.append(_parsed(forms, tags, heads, map(str, relations), f"{data}: in row {number}"))
-    return sentences
-
-
-def inference_rows(data: str, part: str) -> list[SentencePair]:
-    """Returns the labelled pairs of a dataset, as ``read_inference`` does those of a file.
-
-    Args:
-      data: ``hub:ID#CONFIG`` or ``tfds:NAME#CONFIG``.
-      part: train, dev or test.
-
-    Raises:
-      FileNotFoundError: as for ``tagged_rows``.
-      ImportError: as for ``tagged_rows``.
-      ValueError: as for ``tagged_rows``.
-
-    Example:
-      >>> import json
-      >>> import tempfile
-      >>> from pathlib import Path
-      >>> from lsar_jax.corpora import labelled
-      >>> row = {"premise": "A dog barks.", "hypothesis": "It is quiet.", "label": 2}
-      >>> with tempfile.TemporaryDirectory() as folder:  # in place of the id of a dataset on the Hub
-      ...     Path(folder, "en").mkdir()
-      ...     _ = Path(folder, "en", "train.jsonl").write_text(json.dumps(row))
-      ...     labelled.inference_rows(f"hub:{folder}#en", "train")
-      [SentencePair(premise='A dog barks.', hypothesis='It is quiet.', label='contradiction')]
-    """
-    columns = (_Column(("premise",)), _Column(("hypothesis",)), _Column(("label",), LABELS))
-    return [
-        SentencePair(_text(premise, data), _text(hypothesis, data), label)
-        for _, (premise, hypothesis, (label,)) in _values(data, part, columns)
-    ]
-
-
-def _blocks(path: str | Path) -> Iterator[list[tuple[int, str]]]:
+def _blocks(path: Data) -> Iterator[list[tuple[int, str]]]:
     """Yields the lines between empty lines, with their numbers."""
-    block: list[tuple[int, str]] = []
-    for number, line in enumerate(stream_lines(path), start=1):
-        if line.strip():
-            block.append((number, line))
-        elif block:
-            yield block
-            block = []
-    if block:
-        yield block
+    lines = enumerate(stream_lines(path), start=1)
+    return (list(block) for filled, block in groupby(lines, key=lambda line: bool(line[1].strip())) if filled)
 
 
-def _parsed(words: Any, tags: Any, heads: Any, relations: Any, place: str) -> ParsedSentence:
+def _words_of(block: list[tuple[int, str]], path: Data) -> list[tuple[str, ...]]:
+    """Returns the form, part of speech, head and relation of each word in lines of CoNLL-U."""
+    words: list[tuple[str, ...]] = []
+    for number, line in block:
+        if line.startswith("#"):
+            continue
+        columns = line.split("\t")
+        if len(columns) != 10:
+            raise ValueError(f"{path}, line {number} has {len(columns)} columns, not the 10 of CoNLL-U")
+        id, form, _, tag, _, _, head, relation, _, _ = columns
+        if "-" in id or "." in id:
+            continue
+        if id != str(len(words) + 1):
+            raise ValueError(f"{path}, line {number} has the ID {id!r}, expected {len(words) + 1}")
+        if not head.isdecimal():
+            raise ValueError(f"{path}, line {number} has the HEAD {head!r}, which is not a number")
+        words.append((form, tag, head, relation))
+    return words
+
+
+def _parsed(words: Sequence[Sequence[str]], place: str) -> ParsedSentence:
     """Returns a sentence, after checking that the head of each word is 0 or another word."""
+    forms, tags, heads, relations = zip(*words, strict=True)
     numbers = tuple(map(int, heads))
     for word, head in enumerate(numbers, start=1):
         if head > len(numbers) or head == word:
             raise ValueError(
                 f"{place}, word {word} has the HEAD {head}, but a head is 0 or another word, from 1 to {len(numbers)}"
             )
-    return ParsedSentence(tuple(words), tuple(tags), numbers, tuple(name.partition(":")[0] for name in relations))
+    return ParsedSentence(forms, tags, numbers, tuple(str(name).partition(":")[0] for name in relations))
 
 
-def _some(items: list[Any], message: str) -> list[Any]:
-    if not items:
-        raise ValueError(message)
-    return items
-
-
-def _parts(data: str) -> tuple[str, str]:
-    place, mark, config = data.partition("#")
-    if not mark or not config:
+def _parts(data: Data) -> tuple[str, str]:
+    place, _, config = str(data).partition("#")
+    if not config:
         raise ValueError(f"{data} names no configuration; write {place}#CONFIG, such as {place}#de")
     return place, config
 
 
-def _values(data: str, part: str, columns: Sequence[_Column]) -> list[tuple[int, list[Any]]]:
-    """Returns the number of each row, and the values of its columns, of labels their names in a list."""
-    found, numbers = _open(data, part)
+def _columns(data: Data, part: str, *columns: str) -> list[list[Any]]:
+    """Returns the values of the columns in each row, of labels a list of names; ``a|b`` is a or b."""
+    place, config = _parts(data)
+    if (tables := named_tables(place)) is None:
+        raise ValueError(f"{data} is not hub:ID#CONFIG or tfds:NAME#CONFIG")
+    unknown = ValueError(f"{place} has no configuration {config!r}; it has {', '.join(tables.configs) or 'none'}")
+    # The only configuration may have all languages in each row.
+    name = config if config in tables.configs else tables.configs[0] if len(tables.configs) == 1 else ""
+    if not name:
+        raise unknown
+    there = tables.splits(name)
+    split = next((split for split in _SPLITS[part] if split in there), None)
+    if split is None:
+        raise ValueError(f"{data} has no split {' or '.join(_SPLITS[part])}; it has {', '.join(there) or 'none'}")
+    numbers = tables.labels(name) if isinstance(tables, Prepared) else {}
     result = []
-    for number, row in enumerate(found):
+    for row in tables.rows(name, split):
+        if name != config and not any(isinstance(value, Mapping) for value in row.values()):
+            raise unknown
         values = []
         for column in columns:
-            name = next((name for name in column.names if name in row), None)
-            if name is None:
-                raise ValueError(f"{data} has no column {' or '.join(column.names)}; it has {', '.join(row)}")
-            value = row[name]
-            if column.labels:
-                order = numbers.get(name, column.labels)
+            field = next((field for field in column.split("|") if field in row), None)
+            if field is None:
+                raise ValueError(f"{data} has no column {column.replace('|', ' or ')}; it has {', '.join(row)}")
+            value = row[field]
+            if labels := _LABELS.get(field):
+                order = numbers.get(field, labels)
                 given = value if isinstance(value, Sequence) and not isinstance(value, str) else [value]
                 value = [order[x] if isinstance(x, int) and 0 <= x < len(order) else x for x in given]
-                for label, named in zip(given, value, strict=True):
-                    if named not in column.labels:
-                        raise ValueError(
-                            f"{data} has the label {label!r}; it must be one of {', '.join(column.labels)}, or their "
-                            "number"
-                        )
+                if wrong := [x for x, label in zip(given, value, strict=True) if label not in labels]:
+                    raise ValueError(
+                        f"{data} has the label {wrong[0]!r}; it must be one of {', '.join(labels)}, or their number"
+                    )
             values.append(value)
-        result.append((number, values))
-    return _some(result, f"{data} has no rows in the split {part}")
+        result.append(values)
+    if not result:
+        raise ValueError(f"{data} has no rows in the split {part}")
+    return result
 
 
-def _of_words(values: Sequence[Any], columns: Sequence[_Column], data: str, row: int) -> Sequence[Any]:
-    """Returns the values after checking that they have one entry for each word, and at least one."""
-    counts = [len(value) for value in values]
+def _of_words(values: Sequence[Any], data: Data, row: int) -> list[tuple[Any, ...]]:
+    """Returns the values of each word, after checking that each has them all, and that there are words."""
+    counts = list(map(len, values))
     if len(set(counts)) > 1 or 0 in counts:
-        listed = ", ".join(f"{count} {column.names[-1]}" for count, column in zip(counts, columns, strict=True))
-        raise ValueError(f"{data}: row {row} has {listed}; each word needs one of each")
-    return values
+        raise ValueError(
+            f"{data}: row {row} has columns of {', '.join(map(str, counts))} values; each word needs one of each"
+        )
+    return list(zip(*values, strict=True))
 
 
-def _text(value: Any, data: str) -> str:
+def _text(value: Any, data: Data) -> str:
     """Returns a text, in the language of the configuration if the row has it in several."""
     if not isinstance(value, Mapping):
         return str(value)
@@ -488,31 +353,3 @@ def _text(value: Any, data: str) -> str:
     if config not in value:
         raise ValueError(f"{data} has no language {config!r}; it has {', '.join(value)}")
     return str(value[config])
-
-
-def _open(data: str, part: str) -> tuple[Iterator[Mapping[str, Any]], Mapping[str, Sequence[str]]]:
-    """Opens the first split that ``part`` may be called; returns its rows, and the names of labels if it has them."""
-    place, config = _parts(data)
-
-    def split_of(there: Sequence[str]) -> str:
-        split = next((name for name in _SPLITS[part] if name in there), None)
-        if split is None:
-            raise ValueError(f"{data} has no split {' or '.join(_SPLITS[part])}; it has {', '.join(there) or 'none'}")
-        return split
-
-    if place.startswith("tfds:"):
-        name = place.removeprefix("tfds:")
-        try:
-            folder = find(f"{name}/{config}")
-        except FileNotFoundError:
-            folder = find(name)
-            first: Mapping[str, Any] = next(rows(folder, split_of(splits(folder))), {})
-            if not any(isinstance(value, Mapping) for value in first.values()):
-                raise
-        return rows(folder, split_of(splits(folder))), label_names(folder)
-    tables = named_tables(place)
-    if tables is None:
-        raise ValueError(f"{data} is not hub:ID#CONFIG or tfds:NAME#CONFIG")
-    if config not in tables.configs:
-        raise ValueError(f"{place} has no configuration {config!r}; it has {', '.join(tables.configs) or 'none'}")
-    return tables.rows(config, split_of(tables.splits(config))), {}

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lsar_jax.corpora.builders import Parallel
-from lsar_jax.corpora.tables import Data, folder_of, named_pairs, named_tables
+from lsar_jax.corpora.tables import Data, named_pairs, named_tables
 from lsar_jax.languages import language_code
 
 __all__ = ["Pair", "distinct", "held_out", "read_bitext", "shuffled", "text_key"]
@@ -30,13 +30,13 @@ def read_bitext(data: Data, languages: Sequence[str], option: str, split: str = 
 
     Raises:
       FileNotFoundError: a language has no file.
-      ValueError: a line has too few or too many fields, or files differ in length; errors name the file and line.
+      ValueError: a line has too few or too many fields, files differ in length, or a folder has no ``split``; errors
+        name the file and line.
     """
     tables = named_tables(data)
-    if tables is None:
-        sides = _files(folder_of(data, "it is not a folder"), languages, option)
-    else:
-        sides = named_pairs(tables, languages, split)
+    if tables is None and split:
+        raise ValueError(f"--split {split} applies only to hub:ID and tfds:NAME, but {data} is a folder; omit --split")
+    sides = _files(Path(data), languages, option) if tables is None else named_pairs(tables, languages, split)
     result, skipped = {}, 0
     for code, (first, second) in sides.items():
         stripped = [(english.strip(), other.strip()) for english, other in zip(first, second, strict=True)]
@@ -65,8 +65,8 @@ def _files(folder: Path, languages: Sequence[str], option: str) -> dict[str, tup
         )
     result = {}
     for code in codes:
-        read = Parallel.load(folder, places[code], "train")
-        result[code] = (read.first, read.second) if places[code].startswith("en-") else (read.second, read.first)
+        first, second, _ = Parallel.load(folder, places[code], "train")
+        result[code] = (first, second) if places[code].startswith("en-") else (second, first)
     return result
 
 
@@ -75,15 +75,15 @@ def distinct(pairs: Sequence[Pair]) -> list[Pair]:
 
     Pairs with a side that has no letters are also left out.
     """
-    seen: tuple[set[str], set[str]] = set(), set()
+    # A side without letters has an empty key.
+    firsts, seconds = {""}, {""}
     different = []
     for pair in pairs:
-        keys = [text_key(text) for text in pair]
-        if any(key in known or not key for key, known in zip(keys, seen, strict=True)):
-            continue
-        for key, known in zip(keys, seen, strict=True):
-            known.add(key)
-        different.append(pair)
+        first, second = map(text_key, pair)
+        if first not in firsts and second not in seconds:
+            firsts.add(first)
+            seconds.add(second)
+            different.append(pair)
     return different
 
 
@@ -101,12 +101,11 @@ def held_out(pairs: Sequence[Pair], count: int, seed: int = 0) -> tuple[list[Pai
     Raises:
       ValueError: ``count`` is below 1, or there are no more than ``count`` distinct pairs.
     """
-    different = distinct(pairs)
-    if not 0 < count < len(different):
+    order = shuffled(distinct(pairs), seed)
+    if not 0 < count < len(order):
         raise ValueError(
-            f"{count} pairs cannot be held out of {len(different)} distinct ones; hold out at least one, but not all"
+            f"{count} pairs cannot be held out of {len(order)} distinct ones; hold out at least one, but not all"
         )
-    order = shuffled(different, seed)
     return order[count:], order[:count]
 
 

@@ -26,13 +26,7 @@ _ROWS = 4096
 
 
 class Record(NamedTuple):
-    """A sentence.
-
-    Attributes:
-      text: the sentence; an empty line is an empty sentence.
-      id: what its file calls it; None if no column of ids is read.
-      source: number of its file.
-    """
+    """A sentence (an empty line is an empty one), its id if a column of ids is read, and the number of its file."""
 
     text: str
     id: str | None
@@ -40,13 +34,7 @@ class Record(NamedTuple):
 
 
 class Source(NamedTuple):
-    """A file that was read to its end.
-
-    Attributes:
-      name: its path, or ``-``.
-      sha256: digest of its bytes; those of a compressed file are compressed.
-      records: number of its sentences.
-    """
+    """A file that was read to its end: its path or ``-``, the digest of its bytes, and the number of its sentences."""
 
     name: str
     sha256: str
@@ -62,7 +50,7 @@ class Records:
         may be compressed (``.gz``); ``-`` stands for standard input, which is text.
       text: the column of JSON lines and parquet that holds the sentence.
       ids: the column that holds its id; None for none.
-      sources: what was read of each file so far, those that are finished.
+      sources: the files that were read to their end so far.
       position: number of bytes read so far.
     """
 
@@ -88,59 +76,46 @@ class Records:
 
     def __iter__(self) -> Iterator[Record]:
         for number, path in enumerate(self.paths):
-            count = 0
-            digest = hashlib.sha256()
-            for text, id in self._read(path, digest):
+            count, digest = 0, hashlib.sha256()
+            name = "standard input" if path == STANDARD_INPUT else str(path)
+            for text, id in self._read(path, name, digest):
                 count += 1
                 yield Record(text, id, number)
+            if not count:
+                raise ValueError(f"{name} is empty")
             checksum = sha256([path]) if path.suffix.lower() == ".parquet" else f"sha256:{digest.hexdigest()}"
             self.sources.append(Source(str(path), checksum, count))
 
-    def _read(self, path: Path, digest: Any) -> Iterator[tuple[str, str | None]]:
-        name = "standard input" if path == STANDARD_INPUT else str(path)
+    def _read(self, path: Path, name: str, digest: Any) -> Iterator[tuple[str, str | None]]:
         columns = [self.text] if self.ids is None else [self.text, self.ids]
         if path.suffix.lower() == ".parquet":
-            before, rows = self.position, 0
+            before = self.position
             with path.open("rb") as file:
-                for rows, row in enumerate(parquet_rows(file, columns, name, at_once=_ROWS), start=1):
-                    if rows % _ROWS == 0:
+                for number, row in enumerate(parquet_rows(file, columns, name, at_once=_ROWS), start=1):
+                    if number % _ROWS == 0:
                         self.position = before + min(file.tell(), path.stat().st_size)
-                    yield self._of_row(row, name, rows)
+                    yield self._of_row(row, f"{name}, row {number}")
             self.position = before + path.stat().st_size
-            if not rows:
-                raise ValueError(f"{name} is empty")
             return
         with _opened(path) as raw, io.BufferedReader(_Counted(raw, digest, self), _AT_ONCE) as counted:
-            packed = path.suffix.lower() == ".gz"
-            lines: Any = gzip.GzipFile(fileobj=counted) if packed else counted
+            lines: Any = gzip.GzipFile(fileobj=counted) if path.suffix.lower() == ".gz" else counted
             try:
-                if not _has_columns(path):
+                if _has_columns(path):
+                    for number, row in enumerate(json_rows(lines, columns, name), start=1):
+                        yield self._of_row(row, f"{name}, row {number}")
+                else:
                     yield from ((line, None) for line in decoded_lines(lines, name))
-                    return
-                rows = 0
-                for rows, row in enumerate(json_rows(lines, columns, name), start=1):
-                    yield self._of_row(row, name, rows)
-                if not rows:
-                    raise ValueError(f"{name} is empty")
             except (gzip.BadGzipFile, EOFError, zlib.error) as error:
                 raise ValueError(f"{name} is damaged: {error}") from error
 
-    def _of_row(self, row: dict[str, Any], name: str, number: int) -> tuple[str, str | None]:
-        text = row[self.text]
-        if not isinstance(text, str):
-            raise ValueError(f"{name}, row {number}: {self.text} is {text!r:.80}, which is not text")
-        if _SURROGATE.search(text):
-            raise ValueError(f"{name}, row {number}: {self.text} holds a lone surrogate, which is not text")
-        if self.ids is None:
-            return text, None
-        id = row[self.ids]
-        if not isinstance(id, str | int) or isinstance(id, bool):
-            raise ValueError(
-                f"{name}, row {number}: {self.ids} is {id!r:.80}, which is neither text nor a whole number"
-            )
-        if _SURROGATE.search(str(id)):
-            raise ValueError(f"{name}, row {number}: {self.ids} holds a lone surrogate, which is not text")
-        return text, str(id)
+    def _of_row(self, row: dict[str, Any], where: str) -> tuple[str, str | None]:
+        for column, value in row.items():
+            if not isinstance(value, str) and (column == self.text or type(value) is not int):
+                number = "" if column == self.text else " or a whole number"
+                raise ValueError(f"{where}: {column} is {value!r:.80}, which is not text{number}")
+            if _SURROGATE.search(str(value)):
+                raise ValueError(f"{where}: {column} holds a lone surrogate, which is not text")
+        return row[self.text], None if self.ids is None else str(row[self.ids])
 
 
 class _Counted(io.RawIOBase):
@@ -166,5 +141,5 @@ def _opened(path: Path) -> IO[bytes]:
 
 
 def _has_columns(path: Path) -> bool:
-    suffixes = [suffix.lower() for suffix in path.suffixes]
-    return suffixes[-1:] == [".parquet"] or ".jsonl" in (suffixes[-2:] if suffixes[-1:] == [".gz"] else suffixes[-1:])
+    name = path.name.lower()
+    return name.endswith((".parquet", ".jsonl", ".jsonl.gz"))

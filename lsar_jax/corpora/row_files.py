@@ -14,17 +14,14 @@ __all__ = ["BUFFER", "json_rows", "parquet_rows"]
 BUFFER = 1 << 20
 
 
-def parquet_rows(
-    file: Any, columns: Sequence[str] | None, where: str, *, at_once: int = 64, buffer: int = BUFFER
-) -> Iterator[dict[str, Any]]:
+def parquet_rows(file: Any, columns: Sequence[str] | None, where: str, at_once: int = 64) -> Iterator[dict[str, Any]]:
     """Yields the rows of a parquet file.
 
     Args:
       file: the open file.
       columns: the columns to read; None for all.
       where: what errors call the file.
-      at_once: number of rows to read at a time.
-      buffer: number of bytes of a column to read at a time.
+      at_once: rows to read at a time.
 
     Raises:
       ImportError: pyarrow is not installed.
@@ -33,10 +30,9 @@ def parquet_rows(
     pyarrow = import_extra("pyarrow", "hub", "reading parquet")
     parquet = import_extra("pyarrow.parquet", "hub", "reading parquet", "pyarrow")
     try:
-        table = parquet.ParquetFile(file, buffer_size=buffer, pre_buffer=False)
+        table = parquet.ParquetFile(file, buffer_size=BUFFER, pre_buffer=False)
         _check_columns(table.schema_arrow.names, columns, where)
-        wanted = None if columns is None else list(columns)
-        for batch in table.iter_batches(batch_size=at_once, columns=wanted, use_threads=False):
+        for batch in table.iter_batches(batch_size=at_once, columns=columns and list(columns), use_threads=False):
             yield from batch.to_pylist()
     except (pyarrow.ArrowInvalid, pyarrow.ArrowNotImplementedError) as error:
         raise ValueError(f"{where} cannot be read as parquet: {error}") from error
@@ -47,16 +43,15 @@ def json_rows(file: Any, columns: Sequence[str] | None, where: str) -> Iterator[
 
     Args:
       file: the open file; a ``gzip.GzipFile`` if it is compressed.
-      columns: the fields to return; None for all.
-      where: what errors call the file.
+      columns: as for ``parquet_rows``.
+      where: as for ``parquet_rows``.
 
     Raises:
       ValueError: a line is not a JSON object or lacks a field, or the file is damaged.
     """
     number = 0
     try:
-        while line := file.readline():
-            number += 1
+        for number, line in enumerate(file, start=1):
             row = json.loads(line)
             if not isinstance(row, dict):
                 raise ValueError("the line is not a JSON object")

@@ -20,15 +20,11 @@ Filter = Callable[[Iterable[str], int | None], Iterator[str]]
 
 
 def oscar_lines(documents: Iterable[str], count: int | None = COUNT) -> Iterator[str]:
-    r"""Yields the first non-blank lines of documents, after stripping white space around each document.
+    """Yields the first non-blank lines of documents, after stripping white space around each document.
 
     Args:
       documents: texts with any number of lines.
       count: maximum number of lines; None for all.
-
-    Example:
-      >>> list(lj.corpora.oscar_lines(["Eins.\n\nZwei.", "Drei."], count=2))
-      ['Eins.', 'Zwei.']
     """
     return islice((line for text in documents for line in text.strip().split("\n") if line.strip()), count)
 
@@ -54,16 +50,7 @@ def wiki40b_pieces(documents: Iterable[str], count: int | None = COUNT) -> Itera
 
 
 def not_blank(documents: Iterable[str], count: int | None = COUNT) -> Iterator[str]:
-    """Yields the first non-blank texts unchanged. Use it for data that is already split into sentences.
-
-    Args:
-      documents: sentences.
-      count: maximum number of sentences; None for all.
-
-    Example:
-      >>> list(lj.corpora.not_blank(["Eins.", " ", "Zwei."]))
-      ['Eins.', 'Zwei.']
-    """
+    """Yields the first ``count`` non-blank texts unchanged, of data that is already split into sentences."""
     return islice((text for text in documents if text.strip()), count)
 
 
@@ -77,8 +64,9 @@ def take(documents: Iterable[str], filter: Filter, count: int | None, where: obj
     """Returns the first sentences of documents, reading only as many documents as needed.
 
     Raises:
-      ValueError: there are no sentences; the error names ``where``.
+      ValueError: ``count`` is below 1, or there are no sentences; the error names ``where``.
     """
+    check_count(count)
     sentences = list(filter(documents, count))
     if not sentences:
         raise ValueError(f"{where} has no sentence that {getattr(filter, '__name__', 'the filter')} keeps")

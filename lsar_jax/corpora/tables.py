@@ -1,7 +1,7 @@
 """Datasets given by name instead of by folder: prepared TensorFlow datasets and datasets on the Hugging Face Hub.
 
 - ``tfds:tatoeba/tatoeba_{}`` stands for one prepared dataset per language, with the language in place of ``{}``.
-- ``tfds:xquad_r`` is a dataset that ``lsar_jax.corpora.builders.prepare`` wrote.
+- ``tfds:parallel`` is one whose configurations are languages or pairs, as ``lsar_jax.corpora.builders.prepare`` writes.
 - ``hub:mteb/tatoeba-bitext-mining`` is a dataset on the Hub, optionally followed by ``@`` and a revision. ``hub:`` also
   accepts a folder that has the layout of the Hub.
 """
@@ -12,20 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from lsar_jax.corpora.hub_datasets import HubFiles, hub_files
-from lsar_jax.corpora.tfds import find, places, prepared_languages, rows, splits
+from lsar_jax.corpora.tfds import label_names, places, prepared_languages, rows, splits
 from lsar_jax.languages import code_or_none, language_code, own_name
 
-__all__ = [
-    "Data",
-    "Tables",
-    "check_split",
-    "folder_of",
-    "named_pairs",
-    "named_tables",
-    "one_split",
-    "pin",
-    "plain_folder",
-]
+__all__ = ["Data", "Tables", "folder_of", "named_pairs", "named_tables", "one_split", "pin"]
 
 # A folder, tfds:NAME or hub:ID.
 Data = str | Path
@@ -33,21 +23,19 @@ Data = str | Path
 # Names of the two columns of a sentence pair. Those in the last entry say which column is English. In the others, the
 # columns are in the order of the languages in the configuration's name, which is xx-en if it names only one language.
 _COLUMNS = (
-    ("sentence1", "sentence2"), ("source_sentence", "target_sentence"), ("source", "target"), ("english", "non_english")
-)  # fmt: skip
+    ("sentence1", "sentence2"),
+    ("source_sentence", "target_sentence"),
+    ("source", "target"),
+    ("english", "non_english"),
+)
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """Prepared TensorFlow datasets, with the members of ``HubFiles`` that their readers use.
-
-    Attributes:
-      name: name of the dataset, used in error messages.
-      folders: folder of each configuration, named after its languages.
-    """
+    """Prepared TensorFlow datasets: the folder of each configuration, and the members of ``HubFiles`` that are used."""
 
     name: str
-    folders: dict[str, str]
+    folders: dict[str, Path]
 
     @property
     def configs(self) -> list[str]:
@@ -56,11 +44,15 @@ class Prepared:
 
     def splits(self, config: str) -> list[str]:
         """The splits of a configuration."""
-        return splits(find(self.folders[config]))
+        return splits(self.folders[config])
 
     def rows(self, config: str, split: str) -> Iterator[dict[str, Any]]:
         """Yields the rows of a split in order."""
-        return rows(find(self.folders[config]), split)
+        return rows(self.folders[config], split)
+
+    def labels(self, config: str) -> dict[str, tuple[str, ...]]:
+        """The names of the labels of each field of labels, in the order of their numbers."""
+        return label_names(self.folders[config])
 
 
 # Rows by configuration and split.
@@ -68,36 +60,27 @@ Tables = HubFiles | Prepared
 
 
 def named_tables(data: Data) -> Tables | None:
-    """Returns the tables of ``tfds:NAME{}`` or ``hub:ID``; None for anything else.
+    """Returns the tables of ``tfds:NAME`` or ``hub:ID``; None for a folder.
 
-    The configurations of prepared datasets are named by language code, or by both codes if the name contains
-    another language, as in ``tfds:parallel/en-{}``.
+    In place of ``{}``, configurations are named by language code, or by both codes if the name has another language, as
+    in ``tfds:parallel/en-{}``. A dataset without configurations is its own.
 
     Raises:
       FileNotFoundError: there is no such dataset, or the Hub cannot be reached.
     """
     kind, place = _parts(data)
-    if kind == "tfds" and "{}" in place:
-        last = place.rpartition("/")[2]
-        before, after = last.split("{}")
-        beside = before[:-1] if before.endswith("-") else after[1:] if after.startswith("-") else ""
-        named = {
-            last.replace("{}", code) if code_or_none(beside) else code: path
-            for code, path in prepared_languages(place).items()
-        }
-        return Prepared(place, named)
-    return _hub(place) if kind == "hub" else None
-
-
-def plain_folder(data: Data) -> Path:
-    """Returns ``data`` as the path of a folder of files.
-
-    Raises:
-      ValueError: ``data`` is ``tfds:NAME`` without ``{}`` for the language.
-    """
-    if _parts(data)[0] == "tfds":
-        raise ValueError(f"{data} has no {{}} in place of the language")
-    return Path(data)
+    if kind == "hub":
+        return hub_files(*place.split("@", 1))
+    if kind != "tfds":
+        return None
+    if "{}" not in place:
+        folder = folder_of(data, "")
+        found = sorted({path.parents[1] for path in folder.glob("*/*/dataset_info.json")}) or [folder]
+        return Prepared(place, {config.name: config for config in found})
+    last = place.rpartition("/")[2]
+    paired = code_or_none(last.replace("{}-", "").replace("-{}", "")) is not None
+    languages = prepared_languages(place)
+    return Prepared(place, {last.replace("{}", code) if paired else code: path for code, path in languages.items()})
 
 
 def folder_of(data: Data, not_on_hub: str) -> Path:
@@ -116,34 +99,28 @@ def folder_of(data: Data, not_on_hub: str) -> Path:
         raise ValueError(f"--data {data}: {not_on_hub}")
     if kind != "tfds":
         return Path(data)
-    tried = places(place)
-    found = next((folder for folder in tried if folder.is_dir()), None)
+    found = next((folder for folder in places(place) if folder.is_dir()), None)
     if found is None:
         raise FileNotFoundError(
-            f"there is no prepared dataset at {' nor at '.join(map(str, tried))}; write it with "
+            f"there is no prepared dataset at {' nor at '.join(map(str, places(place)))}; write it with "
             "lsar_jax.corpora.builders.prepare"
         )
     return found
 
 
 def pin(data: Data) -> Data:
-    """Returns ``hub:ID`` with the commit that it currently resolves to; other data unchanged.
+    """Returns ``hub:ID``, or ``hub:ID#CONFIG``, with the commit that it currently resolves to; other data unchanged.
 
     Raises:
       FileNotFoundError: the Hub has no such dataset, or cannot be reached.
       ValueError: no revision is given or pinned.
     """
     kind, place = _parts(data)
+    place, mark, config = place.partition("#")
     name = place.partition("@")[0]
     if kind != "hub" or Path(name).is_dir():
         return data
-    return f"hub:{name}@{_hub(place).commit}"
-
-
-def check_split(data: Data, split: str) -> None:
-    """Raises ValueError if a split is given for a folder, which has no splits."""
-    if split and not _parts(data)[0]:
-        raise ValueError(f"--split {split} applies only to hub:ID and tfds:NAME, but {data} is a folder; omit --split")
+    return f"hub:{name}@{hub_files(*place.split('@', 1)).commit}{mark}{config}"
 
 
 def one_split(tables: Tables, config: str, split: str) -> str:
@@ -163,7 +140,7 @@ def named_pairs(tables: Tables, languages: Sequence[str], split: str = "") -> di
 
     Args:
       tables: tables whose configurations are named after one language, or after English and another, such as
-        ``deu-eng``.
+        ``deu-eng``; others are ignored.
       languages: codes of the languages to read; by default, all available.
       split: split to read; by default, the only split, or else ``test``.
 
@@ -172,28 +149,23 @@ def named_pairs(tables: Tables, languages: Sequence[str], split: str = "") -> di
       ValueError: there are no pairs with English, a language is unknown or ambiguous, the split is unknown, or
         there are no columns with sentence pairs.
     """
-    there: dict[str, tuple[str, bool]] = {}
-    twice = {}
+    # The configurations of each language as they name it, and whether English is first.
+    there: dict[str, list[tuple[str, bool]]] = {}
     for config in tables.configs:
-        # A configuration is named after one language, which is first, or after English and another.
         parts = config.split("-") if "-" in config else [config, "en"]
         codes = [code_or_none(part) for part in parts]
         if len(codes) == 2 and None not in codes and codes.count("en") == 1:
-            name = parts[codes[0] == "en"]
-            if there.setdefault(name, (config, codes[0] == "en"))[0] != config:
-                twice[name] = config
+            there.setdefault(parts[codes[0] == "en"], []).append((config, codes[0] == "en"))
     names = [own_name(code, there, tables.name) for code in languages] or list(there)
     if not names:
         raise ValueError(f"{tables.name} has no pairs with English; it has {', '.join(tables.configs) or 'nothing'}")
-    chosen: dict[str, str] = {}
+    chosen: dict[str, tuple[str, bool]] = {}
     for name in names:
-        if chosen.setdefault(code := language_code(name), name) != name:
-            raise ValueError(f"{chosen[code]!r} and {name!r} of {tables.name} are both {code!r}; name one of them")
-        if name in twice:
-            raise ValueError(f"{there[name][0]} and {twice[name]} of {tables.name} are the same pair of languages")
+        for entry in there[name]:
+            if (known := chosen.setdefault(language_code(name), entry)) != entry:
+                raise ValueError(f"{known[0]} and {entry[0]} of {tables.name} are the same pair of languages; omit one")
     result: dict[str, tuple[list[str], list[str]]] = {}
-    for code, name in chosen.items():
-        config, english_first = there[name]
+    for code, (config, english_first) in chosen.items():
         part = one_split(tables, config, split)
         where = f"{part} of {config} of {tables.name}"
         pairs = [
@@ -204,14 +176,6 @@ def named_pairs(tables: Tables, languages: Sequence[str], split: str = "") -> di
             raise ValueError(f"{where} has no rows")
         result[code] = ([english for english, _ in pairs], [other for _, other in pairs])
     return result
-
-
-def _hub(place: str) -> HubFiles:
-    name, _, revision = place.partition("@")
-    try:
-        return hub_files(name, revision or None)
-    except ValueError as error:
-        raise ValueError(f"{error}; on the command line, write hub:{name}@REVISION") from error
 
 
 def _parts(data: Data) -> tuple[str, str]:

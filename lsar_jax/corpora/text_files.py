@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from lsar_jax.corpora.sentence_filters import COUNT, check_count, not_blank, take
+from lsar_jax.corpora.sentence_filters import COUNT, not_blank, take
 from lsar_jax.languages import language_code
 
 __all__ = ["language_files", "lines", "stream_lines", "text_folder"]
@@ -17,43 +17,19 @@ def lines(path: str | Path) -> list[str]:
     files. A byte-order mark is dropped; empty lines are kept, because line i may translate line i
     of another file.
 
-    Args:
-      path: the file.
-
     Raises:
       FileNotFoundError: there is no such file.
       ValueError: a line is not UTF-8, or the file is empty.
-
-    Example:
-      >>> import tempfile
-      >>> from pathlib import Path
-      >>> with tempfile.TemporaryDirectory() as folder:
-      ...     path = Path(folder, "de.txt")
-      ...     _ = path.write_bytes("Grüß Gott\r\n\r\nServus\r\n".encode())
-      ...     lj.corpora.lines(path)
-      ['Grüß Gott', '', 'Servus']
     """
     return list(stream_lines(path))
 
 
 def stream_lines(path: str | Path) -> Iterator[str]:
-    r"""Yields the lines that ``lines`` returns, with only one line at a time in memory.
-
-    Args:
-      path: the file.
+    """Yields the lines that ``lines`` returns, with only one line at a time in memory.
 
     Raises:
       FileNotFoundError: there is no such file.
       ValueError: a line is not UTF-8 (raised when it is reached), or the file is empty.
-
-    Example:
-      >>> import tempfile
-      >>> from pathlib import Path
-      >>> with tempfile.TemporaryDirectory() as folder:
-      ...     path = Path(folder, "de.txt")
-      ...     _ = path.write_text("Guten Tag\nServus\n", encoding="utf-8")
-      ...     next(lj.corpora.stream_lines(path))
-      'Guten Tag'
     """
     path = Path(path)
     if not path.is_file():
@@ -63,11 +39,7 @@ def stream_lines(path: str | Path) -> Iterator[str]:
 
 
 def decoded_lines(raw_lines: Iterable[bytes], name: str) -> Iterator[str]:
-    """Yields lines without their ends and a byte-order mark, as ``lines`` returns them.
-
-    Args:
-      raw_lines: the lines of a file that is open for reading bytes.
-      name: what errors call the file.
+    """Yields the lines of an open file, which errors call ``name``, as ``lines`` returns them.
 
     Raises:
       ValueError: a line is not UTF-8 (raised when it is reached), or there are none.
@@ -90,33 +62,20 @@ def decoded_lines(raw_lines: Iterable[bytes], name: str) -> Iterator[str]:
 def text_folder(
     folder: str | Path, languages: Iterable[str] | None = None, count: int | None = COUNT
 ) -> dict[str, list[str]]:
-    r"""Returns the first sentences of each file ``{language}.txt`` in a folder, one sentence per line.
+    """Returns the first sentences of each file ``{language}.txt`` in a folder, one sentence per line.
 
     Blank lines are left out. Each file is read only as far as needed.
 
     Args:
       folder: folder of UTF-8 text files, each named with any code of its language.
-      languages: codes of the languages to read; by default, all available.
+      languages: codes of the languages to read; by default, all available, in alphabetical order of their BCP 47 codes.
       count: maximum number of sentences per language; None for all.
-
-    Returns:
-      Mapping from language code to sentences, in alphabetical order of the codes.
 
     Raises:
       FileNotFoundError: the folder does not exist, or a language has no file.
       ValueError: two files are for the same language, a file is not named after a language, is not UTF-8 or
         has no sentences, or ``count`` is below 1.
-
-    Example:
-      >>> import tempfile
-      >>> from pathlib import Path
-      >>> with tempfile.TemporaryDirectory() as folder:
-      ...     for name, text in (("deu.txt", "Guten Tag\nServus\n"), ("en.txt", "Good morning\n")):
-      ...         _ = Path(folder, name).write_text(text, encoding="utf-8")
-      ...     lj.corpora.text_folder(folder)
-      {'de': ['Guten Tag', 'Servus'], 'en': ['Good morning']}
     """
-    check_count(count)
     paths = language_files(folder, ".txt", languages)
     return {code: take(stream_lines(path), not_blank, count, path) for code, path in paths.items()}
 
@@ -133,15 +92,6 @@ def language_files(folder: str | Path, suffix: str, languages: Iterable[str] | N
       FileNotFoundError: the folder does not exist, or a language has no file.
       ValueError: two files are for the same language, or ``languages`` is not given and a file is not named
         after a language.
-
-    Example:
-      >>> import tempfile
-      >>> from pathlib import Path
-      >>> with tempfile.TemporaryDirectory() as folder:
-      ...     for name in ("deu.json", "en.json"):
-      ...         Path(folder, name).touch()
-      ...     {code: path.name for code, path in lj.corpora.language_files(folder, ".json").items()}
-      {'de': 'deu.json', 'en': 'en.json'}
     """
     folder = Path(folder)
     if not folder.is_dir():

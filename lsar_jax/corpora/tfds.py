@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from lsar_jax.corpora.sentence_filters import COUNT, Filter, check_count, not_blank, oscar_lines, take, wiki40b_pieces
+from lsar_jax.corpora.sentence_filters import COUNT, Filter, not_blank, oscar_lines, take, wiki40b_pieces
 from lsar_jax.extras import import_extra
 from lsar_jax.files import read_json
 from lsar_jax.languages import code_or_none
@@ -36,22 +36,17 @@ def prepared(
     count: int | None = COUNT,
     field: str | None = None,
     filter: Filter | None = None,
-    data_dir: str | Path | None = None,
 ) -> list[str]:
     r"""Returns the first sentences of a prepared dataset of texts.
 
     Args:
-      folder_or_name: the folder of one version of a dataset, or its name under ``data_dir``,
-        such as ``wiki40b/de`` or ``wikipedia/20230601.de/1.0.0``.
+      folder_or_name: the folder of one version of a dataset, or its name under ``TFDS_DATA_DIR`` or
+        ``~/tensorflow_datasets``, such as ``wiki40b/de`` or ``wikipedia/20230601.de/1.0.0``.
       split: a split, or a part of one, such as ``train[:10%]``.
       count: maximum number of sentences; None for all.
       field: name of the field with the text; by default, ``text`` or the only text field.
       filter: filter that turns documents into sentences; by default, ``wiki40b_pieces`` for Wiki-40B,
         ``not_blank`` for ``builders.Monolingual``, and ``oscar_lines`` for all others.
-      data_dir: folder of prepared datasets; by default, ``TFDS_DATA_DIR`` or ``~/tensorflow_datasets``.
-
-    Returns:
-      The sentences, in the order of the dataset.
 
     Raises:
       FileNotFoundError: the folder or some of its files do not exist.
@@ -64,12 +59,11 @@ def prepared(
       >>> from pathlib import Path
       >>> with tempfile.TemporaryDirectory() as folder:
       ...     _ = Path(folder, "de.txt").write_text("Eins.\nZwei.\nDrei.\n", encoding="utf-8")
-      ...     _ = lj.corpora.builders.prepare(lj.corpora.builders.Monolingual(folder), folder)
-      ...     lj.corpora.prepared("monolingual/de", data_dir=folder, count=2)
+      ...     written = lj.corpora.builders.prepare(lj.corpora.builders.Monolingual(folder), folder)
+      ...     lj.corpora.prepared(written["de"], count=2)
       ['Eins.', 'Zwei.']
     """
-    check_count(count)
-    folder = find(folder_or_name, data_dir)
+    folder = find(folder_or_name)
     name = str(read_json(folder / _INFO, dict).get("name"))
     features = read_json(folder / "features.json", dict).get("featuresDict", {}).get("features", {})
     texts = [name for name, value in features.items() if "text" in value and "Text" in value.get("pythonClassName", "")]
@@ -82,19 +76,18 @@ def prepared(
     return take(documents, filter or _FILTERS.get(name, oscar_lines), count, f"split {split!r} of {folder}")
 
 
-def places(name: str | Path, data_dir: str | Path | None = None) -> list[Path]:
-    """Returns where a dataset may be: at ``name``, or in ``data_dir``, TFDS_DATA_DIR or ``~/tensorflow_datasets``."""
-    folder = data_dir or os.environ.get("TFDS_DATA_DIR") or "~/tensorflow_datasets"
+def places(name: str | Path) -> list[Path]:
+    """Returns where a dataset may be: at ``name``, or in TFDS_DATA_DIR or ``~/tensorflow_datasets``."""
+    folder = Path(os.environ.get("TFDS_DATA_DIR") or "~/tensorflow_datasets").expanduser()
     # Both are the same if the path is absolute.
-    return list(dict.fromkeys([Path(name), Path(folder).expanduser() / name]))
+    return list(dict.fromkeys([Path(name), folder / name]))
 
 
-def prepared_languages(template: str, data_dir: str | Path | None = None) -> dict[str, str]:
-    """Returns the dataset of each language, keyed by language code.
+def prepared_languages(template: str) -> dict[str, Path]:
+    """Returns the folder of each language's dataset, keyed by language code.
 
     Args:
       template: a folder or name with ``{}`` in place of the language, such as ``wiki40b/{}``.
-      data_dir: as for ``prepared``.
 
     Raises:
       FileNotFoundError: no language has such a dataset.
@@ -103,17 +96,16 @@ def prepared_languages(template: str, data_dir: str | Path | None = None) -> dic
     before, found, after = template.partition("{}")
     if not found:
         raise ValueError(f"{template!r} has no {{}} in place of the language")
-    result: dict[str, str] = {}
-    for place in places(f"{before}x", data_dir):
-        start = str(place)[:-1]
-        for path in map(str, sorted(place.parent.glob(f"{place.name[:-1]}*{after}"))):
-            if (code := code_or_none(path[len(start) : len(path) - len(after)])) is None:
-                continue
-            if result.setdefault(code, path) != path:
+    result: dict[str, Path] = {}
+    for place in places(f"{before}x"):
+        start = len(str(place)) - 1
+        for path in sorted(place.parent.glob(f"{place.name[:-1]}*{after}")):
+            code = code_or_none(str(path)[start : len(str(path)) - len(after)])
+            if code and result.setdefault(code, path) != path:
                 raise ValueError(f"{result[code]} and {path} are for the same language, {code!r}; remove one of them")
         if result:
             return result
-    roots = " or ".join(str(path.parent.absolute()) for path in places("x", data_dir))
+    roots = " or ".join(str(path.parent.absolute()) for path in places("x"))
     raise FileNotFoundError(f"there is no prepared dataset {template} under {roots}")
 
 
@@ -126,7 +118,13 @@ def rows(folder: str | Path, split: str = "train") -> Iterator[dict[str, Any]]:
       ImportError: tensorflow-datasets is not installed.
     """
     folder = find(folder)
-    _check_format(folder)
+    form = read_json(folder / _INFO, dict).get("fileFormat", "tfrecord")
+    if form != "array_record":
+        raise ValueError(
+            f"{folder} holds {form} files, but only array_record can be read; on a machine with TensorFlow, run "
+            f"`tfds convert_format --dataset_version_dir={folder} --out_file_format=array_record --out_dir=NEW_FOLDER` "
+            "and pass NEW_FOLDER"
+        )
     builder = import_tfds().builder_from_directory(str(folder))
     known = list(builder.info.splits)
     name = re.split(r"\W", split, maxsplit=1)[0]
@@ -149,7 +147,7 @@ def rows(folder: str | Path, split: str = "train") -> Iterator[dict[str, Any]]:
 
 def splits(folder: str | Path) -> list[str]:
     """Returns the names of the splits of one version of a dataset."""
-    return [str(split["name"]) for split in read_json(Path(folder) / _INFO, dict).get("splits", [])]
+    return [str(split["name"]) for split in read_json(find(folder) / _INFO, dict).get("splits", [])]
 
 
 def label_names(folder: str | Path) -> dict[str, tuple[str, ...]]:
@@ -160,18 +158,17 @@ def label_names(folder: str | Path) -> dict[str, tuple[str, ...]]:
     return {name: tuple(kind.names) for name, kind in kinds.items() if isinstance(kind, tfds.features.ClassLabel)}
 
 
-def find(folder_or_name: str | Path, data_dir: str | Path | None = None) -> Path:
+def find(folder_or_name: str | Path) -> Path:
     """Returns the folder of one version of a prepared dataset.
 
     Args:
-      folder_or_name: that folder, its parent if it holds a single version, or the name of either under ``data_dir``.
-      data_dir: as for ``prepared``.
+      folder_or_name: that folder, its parent if it holds a single version, or the name of either, as for ``prepared``.
 
     Raises:
       FileNotFoundError: there is no such dataset.
       ValueError: there are several versions or configurations.
     """
-    for place in (tried := places(folder_or_name, data_dir)):
+    for place in (tried := places(folder_or_name)):
         # The layout is DATASET/VERSION or DATASET/CONFIGURATION/VERSION.
         inside = sorted({path.parent for below in ("", "*/", "*/*/") for path in place.glob(f"{below}{_INFO}")})
         if place in inside:
@@ -192,17 +189,6 @@ def import_tfds() -> Any:
     return import_extra(
         "tensorflow_datasets", "eval", "reading a prepared dataset (without TensorFlow)", "tensorflow-datasets"
     )
-
-
-def _check_format(folder: Path) -> None:
-    form = read_json(folder / _INFO, dict).get("fileFormat", "tfrecord")
-    reasons = {"tfrecord": "need TensorFlow", "parquet": "tensorflow-datasets reads only in part"}
-    if form != "array_record":
-        raise ValueError(
-            f"{folder} holds {form} files, which {reasons.get(form, 'are not supported')}; on a machine with "
-            f"TensorFlow, run `tfds convert_format --dataset_version_dir={folder} --out_file_format=array_record "
-            "--out_dir=NEW_FOLDER` and pass NEW_FOLDER"
-        )
 
 
 def _plain(value: Any) -> Any:

@@ -20,10 +20,7 @@ def udhr(part: str = "all", languages: Iterable[str] | None = None) -> dict[str,
     Args:
       part: ``all`` for all 50 paragraphs, ``fit`` for the 25 at even positions (0, 2, ...), or ``test`` for the
         25 at odd positions.
-      languages: codes of the languages to return; by default, all 40.
-
-    Returns:
-      Mapping from language code to paragraphs, in alphabetical order of the codes.
+      languages: codes of the languages to return; by default, all 40. The result is in alphabetical order.
 
     Raises:
       ValueError: the part or a language is unknown, or ``languages`` is a single string.

@@ -36,15 +36,10 @@ def test_monolingual(tmp_path):
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["monolingual"]
     files = {"dataset_info.json", "features.json", "monolingual-train.array_record-00000-of-00001"}
     assert {path.name for path in folders["de"].iterdir()} == files
-
-
-def test_tensorflow_datasets_reads_it(tmp_path):
-    write(tmp_path / "text" / "de.txt", LINES)
-    folder = prepare(Monolingual(tmp_path / "text"), tmp_path)["de"]
-    builder = tfds.builder_from_directory(str(folder))
+    # TensorFlow Datasets reads it too.
+    builder = tfds.builder_from_directory(str(folders["de"]))
     assert (builder.name, builder.info.config_name, str(builder.version)) == ("monolingual", "de", "1.0.0")
-    source = builder.as_data_source("train")
-    assert [row["text"].decode() for row in source] == LINES
+    assert [row["text"].decode() for row in builder.as_data_source("train")] == LINES
     assert "tensorflow" not in sys.modules
 
 
@@ -53,35 +48,26 @@ def test_parallel_tables(tmp_path):
     write(tmp_path / "eng-deu.tsv", map("\t".join, pairs))
     write(tmp_path / "en-zh_Hant.tsv", ["a\tb\tc"])
     write(tmp_path / "notes.tsv", ["not bitext"])
-    folders = prepare(Parallel(tmp_path), tmp_path / "out")
-    assert list(folders) == ["en-de", "en-zh-Hant"]
-    read = Parallel.read(folders["en-de"])
-    assert list(zip(read.domain, read.first, read.second, strict=True)) == pairs
-    assert prepared(folders["en-de"], field="source", count=2) == ["source 0", "source 1"]
-
-
-def test_tables_of_several_sources(tmp_path):
-    write(tmp_path / "en-de.news.tsv", ["a\tb", "c\td"])
-    write(tmp_path / "en-de.talks.tsv", ["x\te\tf"])
+    write(tmp_path / "en-es.news.tsv", ["a\tb", "c\td"])
+    write(tmp_path / "en-es.talks.tsv", ["x\te\tf"])
     write(tmp_path / "en-fr.tsv", ["g\th"])
     write(tmp_path / "TED-2020.en-it.tsv", ["x\ti\tj"])
     folders = prepare(Parallel(tmp_path), tmp_path / "out")
-    read = Parallel.read(folders["en-de"])
-    assert list(zip(read.domain, read.first, read.second, strict=True)) == [
-        ("news", "a", "b"), ("news", "c", "d"), ("x", "e", "f")
-    ]  # fmt: skip
+    assert list(folders) == ["en-de", "en-es", "en-fr", "en-it", "en-zh-Hant"]
+    first, second, domain = Parallel.read(folders["en-de"])
+    assert list(zip(domain, first, second, strict=True)) == pairs
+    assert prepared(folders["en-de"], field="source", count=2) == ["source 0", "source 1"]
+    assert Parallel.read(folders["en-es"]) == (["a", "c", "e"], ["b", "d", "f"], ["news", "news", "x"])
     assert Parallel.read(folders["en-fr"]).domain == [""]
     assert Parallel.read(folders["en-it"]).first == ["i"]
-    write(tmp_path / "en-de.tsv", ["a\tb"])
-    refused(Parallel(tmp_path), tmp_path / "more", ValueError, "en-de.* are for the same pair, 'en-de'")
 
 
 def test_moses_files(tmp_path):
-    write(tmp_path / "GNOME.de-en.de", LINES)
-    write(tmp_path / "GNOME.de-en.en", LINES[::-1])
-    write(tmp_path / "GNOME.de-en.ids", ["other"])
-    read = Parallel.read(prepare(Parallel(tmp_path, [("ger", "eng")]), tmp_path / "out")["de-en"])
-    assert (read.first, read.second, set(read.domain)) == (LINES, LINES[::-1], {""})
+    write(tmp_path / "GNOME.ger-en.ger", LINES)
+    write(tmp_path / "GNOME.ger-en.en", LINES[::-1])
+    write(tmp_path / "GNOME.ger-en.ids", ["other"])
+    read = Parallel.read(prepare(Parallel(tmp_path), tmp_path / "out")["de-en"])
+    assert read == (LINES, LINES[::-1], [""] * len(LINES))
 
 
 def squad(count=120, **last):
@@ -92,9 +78,8 @@ def squad(count=120, **last):
         first = len(f"Sentence {n}. ")
         question = {"id": f"id{n}", "question": f"question {n}?", "answers": [{"answer_start": first + 2, "text": "s"}]}
         breaks = [[0, first - 1], [first, len(context)]]
-        paragraphs.append(
-            {"context": context, "sentence_breaks": breaks, "qas": [question, {**question, "id": f"q{n}"}]}
-        )
+        questions = [question, {**question, "id": f"q{n}"}]
+        paragraphs.append({"context": context, "sentence_breaks": breaks, "qas": questions})
     paragraphs[2] |= last
     return {"data": [{"paragraphs": paragraphs[:50]}, {"paragraphs": paragraphs[50:]}]}
 
@@ -116,21 +101,21 @@ def bucc(folder, code="de", split="sample"):
     source = {f"{code}-{n:09d}": f"{line}\tafter a tab" for n, line in enumerate(LINES)}
     target = {f"en-{n:09d}": f"{split} {n}" for n in range(200)}
     gold = [(f"{code}-{n:09d}", f"en-{(n * 7) % 200:09d}") for n in range(40, 0, -1)]
-    write(stem.with_name(f"{stem.name}.{code}"), map("\t".join, source.items()))
-    write(stem.with_name(f"{stem.name}.en"), map("\t".join, target.items()))
-    write(stem.with_name(f"{stem.name}.gold"), map("\t".join, gold))
+    for end, pairs in ((code, source.items()), ("en", target.items()), ("gold", gold)):
+        write(stem.with_name(f"{stem.name}.{end}"), map("\t".join, pairs))
     return source, target, gold
 
 
 def test_bucc(tmp_path):
     files = {split: bucc(tmp_path / "de-en", split=split) for split in ("training", "sample")}
-    bucc(tmp_path, "zh")
+    bucc(tmp_path, "zh", "dev")
+    # The shared task's own test files have no gold pairs.
     (tmp_path / "de-en" / "de-en.test.de").write_text("is not read")
     folders = prepare(Bucc(tmp_path), tmp_path / "out")
     assert list(folders) == ["de-en", "zh-en"]
     for split, (source, target, gold) in files.items():
         read = Bucc.read(folders["de-en"], split)
-        assert (read.other, read.english, read.gold) == (source, target, gold)
+        assert read == (source, target, gold)
         assert list(read.other) == list(source)
     with pytest.raises(ValueError, match="split 'training' is not in .*zh-en.*; it has sample"):
         list(rows(folders["zh-en"], "training"))
@@ -143,104 +128,84 @@ def test_prepare_writes_all_or_nothing(tmp_path):
     with pytest.raises(ValueError, match=r"fr.txt, line 201 is not UTF-8"):
         prepare(Monolingual(tmp_path / "text"), tmp_path / "out")
     assert not any((tmp_path / "out").iterdir())
-    prepare(Monolingual(tmp_path / "text", ["de"]), tmp_path / "out")
+    bad.unlink()
+    prepare(Monolingual(tmp_path / "text"), tmp_path / "out")
     with pytest.raises(FileExistsError, match="monolingual already exists and will not be overwritten"):
-        prepare(Monolingual(tmp_path / "text", ["de"]), tmp_path / "out")
+        prepare(Monolingual(tmp_path / "text"), tmp_path / "out")
 
 
-def refused(source, out, error, message):
-    with pytest.raises(error, match=message):
+MOSES = {"x.de-fr.de": LINES[:5]}
+FORMAT = "paragraph 3 is not in XQuAD-R's format"
+REFUSED = [
+    # A source, its files (lines, or JSON), and the error.
+    (Monolingual, {}, r"has no file LANGUAGE.txt; it has none"),
+    (Monolingual, {"fr.txt": []}, "fr.txt is empty"),
+    (Parallel, {}, r"no bitext: neither SOURCE-TARGET.tsv"),
+    (Parallel, {"en-de.tsv": ["a\tb\tc", "a\tb"]}, "en-de.tsv, line 2 has 2 tab-separated fields; expected 3"),
+    (Parallel, {"en-de.tsv": ["a\tb", "a\tb\tc"]}, "en-de.tsv, line 2 has 3 tab-separated fields; expected 2"),
+    (Parallel, {"en-de.tsv": []}, "en-de.tsv is empty"),
+    (Parallel, MOSES, r"no text file at .*x.de-fr.fr"),
+    (Parallel, MOSES | {"x.de-fr.fr": LINES[:3]}, "fr has 3 lines and .*de has 5; line i must translate line i"),
+    (Parallel, MOSES | {"x.de-fr.fr": LINES[:7]}, "de has 5 lines and .*fr has 7; line i must translate line i"),
+    (Parallel, MOSES | {"deu-fra.tsv": ["a\tb"]}, "deu-fra.tsv and .*x.de-fr.de are for the same pair, 'de-fr'"),
+    (Parallel, {"en-de.tsv": ["a\tb"], "en-de.x.tsv": ["a\tb"]}, "en-de.* are for the same pair, 'en-de'"),
+    (XquadR, {}, "has no file LANGUAGE.json; it has none"),
+    (XquadR, {"de.json": "{"}, "de.json.* is not JSON"),
+    (XquadR, {"de.json": "[]"}, "de.json.* holds a JSON list"),
+    (XquadR, {"de.json": "{}"}, "de.json.* is not in XQuAD-R's format: KeyError"),
+    *((XquadR, {"de.json": json.dumps(squad(**change))}, f"de.json, .*{message}") for change, message in (
+        ({"qas": squad()["data"][0]["paragraphs"][1]["qas"]}, "the id 'id1' is already in article 1, paragraph 2"),
+        ({"sentence_breaks": [[0, 3]]}, r"paragraph 3: the answer of 'id2' at 14 is not in any of the sentences"),
+        ({"sentence_breaks": None}, f"{FORMAT}: TypeError"),
+        ({"qas": [{"id": "x", "question": "?", "answers": []}]}, f"{FORMAT}: IndexError"),
+        ({"qas": [{"question": "?"}]}, f"{FORMAT}: KeyError"),
+    )),
+    (Bucc, {}, "has no files XX-en.SPLIT.gold, where SPLIT is sample or training"),
+    (Bucc, {"de-en.sample.gold": ["a\tb"]}, "no text file at .*de-en.sample.de"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("source", "files", "message"), REFUSED)
+def test_refuses(source, files, message, tmp_path):
+    for name, content in files.items():
+        if isinstance(content, str):
+            (tmp_path / name).write_text(content)
+        else:
+            write(tmp_path / name, content)
+    refused(source(tmp_path), tmp_path / "out", message)
+
+
+def refused(source, out, message):
+    with pytest.raises((FileNotFoundError, ValueError), match=message):
         prepare(source, out)
     assert not (out / source.name).exists()
 
 
-def test_monolingual_refuses(tmp_path):
-    out = tmp_path / "out"
-    refused(Monolingual(tmp_path / "none"), out, FileNotFoundError, "there is no folder .*none")
-    refused(Monolingual(tmp_path), out, FileNotFoundError, r"has no file LANGUAGE.txt; it has none")
-    write(tmp_path / "de.txt", LINES)
-    (tmp_path / "fr.txt").touch()
-    refused(Monolingual(tmp_path), out, ValueError, "fr.txt is empty")
-    refused(Monolingual(tmp_path, ["de", "la"]), out, FileNotFoundError, "has no files la.txt; it has de, fr")
-    with pytest.raises(ValueError, match="languages is 'de'; give a list of codes"):
-        Monolingual(tmp_path, "de")
-
-
-def test_parallel_refuses(tmp_path):
-    out = tmp_path / "out"
-    refused(Parallel(tmp_path / "none"), out, FileNotFoundError, "there is no folder .*none")
-    refused(Parallel(tmp_path), out, FileNotFoundError, r"no bitext .*neither SOURCE-TARGET.tsv.*; it has none")
-    path = write(tmp_path / "en-de.tsv", ["a\tb\tc", "a\tb"])
-    refused(Parallel(tmp_path), out, ValueError, "en-de.tsv, line 2 has 2 tab-separated fields; expected 3")
-    write(path, ["a\tb", "a\tb\tc"])
-    refused(Parallel(tmp_path), out, ValueError, "en-de.tsv, line 2 has 3 tab-separated fields; expected 2")
-    refused(Parallel(tmp_path, [("en", "fr")]), out, FileNotFoundError, "has no bitext en-fr: .*; it has en-de")
-    path.write_text("")
-    refused(Parallel(tmp_path), out, ValueError, "en-de.tsv is empty")
-    write(tmp_path / "x.de-fr.de", LINES[:5])
-    moses = Parallel(tmp_path, [("de", "fr")])
-    refused(moses, out, FileNotFoundError, r"no text file at .*x.de-fr.fr")
-    for lines, message in ((LINES[:3], "fr has 3 lines and .*de has 5"), (LINES[:7], "de has 5 lines and .*fr has 7")):
-        write(tmp_path / "x.de-fr.fr", lines)
-        refused(moses, out, ValueError, f"{message}; line i must translate line i")
-    write(tmp_path / "deu-fra.tsv", ["a\tb\tc"])
-    refused(Parallel(tmp_path), out, ValueError, "deu-fra.tsv and .*x.de-fr.de are for the same pair, 'de-fr'")
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"qas": squad()["data"][0]["paragraphs"][1]["qas"]}, "the id 'id1' is already in article 1, paragraph 2"),
-        ({"sentence_breaks": [[0, 3]]}, r"paragraph 3: the answer of 'id2' at 14 is not in any of the sentences"),
-        ({"sentence_breaks": None}, "paragraph 3 is not in XQuAD-R's format: TypeError"),
-        ({"qas": [{"id": "x", "question": "?", "answers": []}]}, "paragraph 3 is not in XQuAD-R's format: IndexError"),
-        ({"qas": [{"question": "?"}]}, "paragraph 3 is not in XQuAD-R's format: KeyError"),
-    ],
-)
-def test_xquad_r_refuses_a_paragraph(change, message, tmp_path):
-    (tmp_path / "de.json").write_text(json.dumps(squad(**change)))
-    refused(XquadR(tmp_path), tmp_path / "out", ValueError, f"de.json, .*{message}")
-
-
-def test_xquad_r_refuses(tmp_path):
-    out = tmp_path / "out"
-    refused(XquadR(tmp_path, ["de"]), out, FileNotFoundError, "has no files de.json; it has none")
-    for text, message in (
-        ("{", "is not JSON"),
-        ("[]", "holds a JSON list"),
-        ("{}", "is not in XQuAD-R's format: KeyError"),
-    ):
-        (tmp_path / "de.json").write_text(text)
-        refused(XquadR(tmp_path), out, ValueError, f"de.json.* {message}")
+@pytest.mark.parametrize("source", [Monolingual, Parallel, XquadR, Bucc])
+def test_refuses_a_folder_that_is_not_there(source, tmp_path):
+    refused(source(tmp_path / "none"), tmp_path / "out", "there is no folder .*none")
 
 
 @pytest.mark.parametrize(
     ("end", "line", "message"),
     [
-        ("de", "no tab", "de-en.sample.de, line 301 has no tab between an id and a sentence"),
+        ("de", "no tab", "de-en.sample.de, line 301 is not an id, a tab and a sentence"),
         ("de", "de-000000004\tagain", "sample.de, line 301: the id 'de-000000004' is already on line 5"),
-        ("en", "\tsentence", "sample.en, line 201 has an empty id"),
-        ("en", "en-000000000\tagain", "sample.en, line 201: the id 'en-000000000' is already on line 1"),
+        ("en", "\tsentence", "sample.en, line 201 is not an id"),
         ("gold", "de-000000001", "sample.gold, line 41 has 1 tab-separated fields; expected 2"),
         ("gold", "de-1\ten-000000001", "gold, line 41: the id 'de-1' is not in .*sample.de"),
         ("gold", "de-000000002\tde-000000001", "gold, line 41: the id 'de-000000001' is not in .*sample.en"),
-        ("gold", "de-000000040\ten-000000080", "gold, line 41: the pair .* is already on line 1"),
+        ("gold", "de-000000040\ten-000000080", "gold, line 41: the pair is already on line 1"),
     ],
 )
 def test_bucc_refuses_a_line(end, line, message, tmp_path):
     bucc(tmp_path)
     with (tmp_path / f"de-en.sample.{end}").open("a") as file:
         file.write(line)
-    refused(Bucc(tmp_path), tmp_path / "out", ValueError, message)
+    refused(Bucc(tmp_path), tmp_path / "out", message)
 
 
-def test_bucc_refuses(tmp_path):
-    out = tmp_path / "out"
-    refused(Bucc(tmp_path / "none"), out, FileNotFoundError, "there is no folder .*none")
-    refused(Bucc(tmp_path), out, FileNotFoundError, "has no files XX-en.SPLIT.*; it has none")
+def test_bucc_refuses_two_files_of_a_split(tmp_path):
     bucc(tmp_path)
-    refused(Bucc(tmp_path, ["fr"]), out, FileNotFoundError, "has no files fr-en.SPLIT.*; it has de")
-    (tmp_path / "de-en.sample.gold").unlink()
-    refused(Bucc(tmp_path), out, FileNotFoundError, "no text file at .*de-en.sample.gold")
-    bucc(tmp_path / "de-en")
-    refused(Bucc(tmp_path), out, ValueError, "are for the same language and split")
+    bucc(tmp_path / "de-en", split="dev")
+    refused(Bucc(tmp_path), tmp_path / "out", "are for the same language and split")

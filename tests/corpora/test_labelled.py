@@ -1,4 +1,4 @@
-"""Readers of labelled text: hand-written files, their errors, and the measured data where they are there."""
+"""Readers of labelled text: hand-written files, datasets, their errors, and the measured data where they are there."""
 
 import json
 import shutil
@@ -10,15 +10,11 @@ from lsar_jax.corpora.labelled import (
     LABELS,
     SentencePair,
     TaggedSentence,
-    dataset_language,
-    inference_rows,
     is_dataset,
-    language_of_file,
-    parsed_rows,
-    read_conllu,
+    language_of,
     read_inference,
+    read_parsed,
     read_tagged,
-    tagged_rows,
 )
 from tests.optional import need
 
@@ -38,91 +34,72 @@ CONLLU = """\
 
 
 def test_conllu(tmp_path):
-    (tmp_path / "a.conllu").write_text(CONLLU, encoding="utf-8")
-    first, second = read_conllu(tmp_path / "a.conllu")
-    assert first.words == ("in", "dem", "Haus", "sagt")
-    assert first.tags == ("ADP", "DET", "NOUN", "VERB")
-    assert first.heads == (3, 3, 4, 0)
-    assert first.relations == ("case", "det", "obl", "root")
-    assert (second.words, second.tags) == (("Ja",), ("_",))
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        ("3\tHaus", "4\tHaus", "a.conllu, line 5 has the ID '4', expected 3"),
-        ("0\troot\t_\t_\n\n", "9\troot\t_\t_\n\n", "ends at line 7, word 4 has the HEAD 9, but a head is 0 or another"),
-        ("3\tdet", "2\tdet", "word 2 has the HEAD 2, but a head is 0 or another word, from 1 to 4"),
-        ("3\tdet", "x\tdet", "line 4 has the HEAD 'x', which is not a number"),
-        ("\tobl:loc\t_\t_", "\tobl:loc\t_", "line 5 has 9 columns, not the 10 of CoNLL-U"),
-    ],
-)
-def test_damaged_conllu(tmp_path, old, new, message):
-    (tmp_path / "a.conllu").write_text(CONLLU.replace(old, new), encoding="utf-8")
-    with pytest.raises(ValueError, match=message):
-        read_conllu(tmp_path / "a.conllu")
-
-
-def test_no_sentences(tmp_path):
-    (tmp_path / "a").write_text("# nothing\n\n")
-    for read in (read_conllu, lambda path: read_tagged(path.with_name("b"))):
-        (tmp_path / "b").write_text("\n")
-        with pytest.raises(ValueError, match="has no sentences"):
-            read(tmp_path / "a")
+    (tmp_path / "de-a.conllu").write_text(CONLLU, encoding="utf-8")
+    first, second = read_parsed(tmp_path / "de-a.conllu")["de"]
+    words, tags = ("in", "dem", "Haus", "sagt"), ("ADP", "DET", "NOUN", "VERB")
+    assert first == (words, tags, (3, 3, 4, 0), ("case", "det", "obl", "root"))
+    assert second == (("Ja",), ("_",), (0,), ("root",))
 
 
 def test_tagged(tmp_path):
-    (tmp_path / "a.tsv").write_text("Jo\tB-PER\n \u00a0\tO\n\n\nin\tO\nUlm\tB-LOC", encoding="utf-8")
-    assert read_tagged(tmp_path / "a.tsv") == [
-        TaggedSentence(("Jo", " \u00a0"), ("B-PER", "O")), TaggedSentence(("in", "Ulm"), ("O", "B-LOC")),
-    ]  # fmt: skip
-    (tmp_path / "a.tsv").write_text("en:Jo\tB-PER\nen::\tO\n")
-    assert read_tagged(tmp_path / "a.tsv")[0].words == ("Jo", ":")
-    (tmp_path / "a.tsv").write_text("en:Jo\tB-PER\n:\tO\n")
-    assert read_tagged(tmp_path / "a.tsv")[0].words == ("en:Jo", ":")
-
-
-@pytest.mark.parametrize("line", ["Jo B-PER", "Jo\tPER", "\tO", "Jo\tx\tO"])
-def test_damaged_tags(tmp_path, line):
-    (tmp_path / "a.tsv").write_text(f"ok\tO\n{line}\n")
-    with pytest.raises(ValueError, match=r"a.tsv, line 2 is not a word, a tab and a tag such as O or B-PER"):
-        read_tagged(tmp_path / "a.tsv")
+    path = tmp_path / "text.tsv"
+    path.write_text("Jo\tB-PER\n \u00a0\tO\n\n\nin\tO\nUlm\tB-LOC", encoding="utf-8")
+    expected = [TaggedSentence(("Jo", " \u00a0"), ("B-PER", "O")), TaggedSentence(("in", "Ulm"), ("O", "B-LOC"))]
+    assert read_tagged(path) == {"": expected}
+    path.write_text("en:Jo\tB-PER\nen::\tO\n")
+    assert read_tagged(path)[""][0].words == ("Jo", ":")
+    path.write_text("en:Jo\tB-PER\n:\tO\n")
+    assert read_tagged(path)[""][0].words == ("en:Jo", ":")
 
 
 def test_inference(tmp_path):
     table = tmp_path / "x.dev.tsv"
     table.write_text("language\tgold_label\tsentence1\tsentence2\nde\tneutral\ta\tb\nsw\tentailment\tc\td\n")
-    assert read_inference(table) == {
-        "de": [SentencePair("a", "b", "neutral")], "sw": [SentencePair("c", "d", "entailment")],
-    }  # fmt: skip
+    expected = {"de": [SentencePair("a", "b", "neutral")], "sw": [SentencePair("c", "d", "entailment")]}
+    assert read_inference(table) == expected
     training = tmp_path / "multinli.train.en.tsv"
     training.write_text("premise\thypo\tlabel\na\tb\tcontradictory\n")
     assert read_inference(training) == {"en": [SentencePair("a", "b", "contradiction")]}
 
 
+NLI = "premise\thypo\tlabel\n"
+
+
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("read", "text", "message"),
     [
-        ("a\tb\nc\td\n", "has no columns sentence1, sentence2, gold_label or premise, hypo, label; it has a, b"),
-        ("premise\thypo\tlabel\na\tb\n", "line 2 has 2 columns, but the header has 3"),
-        ("premise\thypo\tlabel\na\tb\tyes\n", "line 2 has the label 'yes'; it must be one of contradictory"),
-        ("premise\thypo\tlabel\n", "has no pairs"),
+        (read_parsed, CONLLU.replace("3\tHaus", "4\tHaus"), "en, line 5 has the ID '4', expected 3"),
+        (read_parsed, CONLLU.replace("0\troot\t_\t_\n\n", "9\troot\t_\t_\n\n"),
+         "ends at line 7, word 4 has the HEAD 9, but a head is 0 or another"),
+        (read_parsed, CONLLU.replace("3\tdet", "2\tdet"), "word 2 has the HEAD 2, but a head is 0 or another word, fr"),
+        (read_parsed, CONLLU.replace("3\tdet", "x\tdet"), "line 4 has the HEAD 'x', which is not a number"),
+        (read_parsed, CONLLU.replace("\tobl:loc\t_\t_", "\tobl:loc\t_"), "line 5 has 9 columns, not the 10 of CoNLL-U"),
+        (read_parsed, CONLLU.split("\n\n")[1], "has no parts of speech"),
+        (read_parsed, "# nothing\n\n", "has no sentences"),
+        (read_tagged, "\n", "has no sentences"),
+        *((read_tagged, f"ok\tO\n{line}\n", "en, line 2 is not a word, a tab and a tag such as O or B-PER")
+          for line in ("Jo B-PER", "Jo\tPER", "\tO", "Jo\tx\tO")),
+        (read_inference, "a\tb\nc\td\n", "no columns sentence1, sentence2, gold_label or premise, hypo, label; it has"),
+        (read_inference, f"{NLI}a\tb\n", "line 2 has 2 columns, but the header has 3"),
+        (read_inference, f"{NLI}a\tb\tyes\n", "line 2 has the label 'yes'; it must be one of contradictory"),
+        (read_inference, NLI, "has no pairs"),
     ],
-)
-def test_damaged_inference(tmp_path, text, message):
-    (tmp_path / "x.en.tsv").write_text(text)
+)  # fmt: skip
+def test_damaged_files(tmp_path, read, text, message):
+    (tmp_path / "en").write_text(text, encoding="utf-8")
     with pytest.raises(ValueError, match=message):
-        read_inference(tmp_path / "x.en.tsv")
+        read(tmp_path / "en")
 
 
 @pytest.mark.skipif(not (DATA / "ud").is_dir(), reason="the measured data are not here")
 def test_the_measured_data():
-    assert len(read_conllu(DATA / "ud" / "en_ewt-ud-train8k.conllu")) == 8000
+    assert len(read_parsed(DATA / "ud" / "en_ewt-ud-train8k.conllu")["en"]) == 8000
     for path in (DATA / "ud").glob("*_pud-*"):
-        assert len(read_conllu(path)) == 500
-    assert len(read_tagged(DATA / "panx" / "train-en.tsv")) == 19_634
+        assert len(read_parsed(path)[language_of(path)]) == 500
+    assert len(read_tagged(DATA / "panx" / "train-en.tsv")["en"]) == 19_634
     for path in (DATA / "uner").glob("*.tsv"):
-        assert {tag[2:] for one in read_tagged(path) for tag in one.tags} <= {"", "PER", "ORG", "LOC"}
+        [sentences] = read_tagged(path).values()
+        assert {tag[2:] for sentence in sentences for tag in sentence.tags} <= {"", "PER", "ORG", "LOC"}
     pairs = read_inference(DATA / "xnli" / "xnli.dev.tsv")
     assert (len(pairs), {len(several) for several in pairs.values()}) == (15, {2490})
     assert {pair.label for pair in pairs["sw"]} == set(LABELS)
@@ -131,75 +108,66 @@ def test_the_measured_data():
 
 @pytest.fixture
 def hub(tmp_path):
-    """A folder in the layout of the Hub, with a dataset of each kind in a configuration of its own."""
-    rows = {
-        "de": [{"tokens": ["Jo", "da"], "ner_tags": [1, 0]}],
-        "en": [
-            {"premise": "a", "hypothesis": "b", "label": 2},
-            {"premise": "c", "hypothesis": "d", "label": "neutral"},
-        ],
-        "fr_gsd": [
-            {"tokens": ["du", "de", "le", "x"], "upos": [13, 2, "DET", 0], "head": ["None", "3", "3", "0"],
-             "deprel": ["_", "case", "det:poss", "root"]},
-        ],
-    }  # fmt: skip
-    for config, several in rows.items():
-        (tmp_path / config).mkdir()
-        (tmp_path / config / "validation.jsonl").write_text("".join(json.dumps(row) + "\n" for row in several))
-    return f"hub:{tmp_path}"
+    """Writes configurations of a dataset in the layout of the Hub."""
+
+    def write(split="validation", **configs):
+        for config, rows in configs.items():
+            (tmp_path / config).mkdir()
+            (tmp_path / config / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        return f"hub:{tmp_path}"
+
+    return write
+
+
+NER = {"tokens": ["Jo", "da"], "ner_tags": [1, 0]}
 
 
 def test_datasets(hub):
-    assert tagged_rows(f"{hub}#de", "dev") == [TaggedSentence(("Jo", "da"), ("B-PER", "O"))]
-    pairs = [SentencePair("a", "b", "contradiction"), SentencePair("c", "d", "neutral")]
-    assert inference_rows(f"{hub}#en", "dev") == pairs
-    [parsed] = parsed_rows(f"{hub}#fr_gsd", "dev")
+    pairs = [
+        {"premise": "a", "hypothesis": "b", "label": 2}, {"premise": "c", "hypothesis": "d", "label": "neutral"},
+    ]  # fmt: skip
+    words = {"tokens": ["du", "de", "le", "x"], "upos": [13, 2, "DET", 0], "head": ["None", "3", "3", "0"]}
+    name = hub(de=[NER], en=pairs, fr_gsd=[words | {"deprel": ["_", "case", "det:poss", "root"]}])
+    assert read_tagged(f"{name}#de", "dev") == {"de": [TaggedSentence(("Jo", "da"), ("B-PER", "O"))]}
+    expected = [SentencePair("a", "b", "contradiction"), SentencePair("c", "d", "neutral")]
+    assert read_inference(f"{name}#en", "dev") == {"en": expected}
+    [parsed] = read_parsed(f"{name}#fr_gsd", "dev")["fr"]
     assert parsed == (("de", "le", "x"), ("ADP", "DET", "NOUN"), (3, 3, 0), ("case", "det", "root"))
-    assert [dataset_language(f"{hub}#{config}") for config in ("de", "fr_gsd")] == ["de", "fr"]
-    assert is_dataset(hub)
+    assert is_dataset(name)
     assert not is_dataset(Path("data/x"))
 
 
 @pytest.mark.parametrize(
     ("read", "end", "part", "message"),
     [
-        (tagged_rows, "", "dev", "names no configuration; write hub:"),
-        (tagged_rows, "#sw", "dev", "has no configuration 'sw'; it has de, en, fr_gsd"),
-        (tagged_rows, "#de", "train", "has no split train; it has validation"),
-        (tagged_rows, "#de", "test", "has no split test; it has validation"),
-        (tagged_rows, "#en", "dev", "has no column tokens; it has premise, hypothesis, label"),
-        (inference_rows, "#de", "dev", "has no column premise"),
+        (read_tagged, "", "dev", "names no configuration; write hub:"),
+        (read_tagged, "#sw", "dev", "has no configuration 'sw'; it has 0_gsd, de, en"),
+        (read_tagged, "#de", "train", "has no split train; it has validation"),
+        (read_tagged, "#en", "dev", "has no column tokens; it has premise, hypothesis, label"),
+        (read_inference, "#de", "dev", "has no column premise"),
+        (read_tagged, "#0_gsd", "dev", "'0_gsd' of .* is not named after a language"),
     ],
 )
 def test_datasets_that_do_not_fit(hub, read, end, part, message):
+    name = hub(**{"de": [NER], "0_gsd": [NER], "en": [{"premise": "a", "hypothesis": "b", "label": 2}]})
     with pytest.raises(ValueError, match=message):
-        read(hub + end, part)
-    with pytest.raises(ValueError, match="is not named after a language"):
-        dataset_language(f"{hub}#0_gsd")
-
-
-def test_labels_that_are_unknown(tmp_path):
-    (tmp_path / "de").mkdir()
-    (tmp_path / "de" / "test.jsonl").write_text(json.dumps({"tokens": ["a"], "ner_tags": [7]}))
-    with pytest.raises(ValueError, match="has the label 7; it must be one of O, B-PER"):
-        tagged_rows(f"hub:{tmp_path}#de", "test")
+        read(name + end, part)
 
 
 @pytest.mark.parametrize(
     ("read", "row", "message"),
     [
-        (tagged_rows, {"tokens": ["a", "b"], "ner_tags": [0]}, "row 0 has 2 tokens, 1 tags; each word needs one of"),
-        (tagged_rows, {"tokens": [], "ner_tags": []}, "row 0 has 0 tokens"),
-        (parsed_rows, {"tokens": ["a", "b"], "upos": [0, 0], "head": ["0", "3"], "deprel": ["x", "x"]},
+        (read_tagged, {"tokens": ["a"], "ner_tags": [7]}, "has the label 7; it must be one of O, B-PER"),
+        (read_tagged, {"tokens": ["a", "b"], "ner_tags": [0]}, "row 0 has columns of 2, 1 values; each word needs one"),
+        (read_tagged, {"tokens": [], "ner_tags": []}, "row 0 has columns of 0, 0"),
+        (read_parsed, {"tokens": ["a", "b"], "upos": [0, 0], "head": ["0", "3"], "deprel": ["x", "x"]},
          "in row 0, word 2 has the HEAD 3, but a head is 0 or another word, from 1 to 2"),
-        (parsed_rows, {"tokens": ["a"], "upos": [0], "head": ["0", "0"], "deprel": ["x"]}, "1 tokens, 2 head, 1 upos"),
+        (read_parsed, {"tokens": ["a"], "upos": [0], "head": ["0", "0"], "deprel": ["x"]}, "of 1, 1, 2, 1 values"),
     ],
 )  # fmt: skip
-def test_dataset_rows_are_checked_as_files_are(tmp_path, read, row, message):
-    (tmp_path / "de").mkdir()
-    (tmp_path / "de" / "test.jsonl").write_text(json.dumps(row))
+def test_dataset_rows_are_checked_as_files_are(hub, read, row, message):
     with pytest.raises(ValueError, match=message):
-        read(f"hub:{tmp_path}#de", "test")
+        read(f"{hub('test', de=[row])}#de", "test")
 
 
 @pytest.mark.parametrize(
@@ -207,23 +175,22 @@ def test_dataset_rows_are_checked_as_files_are(tmp_path, read, row, message):
     [
         ("de_pud-ud-test500.conllu", "de"), ("dev-de.tsv", "de"), ("en-dev.tsv", "en"), ("zh-dev.tsv", "zh"),
         ("de.tsv", "de"), ("dev-zh-Hant.tsv", "zh-Hant"), ("multinli.train.en.tsv", "en"), ("hsb_ufal-ud-dev.x", "hsb"),
-        ("x-all.tsv", None), ("uner-pos.tsv", None), ("wsj-dev.txt", None),
+        ("x-all.tsv", ""), ("uner-pos.tsv", ""), ("wsj-dev.txt", ""),
     ],
 )  # fmt: skip
 def test_the_language_that_a_file_is_named_after(name, language):
-    assert language_of_file(f"en/{name}") == language
+    assert language_of(f"en/{name}") == language
     with pytest.raises(ValueError, match="is named after the languages en and de; rename it"):
-        language_of_file("en-de.tsv")
+        language_of("en-de.tsv")
 
 
 @pytest.fixture
 def prepared(tmp_path):
     """Prepared TensorFlow datasets with the features of the published ones."""
     tfds = need("tensorflow_datasets")
-    sequence, text = tfds.features.Sequence, tfds.features.Text
-    upos = ("ADJ", "ADP", "ADV", "AUX", "CCONJ", "DET", "INTJ", "NOUN")
+    sequence, text, names = tfds.features.Sequence, tfds.features.Text, tfds.features.ClassLabel
 
-    def build(name, version, features, several):
+    def build(name, version, features, row):
         class Builder(tfds.core.GeneratorBasedBuilder, skip_registration=True):
             VERSION = tfds.core.Version("1.0.0")
 
@@ -231,7 +198,7 @@ def prepared(tmp_path):
                 return tfds.core.DatasetInfo(builder=self, features=tfds.features.FeaturesDict(features))
 
             def _split_generators(self, dl_manager):
-                return {"validation": iter(enumerate(several))}
+                return {"validation": iter([(0, row)])}
 
             def _generate_examples(self):
                 raise NotImplementedError
@@ -243,37 +210,44 @@ def prepared(tmp_path):
         folder.parent.mkdir(exist_ok=True)
         shutil.copytree(builder.data_path, folder / "1.0.0")
 
-    build("wikiann", "de", {
-        "tokens": sequence(text()),
-        "tags": sequence(tfds.features.ClassLabel(names=["O", "B-PER", "I-PER", "B-ORG", "I-ORG", "B-LOC", "I-LOC"])),
-    }, [{"tokens": ["Jo", "da"], "tags": ["B-PER", "O"]}])  # fmt: skip
+    tags = names(names=["O", "B-PER", "I-PER", "B-ORG", "I-ORG", "B-LOC", "I-LOC"])
+    features = {"tokens": sequence(text()), "tags": sequence(tags)}
+    build("wikiann", "de", features, {"tokens": ["Jo", "da"], "tags": ["B-PER", "O"]})
+    upos = names(names=["ADJ", "ADP", "ADV", "AUX", "CCONJ", "DET", "INTJ", "NOUN"])
+    features = {name: sequence(upos if name == "upos" else text()) for name in ("tokens", "upos", "head", "deprel")}
     for treebank in ("de_gsd", "de_pud"):
         row = {"tokens": ["le", treebank], "upos": ["DET", "NOUN"], "head": ["2", "0"], "deprel": ["det", "root"]}
-        build("universal_dependencies", treebank, {
-            "tokens": sequence(text()), "upos": sequence(tfds.features.ClassLabel(names=upos)),
-            "head": sequence(text()), "deprel": sequence(text()),
-        }, [row])  # fmt: skip
-    pair = {"premise": {"de": "ja", "en": "yes"}, "hypothesis": {"de": "nein", "en": "no"}, "label": "contradiction"}
-    build("xnli", "plain_text", {
+        build("universal_dependencies", treebank, features, row)
+    features = {
         "premise": tfds.features.Translation(languages=["de", "en"]),
         "hypothesis": tfds.features.TranslationVariableLanguages(languages=["de", "en"]),
-        "label": tfds.features.ClassLabel(names=["entailment", "neutral", "contradiction"]),
-    }, [pair])  # fmt: skip
+        "label": names(names=["entailment", "neutral", "contradiction"]),
+    }
+    pair = {"premise": {"de": "ja", "en": "yes"}, "hypothesis": {"de": "nein", "en": "no"}, "label": "contradiction"}
+    build("xnli", "plain_text", features, pair)
     return f"tfds:{tmp_path}"
 
 
 def test_prepared_datasets(prepared):
-    assert tagged_rows(f"{prepared}/wikiann#de", "dev") == [TaggedSentence(("Jo", "da"), ("B-PER", "O"))]
+    assert read_tagged(f"{prepared}/wikiann#de", "dev") == {"de": [TaggedSentence(("Jo", "da"), ("B-PER", "O"))]}
     # Their numbers are others than on the Hub, and there are two treebanks of a language.
     for treebank in ("de_gsd", "de_pud"):
-        [parsed] = parsed_rows(f"{prepared}/universal_dependencies#{treebank}", "dev")
+        [parsed] = read_parsed(f"{prepared}/universal_dependencies#{treebank}", "dev")["de"]
         assert parsed == (("le", treebank), ("DET", "NOUN"), (2, 0), ("det", "root"))
-    assert inference_rows(f"{prepared}/xnli/plain_text#de", "dev") == [SentencePair("ja", "nein", "contradiction")]
-    with pytest.raises(ValueError, match="xnli/plain_text#fr has no language 'fr'; it has de, en"):
-        inference_rows(f"{prepared}/xnli/plain_text#fr", "dev")
-    with pytest.raises(ValueError, match=r"wikiann holds several datasets or versions; name one of de/1\.0\.0"):
-        tagged_rows(f"{prepared}/wikiann#fr", "dev")
-    with pytest.raises(FileNotFoundError, match="there is no prepared dataset at .*/wikiann/de/fr"):
-        tagged_rows(f"{prepared}/wikiann/de#fr", "dev")
-    with pytest.raises(ValueError, match="has no split train; it has validation"):
-        tagged_rows(f"{prepared}/wikiann#de", "train")
+    expected = {"de": [SentencePair("ja", "nein", "contradiction")]}
+    assert read_inference(f"{prepared}/xnli/plain_text#de", "dev") == expected
+    for read, end, part, error, message in (
+        (read_inference, "xnli/plain_text#fr", "dev", ValueError, "has no language 'fr'; it has de, en"),
+        (read_tagged, "wikiann#fr", "dev", ValueError, "wikiann has no configuration 'fr'; it has de"),
+        (
+            read_tagged,
+            "universal_dependencies#fr",
+            "dev",
+            ValueError,
+            "has no configuration 'fr'; it has de_gsd, de_pud",
+        ),
+        (read_tagged, "nothing#fr", "dev", FileNotFoundError, "there is no prepared dataset at .*/nothing"),
+        (read_tagged, "wikiann#de", "train", ValueError, "has no split train; it has validation"),
+    ):
+        with pytest.raises(error, match=message):
+            read(f"{prepared}/{end}", part)

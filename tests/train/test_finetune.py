@@ -290,7 +290,7 @@ def test_files_that_do_not_fit(tmp_path, refused):
     arguments = command(tmp_path, tmp_path / "out", "pos")
     text = (tmp_path / "train-en.txt").read_text()
     for option, name, content, message in (
-        ("--train", "train-de.txt", text, "train-de.txt is named after the language de; training is on English"),
+        ("--train", "train-de.txt", text, "train-de.txt has no text in en; it has de"),
         ("--train", "none-en.txt", "1\tx\t_\t_\t_\t_\t0\troot\t_\t_\n\n" * 64, "has no parts of speech"),
         ("--test", "german.txt", text, "german.txt is not named after its language, as in de_pud-ud-test.conllu"),
     ):

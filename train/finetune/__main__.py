@@ -30,7 +30,7 @@ from lsar_jax.cli.console import console, print_table
 from lsar_jax.cli.embed import EncoderChoice
 from lsar_jax.cli.option_checks import at_least, check_seeds, known
 from lsar_jax.cli.run import run
-from lsar_jax.corpora.labelled import is_dataset, language_of_file
+from lsar_jax.corpora.labelled import is_dataset, language_of
 from lsar_jax.corpora.tables import Data, pin
 from lsar_jax.files import read_json, sha256, write_json
 from lsar_jax.mesh import data_mesh
@@ -99,9 +99,9 @@ class Finetune:
         run = replace(
             self,
             training=self.training.complete(TASKS[self.task]),
-            train=_pinned(self.train),
-            dev=None if self.dev is None else _pinned(self.dev),
-            test=tuple(map(_pinned, self.test)),
+            train=pin(self.train),
+            dev=None if self.dev is None else pin(self.dev),
+            test=tuple(map(pin, self.test)),
         )
         return run._run(TASKS[self.task])
 
@@ -187,8 +187,6 @@ class Finetune:
         english = found.get("en", found.get(""))
         if english is None:
             raise ValueError(f"{data} has no text in en; it has {', '.join(found)}")
-        if not is_dataset(data) and "" in found and (code := language_of_file(str(data))) not in (None, "en"):
-            raise ValueError(f"{data} is named after the language {code}; training is on English")
         return english
 
     def _tests(self, task: Task) -> dict[str, tuple[str, list[Any]]]:
@@ -196,20 +194,21 @@ class Finetune:
         tests: dict[str, tuple[str, list[Any]]] = {}
         configurations = [str(data).rpartition("#")[2] for data in self.test if is_dataset(data)]
         for data in self.test:
-            for code, sentences in task.read(data, "test").items():
+            found = task.read(data, "test")
+            for code, sentences in found.items():
                 if is_dataset(data):
                     name = str(data).rpartition("#")[2]
                     name = name if configurations.count(name) == 1 else str(data)
                 else:
-                    name = f"{Path(data).stem}.{code}" if code else Path(data).stem
+                    # A table of several languages is a test of each.
+                    name = Path(data).stem if list(found) == [language_of(data)] else f"{Path(data).stem}.{code}"
                 if name in tests:
                     raise ValueError(f"{data}: there is another test named {name}; rename one")
-                language = code or language_of_file(Path(data))
-                if language is None:
+                if not code:
                     raise ValueError(
                         f"{data} is not named after its language, as in de_pud-ud-test.conllu or dev-de.tsv; rename it"
                     )
-                tests[name] = (language, sentences[: self.most_tested])
+                tests[name] = (code, sentences[: self.most_tested])
         return tests
 
     def _tokenized(
@@ -317,14 +316,6 @@ class Finetune:
 def _seeds_in(folder: Path) -> list[str]:
     """Returns the seeds that a folder is named after."""
     return folder.name.split("-")[1:]
-
-
-def _pinned(data: Data) -> Data:
-    """Returns ``hub:ID#CONFIG`` with the commit that it currently resolves to; other data unchanged."""
-    if not is_dataset(data):
-        return data
-    place, mark, config = str(data).partition("#")
-    return f"{pin(place)}{mark}{config}"
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -1,19 +1,14 @@
 """Named entities, as in WikiAnn and Universal NER; on features they are decoded by a conditional random field."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
-from lsar_jax.corpora.labelled import TaggedSentence, read_tagged, tagged_rows
+from lsar_jax.corpora.labelled import TaggedSentence, read_tagged
 from train.finetune.examples import Example
 from train.finetune.heads import CRF, LINEAR
 from train.finetune.scores import span_f1
 from train.finetune.task import Labels, Predicted, Task, predicted_tags, tagging_examples
 
 __all__ = ["NER"]
-
-
-def _read(path: Path) -> dict[str, list[TaggedSentence]]:
-    return {"": read_tagged(path)}
 
 
 def _labels(sentences: Sequence[TaggedSentence]) -> Labels:
@@ -28,4 +23,4 @@ def _score(
     return {"F1": span_f1([sentence.tags for sentence in sentences], tags)}
 
 
-NER = Task("ner", "F1", _read, tagged_rows, _labels, tagging_examples, _score, LINEAR, 1e-4, head_on_features=CRF)
+NER = Task("ner", "F1", read_tagged, _labels, tagging_examples, _score, LINEAR, 1e-4, head_on_features=CRF)

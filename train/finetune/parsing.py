@@ -4,14 +4,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from lsar_jax.corpora.labelled import ParsedSentence, parsed_rows
+from lsar_jax.corpora.labelled import ParsedSentence, read_parsed
 from lsar_jax.languages import spaces_words
 from lsar_jax.tokens.tokenizer import Tokenizer
 from lsar_jax.tokens.word_tokens import tokenize_words
 from train.finetune.examples import Example
 from train.finetune.heads import BIAFFINE
 from train.finetune.scores import attachment, best_tree
-from train.finetune.task import Labels, Predicted, Task, read_parsed
+from train.finetune.task import Labels, Predicted, Task
 
 __all__ = ["PARSING"]
 
@@ -55,4 +55,4 @@ def _score(
     return {"LAS": 100 * total[2] / max(total[0], 1), "UAS": 100 * total[1] / max(total[0], 1)}
 
 
-PARSING = Task("parsing", "LAS", read_parsed, parsed_rows, _labels, _examples, _score, BIAFFINE)
+PARSING = Task("parsing", "LAS", read_parsed, _labels, _examples, _score, BIAFFINE)

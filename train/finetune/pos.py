@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from itertools import chain
 
-from lsar_jax.corpora.labelled import ParsedSentence, parsed_rows
+from lsar_jax.corpora.labelled import ParsedSentence, read_parsed
 from train.finetune.examples import Example
 from train.finetune.heads import LINEAR
 from train.finetune.scores import accuracy
-from train.finetune.task import Labels, Predicted, Task, predicted_tags, read_parsed, tagging_examples
+from train.finetune.task import Labels, Predicted, Task, predicted_tags, tagging_examples
 
 __all__ = ["POS"]
 
@@ -26,4 +26,4 @@ def _score(
     return {"accuracy": accuracy(right, chain.from_iterable(tags))}
 
 
-POS = Task("pos", "accuracy", read_parsed, parsed_rows, lambda sentences: _UPOS, tagging_examples, _score, LINEAR)
+POS = Task("pos", "accuracy", read_parsed, lambda sentences: _UPOS, tagging_examples, _score, LINEAR)

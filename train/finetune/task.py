@@ -1,12 +1,10 @@
 """A task: how its text is read and tokenized, what is trained on it, and how predictions are scored."""
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from lsar_jax.corpora.labelled import ParsedSentence, dataset_language, is_dataset, read_conllu
 from lsar_jax.corpora.tables import Data
 from lsar_jax.languages import spaces_words
 from lsar_jax.tokens.tokenizer import Tokenizer
@@ -14,7 +12,7 @@ from lsar_jax.tokens.word_tokens import tokenize_words
 from train.finetune.examples import Example, windows
 from train.finetune.heads import Head
 
-__all__ = ["Labels", "Predicted", "Task", "predicted_tags", "read_parsed", "tagging_examples"]
+__all__ = ["Labels", "Predicted", "Task", "predicted_tags", "tagging_examples"]
 
 # The labels, in the order of the head's outputs, and what the head predicted for each example.
 Labels = tuple[str, ...]
@@ -30,8 +28,8 @@ class Task(NamedTuple):
     Attributes:
       name: name of the task.
       metric: name of the score that chooses the best step.
-      read_file: a path to the sentences by language; the language is empty if the file does not say it.
-      read_rows: a dataset, ``hub:ID#CONFIG`` or ``tfds:NAME#CONFIG``, and train, dev or test to its sentences.
+      read: a file or a dataset, and train, dev or test of a dataset, to the sentences by language, which is empty if a
+        file does not say it.
       labels: the sentences to train on to the labels.
       examples: ``(tokenizer, sentences, language, room, labels, training)`` to tokenized examples; ``room`` is the most
         tokens of a sentence besides special tokens.
@@ -43,20 +41,13 @@ class Task(NamedTuple):
 
     name: str
     metric: str
-    read_file: Callable[[Path], dict[str, list[Any]]]
-    read_rows: Callable[[str, str], list[Any]]
+    read: Callable[[Data, str], dict[str, list[Any]]]
     labels: Callable[[Sequence[Any]], Labels]
     examples: Callable[[Tokenizer, Sequence[Any], str, int, Labels, bool], list[Example]]
     score: Callable[[Sequence[Any], Sequence[Example], Predicted, Labels], dict[str, float]]
     head: Head
     rate_on_features: float = 1e-3
     head_on_features: Head | None = None
-
-    def read(self, data: Data, part: str) -> dict[str, list[Any]]:
-        """Returns the sentences of a file or a dataset by language; the language is empty if a file does not say it."""
-        if is_dataset(data):
-            return {dataset_language(str(data)): self.read_rows(str(data), part)}
-        return self.read_file(Path(data))
 
 
 def tagging_examples(
@@ -84,11 +75,3 @@ def predicted_tags(
         for word, label in zip(example.words, row[0], strict=False):
             tags[example.sentence][word] = labels[int(label)]
     return tags
-
-
-def read_parsed(path: Path) -> dict[str, list[ParsedSentence]]:
-    """Reads sentences with parts of speech; raises ValueError if no word has one."""
-    sentences = read_conllu(path)
-    if all(tag == "_" for sentence in sentences for tag in sentence.tags):
-        raise ValueError(f"{path} has no parts of speech (its fourth column is _ for all words)")
-    return {"": sentences}

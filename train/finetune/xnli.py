@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from lsar_jax.corpora.labelled import LABELS, SentencePair, inference_rows, read_inference
+from lsar_jax.corpora.labelled import LABELS, SentencePair, read_inference
 from lsar_jax.tokens.pair_tokens import tokenize_pairs
 from lsar_jax.tokens.tokenizer import Tokenizer
 from train.finetune.examples import Example
@@ -33,6 +33,4 @@ def _score(
     return {"accuracy": accuracy([pair.label for pair in sentences], [labels[int(row[0][0])] for row in predicted])}
 
 
-XNLI = Task(
-    "xnli", "accuracy", read_inference, inference_rows, lambda sentences: LABELS, _examples, _score, LINEAR, 1e-4
-)
+XNLI = Task("xnli", "accuracy", read_inference, lambda sentences: LABELS, _examples, _score, LINEAR, 1e-4)

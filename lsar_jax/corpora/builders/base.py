@@ -20,7 +20,7 @@ from lsar_jax.corpora.text_files import stream_lines
 from lsar_jax.corpora.tfds import import_tfds, rows
 from lsar_jax.files import new_folder
 
-__all__ = ["VERSION", "DatasetFiles", "Row", "fields_of", "prepare", "unique"]
+__all__ = ["VERSION", "DatasetFiles", "Row", "fields_of", "prepare"]
 
 VERSION = "1.0.0"
 
@@ -30,10 +30,6 @@ Field = Literal["text", "texts", "ints"]
 
 class DatasetFiles(ABC):
     """A source of rows: a folder of files in a known format, which can be read back from a prepared dataset.
-
-    Args:
-      folder: folder of the files.
-      languages: codes of the languages to read; by default, all available.
 
     Attributes:
       name: name of the dataset.
@@ -56,11 +52,8 @@ class DatasetFiles(ABC):
     fields: ClassVar[Mapping[str, Field]]
     split: ClassVar[str] = "train"
 
-    def __init__(self, folder: str | Path = "", languages: Iterable[str] | None = None) -> None:
-        if isinstance(languages, str):
-            raise ValueError(f"languages is {languages!r}; give a list of codes")
+    def __init__(self, folder: str | Path = "") -> None:
         self.folder = Path(folder)
-        self.languages = None if languages is None else tuple(languages)
 
     @property
     def files(self) -> Mapping[str, Any]:
@@ -109,7 +102,7 @@ class DatasetFiles(ABC):
 
 
 def prepare(dataset: DatasetFiles, out: str | Path) -> dict[str, Path]:
-    r"""Writes all rows of a source as a TensorFlow dataset; if this fails, nothing is written.
+    """Writes all rows of a source as a TensorFlow dataset; if this fails, nothing is written.
 
     Args:
       dataset: ``Monolingual``, ``Parallel``, ``XquadR`` or ``Bucc``.
@@ -123,16 +116,6 @@ def prepare(dataset: DatasetFiles, out: str | Path) -> dict[str, Path]:
       FileNotFoundError: a file of the source does not exist.
       ValueError: a file is malformed; the error names the file and the line.
       ImportError: tensorflow-datasets is not installed.
-
-    Example:
-      >>> import tempfile
-      >>> from pathlib import Path
-      >>> from lsar_jax.corpora import builders
-      >>> with tempfile.TemporaryDirectory() as folder:
-      ...     _ = Path(folder, "de.txt").write_text("Eins.\nZwei.\n", encoding="utf-8")
-      ...     written = builders.prepare(builders.Monolingual(folder), Path(folder, "datasets"))
-      ...     written["de"].relative_to(folder).as_posix(), builders.Monolingual.read(written["de"])
-      ('datasets/monolingual/de/1.0.0', ['Eins.', 'Zwei.'])
     """
     folder = Path(out) / dataset.name
     configs = dataset.configs
@@ -160,19 +143,6 @@ def fields_of(path: Path, count: int) -> Iterator[tuple[int, list[str]]]:
         if len(fields) != count:
             raise ValueError(f"{path}, line {number} has {len(fields)} tab-separated fields; expected {count}")
         yield number, fields
-
-
-def unique(seen: dict[str, int], id: str, path: Path, number: int, what: str = "id") -> None:
-    """Records the line number of an id in ``seen``.
-
-    Raises:
-      ValueError: the id is empty, or an earlier line has the same id.
-    """
-    if not id:
-        raise ValueError(f"{path}, line {number} has an empty {what}")
-    if id in seen:
-        raise ValueError(f"{path}, line {number}: the {what} {id!r} is already on line {seen[id]}")
-    seen[id] = number
 
 
 def _builder(dataset: DatasetFiles, config: str, data_dir: Path) -> Any:

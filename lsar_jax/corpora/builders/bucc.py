@@ -10,12 +10,11 @@ Data: comparable.limsi.fr/bucc2018, or XTREME's download; the files may be in on
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
-from lsar_jax.corpora.builders.base import DatasetFiles, Row, fields_of, unique
+from lsar_jax.corpora.builders.base import DatasetFiles, Row, fields_of
 from lsar_jax.corpora.text_files import stream_lines
 from lsar_jax.languages import language_code
 
@@ -27,8 +26,7 @@ SPLITS = ("sample", "training")
 _NAMES = {"sample": "sample", "dev": "sample", "training": "training", "test": "training"}
 
 
-@dataclass(frozen=True)
-class Comparable:
+class Comparable(NamedTuple):
     """The sentences and gold pairs of one language pair and split.
 
     Attributes:
@@ -43,14 +41,10 @@ class Comparable:
 
 
 class Bucc(DatasetFiles):
-    r"""BUCC's files in a folder or in its subfolders ``{xx}-en``.
-
-    Args:
-      folder: folder of the files.
-      languages: codes of the non-English languages to read; by default, all available.
+    r"""BUCC's files in a folder or in its subfolders ``{xx}-en``; a split is there if its gold file is.
 
     Raises:
-      FileNotFoundError: the folder does not exist, or a language has no files (when the files are first needed).
+      FileNotFoundError: the folder does not exist or has no such files (when they are first needed).
       ValueError: a line is malformed, an id occurs twice, or a gold pair has an unknown id.
 
     Example:
@@ -71,31 +65,20 @@ class Bucc(DatasetFiles):
     fields: ClassVar = {"part": "text", "id": "text", "text": "text"}
 
     @cached_property
-    def files(self) -> dict[str, dict[str, tuple[Path, Path, Path]]]:
+    def files(self) -> dict[str, dict[str, list[Path]]]:
         """The non-English, English and gold files of each split of each pair."""
         if not self.folder.is_dir():
             raise FileNotFoundError(f"there is no folder {self.folder}")
-        found: dict[str, dict[str, tuple[Path, Path, Path]]] = {}
-        for path in sorted([*self.folder.glob("*-en.*"), *self.folder.glob("*-en/*-en.*")]):
-            match = re.fullmatch(rf"(\w+)-en\.({'|'.join(_NAMES)})\.\w+", path.name)
-            if match:
-                code, split = language_code(match[1]), _NAMES[match[2]]
-                stem = path.name.rpartition(".")[0]
-                other, english, gold = (path.with_name(f"{stem}.{end}") for end in (match[1], "en", "gold"))
-                known = found.setdefault(code, {}).setdefault(split, (other, english, gold))
-                if match[2] == split and known[0].name.split(".")[1] != split:
-                    # If files exist under both names, those named by the shared task are used.
-                    found[code][split] = (other, english, gold)
-                elif match[2] == split and known[0] != other:
-                    raise ValueError(f"{known[0]} and {other} are for the same language and split; remove one of them")
-        codes = sorted(found) if self.languages is None else [language_code(code) for code in self.languages]
-        missing = [code for code in codes if code not in found]
-        if missing or not codes:
-            raise FileNotFoundError(
-                f"{self.folder} has no files {', '.join(missing) or 'XX'}-en.SPLIT.*, where SPLIT is sample or "
-                f"training; it has {', '.join(sorted(found)) or 'none'}"
-            )
-        return {f"{code}-en": found[code] for code in codes}
+        found: dict[str, dict[str, list[Path]]] = {}
+        for path in sorted([*self.folder.glob("*-en.*.gold"), *self.folder.glob("*-en/*-en.*.gold")]):
+            if match := re.fullmatch(rf"(\w+)-en\.({'|'.join(_NAMES)})\.gold", path.name):
+                files = [path.with_suffix(f".{end}") for end in (match[1], "en", "gold")]
+                pair = found.setdefault(f"{language_code(match[1])}-en", {})
+                if (known := pair.setdefault(_NAMES[match[2]], files)) != files:
+                    raise ValueError(f"{known[2]} and {path} are for the same language and split; remove one of them")
+        if not found:
+            raise FileNotFoundError(f"{self.folder} has no files XX-en.SPLIT.gold, where SPLIT is sample or training")
+        return dict(sorted(found.items()))
 
     def splits(self, config: str) -> tuple[str, ...]:
         """The available splits among ``sample`` and ``training``."""
@@ -103,23 +86,25 @@ class Bucc(DatasetFiles):
 
     def rows(self, config: str, split: str) -> Iterator[Row]:
         """Yields the lines of the non-English, the English and the gold file."""
-        paths = self.files[config][split]
+        *paths, gold = self.files[config][split]
         seen: list[dict[str, int]] = [{}, {}]
-        for part, path, ids in zip(("source", "target"), paths[:2], seen, strict=True):
+        for part, path, ids in zip(("source", "target"), paths, seen, strict=True):
             for number, line in enumerate(stream_lines(path), start=1):
                 # A sentence may contain a tab.
                 id, tab, text = line.partition("\t")
-                if not tab:
-                    raise ValueError(f"{path}, line {number} has no tab between an id and a sentence")
-                unique(ids, id, path, number)
+                if not id or not tab:
+                    raise ValueError(f"{path}, line {number} is not an id, a tab and a sentence")
+                if ids.setdefault(id, number) != number:
+                    raise ValueError(f"{path}, line {number}: the id {id!r} is already on line {ids[id]}")
                 yield {"part": part, "id": id, "text": text}
-        pairs: dict[str, int] = {}
-        for number, fields in fields_of(paths[2], 2):
-            for id, ids, file in zip(fields, seen, paths[:2], strict=True):
+        pairs: dict[tuple[str, ...], int] = {}
+        for number, pair in fields_of(gold, 2):
+            for id, ids, file in zip(pair, seen, paths, strict=True):
                 if id not in ids:
-                    raise ValueError(f"{paths[2]}, line {number}: the id {id!r} is not in {file}")
-            unique(pairs, "\t".join(fields), paths[2], number, "pair")
-            yield {"part": "gold", "id": fields[0], "text": fields[1]}
+                    raise ValueError(f"{gold}, line {number}: the id {id!r} is not in {file}")
+            if (first := pairs.setdefault(tuple(pair), number)) != number:
+                raise ValueError(f"{gold}, line {number}: the pair is already on line {first}")
+            yield {"part": "gold", "id": pair[0], "text": pair[1]}
 
     @staticmethod
     def gather(rows: Iterable[Row]) -> Comparable:

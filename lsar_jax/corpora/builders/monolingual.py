@@ -12,14 +12,10 @@ __all__ = ["Monolingual"]
 
 
 class Monolingual(DatasetFiles):
-    r"""Files ``{language}.txt``, each named with any code of its language; every line is a row, even if blank.
-
-    Args:
-      folder: folder of the files.
-      languages: codes of the languages to read; by default, all available.
+    r"""Files ``{language}.txt`` in a folder, each named with any code of its language; every line is a row.
 
     Raises:
-      FileNotFoundError: the folder does not exist, or a language has no file (when the files are first needed).
+      FileNotFoundError: there is no folder or file (when the files are first needed).
       ValueError: two files are for the same language, or a file is not named after a language.
 
     Example:
@@ -38,7 +34,7 @@ class Monolingual(DatasetFiles):
     @cached_property
     def files(self) -> dict[str, Path]:
         """The file of each language."""
-        return language_files(self.folder, ".txt", self.languages)
+        return language_files(self.folder, ".txt")
 
     def rows(self, config: str, split: str) -> Iterator[Row]:
         """Yields the lines."""

@@ -9,10 +9,9 @@ Data: the folder ``xquad-r`` of github.com/google-research-datasets/lareqa (CC B
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from lsar_jax.corpora.builders.base import DatasetFiles, Row
 from lsar_jax.corpora.text_files import language_files
@@ -21,8 +20,7 @@ from lsar_jax.files import read_json
 __all__ = ["Questions", "XquadR"]
 
 
-@dataclass(frozen=True)
-class Questions:
+class Questions(NamedTuple):
     """The questions and candidates of one language.
 
     Attributes:
@@ -39,53 +37,32 @@ class Questions:
 
 
 class XquadR(DatasetFiles):
-    """Files ``{language}.json``, each named with any code of its language.
-
-    Args:
-      folder: folder of the files.
-      languages: codes of the languages to read; by default, all available.
+    """Files ``{language}.json`` in a folder, each named with any code of its language.
 
     Raises:
-      FileNotFoundError: the folder does not exist, or a language has no file (when the files are first needed).
+      FileNotFoundError: there is no folder or file (when the files are first needed).
       ValueError: a file is not in this format; the error names the file and the paragraph.
-
-    Example:
-      >>> import json
-      >>> import tempfile
-      >>> from pathlib import Path
-      >>> from lsar_jax.corpora import builders
-      >>> text, breaks = "Bern is old. It is in Switzerland.", [[0, 12], [13, 34]]
-      >>> qa = {"id": "q1", "question": "Where is Bern?", "answers": [{"answer_start": 22}]}
-      >>> paragraph = {"context": text, "sentence_breaks": breaks, "qas": [qa]}
-      >>> with tempfile.TemporaryDirectory() as folder:
-      ...     _ = Path(folder, "en.json").write_text(json.dumps({"data": [{"paragraphs": [paragraph]}]}))
-      ...     found = builders.XquadR.load(folder, "en", "test")
-      >>> found.questions[0], found.candidates[found.answers[0]]
-      ('Where is Bern?', 'It is in Switzerland.')
     """
 
     name: ClassVar = "xquad_r"
     split: ClassVar = "test"
     fields: ClassVar = {
         "context": "text",
-        "sentences": "texts",
-        "questions": "texts",
-        "ids": "texts",
+        **dict.fromkeys(("sentences", "questions", "ids"), "texts"),
         "answers": "ints",
     }
 
     @cached_property
     def files(self) -> dict[str, Path]:
         """The file of each language."""
-        return language_files(self.folder, ".json", self.languages)
+        return language_files(self.folder, ".json")
 
     def rows(self, config: str, split: str) -> Iterator[Row]:
         """Yields the paragraphs."""
-        path = self.files[config]
-        seen: dict[str, str] = {}
-        place = "the top level"
+        path, seen, place = self.files[config], dict[str, str](), "the top level"
+        data = read_json(path, dict)
         try:
-            for first, article in enumerate(read_json(path, dict)["data"], start=1):
+            for first, article in enumerate(data["data"], start=1):
                 for second, paragraph in enumerate(article["paragraphs"], start=1):
                     place = f"article {first}, paragraph {second}"
                     row = _row(paragraph)
@@ -99,7 +76,7 @@ class XquadR(DatasetFiles):
         except (KeyError, TypeError, IndexError, AttributeError) as error:
             raise ValueError(f"{path}, {place} is not in XQuAD-R's format: {error!r}") from error
         except ValueError as error:
-            raise error if str(path) in str(error) else ValueError(f"{path}, {place}: {error}") from error
+            raise ValueError(f"{path}, {place}: {error}") from error
 
     @staticmethod
     def gather(rows: Iterable[Row]) -> Questions:
@@ -118,10 +95,10 @@ def _row(paragraph: Any) -> Row:
     answers = []
     for qa in paragraph["qas"]:
         start = qa["answers"][0]["answer_start"]
-        sentence = next((n for n, (low, high) in enumerate(breaks) if low <= start <= high), None)
-        if sentence is None:
+        found = [number for number, (low, high) in enumerate(breaks) if low <= start <= high]
+        if not found:
             raise ValueError(f"the answer of {qa['id']!r} at {start} is not in any of the sentences {breaks}")
-        answers.append(sentence)
+        answers.append(found[0])
     return {
         "context": context,
         "sentences": [context[low:high] for low, high in breaks],
