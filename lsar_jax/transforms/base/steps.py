@@ -34,7 +34,7 @@ class Step(NamedTuple):
 
     Attributes:
       shift: ``[dim]``, or ``[row, dim]``.
-      scale: factor of each dimension, ``[dim]`` or ``[row, dim]``.
+      scale: ``[dim]``, or ``[row, dim]``.
       basis: B, ``[dim, rank]`` or ``[row, dim, rank]``.
       dual: D, shaped like ``basis``; by default B itself, whose columns are then orthonormal (or zero).
       matrix: M, ``[dim, dim]`` or ``[row, dim, dim]``.
@@ -127,15 +127,10 @@ def apply(
 def affine(step: Step, x: Float[AnyArray, "vector dim"], language: LanguageIds) -> Float[Any, "vector dim"]:
     """Applies one step; pure, for use under ``jit`` and ``vmap``; numpy arrays are moved by numpy in their dtype.
 
-    With a language (or cluster) for each vector, a low-rank table is gathered for each of some vectors at a time.
-
-    Args:
-      step: the step, whose parts are shared, by language, or by cluster.
-      x: embeddings.
-      language: index of the language, one for all vectors or one per vector; a shared step ignores it.
+    ``language`` is the index of the language, one for all vectors or one per vector; a shared step ignores it.
     """
-    each = jnp.ndim(language) > 0 or step.clusters is not None
-    if each and len(x) > _GATHERED and not by_row(step, "matrix"):
+    gathers = step.clusters is not None or (jnp.ndim(language) > 0 and by_row(step, "basis"))
+    if gathers and len(x) > _GATHERED and not by_row(step, "matrix"):
 
         def move(vector: tuple[Array, Array]) -> Array:
             return affine(step, vector[0][None], vector[1])[0]
