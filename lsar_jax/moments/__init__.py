@@ -9,15 +9,6 @@ below the rounding of float32 counts as zero there unless ``precise``. Only a ma
 whitening by language have it, is decomposed on the device in float32 unless ``precise``. The functions of arrays that
 the fits call, such as ``transforms.language_subspace``, run on jax arrays too, in their dtype, under ``jit`` and
 ``vmap``. A fitted transform is applied in float32 and exported in float64.
-
-Example:
-  >>> rng = np.random.default_rng(0)
-  >>> text = {code: rng.normal(size=(100, 8)) + place for code, place in (("de", 3), ("en", -2))}
-  >>> moments = {code: lj.Moments.from_embeddings(rows) for code, rows in text.items()}
-  >>> list(moments), moments["de"].mean.round().tolist()
-  (['de', 'en'], [3.0, 3.0, 3.0, 3.0, 3.0, 3.0, 3.0, 3.0])
-  >>> lj.transforms.fit_center(moments)  # any method that needs no more than means
-  Transform(center(); dim 8, 2 languages)
 """
 
 from lsar_jax.moments.by_language import (
@@ -28,9 +19,8 @@ from lsar_jax.moments.by_language import (
     stack_means,
     too_few,
 )
-from lsar_jax.moments.moments import Moments
+from lsar_jax.moments.moments import Moments, sum_over_processes
 from lsar_jax.moments.moments_file import load_moments, merge_moments, save_moments
-from lsar_jax.moments.over_processes import sum_over_processes
 
 __all__ = [
     "Moments",

@@ -7,10 +7,10 @@ million rows, the devices' sums go to the host, which merges them in float64 wit
 Therefore neither a large common offset nor 10^8 rows cost precision.
 """
 
-import os
 from collections import deque
-from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial, reduce
+from itertools import repeat
+from operator import itemgetter
 from typing import NamedTuple
 
 import jax
@@ -25,8 +25,8 @@ __all__ = ["Accumulator", "Sums", "host_sums", "merge_sums", "next_block", "zero
 
 # Rows to sum on the devices before the host takes over; float32 counts them exactly.
 _WINDOW = 1 << 19
-# Rows that a thread of the host sums, and those of them that stay in the cache of its processor.
-_SHARE, _CACHED = 2048, 256
+# Rows that stay in the cache of the host's processor while they are summed.
+_CACHED = 256
 _LARGEST = float(np.finfo(np.float32).max)
 # Below this variance, squares are subnormal in float32: they lose precision and then underflow.
 _LEAST_VARIANCE = 3e-37
@@ -38,13 +38,7 @@ _NOT_FINITE = "the embeddings hold NaN, infinity or a number too large for float
 
 
 class Sums(NamedTuple):
-    """The sums of one layer, as the host keeps them.
-
-    Attributes:
-      rows: number of vectors.
-      mean: mean of the vectors, ``[dim]`` float64.
-      scatter: sum of ``(x - mean)(x - mean)^T``, ``[dim, dim]`` float64, or None.
-    """
+    """The sums of one layer in float64, as the host keeps them: the fields of ``Moments``."""
 
     rows: int
     mean: Float[np.ndarray, " dim"]
@@ -62,30 +56,17 @@ class _State(NamedTuple):
 
 
 class Accumulator:
-    """Sums blocks of rows over the devices of a mesh.
-
-    Args:
-      mesh: the devices.
-      layers: number of layers in each block.
-      second_moment: whether to keep the scatter.
-    """
+    """Sums blocks of ``layers`` layers over the devices of a mesh; ``second_moment`` keeps the scatter."""
 
     def __init__(self, mesh: Mesh, layers: int, *, second_moment: bool) -> None:
-        self._mesh = mesh
-        self._layers = layers
-        self._second_moment = second_moment
+        self._mesh, self._layers, self._second_moment = mesh, layers, second_moment
         self._sums: list[Sums] | None = None
         self._state: _State | None = None
         self._rows = 0  # in this window
         self._counts: deque[jax.Array] = deque()  # of each block, known once it is summed
 
     def add(self, x: Float[Array, "layer row dim"], numbers: Int[np.ndarray, " real"]) -> None:
-        """Adds the real rows of a block whose rows are split over the mesh.
-
-        Args:
-          x: the block; rows past ``numbers`` are filler.
-          numbers: the index of each real row in the input, for error messages.
-        """
+        """Adds a block split over the mesh; ``numbers`` are the rows' places in the input, rows past them filler."""
         places = np.full(x.shape[1], -1, np.int32)
         places[: len(numbers)] = np.minimum(numbers, _NONE - 1)
         if self._state is None:
@@ -128,54 +109,39 @@ class Accumulator:
                 raise ValueError("the embeddings vary too little for float32 squares; use precise=True")
         for device, count in enumerate(state.rows):
             if count:
-                fresh = [
-                    Sums(
-                        int(count),
-                        state.high[device, layer].astype(np.float64) + state.low[device, layer],
-                        None if state.scatter is None else state.scatter[device, layer].astype(np.float64),
-                    )
-                    for layer in range(self._layers)
-                ]
+                means = state.high[device].astype(np.float64) + state.low[device]
+                scatters = repeat(None) if state.scatter is None else state.scatter[device].astype(np.float64)
+                fresh = list(map(Sums, repeat(int(count)), means, scatters))
                 self._sums = fresh if self._sums is None else list(map(merge_sums, self._sums, fresh))
         self._state, self._rows = None, 0
         self._counts.clear()
 
 
 def host_sums(x: Float[AnyArray, "row dim"], second_moment: bool, first: int) -> Sums:
-    """Sums rows on the host in float64.
-
-    Args:
-      x: the rows, at least one.
-      second_moment: whether to keep the scatter.
-      first: the index of the first row in the input, for error messages.
+    """Sums one or more rows on the host in float64; ``first`` is the index of the first row, for error messages.
 
     Raises:
       ValueError: a row is not finite in float32.
     """
-    rows, starts = np.asarray(x), range(0, len(x), _SHARE)
-    # The product for the scatter has threads of its own.
-    with ThreadPoolExecutor(1 if second_moment else min(len(starts), os.cpu_count() or 1)) as threads:
-        share = partial(_host_share, second_moment=second_moment)
-        return reduce(merge_sums, threads.map(lambda start: share(rows[start : start + _SHARE], first + start), starts))
+    rows, size = np.asarray(x), 2048 if second_moment else _CACHED
+    starts = range(0, len(rows), size)
+    shares = (_host_share(rows[start : start + size], second_moment, first + start) for start in starts)
+    return reduce(merge_sums, shares)
 
 
-def _host_share(x: Float[np.ndarray, "row dim"], first: int, *, second_moment: bool) -> Sums:
-    total, buffer, ones = np.zeros(x.shape[1]), np.empty((_CACHED, x.shape[1])), np.ones(_CACHED)
-    for start in range(0, len(x), _CACHED):
-        rows = buffer[: len(x) - start]
-        np.copyto(rows, x[start : start + _CACHED])
-        with np.errstate(over="ignore", invalid="ignore"):
-            total += ones[: len(rows)] @ rows
-        # A row that is not finite makes the sum so; float64 may also hold finite numbers that float32 does not.
-        if x.dtype.itemsize > 4 or not np.isfinite(total).all():
-            bad = ~(np.abs(rows) <= _LARGEST).all(axis=1)
-            if bad.any():
-                raise ValueError(_NOT_FINITE.format(first + start + int(bad.argmax())))
-    mean = total / len(x)
+def _host_share(x: Float[np.ndarray, "row dim"], second_moment: bool, first: int) -> Sums:
+    rows = x.astype(np.float64)
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean = np.ones(len(rows)) @ rows / len(rows)
+    # A row that is not finite makes the sum so; float64 may also hold finite numbers that float32 does not.
+    if x.dtype.itemsize > 4 or not np.isfinite(mean).all():
+        bad = ~(np.abs(rows) <= _LARGEST).all(axis=1)
+        if bad.any():
+            raise ValueError(_NOT_FINITE.format(first + int(bad.argmax())))
     if not second_moment:
         return Sums(len(x), mean)
-    centred = x.astype(np.float64) - mean
-    return Sums(len(x), mean, centred.T @ centred)
+    rows -= mean
+    return Sums(len(x), mean, rows.T @ rows)
 
 
 def merge_sums(a: Sums, b: Sums) -> Sums:
@@ -217,17 +183,10 @@ def _add(
     old_count = state.rows[0]
     new_count = there.sum(dtype=jnp.int32).astype(x.dtype)
     # Layer by layer: on a CPU, a product with a batch axis runs as a plain loop.
+    old = state.high, state.low, state.scatter
     merged = [
-        _merge_block(
-            there,
-            old_count,
-            new_count,
-            state.high[0, layer],
-            state.low[0, layer],
-            None if state.scatter is None else state.scatter[0, layer],
-            x[layer],
-        )
-        for layer in range(x.shape[0])
+        _merge_block(there, old_count, new_count, x[layer], *jax.tree.map(itemgetter((0, layer)), old))
+        for layer in range(len(x))
     ]
     highs, lows, scatters = zip(*merged, strict=True)
 
@@ -252,13 +211,12 @@ def _merge_block(
     there: Bool[Array, " row"],
     old_count: Float[Array, ""],
     new_count: Float[Array, ""],
+    x: Float[Array, "row dim"],
     high: Float[Array, " dim"],
     low: Float[Array, " dim"],
     scatter: Float[Array, "dim dim"] | None,
-    x: Float[Array, "row dim"],
 ) -> tuple[Float[Array, " dim"], Float[Array, " dim"], Float[Array, "dim dim"] | None]:
-    zero = jnp.zeros((), x.dtype)
-    one = jnp.ones((), x.dtype)
+    zero, one = jnp.zeros((), x.dtype), jnp.ones((), x.dtype)
     number = jnp.maximum(new_count, one)
     # The pivot is the elementwise median of three rows. A mean computed here would be rounded where
     # it is returned but not where it is subtracted (XLA contracts a product and a difference), so

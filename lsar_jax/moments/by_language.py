@@ -81,8 +81,6 @@ def pool_moments(x: Mapping[str, Embeddings | Moments], *, least: int = 1, preci
       >>> pooled = lj.pool_moments({code: rng.normal(size=(20, 4)) for code in ("de", "en", "fr")})
       >>> list(pooled), pooled.count, pooled.means.shape, pooled.within.shape
       (['de', 'en', 'fr'], 60, (3, 4), (4, 4))
-      >>> lj.transforms.fit_leace(pooled)
-      Transform(leace(); dim 4, shared)
     """
     check_process()
     if isinstance(x, PooledMoments):
@@ -103,16 +101,11 @@ def moments_by_language(
       x: mapping from language to embeddings ``[n, dim]`` or to moments.
       least: the number of languages that the method needs.
       second_moment: whether the method needs second moments.
-      precise: whether to sum in float64.
+      precise: whether to sum embeddings in float64.
 
     Raises:
       ValueError: there are too few languages, a code is unknown, widths or encoders differ, an array is invalid, or
         moments have no second moment of each language; the error names the language.
-
-    Example:
-      >>> moments = lj.moments.moments_by_language({"eng": np.ones((3, 2)), "deu": np.zeros((2, 2))}, least=2)
-      >>> {code: (m.count, m.mean.tolist()) for code, m in moments.items()}
-      {'de': (2, [0.0, 0.0]), 'en': (3, [1.0, 1.0])}
     """
     check_process()
     check_flags(precise=precise)
@@ -121,26 +114,20 @@ def moments_by_language(
     if len(x) < least:
         raise ValueError(too_few(x, least))
     if second_moment and isinstance(x, PooledMoments):
-        raise ValueError(
-            "a second moment of each language is needed, but these are pooled over the languages; use moments that are "
-            "not pooled"
-        )
+        raise ValueError("a second moment of each language is needed, but these are pooled over the languages")
     result = {}
     for code, value in canonical_keys(x).items():
         try:
-            moments = (
-                value
-                if isinstance(value, Moments)
-                else Moments.from_embeddings(value, second_moment=second_moment, precise=precise)
-            )
-            whole_number("the count", moments.count, 1, 1 << 62, "vectors")
-            if not np.isfinite(moments.mean).all():
+            if not isinstance(value, Moments):
+                value = Moments.from_embeddings(value, second_moment=second_moment, precise=precise)
+            whole_number("the count", value.count, 1, 1 << 62, "vectors")
+            if not np.isfinite(value.mean).all():
                 raise ValueError("the mean is not finite")
-            if second_moment and moments.scatter is None:
+            if second_moment and value.scatter is None:
                 raise ValueError(NOT_KEPT)
         except ValueError as error:
             raise ValueError(f"{code}: {error}") from error
-        result[code] = moments
+        result[code] = value
     widths = {code: moments.dim for code, moments in result.items()}
     if len(set(widths.values())) > 1:
         raise ValueError(f"the languages differ in width: {widths}")
@@ -149,24 +136,10 @@ def moments_by_language(
 
 
 def common_source(moments: Mapping[str, Moments], given: EncoderSpec | None = None) -> EncoderSpec | None:
-    """Returns the spec of the encoder of all moments, as far as it is known.
-
-    Args:
-      moments: mapping from language to moments.
-      given: the spec that the caller names; by default, that of the moments.
-
-    Returns:
-      The spec, or None if neither the moments nor the caller name one.
+    """Returns ``given``, or else the spec of the encoder of the moments; None if neither is known.
 
     Raises:
-      ValueError: two languages, or the moments and ``given``, are embeddings of different encoders, or ``given`` is
-        not a spec.
-
-    Example:
-      >>> spec = lj.EncoderSpec("bundled", "sha256:0", 8, "mean", "float32")
-      >>> moments = {"de": lj.Moments.from_embeddings(np.ones((2, 3)))}  # of bare arrays: they name no encoder
-      >>> lj.moments.common_source(moments, spec).layer
-      8
+      ValueError: the languages, or ``given``, are of different encoders, or ``given`` is not a spec.
     """
     check_source(given)
     known = {code: m.source for code, m in moments.items() if m.source is not None}
@@ -182,22 +155,11 @@ def common_source(moments: Mapping[str, Moments], given: EncoderSpec | None = No
 
 
 def stack_means(moments: Mapping[str, Moments]) -> Float[np.ndarray, "language dim"]:
-    """Returns the means in float64, ``[language, dim]``, in the order of ``moments``.
-
-    Example:
-      >>> moments = {code: lj.Moments.from_embeddings(i * np.ones((2, 3))) for i, code in enumerate(("de", "en"))}
-      >>> lj.moments.stack_means(moments).tolist()
-      [[0.0, 0.0, 0.0], [1.0, 1.0, 1.0]]
-    """
+    """Returns the means in float64, in the order of ``moments``."""
     return np.stack([m.mean for m in moments.values()])
 
 
 def too_few(x: Collection[str], least: int) -> str:
-    """Returns the error that these are too few languages.
-
-    Example:
-      >>> lj.moments.too_few(["de"], least=2)
-      '1 language is given (de); at least 2 are needed'
-    """
+    """Returns the error that these are too few languages."""
     given = "1 language is given" if len(x) == 1 else f"{len(x)} languages are given"
     return f"{given} ({', '.join(x) or 'none'}); at least {least} are needed"

@@ -1,9 +1,10 @@
-"""The streaming statistic that the moment-based methods are fitted from.
+"""The count, the mean and, optionally, the centred second moment of one language's embeddings.
 
-Moments are the count, the mean and, optionally, the centred second moment of one language's embeddings. They can be
-merged, so a corpus can be read in parts, by several devices or machines, and languages can be chosen afterwards.
+They can be merged, so a corpus can be read in parts, by several devices or machines, and languages can be chosen
+afterwards.
 """
 
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import reduce
@@ -17,10 +18,11 @@ from lsar_jax.arrays import check_floats, pad_rows, row_bucket
 from lsar_jax.checks import check_flags
 from lsar_jax.mesh import data_mesh, split
 from lsar_jax.moments.accumulator import Accumulator, Sums, host_sums, merge_sums
+from lsar_jax.processes import gather
 from lsar_jax.shapes import Embeddings
 from lsar_jax.spec import EncoderSpec
 
-__all__ = ["BLOCK", "NOT_KEPT", "Moments"]
+__all__ = ["BLOCK", "NOT_KEPT", "Moments", "sum_over_processes"]
 
 # Rows per block on each device, and blocks that may wait for the devices.
 BLOCK = 8192
@@ -41,7 +43,7 @@ class Moments:
     Example:
       >>> x = np.array([[1.0, 0.0], [3.0, 0.0], [2.0, 6.0]])
       >>> first = lj.Moments.from_embeddings(x[:2], second_moment=True)
-      >>> both = first.merge(lj.Moments.from_embeddings(x[2:], second_moment=True))  # the same as first.update(x[2:])
+      >>> both = first.merge(lj.Moments.from_embeddings(x[2:], second_moment=True))
       >>> both.count, both.mean.tolist(), both.covariance().tolist()
       (3, [2.0, 2.0], [[1.0, 0.0], [0.0, 12.0]])
     """
@@ -66,11 +68,6 @@ class Moments:
         Raises:
           ValueError: ``x`` is not such an array, a value is not finite, float32 cannot hold the sums, or a flag is
             not a bool.
-
-        Example:
-          >>> moments = lj.Moments.from_embeddings(np.arange(8.0).reshape(4, 2))
-          >>> moments.count, moments.mean.tolist(), moments.scatter is None
-          (4, [3.0, 4.0], True)
         """
         check_floats("embeddings", x)
         return cls.from_blocks([x], second_moment=second_moment, precise=precise, mesh=mesh)
@@ -89,18 +86,12 @@ class Moments:
         Args:
           blocks: arrays ``[n, dim]`` of any float dtype; n is at least 1 and may vary.
           second_moment: whether to keep the scatter.
-          precise: whether to sum on the host in float64; see ``lsar_jax.moments``.
+          precise: whether to sum on the host in float64.
           mesh: devices that share the rows of each block; by default, those of the first block if it
             is a jax array, or else all local devices.
 
         Raises:
-          ValueError: there are no blocks, shapes are wrong, widths differ, or a value is not finite
-            (the error names the row).
-
-        Example:
-          >>> blocks = (np.full((size, 2), float(size)) for size in (1, 3))  # a generator: one block at a time
-          >>> lj.Moments.from_blocks(blocks).mean.tolist()
-          [2.5, 2.5]
+          ValueError: there are no blocks, widths differ, or as for ``from_embeddings``; the error names the row.
         """
         check_flags(second_moment=second_moment, precise=precise)
         accumulator: Accumulator | None = None
@@ -135,32 +126,11 @@ class Moments:
         """The width of the vectors."""
         return len(self.mean)
 
-    def update(self, x: Embeddings, *, precise: bool = False) -> "Moments":
-        """Returns the moments of the vectors summed so far and the rows of ``x`` together.
-
-        Args:
-          x: ``[n, dim]``, n at least 1.
-          precise: whether to sum on the host in float64; see ``lsar_jax.moments``.
-
-        Raises:
-          ValueError: as for ``from_embeddings``, or the widths differ.
-
-        Example:
-          >>> lj.Moments.from_embeddings(np.zeros((1, 2))).update(np.ones((3, 2))).mean.tolist()
-          [0.75, 0.75]
-        """
-        return self.merge(Moments.from_embeddings(x, second_moment=self.scatter is not None, precise=precise))
-
     def merge(self, other: "Moments") -> "Moments":
         """Returns the moments of both sets of vectors together.
 
         Raises:
           ValueError: the widths differ, only one of the two kept its scatter, or they are of different encoders.
-
-        Example:
-          >>> one, three = (lj.Moments.from_embeddings(np.full((n, 2), float(n))) for n in (1, 3))
-          >>> one.merge(three).count, one.merge(three).mean.tolist()
-          (4, [2.5, 2.5])
         """
         if not isinstance(other, Moments):
             raise ValueError(f"moments are merged with moments, not with a {type(other).__name__}")
@@ -179,9 +149,7 @@ class Moments:
         Raises:
           ValueError: the second moment was not kept.
         """
-        if self.scatter is None:
-            raise ValueError(NOT_KEPT)
-        return self.scatter / self.count + np.outer(self.mean, self.mean)
+        return self._kept() / self.count + np.outer(self.mean, self.mean)
 
     def covariance(self) -> Float[np.ndarray, "dim dim"]:
         """Returns the sample covariance, divided by ``count - 1``, ``[dim, dim]`` float64.
@@ -189,11 +157,31 @@ class Moments:
         Raises:
           ValueError: the second moment was not kept, or there is only one vector.
         """
-        if self.scatter is None:
-            raise ValueError(NOT_KEPT)
+        scatter = self._kept()
         if self.count < 2:
             raise ValueError("one embedding has no covariance; at least 2 are needed")
-        return self.scatter / (self.count - 1)
+        return scatter / (self.count - 1)
+
+    def _kept(self) -> Float[np.ndarray, "dim dim"]:
+        if self.scatter is None:
+            raise ValueError(NOT_KEPT)
+        return self.scatter
+
+
+def sum_over_processes(moments: Moments | None) -> Moments:
+    """Returns the moments of the vectors of all processes together; every process must call this.
+
+    They are merged in float64 in the order of the processes, so that all of them get the same numbers. Of several
+    languages, sum one after another, in the same order everywhere. A process without vectors gives None.
+
+    Raises:
+      ConnectionError: another process has ended.
+      ValueError: no process has vectors; or the widths or encoders differ, or only some kept second moments.
+    """
+    parts = [_read(part) for part in gather(b"" if moments is None else _written(moments)) if part]
+    if not parts:
+        raise ValueError("there are no embeddings")
+    return reduce(Moments.merge, parts)
 
 
 def _mesh(x: Embeddings) -> Mesh:
@@ -201,10 +189,24 @@ def _mesh(x: Embeddings) -> Mesh:
 
 
 def _place(x: Embeddings, mesh: Mesh) -> Float[jax.Array, "layer row dim"]:
-    """Returns the rows split over the devices, padded to one of a few sizes."""
     devices = mesh.devices.size
     rows = row_bucket(len(x), BLOCK * devices)
     if isinstance(x, np.ndarray) and x.dtype not in (np.float32, np.float16):
         # Also gives the native byte order; bfloat16 is included because it is not numpy's own.
         x = x.astype(np.float32)
     return jax.device_put(pad_rows(x, -(-rows // devices) * devices)[None], split(mesh, axis=1))
+
+
+def _written(moments: Moments) -> bytes:
+    source = moments.source.to_dict() if moments.source else None
+    header = json.dumps([moments.count, len(moments.mean), source]).encode()
+    arrays = [moments.mean] if moments.scatter is None else [moments.mean, moments.scatter]
+    return b"\n".join([header, b"".join(np.ascontiguousarray(array, np.float64).tobytes() for array in arrays)])
+
+
+def _read(written: bytes) -> Moments:
+    header, _, numbers = written.partition(b"\n")
+    count, dim, source = json.loads(header)
+    values = np.frombuffer(numbers, np.float64)
+    scatter = values[dim:].reshape(dim, dim) if len(values) > dim else None
+    return Moments(count, values[:dim], scatter, EncoderSpec.from_dict(source) if source else None)

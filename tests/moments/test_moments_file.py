@@ -39,20 +39,13 @@ def test_round_trip_and_a_choice_of_languages(moments, tmp_path):
     assert load_moments(path)[1] is None
 
 
-def test_large_counts_are_kept(tmp_path):
-    save_moments(tmp_path / "m", {"de": Moments(2**40 + 1, np.ones(3))})
-    assert load_moments(tmp_path / "m")[0]["de"].count == 2**40 + 1
-
-
 def test_pooled_round_trip(moments, tmp_path):
     pooled = pool_moments(moments)
     save_moments(tmp_path / "m", pooled)
     loaded, _ = load_moments(tmp_path / "m", ["zh", "de", "en"])
     assert_equal(loaded, pooled)
     np.testing.assert_array_equal(loaded.within, pooled.within)
-    with pytest.raises(
-        ValueError, match="one second moment for de, en, zh together; read a subset with means_only=True"
-    ):
+    with pytest.raises(ValueError, match="one second moment for de, en, zh together; .* means_only=True"):
         load_moments(tmp_path / "m", ["zh"])
     some, _ = load_moments(tmp_path / "m", ["zh"], means_only=True)
     assert_equal(some, {"zh": Moments(moments["zh"].count, moments["zh"].mean)})
