@@ -1,30 +1,22 @@
 """Search among candidates of which each of several processes holds a part."""
 
 import hashlib
+from typing import Any
 
 import numpy as np
-from jax.sharding import Mesh
 from jaxtyping import Float, Int
 
 from lsar_jax.arrays import check_floats
 from lsar_jax.checks import whole_number
 from lsar_jax.processes import check_alike, gather, share
-from lsar_jax.retrieval.scan import Precision
-from lsar_jax.retrieval.search import Metric, nearest
+from lsar_jax.retrieval.search import nearest
 from lsar_jax.shapes import AnyArray
 
 __all__ = ["nearest_over_processes"]
 
 
 def nearest_over_processes(
-    queries: Float[AnyArray, "query dim"],
-    candidates: Float[AnyArray, "candidate dim"],
-    k: int = 1,
-    *,
-    metric: Metric = "cosine",
-    precision: Precision = "float32",
-    chunk: tuple[int, int] | None = None,
-    mesh: Mesh | None = None,
+    queries: Float[AnyArray, "query dim"], candidates: Float[AnyArray, "candidate dim"], k: int = 1, **options: Any
 ) -> tuple[Float[np.ndarray, "query k"], Int[np.ndarray, "query k"]]:
     """Finds the nearest candidates of all processes, as ``nearest`` does for one; every process must call this.
 
@@ -35,10 +27,7 @@ def nearest_over_processes(
       queries: ``[query, dim]``, the same in all processes.
       candidates: ``[candidate, dim]``, those of this process; there may be none.
       k: number of neighbours, at most the number of candidates of all processes.
-      metric: as for ``nearest``.
-      precision: as for ``nearest``.
-      chunk: as for ``nearest``.
-      mesh: as for ``nearest``; devices of this process.
+      **options: of ``nearest``, alike in all processes but for ``mesh``, devices of this process.
 
     Returns:
       Scores ``[query, k]`` in float32, and int64 indices ``[query, k]`` into the candidates of process 0, followed by
@@ -50,21 +39,20 @@ def nearest_over_processes(
 
     Example:
       >>> english = np.random.default_rng(0).normal(size=(100, 16))
-      >>> own = english[lj.processes.own_rows(len(english))]  # or a range of rows of lj.embeddings.open(folder)
-      >>> scores, ids = lj.retrieval.nearest_over_processes(english[[7, 42]], own)
-      >>> ids.ravel().tolist()
+      >>> own = english[lj.processes.own_rows(len(english))]
+      >>> lj.retrieval.nearest_over_processes(english[[7, 42]], own)[1].ravel().tolist()
       [7, 42]
     """
     check_floats("queries", queries)
     digest = hashlib.sha256(np.ascontiguousarray(queries).tobytes()).hexdigest()
     check_alike("the queries", f"{np.shape(queries)} {digest}")
-    check_alike("the options", f"{k} {metric} {precision} {np.shape(candidates)[1:]}")
+    alike = sorted((name, value) for name, value in options.items() if name != "mesh")
+    check_alike("the options", f"{k} {alike} {np.shape(candidates)[1:]}")
     counts = [int.from_bytes(count, "little") for count in gather(len(candidates).to_bytes(8, "little"))]
     k = whole_number("k", k, 1, sum(counts), "the candidates of all processes")
     scores, ids = np.zeros((len(queries), 0), np.float32), np.zeros((len(queries), 0), np.int64)
     if len(candidates):
-        most = min(k, len(candidates))
-        best = nearest(queries, candidates, most, metric=metric, precision=precision, chunk=chunk, mesh=mesh)
+        best = nearest(queries, candidates, min(k, len(candidates)), **options)
         scores, ids = np.asarray(best[0]), np.asarray(best[1]) + np.int64(sum(counts[: share()[0]]))
     all_scores, all_ids = (np.concatenate(_of_all(lists), axis=1) for lists in (scores, ids))
     # Stable: the lists are in the order of the candidates.
@@ -73,6 +61,6 @@ def nearest_over_processes(
 
 
 def _of_all(lists: np.ndarray) -> list[np.ndarray]:
-    """Returns the lists of each process, ``[query, _]``, which are empty for one without candidates."""
+    """Returns the lists ``[query, _]`` of each process."""
     parts = [np.frombuffer(part, lists.dtype) for part in gather(np.ascontiguousarray(lists).tobytes())]
     return [part.reshape(len(lists), len(part) // max(1, len(lists))) for part in parts]

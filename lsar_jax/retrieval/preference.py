@@ -38,13 +38,9 @@ class Preference(NamedTuple):
 
 
 class TopShare(NamedTuple):
-    """The share of the first results that is in the query's language.
+    """The share of the first k results in the query's language, and that of the pool, expected without preference.
 
-    Attributes:
-      share: share of the first k results, from 0 to 1, averaged over queries.
-      pool_share: share of the pool, from 0 to 1, averaged over queries: the ``share`` without preference.
-      shares: ``share`` of each query, ``[query]``.
-      pool_shares: ``pool_share`` of each query, ``[query]``.
+    Both are from 0 to 1, on average and for each query, ``[query]``.
     """
 
     share: float
@@ -66,12 +62,6 @@ def language_preference(
 
     Raises:
       ValueError: a number is out of range, lengths differ, or no query has two relevant candidates.
-
-    Example:
-      >>> ranks = np.array([[0, 5], [1, 0], [0, 3]])  # of three queries in language 0, in a pool of 10
-      >>> found = lj.preference.language_preference(ranks, np.array([0, 0, 0]), pool=10)
-      >>> found.preferred.tolist(), round(found.preference, 2), round(found.spread, 2)
-      ([1.0, 0.0, 1.0], 0.67, 0.3)
     """
     pool = whole_number("pool", pool, 1, 2**31 - 1, "int32")
     if np.ndim(ranks) != 2 or 0 in np.shape(ranks):
@@ -105,12 +95,6 @@ def top_k_share(
 
     Raises:
       ValueError: a number is out of range, or lengths differ.
-
-    Example:
-      >>> top = np.array([[0, 1, 2], [3, 0, 4]])  # the three nearest of two queries
-      >>> found = lj.preference.top_k_share(top, np.array([0, 0, 0, 1, 1]), np.array([0, 1]))
-      >>> np.round(found.shares, 2).tolist(), found.pool_shares.tolist()
-      ([1.0, 0.67], [0.6, 0.4])
     """
     if np.ndim(top_ids) != 2 or 0 in np.shape(top_ids):
         raise ValueError(f"top_ids have shape {np.shape(top_ids)}; expected [query, k], with at least one of each")

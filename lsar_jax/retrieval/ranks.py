@@ -30,27 +30,22 @@ def candidate_ranks(
 ) -> Int[np.ndarray, "query relevant"]:
     """Returns the rank of each query's relevant candidates among all candidates; 0 is the best.
 
-    Ties go to the lower index. Only the product of one chunk of queries with all candidates is
-    held at a time.
+    Ranks are int32, ``[query, relevant]``, and -1 if there is no candidate, or if it is left out; ties go to the lower
+    index. Only the product of one chunk of queries with all candidates is held at a time.
 
     Args:
-      queries: embeddings of the queries, ``[query, dim]``.
-      candidates: embeddings of the pool, ``[candidate, dim]``.
+      queries: ``[query, dim]``.
+      candidates: ``[candidate, dim]``.
       relevant: indices of the candidates to rank, ``[query, relevant]``; -1 for none.
       metric: ``cosine`` or ``dot``.
       left_out: index of a candidate to hide from each query, such as the query itself, ``[query]``; -1 for none.
       chunk: number of queries per product.
-
-    Returns:
-      int32, ``[query, relevant]``; -1 if there is no candidate, or if it is left out.
 
     Raises:
       ValueError: an array is invalid, lengths or widths differ, the metric is unknown, or a number is out of range.
 
     Example:
       >>> pool = np.array([[1.0, 0.0], [0.8, 0.6], [0.0, 1.0]])
-      >>> lj.retrieval.candidate_ranks(pool[:1], pool, np.array([[0, 1, 2]])).tolist()
-      [[0, 1, 2]]
       >>> lj.retrieval.candidate_ranks(pool[:1], pool, np.array([[0, 1, 2]]), left_out=np.array([0])).tolist()
       [[-1, 0, 1]]
     """
@@ -81,7 +76,6 @@ def _ranks(
     real: int | Int[Array, ""],
     chunk: int,
 ) -> Int[Array, "query relevant"]:
-    """Ranks the relevant candidates of each query one after another."""
     ids = jnp.arange(len(candidates), dtype=jnp.int32)
 
     def ranks(given: tuple[Array, Array, Array]) -> Array:

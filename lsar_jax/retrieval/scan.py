@@ -39,14 +39,8 @@ def search(
 ) -> Best:
     """Returns the k best candidates of each query; over a mesh, those of each device, one list after another.
 
-    Args:
-      queries: the queries, in a multiple of ``rows``.
-      candidates: the candidates, in chunks; over a mesh, an equal number of chunks on each device.
-      real: number of candidates; those after it are filler.
-      k: number of candidates of each query, at most those of a chunk.
-      rows: number of queries in a chunk.
-      precision: precision of the products.
-      mesh: the devices that the chunks are split over; None for one.
+    There is a multiple of ``rows`` queries, and an equal number of chunks of candidates on each device. Candidates
+    after the first ``real`` are filler; ``k`` is at most the number of a chunk.
     """
 
     def one_device(queries: _Rows, candidates: _Chunks, first: _Count) -> Best:
@@ -55,13 +49,7 @@ def search(
         best = _one_way(queries.astype(precision), candidates.astype(precision), first, real, wide, rows, precision)
         return best if precision == "float32" else _rescored(best, queries, candidates, first, k)
 
-    if mesh is None:
-        return one_device(queries, candidates, 0)
-
-    def of_device(queries: _Rows, candidates: _Chunks) -> Best:
-        return one_device(queries, candidates, _first(candidates))
-
-    return _over(mesh, of_device, _LISTS)(queries, candidates)
+    return _over(mesh, one_device, _LISTS)(queries, candidates)
 
 
 @partial(jax.jit, static_argnames=("k", "rows", "precision", "mesh"))
@@ -76,20 +64,7 @@ def search_both(
     precision: Precision,
     mesh: Mesh | None,
 ) -> tuple[Best, Best]:
-    """Returns the k best targets of each source, and the k best sources of each target, from the same products.
-
-    Over a mesh, the targets of a source are those of each device, one list after another.
-
-    Args:
-      source: the sources, in a multiple of ``rows``.
-      target: the targets, in chunks; over a mesh, an equal number of chunks on each device.
-      real_source: number of sources; those after it are filler.
-      real: number of targets; those after it are filler.
-      k: number of neighbours, at most the sources and the targets of a chunk.
-      rows: number of sources in a chunk.
-      precision: precision of the products.
-      mesh: the devices that the chunks of targets are split over; None for one.
-    """
+    """Returns the k best targets of each source, as ``search`` does, and the k best sources of each target."""
 
     def one_device(source: _Rows, target: _Chunks, first: _Count) -> tuple[Best, Best]:
         wide = _wide(k, target.shape[1], precision), _wide(k, rows, precision)
@@ -101,13 +76,7 @@ def search_both(
         targets = target.reshape(-1, target.shape[2])
         return _rescored(forward, source, target, first, k), _rescored(backward, targets, chunks, 0, k)
 
-    if mesh is None:
-        return one_device(source, target, 0)
-
-    def of_device(source: _Rows, target: _Chunks) -> tuple[Best, Best]:
-        return one_device(source, target, _first(target))
-
-    return _over(mesh, of_device, (_LISTS, PartitionSpec("data")))(source, target)
+    return _over(mesh, one_device, (_LISTS, PartitionSpec("data")))(source, target)
 
 
 def products(x: Float[Array, "*row dim"], y: _Rows, precision: Precision) -> Float[Array, "*row column"]:
@@ -152,8 +121,8 @@ def _both_ways(
         row_number, some = numbered
         row_start = row_number * rows
 
-        def of_targets(forward: Best, one: tuple[Array, Array, Best]) -> tuple[Best, Best]:
-            number, chunk, known = one
+        def of_targets(forward: Best, numbered: tuple[Array, Array, Best]) -> tuple[Best, Best]:
+            number, chunk, known = numbered
             start = first + number * columns
             scores = products(some, chunk, precision)
             top, where = best_of(scores, k, real - start)
@@ -167,7 +136,6 @@ def _both_ways(
 
 
 def _none(rows: int, k: int, real: _Count) -> Best:
-    """Returns a list of nothing, which is worse than anything."""
     return jnp.full((rows, k), -jnp.inf, jnp.float32), jnp.full((rows, k), real, jnp.int32)
 
 
@@ -188,8 +156,8 @@ def _rescored(best: Best, queries: _Rows, candidates: _Chunks, first: _Count, k:
     table = candidates.reshape(-1, candidates.shape[-1])
     size = max(1, _AT_ONCE // (best[1].shape[1] * table.shape[1]))
 
-    def of_query(one: tuple[Array, Array, Array]) -> tuple[Array, Array]:
-        query, scores, ids = one
+    def of_query(given: tuple[Array, Array, Array]) -> tuple[Array, Array]:
+        query, scores, ids = given
         order = jnp.argsort(ids)  # equal scores go to the lower index
         ids, known = ids[order], scores[order] > -jnp.inf
         again = products(query, table[ids - first], "float32")
@@ -199,13 +167,15 @@ def _rescored(best: Best, queries: _Rows, candidates: _Chunks, first: _Count, k:
     return jax.lax.map(of_query, (queries, *best), batch_size=min(size, len(queries)))
 
 
-def _first(candidates: _Chunks) -> Int[Array, ""]:
-    """Returns the index of the first candidate of this device."""
-    return jax.lax.axis_index("data").astype(jnp.int32) * (candidates.shape[0] * candidates.shape[1])
+def _over(mesh: Mesh | None, call: Any, returned: Any) -> Any:
+    """Returns a function of all queries and a device's candidates that calls ``call`` with the first one's index."""
+    if mesh is None:
+        return partial(call, first=0)
 
+    def of_device(queries: _Rows, candidates: _Chunks) -> Any:
+        first = jax.lax.axis_index("data").astype(jnp.int32) * (candidates.shape[0] * candidates.shape[1])
+        return call(queries, candidates, first)
 
-def _over(mesh: Mesh, call: Any, returned: Any) -> Any:
-    """Returns a function that runs on each device, with all of its first argument and its part of the second."""
     # Without collectives, of which two programs could wait for each other on the few threads of a CPU.
     given = (PartitionSpec(), PartitionSpec("data"))
-    return jax.shard_map(call, mesh=mesh, in_specs=given, out_specs=returned, check_vma=False)
+    return jax.shard_map(of_device, mesh=mesh, in_specs=given, out_specs=returned, check_vma=False)

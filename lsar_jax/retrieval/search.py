@@ -57,7 +57,7 @@ def nearest(
       candidates: ``[candidate, dim]``.
       k: number of neighbours, at most the number of candidates.
       metric: ``cosine`` (a zero vector has similarity 0 to all) or ``dot``.
-      precision: precision of the products. ``bfloat16`` is faster on accelerators: the best 2k candidates, or k + 8 if
+      precision: of the products. ``bfloat16`` is faster on accelerators: the best 2k candidates, or k + 8 if
         that is more, are scored again in float32, so that scores are exact, but a neighbour may be missed.
       chunk: number of queries and of candidates per product; by default, what suits the device: a product then takes
         64 MiB, or 256 MiB on a GPU.
@@ -103,19 +103,8 @@ def nearest_both(
 ) -> tuple[Best, Best]:
     """Finds the nearest targets of each source, and sources of each target, by cosine, from the same products.
 
-    Args:
-      source: ``[source, dim]``.
-      target: ``[target, dim]``.
-      k: number of neighbours, at most the number of rows of the smaller side.
-      precision: as for ``nearest``.
-      chunk: number of sources and of targets per product; by default, what suits the device.
-      mesh: devices that the targets are split over, as for the candidates of ``nearest``.
-
-    Returns:
-      Cosines and indices of targets, ``[source, k]`` each; cosines and indices of sources, ``[target, k]`` each.
-
-    Raises:
-      ValueError: as for ``nearest``.
+    Options and errors are those of ``nearest``; ``k`` is at most the number of rows of the smaller side. Returns
+    cosines and indices of targets, ``[source, k]`` each, and of sources, ``[target, k]`` each.
     """
     mesh = mesh or _mesh_of(target)
     chunk = chunk_for(_platform(target, mesh), both=True) if chunk is None else chunk
@@ -137,29 +126,14 @@ def similarity(
     metric: Metric = "cosine",
     precision: Precision = "float32",
 ) -> Float[Array, "query candidate"]:
-    """Returns the similarity of every query and every candidate, in float32.
+    """Returns the similarity of every query and every candidate, ``[query, candidate]`` in float32.
 
-    All of them are held at once; to search among many candidates, use ``nearest``.
-
-    Args:
-      queries: ``[query, dim]``; jax arrays must be on the same devices as the candidates.
-      candidates: ``[candidate, dim]``.
-      metric: ``cosine`` (a zero vector has similarity 0 to all) or ``dot``.
-      precision: precision of the products.
-
-    Returns:
-      ``[query, candidate]``, cosines from -1 to 1 or dot products.
-
-    Raises:
-      ValueError: shapes do not fit, the metric or precision is unknown, a value is not finite, a vector is too short
-        for float32, or a dot product is too large for it.
+    All of them are held at once; to search among many, use ``nearest``, whose arguments and errors these are.
 
     Example:
       >>> x = np.array([[3.0, 0.0], [0.0, 2.0]])
       >>> lj.retrieval.similarity(x, x).tolist()
       [[1.0, 0.0], [0.0, 1.0]]
-      >>> lj.retrieval.similarity(x, x, metric="dot").tolist()
-      [[9.0, 0.0], [0.0, 4.0]]
     """
     given = {"queries": queries, "candidates": candidates}
     _check(given, metric, precision, (1, 1))
@@ -169,21 +143,16 @@ def similarity(
 
 
 def check_metric(metric: str) -> None:
-    """Raises ValueError if the metric is neither ``cosine`` nor ``dot``."""
+    """Raises ValueError if the metric is unknown."""
     if metric not in ("cosine", "dot"):
         raise ValueError(f"metric {metric!r} is not one of cosine, dot")
 
 
 def chunk_for(platform: str, *, both: bool = False) -> tuple[int, int]:
-    """Returns the number of queries and of candidates per product that suit a kind of device.
-
-    Args:
-      platform: ``cpu``, ``gpu`` or ``tpu``.
-      both: whether the nearest of both sides are searched.
-    """
+    """Returns the number of queries and of candidates per product that suit a ``cpu``, ``gpu`` or ``tpu``."""
     if platform == "gpu":
-        # A step is a dozen kernels, some of them shorter than their launch: with a quarter of the queries, an H100 took
-        # a third longer in bfloat16, and a tenth in float32; for both sides, half as long again in bfloat16.
+        # With a quarter of the queries, an H100 took a third longer in bfloat16, and a tenth in float32; for both
+        # sides, half as long again in bfloat16: some kernels of a step are shorter than their launch.
         return 4096, 16384
     if not both:
         return 1024, 16384
@@ -197,10 +166,7 @@ def _check(sides: Mapping[str, AnyArray], metric: str, precision: str, chunk: tu
         check_floats(name, x)
     (left, x), (right, y) = sides.items()
     if x.shape[1] != y.shape[1]:
-        raise ValueError(
-            f"{left} {x.shape} and {right} {y.shape} differ in width; "
-            f"expected [{left.removesuffix('s')}, dim] and [{right.removesuffix('s')}, dim]"
-        )
+        raise ValueError(f"{left} {x.shape} and {right} {y.shape} differ in width")
     check_metric(metric)
     if precision not in ("float32", "bfloat16"):
         raise ValueError(f"precision {precision!r} is not one of float32, bfloat16")
@@ -209,7 +175,6 @@ def _check(sides: Mapping[str, AnyArray], metric: str, precision: str, chunk: tu
 
 
 def _mesh_of(x: AnyArray) -> Mesh | None:
-    """Returns the devices over which the rows of an array are split; None if they are not."""
     sharding = None if isinstance(x, jax.core.Tracer) else getattr(x, "sharding", None)
     if not isinstance(sharding, NamedSharding) or sharding.spec[:1] != ("data",) or sharding.mesh.size == 1:
         return None
@@ -218,7 +183,6 @@ def _mesh_of(x: AnyArray) -> Mesh | None:
 
 
 def _platform(x: AnyArray, mesh: Mesh | None) -> str:
-    """Returns the kind of device on which an array is searched."""
     if mesh is not None:
         return str(mesh.devices.flat[0].platform)
     if isinstance(x, jax.Array) and not isinstance(x, jax.core.Tracer):
@@ -235,24 +199,13 @@ def _rows(count: int, most: int) -> int:
 
 
 def _columns(count: int, k: int, most: int, mesh: Mesh | None) -> int:
-    """Returns the number of candidates in a chunk."""
-    devices = 1 if mesh is None else mesh.size
-    return max(k, row_bucket(-(-count // devices), most))
+    return max(k, row_bucket(-(-count // (1 if mesh is None else mesh.size)), most))
 
 
 def _prepared(
     sides: Mapping[str, tuple[AnyArray, int]], metric: str, mesh: Mesh | None
 ) -> tuple[list[Float[Array, "row dim"]], list[Array]]:
-    """Returns both sides in float32, filled up with its last row to a multiple of a number of rows, and ready.
-
-    Args:
-      sides: name -> the array, and the number of rows; the second is split over the mesh.
-      metric: the metric.
-      mesh: the devices; None for one.
-
-    Returns:
-      The sides, and the powers of two to multiply the products with.
-    """
+    """Returns both sides in float32, filled up to a multiple of their rows, and the products' powers of two."""
     ready, exponents = [], []
     for number, (name, (x, rows)) in enumerate(sides.items()):
         warn_far_off(name, x, cosines=metric == "cosine")
@@ -275,7 +228,6 @@ def _chunked(x: Float[Array, "row dim"], rows: int, mesh: Mesh | None) -> Float[
 
 
 def _of_all_devices(lists: Best, k: int, mesh: Mesh | None) -> Best:
-    """Returns the best of the lists of all devices, which are in the order of the candidates."""
     return lists if mesh is None else _best_of_lists(jax.device_put(lists, replicated(mesh)), k)
 
 

@@ -23,13 +23,7 @@ _LARGEST_BLOCK = 64
 
 
 def best_of(scores: Float[Array, "row column"], k: int, real: _Count) -> Best:
-    """Returns the k largest scores of each row, and their columns.
-
-    Args:
-      scores: the scores.
-      k: number of scores to return.
-      real: number of columns that count, if it is less than all; each of the others repeats the last of these.
-    """
+    """Returns the k largest scores of each row, and their columns; those from ``real`` on repeat the one before it."""
     block = _block_width(scores.shape[1], k)
 
     def whole(scores: Float[Array, "row column"]) -> Best:
@@ -88,7 +82,6 @@ def _best_blocks(maxima: Float[Array, "row block"], k: int, width: int, real: _C
 
 
 def _best_within(top_blocks: Float[Array, "row score"], chosen: Int[Array, "row k"], width: int, real: _Count) -> Best:
-    """Returns the best of the scores of the blocks that were chosen."""
     ids = chosen[:, :, None] * width + jnp.arange(width, dtype=jnp.int32)
     ids = ids.reshape(top_blocks.shape)
     top, where = _sorted(jnp.where(ids < real, top_blocks, -jnp.inf), chosen.shape[1])

@@ -47,13 +47,11 @@ FITS = {
 def test_queries_in_numpy_find_what_nearest_finds(stored, name, search, tmp_path):
     fitted = FITS[name](stored)
     languages = list(stored) if fitted.languages else [None] * len(stored)
-    np.savez(tmp_path / "maps.npz", **{f"{part}-{code}": value for code in languages
-                                      for part, value in zip("Ab", fitted.as_affine(code), strict=True)})  # fmt: skip
-    with np.load(tmp_path / "maps.npz") as file:
-        maps = dict(file)
+    maps = {code: fitted.as_affine(code) for code in languages}
 
     def prepared(x, code):
-        y = x @ maps[f"A-{code}"].T + maps[f"b-{code}"]
+        matrix, offset = maps[code]
+        y = x @ matrix.T + offset
         return (y / np.linalg.norm(y, axis=-1, keepdims=True)).astype(np.float32)
 
     vectors = np.concatenate([prepared(x, code) for x, code in zip(stored.values(), languages, strict=True)])
