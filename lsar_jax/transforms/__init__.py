@@ -2,24 +2,6 @@
 
 Each ``fit_`` function takes a mapping from language to embeddings ``[n, dim]``, or to moments where they suffice, and
 returns a ``Transform``; the other functions are the pure cores of the methods, for ``jit`` and ``vmap``.
-
-Example:
-  >>> rng = np.random.default_rng(0)
-  >>> x = {code: rng.normal(size=(50, 8)) + 3 * rng.normal(size=8) for code in ("de", "en", "fr", "it")}
-  >>> first = lj.transforms.fit_center({code: x[code] for code in ("de", "en")})
-  >>> more = lj.transforms.fit_center({code: x[code] for code in ("fr", "it")})
-  >>> center = first.with_languages(more)  # nothing is fitted again
-  >>> center.languages
-  ('de', 'en', 'fr', 'it')
-  >>> bool(np.allclose(center(x["it"], "it"), x["it"] - x["it"].mean(axis=0), atol=1e-5))
-  True
-  >>> center = center.with_identifier(lj.transforms.fit_identifier(x))
-  >>> center(x["it"], "auto").shape  # the identifier detects the language of each row
-  (50, 8)
-  >>> center(x["it"])
-  Traceback (most recent call last):
-      ...
-  ValueError: center() depends on the language; give one of de, en, fr, it
 """
 
 from lsar_jax.transforms.base import Fit, Step, Transform

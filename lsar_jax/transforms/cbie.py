@@ -41,25 +41,16 @@ _BLOCK = 8192
 def kmeans(
     x: Float[AnyArray, "row dim"], count: int | Int[Array, ""], clusters: int, key: Key[Array, ""]
 ) -> tuple[Float[Array, "cluster dim"], Int[Array, " row"]]:
-    """Returns the final centroids of Lloyd's iterations, and the cluster of each row.
+    """Returns the centroids of Lloyd's iterations ``[cluster, dim]``, and each row's cluster, int32 ``[row]``.
 
     They start at ``clusters`` different rows drawn at random. A cluster that loses all its rows
     keeps its centroid. Pure: works under ``jit`` (``clusters`` static) and ``vmap``.
 
     Args:
-      x: rows ``[row, dim]``; those from index ``count`` on are filler.
+      x: rows ``[row, dim]``; those from index ``count`` on are filler, whose clusters mean nothing.
       count: number of real rows, at least ``clusters``.
       clusters: number of clusters.
       key: random key of the start, from ``jax.random.key``.
-
-    Returns:
-      The centroids, ``[cluster, dim]``, and the cluster of each row, int32 ``[row]``; those of filler mean nothing.
-
-    Example:
-      >>> x = np.array([[0, 0], [0, 1], [9, 9], [9, 8]], np.float32)
-      >>> centroids, chosen = lj.transforms.kmeans(x, 4, 2, jax.random.key(0))
-      >>> sorted(centroids.tolist()), bool(chosen[0] == chosen[1] != chosen[2] == chosen[3])
-      ([[0.0, 0.5], [9.0, 8.5]], True)
     """
     x = jnp.asarray(x)
     there = jnp.arange(len(x)) < count
@@ -95,24 +86,10 @@ def kmeans(
 def dominant_directions(
     x: Float[AnyArray, "row dim"], there: Bool[AnyArray, " row"], components: int
 ) -> Float[Array, "dim components"]:
-    """Returns the top principal directions of centred rows as columns, padded with zero columns.
+    """Returns the top principal directions of centred rows, ``[dim, components]``, as orthonormal or zero columns.
 
     Pure: works under ``jit`` (``components`` static) and ``vmap``. Decomposes the smaller of
-    ``x x^T`` and ``x^T x``.
-
-    Args:
-      x: centred rows, ``[row, dim]``.
-      there: which rows are real, ``[row]``.
-      components: number of directions, at most ``dim``.
-
-    Returns:
-      Orthonormal or zero columns, ``[dim, components]``.
-
-    Example:
-      >>> x = np.random.default_rng(0).normal(size=(20, 5)).astype(np.float32) * np.array([1, 1, 9, 1, 4], np.float32)
-      >>> directions = lj.transforms.dominant_directions(x - x.mean(axis=0), np.ones(20, bool), 2)
-      >>> np.abs(directions).argmax(axis=0).tolist()  # the two dimensions that vary most
-      [2, 4]
+    ``x x^T`` and ``x^T x``. ``there`` says which rows are real, ``[row]``.
     """
     x = jnp.where(there[:, None], x, jnp.zeros((), x.dtype))
     rows, dim = x.shape
@@ -143,26 +120,19 @@ def fit_cbie(
     Args:
       x: mapping from language to raw embeddings ``[n, dim]``; moments do not suffice.
       clusters: number of clusters per language; by default one per 300 sentences, at least one.
-      components: directions removed per cluster; a cluster with fewer than ``components + 2``
-        sentences loses only as many as leave one direction.
+      components: directions removed per cluster; a small cluster keeps at least one direction.
       seed: seed of the random starts; the start of a language does not depend on the others.
-      source: spec of the encoder that made the embeddings; saved, and checked on use.
-
-    Returns:
-      A transform that needs the language of each vector and finds its cluster itself.
+      source: spec of the embeddings' encoder; saved, and checked on use.
 
     Raises:
       ValueError: moments are given, an array or code is invalid, a language has fewer sentences than
         clusters or than ``components + 2``, or ``components`` is out of range.
 
     Example:
-      >>> rng = np.random.default_rng(0)
-      >>> x = {code: rng.normal(size=(60, 16)) + 4 for code in ("de", "en")}
+      >>> x = {code: np.random.default_rng(0).normal(size=(60, 16)) + 4 for code in ("de", "en")}
       >>> cbie = lj.transforms.fit_cbie(x, clusters=2, components=3)
       >>> cbie.steps[0].shift.shape, cbie.steps[0].basis.shape  # two clusters of each of two languages
       ((4, 16), (4, 16, 3))
-      >>> [abs(round(lj.geometry.expected_anisotropy(rows), 1)) for rows in (x["de"], cbie(x["de"], "de"))]
-      [0.9, 0.0]
     """
     if any(isinstance(value, Moments) for value in getattr(x, "values", tuple)()):
         raise ValueError("CBIE clusters the embeddings themselves; their moments do not suffice, so give arrays")
@@ -198,10 +168,7 @@ def fit_cbie(
 def _clusters(
     x: Float[np.ndarray, "row dim"], number: int, components: int, key: Key[Array, ""]
 ) -> tuple[Float[np.ndarray, "cluster dim"], Float[np.ndarray, "cluster dim components"]]:
-    """Returns the centroids and bases of one language."""
-    centroids, chosen = (
-        np.asarray(part) for part in _kmeans(pad_rows(x, row_bucket(len(x), _MOST_ROWS)), len(x), number, key)
-    )
+    centroids, chosen = map(np.asarray, _kmeans(pad_rows(x, row_bucket(len(x), _MOST_ROWS)), len(x), number, key))
     bases = np.zeros((number, x.shape[1], components), np.float32)
     for cluster in range(number):
         rows = np.flatnonzero(chosen[: len(x)] == cluster)
@@ -209,9 +176,9 @@ def _clusters(
             continue
         # Clusters of similar size share a program.
         off = pad_rows(x[rows] - centroids[cluster], row_bucket(len(rows), _MOST_ROWS))
+        directions = np.asarray(_directions(off, np.arange(len(off)) < len(rows), components))
         # A small cluster keeps at least one direction, or all its sentences would coincide.
         rank = max(min(components, len(rows) - 2), 0)
-        directions = np.asarray(_directions(off, np.arange(len(off)) < len(rows), components))
         bases[cluster, :, :rank] = directions[:, :rank]
     return centroids, bases
 

@@ -25,29 +25,19 @@ def fit_center(
     """Fits ``y = x - mean``, with the mean of each language or the mean over languages.
 
     Args:
-      x: mapping from language to raw embeddings ``[n, dim]`` or to their moments; one language is
-        enough.
-      per_language: whether to subtract each language's own mean, or the unweighted mean over
-        languages, which removes anisotropy but nothing specific to a language.
-      source: spec of the encoder that made the embeddings; saved, and checked on use.
+      x: mapping from language to raw embeddings ``[n, dim]`` or to their moments; one language is enough.
+      per_language: whether to subtract each language's mean, or the unweighted mean over languages, which removes
+        anisotropy but nothing specific to a language.
+      source: spec of the embeddings' encoder; saved, and checked on use.
       precise: whether to sum embeddings in float64; see ``lsar_jax.moments``.
 
-    Returns:
-      A transform that needs the language of each vector if ``per_language``.
-
     Raises:
-      ValueError: an array or a language code is invalid, the widths or the encoders of the languages differ, ``x`` is
-        empty, or a flag is not a bool.
+      ValueError: an array or code is invalid, widths or encoders differ, ``x`` is empty, or a flag is not a bool.
 
     Example:
-      >>> rng = np.random.default_rng(0)
-      >>> x = {"de": rng.normal(size=(100, 8)) + 3, "en": rng.normal(size=(100, 8)) - 2}
-      >>> center = lj.transforms.fit_center(x)
-      >>> for code in x:
-      ...     before, after = x[code].mean(), np.asarray(center(x[code], code)).mean()
-      ...     print(code, round(float(before), 1), abs(round(float(after), 1)))
-      de 3.0 0.0
-      en -2.0 0.0
+      >>> center = lj.transforms.fit_center({"de": np.array([[1.0, 2.0], [3.0, 4.0]]), "en": np.ones((1, 2))})
+      >>> center(np.array([[2.0, 0.0]]), "de").tolist()
+      [[0.0, -3.0]]
     """
     check_flags(per_language=per_language)
     moments = moments_by_language(x, least=1, precise=precise)

@@ -30,24 +30,14 @@ __all__ = ["erasing_functionals", "fit_leace"]
 def erasing_functionals(
     covariance: Float[AnyArray, "dim dim"], span: Float[AnyArray, "dim rank"], floor: float | Float[AnyArray, ""]
 ) -> Float[Any, "dim rank"]:
-    """Returns B of ``y = x - U B^T (x - mean)``, for U = ``span``.
+    """Returns B ``[dim, rank]`` of ``y = x - U B^T (x - mean)``, for U = ``span``, with ``U^T B = I``.
 
     Pure: works under ``jit`` and ``vmap``, for example over layers; numpy arrays are decomposed by numpy.
 
     Args:
       covariance: S, the covariance of all embeddings, ``[dim, dim]``.
       span: U, with orthonormal columns, ``[dim, rank]``.
-      floor: share of the largest eigenvalue of S below which an eigenvalue counts as 0 (in the
-        pseudo-inverse).
-
-    Returns:
-      B, ``[dim, rank]``, with ``U^T B = I``.
-
-    Example:
-      >>> covariance = np.array([[2.0, 1.0], [1.0, 2.0]], np.float32)
-      >>> span = np.array([[1.0], [0.0]], np.float32)
-      >>> np.round(lj.transforms.erasing_functionals(covariance, span, 1e-6), 3).ravel().tolist()
-      [1.0, -0.5]
+      floor: share of the largest eigenvalue of S below which an eigenvalue counts as 0 (in the pseudo-inverse).
     """
     xp = covariance.__array_namespace__()
     values, vectors = xp.linalg.eigh(covariance)
@@ -60,30 +50,24 @@ def erasing_functionals(
 def fit_leace(
     x: Mapping[str, Embeddings | Moments], *, source: EncoderSpec | None = None, precise: bool = False
 ) -> Transform:
-    """Fits least-squares erasure of the language, one map for all languages.
+    """Fits least-squares erasure of the language, one map for all text, in other languages and unlabelled text too.
 
     Args:
       x: mapping from language to raw embeddings ``[n, dim]``, to moments with second moments, or
         ``PooledMoments``; at least two languages, weighted by their number of sentences.
-      source: spec of the encoder that made the embeddings; saved, and checked on use.
+      source: spec of the embeddings' encoder; saved, and checked on use.
       precise: whether to sum embeddings in float64; see ``lsar_jax.moments``.
-
-    Returns:
-      A transform that needs no language; it also applies to unlabelled text and unseen languages.
 
     Raises:
       ValueError: there are fewer than two languages, an array or code is invalid, widths or encoders differ, moments
-        have no second moments, the means of the languages do not differ, or the covariance is singular in float32
-        where they differ.
+        have no second moments, the means do not differ, or the covariance is singular in float32 where they do.
 
     Example:
       >>> rng = np.random.default_rng(0)
       >>> x = {"de": rng.normal(size=(200, 6)) + 2, "en": rng.normal(size=(200, 6))}
       >>> leace = lj.transforms.fit_leace(x)
-      >>> for y in (x, {code: leace(rows) for code, rows in x.items()}):
-      ...     print(round(float(np.linalg.norm(y["de"].mean(axis=0) - y["en"].mean(axis=0))), 1))
-      4.9
-      0.0
+      >>> bool(np.allclose(leace(x["de"]).mean(axis=0), leace(x["en"]).mean(axis=0), atol=1e-5))
+      True
     """
     pooled = pool_moments(x, least=2, precise=precise)
     total = pooled.total()
@@ -100,9 +84,7 @@ def fit_leace(
     try:
         functionals = erasing_functionals(covariance * (pooled.dim / np.trace(covariance)), span, floor)
     except np.linalg.LinAlgError as error:
-        raise ValueError(
-            "the covariance of the embeddings is singular where the languages differ; use precise=True"
-        ) from error
+        raise ValueError("the covariance is singular where the languages differ; use precise=True") from error
     # The two conditions that make the means coincide: U spans their differences, and U^T B = I.
     span, _ = np.linalg.qr(centred.T @ (centred @ span))
     functionals = functionals @ np.linalg.inv(span.T @ functionals)

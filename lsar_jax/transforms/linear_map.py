@@ -31,22 +31,9 @@ _BLOCK = 8192
 
 
 def procrustes(cross: Float[AnyArray, "dim dim"]) -> Float[Any, "dim dim"]:
-    """Returns the orthogonal W that best maps x to y, ``y = W x``, from the sum of ``y x^T``.
+    """Returns the orthogonal W that best maps x to y, ``y = W x``, from the sum of ``y x^T``, ``[dim, dim]``.
 
     Pure: works under ``jit`` and ``vmap``; numpy decomposes a numpy array.
-
-    Args:
-      cross: the sum over pairs of ``y x^T``, ``[dim, dim]``.
-
-    Returns:
-      W, ``[dim, dim]``.
-
-    Example:
-      >>> x = np.random.default_rng(0).normal(size=(9, 2)).astype(np.float32)
-      >>> turn = np.array([[0, -1], [1, 0]], np.float32)  # by 90 degrees
-      >>> y = x @ turn.T
-      >>> np.round(lj.transforms.procrustes(y.T @ x)).astype(int).tolist()
-      [[0, -1], [1, 0]]
     """
     left, _, right = cross.__array_namespace__().linalg.svd(cross, full_matrices=False)
     return product(left, right)
@@ -68,12 +55,8 @@ def fit_linear_map(
       pairs: mapping from language to its embeddings ``[n, dim]`` and those of their translations
         into ``target``, row by row.
       target: the language that the others are mapped to; it stays unchanged.
-      center: whether to centre both sides first, ``y = W_l (x - mean_l) + mean of the target``.
-        The paper does not.
-      source: spec of the encoder that made the embeddings; saved, and checked on use.
-
-    Returns:
-      A transform that needs the language of each vector.
+      center: whether to centre both sides first, ``y = W_l (x - mean_l) + mean of the target``; the paper does not.
+      source: spec of the embeddings' encoder; saved, and checked on use.
 
     Raises:
       ValueError: there are no pairs, sides differ in number or width, an array or code is invalid, moments are given,
@@ -106,8 +89,7 @@ def fit_linear_map(
         matrix[row] = procrustes(cross / np.abs(cross).max())
     options = {"center": 1} if center else {}
     fit = replace(Fit.of("linear_map", moments, by_language=True, target=target, **options), languages=codes)
-    parts = {"matrix": matrix} | ({"shift": shift, "offset": offset} if center else {})
-    step = Step.of(**parts)
+    step = Step.of(matrix=matrix, **({"shift": shift, "offset": offset} if center else {}))
     return Transform((step,), (fit,), source)
 
 
@@ -121,23 +103,10 @@ def linear_maps(
 ) -> Transform:
     """Returns the transform ``y = W_l x`` of matrices that were fitted elsewhere, as by ``python -m train.align``.
 
-    Args:
-      matrices: W of each language.
-      target: the language that the others are mapped to; it stays unchanged.
-      fitted_on: number of pairs, or links, by language.
-      source: spec of the encoder that made the embeddings; saved, and checked on use.
-      **parameters: parameters of the fit.
-
-    Raises:
-      ValueError: there are no matrices, or a matrix is not square or as wide as the others.
+    ``fitted_on`` is the number of pairs, or links, by language; ``target`` stays unchanged.
     """
     by_code = canonical_keys(matrices)
-    if not by_code:
-        raise ValueError("there are no matrices; give one for each language")
     dim = len(next(iter(by_code.values())))
-    for code, matrix in by_code.items():
-        if matrix.shape != (dim, dim):
-            raise ValueError(f"the matrix of {code} has shape {matrix.shape}, expected {(dim, dim)}")
     identity = {language_code(target): np.eye(dim, dtype=np.float32)}
     every = dict(sorted((identity | by_code).items()))
     counts = tuple(sorted(canonical_keys(fitted_on).items()))

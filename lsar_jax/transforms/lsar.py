@@ -30,26 +30,14 @@ __all__ = ["fit_lsar", "language_subspace", "published_subspace", "significant_v
 def language_subspace(
     means: Float[AnyArray, "language dim"], rank: int
 ) -> tuple[Float[Any, "dim rank"], Float[Any, " spectrum"]]:
-    """Returns an orthonormal basis of the language subspace, and all singular values.
+    """Returns an orthonormal basis ``[dim, rank]`` of the language subspace, and the singular values of centred means.
 
-    Pure: works under ``jit`` (``rank`` static) and ``vmap``, for example over layers; numpy decomposes
-    numpy arrays.
+    The largest come first, and the largest entry of each column is positive. Pure: works under ``jit`` (``rank``
+    static) and ``vmap``, for example over layers; numpy decomposes numpy arrays.
 
     Args:
       means: the mean raw embedding of each language, ``[language, dim]``.
       rank: number of columns of the basis, at most ``language - 1`` for a meaningful result.
-
-    Returns:
-      The basis ``[dim, rank]`` with orthonormal columns, largest singular value first, each with its largest entry
-      positive; and the ``min(language, dim)`` singular values of the centred means.
-
-    Example:
-      >>> means = np.array([[5, 0, 1], [1, 0, 1], [3, 0, 1]], np.float32)  # they differ in the first dimension only
-      >>> basis, values = lj.transforms.language_subspace(means, rank=1)
-      >>> basis.ravel().tolist()
-      [1.0, 0.0, 0.0]
-      >>> [round(value, 3) for value in values.tolist()]
-      [2.828, 0.0, 0.0]
     """
     centred = means - means.mean(axis=0, keepdims=True)
     _, values, rows = centred.__array_namespace__().linalg.svd(centred, full_matrices=False)
@@ -57,35 +45,16 @@ def language_subspace(
 
 
 def significant_values(values: Float[np.ndarray, " spectrum"], shape: tuple[int, ...], precise: bool) -> int:
-    """Counts the singular values of differences of means that are more than the rounding of the sums.
-
-    Args:
-      values: the singular values, largest first.
-      shape: shape of the matrix of means.
-      precise: whether the means were summed in float64.
-    """
+    """Counts the singular values of means of this shape that are more than the rounding of their sums."""
     eps = np.finfo(np.float64 if precise else np.float32).eps
     return int((values > values[0] * max(shape) * eps).sum())
 
 
 def published_subspace(means: Float[np.ndarray, "language dim"], rank: int) -> Float[np.ndarray, "dim rank"]:
-    """Returns M_s by the printed steps of Algorithm 1, in the dtype of ``means``.
+    """Returns M_s ``[dim, rank]`` by the printed steps of Algorithm 1, in the dtype of ``means``, ``[language, dim]``.
 
     In float64 its span is that of ``language_subspace``. In float32 it is so only for a rank of
     ``language - 1``; below, it depends on rounding, and so on the linear algebra library.
-
-    Args:
-      means: the mean raw embedding of each language, ``[language, dim]``.
-      rank: the rank r, at most ``language - 1``.
-
-    Returns:
-      An orthonormal basis, ``[dim, rank]``.
-
-    Example:
-      >>> means = np.random.default_rng(0).normal(size=(4, 6))
-      >>> printed, ours = lj.transforms.published_subspace(means, 2), lj.transforms.language_subspace(means, 2)[0]
-      >>> bool(np.allclose(printed @ printed.T, ours @ ours.T, atol=1e-5))  # the same span, in float64
-      True
     """
     overall = means.mean(axis=0)
     left, values, right = np.linalg.svd(means - overall, full_matrices=False)
@@ -104,20 +73,16 @@ def fit_lsar(
     source: EncoderSpec | None = None,
     precise: bool = False,
 ) -> Transform:
-    """Fits ``y = x - M_s M_s^T x``, with one M_s for all languages.
+    """Fits ``y = x - M_s M_s^T x``, with one M_s for all text, in other languages and unlabelled text too.
 
     Args:
       x: mapping from language to raw (not normalised) embeddings ``[n, dim]`` or to their moments;
         at least two languages.
-      rank: dimensions removed; by default one less than the number of languages, which makes all
-        language means equal.
+      rank: dimensions removed; by default one less than the number of languages L, which makes all means equal.
       published: whether to compute the printed algorithm in float32, as the released code does. Below
         rank ``L - 1`` it also removes most of the direction of the mean over languages.
-      source: spec of the encoder that made the embeddings; saved, and checked on use.
+      source: spec of the embeddings' encoder; saved, and checked on use.
       precise: whether to sum embeddings in float64; see ``lsar_jax.moments``.
-
-    Returns:
-      A transform that needs no language; it also applies to unlabelled text and unseen languages.
 
     Raises:
       ValueError: there are fewer than two languages, an array or code is invalid, widths or encoders differ, ``rank``
@@ -129,10 +94,8 @@ def fit_lsar(
       >>> lsar = lj.transforms.fit_lsar(x)
       >>> lsar
       Transform(lsar(rank=2); dim 8, shared)
-      >>> for y in (x, {code: lsar(rows) for code, rows in x.items()}):
-      ...     print(round(float(np.linalg.norm(y["de"].mean(axis=0) - y["en"].mean(axis=0))), 1))
-      25.5
-      0.0
+      >>> bool(np.allclose(lsar(x["de"]).mean(axis=0), lsar(x["en"]).mean(axis=0), atol=1e-5))
+      True
     """
     check_flags(published=published)
     if published and precise:
@@ -147,10 +110,7 @@ def fit_lsar(
     significant = significant_values(values, means.shape, precise)
     if rank > significant:
         # Directions with vanishing singular values are determined by rounding alone.
-        raise ValueError(
-            f"rank is {rank}, but the means of {', '.join(moments)} span {significant} dimensions; "
-            "rank cannot exceed that"
-        )
+        raise ValueError(f"rank is {rank}, but the means of {', '.join(moments)} span only {significant} dimensions")
     if published:
         basis = fix_signs(published_subspace(means.astype(np.float32), rank))
     fit = Fit.of("lsar-published" if published else "lsar", moments, by_language=False, rank=rank)

@@ -52,7 +52,7 @@ class FitMethod:
     def __call__(
         self, x: Mapping[str, Embeddings | Moments], *, source: EncoderSpec | None = None, **options: Any
     ) -> Transform:
-        """Fits the method; see the documentation of ``fit``."""
+        """Fits it."""
         return self.fit(x, source=source, **self.fixed, **options)
 
     @property
@@ -62,25 +62,16 @@ class FitMethod:
         return {name: value for name, value in parameters.items() if name not in (*_SHARED, *self.fixed)}
 
     def check(self, options: Mapping[str, Any], languages: Collection[str], dim: int) -> None:
-        """Checks the options against what is known before any text is encoded; the fit itself checks the rest.
-
-        Args:
-          options: the options by name.
-          languages: codes of the languages to fit on.
-          dim: width of the embeddings.
+        """Checks options against what is known before any text is encoded; the fit itself checks the rest.
 
         Raises:
           ValueError: there are too few languages, or an option is out of range.
         """
         if len(languages) < self.least:
             raise ValueError(too_few(languages, self.least))
-        self.check_options(options, len(languages), dim)
-
-    def check_options(self, options: Mapping[str, Any], languages: int, dim: int) -> None:
-        """Raises ValueError if an option is out of range, given the number of languages and the width."""
-        span = max(1, min(languages - 1, dim))
+        span = max(1, min(len(languages) - 1, dim))
         limits = {
-            "rank": (1, span, f"the span of the means of {languages} languages of width {dim}"),
+            "rank": (1, span, f"the span of the means of {len(languages)} languages of width {dim}"),
             "components": (1, dim, "the dimensions"),
             "largest": (1, dim, "the dimensions"),
             "clusters": (1, 1 << 30, "clusters of each language"),
@@ -100,16 +91,7 @@ class FitMethod:
 def fit_mean_then_lsar(
     x: Mapping[str, Embeddings | Moments], rank: int | None = None, *, source: EncoderSpec | None = None
 ) -> Transform:
-    """Fits the removal of the mean over languages, and then LSAR.
-
-    Args:
-      x: mapping from language to raw embeddings ``[n, dim]`` or to their moments; at least two languages.
-      rank: dimensions removed; by default one less than the number of languages.
-      source: spec of the encoder that made the embeddings; saved, and checked on use.
-
-    Raises:
-      ValueError: as for ``fit_center`` and ``fit_lsar``.
-    """
+    """Fits the removal of the mean over languages, and then LSAR."""
     return fit_center(x, per_language=False, source=source).then(fit_lsar(x, rank, source=source))
 
 

@@ -29,23 +29,10 @@ __all__ = ["fit_whitening", "whiten_samples", "zca"]
 
 
 def zca(covariance: Float[AnyArray, "dim dim"], eps: float | Float[AnyArray, ""]) -> Float[Any, "dim dim"]:
-    """Returns the symmetric ``(C + eps I)^-1/2`` of a covariance C; eps is absolute.
+    """Returns the symmetric ``(C + eps I)^-1/2`` of a covariance C, ``[dim, dim]``; eps is in the unit of C.
 
     Pure: works under ``jit`` and ``vmap``; numpy decomposes a numpy array. Eigenvalues that are
     negative by rounding count as 0.
-
-    Args:
-      covariance: C, ``[dim, dim]``.
-      eps: what is added to each eigenvalue, in the unit of C.
-
-    Returns:
-      The whitening matrix W, ``[dim, dim]``.
-
-    Example:
-      >>> c = np.array([[2.0, 1.0], [1.0, 2.0]], np.float32)
-      >>> w = lj.transforms.zca(c, 0.0)
-      >>> bool(np.allclose(w @ c @ w.T, np.eye(2), atol=1e-5))
-      True
     """
     xp = covariance.__array_namespace__()
     values, vectors = xp.linalg.eigh(covariance)
@@ -66,18 +53,14 @@ def fit_whitening(
     Args:
       x: mapping from language to raw embeddings ``[n, dim]`` or to moments with second moments
         (``PooledMoments`` suffice for a shared whitening).
-      eps: added to the eigenvalues. It bounds the amplification of directions without variance;
-        there are many of them if there are fewer sentences than dimensions.
-      absolute: whether ``eps`` is absolute, as in the papers (1e-5), or a share of the mean
-        eigenvalue, so that the scale of the embeddings does not matter.
-      per_language: whether each language has its own mean and covariance, or all share those of
-        their pooled embeddings, with languages weighted by their number of sentences.
-      source: spec of the encoder that made the embeddings; saved, and checked on use.
+      eps: added to the eigenvalues; bounds the amplification of directions without variance, of which there are many
+        if there are fewer sentences than dimensions.
+      absolute: whether ``eps`` is absolute, as in the papers (1e-5), or a share of the mean eigenvalue.
+      per_language: whether each language has a mean and a covariance, or all share those of their pooled embeddings,
+        with languages weighted by their number of sentences.
+      source: spec of the embeddings' encoder; saved, and checked on use.
       precise: whether to sum embeddings in float64; see ``lsar_jax.moments``. If eps is below float32's rounding of
         the eigenvalues, they always are.
-
-    Returns:
-      A transform that needs the language of each vector if ``per_language``.
 
     Raises:
       ValueError: an array or code is invalid, widths or encoders differ, moments have no second moments, ``eps`` is not
@@ -85,9 +68,8 @@ def fit_whitening(
 
     Example:
       >>> rng = np.random.default_rng(0)
-      >>> scale = np.linspace(1, 9, 6)
-      >>> x = {"de": scale * rng.normal(size=(500, 6)) + 5, "en": scale * rng.normal(size=(500, 6)) + 5}
-      >>> y = lj.transforms.fit_whitening(x, eps=1e-6)(np.concatenate([x["de"], x["en"]]))
+      >>> x = np.linspace(1, 9, 6) * rng.normal(size=(500, 6)) + 5
+      >>> y = lj.transforms.fit_whitening({"de": x[:200], "en": x[200:]}, eps=1e-6)(x)
       >>> bool(np.allclose(np.cov(y.T), np.eye(6), atol=1e-2)), bool(np.allclose(y.mean(axis=0), 0, atol=1e-4))
       (True, True)
     """
@@ -124,34 +106,19 @@ def fit_whitening(
     matrix, mean = (parts if per_language else parts[0] for parts in (matrices, means))
     options = {name: 1 for name, given in (("absolute", absolute), ("per_language", per_language)) if given}
     fit = Fit.of("whitening", moments, by_language=per_language, eps=eps, **options)
-    step = Step.of(shift=mean, matrix=matrix)
-    return Transform((step,), (fit,), common_source(moments, source))
+    return Transform((Step.of(shift=mean, matrix=matrix),), (fit,), common_source(moments, source))
 
 
 def whiten_samples(x: Float[np.ndarray, "sentence dim"], eps: float = 1e-5) -> Float[np.ndarray, "sentence dim"]:
-    """Whitens over sentences in float64, as the published code of Hämmerl et al. 2023 does.
+    """Whitens embeddings of one language, ``[n, dim]``, over sentences, as Hämmerl et al.'s published code does.
 
-    The eigenvectors are those of the covariance between the sentences, so that a vector depends on
-    all others in ``x``, and in a set of at most ``dim`` sentences all end up almost equally far
-    from each other. It cannot be applied to new text; use ``fit_whitening`` for that. With more
-    sentences than dimensions, the published code's general eigendecomposition returns eigenvectors
-    for the eigenvalue 0 that are not orthogonal; here they are.
-
-    Args:
-      x: embeddings of one language, ``[n, dim]``, n at least 2.
-      eps: added to the eigenvalues, in the unit of the covariance.
-
-    Returns:
-      float64, ``[n, dim]``.
+    The eigenvectors are those of the covariance between the sentences, so that a vector depends on all others in
+    ``x``, and at most ``dim`` sentences end up almost equally far from each other. It cannot be applied to new text.
+    With more sentences than dimensions, the published code's general eigendecomposition returns eigenvectors for the
+    eigenvalue 0 that are not orthogonal; here they are.
 
     Raises:
-      ValueError: it is not such an array, a value is not finite in float32, or ``eps`` is not a positive number.
-
-    Example:
-      >>> y = lj.transforms.whiten_samples(np.random.default_rng(0).normal(size=(4, 384)))
-      >>> distances = np.linalg.norm(y[:, None] - y[None], axis=-1)[np.triu_indices(4, 1)]
-      >>> bool(np.allclose(distances, distances[0], rtol=1e-2))  # all are almost equally far from each other
-      True
+      ValueError: n is less than 2, a value is not finite in float32, or ``eps`` is not a positive number.
     """
     eps = positive_number("eps", eps)
     padded_rows({"embeddings": x}, least=2, unit=False)  # checks the values

@@ -9,6 +9,7 @@ from lsar_jax.transforms import (
     Transform,
     fit_cbie,
     fit_center,
+    fit_identifier,
     fit_leace,
     fit_linear_map,
     fit_lir,
@@ -39,7 +40,6 @@ FITS = {
     "linear map": lambda x, **kwargs: fit_linear_map(pairs(x), center=True, **kwargs),
     "chain": lambda x, **kwargs: fit_center(x, **kwargs).then(fit_lsar(x, 2, **kwargs)).then(fit_lir(x, 1, **kwargs)),
 }
-CLUSTERED = ("cbie",)
 SHARED = np.zeros((), np.int32)
 SPEC = lj.EncoderSpec("bundled", "sha256:0", 8, "mean", "float32")
 
@@ -59,10 +59,8 @@ def test_mixed_batch_equals_a_call_for_each_language(transform, x, rng):
 
 
 def test_as_affine_is_the_same_map(transform, x):
-    if transform.fits[0].method in CLUSTERED:
-        with pytest.raises(
-            ValueError, match=r"cbie\(.*\): each cluster has its own map, so there is no single A and b"
-        ):
+    if transform.fits[0].method == "cbie":
+        with pytest.raises(ValueError, match=r"cbie\(.*\): each cluster has its own map, so there is no single A"):
             transform.as_affine("de")
         return
     for code, part in x.items():
@@ -86,6 +84,7 @@ def test_then_equals_composition(x):
     chain = first.then(second)
     np.testing.assert_allclose(chain(x["de"], "de"), second(first(x["de"], "de"), "de"), atol=1e-5)
     assert repr(chain) == "Transform(center() then lir(components=2); dim 40, 6 languages)"
+    np.testing.assert_array_equal(chain(x["de"], "ger"), chain(x["de"], "de"))
 
 
 def test_then_of_a_shared_and_a_language_step_asks_for_the_language(x):
@@ -122,10 +121,8 @@ def test_numpy_jax_and_other_dtypes(transform, x):
     for rows in (jax.numpy.asarray(x["de"]), x["de"].astype(np.float64)):
         result = transform(rows, "de")
         assert isinstance(result, jax.Array)
-        assert result.dtype == np.float32
         np.testing.assert_array_equal(result, expected)
-    half = transform(x["de"].astype(np.float16), "de")
-    assert half.dtype == np.float32
+    assert expected.dtype == transform(x["de"].astype(np.float16), "de").dtype == np.float32
     assert transform(x["de"][:0], "de").shape == (0, 40)
 
 
@@ -156,23 +153,6 @@ def test_bad_calls(x, unchecked, rows, language, message):
         center.as_affine()
 
 
-def test_languages_may_be_any_iterable(x):
-    chain = fit_center(x).then(fit_lir(x))
-    got = chain(x["de"], (code for code in ["de"] * 30))
-    np.testing.assert_allclose(got, chain(x["de"], "de"), atol=2e-5)
-
-
-def test_save_says_that_a_folder_is_missing(x, tmp_path):
-    with pytest.raises(FileNotFoundError, match="there is no folder .*nowhere to save t in"):
-        fit_lsar(x).save(tmp_path / "nowhere" / "t")
-
-
-def test_aliases_of_a_language_are_the_same(x):
-    center = fit_center({"deu_Latn": x["de"], "cmn": x["zh"]})
-    np.testing.assert_array_equal(center(x["de"], "ger"), center(x["de"], "de"))
-    assert center.languages == ("de", "zh")
-
-
 def test_what_cannot_be_chained(x):
     narrow = fit_lsar({code: rows[:, :8] for code, rows in x.items()})
     with pytest.raises(ValueError, match="widths differ: 40, then 8"):
@@ -197,10 +177,7 @@ def test_what_cannot_be_chained(x):
         (lambda t, h: t.update({"0.shift": t["0.shift"][:2]}), r"shift has shape \[2, 40\], expected \[6, 40\]"),
         (lambda t, h: h["fits"][0].update(languages=["de"]), r"expected \[1, 40\]"),
         (lambda t, h: h["fits"][0].update(languages=["de"] * 6), "a language is there twice: de, de"),
-        (
-            lambda t, h: h["fits"][0].update(languages=["??", "ar", "de", "en", "fr", "ja"]),
-            "the header of .* is damaged: .*'[?][?]'",
-        ),
+        (lambda t, h: h["fits"][0].update(languages=["??", "ar", "de", "en", "fr", "ja"]), "is damaged: .*'[?][?]'"),
         (lambda t, h: t["0.shift"].fill(np.nan), "shift holds NaN or infinity"),
         (lambda t, h: t.update({"0.shift": t["0.shift"].astype(np.float64)}), "has dtype float64, expected float32"),
         (lambda t, h: t.update({"0.basis": 1.01 * np.eye(40, dtype=np.float32)}), "the basis are not orthonormal"),
@@ -212,14 +189,6 @@ def test_parts_that_do_not_fit_together_are_refused(x, tmp_path, change, message
     rewrite(path, change)
     with pytest.raises(ValueError, match=message):
         Transform.load(path)
-
-
-def test_a_file_that_is_no_transform(tmp_path):
-    with pytest.raises(FileNotFoundError, match="there is no transform at"):
-        Transform.load(tmp_path / "nowhere")
-    (tmp_path / "text").write_text("hello")
-    with pytest.raises(ValueError, match="is not a safetensors file"):
-        Transform.load(tmp_path / "text")
 
 
 def test_language_steps_take_further_languages(transform, x):
@@ -256,15 +225,16 @@ def test_what_cannot_take_languages(x):
 
 
 def test_large_calls_are_taken_in_parts(x, rng):
-    # More rows than bases are gathered for at a time.
-    for name in ("lir", "cbie", "whitening per language"):
+    # More rows than bases are gathered for at a time; what only shifts is taken whole.
+    for name, loops in (("lir", True), ("cbie", True), ("whitening per language", True), ("center", False)):
         transform = FITS[name](x)
         codes = [list(x)[i] for i in rng.integers(0, 6, 3000)]
         rows = np.stack([x[code][rng.integers(0, len(x[code]))] for code in codes])
-        mixed = np.asarray(transform(rows, codes))
+        mixed = np.asarray(transform(rows, iter(codes)))
+        assert ("scan[" in str(jax.make_jaxpr(transform.apply)(rows, transform.language_ids(codes)))) == loops
         for code in x:
-            own = [index for index, other in enumerate(codes) if other == code]
-            np.testing.assert_allclose(mixed[own], transform(rows[own], code), atol=2e-5)
+            same = np.array(codes) == code
+            np.testing.assert_allclose(mixed[same], transform(rows[same], code), atol=2e-5)
 
 
 def test_a_shared_step_that_both_have_alike_is_kept(x):
@@ -275,8 +245,6 @@ def test_a_shared_step_that_both_have_alike_is_kept(x):
 
 
 def test_an_identifier_stays_with_the_languages_of_a_chain(x):
-    from lsar_jax.transforms import fit_identifier
-
     center = fit_center(x).with_identifier(fit_identifier(x))
     with pytest.raises(ValueError, match="the identifier may detect fr, ja, th, zh, which .* does not know"):
         center.then(fit_center({"de": x["de"] + 1, "en": x["en"] + 1}))

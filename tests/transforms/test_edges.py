@@ -6,29 +6,22 @@ import jax
 import numpy as np
 import pytest
 
-from lsar_jax.transforms import (
-    fit_whitening,
-    leading_directions,
-    principal_directions,
-)
-from lsar_jax.transforms import lir as lir_module
+from lsar_jax import Moments
+from lsar_jax.transforms import fit_lir, fit_whitening, leading_directions, principal_directions
 from tests.transforms.test_base import FITS
 from tests.transforms.test_methods import projector
 
 CODES = ("de", "en", "fr", "zh")
-# What a fit says of one sentence a language, or of one language; None where it can be fitted.
-ONE_SENTENCE = {
-    "lir": "components is 3; it must be a whole number from 1 to 1 .the sentences and dimensions of de",
-    "whitening per language": "de: one embedding has no covariance; at least 2 are needed",
-    "cbie": "clusters is 3; it must be a whole number from 1 to 1 .the sentences of de",
-    "linear map": "de: one side holds only zeros; there is no rotation to find",
-}
-ONE_LANGUAGE = {
-    "lsar": "1 language is given .*; at least 2 are needed",
-    "leace": "1 language is given .*; at least 2 are needed",
-    "chain": "1 language is given .*; at least 2 are needed",
-    "shift": "expected a non-empty mapping from language to two aligned sides",
-    "linear map": "expected a non-empty mapping from language to two aligned sides",
+FEW, PAIRS = "1 language is given .*; at least 2 are needed", "expected a non-empty mapping from language to two"
+# What a fit says of one sentence a language, and of one language; the others can be fitted.
+SCARCE = {
+    1: {
+        "lir": "components is 3; it must be a whole number from 1 to 1 .the sentences and dimensions of de",
+        "whitening per language": "de: one embedding has no covariance; at least 2 are needed",
+        "cbie": "clusters is 3; it must be a whole number from 1 to 1 .the sentences of de",
+        "linear map": "de: one side holds only zeros; there is no rotation to find",
+    },
+    40: {"lsar": FEW, "leace": FEW, "chain": FEW, "shift": PAIRS, "linear map": PAIRS},
 }
 
 
@@ -65,19 +58,12 @@ def test_a_constant_dimension(method, rng):
             assert np.ptp(np.asarray(transform(rows, code))[:, 5]) < 1e-3
 
 
-def test_one_sentence_a_language(method, rng):
-    x = sentences(rng, 1, 12)
-    if method in ONE_SENTENCE:
-        with pytest.raises(ValueError, match=ONE_SENTENCE[method]):
-            FITS[method](x)
-    else:
-        assert_sound(FITS[method](x), x)
-
-
-def test_one_language(method, rng):
-    x = {"en": sentences(rng, 40, 12)["en"]}
-    if method in ONE_LANGUAGE:
-        with pytest.raises(ValueError, match=ONE_LANGUAGE[method]):
+@pytest.mark.parametrize("count", SCARCE)
+def test_one_sentence_a_language_and_one_language(method, rng, count):
+    x = sentences(rng, count, 12)
+    x = x if count == 1 else {"en": x["en"]}
+    if method in SCARCE[count]:
+        with pytest.raises(ValueError, match=SCARCE[count][method]):
             FITS[method](x)
     else:
         assert_sound(FITS[method](x), x)
@@ -130,10 +116,9 @@ def test_directions_without_a_gap_are_decomposed_whole(rng):
     matrix, _ = spectrum(rng, np.array([*np.linspace(1.001, 1, 60), *np.linspace(0.9, 0.8, 68)]))
     *_, error = leading_directions(matrix.astype(np.float32), 3)
     assert error > 1
-    found, values = lir_module._directions(matrix[None].astype(np.float32), 3)
-    expected, _ = principal_directions(matrix.astype(np.float32), 3)
-    np.testing.assert_allclose(found[0], expected, atol=1e-6)
-    np.testing.assert_allclose(values[0], np.linspace(1.001, 1, 60)[:3], atol=1e-6)
+    moments = {"de": Moments(128, np.zeros(128), 128 * matrix)}
+    expected, _ = principal_directions((matrix / np.trace(matrix)).astype(np.float32), 3)
+    np.testing.assert_allclose(fit_lir(moments, 3).steps[0].basis[0], expected, atol=1e-6)
 
 
 @pytest.mark.parametrize("method", ["whitening", "lir", "leace"])

@@ -1,4 +1,4 @@
-"""Languages of unlabelled embeddings: against scikit-learn, by construction, through a transform."""
+"""Languages of unlabelled embeddings: against float64, by construction, through a transform."""
 
 import numpy as np
 import pytest
@@ -26,17 +26,13 @@ def shrunk_covariance(x):
 
 @pytest.mark.parametrize("precise", [False, True])
 def test_equals_linear_discriminant_analysis(x, rng, precise):
-    from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-
-    rows, labels = together(x)
+    rows, _ = together(x)
     pooled, covariance = shrunk_covariance(x)
     inverse = np.linalg.inv(covariance)
     unseen = rows + 3 * rng.standard_normal(rows.shape).astype(np.float32)
     distance = [np.einsum("nd,de,ne->n", unseen - m, inverse, unseen - m) for m in pooled.means]
     expected = [CODES[index] for index in np.argmin(distance, axis=0)]
     assert fit_identifier(x, precise=precise)(unseen) == expected
-    sklearn = LinearDiscriminantAnalysis(solver="lsqr", priors=np.full(6, 1 / 6)).fit(rows, labels)
-    assert np.mean(sklearn.predict(unseen) == np.array(expected)) > 0.95
 
 
 def test_shrinkage_is_scikit_learns(rng):
@@ -49,18 +45,10 @@ def test_shrinkage_is_scikit_learns(rng):
     assert float(oas_shrinkage(np.eye(4, dtype=np.float32), 30)) == 1
 
 
-@pytest.mark.slow
-def test_accuracy_by_language(x, bundled):
-    assert fit_identifier(x).accuracy(x) == dict.fromkeys(CODES, 100.0)
-    parts = [lj.corpora.udhr(part, ["de", "en", "ja", "nl", "sw"]) for part in ("fit", "test")]
-    fit, test = ({code: bundled.encode(text, max_length=24) for code, text in part.items()} for part in parts)
-    assert min(fit_identifier(fit).accuracy(test).values()) > 90
-    swapped = {"de": test["en"], "en": test["en"]}
-    assert fit_identifier(fit).accuracy(swapped)["de"] < 10
-
-
 def test_large_offsets_and_tiny_scales_do_not_matter(x):
-    for scale, offset in ((1e-15, 0), (1, 1e4)):
+    swapped = {"de": x["en"], "en": x["en"]}
+    assert fit_identifier(x).accuracy(swapped) == {"de": 0.0, "en": 100.0}
+    for scale, offset in ((1, 0), (1e-15, 0), (1, 1e4)):
         moved = {code: (rows * np.float64(scale) + offset) for code, rows in x.items()}
         assert fit_identifier(moved, precise=True).accuracy(moved) == dict.fromkeys(CODES, 100.0)
 
@@ -102,25 +90,15 @@ def on(revision):
     ("call", "message"),
     [
         (lambda x, _: fit_identifier({code: rows[:1] for code, rows in x.items()}), "do not vary within a language"),
-        (lambda x, _: fit_identifier({"de": x["de"]}), "1 language is given"),
         (lambda x, _: fit_identifier(pool_moments({"de": x["de"]})), "1 language is given"),
         (lambda x, _: fit_identifier(x, threshold=0.0), "threshold is 0.0; it must be a number above 0"),
         (lambda x, i: i(x["de"][:2, :3]), r"shape \(2, 3\); the identifier takes \[n, 40\]"),
         (lambda x, i: i.accuracy({"sv": x["de"]}), "language 'sv' is not in the identifier"),
         (lambda x, i: i.accuracy({"de": x["de"][:0]}), "de: there are no embeddings"),
         (lambda x, i: fit_lsar(x).with_identifier(i), r"lsar\(rank=5\) is the same for all languages"),
-        (
-            lambda x, i: fit_center({"de": x["de"]}).with_identifier(i),
-            "may detect en, fr, ja, th, zh, which",
-        ),
-        (
-            lambda x, i: fit_center({"de": x["de"][:, :8]}).with_identifier(i),
-            "takes width 40, but the transform",
-        ),
-        (
-            lambda x, _: fit_center(x, **on("1")).with_identifier(fit_identifier(x, **on("2"))),
-            "the identifier was",
-        ),
+        (lambda x, i: fit_center({"de": x["de"]}).with_identifier(i), "may detect en, fr, ja, th, zh, which"),
+        (lambda x, i: fit_center({"de": x["de"][:, :8]}).with_identifier(i), "takes width 40, but the transform"),
+        (lambda x, _: fit_center(x, **on("1")).with_identifier(fit_identifier(x, **on("2"))), "the identifier was"),
     ],
 )
 def test_refusals(x, unchecked, call, message):
@@ -165,7 +143,7 @@ def test_a_language_that_was_not_fitted_on_is_unknown(x):
     assert np.mean([code == "und" for code in identifier(french)]) > 0.95
     rows, labels = together(known)
     found = identifier(rows)
-    assert np.mean([one == own for one, own in zip(found, labels, strict=True)]) > 0.95
+    assert np.mean(np.array(found) == np.array(labels)) > 0.95
     assert identifier.novelty(french).min() > np.median(identifier.novelty(rows))
     assert "und" not in fit_identifier(known, threshold=np.inf)(french)
 
@@ -187,14 +165,12 @@ def test_unknown_languages_are_told(x, tmp_path, caplog):
 def test_an_encoder_counts_unknown_languages(tiny, caplog):
     texts = {"de": ["abc ab", "bca", "cab b", "aab c", "bbc"], "en": ["hij h", "jih", "ihh j", "jjh i", "hhi"]}
     moments = {code: tiny.moments(lines, second_moment=True) for code, lines in texts.items()}
-    center = fit_center(moments, source=tiny.spec)
     new = ["def ed", "fed", "eef d", "ddf"]
-    identifier = fit_identifier(moments, source=tiny.spec, threshold=1e-6)
-    encoder = tiny.with_transform(center.with_identifier(identifier))
-    _, report = encoder.encode_with_report(new, language="auto")
-    assert report.unknown == 4
-    encoder.encode(new, language="auto")
+    strict, never = (
+        tiny.with_transform(fit_center(moments).with_identifier(fit_identifier(moments, threshold=threshold)))
+        for threshold in (1e-6, np.inf)
+    )
+    strict.encode(new, language="auto")
     assert "4 of 4 sentences are in none of the languages that the identifier knows" in caplog.text
-    never = tiny.with_transform(center.with_identifier(fit_identifier(moments, source=tiny.spec, threshold=np.inf)))
-    assert never.encode_with_report(new, language="auto")[1].unknown == 0
-    assert encoder.encode_with_report(new, language="de")[1].unknown == 0
+    for encoder, language, unknown in ((strict, "auto", 4), (strict, "de", 0), (never, "auto", 0)):
+        assert encoder.encode_with_report(new, language=language)[1].unknown == unknown

@@ -1,7 +1,4 @@
-"""The ``Transform`` that every method returns: its affine steps, the record of how each was fitted, and its file.
-
-The identifier of languages that a transform may hold is a method of its own, in ``lsar_jax/transforms/identifier.py``.
-"""
+"""The ``Transform`` that every method returns: its affine steps, the record of how each was fitted, and its file."""
 
 from lsar_jax.transforms.base.steps import Fit, Step, fix_signs
 from lsar_jax.transforms.base.transform import Transform

@@ -6,6 +6,7 @@ from dataclasses import replace
 import jax
 import numpy as np
 
+from lsar_jax.arrays import digest
 from lsar_jax.transforms.base.steps import AXES, Fit, Step, by_row
 
 __all__ = ["merge_steps"]
@@ -14,11 +15,7 @@ StepsAndFits = tuple[tuple[Step, ...], tuple[Fit, ...]]
 
 
 def merge_steps(first: StepsAndFits, second: StepsAndFits) -> StepsAndFits:
-    """Returns the steps with the languages of both; see ``Transform.with_languages``.
-
-    Raises:
-      ValueError: the methods differ, a step is shared by all languages, or both have a language with different arrays.
-    """
+    """Returns the steps with the languages of both; see ``Transform.with_languages``."""
     for index, (step, fit) in enumerate(zip(*first, strict=True)):
         same = fit in second[1][index : index + 1] and _equal(step, second[0][index], Step._fields)
         if not fit.languages and not same:
@@ -58,7 +55,6 @@ def _merge(a: Step, fit_a: Fit, b: Step, fit_b: Fit) -> tuple[Step, Fit]:
 
 
 def _by_language(step: Step, fit: Fit, tables: list[str]) -> dict[str, dict[str, np.ndarray]]:
-    """Returns the rows of each language in each table."""
     owners = np.arange(len(fit.languages)) if step.clusters is None else np.asarray(step.clusters)
     return {
         code: {name: np.asarray(getattr(step, name))[owners == number] for name in tables}
@@ -67,7 +63,5 @@ def _by_language(step: Step, fit: Fit, tables: list[str]) -> dict[str, dict[str,
 
 
 def _equal(a: Step, b: Step, names: Sequence[str]) -> bool:
-    return all(
-        one is other or (one is not None and other is not None and np.array_equal(one, other))
-        for one, other in ((getattr(a, name), getattr(b, name)) for name in names)
-    )
+    mine, theirs = (digest(*(getattr(step, name) for name in names)) for step in (a, b))
+    return mine == theirs

@@ -13,8 +13,7 @@ from lsar_jax.languages import check_codes
 from lsar_jax.mesh import check_process
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.transforms.base.steps import AXES, Fit, Step, by_row
-from lsar_jax.transforms.identifier import LanguageIdentifier
-from lsar_jax.transforms.novelty import Novelty
+from lsar_jax.transforms.identifier import LanguageIdentifier, Novelty
 
 __all__ = ["load_parts", "save_parts"]
 
@@ -64,25 +63,16 @@ def load_parts(path: Path) -> TransformParts:
             Step(**{name: tensors.pop(f"{index}.{name}", None) for name in Step._fields}) for index in range(len(fits))
         )
         identifier = None
-        if header["identifier"] is not None:
+        if record := header["identifier"]:
             novel = Novelty(*(jax.device_put(tensors.pop(f"identifier.{name}")) for name in Novelty._fields))
-            parts = {name: jax.device_put(tensors.pop(f"identifier.{name}")) for name in _IDENTIFIER}
-            identifier = LanguageIdentifier(
-                **parts,
-                novel=novel,
-                languages=tuple(header["identifier"]["languages"]),
-                source=_spec(header["identifier"]["source"]),
-                threshold=float(header["identifier"]["threshold"]),
-            )
-            if not identifier.threshold > 0:
-                raise ValueError(f"the threshold is {identifier.threshold}")
+            center, weights, bias = (jax.device_put(tensors.pop(f"identifier.{name}")) for name in _IDENTIFIER)
+            codes, spec = tuple(record["languages"]), _spec(record["source"])
+            identifier = LanguageIdentifier(center, weights, bias, novel, codes, spec, float(record["threshold"]))
         for languages in [fit.languages for fit in fits] + ([identifier.languages] if identifier else []):
             if len(set(check_codes(languages))) < len(languages):
                 raise ValueError(f"a language is there twice: {', '.join(languages)}")
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"the header of {path} is damaged: {error!r}") from error
-    if len({fit.dim for fit in fits}) > 1:
-        raise ValueError(f"the steps of {path} are of widths {', '.join(str(fit.dim) for fit in fits)}")
     if not fits or tensors:
         raise ValueError(f"{path} has {len(fits)} steps, and tensors that belong to none of them: {sorted(tensors)}")
     for step, fit in zip(found, fits, strict=True):
@@ -102,7 +92,6 @@ def _fit(fields: dict[str, Any]) -> Fit:
 
 
 def _check_step(step: Step, fit: Fit, where: str) -> None:
-    """Raises ValueError if the arrays of a step do not fit together, or not its record."""
     if step.clusters is not None and step.clusters.ndim != 1:
         raise ValueError(f"{where}: clusters has shape {list(step.clusters.shape)}, expected [clusters]")
     rows = len(fit.languages) if step.clusters is None else len(step.clusters)

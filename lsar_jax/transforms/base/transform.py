@@ -28,6 +28,8 @@ __all__ = ["Transform", "apply_steps"]
 
 _log = logging.getLogger("lsar_jax")
 
+_DIFFERENT = "the transforms were fitted on different embeddings: {}"
+
 
 @partial(jax.tree_util.register_dataclass, data_fields=["steps", "identifier"], meta_fields=["fits", "source"])
 @dataclass(frozen=True, eq=False)
@@ -44,10 +46,7 @@ class Transform:
       >>> import tempfile
       >>> rng = np.random.default_rng(0)
       >>> x = {code: rng.normal(size=(50, 8)) + 3 * rng.normal(size=8) for code in ("de", "en", "fr")}
-      >>> center, lsar = lj.transforms.fit_center(x), lj.transforms.fit_lsar(x)
-      >>> center.languages, lsar.languages, center(x["de"], "de").shape
-      (('de', 'en', 'fr'), None, (50, 8))
-      >>> chain = center.then(lsar)
+      >>> chain = lj.transforms.fit_center(x).then(lj.transforms.fit_lsar(x))
       >>> a, b = chain.as_affine("de")
       >>> bool(np.allclose(x["de"] @ a.T + b, chain(x["de"], "de"), atol=1e-4))
       True
@@ -91,14 +90,12 @@ class Transform:
 
         Args:
           x: a numpy or jax array of any float dtype.
-          language: one code for all rows, or one per row; ``"auto"`` lets the identifier detect the
-            language of each row, and logs a warning if some are in none of the languages that it knows: those are
-            taken for the nearest one. A shared transform needs none.
+          language: one code for all rows, or one per row; a shared transform needs none. ``"auto"`` lets the identifier
+            detect the language of each row; those in none of its languages are taken for the nearest, with a warning.
 
         Raises:
-          ValueError: it is not such an array, a value is not finite in float32, the width differs, a
-            language is missing or unknown, ``"auto"`` is given without an identifier, or the number of
-            codes is not the number of rows.
+          ValueError: it is not such an array, a value is not finite in float32, the width differs, a language is
+            missing or unknown, ``"auto"`` lacks an identifier, or the number of codes is not the number of rows.
         """
         result, unknown = self.with_unknown(x, language)
         warn_far_off("embeddings", x)
@@ -129,11 +126,9 @@ class Transform:
         padded = bucketed(x)
         ids: tuple[LanguageIds, ...]
         unknown = None
-        if language != AUTO:
-            rows = self.language_ids(language)
+        if language != AUTO or (self.identifier is None and self.languages is None):
+            rows = self.language_ids(None if language == AUTO else language)
             ids = tuple(np.pad(row, (0, len(padded) - len(x))) if row.ndim else row for row in rows)
-        elif self.identifier is None and self.languages is None:
-            ids = self.language_ids(None)
         else:
             self.check_identifier()
             ids, unknown = _detect(self, padded)
@@ -150,25 +145,11 @@ class Transform:
         return result, None if unknown is None else np.asarray(unknown)[: len(x)]
 
     def language_ids(self, language: str | Sequence[str] | None) -> tuple[np.ndarray, ...]:
-        """Returns the row of each step's tables: the part of a call that runs outside jit.
-
-        Args:
-          language: one code, or one per vector.
-
-        Returns:
-          An int32 array for each step, ``[]`` or ``[n]``; 0 for a shared step.
-
-        Raises:
-          ValueError: a step depends on the language, and it is missing or unknown.
-        """
+        """Returns the row of each step's tables, int32 ``[]`` or ``[n]``: the part of a call that runs outside jit."""
         return tuple(_language_ids(fit, language) for fit in self.fits)
 
     def auto_ids(self, x: Float[Array, "vector dim"]) -> tuple[LanguageIds, ...]:
-        """Returns the rows, as ``language_ids`` does, of the languages that the identifier detects; pure.
-
-        Raises:
-          ValueError: there is no identifier.
-        """
+        """Returns the rows, as ``language_ids`` does, of the languages that the identifier detects; pure."""
         identifier = self.check_identifier()
         detected = identifier.ids(x)
         rows = self.language_ids(identifier.languages)
@@ -184,10 +165,7 @@ class Transform:
         return self.identifier
 
     def with_identifier(self, identifier: LanguageIdentifier) -> "Transform":
-        """Returns the transform with an identifier, which enables ``language="auto"``.
-
-        Args:
-          identifier: from ``fit_identifier``, fitted on the embeddings that this transform takes.
+        """Returns the transform with an identifier of the embeddings that it takes, which enables ``language="auto"``.
 
         Raises:
           ValueError: the transform is shared, or the identifier was fitted on another width or on
@@ -206,10 +184,9 @@ class Transform:
         return replace(self, identifier=identifier)
 
     def with_languages(self, other: "Transform") -> "Transform":
-        """Returns the transform with the languages of ``other`` added; nothing is fitted again.
+        """Returns the transform with the languages of ``other``, the same method fitted on them; fits nothing again.
 
-        ``other`` must be the same method with the same arguments, fitted on the new languages, for
-        example from their moments. The identifier is dropped, because it does not know them.
+        The identifier is dropped, because it does not know them.
 
         Raises:
           ValueError: a step is shared, and so depends on all languages; the methods, arguments or
@@ -219,30 +196,23 @@ class Transform:
             raise ValueError(f"the transforms' widths differ: {self.dim} and {other.dim}")
         steps, fits = merge_steps((self.steps, self.fits), (other.steps, other.fits))
         if self.source and other.source and not self.source.same_space(other.source):
-            raise ValueError(
-                f"the transforms were fitted on different embeddings: {self.source.difference(other.source)}"
-            )
+            raise ValueError(_DIFFERENT.format(self.source.difference(other.source)))
         return Transform(steps, fits, self.source or other.source)
 
     def then(self, other: "Transform") -> "Transform":
-        """Returns the transform that applies this one first and ``other`` to its result.
-
-        ``other`` may have been fitted on the same embeddings or on the output of this transform. The
-        chain has the identifier of this transform.
+        """Returns the transform that applies this one first and ``other`` to its result; it keeps this identifier.
 
         Raises:
-          ValueError: the widths differ; ``other`` was fitted on other embeddings, or a step of it is already one
-            of this transform; only ``other`` has an identifier, which would not see what it was fitted on; or
-            the identifier of this transform has languages that ``other`` does not know.
+          ValueError: the widths differ; ``other`` was fitted neither on the same embeddings nor on the output of this
+            transform, or shares a step with it; only ``other`` has an identifier, which would not see what it was
+            fitted on; or the identifier of this transform has languages that ``other`` does not know.
         """
         if not isinstance(other, Transform):
             raise ValueError(f"a transform is chained with another Transform, not with a {type(other).__name__}")
         if other.dim != self.dim:
             raise ValueError(f"the transforms' widths differ: {self.dim}, then {other.dim}")
         if self.source and other.source and not other.fits_after(self.source, self):
-            raise ValueError(
-                f"the transforms were fitted on different embeddings: {self.source.difference(other.source)}"
-            )
+            raise ValueError(_DIFFERENT.format(self.source.difference(other.source)))
         if other._applied() & self._applied():
             raise ValueError(
                 f"{other.name} is already part of the transform {self.name}; apply each fitted transform once"
@@ -271,12 +241,10 @@ class Transform:
           language: one code; a shared transform needs none.
 
         Raises:
-          ValueError: a language is missing or unknown, or the map depends on the nearest cluster
-            and is therefore not affine.
+          ValueError: a language is missing or unknown, or the map depends on the nearest cluster and is not affine.
         """
-        clustered = [str(fit) for step, fit in zip(self.steps, self.fits, strict=True) if step.clusters is not None]
-        if clustered:
-            raise ValueError(f"{', '.join(clustered)}: each cluster has its own map, so there is no single A and b")
+        if any(step.clusters is not None for step in self.steps):
+            raise ValueError(f"{self.name}: each cluster has its own map, so there is no single A and b")
         ids = self.language_ids(language)
         if any(row.ndim for row in ids):
             raise ValueError("as_affine takes one language; give a single code")
@@ -286,11 +254,7 @@ class Transform:
         return (moved[1:] - moved[0]).T, moved[0]
 
     def save(self, path: str | Path) -> None:
-        """Writes one safetensors file with the arrays and, in its metadata, how they were fitted.
-
-        Raises:
-          FileNotFoundError: the folder of ``path`` does not exist.
-        """
+        """Writes one safetensors file with the arrays and, in its metadata, how they were fitted."""
         save_parts(Path(path), self.steps, self.fits, self.source, self.identifier)
 
     @classmethod
@@ -310,7 +274,7 @@ class Transform:
         return f"Transform({self.name}; dim {self.dim}, {scope})"
 
     def _applied(self) -> set[str]:
-        """Returns a digest of what each step does, for a step with languages in each of them."""
+        """A digest of what each step does, in each of its languages."""
         return {
             digest(fit.method, code, *(part[row] if code and by_row(step, name) else part for name, part in named))
             for step, fit in zip(self.steps, self.fits, strict=True)
