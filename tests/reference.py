@@ -5,16 +5,7 @@ LSAR's Algorithm 1 as printed is ``transforms.published_subspace``.
 
 import numpy as np
 
-__all__ = [
-    "center",
-    "cluster_enhancement",
-    "leace",
-    "lir",
-    "outliers",
-    "procrustes",
-    "whiten_samples",
-    "whitening",
-]
+__all__ = ["center", "cluster_enhancement", "leace", "lir", "outliers", "procrustes", "whiten_samples", "whitening"]
 
 
 def center(x, language_embeddings):

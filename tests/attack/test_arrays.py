@@ -57,22 +57,14 @@ def test_wherever_embeddings_are_given(fitted, kind):
         "queries": lambda: lj.retrieval.nearest(bad, good),
         "candidates": lambda: lj.retrieval.nearest(good, bad),
         "mining": lambda: lj.mining.mine(good, bad, k=1),
+        "whitening of samples": lambda: lj.transforms.whiten_samples(bad),
     }
     for call in calls.values():
         with pytest.raises(ValueError, match=message):
             call()
     # The moments say it in words of their own.
-    for call in (lambda: lj.Moments.from_embeddings(bad), lambda: lj.transforms.fit_lsar({"de": good, "en": bad})):
-        with pytest.raises(ValueError, match=r"^[^\n]*$"):
-            call()
-
-
-@pytest.mark.parametrize("value", [1e39, -1e300])
-@pytest.mark.parametrize("name", ["center", "lsar", "whitening"])
-def test_fits_refuse_equal_numbers_beyond_float32(name, value):
-    x = {code: np.full((4, 8), value * share) for code, share in (("de", 1.0), ("en", 1.1))}
-    with pytest.raises(ValueError, match="de: .* a number too large for float32, first in row 0"):
-        getattr(lj.transforms, f"fit_{name}")(x)
+    with pytest.raises(ValueError, match=r"^en: [^\n]*$"):
+        lj.transforms.fit_lsar({"de": good, "en": bad})
 
 
 def test_a_result_beyond_float32_is_refused(rng):
@@ -83,32 +75,11 @@ def test_a_result_beyond_float32_is_refused(rng):
         whitening(long)
 
 
-def test_very_long_vectors_are_in_no_known_language(rng):
-    x = {code: (rng.standard_normal((30, 8)) + 3 * i).astype(np.float32) for i, code in enumerate(("de", "en", "fr"))}
-    identifier = lj.transforms.fit_identifier(x)
-    for value in (1e5, 1e20, 3e38):
-        bad = np.full((1, 8), value, np.float32) * np.where(np.arange(8) % 2, 1, -0.5).astype(np.float32)
-        assert identifier(bad)[0] in {"und", "de", "en", "fr"}
-        assert np.isfinite(identifier.novelty(bad)).all() or identifier(bad) == ["und"]
-    with pytest.raises(ValueError, match="threshold is '4'; it must be a number above 0"):
-        lj.transforms.fit_identifier(x, threshold="4")
-
-
 def test_nothing_is_checked_under_jit(fitted):
     bad = jnp.asarray(BAD["NaN"][0], jnp.float32)
     moved = jax.jit(lambda t, x: t(x))(fitted[1], bad)
     assert np.isnan(moved[2]).any()
     assert np.isfinite(moved[:2]).all()
-
-
-@pytest.mark.parametrize("length", [3e38, 1e38, 1e30, 1e-20, 1e-30])
-def test_the_length_of_vectors_does_not_change_the_order(length, rng):
-    queries, candidates = (rng.standard_normal((n, 48)) for n in (60, 200))
-    queries, candidates = (x / np.linalg.norm(x, axis=1, keepdims=True) for x in (queries, candidates))
-    expected = (queries @ candidates.T).argmax(axis=1)
-    for one, other in ((queries * length, candidates), (queries, candidates * length)):
-        found = lj.retrieval.nearest(one.astype(np.float32), other.astype(np.float32))[1]
-        np.testing.assert_array_equal(np.asarray(found)[:, 0], expected)
 
 
 @pytest.mark.parametrize("length", [1e-37, 1e-40])
@@ -117,20 +88,11 @@ def test_vectors_whose_digits_are_lost_are_refused(length, rng):
     unit = rng.standard_normal((5, 48)).astype(np.float32)
     short[3:] = unit[3:]
     for one, other in ((short, unit), (unit, short)):
-        with pytest.raises(
-            ValueError,
-            match=r"3 of 5 vectors \(the first is row 0\) are too short for float32 .*; scale the array",
-        ):
+        with pytest.raises(ValueError, match=r"3 of 5 vectors \(the first is row 0\) are too short for float32"):
             lj.retrieval.nearest(one, other)
     # A zero vector is none of them.
     short[:3] = 0
     assert np.asarray(lj.retrieval.nearest(short, unit)[0])[0, 0] == 0
-
-
-def test_products_that_overflow_are_refused(rng):
-    large = (1e25 * rng.standard_normal((5, 48))).astype(np.float32)
-    with pytest.raises(ValueError, match="dot products of these vectors are too large for float32; scale them"):
-        lj.retrieval.nearest(large, large, metric="dot")
 
 
 @pytest.mark.parametrize("offset", [0, 1e4, 1e8])
@@ -153,13 +115,17 @@ def test_a_transform_says_that_digits_are_lost(offset, rng, caplog):
     assert ("offset is so large" in caplog.text) == (offset == 1e8)
     if offset < 1e8:
         np.testing.assert_allclose(moved, x["de"] - x["de"].mean(axis=0), atol=1e-3)
+        # A first dimension that varies much does not hide the offset of the second.
+        scale, offsets = np.ones((2, 12))
+        scale[0], offsets[1] = 1e6, 1e8
+        center(x["de"] * scale + offsets, "de")
+        assert "embeddings: the offset is so large" in caplog.text
 
 
 @pytest.mark.parametrize(
     ("sentences", "message"),
     [
         (np.array([["a", "b"], ["c", "d"]]), r"an array of shape \(2, 2\); give a list of str"),
-        (np.array("a"), r"an array of shape \(\)|must be a str or an ordered iterable"),
         ({"a": "b"}, "must be a str or an ordered iterable of str, not a dict"),
         ({"a", "b"}, "must be a str or an ordered iterable of str, not a set"),
         (b"abc", "not a bytes"),
@@ -197,17 +163,6 @@ def test_options_of_encode(tiny, options, message):
         tiny.encode(["a"], **options)
 
 
-def test_options_of_moments(tiny):
-    with pytest.raises(ValueError, match="second_moment is 'no'; it must be True or False"):
-        tiny.moments(["a"], second_moment="no")
-
-
-@pytest.mark.parametrize("language", [5, {"de"}, {"de": 1}, b"de", 2.5])
-def test_languages_of_a_transform(fitted, language):
-    with pytest.raises(ValueError, match="give one code, such as 'de', or a list with one per sentence"):
-        fitted[0](GOOD, language)
-
-
 @pytest.mark.parametrize("output", ["numpy", "jax"])
 def test_embeddings_that_are_not_finite_are_an_error_of_encode(tiny, output):
     broken = copy.copy(tiny)
@@ -219,11 +174,15 @@ def test_embeddings_that_are_not_finite_are_an_error_of_encode(tiny, output):
 
 
 @pytest.mark.parametrize("scale", [1e-30, 1e-22, 1e-19, 1.0, 1e18, 1e25, 1e37])
-def test_the_size_of_vectors_does_not_change_the_order_of_dot_products(scale, rng):
+def test_the_size_of_vectors_does_not_change_the_order(scale, rng):
     queries, candidates = (rng.standard_normal((n, 48)) for n in (60, 200))
     products = queries @ candidates.T
     order = np.argsort(-products, axis=1)[:, :5]
     small = [(x * scale).astype(np.float32) for x in (queries, candidates)]
+    cosines = products / np.linalg.norm(candidates, axis=1)
+    for side in (queries.astype(np.float32), small[0]):
+        found = lj.retrieval.nearest(side, small[1])[1]
+        np.testing.assert_array_equal(np.asarray(found)[:, 0], cosines.argmax(axis=1))
     ranks = lj.retrieval.candidate_ranks(*small, order, metric="dot")
     np.testing.assert_array_equal(ranks, np.tile(np.arange(5), (60, 1)))
     if scale > 1e18:
@@ -233,13 +192,6 @@ def test_the_size_of_vectors_does_not_change_the_order_of_dot_products(scale, rn
     if scale > 1e-20:
         expected = np.take_along_axis(products, order, 1) * scale**2
         np.testing.assert_allclose(scores, expected, rtol=1e-5, atol=1e-5 * scale**2)
-
-
-def test_digits_that_one_dimension_loses_are_told(rng, caplog):
-    """The first dimension varies so much that it would hide the offset of the second."""
-    x = {code: rng.standard_normal((50, 4)) * [1e6, 1, 1, 1] + [0, 1e8, 0, 0] for code in ("de", "en")}
-    lj.transforms.fit_center(x)(x["de"], "de")
-    assert "embeddings: the offset is so large" in caplog.text
 
 
 def test_digits_that_cosines_lose_are_told(rng, caplog):
@@ -262,39 +214,32 @@ def test_masked_arrays_are_refused(fitted, rng):
 @pytest.mark.parametrize("value", ["no", 1, None, 0.0])
 def test_flags_are_true_or_false(value, rng, tiny):
     x = {code: rng.standard_normal((20, 8)).astype(np.float32) for code in ("de", "en")}
-    calls = {
-        "per_language": [lambda: lj.transforms.fit_center(x, per_language=value),
-                         lambda: lj.transforms.fit_whitening(x, per_language=value)],
-        "absolute": [lambda: lj.transforms.fit_whitening(x, absolute=value)],
-        "second_moment": [lambda: lj.Moments.from_embeddings(x["de"], second_moment=value)],
-        "precise": [lambda: lj.transforms.fit_lsar(x, precise=value), lambda: lj.transforms.fit_lir(x, precise=value),
-                    lambda: lj.transforms.fit_leace(x, precise=value)],
-        "normalize": [lambda: tiny.warm_up(normalize=value)],
-    }  # fmt: skip
-    for name, several in calls.items():
-        for call in several:
-            with pytest.raises(ValueError, match=f"{name} is {value!r}; it must be True or False"):
-                call()
+    for call, given, name in (
+        (lj.transforms.fit_center, [x], "per_language"),
+        (lj.transforms.fit_whitening, [x], "per_language"),
+        (lj.transforms.fit_whitening, [x], "absolute"),
+        (lj.transforms.fit_lsar, [x], "precise"),
+        (lj.transforms.fit_leace, [x], "precise"),
+        (lj.Moments.from_embeddings, [x["de"]], "second_moment"),
+        (tiny.moments, [["a"]], "second_moment"),
+        (tiny.warm_up, [], "normalize"),
+    ):
+        with pytest.raises(ValueError, match=f"{name} is {value!r}; it must be True or False"):
+            call(*given, **{name: value})
 
 
-@pytest.mark.parametrize("language", [[["de"]], np.array([["de"]]), np.array("de"), ["de", 5], "klingon", [None, "de"]])
+WRONG = [["de"]], np.array([["de"]]), np.array("de"), ["de", 5], "klingon", [None, "de"], 5, {"de"}, {"de": 1}, b"de"
+
+
+@pytest.mark.parametrize("language", WRONG)
 @pytest.mark.parametrize("name", ["center", "lsar"])
 def test_languages_that_are_none(name, language, rng):
     x = {code: rng.standard_normal((2, 8)).astype(np.float32) for code in ("de", "en")}
     transform = getattr(lj.transforms, f"fit_{name}")(x)
-    with pytest.raises(ValueError, match=r"language|number of languages"):
+    with pytest.raises(ValueError, match="language"):
         transform(x["de"], language)
     with pytest.raises(ValueError, match="language"):
         transform.as_affine(language)
-
-
-@pytest.mark.parametrize("kind", [bool, int, complex, object, str, "list", "nan", "large"])
-def test_functions_on_the_host_check_too(kind, rng):
-    x = rng.standard_normal((6, 6))
-    bad = {"list": x.tolist(), "nan": np.where(x > 1, np.nan, x), "large": x * 1e300}.get(kind)
-    bad = x.astype(kind) if bad is None else bad
-    with pytest.raises(ValueError, match=r"array of floats|NaN|float32 cannot hold"):
-        lj.transforms.whiten_samples(bad)
 
 
 def test_moments_without_vectors_are_refused(tmp_path):
