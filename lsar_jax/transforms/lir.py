@@ -139,7 +139,7 @@ def fit_lir(
         if not value[rank - 1] > least:
             # Directions with vanishing eigenvalues are determined by rounding alone.
             span = int((np.linalg.eigvalsh(matrix) > least).sum())
-            raise ValueError(f"components is {rank}, but the embeddings of {code} span only {span} dimensions")
+            raise ValueError(f"components is {rank}, but the embeddings of {code} span {span} dimensions")
     fit = Fit.of("lir", moments, by_language=True, components=rank)
     return Transform((Step.of(basis=basis),), (fit,), common_source(moments, source))
 

@@ -110,7 +110,7 @@ def fit_lsar(
     significant = significant_values(values, means.shape, precise)
     if rank > significant:
         # Directions with vanishing singular values are determined by rounding alone.
-        raise ValueError(f"rank is {rank}, but the means of {', '.join(moments)} span only {significant} dimensions")
+        raise ValueError(f"rank is {rank}, but the means of {', '.join(moments)} span {significant} dimensions")
     if published:
         basis = fix_signs(published_subspace(means.astype(np.float32), rank))
     fit = Fit.of("lsar-published" if published else "lsar", moments, by_language=False, rank=rank)
