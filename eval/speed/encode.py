@@ -93,22 +93,18 @@ def _peer(folder: Path, backend: str, dtype: str, python: Path) -> Iterator[tupl
         "backend": backend, "dtype": dtype, "device": device, "max_length": _MAX_LENGTH, "batch_size": _PEER_BATCH,
     }  # fmt: skip
     command = [str(python), sentence_transformers_process.__file__, json.dumps(options)]
+    pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "bufsize": 1}
     with log.open("w", encoding="utf-8") as errors:
-        process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True, bufsize=1
-        )
-    assert process.stdin is not None
-    assert process.stdout is not None
-    questions, answers = process.stdin, process.stdout
+        process: Any = subprocess.Popen(command, stderr=errors, **pipes)
 
     def answer() -> str:
-        if line := answers.readline():
-            return line
+        if line := process.stdout.readline():
+            return str(line)
         last = (log.read_text(encoding="utf-8").strip().splitlines() or ["no message"])[-1]
         raise ImportError(f"{last}; `python -m eval speed --help` says what to install")
 
     def call(texts: Sequence[str]) -> Any:
-        questions.write(f"{len(texts)}\n")
+        process.stdin.write(f"{len(texts)}\n")
         answer()
         return np.load(out)
 

@@ -87,9 +87,7 @@ def test_the_card_of_the_contributing_guide():
     [shown] = tomllib.loads(code)["cards"]
     [real] = [card for card in PAPERS[-1].cards if card.name == shown["name"]]
     assert (shown["items"], tuple(shown["tables"])) == (real.items, real.tables)
-    assert shown["steps"][0]["options"] == {
-        name: list(value) if isinstance(value, tuple) else value for name, value in real.steps[0].options.items()
-    }
+    assert shown["steps"][0]["options"] == json.loads(json.dumps(real.steps[0].options))
     assert shown["here"] in real.here
 
 
@@ -156,16 +154,11 @@ def test_commands_for_an_encoder_of_the_paper(name, choice, options):
     assert (task.encoder, task.layers, task.fit_on, task.max_length) == options
 
 
-@pytest.mark.parametrize(
-    ("name", "choice", "error"),
-    [
-        ("haemmerl-table-4", {"steps": (3,)}, "--steps has 3; haemmerl-table-4 has 2 commands"),
-        ("xie-table-1", {"named": "bert"}, "--as is 'bert', but the encoders of xie-table-1 are mBERT, XLM"),
-    ],
-)
-def test_a_choice_that_a_card_does_not_have(name, choice, error):
-    with pytest.raises(ValueError, match=error):
-        plan(CARDS[name], Choice(**choice))
+def test_a_choice_that_a_card_does_not_have():
+    with pytest.raises(ValueError, match="--steps has 3; haemmerl-table-4 has 2 commands"):
+        plan(CARDS["haemmerl-table-4"], Choice(steps=(3,)))
+    with pytest.raises(ValueError, match="--as is 'bert', but the encoders of xie-table-1 are mBERT, XLM"):
+        plan(CARDS["xie-table-1"], Choice(named="bert"))
 
 
 def test_a_word_with_a_layer_is_repeated():
