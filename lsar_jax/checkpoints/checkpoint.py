@@ -4,6 +4,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -26,14 +27,8 @@ class Checkpoint:
     """An opened checkpoint: its sizes, names and tokenizer are known, but its weights are still on disk.
 
     Attributes:
-      id: as in ``EncoderSpec``.
-      revision: as in ``EncoderSpec``.
-      architecture: architecture of the model.
-      config: sizes of the whole model.
+      id: as in ``EncoderSpec``, like the revision.
       keys: mapping from leaf of the module to name of the tensor; ``{}`` stands for the number of a block.
-      tensors: all tensors, by their name in the checkpoint.
-      tokenizer: tokenizer of the checkpoint.
-      pipeline: pooling, further layers and prompts that the checkpoint defines.
       languages: row of each language in the language embeddings; None if there are none.
     """
 
@@ -64,17 +59,10 @@ def read_folder(folder: Path, *, id: str, revision: str | None = None) -> Checkp
         languages = architecture.languages(config)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
-    if pipeline.width not in (None, sizes.widths[-1]):
-        raise ValueError(
-            f"{folder}: the Pooling takes width {pipeline.width}, but the blocks output width {sizes.widths[-1]}"
-        )
     stored, weights = open_safetensors(pipeline.transformer, root=folder)
-    tensors: dict[str, Tensor] = {}
-    twice = [key for key, value in stored.items() if tensors.setdefault(architecture.plain_name(key), value) != value]
-    if twice:
-        raise ValueError(f"{pipeline.transformer} has these weights twice, under two names: {', '.join(twice)}")
-    for name, table in architecture.computed(config, sizes).items():
-        tensors.setdefault(name, _in_memory(table))
+    computed = architecture.computed(config, sizes).items()
+    tensors = {name: Tensor(table.shape, partial(_in_memory, table)) for name, table in computed}
+    tensors |= {architecture.plain_name(name): tensor for name, tensor in stored.items()}
     return Checkpoint(
         id=id,
         revision=revision or sha256([*weights, *others]),
@@ -98,7 +86,7 @@ def other_files(folder: Path) -> list[Path]:
     They are in the folder itself, in the folders beneath it, and in those that ``modules.json`` names.
 
     Raises:
-      ValueError: something of such a name is not a file; reading a pipe would hang.
+      ValueError: something of such a name is not a file.
     """
     names = (*CONFIG_FILES, *TOKENIZER_FILES)
     found = _matching(folder, names)
@@ -118,5 +106,5 @@ def _matching(folder: Path, patterns: tuple[str, ...]) -> set[Path]:
     return found
 
 
-def _in_memory(table: np.ndarray) -> Tensor:
-    return Tensor(table.shape, lambda start, stop: table[start:stop])
+def _in_memory(table: np.ndarray, start: int, stop: int) -> np.ndarray:
+    return table[start:stop]

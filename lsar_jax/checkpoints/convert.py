@@ -1,8 +1,7 @@
 """One-time conversion of pickled checkpoints to safetensors folders.
 
-A pickle can run code when it is opened. torch's ``weights_only=True`` accepts only tensors and plain
-containers, and has no known vulnerability from torch 2.10 on (CVE-2025-32434 and CVE-2026-24747 affect earlier
-versions). After the conversion, this library never opens the pickle again.
+A pickle can run code when it is opened. torch's ``weights_only=True`` accepts only tensors and plain containers, and
+has no known vulnerability from torch 2.10 on (CVE-2025-32434 and CVE-2026-24747 affect earlier versions).
 """
 
 import shutil
@@ -31,12 +30,11 @@ def convert(checkpoint: str, dest: Path, *, revision: str | None = None, pieces:
     """Converts a pickled checkpoint to a safetensors folder that ``load_encoder`` can open.
 
     Args:
-      checkpoint: a folder, preset or Hub id with ``pytorch_model.bin`` (whole, or in shards with an index),
-        or a ``.pt`` file of LASER.
+      checkpoint: a folder, preset or Hub id with ``pytorch_model.bin``, whole or in shards, or a ``.pt`` file of LASER.
       dest: the folder to write, which must not exist yet.
       revision: commit, tag or branch of a Hub id.
-      pieces: for LASER, the ``.spm`` file of LASER2, or the ``.fcodes`` file of LASER1 with its ``.fvocab``
-        file in the same folder; by default, the one in the folder of the ``.pt`` file.
+      pieces: for LASER, the ``.spm`` file of LASER2, or the ``.fcodes`` file of LASER1 with its ``.fvocab`` file in the
+        same folder; by default, the one in the folder of the ``.pt`` file.
 
     Raises:
       FileExistsError: ``dest`` already exists.
@@ -93,16 +91,12 @@ def _convert_laser(path: Path, dest: Path, pieces: Path | None) -> None:
     if not isinstance(state, dict) or not {"params", "model", "dictionary"} <= set(state):
         found = ", ".join(map(str, state)) if isinstance(state, dict) else type(state).__name__
         raise ValueError(f"{path} holds {found:.200}; LASER's encoder has params, model and dictionary")
-    params, dictionary = state["params"], state["dictionary"]
+    params = state["params"]
     sizes = {"vocab_size": "num_embeddings", "embedding_size": "embed_dim"}
     sizes |= {"hidden_size": "hidden_size", "num_hidden_layers": "num_layers"}
-    fits = isinstance(params, dict) and params.get("bidirectional") is True and params.get("padding_idx") == 1
-    fits = fits and isinstance(dictionary, dict) and isinstance(state["model"], dict)
-    if not fits or not all(isinstance(params.get(theirs), int) for theirs in sizes.values()):
-        raise ValueError(
-            f"{path}: LASER's params are {', '.join(sizes.values())}, bidirectional=True and padding_idx=1, and its "
-            f"model and dictionary are mappings; the params here are {params!r:.200}"
-        )
+    if not isinstance(params, dict) or not set(sizes.values()) <= set(params) or not params.get("bidirectional"):
+        wanted = ", ".join(sizes.values())
+        raise ValueError(f"{path}: LASER's params are {wanted}, and bidirectional=True; here they are {params!r:.200}")
     config = {"model_type": LASER.model_type, **{ours: params[theirs] for ours, theirs in sizes.items()}}
     LASER.read_config(config)
     copies = _laser_pieces(path, pieces)
@@ -110,28 +104,25 @@ def _convert_laser(path: Path, dest: Path, pieces: Path | None) -> None:
         _save(state["model"], new / _WEIGHTS)
         for name, file in copies.items():
             shutil.copyfile(file, new / name)
-        write_json(new / DICTIONARY, {str(piece): int(row) for piece, row in dictionary.items()})
+        write_json(new / DICTIONARY, state["dictionary"])
         write_json(new / "config.json", config)
 
 
 def _laser_pieces(path: Path, pieces: Path | None) -> dict[str, Path]:
     """Returns the files of the tokenizer, by the names under which they are saved."""
-    if pieces is None:
-        beside = [path.with_suffix(".spm"), *sorted(path.parent.glob("*.fcodes"))]
-        pieces = next((file for file in beside if file.is_file()), None)
-    if pieces is None or not pieces.is_file():
-        missing = pieces or f"{path.with_suffix('.spm')} (LASER2) and no .fcodes (LASER1) beside {path.name}"
-        raise FileNotFoundError(f"there is no {missing}; give its path with --pieces")
-    if pieces.suffix == ".spm":
-        return {SENTENCEPIECE: pieces}
-    counts = pieces.with_suffix(".fvocab")
-    if pieces.suffix != ".fcodes" or not counts.is_file():
-        raise FileNotFoundError(f"{pieces} is neither a .spm nor a .fcodes with its .fvocab beside it")
-    return {CODES: pieces, VOCABULARY: counts}
+    beside = [path.with_suffix(".spm"), *sorted(path.parent.glob("*.fcodes"))]
+    file = pieces or next((file for file in beside if file.is_file()), beside[0])
+    files = {SENTENCEPIECE: file} if file.suffix == ".spm" else {CODES: file, VOCABULARY: file.with_suffix(".fvocab")}
+    if missing := [file for file in files.values() if not file.is_file()]:
+        raise FileNotFoundError(
+            f"there is no {missing[0]}; LASER2 has a .spm, LASER1 a .fcodes and a .fvocab, beside {path.name} or given "
+            "by --pieces"
+        )
+    return files
 
 
 def _plain(folder: Path, architecture: Architecture) -> dict[str, Any]:
-    """Reads the weights that embeddings need, and the pooler's; this leaves out heads that share a weight."""
+    """Reads the weights that embeddings need, and the pooler's."""
     index = folder / f"{_PICKLE}.index.json"
     paths = shard_files(index) if index.is_file() else [folder / _PICKLE]
     named = {architecture.plain_name(key): value for path in paths for key, value in _tensors(path).items()}
@@ -169,12 +160,5 @@ def _load(path: Path) -> Any:
 def _save(tensors: Mapping[str, Any], path: Path) -> None:
     from safetensors.torch import save_file
 
-    # Tensors that share memory are copied, because safetensors refuses to write them.
-    seen: set[int] = set()
-    written = {}
-    for name, tensor in tensors.items():
-        shared = tensor.data_ptr() in seen
-        seen.add(tensor.data_ptr())
-        written[str(name)] = tensor.clone() if shared else tensor.contiguous()
-    save_file(written, path, {"format": "pt"})
-    path.chmod(0o644)
+    # Copied, because safetensors refuses to write tensors that share memory.
+    save_file({name: tensor.clone().contiguous() for name, tensor in tensors.items()}, path, {"format": "pt"})

@@ -4,7 +4,6 @@ The weights are written with the tensor names and the config of the encoder's ow
 layers after it are written in the files that sentence-transformers uses for them.
 """
 
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -24,13 +23,10 @@ __all__ = ["check_exportable", "export"]
 
 def check_exportable(encoder: Any) -> None:
     """Raises ValueError if ``export`` cannot write the model of a ``SentenceEncoder``, whatever its transform is."""
-    id, architecture, pooling = encoder.spec.id, encoder.architecture, encoder.pooling
-    if encoder.languages is not None:
-        raise ValueError(f"{id} embeds the language, which sentence-transformers does not support")
-    if architecture is None or architecture.export is None:
-        raise ValueError(f"neither transformers nor sentence-transformers supports the architecture of {id}")
-    if pooling not in MODES:
-        raise ValueError(f"sentence-transformers has no pooling {pooling!r}; it has {', '.join(MODES)}")
+    if encoder.architecture is None or encoder.architecture.export is None:
+        raise ValueError(f"there is no export to sentence-transformers for the architecture of {encoder.spec.id}")
+    if encoder.pooling not in MODES:
+        raise ValueError(f"sentence-transformers has no pooling {encoder.pooling!r}; it has {', '.join(MODES)}")
 
 
 def export(encoder: Any, folder: Path) -> None:
@@ -84,14 +80,9 @@ def _tensors(model: Any, architecture: Architecture, blocks: int) -> dict[str, n
     return tensors
 
 
-def _write_tokenizer(folder: Path, tokenizer: Any) -> None:
-    lower = isinstance(tokenizer, FastTokenizer) and tokenizer.lower
-    limits = {"max_seq_length": tokenizer.max_length, "do_lower_case": lower}
+def _write_tokenizer(folder: Path, tokenizer: FastTokenizer) -> None:
+    limits = {"max_seq_length": tokenizer.max_length, "do_lower_case": tokenizer.lower}
     write_json(folder / "sentence_bert_config.json", limits)
-    if not isinstance(tokenizer, FastTokenizer):
-        for path in tokenizer.files:
-            shutil.copyfile(path, folder / path.name)
-        return
     tokenizer.save(folder / "tokenizer.json")
     settings = {
         "tokenizer_class": "PreTrainedTokenizerFast",

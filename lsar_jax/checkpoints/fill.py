@@ -1,7 +1,6 @@
 """Filling Flax modules with the weights of a checkpoint, reading only the blocks that are needed.
 
-Every leaf of the module must have a tensor, every tensor of the checkpoint must be known, and every shape must match.
-All mismatches are listed in one error before any weight is read.
+All tensors that are missing, unknown or mis-shaped are listed in one error before any weight is read.
 """
 
 from collections.abc import Callable, Mapping
@@ -45,7 +44,7 @@ def fill(
     """Returns the module with the first ``blocks`` blocks, its weights read from ``checkpoint``.
 
     Args:
-      checkpoint: the checkpoint; blocks after ``blocks`` are neither read nor built.
+      checkpoint: the checkpoint; blocks after ``blocks`` are not read.
       blocks: number of blocks to build.
       dtype: compute dtype.
       param_dtype: dtype of the parameters, by default ``dtype``.
@@ -62,13 +61,12 @@ def fill(
     )
     leaves = list(nnx.to_flat_state(state))
     names = {path: tensor_name(checkpoint.keys, path) for path, _ in leaves}
-    transposed = {path: path[-1] in TRANSPOSED for path, _ in leaves}
-    _check(checkpoint, {names[path]: leaf.shape[::-1] if transposed[path] else leaf.shape for path, leaf in leaves})
+    _check(checkpoint, {names[at]: leaf.shape[::-1] if at[-1] in TRANSPOSED else leaf.shape for at, leaf in leaves})
     # Largest first: if a weight must be copied to its device, this happens while little else is in memory.
     filled = {}
     for path, leaf in sorted(leaves, key=lambda item: -item[1].size):
         tensor, name = checkpoint.tensors[names[path]], f"{names[path]} of {checkpoint.id}"
-        filled[path] = leaf.replace(put(read_tensor(tensor, name, leaf.dtype, transpose=transposed[path])))
+        filled[path] = leaf.replace(put(read_tensor(tensor, name, leaf.dtype, transpose=path[-1] in TRANSPOSED)))
     return nnx.merge(graph, nnx.from_flat_state([(path, filled[path]) for path, _ in leaves]))
 
 
@@ -76,7 +74,7 @@ def read_pooler(checkpoint: Checkpoint) -> Dense:
     """Reads the pooler of a BERT or XLM-R checkpoint: a dense layer with tanh on the state of the first token.
 
     Raises:
-      ValueError: the architecture or the checkpoint has no pooler, or its weights do not fit.
+      ValueError: there is no pooler, or its weights do not fit.
     """
     names = [f"{checkpoint.architecture.pooler}.{part}" for part in ("weight", "bias")]
     if not checkpoint.architecture.pooler or not all(name in checkpoint.tensors for name in names):
@@ -85,27 +83,24 @@ def read_pooler(checkpoint: Checkpoint) -> Dense:
     dim = checkpoint.config.widths[-1]
     if (weight.shape, bias.shape) != ((dim, dim), (dim,)):
         raise ValueError(f"the pooler of {checkpoint.id} is {weight.shape} and {bias.shape}; expected width {dim}")
-    return Dense(read_tensor(weight, names[0]), read_tensor(bias, names[1]), "tanh", name="pooler")
+    return Dense(read_tensor(weight, names[0]), read_tensor(bias, names[1]), "tanh")
 
 
 def _check(checkpoint: Checkpoint, expected: Mapping[str, tuple[int, ...]]) -> None:
     """Raises ValueError unless the checkpoint has the tensors of these shapes, and no tensor that is not known."""
-    tensors = checkpoint.tensors
     blocks = range(checkpoint.config.blocks)
     known = {key.format(block) for key in checkpoint.keys.values() for block in (blocks if "{}" in key else (0,))}
-    found = {key: tensors[key] for key in expected if key in tensors}
-    problems = [f"missing: {key}" for key in expected if key not in tensors]
-    problems += [
-        f"unexpected: {key}" for key in tensors if key not in known and not checkpoint.architecture.is_unused(key)
-    ]
-    problems += [
-        f"mis-shaped: {key} is {list(tensor.shape)}, the config says {list(expected[key])}"
-        for key, tensor in found.items()
-        if tensor.shape != expected[key]
-    ]
-    floats = ("F64", "F32", "F16", "BF16")
-    problems += [f"not floating-point: {key} is {found[key].kind}" for key in found if found[key].kind not in floats]
+    unused = checkpoint.architecture.is_unused
+    problems = [f"unexpected: {key}" for key in checkpoint.tensors if key not in known and not unused(key)]
+    for key, shape in expected.items():
+        tensor = checkpoint.tensors.get(key)
+        if tensor is None:
+            problems.append(f"missing: {key}")
+        elif tensor.shape != shape:
+            problems.append(f"mis-shaped: {key} is {list(tensor.shape)}, the config says {list(shape)}")
+        elif tensor.kind not in ("F64", "F32", "F16", "BF16"):
+            problems.append(f"not floating-point: {key} is {tensor.kind}")
     if problems:
-        rest = len(problems) - _MOST_PROBLEMS
-        shown = problems[:_MOST_PROBLEMS] + ([f"and {rest} more"] if rest > 0 else [])
+        further = len(problems) - _MOST_PROBLEMS
+        shown = problems[:_MOST_PROBLEMS] + ([f"and {further} more"] if further > 0 else [])
         raise ValueError(f"the weights of {checkpoint.id} do not fit its config:\n  " + "\n  ".join(shown))

@@ -9,16 +9,9 @@ from lsar_jax.hub import Repository
 
 __all__ = ["CONFIG_FILES", "TOKENIZER_FILES", "is_folder", "locate", "preset_of"]
 
-TOKENIZER_FILES = (
-    "tokenizer*.json",
-    "vocab.*",
-    "merges.txt",
-    "*.model",
-    "special_tokens_map.json",
-    "added_tokens.json",
-    "dictionary.json",
-    "bpe.*",
-)
+_LASER_FILES = ("dictionary.json", "bpe.*")
+_JSON_FILES = ("tokenizer*.json", "special_tokens_map.json", "added_tokens.json")
+TOKENIZER_FILES = (*_JSON_FILES, "vocab.*", "merges.txt", "*.model", *_LASER_FILES)
 CONFIG_FILES = ("*config.json", "modules.json", "config_sentence_transformers.json")
 _WEIGHT_FILES = ("*.safetensors", "*.safetensors.index.json")
 _PICKLE_FILES = ("*pytorch_model*.bin", "*pytorch_model*.bin.index.json", *_WEIGHT_FILES)
@@ -28,7 +21,7 @@ def preset_of(name: str) -> Preset | None:
     """Returns the preset of a name, or None if it is not one, or is a folder in the working directory.
 
     Raises:
-      FileNotFoundError: the encoder of the preset is not on the Hub, or the name is too long for a folder.
+      FileNotFoundError: the encoder of the preset is not on the Hub.
     """
     preset = None if is_folder(name) else PRESETS.get(name)
     if preset and not preset.id:
@@ -41,10 +34,8 @@ def preset_of(name: str) -> Preset | None:
 def locate(name_or_path: str, revision: str | None, *, pickles: bool = False) -> tuple[Path, str, str | None]:
     """Returns the folder of a checkpoint, its id, and its commit on the Hub (None for a folder).
 
-    If the name is not a folder, it is a Hub id, whose files are downloaded once and cached by ``huggingface_hub``.
-
     Args:
-      name_or_path: a folder or a Hub id.
+      name_or_path: a folder, or a Hub id, whose files are downloaded once and cached by ``huggingface_hub``.
       revision: commit, tag or branch of a Hub id.
       pickles: whether to download pickled weights too, for ``convert``.
 
@@ -83,11 +74,7 @@ def locate(name_or_path: str, revision: str | None, *, pickles: bool = False) ->
 
 
 def is_folder(name: str) -> bool:
-    """Returns whether a name is that of a folder.
-
-    Raises:
-      FileNotFoundError: the name cannot be one, for example because it is too long.
-    """
+    """Whether a name is that of a folder; raises FileNotFoundError if it cannot be one, being too long for example."""
     try:
         return Path(name).is_dir()
     except (OSError, ValueError) as error:

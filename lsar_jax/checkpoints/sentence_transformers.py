@@ -18,8 +18,6 @@ from lsar_jax.models.projection import TORCH_NAMES, Dense, Normalize
 __all__ = ["MODES", "Pipeline", "module_folders", "read_dense", "read_pipeline"]
 
 _KNOWN = ("Transformer", "Pooling", "Dense", "Normalize")
-# The input and output of Dense and Normalize, which version 6 writes in their configs.
-_ENDS = {"module_input_name": "sentence_embedding", "module_output_name": "sentence_embedding"}
 # Our names of the poolings, and the flags that older versions write; version 6 writes the same names as ours.
 MODES = {"mean": "mean_tokens", "cls": "cls_token", "max": "max_tokens"}
 _POOLINGS = {name: ours for ours, flag in MODES.items() for name in (ours, flag)}
@@ -39,9 +37,8 @@ class Pipeline:
       transformer: folder of the transformer and the tokenizer.
       pooling: one of ``lsar_jax.models.pooling.POOLINGS``; empty if the folder does not say.
       after: layers after the pooling, each as the folder of a Dense layer or as None for a Normalize layer.
-      prompts: prompts by name; a prompt is put before each sentence.
+      prompts: prompts by name.
       prompt: the default prompt.
-      width: input width in the config of the Pooling module; None if it is not given.
       problem: description of the first unsupported part; empty if everything is supported.
     """
 
@@ -50,7 +47,6 @@ class Pipeline:
     after: tuple[Path | None, ...] = ()
     prompts: Mapping[str, str] = field(default_factory=dict)
     prompt: str = ""
-    width: int | None = None
     problem: str = ""
 
     @property
@@ -66,8 +62,7 @@ class Pipeline:
 def read_pipeline(folder: Path) -> Pipeline:
     """Returns the pipeline of a folder, which has only a transformer if there is no ``modules.json``.
 
-    An unsupported module does not raise but becomes the ``problem`` of the pipeline, because the transformer can be
-    used without it.
+    An unsupported module becomes the ``problem`` of the pipeline, because the transformer can be used without it.
 
     Raises:
       ValueError: a file is damaged, or a path leads out of the folder.
@@ -88,30 +83,13 @@ def read_pipeline(folder: Path) -> Pipeline:
             order = "Transformer -> Pooling, then any of Dense and Normalize"
             raise _Unsupported(f"{path}: {' -> '.join(kinds)} is not {order}")
         after = tuple(part if kind == "Dense" else None for kind, (_, part) in zip(kinds, modules, strict=True))[2:]
-        pooling, width = _pooling(modules[1][1] / "config.json")
-        pipeline = replace(pipeline, pooling=pooling, after=after, width=width)
-        for kind, (_, part) in zip(kinds, modules, strict=True):
-            # Older versions wrote no config for it.
-            if kind == "Normalize" and (part / "config.json").is_file():
-                _check_only(part, read_json(part / "config.json", dict), **_ENDS)
-        # Version 6 can name other states to pool.
-        for settings in sorted(transformer.glob("sentence_*_config.json")):
-            state: Any = read_json(settings, dict)
-            for key in ("modality_config", "text"):
-                state = state.get(key) if isinstance(state, dict) else None
-            if isinstance(state, dict):
-                _check_only(settings, state, method_output_name="last_hidden_state")
+        return replace(pipeline, pooling=_pooling(modules[1][1] / "config.json"), after=after)
     except _Unsupported as error:
         return replace(pipeline, problem=str(error))
-    return pipeline
 
 
 def module_folders(folder: Path) -> list[Path]:
-    """Returns the folders of the modules in ``modules.json``, other than ``folder`` itself; none without that file.
-
-    Raises:
-      ValueError: the file is damaged, or a path leads out of the folder.
-    """
+    """Returns the folders of the modules in ``modules.json``, other than ``folder`` itself; none without that file."""
     path = folder / "modules.json"
     return [part for _, part in _modules(path) if part != folder] if path.is_file() else []
 
@@ -128,7 +106,7 @@ def read_dense(folder: Path) -> Dense:
     activation = _ACTIVATIONS.get(name.rsplit(".", 1)[-1]) if name.startswith("torch.nn.") else None
     if activation is None:
         raise ValueError(f"{folder}: the Dense activation {name!r} is not one of {', '.join(_ACTIVATIONS)}")
-    _check_only(folder, config, **_ENDS, use_residual=False)
+    _check_only(folder, config, use_residual=False)
     tensors, _ = open_safetensors(folder, root=folder.parent)
     shape = (config.get("out_features"), config.get("in_features"))
     shapes = {"linear.weight": shape} | ({"linear.bias": shape[:1]} if config.get("bias", True) else {})
@@ -141,15 +119,13 @@ def read_dense(folder: Path) -> Dense:
 
 
 def _modules(path: Path) -> list[tuple[str, Path]]:
-    """Returns the type and the folder of each module in a ``modules.json``."""
     try:
         return [(str(m["type"]), inside(path.parent, str(m["path"]), path)) for m in read_json(path, list)]
     except (KeyError, TypeError) as error:
         raise ValueError(f"{path} is not a list of modules with type and path") from error
 
 
-def _pooling(path: Path) -> tuple[str, int | None]:
-    """Returns the pooling, and its width if that is given."""
+def _pooling(path: Path) -> str:
     config = read_json(path, dict)
     # Version 6 of sentence-transformers writes the name of the mode; earlier versions wrote one flag per mode.
     modes = [mode.removeprefix("pooling_mode_") for mode, on in config.items() if "pooling_mode_" in mode and on]
@@ -159,8 +135,7 @@ def _pooling(path: Path) -> tuple[str, int | None]:
         named = " and ".join(map(str, modes)) or "without a mode"
         raise _Unsupported(f"{path}: the pooling {named} is not supported")
     _check_only(path, config, include_prompt=True)
-    width = config.get("embedding_dimension", config.get("word_embedding_dimension"))
-    return _POOLINGS[str(modes[0])], width if isinstance(width, int) else None
+    return _POOLINGS[str(modes[0])]
 
 
 def _check_only(where: Path, config: Mapping[str, Any], **values: Any) -> None:

@@ -1,8 +1,7 @@
 """Tensors of a checkpoint: their names and shapes are known, and their rows are read on demand.
 
-Only safetensors files are opened, which contain numbers and no code. A file is reopened for every few megabytes: the
-safetensors library maps it into memory, and the pages already read would otherwise stay resident until the end of the
-load, as a second copy of the weights.
+Only safetensors files are opened, which contain no code. A file is reopened for every few megabytes: the library maps
+it into memory, and the pages already read would otherwise stay, as a second copy of the weights.
 """
 
 from collections.abc import Callable
@@ -21,17 +20,11 @@ _SLAB_BYTES = 4 << 20
 
 
 class Tensor(NamedTuple):
-    """A tensor that has not been read yet.
-
-    Attributes:
-      shape: shape of the whole tensor.
-      rows: reads ``[start, stop)`` of the first axis, in any float dtype.
-      kind: dtype of the stored numbers, as named by safetensors.
-    """
+    """A tensor that has not been read yet."""
 
     shape: tuple[int, ...]
-    rows: Callable[[int, int], np.ndarray]
-    kind: str = "F32"
+    rows: Callable[[int, int], np.ndarray]  # reads [start, stop) of the first axis
+    kind: str = "F32"  # dtype of the stored numbers, as named by safetensors
 
 
 def read_tensor(tensor: Tensor, name: str, dtype: Any = np.float32, *, transpose: bool = False) -> np.ndarray:
@@ -75,7 +68,7 @@ def open_safetensors(folder: Path, *, root: Path | None = None) -> tuple[dict[st
 
     Raises:
       FileNotFoundError: a file does not exist.
-      ValueError: a file is not safetensors, the index names a file outside the folder, or a tensor is in two shards.
+      ValueError: a file is not safetensors, or the index names a file outside the folder.
     """
     from safetensors import SafetensorError, safe_open
 
@@ -87,8 +80,6 @@ def open_safetensors(folder: Path, *, root: Path | None = None) -> tuple[dict[st
             check_file(path)
             with safe_open(path, framework="numpy") as file:
                 for name in file.keys():  # noqa: SIM118 - not a dict
-                    if name in tensors:
-                        raise ValueError(f"{name} is in two files of {folder}; the second is {path.name}")
                     view = file.get_slice(name)
                     tensors[name] = Tensor(tuple(view.get_shape()), partial(_rows, path, name), view.get_dtype())
         except FileNotFoundError as error:
@@ -101,10 +92,7 @@ def open_safetensors(folder: Path, *, root: Path | None = None) -> tuple[dict[st
                 f"Convert it to safetensors once: lsar-jax convert {root or folder} NEW_FOLDER"
             ) from error
         except SafetensorError as error:
-            with path.open("rb") as opened:
-                pickled = opened.read(2).startswith((b"PK", b"\x80"))
-            hint = "; it begins like a torch pickle, which can run code and is not read (see lsar-jax convert)"
-            raise ValueError(f"{path} is not a safetensors file: {error}{hint if pickled else ''}") from error
+            raise ValueError(f"{path} is not a safetensors file (see lsar-jax convert): {error}") from error
     return tensors, paths
 
 
@@ -117,11 +105,7 @@ def _rows(path: Path, name: str, start: int, stop: int) -> np.ndarray:
 
 
 def shard_files(index: Path) -> list[Path]:
-    """Returns the files that an index of weights names.
-
-    Raises:
-      ValueError: the index is damaged, or names a file outside its folder.
-    """
+    """Returns the files that an index of weights names; raises ValueError if it is damaged or names one elsewhere."""
     names = read_json(index, dict).get("weight_map")
     if not isinstance(names, dict) or not names or not all(isinstance(name, str) for name in names.values()):
         raise ValueError(f"{index} has no weight_map from tensors to files")

@@ -37,7 +37,6 @@ class _Turns:
 
     @contextmanager
     def compiling(self) -> Iterator[None]:
-        """Waits until no program runs for the first time."""
         with self._idle:
             self._compiling += 1
         try:
@@ -49,7 +48,6 @@ class _Turns:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Waits until nothing is compiled; what is compiled next, or runs for the first time, waits for the end."""
         with self._idle:
             self._idle.wait_for(lambda: not self._compiling)
             yield
@@ -64,28 +62,35 @@ def run_slots(
     """Yields each batch with its result, in the order of the batches, so that a sum does not depend on the time taken.
 
     Args:
-      call: runs a batch, which may be without sentences.
+      call: runs a batch.
       compile: compiles the program of a shape, in a thread.
       slots: the batches.
       known: shapes whose programs are compiled, to which new ones are added.
     """
     queue: deque[tuple[Slot, Future[object] | None]] = deque()
     begun: set[Shape] = set()
+    gpu = _on_gpu()
+
+    def compiled(shape: Shape) -> object:
+        with _TURNS.compiling() if gpu else nullcontext():
+            return compile(shape)
 
     def result(slot: Slot, future: Future[object] | None) -> tuple[Slot, R]:
         if future is None:
             return slot, call(slot)
         future.result()
-        value = _first_run(call, slot)
+        with _TURNS.running() if gpu else nullcontext():
+            value = jax.block_until_ready(call(slot))
         known.add(slot.shape)
         return slot, value
 
-    with _threads() as threads:
+    workers = min(8 if gpu else 4, os.cpu_count() or 1)
+    with ThreadPoolExecutor(workers, thread_name_prefix="compile") as threads:
         try:
             for slot in slots:
                 new = slot.shape not in known | begun
                 begun.add(slot.shape)
-                queue.append((slot, threads.submit(_compiled, compile, slot.shape) if new else None))
+                queue.append((slot, threads.submit(compiled, slot.shape) if new else None))
                 # The program of a batch without a thread is compiled once those before it are done.
                 while queue and (len(queue) > _WAITING or queue[0][1] is None or queue[0][1].done()):
                     yield result(*queue.popleft())
@@ -95,20 +100,5 @@ def run_slots(
             threads.shutdown(cancel_futures=True)
 
 
-def _compiled(compile: Callable[[Shape], object], shape: Shape) -> object:
-    with _TURNS.compiling() if _on_gpu() else nullcontext():
-        return compile(shape)
-
-
-def _first_run(call: Callable[[Slot], R], slot: Slot) -> R:
-    with _TURNS.running() if _on_gpu() else nullcontext():
-        return jax.block_until_ready(call(slot))
-
-
 def _on_gpu() -> bool:
     return jax.default_backend() == "gpu"
-
-
-def _threads() -> ThreadPoolExecutor:
-    most = 8 if _on_gpu() else 4
-    return ThreadPoolExecutor(min(most, os.cpu_count() or 1), thread_name_prefix="compile")

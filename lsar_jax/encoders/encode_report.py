@@ -70,9 +70,8 @@ class Counts:
     def report(self, max_length: int, seconds: float) -> EncodeReport:
         """Returns the finished report."""
         self._count(0)
-        return EncodeReport(
-            self.sentences, self.tokens, self.padded_tokens, self.truncated, max_length, seconds, self.unknown
-        )
+        counts = self.sentences, self.tokens, self.padded_tokens, self.truncated
+        return EncodeReport(*counts, max_length, seconds, self.unknown)
 
     def _count(self, most: int) -> None:
         while len(self._waiting) > most:
@@ -83,22 +82,17 @@ class Counts:
 
 def log_report(report: EncodeReport) -> None:
     """Logs warnings of sentences that were truncated, or are in a language that the identifier does not know."""
+    n = report.sentences
     if report.truncated:
-        _log.warning(
-            "%d of %d sentences were truncated to %d tokens", report.truncated, report.sentences, report.max_length
-        )
+        _log.warning("%d of %d sentences were truncated to %d tokens", report.truncated, n, report.max_length)
     if report.unknown:
-        _log.warning(
-            "%d of %d sentences are in none of the languages that the identifier knows; they are taken for the nearest "
-            "one",
-            report.unknown,
-            report.sentences,
-        )
+        known = "in none of the languages that the identifier knows; they are taken for the nearest one"
+        _log.warning("%d of %d sentences are %s", report.unknown, n, known)
 
 
 @contextmanager
 def progress(show: bool, total: int | None) -> Iterator[Callable[[int], None]]:
-    """Yields a function to call with the number of sentences that were just encoded; it draws a bar if ``show``."""
+    """Yields a function to call with the number of sentences that were just encoded."""
     if not show:
         yield lambda sentences: None
         return

@@ -40,8 +40,7 @@ def read_slots(
       texts: the sentences.
       total: number of sentences, or None if that is not known.
       language: a code, ``"auto"``, a code for each sentence, or None.
-      rows: returns the row of a language in each language table; called once a language, and for one that all
-        sentences share before anything is read.
+      rows: returns the row of a language in each language table; raises an error for one that cannot be used.
       prompt: string put before each sentence.
       tokenizer: the tokenizer of the encoder.
       limit: maximum number of tokens per sentence.

@@ -1,7 +1,7 @@
 """Loads a ``SentenceEncoder`` by the name or the folder of its checkpoint."""
 
 from pathlib import Path
-from typing import Any, TypedDict, Unpack
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -27,10 +27,6 @@ __all__ = ["load_encoder"]
 _DTYPES = ("float32", "bfloat16")
 
 
-class _NoOthers(TypedDict):
-    """No further options: what is given is an error, which says what to write instead."""
-
-
 def load_encoder(
     name_or_path: str | Path,
     *,
@@ -40,39 +36,32 @@ def load_encoder(
     dtype: Any = None,
     param_dtype: Any = None,
     mesh: Mesh | None = None,
-    **others: Unpack[_NoOthers],
+    **others: Any,
 ) -> SentenceEncoder:
     """Loads a multilingual encoder.
 
     Args:
-      name_or_path: ``bundled`` (multilingual-e5-small with 4-bit weights, from the ``demo``
-        extra), a preset (``mbert``, ``labse``, ...; see ``PRESETS``), a folder written by
-        transformers, sentence-transformers or ``lsar-jax convert``, or a Hub id. A folder in
-        the working directory takes precedence over a preset of the same name.
+      name_or_path: ``bundled`` (multilingual-e5-small with 4-bit weights, from the ``demo`` extra), a preset
+        (``mbert``, ``labse``, ...; see ``PRESETS``), a folder written by transformers, sentence-transformers or
+        ``lsar-jax convert``, or a Hub id. A folder in the working directory takes precedence over a preset.
       revision: commit, tag or branch of a Hub id; by default the preset's, else the newest.
-      layer: 0 is the embedding output, k the output of block k. Only blocks 1 to k are read
-        and computed, and ``encode`` returns layer k. By default all blocks are read, and
-        ``encode`` returns the preset's layer if it has one, else the last layer.
-      pooling: ``mean``, ``mean_no_special`` (without special tokens), ``cls``, ``max``, or
-        ``pooler`` (the last block's first token through the checkpoint's dense layer and tanh).
-        By default the preset's, else the checkpoint's, with the Dense and Normalize layers that
-        follow it; these belong to the last block and are not applied to an earlier layer.
-      dtype: compute dtype, ``float32`` (default) or ``bfloat16``. LayerNorm, softmax, pooling
-        and everything after it are float32 in either case.
+      layer: 0 is the embedding output, k the output of block k. Only blocks 1 to k are read and computed, and
+        ``encode`` returns layer k. By default all blocks are read, and ``encode`` returns the preset's layer if it has
+        one, else the last layer.
+      pooling: ``mean``, ``mean_no_special`` (without special tokens), ``cls``, ``max``, or ``pooler`` (the last block's
+        first token through the checkpoint's dense layer and tanh). By default the preset's, else the checkpoint's, with
+        the Dense and Normalize layers that follow it; these belong to the last block only.
+      dtype: compute dtype, ``float32`` (default) or ``bfloat16``. LayerNorm, softmax, pooling and everything after it
+        are float32 in either case.
       param_dtype: dtype of the parameters, by default ``dtype``.
       mesh: devices to encode on, made by ``mesh.data_mesh``; by default all local devices.
       **others: no other option is accepted.
-
-    Returns:
-      The encoder, with its parameters on every device of the mesh. ``repr`` shows its id, layer, pooling, dtype, width
-      and longest input in tokens.
 
     Raises:
       FileNotFoundError: the folder does not exist, or the Hub id cannot be downloaded.
       ImportError: the encoder needs an extra that is not installed.
       TypeError: there is no such option; for those of sentence-transformers, the error says what to write instead.
-      ValueError: the architecture, layer, pooling or dtype is unknown, the axes of the mesh are not ``("data",)``, the
-        name is empty, a revision is given for ``bundled``, or the weights do not fit.
+      ValueError: an argument is not one of those above, or the weights do not fit.
 
     Example:
       >>> encoder = lj.load_encoder("bundled", layer=2)  # blocks 3 to 12 are not read
@@ -99,15 +88,6 @@ def load_encoder(
     returned = preset.layer if layer is None and preset and preset.layer is not None else loaded
     # Read before the weights: the layers after the blocks are small, and may be damaged too.
     pooled, name, layers = _pooling(checkpoint, pooling or (preset.pooling if preset else None), returned)
-    width = checkpoint.config.widths[-1]
-    for after in layers:
-        if isinstance(after, Dense):
-            outer, inner = after.weight.shape
-            if inner != width:
-                raise ValueError(
-                    f"a {after.name} layer of {checkpoint.id} takes width {inner}, but its input has width {width}"
-                )
-            width = outer
 
     def put(value: np.ndarray) -> jax.Array:
         return jax.device_put(value, replicated(mesh)).block_until_ready()
@@ -130,8 +110,6 @@ def load_encoder(
 
 
 def _open(name_or_path: str, revision: str | None) -> tuple[Checkpoint, Preset | None]:
-    if not name_or_path:
-        raise ValueError("the name of the encoder is empty; give bundled, a preset, a folder or a Hub id")
     if name_or_path == "bundled":
         if revision is not None:
             raise ValueError(f"revision is {revision!r}, but the bundled encoder has only one revision; leave it out")

@@ -6,16 +6,7 @@ from typing import TypedDict
 from lsar_jax.checks import whole_number
 from lsar_jax.tokens.tokenizer import Tokenizer, check_sentences
 
-__all__ = [
-    "EncodeOptions",
-    "StreamOptions",
-    "check_length",
-    "check_names",
-    "check_prompt",
-    "chosen_prompt",
-    "ordered",
-    "unexpected",
-]
+__all__ = ["EncodeOptions", "StreamOptions", "check_length", "check_names", "check_prompt", "ordered", "unexpected"]
 
 # What to write instead of the options of sentence-transformers and transformers.
 _INSTEAD = {
@@ -27,6 +18,7 @@ _INSTEAD = {
     "max_seq_length": "pass max_length to encode",
     "model_kwargs": "pass dtype and param_dtype to load_encoder",
     "normalize_embeddings": "pass normalize to encode",
+    "prompt_name": "pass prompt=encoder.prompts[name] to encode",
     "precision": "pass dtype to load_encoder",
     "show_progress_bar": "pass show_progress to encode",
     "token": "set the environment variable HF_TOKEN",
@@ -42,7 +34,6 @@ class StreamOptions(TypedDict, total=False):
     layers: Iterable[int] | None
     language: str | Iterable[str] | None
     prompt: str | None
-    prompt_name: str | None
     max_length: int | None
     token_budget: int | None
     show_progress: bool
@@ -68,11 +59,7 @@ def unexpected(method: str, name: str, known: Iterable[str]) -> TypeError:
 
 
 def ordered(sentences: str | Iterable[str]) -> Iterable[str]:
-    """Returns the sentences one after another; a single one is a list of one.
-
-    Raises:
-      ValueError: it is not text and not an ordered, one-dimensional iterable.
-    """
+    """Returns an ordered iterable of the sentences, of which there may be one; raises ValueError for anything else."""
     if isinstance(sentences, str):
         return [sentences]
     # The elements of a set come in another order in each process, and those of a mapping are its keys.
@@ -86,34 +73,12 @@ def ordered(sentences: str | Iterable[str]) -> Iterable[str]:
 
 
 def check_length(max_length: int | None, tokenizer: Tokenizer) -> int:
-    """Returns the maximum number of tokens per sentence; by default the checkpoint's.
-
-    Raises:
-      ValueError: it is not a whole number, leaves no room for text, or exceeds the checkpoint's maximum.
-    """
+    """Returns the maximum number of tokens per sentence, by default the checkpoint's; raises ValueError for others."""
     if max_length is None:
         return tokenizer.max_length
     # The special tokens and one token of text.
     least = sum(tokenizer.specials) + 1
     return whole_number("max_length", max_length, least, tokenizer.max_length, "the range of this checkpoint")
-
-
-def chosen_prompt(prompt: str | None, name: str | None, default: str, prompts: Mapping[str, str]) -> str:
-    """Returns the prompt that is given by its text, or by its name in ``prompts``; by default ``default``.
-
-    Raises:
-      ValueError: both are given, or the name is unknown.
-    """
-    if name is None:
-        return default if prompt is None else prompt
-    if prompt is not None:
-        raise ValueError(f"prompt is {prompt!r} and prompt_name is {name!r}; give one of them")
-    if name not in prompts:
-        known = (
-            f"choose from {', '.join(map(repr, prompts))}" if prompts else "the checkpoint names no prompts; use prompt"
-        )
-        raise ValueError(f"prompt_name is {name!r}; {known}")
-    return prompts[name]
 
 
 def check_prompt(prompt: str, tokenizer: Tokenizer, limit: int) -> str:

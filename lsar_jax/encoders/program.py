@@ -23,12 +23,7 @@ __all__ = ["EncoderModel", "Program", "compiled", "forward"]
 
 @runtime_checkable
 class EncoderModel(Protocol):
-    """A Flax module that computes hidden states.
-
-    Attributes:
-      config: has ``widths``, the width of layer 0, 1, ..., and ``longest``, the maximum number of tokens per sentence.
-      dtype: compute dtype.
-    """
+    """A Flax module; its config has ``widths``, those of layer 0, 1, ..., and ``longest``, the most tokens it takes."""
 
     config: Any
     dtype: Any
@@ -46,7 +41,7 @@ class Program:
       pooling: one of ``lsar_jax.models.pooling.POOLINGS``.
       specials: number of special tokens around each sentence.
       layers: hidden-state layers to return.
-      normalize: whether to scale each vector to length 1 at the end.
+      normalize: whether each vector is divided by its length at the end.
       auto: whether the transform detects the language of each row.
     """
 
@@ -66,17 +61,17 @@ def forward(
     lengths: Lengths,
     language_ids: tuple[jax.Array, ...],
 ) -> tuple[PooledLayers, Bool[jax.Array, " batch"] | None]:
-    """Returns the embeddings of a batch for each of ``program.layers``; compiled once per batch shape.
+    """Returns the embeddings of a batch, ``[layer, batch, dim]``.
 
     Args:
       program: static under ``jit``.
       model: the blocks.
       projection: applied after the pooling, if any.
       transform: applied after the projection, if any.
-      ids: token ids.
-      lengths: number of tokens in each row.
-      language_ids: for each row, its row in the model's own language table, if it has one, and then in the table of
-        each step of the transform.
+      ids: token ids, ``[batch, length]``.
+      lengths: number of tokens in each row, ``[batch]``.
+      language_ids: row of each sentence in the language table of the model, if it has one, and of each step of the
+        transform.
 
     Returns:
       The embeddings and, with ``program.auto``, whether the language of each row is none that the identifier knows.
@@ -110,12 +105,8 @@ def forward(
 def compiled(mesh: Mesh, recurrent: bool) -> jax.stages.Wrapped:
     """Returns ``forward`` under ``jit``, with rows split over the mesh; encoders of one architecture share programs.
 
-    Each device runs its rows as if it were alone: how attention is cut depends on the number of rows there, and there
-    are no collectives.
-
-    Args:
-      mesh: the devices.
-      recurrent: whether the model is LASER's, for which the choice of products below was not measured.
+    Each device runs its rows as if it were alone, without collectives. For LASER, ``recurrent``, the choice of products
+    below was not measured.
     """
 
     def over_mesh(program: Program, *arguments: Any) -> tuple[jax.Array, jax.Array | None]:

@@ -22,21 +22,13 @@ import numpy as np
 from jax.sharding import Mesh
 
 from lsar_jax.checkpoints.architectures import Architecture
-from lsar_jax.checkpoints.export import check_exportable, export
+from lsar_jax.checkpoints.export import export
 from lsar_jax.checks import check_flags, whole_number
 from lsar_jax.encoders.collectors import Collector, MomentsResult, collector
 from lsar_jax.encoders.dispatch import Shape, run_slots
 from lsar_jax.encoders.encode_report import Counts, EncodeReport, log_report, progress
 from lsar_jax.encoders.input_stream import read_slots
-from lsar_jax.encoders.options import (
-    EncodeOptions,
-    StreamOptions,
-    check_length,
-    check_names,
-    check_prompt,
-    chosen_prompt,
-    ordered,
-)
+from lsar_jax.encoders.options import EncodeOptions, StreamOptions, check_length, check_names, check_prompt, ordered
 from lsar_jax.encoders.program import EncoderModel, Program, compiled
 from lsar_jax.languages import AUTO, check_given, own_name
 from lsar_jax.mesh import check_process, replicated, split
@@ -61,11 +53,11 @@ class SentenceEncoder:
       tokenizer: tokenizer of the checkpoint.
       spec: identifies the embeddings that ``encode`` returns.
       mesh: the devices, with one axis ``data``.
-      pooling: turns hidden states into an embedding; one of ``lsar_jax.models.pooling.POOLINGS``.
+      pooling: one of ``lsar_jax.models.pooling.POOLINGS``.
       projection: layers that the checkpoint applies after pooling ``spec.layer``, or None.
       prompts: strings that the checkpoint expects before a sentence, by name.
       languages: row of the model's language embedding by code; None if it has none.
-      architecture: names of the weights in a checkpoint, for ``to_sentence_transformers``.
+      architecture: names of the weights in a checkpoint.
       transform: the transform applied on the device, or None.
 
     Example:
@@ -137,7 +129,7 @@ class SentenceEncoder:
 
     @property
     def prompt(self) -> str:
-        """The string put before a sentence unless ``encode`` is given another."""
+        """The string put before a sentence by default."""
         return self.spec.prompt
 
     def encode(
@@ -153,11 +145,10 @@ class SentenceEncoder:
         at most 1e-5, and between batches with the same number of rows there is no difference.
 
         Args:
-          sentences: any strings, from a list, an iterator or a generator; their text is not kept. One string gives
-            one vector, and no strings give ``[0, dim]``. An empty string is encoded as its special tokens; text
-            beyond ``max_length`` is truncated, counted and logged as a warning.
-          output: ``"numpy"``, or ``"jax"`` to leave the result on the devices of the mesh: split by sentences if their
-            number is divisible by that of the devices, otherwise replicated.
+          sentences: any strings, from a list, an iterator or a generator; their text is not kept. An empty string is
+            encoded as its special tokens; text beyond ``max_length`` is truncated, counted and logged as a warning.
+          output: ``"numpy"``, or ``"jax"`` for an array on the devices of the mesh: split by sentences if their number
+            is divisible by that of the devices, otherwise replicated.
           **options: any of the following.
 
             - ``layers``: loaded layers to return together, from one forward pass; by default ``spec.layer``.
@@ -166,12 +157,11 @@ class SentenceEncoder:
               languages that it knows are taken for the nearest one, counted and logged as a warning.
             - ``prompt``: string put before each sentence, such as ``"query: "`` for multilingual-e5; by default
               ``prompt``, the checkpoint's own, which is usually empty.
-            - ``prompt_name``: name of one of ``prompts`` to use instead.
-            - ``normalize``: whether to divide each vector by its length, after the transform; by default False.
+            - ``normalize``: whether to divide each vector by its length, after the transform.
             - ``max_length``: maximum tokens per sentence, special tokens included; by default the checkpoint's maximum.
             - ``token_budget``: token positions of a full batch on each device; by default 32,768, and 1,024 on a CPU. A
               smaller budget needs less memory.
-            - ``show_progress``: whether to draw a progress bar; by default False.
+            - ``show_progress``: whether to draw a progress bar.
 
         Returns:
           ``[n, dim]``; ``[k, n, dim]`` for k ``layers``; without the axis ``n`` for one string.
@@ -179,8 +169,7 @@ class SentenceEncoder:
         Raises:
           TypeError: an option is unknown.
           ValueError: a sentence is not text or has a lone surrogate, a layer is not loaded, a length is out of
-            range, a language is missing or unknown, or an embedding is not finite (the error names one such sentence
-            by its index in the input).
+            range, a language is missing or unknown, or an embedding is not finite.
         """
         result, report = self.encode_with_report(sentences, output=output, **options)
         log_report(report)
@@ -212,13 +201,11 @@ class SentenceEncoder:
         Args:
           sentences: sentences of one language, from a list, an iterator or a generator.
           second_moment: whether to keep the scatter, which LIR, whitening, LEACE and identifiers need.
-          **options: as for ``encode``, except ``normalize`` and ``output``; with ``layers``, a list with the moments
-            of each layer is returned, from one forward pass.
+          **options: as for ``encode``, except ``normalize`` and ``output``; ``layers`` gives a list.
 
         Raises:
           TypeError: an option is unknown.
-          ValueError: as for ``encode``; also if there are no sentences, or if an embedding is not finite (the error
-            names one such sentence by its index in the input).
+          ValueError: as for ``encode``; also if there are no sentences.
         """
         check_names("moments", options, StreamOptions.__annotations__)
         check_flags(second_moment=second_moment)
@@ -241,20 +228,12 @@ class SentenceEncoder:
         max_length: int | None = None,
         token_budget: int | None = None,
     ) -> int:
-        """Compiles every encoder program that ``encode`` may need with these options.
+        """Compiles every program that ``encode`` may need with these options, and returns their number.
 
-        Args:
-          layers: as for ``encode``.
-          language: ``"auto"`` has its own programs; other languages share theirs.
-          normalize: as for ``encode``.
-          max_length: as for ``encode``.
-          token_budget: as for ``encode``.
-
-        Returns:
-          The number of programs: at most two per width. Those that order results on the device come later.
+        There are at most two a width. All languages share their programs, except ``"auto"``.
 
         Raises:
-          ValueError: a layer is not loaded, a length is out of range, or an option has no such value.
+          ValueError: as for ``encode``.
         """
         check_process()
         check_flags(normalize=normalize)
@@ -271,8 +250,7 @@ class SentenceEncoder:
         """Returns an encoder that applies ``transform`` on the device, after its current transform, if any.
 
         Raises:
-          ValueError: the transform was fitted on another encoder, layer, pooling or prompt, on the output of
-            another transform, or on vectors of another width; or it is already applied.
+          ValueError: the transform was fitted in another space or on another width; or it is already applied.
         """
         source = transform.source
         if source is not None and not transform.fits_after(self.spec.raw(), self.transform):
@@ -305,21 +283,17 @@ class SentenceEncoder:
         result.spec = replace(self.spec, prompt=check_prompt(prompt, self.tokenizer, self.tokenizer.max_length))
         return result
 
-    def check_exportable(self) -> None:
-        """Raises ValueError if ``to_sentence_transformers`` cannot write the model, whatever its transform is."""
-        check_exportable(self)
-
     def to_sentence_transformers(self, folder: str | Path) -> None:
         """Writes a folder with which transformers and sentence-transformers compute the same vectors.
 
         It holds the blocks up to ``spec.layer``, the tokenizer, the pooling, the layers after it, and a shared
-        transform as one Dense layer, in float32. XLM's tokenizer splits every sentence as English there. BERT's own
-        pooler is not written; transformers reports that it initializes a new one, which is not used.
+        transform as one Dense layer, in float32. BERT's own pooler is not written; transformers reports that it
+        initializes a new one, which is not used.
 
         Raises:
           FileExistsError: ``folder`` already exists.
-          ValueError: such a folder cannot express the encoder: LASER, language embeddings, the mean without special
-            tokens, or a transform that depends on the language.
+          ValueError: such a folder cannot express the encoder: XLM, LASER, the mean without special tokens, or a
+            transform that depends on the language.
         """
         export(self, Path(folder))
 
@@ -331,25 +305,19 @@ class SentenceEncoder:
         layers: Iterable[int] | None = None,
         language: str | Iterable[str] | None = None,
         prompt: str | None = None,
-        prompt_name: str | None = None,
         normalize: bool = False,
         max_length: int | None = None,
         token_budget: int | None = None,
         show_progress: bool = False,
     ) -> tuple[Any, EncodeReport]:
-        """Encodes text into the collector that ``collect`` makes, given each layer's spec and the number of sentences.
-
-        Returns:
-          The result of the collector, or of its only layer without ``layers``; and the report.
-        """
+        """Encodes text into the collector that ``collect`` makes; without ``layers``, the result is of one layer."""
         check_process()
         started = time.perf_counter()
         texts = ordered(sentences)
         total = len(texts) if isinstance(texts, Sequence | np.ndarray) else None
         check_flags(normalize=normalize, show_progress=show_progress)
         limit = check_length(max_length, self.tokenizer)
-        prompt = chosen_prompt(prompt, prompt_name, self.prompt, self.prompts)
-        check_prompt(prompt, self.tokenizer, limit)
+        prompt = check_prompt(self.prompt if prompt is None else prompt, self.tokenizer, limit)
         if self.transform is not None and self.transform.source and prompt not in {self.prompt, *self._warned}:
             self._warned.add(prompt)
             _log.warning("the transform was fitted with the prompt %r, but %r is used", self.prompt, prompt)
@@ -362,12 +330,9 @@ class SentenceEncoder:
             texts, total, language, rows=self._language_rows, prompt=prompt, tokenizer=self.tokenizer, limit=limit,
             sizes=self._batch_sizes(token_budget), counts=counts,
         )  # fmt: skip
+        results = self._run_slots(program, slots)
         # Closed as soon as something fails, so that the tokenizer's thread ends.
-        with (
-            closing(slots),
-            closing(self._run_slots(program, slots)) as results,
-            progress(show_progress, total) as advance,
-        ):
+        with closing(slots), closing(results), progress(show_progress, total) as advance:
             for slot, (embedded, unknown) in results:
                 gather.add(slot, embedded)
                 counts.add(slot, unknown)
@@ -376,11 +341,7 @@ class SentenceEncoder:
         return result[0] if layers is None else result, counts.report(limit, time.perf_counter() - started)
 
     def _layers(self, layers: Iterable[int] | None) -> tuple[int, ...]:
-        """Returns the layers to encode, by default that of the spec alone.
-
-        Raises:
-          ValueError: a layer is not loaded, or not that of the transform or the projection; or the widths differ.
-        """
+        """Returns the layers to encode, by default that of the spec alone."""
         layer, widths = self.spec.layer, self.model.config.widths
         if layers is None:
             return (layer,)
@@ -404,13 +365,7 @@ class SentenceEncoder:
         return Program(self.pooling, self.tokenizer.specials, layers, normalize, auto)
 
     def _language_rows(self, language: str | None) -> tuple[int, ...]:
-        """Returns the row of a language in the model's embeddings, if there are any, and in each step's tables.
-
-        For ``"auto"`` and shared steps, it is 0.
-
-        Raises:
-          ValueError: the language is missing, unknown or not used, or cannot be detected.
-        """
+        """Returns the row of a language in the model's embeddings, if there are any, and in each step's tables."""
         names, transform, id = self.languages, self.transform, self.spec.id
         if language is not None and not self.uses_language and transform is None:
             raise ValueError(

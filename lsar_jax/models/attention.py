@@ -41,10 +41,10 @@ def attend(kind: str, query: PerHead, key: PerHead, value: PerHead, lengths: Len
     Args:
       kind: ``xla``; ``cudnn``, for cuDNN's flash attention where it can run, otherwise as ``xla``; or ``rows``, for the
         scores of a few rows of the batch at a time if those of all are many.
-      query: queries.
+      query: ``[batch, length, head, part]``, as ``key`` and ``value``.
       key: keys.
       value: values.
-      lengths: number of positions of each row that others attend to, at least 1.
+      lengths: number of positions of each row that others attend to, at least 1, ``[batch]``.
     """
     steps = _steps(query) if kind == "rows" else 1
     if steps == 1:

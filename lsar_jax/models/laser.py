@@ -57,34 +57,22 @@ class LaserConfig:
 class Laser(nnx.Module):
     """A LASER encoder: maps token ids to the states of every bidirectional layer.
 
-    Args:
-      config: sizes of the encoder.
-      dtype: compute dtype of the products; the cell is float32.
-      param_dtype: dtype of the parameters, which are zero until they are filled from a checkpoint.
+    Products are in ``dtype``, the cell is float32; parameters are zero until they are filled from a checkpoint.
     """
 
     def __init__(self, config: LaserConfig, *, dtype: jnp.dtype, param_dtype: jnp.dtype) -> None:
         self.config = config
         self.dtype = dtype
+        zeros = nnx.initializers.zeros_init()
         self.embeddings = nnx.Embed(
-            config.vocabulary,
-            config.embedding,
-            param_dtype=param_dtype,
-            embedding_init=nnx.initializers.zeros_init(),
-            rngs=RNGS,
+            config.vocabulary, config.embedding, param_dtype=param_dtype, embedding_init=zeros, rngs=RNGS
         )
         self.blocks = nnx.List(
             [BiLSTM(width, config.hidden, dtype=dtype, param_dtype=param_dtype) for width in config.widths[:-1]]
         )
 
     def hidden_states(self, ids: TokenIds, lengths: Lengths, languages: RowLanguages | None = None) -> Iterator[Hidden]:
-        """Yields layer 0 (the embeddings), then the states of layers 1, 2, ...
-
-        Args:
-          ids: token ids, ``[batch, length]``; those past the length of a row do not affect its tokens.
-          lengths: number of tokens in each row, including ``</s>``, ``[batch]``.
-          languages: not used.
-        """
+        """Yields layer 0 (the embeddings), then the states of layers 1, 2, ...; ``languages`` is not used."""
         x = self.embeddings.embedding[...][ids].astype(self.dtype)
         yield x
         for block in self.blocks:

@@ -14,7 +14,9 @@ import numpy as np
 from lsar_jax.shapes import Hidden, Lengths, Mask, Pooled
 from lsar_jax.tokens.tokenizer import Specials
 
-__all__ = ["POOLINGS", "cls_pool", "max_pool", "mean_no_special_pool", "mean_pool", "pool", "token_mask"]
+__all__ = ["POOLINGS", "pool", "token_mask"]
+
+POOLINGS = ("mean", "mean_no_special", "cls", "max")
 
 
 def token_mask(lengths: Lengths, length: int) -> Mask:
@@ -22,44 +24,26 @@ def token_mask(lengths: Lengths, length: int) -> Mask:
     return jnp.arange(length, dtype=lengths.dtype)[None, :] < lengths[:, None]
 
 
-def mean_pool(hidden: Hidden, lengths: Lengths) -> Pooled:
-    """Returns the mean state of each row's tokens; zero for a row without tokens."""
-    return _mean(hidden, token_mask(lengths, hidden.shape[1]), lengths)
-
-
-def mean_no_special_pool(hidden: Hidden, lengths: Lengths, specials: Specials) -> Pooled:
-    """Returns the mean state of each row's tokens without special tokens; zero for a row without any.
+def pool(name: str, hidden: Hidden, lengths: Lengths, specials: Specials) -> Pooled:
+    """Returns embeddings ``[batch, dim]`` in float32; zero for a row without tokens.
 
     Args:
+      name: one of ``POOLINGS``.
       hidden: hidden states, ``[batch, length, dim]``.
       lengths: number of tokens in each row, including special tokens, ``[batch]``.
-      specials: numbers of tokens to leave out at the ends of a row; one that is spelled out in the text counts as text.
+      specials: numbers of tokens that ``mean_no_special`` leaves out at the ends of a row.
     """
     length = hidden.shape[1]
+    if name == "cls":
+        return jnp.where(lengths[:, None] > 0, hidden[:, 0].astype(jnp.float32), 0.0)
+    if name == "max":
+        mask = token_mask(lengths, length)
+        largest = jnp.where(mask[:, :, None], hidden.astype(jnp.float32), -jnp.inf).max(axis=1)
+        return jnp.where(lengths[:, None] > 0, largest, 0.0)
+    if name == "mean":
+        return _mean(hidden, token_mask(lengths, length), lengths)
     inside = token_mask(lengths - specials.after, length) & (jnp.arange(length) >= specials.before)[None, :]
     return _mean(hidden, inside, lengths - specials.before - specials.after)
-
-
-def cls_pool(hidden: Hidden, lengths: Lengths) -> Pooled:
-    """Returns the state of each row's first token; zero for a row without tokens."""
-    return jnp.where(lengths[:, None] > 0, hidden[:, 0].astype(jnp.float32), 0.0)
-
-
-def max_pool(hidden: Hidden, lengths: Lengths) -> Pooled:
-    """Returns the largest value of each dimension over a row's tokens; zero for a row without tokens."""
-    mask = token_mask(lengths, hidden.shape[1])
-    largest = jnp.where(mask[:, :, None], hidden.astype(jnp.float32), -jnp.inf).max(axis=1)
-    return jnp.where(lengths[:, None] > 0, largest, 0.0)
-
-
-POOLINGS = ("mean", "mean_no_special", "cls", "max")
-
-
-def pool(name: str, hidden: Hidden, lengths: Lengths, specials: Specials) -> Pooled:
-    """Returns embeddings ``[batch, dim]`` in float32, pooled by ``name``, one of ``POOLINGS``."""
-    if name == "mean_no_special":
-        return mean_no_special_pool(hidden, lengths, specials)
-    return {"mean": mean_pool, "cls": cls_pool, "max": max_pool}[name](hidden, lengths)
 
 
 def _mean(hidden: Hidden, mask: Mask, counts: Lengths) -> Pooled:

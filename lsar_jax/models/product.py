@@ -24,7 +24,6 @@ def summed_in_float32(x: _Rows, kernel: _Kernel, *_: Any, **__: Any) -> Float[Ar
 
 @jax.custom_vjp
 def _linear(x: _Rows, kernel: _Kernel) -> Float[Array, "*rows outer"]:
-    """Multiplies x by the kernel; product and gradient are summed in float32 and rounded once."""
     return _dot(x, kernel, (x.ndim - 1,), (0,))
 
 

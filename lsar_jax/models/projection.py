@@ -7,7 +7,6 @@ such layers in ``modules.json``.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -17,7 +16,7 @@ from jaxtyping import Float
 
 from lsar_jax.arrays import unit_rows
 
-__all__ = ["DENSE_ACTIVATIONS", "TORCH_NAMES", "Dense", "Normalize", "Projection"]
+__all__ = ["TORCH_NAMES", "Dense", "Normalize", "Projection"]
 
 # The class names that sentence-transformers writes.
 TORCH_NAMES = {
@@ -27,7 +26,7 @@ TORCH_NAMES = {
     "gelu": "torch.nn.modules.activation.GELU",
     "sigmoid": "torch.nn.modules.activation.Sigmoid",
 }
-DENSE_ACTIVATIONS: dict[str, Callable[[jax.Array], jax.Array]] = {
+_ACTIVATIONS: dict[str, Callable[[jax.Array], jax.Array]] = {
     "tanh": jnp.tanh,
     "identity": lambda x: x,
     "relu": jax.nn.relu,
@@ -40,8 +39,6 @@ DENSE_ACTIVATIONS: dict[str, Callable[[jax.Array], jax.Array]] = {
 class Normalize:
     """A layer that divides each embedding by its Euclidean length."""
 
-    name = "normalize"
-
 
 @dataclass(frozen=True)
 class Dense:
@@ -50,48 +47,38 @@ class Dense:
     Attributes:
       weight: W, ``[out, in]`` float32.
       bias: b, ``[out]`` float32.
-      activation: one of ``DENSE_ACTIVATIONS``.
-      name: name of the layer in ``EncoderSpec.pooling``.
+      activation: one of the keys of ``TORCH_NAMES``.
     """
 
     weight: np.ndarray
     bias: np.ndarray
     activation: str
-    name: str = "dense"
 
 
 class Projection(nnx.Module):
-    """Applies layers to pooled embeddings, in float32.
-
-    Args:
-      layers: layers in the order in which they are applied.
-    """
+    """Applies layers to pooled embeddings, in their order, in float32."""
 
     def __init__(self, layers: Sequence[Dense | Normalize]) -> None:
         dense = [layer for layer in layers if isinstance(layer, Dense)]
         self.dim = len(dense[-1].bias) if dense else None
         self.kernels = nnx.List([nnx.Param(jnp.asarray(layer.weight.T)) for layer in dense])
         self.biases = nnx.List([nnx.Param(jnp.asarray(layer.bias)) for layer in dense])
-        self.kinds = tuple(layer.activation if isinstance(layer, Dense) else layer.name for layer in layers)
+        # Of each layer, its activation; None for a Normalize.
+        self.kinds = tuple(layer.activation if isinstance(layer, Dense) else None for layer in layers)
 
     def __call__(self, x: Float[jax.Array, "*row inner"]) -> Float[jax.Array, "*row outer"]:
         """Maps pooled embeddings ``[..., inner]`` to the final embeddings ``[..., outer]``."""
-        for kind, kernel, bias in self._parts():
-            if kernel is None:
+        weights = zip(self.kernels, self.biases, strict=True)
+        for kind in self.kinds:
+            if kind is None:
                 x = unit_rows(x)
             else:
-                product = jnp.matmul(x, kernel, precision=jax.lax.Precision.HIGHEST)
-                x = DENSE_ACTIVATIONS[kind](product + bias)
+                kernel, bias = next(weights)
+                product = jnp.matmul(x, kernel[...], precision=jax.lax.Precision.HIGHEST)
+                x = _ACTIVATIONS[kind](product + bias[...])
         return x
 
     def layers(self) -> list[Dense | Normalize]:
         """Returns the layers with their weights in host memory."""
-        return [
-            Normalize() if kernel is None else Dense(np.asarray(kernel).T, np.asarray(bias), kind)
-            for kind, kernel, bias in self._parts()
-        ]
-
-    def _parts(self) -> list[tuple[str, Any, Any]]:
-        """Returns the kind, kernel and bias of each layer; no kernel and bias for a Normalize."""
-        weights = ((kernel[...], bias[...]) for kernel, bias in zip(self.kernels, self.biases, strict=True))
-        return [(kind, None, None) if kind == Normalize.name else (kind, *next(weights)) for kind in self.kinds]
+        weights = ((np.asarray(k[...]).T, np.asarray(b[...])) for k, b in zip(self.kernels, self.biases, strict=True))
+        return [Normalize() if kind is None else Dense(*next(weights), kind) for kind in self.kinds]

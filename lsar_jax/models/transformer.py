@@ -13,6 +13,7 @@ state; it is a plain pytree that can be passed through ``jax.jit``. Training pas
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import jax
@@ -37,30 +38,21 @@ ACTIVATIONS = {
 }
 
 
-class _Unseeded:
-    """Stands in for ``nnx.Rngs``, whose counter makes tracing 24 blocks take a second."""
-
-    def params(self) -> jax.Array:
-        return jax.random.key(0)
-
-
-# No random initialisation: every weight comes from a checkpoint.
+# No random initialisation: every weight comes from a checkpoint. The counter of nnx.Rngs would make tracing 24 blocks
+# take a second.
 _ZEROS = nnx.initializers.zeros_init()
-RNGS: Any = _Unseeded()
+RNGS: Any = SimpleNamespace(params=partial(jax.random.key, 0))
 
-# Larger than any published encoder; a damaged config beyond these limits could run for hours before failing.
-_MOST = {
-    "vocabulary": 1 << 24, "embedding": 1 << 16, "hidden": 1 << 16, "blocks": 1 << 8, "heads": 1 << 10,
-    "intermediate": 1 << 18, "positions": 1 << 20, "token_types": 1 << 10, "languages": 1 << 14,
-}  # fmt: skip
+# The other sizes are those of arrays. A damaged config beyond these limits could run for hours before failing.
+_MOST = {"vocabulary": 1 << 24, "blocks": 1 << 8, "positions": 1 << 20}
 
 
 def check_sizes(config: Any) -> None:
     """Raises ValueError if a size of a config is not one that an encoder may have."""
     for name, size in vars(config).items():
-        if name in _MOST:
+        if isinstance(size, int) and name != "first_position":
             least = 0 if name in ("blocks", "token_types", "languages") else 1
-            whole_number(name, size, least, _MOST[name], "the sizes of encoders")
+            whole_number(name, size, least, _MOST.get(name, 1 << 18), "the sizes of encoders")
 
 
 @dataclass(frozen=True)
@@ -74,8 +66,8 @@ class TransformerConfig:
       heads: number of attention heads, each ``hidden // heads`` wide.
       intermediate: width of the feed-forward layer.
       positions: rows of the position embeddings.
-      token_types: rows of the segment embeddings; 0 for none (XLM).
-      languages: rows of the language embeddings; 0 for none (all models but some of XLM's).
+      token_types: rows of the segment embeddings.
+      languages: rows of the language embeddings, which some of XLM's models have.
       first_position: position row of the first token; in XLM-R, one past its padding id.
       layer_norm_epsilon: constant added to the variance in LayerNorm.
       activation: activation of the feed-forward layer, one of ``ACTIVATIONS``.
@@ -118,7 +110,7 @@ class Dropout:
     """What a training pass zeroes at random, as BERT does (Srivastava et al., JMLR 2014).
 
     Attributes:
-      key: a random key; the same key gives the same masks.
+      key: a random key.
       hidden: share of the entries of the embeddings and of what each sublayer adds, before its residual sum.
       attention: share of the attention weights. Any other value than 0 rules out cuDNN's attention.
     """
@@ -129,14 +121,13 @@ class Dropout:
 
 
 class Transformer(nnx.Module):
-    """A transformer encoder: maps token ids to the hidden states of every block.
-
-    Weights are zero until they are filled from a checkpoint.
+    """Maps token ids to the hidden states of every block.
 
     Args:
       config: sizes of the encoder.
       dtype: compute dtype, float32 or bfloat16.
-      param_dtype: dtype of the parameters, except those of LayerNorm, which are float32.
+      param_dtype: dtype of the parameters, except those of LayerNorm, which are float32. They are zero until they are
+        filled from a checkpoint.
       attention: one of ``lsar_jax.models.attention.ATTENTIONS``; with ``cudnn``, for NVIDIA GPUs, the vector of a
         position is also kept together in memory.
     """
@@ -174,17 +165,12 @@ class Transformer(nnx.Module):
           lengths: number of tokens in each row, including special tokens, ``[batch]``.
           languages: row of each sentence's language in the model's table, ``[batch]``, if the config has ``languages``.
           types: segment of each token, ``[batch, length]``; by default 0 for all. Ignored by models without segments.
-          words: the word embedding of each token, ``[batch, length, dim]``; by default, they are looked up in the
-            table. If given, the table is not read and gets no gradient.
-          dropout: what to zero at random, in training; by default nothing.
+          words: the word embedding of each token, ``[batch, length, dim]``, instead of the table, which then gets no
+            gradient.
+          dropout: what to zero at random, in training.
           remat: whether to compute the blocks again for the gradient rather than keep what is inside them, which
             takes less memory and runs each block forward twice.
-
-        Raises:
-          ValueError: ``words`` is not ``[batch, length, dim]``.
         """
-        if words is not None and words.shape != (*ids.shape, self.config.hidden):
-            raise ValueError(f"words have shape {words.shape}; it must be {(*ids.shape, self.config.hidden)}")
         first, *others = _independent(dropout, len(self.blocks) + 1)
         x = _drop(self.embeddings(ids, languages, types, words), first)
         yield x
@@ -260,34 +246,26 @@ class Block(nnx.Module):
         return self._written(_add_and_norm(self.norm, x, _drop(change, fed)))
 
     def _written(self, x: Hidden) -> Hidden:
-        """Returns x; on an NVIDIA GPU, written with each position's vector together, in its dtype.
-
-        XLA's GPU compiler would choose ``[batch, dim, length]`` because of the mean over the length at the end, which
-        splits each LayerNorm into five kernels, and would keep a float32 copy beside the rounded one. A constraint on
-        the layout would do the same on one GPU, but gathers the whole batch on several. In a program for a TPU v5e
-        this saves nothing.
-        """
+        """Returns x; on an NVIDIA GPU, written with each position's vector together, in its dtype."""
+        # XLA's GPU compiler would choose [batch, dim, length] because of the mean over the length at the end, which
+        # splits each LayerNorm into five kernels, and would keep a float32 copy beside the rounded one. A constraint
+        # on the layout would do the same on one GPU, but gathers the whole batch on several.
         if self.attention != "cudnn":
             return x
         return jax.lax.optimization_barrier(x.reshape(-1, x.shape[-1])).reshape(x.shape)
 
     def _alone(self, x: Hidden, layer: nnx.Linear) -> Hidden:
-        """Returns x; on an NVIDIA GPU, for the product of this layer alone.
-
-        XLA's GPU compiler would join two products of the same input, and then add the bias of each in a kernel that
-        copies its half of the result. The bias is in the barrier so that no two barriers are the same, as equal ones
-        would be joined.
-        """
+        """Returns x; on an NVIDIA GPU, for the product of this layer alone."""
+        # XLA's GPU compiler would join two products of the same input, and then add the bias of each in a kernel that
+        # copies its half of the result. The bias is in the barrier because equal barriers would be joined.
         if self.attention != "cudnn" or layer.bias is None:
             return x
         return jax.lax.optimization_barrier((x, layer.bias[...]))[0]
 
     def _activated(self, x: Hidden) -> Hidden:
-        """Returns the activation of x; on an NVIDIA GPU in bfloat16, of the exact GELU its tanh approximation.
-
-        cuBLAS computes the approximation within the product before it, so that the layer is written once and not twice.
-        It differs by at most 5e-4; bfloat16 rounds a number of 0.13 as far.
-        """
+        """Returns the activation of x; on an NVIDIA GPU in bfloat16, of the exact GELU its tanh approximation."""
+        # cuBLAS computes it within the product before, so that the layer is written once and not twice. It differs by
+        # at most 5e-4; bfloat16 rounds a number of 0.13 as far.
         fast = self.attention == "cudnn" and self.dtype == jnp.bfloat16 and self.activation == "gelu"
         return ACTIVATIONS["gelu_new" if fast else self.activation](x)
 
@@ -297,8 +275,9 @@ class Block(nnx.Module):
         lengths = jnp.maximum(lengths, 1)
         query, key, value = (f(self._alone(x, f)).reshape(split) for f in (self.query, self.key, self.value))
         if dropout is not None and dropout.attention:
-            return self.attention_out(_attention(query, key, value, lengths, dropout).reshape(x.shape))
-        mixed = attend(self.attention, query, key, value, lengths)
+            mixed = _attention(query, key, value, lengths, dropout)
+        else:
+            mixed = attend(self.attention, query, key, value, lengths)
         return self.attention_out(mixed.reshape(x.shape))
 
 

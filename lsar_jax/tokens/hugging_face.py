@@ -1,8 +1,7 @@
 """The tokenizer of a Hugging Face folder.
 
-``tokenizer.json`` is a complete tokenizer and is opened with the ``tokenizers`` library, without importing
-transformers. If a folder does not have it (the first BERT checkpoints had only ``vocab.txt``), transformers builds the
-tokenizer.
+``tokenizer.json`` is opened with the ``tokenizers`` library, without importing transformers. If a folder does not have
+it (the first BERT checkpoints had only ``vocab.txt``), transformers builds the tokenizer.
 """
 
 from pathlib import Path
@@ -18,8 +17,7 @@ def fast_tokenizer(folder: Path, vocabulary: int, longest: int) -> FastTokenizer
     """Opens the tokenizer of a folder.
 
     Args:
-      folder: folder with ``config.json``, and with ``tokenizer.json`` or files from which transformers can build a
-        tokenizer.
+      folder: folder of the tokenizer and of ``config.json``.
       vocabulary: rows of the embeddings.
       longest: most tokens that the model takes, including special tokens.
 

@@ -30,15 +30,11 @@ __all__ = ["laser_tokenizer"]
 SPECIAL_IDS = {"<s>": 0, "<pad>": 1, "</s>": 2, "<unk>": 3}
 # Codes in Tatoeba that LASER tokenizes like Mandarin.
 _OF_CHINESE = {"yue": "zh", "wuu": "zh"}
-# The left and the low single quote.
-_SINGLE_QUOTES = ("\u2018", "\u201a")
 SENTENCEPIECE, CODES, VOCABULARY, DICTIONARY = "sentencepiece.model", "bpe.codes", "bpe.vocab", "dictionary.json"
 
 
 def laser_tokenizer(folder: Path, vocabulary: int, longest: int) -> SlowTokenizer:
     """Opens the tokenizer of a folder that ``lsar-jax convert`` wrote; arguments as of ``fast_tokenizer``.
-
-    The folder has ``dictionary.json``, and ``sentencepiece.model`` (LASER2) or ``bpe.codes`` with ``bpe.vocab``.
 
     Raises:
       FileNotFoundError: a file does not exist.
@@ -56,10 +52,9 @@ def laser_tokenizer(folder: Path, vocabulary: int, longest: int) -> SlowTokenize
         split, uses_language = _laser1(folder / CODES, folder / VOCABULARY), True
     else:
         raise FileNotFoundError(f"there is neither {SENTENCEPIECE} (LASER2) nor {CODES} (LASER1) in {folder}")
-    unknown = SPECIAL_IDS["<unk>"]
 
     def encode(sentence: str, language: str | None) -> list[int]:
-        return [ids.get(piece, unknown) for piece in split(sentence, language)]
+        return [ids.get(piece, SPECIAL_IDS["<unk>"]) for piece in split(sentence, language)]
 
     return SlowTokenizer(encode, (), (SPECIAL_IDS["</s>"],), SPECIAL_IDS["<pad>"], longest, uses_language)
 
@@ -71,8 +66,8 @@ def _laser2(model: Path) -> Callable[[str, str | None], list[str]]:
     except (OSError, RuntimeError) as error:
         raise ValueError(f"{model} is not a SentencePiece model: {error}") from error
     normalizer = sacremoses.MosesPunctNormalizer("en", perl_parity=True)
-    # Moses 4.0 turns these two into double quotes, later versions into single quotes.
-    normalizer.substitutions = [(p, '"') if p in _SINGLE_QUOTES else (p, r) for p, r in normalizer.substitutions]
+    # Moses 4.0 turns the left and the low single quote into double quotes, later versions into single quotes.
+    normalizer.substitutions = [(p, '"' if p in ("\u2018", "\u201a") else r) for p, r in normalizer.substitutions]
 
     def split(sentence: str, language: str | None) -> list[str]:
         text = normalizer.normalize(_printable(sentence)).lower()
@@ -102,8 +97,7 @@ def _words(language: str) -> Callable[[str], str]:
 
     def words(text: str) -> str:
         text = normalizer.normalize(text)
-        text = moses.tokenize(text, return_str=True, escape=False, aggressive_dash_splits=False)
-        return further(text)
+        return further(moses.tokenize(text, return_str=True, escape=False, aggressive_dash_splits=False))
 
     return words
 
@@ -130,9 +124,9 @@ def _read_bpe(codes: Path, vocabulary: Path) -> Any:
     # Each line of fastBPE is a pair and its count; subword-nmt reads the pair, and exits the process if there is none.
     lines = _lines(codes)
     for number, line in enumerate(lines, 1):
-        if not re.fullmatch(r"[^ ]+ [^ ]+( \d+)?", line) and not (number == 1 and line.startswith("#version:")):
+        if not re.fullmatch(r"[^ ]+ [^ ]+( \d+)?", line):
             raise ValueError(f"{codes}, line {number}: {line!r:.60} is not a pair of pieces")
-    pairs = "\n".join(" ".join(line.split(" ")[:2]) for line in lines if not line.startswith("#version:"))
+    pairs = "\n".join(" ".join(line.split(" ")[:2]) for line in lines)
     counts = {}
     for number, line in enumerate(_lines(vocabulary), 1):
         piece, _, count = line.rpartition(" ")

@@ -16,8 +16,7 @@ class PairTokens(NamedTuple):
 
     Attributes:
       ids: token ids of both sentences, with special tokens, ``[token]`` int32.
-      second: position from which on tokens belong to the second segment; the number of tokens if the checkpoint does
-        not tell segments apart, as XLM-R's.
+      second: position of the second segment; the number of tokens for checkpoints without segments, as XLM-R.
     """
 
     ids: Int[np.ndarray, " token"]
@@ -27,16 +26,10 @@ class PairTokens(NamedTuple):
 def tokenize_pairs(
     tokenizer: Tokenizer, pairs: Sequence[tuple[str, str]], max_length: int, language: str | None = None
 ) -> list[PairTokens]:
-    """Tokenizes pairs; of those that are too long, the longer sentence is cut.
+    """Tokenizes pairs to at most ``max_length`` tokens; the longer sentence is cut.
 
-    A tokenizer of the ``tokenizers`` library joins the sentences by its rule for pairs. Those without one, and other
-    tokenizers, put their special tokens around the first sentence, and those of the end after the second too.
-
-    Args:
-      tokenizer: a tokenizer.
-      pairs: the pairs.
-      max_length: most tokens of a pair, including special tokens.
-      language: the language of all sentences, if the tokenizer depends on it.
+    A tokenizer without a rule for pairs puts its special tokens around the first sentence, and those of the end after
+    the second too.
 
     Raises:
       ValueError: a sentence is not text, or ``max_length`` leaves no room for a token of each.
@@ -54,9 +47,8 @@ def tokenize_pairs(
             tokenizer.backend.enable_truncation(max_length)
             encodings = tokenizer.backend.encode_batch(texts)
             tokenizer.backend.no_truncation()
-        types = [encoding.type_ids for encoding in encodings]
-        seconds = [segments.index(1) if 1 in segments else len(segments) for segments in types]
-        return [PairTokens(np.array(x.ids, np.int32), second) for x, second in zip(encodings, seconds, strict=True)]
+        types = [[*encoding.type_ids, 1] for encoding in encodings]
+        return [PairTokens(np.array(x.ids, np.int32), t.index(1)) for x, t in zip(encodings, types, strict=True)]
     sides = [tokenizer([pair[side] for pair in pairs], max_length, [language] * len(pairs))[0] for side in (0, 1)]
     result = []
     for first, second in zip(*sides, strict=True):

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Int
@@ -27,46 +27,17 @@ class Specials(NamedTuple):
     after: int
 
 
-@runtime_checkable
-class Tokenizer(Protocol):
-    """The interface that an encoder needs from a tokenizer.
-
-    Attributes:
-      pad_id: id used for padding.
-      max_length: most tokens that the model takes, including special tokens.
-      specials: numbers of special tokens around each sentence.
-      uses_language: whether the tokens of a sentence depend on its language.
-    """
-
-    @property
-    def pad_id(self) -> int: ...  # noqa: D102
-
-    @property
-    def max_length(self) -> int: ...  # noqa: D102
-
-    @property
-    def specials(self) -> Specials: ...  # noqa: D102
-
-    @property
-    def uses_language(self) -> bool: ...  # noqa: D102
-
-    def __call__(
-        self, sentences: Sequence[str], max_length: int, languages: Sequence[str | None], /
-    ) -> tuple[list[Ids], int]:
-        """Returns the ids of each sentence and the number of sentences truncated to ``max_length``."""
-        ...
-
-
 @dataclass(frozen=True)
 class FastTokenizer:
     """A tokenizer of the ``tokenizers`` library.
 
     Attributes:
       backend: a ``tokenizers.Tokenizer`` whose post-processor adds the model's special tokens.
-      pad_id: as in ``Tokenizer``.
-      max_length: as in ``Tokenizer``.
+      pad_id: id used for padding.
+      max_length: most tokens that the model takes, including special tokens.
       lower: whether text is lower-cased before the backend sees it.
-      lock: lock held while the backend is in use.
+      uses_language: whether the tokens of a sentence depend on its language.
+      lock: held while the backend is in use.
     """
 
     backend: Any
@@ -78,9 +49,8 @@ class FastTokenizer:
 
     def __post_init__(self) -> None:
         # The tokenizer file of a checkpoint may set its own padding and truncation.
-        with self.lock:
-            self.backend.no_padding()
-            self.backend.no_truncation()
+        self.backend.no_padding()
+        self.backend.no_truncation()
 
     @cached_property
     def specials(self) -> Specials:
@@ -106,7 +76,7 @@ class FastTokenizer:
     def __call__(
         self, sentences: Sequence[str], max_length: int, languages: Sequence[str | None] = ()
     ) -> tuple[list[Ids], int]:
-        """Tokenizes on all cores, with the GIL released."""
+        """Returns the ids of each sentence and the number of sentences truncated; runs on all cores without the GIL."""
         texts = [sentence.lower() for sentence in sentences] if self.lower else list(sentences)
         # The truncation length is state of the backend, which encoders and threads share.
         with self.lock:
@@ -124,10 +94,7 @@ class SlowTokenizer:
       encode: returns the ids of a sentence without special tokens.
       before: special token ids prepended to each sentence.
       after: special token ids appended to each sentence.
-      pad_id: as in ``Tokenizer``.
-      max_length: as in ``Tokenizer``.
-      uses_language: as in ``Tokenizer``.
-      files: files that the tokenizer was read from.
+      pad_id: as in ``FastTokenizer``, like what follows.
     """
 
     encode: Callable[[str, str | None], Sequence[int]]
@@ -136,7 +103,6 @@ class SlowTokenizer:
     pad_id: int
     max_length: int
     uses_language: bool
-    files: tuple[Path, ...] = ()
 
     @property
     def specials(self) -> Specials:
@@ -146,11 +112,14 @@ class SlowTokenizer:
     def __call__(
         self, sentences: Sequence[str], max_length: int, languages: Sequence[str | None]
     ) -> tuple[list[Ids], int]:
-        """Tokenizes one sentence at a time; truncation keeps the special tokens."""
+        """Returns the ids of each sentence and the number of sentences truncated, which keep their special tokens."""
         room = max_length - sum(self.specials)
         every = [list(self.encode(*pair)) for pair in zip(sentences, languages, strict=True)]
         ids = [np.array([*self.before, *tokens[:room], *self.after], np.int32) for tokens in every]
         return ids, sum(len(tokens) > room for tokens in every)
+
+
+Tokenizer = FastTokenizer | SlowTokenizer
 
 
 def check_ids(folder: Path, ids: Iterable[int | None], vocabulary: int) -> None:
@@ -162,13 +131,10 @@ def check_ids(folder: Path, ids: Iterable[int | None], vocabulary: int) -> None:
 
 
 def check_sentences(sentences: Sequence[str], first: int = 0, what: str = "sentence") -> None:
-    """Raises ValueError for an item that is not text: not a string, or a string with a lone surrogate.
-
-    Any other string is accepted: an empty one becomes just its special tokens, control characters are left to the
-    tokenizer, and long ones are truncated and counted.
+    """Raises ValueError for an item that is not a string, or has a lone surrogate.
 
     Args:
-      sentences: part of the input to encode.
+      sentences: part of the input; any other string is accepted.
       first: position of its first sentence in the input, used in error messages.
       what: what an item is called in error messages.
     """

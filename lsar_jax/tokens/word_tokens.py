@@ -24,8 +24,7 @@ class WordTokens(NamedTuple):
 
     Attributes:
       ids: token ids, with special tokens, ``[token]`` int32.
-      starts: position of the first token of each word, ``[word]`` int32; -1 for a word without tokens, and for words
-        that were cut off.
+      starts: position of the first token of each word, ``[word]`` int32; -1 for words that have none or were cut off.
     """
 
     ids: Int[np.ndarray, " token"]
@@ -40,13 +39,13 @@ def tokenize_words(
     *,
     spaced: bool = True,
 ) -> list[WordTokens]:
-    """Tokenizes sentences word by word; a word that does not fit as a whole is cut off, with all after it.
+    """Tokenizes the words of sentences; a word that does not fit as a whole is cut off, with all after it.
 
     Args:
       tokenizer: a tokenizer.
       sentences: words of each sentence.
       max_length: most tokens of a sentence, including special tokens.
-      language: the language of all sentences, if the tokenizer depends on it.
+      language: the language of all sentences.
       spaced: whether the language separates words by spaces. If not, as in Chinese, Japanese and Thai, prefixes that
         are tokens by themselves are left out.
 

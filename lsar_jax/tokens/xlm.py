@@ -18,10 +18,10 @@ _TOOLS = {"zh": "rjieba", "th": "pythainlp", "ja": "KyTea with Mykytea-python"}
 
 
 def xlm_tokenizer(folder: Path, vocabulary: int, longest: int) -> SlowTokenizer:
-    """Opens the tokenizer of an XLM folder, ``vocab.json`` and ``merges.txt``; arguments as of ``fast_tokenizer``.
+    """Opens the tokenizer of an XLM folder; arguments as of ``fast_tokenizer``.
 
     Raises:
-      FileNotFoundError: a file of the tokenizer does not exist.
+      FileNotFoundError: there is no ``vocab.json`` or ``merges.txt``.
       ImportError: the ``xlm`` extra is not installed.
       ValueError: a token has no embedding.
     """
@@ -51,6 +51,4 @@ def xlm_tokenizer(folder: Path, vocabulary: int, longest: int) -> SlowTokenizer:
 
     before, after = (tokenizer.bos_token_id,), (tokenizer.sep_token_id,)
     limit = min(longest, int(tokenizer.model_max_length))
-    names = ("vocab.json", "merges.txt", "tokenizer_config.json", "special_tokens_map.json")
-    files = tuple(folder / name for name in names if (folder / name).is_file())
-    return SlowTokenizer(encode, before, after, tokenizer.pad_token_id, limit, uses_language=True, files=files)
+    return SlowTokenizer(encode, before, after, tokenizer.pad_token_id, limit, uses_language=True)

@@ -11,11 +11,6 @@ import lsar_jax as lj
 from lsar_jax.checkpoints import bundled
 
 
-@pytest.fixture(scope="module")
-def data():
-    return np.memmap(bundled.find_weights(), np.uint8, mode="r")
-
-
 def test_widen_by_hand():
     block = np.zeros(1, bundled.BLOCK)
     block["scale"] = 0.5
@@ -25,8 +20,8 @@ def test_widen_by_hand():
     assert values[2] == -4.0
 
 
-def test_sizes_and_tensors(data):
-    config, pieces, tensors = bundled.parse(data)
+def test_sizes_and_tensors():
+    config, pieces, tensors = bundled.parse(bundled.find_weights())
     assert (config.hidden, config.blocks, config.heads, config.vocabulary) == (384, 12, 12, 250_037)
     assert len(pieces.vocabulary) == 250_002
     assert tensors["emb.word"].shape == (250_037, 384)
@@ -36,9 +31,9 @@ def test_sizes_and_tensors(data):
     np.testing.assert_array_equal(tensors["l11.q.w"].rows(7, 30), query[7:30])
 
 
-def test_token_ids_equal_sentencepiece(data):
+def test_token_ids_equal_sentencepiece():
     # The same pieces and rule in sentencepiece itself; XLM-R puts <pad> at 1 and shifts the rest.
-    _, pieces, _ = bundled.parse(data)
+    _, pieces, _ = bundled.parse(bundled.find_weights())
     model = sentencepiece_model_pb2.ModelProto()
     model.ParseFromString(SentencePieceNormalizer(rule_name="nmt_nfkc").serialized_model_proto())
     model.trainer_spec.model_type = sentencepiece_model_pb2.TrainerSpec.UNIGRAM
@@ -55,37 +50,9 @@ def test_token_ids_equal_sentencepiece(data):
     assert [sentence.tolist() for sentence in ids] == expected
 
 
-def damage(data, at, value):
-    copy = np.array(data)
-    copy[at : at + len(value)] = np.frombuffer(bytes(value), np.uint8)
-    return copy
-
-
-@pytest.mark.parametrize(
-    ("at", "value", "message"),
-    [
-        (0, b"GGUF", "not an E5S1 file"),
-        (4, b"\x02", "not an E5S1 file of version 1"),
-        (8, b"\xff\xff\xff\x7f", "hidden is 2147483647; it must be a whole number from 1 to 65536"),
-        (12, b"\xff\xff\xff\xff", "blocks is -1"),
-        (40, b"\x10", "the 4-bit blocks do not have 32 values"),
-        (44, b"\xff\xff\xff\x7f", "extend past the end of the file"),
-    ],
-)
-def test_a_damaged_header_is_refused(data, at, value, message):
-    with pytest.raises(ValueError, match=message):
-        bundled.parse(damage(data[:1000], at, value))
-
-
-def test_a_cut_file_is_refused(data):
-    with pytest.raises(ValueError, match="extend past the end of the file|in a file of"):
-        bundled.parse(data[: len(data) // 2])
-
-
-def test_another_file_is_refused(data, tmp_path, monkeypatch):
-    path = tmp_path / "e5-small-q4.bin"
-    path.write_bytes(damage(data, len(data) - 1, b"\x00" if data[-1] else b"\x01").tobytes())
-    monkeypatch.setattr(bundled, "find_weights", lambda: path)
+def test_another_file_is_refused(tmp_path, monkeypatch):
+    (tmp_path / "e5-small-q4.bin").write_bytes(b"E5S1")
+    monkeypatch.setattr(bundled, "find_weights", lambda: tmp_path / "e5-small-q4.bin")
     with pytest.raises(ValueError, match="has sha256:.*, expected sha256:1571fc98"):
         bundled.open_bundled()
 

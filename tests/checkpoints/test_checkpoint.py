@@ -12,7 +12,6 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 import lsar_jax as lj
-from lsar_jax.checkpoints.checkpoint import read_folder
 from tests import memory
 
 BIAS = "embeddings.LayerNorm.bias"
@@ -111,19 +110,13 @@ def test_half_precision_weights_are_widened(folder, dtype, expected):
         ({"position_embedding_type": "relative_key"}, "position_embedding_type is 'relative_key'"),
         ({"hidden_act": "swish"}, "hidden_act 'swish' is not one of"),
         ({"hidden_size": "wide"}, "lacks whole numbers for hidden_size"),
-        ({"num_hidden_layers": True}, "lacks whole numbers for num_hidden_layers"),
         ({"num_attention_heads": 5}, "not divisible by 5 heads"),
         ({"layer_norm_eps": None}, "layer_norm_eps is None"),
-        ({"layer_norm_eps": -1.0}, "layer_norm_eps is -1.0"),
         # Absurd sizes and contradictions end before memory is taken.
         ({"vocab_size": 10**15}, "vocabulary is 1000000000000000; it must be a whole number from 1 to 16777216"),
-        ({"num_hidden_layers": 10**9}, "blocks is 1000000000; it must be a whole number from 0 to 256"),
         ({"vocab_size": 20}, "the tokenizer of .* has the id 56; the model embeds 0 to 19"),
         ({"vocab_size": 1 << 24}, "mis-shaped"),
-        ({"intermediate_size": 63}, "mis-shaped"),
-        ({"hidden_size": 65536, "num_attention_heads": 64}, "mis-shaped"),
         ({"num_hidden_layers": 2}, "unexpected: encoder.layer.2"),
-        ({"num_hidden_layers": 4}, "missing: encoder.layer.3"),
         ({"num_hidden_layers": 50}, "and 732 more"),
     ],
 )
@@ -136,7 +129,6 @@ def test_config_that_is_not_understood(folder, changes, message):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda tensors: tensors.update({f"bert.{BIAS}": tensors[BIAS]}), f"weights twice, under two names: .*{BIAS}"),
         (lambda tensors: tensors[BIAS].fill(np.nan), f"{BIAS} of checkpoint holds NaN"),
         (lambda tensors: tensors.update({BIAS: np.full(32, 1e300)}), f"{BIAS} .* or a value too large for float32"),
     ],
@@ -176,33 +168,18 @@ def test_files_that_are_missing(folder):
     "damage",
     [
         lambda data: b"",
-        lambda data: b"GGUF" + data[4:],
-        lambda data: data[:-100],
         lambda data: data + bytes(100),
         lambda data: b"\xff" * 8 + data[8:],
         lambda data: data.replace(b'"F32"', b'"F99"', 1),
-        lambda data: data.replace(b'"shape":[64,32]', b'"shape":[99,32]', 1),
         lambda data: pickle.dumps({"weights": [1.0] * 100}),
-        lambda data: b"PK\x03\x04" + bytes(1000),
     ],
-    ids=["empty", "magic", "cut", "too long", "absurd header", "unknown type", "shape beyond bytes", "pickle", "zip"],
+    ids=["empty", "too long", "absurd header", "unknown type", "pickle"],
 )
 def test_a_file_that_is_not_safetensors(folder, damage):
     path = folder / "model.safetensors"
-    data = path.read_bytes()
-    changed = damage(data)
-    assert changed != data
-    path.write_bytes(changed)
-    hint = ".*begins like a torch pickle" if changed.startswith((b"PK", b"\x80")) else ""
-    with pytest.raises(ValueError, match=f"is not a safetensors file{hint}"):
+    path.write_bytes(damage(path.read_bytes()))
+    with pytest.raises(ValueError, match=r"is not a safetensors file \(see lsar-jax convert\)"):
         lj.load_encoder(folder)
-
-
-def test_a_name_that_cannot_be_had(tmp_path):
-    with pytest.raises(FileNotFoundError, match="cannot be downloaded from the Hugging Face Hub"):
-        lj.load_encoder("nobody/no-such-encoder")
-    with pytest.raises(FileNotFoundError, match="there is no folder"):
-        lj.load_encoder(str(tmp_path / "nowhere"))
 
 
 def test_a_tokenizer_of_word_pieces(folder, tiny):
@@ -220,10 +197,8 @@ def test_a_tokenizer_of_word_pieces(folder, tiny):
     ("arguments", "message"),
     [
         ({"layer": 4}, "layer is 4; it must be a whole number from 0 to 3 .bert has"),
-        ({"layer": "2"}, "layer is '2'; it must be"),
         ({"layer": -1}, "layer is -1; it must be"),
         ({"pooling": "median"}, "pooling 'median' is not one of mean, mean_no_special, cls, max, pooler"),
-        ({"dtype": "float16"}, "dtype 'float16' is not one of"),
         ({"dtype": "fast"}, "dtype 'fast' is not one of float32, bfloat16"),
         ({"mesh": jax.make_mesh((1,), ("rows",))}, "the mesh has axes .'rows',., expected"),
         ({"revision": "main"}, "revision 'main' applies to Hub ids only"),
@@ -232,13 +207,6 @@ def test_a_tokenizer_of_word_pieces(folder, tiny):
 def test_arguments_that_are_refused(tiny_folder, unchecked, arguments, message):
     with pytest.raises(ValueError, match=message):
         lj.load_encoder(str(tiny_folder), **arguments)
-
-
-def test_spec_names_the_embeddings(tiny_folder):
-    spec = lj.load_encoder(str(tiny_folder), layer=2, pooling="max", dtype="bfloat16").spec
-    assert (spec.id, spec.layer, spec.pooling, spec.dtype) == ("bert", 2, "max", "bfloat16")
-    assert spec.revision == read_folder(tiny_folder, id="x").revision
-    assert spec.revision.startswith("sha256:")
 
 
 def test_the_revision_of_a_folder_covers_config_and_tokenizer(folder):
@@ -253,13 +221,14 @@ def test_the_revision_of_a_folder_covers_config_and_tokenizer(folder):
     assert not lj.load_encoder(folder).spec.same_space(after)
 
 
-def test_the_parameters_dtype(tiny_folder):
+def test_the_spec_and_the_parameters_have_the_dtype(tiny_folder):
     def dtypes(**arguments):
         model = lj.load_encoder(tiny_folder, **arguments).model
         block = model.blocks[0]
         return [x.dtype.name for x in (model.embeddings.word.embedding, block.query.kernel, block.norm.scale)]
 
-    assert dtypes() == ["float32"] * 3
+    spec = lj.load_encoder(str(tiny_folder), layer=2, pooling="max", dtype="bfloat16").spec
+    assert (spec.id, spec.layer, spec.pooling, spec.dtype) == ("bert", 2, "max", "bfloat16")
     assert dtypes(dtype="bfloat16") == ["bfloat16", "bfloat16", "float32"]
     assert dtypes(dtype="bfloat16", param_dtype="float32") == ["float32"] * 3
     assert dtypes(param_dtype="bfloat16") == ["bfloat16", "bfloat16", "float32"]

@@ -114,10 +114,9 @@ def test_laser(laser, tmp_path):
 def test_laser_without_its_pieces(laser, tmp_path):
     codes = laser.parent / "93langs.fcodes"
     moved = codes.rename(tmp_path / "93langs.fcodes")
-    with pytest.raises(FileNotFoundError, match=r"no .fcodes .LASER1. beside laser1.pt; give its path with --pieces"):
-        convert(str(laser), tmp_path / "new")
-    with pytest.raises(FileNotFoundError, match="is neither a .spm nor a .fcodes with its .fvocab beside it"):
-        convert(str(laser), tmp_path / "new", pieces=moved)
+    for pieces, missing in ((None, "laser1.spm"), (moved, "93langs.fvocab")):
+        with pytest.raises(FileNotFoundError, match=f"no .*{missing}; LASER2 has a .spm, .* beside laser1.pt or given"):
+            convert(str(laser), tmp_path / "new", pieces=pieces)
     shutil.copy(laser.parent / "93langs.fvocab", tmp_path)
     convert(str(laser), tmp_path / "new", pieces=moved)
     assert lj.load_encoder(tmp_path / "new").dim == 32
@@ -131,16 +130,12 @@ class Evil:
         return os.system, (f"touch {self.trace}",)
 
 
-@pytest.mark.parametrize("how", ["torch", "pickle"])
-def test_code_in_a_pickle_is_not_run(pickled, tmp_path, how):
-    path, trace = pickled / "pytorch_model.bin", tmp_path / "was_here"
-    if how == "torch":
-        torch.save({"weight": Evil(trace)}, path)
-    else:
-        path.write_bytes(pickle.dumps({"weight": Evil(trace)}))
+@pytest.mark.parametrize("save", [torch.save, lambda state, path: path.write_bytes(pickle.dumps(state))])
+def test_code_in_a_pickle_is_not_run(pickled, tmp_path, save):
+    trace = tmp_path / "was_here"
+    save({"weight": Evil(trace)}, pickled / "pytorch_model.bin")
     with pytest.raises(ValueError, match="is damaged or holds more than weights, and was not opened"):
         convert(str(pickled), tmp_path / "new")
-    assert not trace.exists()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["pickled"]
 
 
@@ -186,23 +181,14 @@ PARAMS = "LASER's params are num_embeddings, embed_dim, hidden_size, num_layers"
     [
         (lambda state: {"cfg": 1, "model": {}}, "LASER's encoder has params, model and dictionary"),
         (lambda state: [1, 2], "LASER's encoder has params, model and dictionary"),
-        (lambda state: state | {"params": {"padding_idx": 1, "bidirectional": True}}, PARAMS),
         (lambda state: state | {"params": [1]}, PARAMS),
-        (lambda state: state | {"params": {"bidirectional": False}}, PARAMS),
+        (lambda state: state | {"params": state["params"] | {"bidirectional": False}}, PARAMS),
     ],
 )
 def test_a_pt_file_that_is_not_lasers(laser, tmp_path, change, message):
     torch.save(change(torch.load(laser, weights_only=True)), laser)
     with pytest.raises(ValueError, match=message):
         convert(str(laser), tmp_path / "new")
-
-
-def test_safetensors_beside_a_pickle_are_kept(pickled, tmp_path):
-    (pickled / "pytorch_model.bin").unlink()
-    shutil.copy(GOLDEN / "labse" / "model.safetensors", pickled)
-    with pytest.raises(FileNotFoundError, match="pytorch_model.bin is a pickle"):
-        lj.load_encoder(pickled)
-    check_converted(pickled, tmp_path)
 
 
 def test_a_damaged_pickle_is_one_error(pickled, tmp_path):
@@ -213,7 +199,7 @@ def test_a_damaged_pickle_is_one_error(pickled, tmp_path):
         convert(str(pickled), tmp_path / "new")
     start = data.index(b"data.pkl") + 64
     rng = np.random.default_rng(0)
-    for _ in range(50):
+    for _ in range(20):
         damaged = bytearray(data)
         for at in rng.integers(start, start + 3000, 3):
             damaged[at] = rng.integers(256)

@@ -169,17 +169,6 @@ def test_a_preset_asks_for_its_commit(monkeypatch):
     assert asked == [("a/b", "c0ffee"), ("a/b", "other")]
 
 
-def test_presets_name_what_is_known():
-    from lsar_jax.models.pooling import POOLINGS
-
-    for name, preset in PRESETS.items():
-        assert preset.pooling is None or preset.pooling in POOLINGS, name
-        assert preset.revision is None or len(preset.revision) == 40, name
-        assert preset.id.count("/") == 1 or name.startswith("laser"), name
-    layers = {name: PRESETS[name].layer for name in ("mbert", "xlm-100", "xlm-r-base", "xlm-r-large")}
-    assert layers == {"mbert": 8, "xlm-100": 12, "xlm-r-base": 8, "xlm-r-large": 11}
-
-
 def test_a_hub_id_from_the_hubs_cache(tmp_path, monkeypatch, tiny):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "cache"))
     keep(tmp_path)

@@ -9,15 +9,13 @@ from lsar_jax.mesh import data_mesh, split
 from lsar_jax.tokens.buckets import Sentence, Slot
 
 
-@pytest.mark.parametrize("kind", ["host", "device", "shared"])
-@pytest.mark.parametrize("devices", [1, 4])
+@pytest.mark.parametrize(("output", "devices"), [("numpy", 1), ("numpy", 4), ("jax", 1), ("jax", 4)])
 @pytest.mark.parametrize("known", [True, False])
 @pytest.mark.parametrize("n", [0, 1, 300, 5003])
-def test_every_row_comes_to_its_place(rng, kind, devices, known, n):
-    mesh, total = data_mesh(jax.devices()[:devices]), n if known else None
-    result = (
-        DeviceResult(2, total, 3, mesh) if kind == "device" else HostResult(2, total, 3, {"shared": mesh}.get(kind))
-    )
+def test_every_row_comes_to_its_place(rng, output, devices, known, n):
+    mesh = data_mesh(jax.devices()[:devices])
+    result = collector(output, 2, n if known else None, 3, mesh)
+    assert type(result) is (DeviceResult if (output, devices) == ("jax", 1) else HostResult)
     expected = rng.normal(size=(2, n, 3)).astype(np.float32)
     order = rng.permutation(n)
     for start in range(0, n, 500):
@@ -27,12 +25,5 @@ def test_every_row_comes_to_its_place(rng, kind, devices, known, n):
         sentences = [Sentence(number, np.zeros(0, np.int32)) for number in chosen.tolist()]
         result.add(Slot(sentences, (512, 8)), jax.device_put(rows, split(mesh, axis=1)))
     found = result.result(n)
-    assert isinstance(found, np.ndarray if kind == "host" else jax.Array)
+    assert isinstance(found, np.ndarray if output == "numpy" else jax.Array)
     np.testing.assert_array_equal(found, expected)
-
-
-def test_the_collector_of_each_output():
-    one, four = (data_mesh(jax.devices()[:n]) for n in (1, 4))
-    assert type(collector("numpy", 1, 1, 1, four)) is HostResult
-    assert type(collector("jax", 1, 1, 1, one)) is DeviceResult
-    assert type(collector("jax", 1, 1, 1, four)) is HostResult

@@ -8,15 +8,6 @@ import pytest
 from tests.encoders.test_sentence_encoder import texts
 
 
-def test_a_stream_equals_a_list(tiny, rng):
-    many = texts(rng, 2100, 14)  # more than one chunk of 2,048
-    expected, report = tiny.encode_with_report(many)
-    found, of_stream = tiny.encode_with_report(text for text in many)
-    np.testing.assert_array_equal(found, expected)
-    assert (of_stream.sentences, of_stream.tokens) == (2100, report.tokens)
-    np.testing.assert_array_equal(np.asarray(tiny.encode(iter(many), output="jax")), expected)
-
-
 @pytest.mark.slow
 def test_a_stream_is_not_held(tiny):
     """Sentences that were encoded are let go while the stream still runs."""
@@ -44,7 +35,7 @@ def test_a_stream_is_not_held(tiny):
     assert most <= 10_240
 
 
-def test_the_tokenizer_runs_ahead(tiny, monkeypatch):
+def test_the_tokenizer_runs_ahead_of_a_stream(tiny, rng, monkeypatch):
     """Later chunks are tokenized, in another thread, before the first is encoded."""
     threads, events = set(), []
     tokenizer, run = tiny.tokenizer, tiny._run
@@ -57,7 +48,11 @@ def test_the_tokenizer_runs_ahead(tiny, monkeypatch):
 
     monkeypatch.setattr(type(tokenizer), "__call__", tokenizing)
     monkeypatch.setattr(tiny, "_run", lambda *args: events.append("device") or run(*args))
-    tiny.encode(["abc"] * 10_000)
+    many = texts(rng, 10_000, 6)
+    expected = tiny.encode(many)
+    threads.clear()
+    events.clear()
+    np.testing.assert_array_equal(np.asarray(tiny.encode(iter(many), output="jax")), expected)
     assert threading.main_thread() not in threads
     assert events.count("tokens") == 5
     assert 1 <= events.index("device") < 5

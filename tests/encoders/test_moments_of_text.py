@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import lsar_jax as lj
-from lsar_jax.mesh import data_mesh, split
+from lsar_jax.mesh import data_mesh
 from lsar_jax.transforms import fit_cbie, fit_center, fit_identifier, fit_lsar, fit_whitening
 from tests.compilations import count_compilations
 from tests.conftest import TINY
@@ -51,11 +51,6 @@ def test_moments_of_a_stream_are_those_of_its_embeddings(tiny, encoder):
     assert last.scatter is None
 
 
-def test_moments_after_a_transform(tiny, by_language):
-    centred = tiny.with_transform(fit_center(by_language))
-    np.testing.assert_allclose(centred.moments(CORPUS["fr"], language="fr").mean, 0, atol=1e-6)
-
-
 def test_refusals(tiny, unchecked, by_language):
     for encoder, call, message in (
         (tiny, lambda e: e.moments([]), "there are no embeddings"),
@@ -75,6 +70,8 @@ def test_the_device_finds_the_language(tiny, encoder, by_language):
     for fit in fits[: 3 if encoder.mesh.size == 1 else 1]:
         moved = encoder.with_transform(fit(by_language).with_identifier(identifier))
         np.testing.assert_allclose(moved.encode(FLAT, language="auto"), moved.encode(FLAT, language=LABELS), atol=1e-4)
+    centred = encoder.with_transform(fit_center(by_language))
+    np.testing.assert_allclose(centred.moments(CORPUS["fr"], language="fr").mean, 0, atol=1e-6)
     agnostic = encoder.with_transform(fit_lsar(by_language))
     np.testing.assert_array_equal(agnostic.encode(FLAT, language="auto"), agnostic.encode(FLAT))
 
@@ -91,12 +88,6 @@ def test_warm_up_compiles_auto(tiny, by_language):
     with count_compilations() as compiled:
         moved.encode(CORPUS["de"], language="auto", max_length=24)
     assert compiled == []
-
-
-def test_sharded_embeddings_are_summed_where_they_are(rng):
-    x = rng.standard_normal((64, 8)).astype(np.float32)
-    placed = jax.device_put(x, split(data_mesh(jax.devices()[:2])))
-    np.testing.assert_allclose(lj.Moments.from_embeddings(placed).mean, x.mean(axis=0), atol=1e-6)
 
 
 @pytest.mark.parametrize("devices", [1, 4])

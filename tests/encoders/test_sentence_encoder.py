@@ -39,8 +39,8 @@ def short(corpus):
 
 @pytest.fixture(scope="module")
 def four(tiny_folder):
-    """The tiny encoder on four devices."""
-    return lj.load_encoder(tiny_folder, mesh=data_mesh(jax.devices()[:4]))
+    """The tiny encoder on four devices; jax makes their mesh with Explicit axes."""
+    return lj.load_encoder(tiny_folder, mesh=jax.make_mesh((4,), ("data",)))
 
 
 @pytest.fixture(scope="module")
@@ -85,19 +85,6 @@ def test_where_a_result_on_the_devices_lies(four, corpus, alone, count, split):
         assert relative(np.asarray(result), alone[:count]) <= 1e-5
 
 
-def test_threads_may_leave_results_on_several_devices(four, corpus, alone):
-    # Programs that bring parts together have collectives: launched in different orders they would wait for ever.
-    with ThreadPoolExecutor(4) as threads:
-        results = list(threads.map(lambda _: four.encode(corpus, output="jax"), range(16)))
-    for result in results:
-        assert relative(np.asarray(result), alone) <= 1e-5
-
-
-def test_a_mesh_of_explicit_axes(tiny_folder, corpus, alone):
-    encoder = lj.load_encoder(tiny_folder, mesh=jax.make_mesh((4,), ("data",)))
-    assert relative(encoder.encode(corpus[:20]), alone[:20]) <= 1e-5
-
-
 @pytest.mark.slow
 def test_the_real_encoder_does_not_depend_on_neighbours(bundled):
     sentences = [text for texts in lj.corpora.udhr("test", ["en", "th", "ja", "ar"]).values() for text in texts]
@@ -133,11 +120,15 @@ def test_programs_are_at_most_two_a_width(tiny_folder, corpus):
         assert compiled
 
 
-def test_normalize(tiny, short):
-    unit = tiny.encode(short, normalize=True)
-    np.testing.assert_allclose(np.linalg.norm(unit, axis=1), 1, atol=1e-6)
-    plain = tiny.encode(short)
-    np.testing.assert_allclose(unit, plain / np.linalg.norm(plain, axis=1, keepdims=True), atol=1e-6)
+def test_threads_share_an_encoder(tiny, four, corpus, alone):
+    expected = {limit: tiny.encode(corpus[:30], max_length=limit) for limit in (10, 40)}
+    calls = [(tiny, corpus[:30], {"max_length": limit}) for limit in (10, 40)] + [(four, corpus, {"output": "jax"})]
+    with ThreadPoolExecutor(4) as threads:
+        results = list(threads.map(lambda call: call[0].encode(call[1], **call[2]), calls * 6))
+    for short, long, many in zip(results[::3], results[1::3], results[2::3], strict=True):
+        np.testing.assert_array_equal(short, expected[10])
+        np.testing.assert_array_equal(long, expected[40])
+        assert relative(np.asarray(many), alone) <= 1e-5
 
 
 def test_shapes_of_none_and_one(tiny):
@@ -146,7 +137,7 @@ def test_shapes_of_none_and_one(tiny):
     assert tiny.encode([], layers=(0, 1)).shape == (2, 0, 32)
     assert tiny.encode("abc").shape == (32,)
     assert tiny.encode("abc", layers=(0, 1)).shape == (2, 32)
-    assert tiny.encode(x for x in ["abc", "d"]).shape == (2, 32)
+    np.testing.assert_array_equal(tiny.encode(x for x in ["a bc", "a d"]), tiny.encode(["bc", "d"], prompt="a "))
 
 
 @pytest.mark.parametrize(
@@ -179,34 +170,24 @@ def test_report_counts_padding(tiny):
     assert (report.tokens, report.padded_tokens) == (70 * 8, 1024)
 
 
-@pytest.mark.parametrize(
-    ("sentences", "arguments", "message"),
-    [
-        (["fine", "lone \udc80 surrogate"], {}, "sentence 1 has the lone surrogate U.DC80 at character 5"),
-        (["fine", None], {}, "sentence 1 is of type NoneType, not a str"),
-        ([b"bytes"], {}, "sentence 0 is of type bytes, not a str"),
-        (b"bytes", {}, "sentences must be a str or an ordered iterable of str, not a bytes"),
-        (None, {}, "not a NoneType"),
-        *(
-            (["abc"], *case)
-            for case in [
-                ({"layers": (4,)}, "a layer is 4; it must be a whole number from 0 to 3"),
-                ({"layers": 2}, r"layers is 2; give one or more, such as layers=\(3,\)"),
-                ({"layers": "12"}, "layers is '12'; give one or more"),
-                ({"layers": ()}, "give one or more"),
-                ({"max_length": 41}, "max_length is 41; it must be a whole number from 3 to 40"),
-                ({"max_length": 2}, "max_length is 2; it must be"),
-                ({"token_budget": 0}, "token_budget is 0; it must be a whole number from 1"),
-                ({"prompt": 5}, "prompt is 5; it must be a str"),
-                ({"prompt": "\udc80"}, "prompt 0 has the lone surrogate"),
-                ({"prompt": "a" * 50}, "the prompt 'aaa.* leaves no room for text in 40 tokens"),
-                ({"output": "torch"}, "output 'torch' is not one of numpy, jax"),
-                ({"language": "de"}, "no transform, tokenizer or embedding of this encoder uses it"),
-                ({"language": ["de"]}, "no transform, tokenizer or embedding of this encoder uses it"),
-            ]
-        ),
-    ],
-)
+REFUSED = [
+    (["fine", "lone \udc80 surrogate"], {}, "sentence 1 has the lone surrogate U.DC80 at character 5"),
+    (["fine", None], {}, "sentence 1 is of type NoneType, not a str"),
+    (b"bytes", {}, "sentences must be a str or an ordered iterable of str, not a bytes"),
+    (["abc"], {"layers": (4,)}, "a layer is 4; it must be a whole number from 0 to 3"),
+    (["abc"], {"layers": 2}, r"layers is 2; give one or more, such as layers=\(3,\)"),
+    (["abc"], {"layers": ()}, "give one or more"),
+    (["abc"], {"max_length": 41}, "max_length is 41; it must be a whole number from 3 to 40"),
+    (["abc"], {"max_length": 2}, "max_length is 2; it must be"),
+    (["abc"], {"token_budget": 0}, "token_budget is 0; it must be a whole number from 1"),
+    (["abc"], {"prompt": 5}, "prompt is 5; it must be a str"),
+    (["abc"], {"prompt": "a" * 50}, "the prompt 'aaa.* leaves no room for text in 40 tokens"),
+    (["abc"], {"output": "torch"}, "output 'torch' is not one of numpy, jax"),
+    (["abc"], {"language": ["de"]}, "no transform, tokenizer or embedding of this encoder uses it"),
+]
+
+
+@pytest.mark.parametrize(("sentences", "arguments", "message"), REFUSED)
 def test_what_is_refused(tiny, unchecked, sentences, arguments, message):
     with pytest.raises(ValueError, match=message):
         tiny.encode(sentences, **arguments)
@@ -219,26 +200,20 @@ def by_language(tiny):
 
 
 def test_transform_on_the_device_equals_the_transform_after(tiny, corpus, short, by_language):
-    source = tiny.spec
-    chain = lj.transforms.fit_center(by_language, source=source).then(
-        lj.transforms.fit_lsar(by_language, source=source)
-    )
+    center, lsar = (fit(by_language, source=tiny.spec) for fit in (lj.transforms.fit_center, lj.transforms.fit_lsar))
+    chain = center.then(lsar)
     # Sentences of all widths, which leave their buckets in another order than that of the input.
     languages = ["de", "zh", "deu"] * 50
     encoder = tiny.with_transform(chain)
     expected = np.asarray(chain(tiny.encode(corpus), languages))
     np.testing.assert_allclose(encoder.encode(corpus, language=languages), expected, atol=1e-5)
-    np.testing.assert_allclose(
-        encoder.encode(short, language="zh"), np.asarray(chain(tiny.encode(short), "zh")), atol=1e-5
-    )
+    moved = encoder.encode(short, language="zh")
+    np.testing.assert_allclose(moved, np.asarray(chain(tiny.encode(short), "zh")), atol=1e-5)
     assert encoder.spec.transform == "center() then lsar(rank=2)"
-    twice = tiny.with_transform(chain.__class__(chain.steps[:1], chain.fits[:1], source)).with_transform(
-        chain.__class__(chain.steps[1:], chain.fits[1:], source)
-    )
-    np.testing.assert_array_equal(twice.encode(short, language="zh"), encoder.encode(short, language="zh"))
+    twice = tiny.with_transform(center).with_transform(lsar)
+    np.testing.assert_array_equal(twice.encode(short, language="zh"), moved)
     assert encoder.warm_up(max_length=8) > 0
     unit = encoder.encode(short, language="zh", normalize=True)
-    moved = encoder.encode(short, language="zh")
     np.testing.assert_allclose(unit, moved / np.linalg.norm(moved, axis=1, keepdims=True), atol=1e-5)
 
 
@@ -281,35 +256,12 @@ def test_64_bit_mode_changes_nothing(tiny, short, by_language):
     np.testing.assert_allclose(got, expected, atol=1e-5)
 
 
-def test_threads_do_not_change_each_others_limit(tiny, corpus):
-    limits = [10, 40] * 6
-    expected = {limit: tiny.encode(corpus[:30], max_length=limit) for limit in (10, 40)}
-    with ThreadPoolExecutor(4) as threads:
-        results = list(threads.map(lambda limit: tiny.encode(corpus[:30], max_length=limit), limits))
-    for limit, result in zip(limits, results, strict=True):
-        np.testing.assert_array_equal(result, expected[limit])
-
-
-def test_a_prompt_is_put_before_each_sentence(tiny, short):
-    np.testing.assert_array_equal(tiny.encode(short, prompt="q "), tiny.encode([f"q {text}" for text in short]))
-
-
 def test_the_token_budget_bounds_a_batch(tiny, corpus, alone, monkeypatch):
     seen, run = [], tiny._run
     monkeypatch.setattr(tiny, "_run", lambda program, slot: seen.append(slot.shape) or run(program, slot))
     assert relative(tiny.encode(corpus[:40], token_budget=80), alone[:40]) <= 1e-5
     assert max(rows * width for rows, width in seen) <= 80
     assert tiny.warm_up(token_budget=80, max_length=16) == len(BatchSizes(80, 0).shapes(16))
-
-
-def test_special_tokens_out_of_the_mean(tiny_folder, tiny):
-    without = lj.load_encoder(str(tiny_folder), pooling="mean_no_special", mesh=tiny.mesh)
-    assert without.spec.pooling == "mean_no_special"
-    ids = tiny.tokenizer(["abc d"], 40)[0][0]
-    states = list(tiny.model.hidden_states(ids[None], np.array([len(ids)], np.int32)))[-1][0]
-    np.testing.assert_allclose(without.encode("abc d"), states[1:-1].mean(axis=0), atol=1e-6)
-    np.testing.assert_allclose(tiny.encode("abc d"), states.mean(axis=0), atol=1e-6)
-    assert not without.encode("").any()
 
 
 @pytest.mark.parametrize("total", [True, False])

@@ -73,6 +73,8 @@ def test_without_language_embeddings_the_language_is_for_the_words_only():
     encoder = lj.load_encoder(GOLDEN / "xlm-sinusoidal")
     assert encoder.languages is None
     np.testing.assert_array_equal(encoder.encode("abc"), encoder.encode("abc", language="en"))
+    for text, code in (("今天天气很好", "zh"), ("วันนี้อากาศดี", "th")):
+        assert len(encoder.tokenizer([text], 40, [code])[0][0]) > 2
     # ja needs a tool that no registry has.
     with pytest.raises(ImportError, match="XLM needs KyTea with Mykytea-python, which is not installed, to split 'ja'"):
         encoder.encode("abc", language="ja")
@@ -95,14 +97,12 @@ def test_sinusoids_that_the_checkpoint_does_not_carry(tmp_path):
     [
         ({"causal": True}, "causal is True in config.json; only False is supported"),
         ({"lang2id": {"de": 3}}, "lang2id must map languages to rows 0 to 2 of the language embeddings"),
-        ({"lang2id": None}, "lang2id must map languages to rows"),
         ({"n_langs": "three"}, "n_langs is 'three'"),
         (
             {"n_langs": 4, "lang2id": {"de": 3}},
             "mis-shaped: lang_embeddings.weight is .3, 32., the config says .4, 32.",
         ),
         ({"use_lang_emb": False}, "unexpected: lang_embeddings.weight"),
-        ({"emb_dim": 64}, "mis-shaped"),
     ],
 )
 def test_config_that_is_not_understood(folder, changes, message):
@@ -131,9 +131,3 @@ def test_varieties_of_a_language_keep_their_names(folder):
     path = folder / "config.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"lang2id": {"sq": 0, "als": 1, "simple": 2}}))
     assert lj.load_encoder(folder).languages == {"sq": 0, "als": 1, "simple": 2}
-
-
-def test_words_of_chinese_and_thai():
-    encoder = lj.load_encoder(GOLDEN / "xlm-sinusoidal")
-    for text, code in (("今天天气很好", "zh"), ("วันนี้อากาศดี", "th")):
-        assert len(encoder.tokenizer([text], 40, [code])[0][0]) > 2

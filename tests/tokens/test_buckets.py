@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from lsar_jax.tokens.buckets import WIDTHS, BatchSizes, Sentence, batches, token_batch
+from lsar_jax.tokens.buckets import WIDTHS, BatchSizes, Sentence, batches
 
 
 def slots(lengths, longest, sizes, chunk=50):
@@ -53,20 +53,6 @@ def test_a_bounded_number_waits(rng):
     assert taken == given == 20_000
 
 
-def test_widths_do_not_depend_on_neighbours(rng):
-    lengths = rng.integers(1, 129, 300)
-    width_of = {}
-    for chosen in (np.arange(300), rng.permutation(300)[:40]):
-        for slot in slots(lengths[chosen], 128, BatchSizes(1024, 0)):
-            for i in chosen[slot.numbers]:
-                assert width_of.setdefault(i, slot.shape[1]) == slot.shape[1]
-
-
-def test_a_sentence_longer_than_the_widest_batch_is_refused():
-    with pytest.raises(ValueError, match="a sentence has 129 tokens; batches take at most 128"):
-        slots([5, 129], 128, BatchSizes(1024, 0))
-
-
 @pytest.mark.parametrize(
     ("lengths", "longest", "sizes", "shapes"),
     [
@@ -82,9 +68,3 @@ def test_a_sentence_longer_than_the_widest_batch_is_refused():
 )
 def test_shapes(lengths, longest, sizes, shapes):
     assert [slot.shape for slot in slots(lengths, longest, BatchSizes(*sizes))] == shapes
-
-
-def test_token_batch():
-    batch = token_batch([np.array([5, 6], np.int32), np.array([7], np.int32)], rows=3, width=4, pad_id=1)
-    assert batch.ids.tolist() == [[5, 6, 1, 1], [7, 1, 1, 1], [1, 1, 1, 1]]
-    assert batch.lengths.tolist() == [2, 1, 0]

@@ -65,8 +65,3 @@ def test_there_must_be_room_for_both_sentences(name, least):
     assert len(tokenize_pairs(tokenizer, [("a b a b", "c c c")], least, "en")[0].ids) == least
     with pytest.raises(ValueError, match=f"max_length is {least - 1}; a pair needs at least {least}, with its"):
         tokenize_pairs(tokenizer, [("a b a b", "c c c")], least - 1, "en")
-
-
-def test_what_is_no_text(unchecked):
-    with pytest.raises(ValueError, match="sentence 0 is of type NoneType, not a str"):
-        tokenize_pairs(tokenizer_of("bert"), [("a", None)], 12)

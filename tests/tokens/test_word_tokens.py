@@ -50,9 +50,7 @@ def test_what_does_not_fit_is_cut_off_by_whole_words(tiny):
     assert starts.tolist() == [-1, -1]
     assert no_starts.shape == (0,)
     assert len(ids) == len(none) == 2
-
-
-def test_a_word_without_tokens_has_no_position(tiny):
+    # So does a word without tokens.
     assert tokenize_words(tiny.tokenizer, [["a", " ", "b"]], 40)[0].starts.tolist() == [1, -1, 2]
 
 

@@ -12,7 +12,7 @@ import pytest
 
 import lsar_jax as lj
 from lsar_jax.mesh import data_mesh
-from lsar_jax.models.pooling import mean_pool
+from lsar_jax.models.pooling import pool
 from lsar_jax.models.projection import Dense, Projection
 from lsar_jax.objectives import align
 from lsar_jax.tokens.buckets import token_batch
@@ -120,7 +120,8 @@ def test_the_gradient_is_that_of_the_definition(examples, objective, squared):
         if objective == "sentence":
             layers = skeleton.filled({**parameters, **frozen}).projection
             source, target = (
-                layers(mean_pool(x, jnp.asarray(side.lengths))) for x, side in zip(states, sides, strict=True)
+                layers(pool("mean", x, jnp.asarray(side.lengths), Specials(0, 0)))
+                for x, side in zip(states, sides, strict=True)
             )
         else:
             source, target = (

@@ -28,6 +28,7 @@ import numpy as np
 import tyro
 
 from lsar_jax import SentenceEncoder
+from lsar_jax.checkpoints.export import check_exportable
 from lsar_jax.cli.console import console
 from lsar_jax.cli.embed import EncoderChoice
 from lsar_jax.cli.option_checks import at_least, check_seeds, known
@@ -98,7 +99,7 @@ class Align:
         encoder = self.encoder.open_transformer(self.layer, "aligned")
         if self.objective != "linear":
             # Found out now rather than after training.
-            encoder.check_exportable()
+            check_exportable(encoder)
         longest = min(encoder.tokenizer.max_length, encoder.model.config.longest)
         if self.encoder.max_length > longest:
             raise ValueError(f"--max-length is {self.encoder.max_length}; {encoder.spec.id} takes at most {longest}")

@@ -16,12 +16,7 @@ ARCHITECTURES = {each.model_type: each for each in (BERT, XLM_R, XLM, LASER)}
 
 
 def read_config(path: Path) -> tuple[dict[str, Any], Architecture]:
-    """Reads a ``config.json``; returns it, and the architecture that it names.
-
-    Raises:
-      FileNotFoundError: there is no such file.
-      ValueError: it is damaged, or the architecture is not supported.
-    """
+    """Reads a ``config.json``; returns it, and the architecture that it names, or raises ValueError if unknown."""
     config = read_json(path, dict)
     # The first checkpoints of XLM do not name it.
     name = config.get("model_type", "xlm" if "emb_dim" in config else None)

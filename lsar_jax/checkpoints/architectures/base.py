@@ -16,16 +16,7 @@ from lsar_jax.models.transformer import ACTIVATIONS, Transformer, TransformerCon
 from lsar_jax.tokens.hugging_face import fast_tokenizer
 from lsar_jax.tokens.tokenizer import Tokenizer
 
-__all__ = [
-    "Architecture",
-    "Config",
-    "activation",
-    "block_keys",
-    "epsilon",
-    "require",
-    "weight_and_bias",
-    "whole_sizes",
-]
+__all__ = ["Architecture", "Config", "activation", "block_keys", "epsilon", "require", "weight_and_bias", "whole_sizes"]
 
 Config = TransformerConfig | LaserConfig
 
@@ -46,8 +37,7 @@ class Architecture:
       prefix: model name that precedes every tensor name in checkpoints with a task head.
       pooler: prefix of the weight and bias of the pooler; empty if the architecture has none.
       pooling: default pooling if the checkpoint does not define one.
-      export: the inverse of ``read_config``, given a number of blocks and a padding id; None if transformers does
-        not support the architecture.
+      export: the inverse of ``read_config``, given a number of blocks and a padding id; None if there is no export.
     """
 
     model_type: str
@@ -69,7 +59,7 @@ class Architecture:
         return key.replace("LayerNorm.gamma", "LayerNorm.weight").replace("LayerNorm.beta", "LayerNorm.bias")
 
     def is_unused(self, name: str) -> bool:
-        """Returns whether a tensor is one that embeddings do not need."""
+        """Whether embeddings do not need a tensor."""
         return re.fullmatch(self.unused, name) is not None
 
 
@@ -88,11 +78,7 @@ def block_keys(layers: Mapping[str, str]) -> dict[str, str]:
 
 
 def whole_sizes(config: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, int]:
-    """Returns the sizes in a config, given a mapping ``names`` from our names to those in the config.
-
-    Raises:
-      ValueError: a size is missing or not a whole number.
-    """
+    """Returns the sizes in a config, by a mapping from our names to its own; raises ValueError if one is missing."""
     lacking = sorted(theirs for theirs in names.values() if type(config.get(theirs)) is not int)
     if lacking:
         raise ValueError(f"config.json lacks whole numbers for {', '.join(lacking)}")

@@ -3,15 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from lsar_jax.checkpoints.architectures.base import (
-    Architecture,
-    activation,
-    block_keys,
-    epsilon,
-    require,
-    weight_and_bias,
-    whole_sizes,
-)
+from lsar_jax.checkpoints.architectures import base
 from lsar_jax.models.transformer import TransformerConfig
 
 __all__ = ["BERT", "export_config", "read_sizes"]
@@ -30,7 +22,7 @@ _TABLES = {
     "embeddings.word.embedding": "embeddings.word_embeddings.weight",
     "embeddings.position.embedding": "embeddings.position_embeddings.weight",
     "embeddings.token_type.embedding": "embeddings.token_type_embeddings.weight",
-    **weight_and_bias("embeddings.norm", "embeddings.LayerNorm"),
+    **base.weight_and_bias("embeddings.norm", "embeddings.LayerNorm"),
 }
 _BLOCK = {
     "query": "encoder.layer.{}.attention.self.query",
@@ -46,12 +38,12 @@ _BLOCK = {
 
 def read_sizes(config: Mapping[str, Any], first_position: int = 0) -> TransformerConfig:
     """Returns the sizes of a BERT model whose first token has position ``first_position``."""
-    require(config, position_embedding_type="absolute", is_decoder=False, add_cross_attention=False)
+    base.require(config, position_embedding_type="absolute", is_decoder=False, add_cross_attention=False)
     return TransformerConfig(
-        **whole_sizes(config, _SIZES),
+        **base.whole_sizes(config, _SIZES),
         first_position=first_position,
-        layer_norm_epsilon=epsilon(config),
-        activation=activation(config.get("hidden_act", "gelu")),
+        layer_norm_epsilon=base.epsilon(config),
+        activation=base.activation(config.get("hidden_act", "gelu")),
     )
 
 
@@ -68,10 +60,10 @@ def export_config(sizes: TransformerConfig, blocks: int, pad_id: int) -> dict[st
     }
 
 
-BERT = Architecture(
+BERT = base.Architecture(
     "bert",
     read_sizes,
-    _TABLES | block_keys(_BLOCK),
+    _TABLES | base.block_keys(_BLOCK),
     # The pooler, and the heads of language models and classifiers.
     unused=r"(pooler|cls|lm_head|classifier|qa_outputs)\..*|embeddings\.position_ids",
     prefix="bert.",

@@ -5,14 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from lsar_jax.checkpoints.architectures.base import (
-    Architecture,
-    block_keys,
-    epsilon,
-    require,
-    weight_and_bias,
-    whole_sizes,
-)
+from lsar_jax.checkpoints.architectures import base
 from lsar_jax.languages import code_or_none
 from lsar_jax.models.transformer import TransformerConfig, sinusoids
 from lsar_jax.tokens.xlm import xlm_tokenizer
@@ -30,7 +23,7 @@ _TABLES = {
     "embeddings.word.embedding": "embeddings.weight",
     "embeddings.position.embedding": "position_embeddings.weight",
     "embeddings.language.embedding": "lang_embeddings.weight",
-    **weight_and_bias("embeddings.norm", "layer_norm_emb"),
+    **base.weight_and_bias("embeddings.norm", "layer_norm_emb"),
 }
 _BLOCK = {
     "query": "attentions.{}.q_lin",
@@ -45,15 +38,15 @@ _BLOCK = {
 
 
 def _read_sizes(config: Mapping[str, Any]) -> TransformerConfig:
-    require(config, causal=False, is_encoder=True, asm=False)
+    base.require(config, causal=False, is_encoder=True, asm=False)
     # The first checkpoints call vocab_size n_words.
     config = {"vocab_size": config.get("n_words"), "max_position_embeddings": 512, **config}
-    sizes = whole_sizes(config, _SIZES)
+    sizes = base.whole_sizes(config, _SIZES)
     return TransformerConfig(
         **sizes,
         intermediate=4 * sizes["hidden"],
         languages=config["n_langs"] if _embeds_languages(config) else 0,
-        layer_norm_epsilon=epsilon(config),
+        layer_norm_epsilon=base.epsilon(config),
         activation="gelu" if config.get("gelu_activation", True) else "relu",
     )
 
@@ -77,20 +70,6 @@ def _computed(config: Mapping[str, Any], sizes: TransformerConfig) -> dict[str, 
     return {"position_embeddings.weight": sinusoids(sizes.positions, sizes.widths[0])}
 
 
-def _export_config(sizes: TransformerConfig, blocks: int, pad_id: int) -> dict[str, Any]:
-    return {
-        "architectures": ["XLMModel"],
-        "model_type": "xlm",
-        **{theirs: getattr(sizes, ours) for ours, theirs in _SIZES.items()},
-        "n_layers": blocks,
-        "layer_norm_eps": sizes.layer_norm_epsilon,
-        "gelu_activation": sizes.activation == "gelu",
-        "n_langs": 1,
-        "use_lang_emb": False,
-        "pad_token_id": pad_id,
-    }
-
-
 def _embeds_languages(config: Mapping[str, Any]) -> bool:
     count = config.get("n_langs", 1)
     if not isinstance(count, int) or count < 1:
@@ -98,14 +77,13 @@ def _embeds_languages(config: Mapping[str, Any]) -> bool:
     return bool(config.get("use_lang_emb", True)) and count > 1
 
 
-XLM = Architecture(
+XLM = base.Architecture(
     "xlm",
     _read_sizes,
-    _TABLES | block_keys(_BLOCK),
+    _TABLES | base.block_keys(_BLOCK),
     unused=r"pred_layer\..*|position_ids",
     tokenizer=xlm_tokenizer,
     languages=_languages,
     computed=_computed,
     prefix="transformer.",
-    export=_export_config,
 )
