@@ -34,15 +34,6 @@ SIZES = {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4, "i
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
-def main() -> None:
-    bert()
-    xlm_r()
-    xlm()
-    sentence_transformers()
-    laser(1)
-    laser(2)
-
-
 def bert() -> None:
     config = BertConfig(vocab_size=64, max_position_embeddings=40, layer_norm_eps=1e-3, **SIZES)
     folder = save(BertModel(config), "bert")
@@ -115,9 +106,8 @@ def draw(model: torch.nn.Module) -> None:
 
 
 def write_tokenizer(folder: Path, tokenizer: Tokenizer, first: tuple, last: tuple, pad: str) -> None:
-    tokenizer.post_processor = processors.TemplateProcessing(
-        single=f"{first[0]} $A {last[0]}", special_tokens=[first, last]
-    )
+    single = f"{first[0]} $A {last[0]}"
+    tokenizer.post_processor = processors.TemplateProcessing(single=single, special_tokens=[first, last])
     tokenizer.save(str(folder / "tokenizer.json"))
     settings = {"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": 40, "pad_token": pad}
     (folder / "tokenizer_config.json").write_text(json.dumps(settings, indent=2) + "\n")
@@ -159,9 +149,8 @@ def laser(version: int) -> None:
     hidden, pooled = lstm_states(model, ids, np.array(LENGTHS))
     arrays = {"ids": ids, "lengths": np.int32(LENGTHS), "hidden": hidden, "pooled": pooled}
     np.savez_compressed(folder / "golden.npz", **arrays)
-    cases = [
-        [text, code] for code in ("en", "de", "el", "zh", "ja") for text in lj.corpora.udhr("test", [code])[code][:4]
-    ]
+    codes = ("en", "de", "el", "zh", "ja")
+    cases = [[text, code] for code in codes for text in lj.corpora.udhr("test", [code])[code][:4]]
     cases += [[text, "en"] for text in TEXTS]
     split = laserembeddings_pieces(folder) if version == 1 else laser_encoders_pieces(folder)
     golden = [[text, code, [dictionary.get(p, 3) for p in split(text, code).split()] + [2]] for text, code in cases]
@@ -194,14 +183,9 @@ def learn_sentencepiece(folder: Path, texts: list[str]) -> list[str]:
     import sentencepiece
 
     written = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter([text.lower() for text in texts]),
-        model_writer=written,
-        vocab_size=900,
-        character_coverage=0.98,
-        normalization_rule_name="identity",
-        minloglevel=2,
-    )
+    options = {"vocab_size": 900, "character_coverage": 0.98, "normalization_rule_name": "identity", "minloglevel": 2}
+    lowered = iter([text.lower() for text in texts])
+    sentencepiece.SentencePieceTrainer.train(sentence_iterator=lowered, model_writer=written, **options)
     (folder / "sentencepiece.model").write_bytes(written.getvalue())
     model = sentencepiece.SentencePieceProcessor(model_proto=written.getvalue())
     return [model.id_to_piece(i) for i in range(3, model.get_piece_size()) if i % 50]
@@ -226,4 +210,9 @@ def laser_encoders_pieces(folder: Path):
 
 
 if __name__ == "__main__":
-    main()
+    bert()
+    xlm_r()
+    xlm()
+    sentence_transformers()
+    laser(1)
+    laser(2)

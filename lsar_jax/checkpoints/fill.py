@@ -48,7 +48,7 @@ def fill(
       blocks: number of blocks to build.
       dtype: compute dtype.
       param_dtype: dtype of the parameters, by default ``dtype``.
-      attention: attention of a transformer, one of ``lsar_jax.models.attention.ATTENTIONS``.
+      attention: attention of a transformer, one of the kinds that ``attend`` takes.
       put: places each weight on its devices; by default, weights stay in host memory.
 
     Raises:

@@ -60,11 +60,8 @@ PRESETS = {
     "labse": Preset(
         "sentence-transformers/LaBSE", "e34fab64a3011d2176c99545a93d5cbddc9a91b7", chosen_by=f"{_AUTHORS}; {_LSAR}"
     ),
-    "laser1": Preset(
-        "", pooling="max",
-        note="convert bilstm.93langs.2018-12-26.pt, with 93langs.fcodes and 93langs.fvocab in its folder; pass "
-        "language=",
-    ),
+    "laser1": Preset("", pooling="max", note="convert bilstm.93langs.2018-12-26.pt, with 93langs.fcodes and "
+                     "93langs.fvocab in its folder; pass language="),
     "laser2": Preset("", pooling="max", note="convert laser2.pt, with laser2.spm in its folder"),
     "sbert": Preset(
         "sentence-transformers/xlm-r-100langs-bert-base-nli-stsb-mean-tokens",

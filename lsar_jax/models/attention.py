@@ -11,12 +11,10 @@ from jaxtyping import Array, Float
 
 from lsar_jax.shapes import Lengths
 
-__all__ = ["ATTENTIONS", "FLASH_FROM", "PerHead", "attend", "attention_for"]
+__all__ = ["FLASH_FROM", "PerHead", "attend", "attention_for"]
 
 # Queries, keys or values.
 PerHead = Float[Array, "batch length head part"]
-
-ATTENTIONS = ("xla", "cudnn", "rows")
 
 # cuDNN's flash attention takes half precision and head widths that are multiples of 8, up to 128. It works on tiles of
 # 64 or 128 positions of one sentence, so that short ones waste most of its work. On an H100, four blocks of XLM-R base

@@ -23,7 +23,7 @@ from flax import nnx
 from jaxtyping import Array
 
 from lsar_jax.checks import whole_number
-from lsar_jax.models.attention import ATTENTIONS, PerHead, attend
+from lsar_jax.models.attention import PerHead, attend
 from lsar_jax.models.product import summed_in_float32
 from lsar_jax.shapes import Hidden, Lengths, RowLanguages, TokenIds
 
@@ -128,15 +128,12 @@ class Transformer(nnx.Module):
       dtype: compute dtype, float32 or bfloat16.
       param_dtype: dtype of the parameters, except those of LayerNorm, which are float32. They are zero until they are
         filled from a checkpoint.
-      attention: one of ``lsar_jax.models.attention.ATTENTIONS``; with ``cudnn``, for NVIDIA GPUs, the vector of a
-        position is also kept together in memory.
+      attention: its kind, as in ``attend``; with ``cudnn``, the vector of a position is also kept together in memory.
     """
 
     def __init__(
         self, config: TransformerConfig, *, dtype: jnp.dtype, param_dtype: jnp.dtype, attention: str = "xla"
     ) -> None:
-        if attention not in ATTENTIONS:
-            raise ValueError(f"attention {attention!r} is not one of {', '.join(ATTENTIONS)}")
         self.config = config
         self.dtype = dtype
         self.embeddings = TokenEmbeddings(config, dtype=dtype, param_dtype=param_dtype)

@@ -3,7 +3,6 @@
 import json
 import pickle
 import shutil
-from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -12,7 +11,6 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 import lsar_jax as lj
-from tests import memory
 
 BIAS = "embeddings.LayerNorm.bias"
 
@@ -215,9 +213,7 @@ def test_the_revision_of_a_folder_covers_config_and_tokenizer(folder):
     after = lj.load_encoder(folder).spec
     assert not after.same_space(before)
     path = folder / "tokenizer.json"
-    settings = json.loads(path.read_text())
-    settings["normalizer"]["lowercase"] = False
-    path.write_text(json.dumps(settings))
+    path.write_text(path.read_text().replace('"lowercase": true', '"lowercase": false'))
     assert not lj.load_encoder(folder).spec.same_space(after)
 
 
@@ -239,14 +235,3 @@ def test_the_spec_and_the_parameters_have_the_dtype(tiny_folder):
         for stored in ("bfloat16", "float32")
     )
     np.testing.assert_allclose(half, full, atol=0.02)
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="peak memory is read from Linux's /proc")
-def test_peak_memory_of_a_load(tmp_path):
-    # Embeddings of 300 MB: a second copy, on the host or of the file's pages, would be seen.
-    sizes = {"vocab_size": 200_000, "hidden_size": 384, "intermediate_size": 1536, "num_attention_heads": 6}
-    memory.write_random(tmp_path / "wide", sizes)
-    _, peak, tensors = memory.measure(tmp_path / "wide")
-    assert tensors > 300e6
-    assert peak <= 1.25 * tensors + 300e6

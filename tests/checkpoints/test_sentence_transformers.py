@@ -23,15 +23,6 @@ def write_modules(folder, kinds):
     (folder / "modules.json").write_text(json.dumps(modules))
 
 
-def move_transformer(folder):
-    modules = json.loads((folder / "modules.json").read_text())
-    modules[0]["path"] = "0_Transformer"
-    (folder / "modules.json").write_text(json.dumps(modules))
-    (folder / "0_Transformer").mkdir()
-    for name in ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"):
-        (folder / name).rename(folder / "0_Transformer" / name)
-
-
 def edit(path, **changes):
     path.write_text(json.dumps(json.loads(path.read_text()) | changes))
 
@@ -73,9 +64,8 @@ def test_what_follows_belongs_to_the_last_block(folder):
     assert (inner.spec.pooling, inner.dim) == ("cls", 32)
     whole = lj.load_encoder(folder, pooling="cls+dense+normalize")
     assert whole.encode(TEXTS, layers=(3,)).shape == (1, len(TEXTS), 24)
-    with pytest.raises(
-        ValueError, match=r"'cls\+dense\+normalize' belongs to layer 3, .* load the encoder with pooling='cls'"
-    ):
+    message = r"'cls\+dense\+normalize' belongs to layer 3, .* load the encoder with pooling='cls'"
+    with pytest.raises(ValueError, match=message):
         whole.encode(TEXTS, layers=(2, 3))
 
 
@@ -111,9 +101,8 @@ def test_a_pipeline_that_is_not_known(folder, kinds, message):
 
 
 def test_code_of_the_checkpoint_is_never_run(folder):
-    modules = json.loads((folder / "modules.json").read_text())
-    modules[2]["type"] = "modeling_custom.Dense"
-    (folder / "modules.json").write_text(json.dumps(modules))
+    path = folder / "modules.json"
+    path.write_text(path.read_text().replace("sentence_transformers.models.Dense", "modeling_custom.Dense"))
     (folder / "modeling_custom.py").write_text("raise SystemExit('run')")
     with pytest.raises(ValueError, match="the module 'modeling_custom.Dense' is not supported"):
         lj.load_encoder(folder)
@@ -131,10 +120,8 @@ SETTINGS, PROMPTS = "sentence_bert_config.json", "config_sentence_transformers.j
         (POOLING, {"include_prompt": False}, "include_prompt is False; only True is supported"),
         (SETTINGS, {"max_seq_length": 2}, "takes 2 tokens, but the special tokens alone are 2"),
         (DENSE, {"activation_function": "torch.nn.modules.activation.Mish"}, "Dense activation 'torch.nn.* is not one"),
-        (DENSE, {"activation_function": "os.system"}, "the Dense activation 'os.system' is not one of"),
         (DENSE, {"use_residual": True}, "use_residual is True; only False is supported"),
         (DENSE, {"in_features": 31}, "the weights have shapes .* by the config they should be"),
-        (CONFIG, {"model_type": ["bert"]}, "the checkpoint is of type .'bert'.; known types are"),
         (CONFIG, {"hidden_act": ["gelu"]}, "hidden_act .'gelu'. is not one of"),
         (PROMPTS, {"default_prompt_name": "none"}, "default_prompt_name is 'none'; the prompts are document, query"),
         (PROMPTS, {"prompts": {"query": 1}}, "it must map names to strings"),
@@ -153,9 +140,7 @@ MODULE = {"type": "sentence_transformers.models.Transformer", "path": ""}
     ("text", "message"),
     [
         ('[{"idx": 0}]', "is not a list of modules"),
-        ("[1]", "is not a list of modules"),
         ("{}", "holds a JSON dict, expected a list"),
-        ("[" * 100_000, "is not JSON"),
         *((json.dumps([MODULE | {"path": path}]), "modules.json names a path outside its folder")
           for path in ("../other", "/etc", "1_Pooling/../../other")),
     ],
@@ -191,20 +176,17 @@ def test_a_dense_without_bias_or_activation(folder):
 
 def test_the_transformer_in_a_folder_of_its_own(folder):
     expected = lj.load_encoder(folder).encode(TEXTS)
-    move_transformer(folder)
+    modules = json.loads((folder / "modules.json").read_text())
+    modules[0]["path"] = "0_Transformer"
+    (folder / "modules.json").write_text(json.dumps(modules))
+    (folder / "0_Transformer").mkdir()
+    for name in ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"):
+        (folder / name).rename(folder / "0_Transformer" / name)
     (folder / "config.json").write_text('{"__version__": "0.2.6"}')  # as the first versions had it
     encoder = lj.load_encoder(folder)
     np.testing.assert_array_equal(encoder.encode(TEXTS), expected)
     edit(folder / "0_Transformer" / "config.json", layer_norm_eps=1e-6)
     assert not lj.load_encoder(folder).spec.same_space(encoder.spec)
-
-
-def test_lower_case(folder):
-    edit(folder / "sentence_bert_config.json", do_lower_case=True)
-    path = folder / "tokenizer.json"
-    path.write_text(path.read_text().replace('"lowercase": true', '"lowercase": false'))
-    encoder = lj.load_encoder(folder)
-    np.testing.assert_array_equal(encoder.encode("AbC"), encoder.encode("abc"))
 
 
 def test_prompts_of_the_checkpoint(folder):
@@ -213,9 +195,8 @@ def test_prompts_of_the_checkpoint(folder):
     encoder = lj.load_encoder(folder)
     assert encoder.prompts == {"query": "q ", "passage": "p "}
     np.testing.assert_array_equal(encoder.encode("abc"), encoder.encode("q abc", prompt=""))
-    np.testing.assert_array_equal(
-        encoder.encode("abc", prompt=encoder.prompts["passage"]), encoder.encode("p abc", prompt="")
-    )
+    passage = encoder.encode("abc", prompt=encoder.prompts["passage"])
+    np.testing.assert_array_equal(passage, encoder.encode("p abc", prompt=""))
     # They are known without the rest of the pipeline.
     write_modules(folder, ["Transformer", "Pooling", "WordWeights"])
     assert lj.load_encoder(folder, pooling="mean").prompt == "q "

@@ -29,9 +29,8 @@ def test_every_batch_is_run_once_and_every_program_compiled_once(rng):
         compiled.append(shape)
 
     known = {(1, 8)}
-    results = list(run_slots(call, compile, slots, known))
-    assert [number for _, number in results] == list(range(200))
-    assert all(slot.sentences[0].number == number for slot, number in results)
+    results = [(slot.sentences[0].number, number) for slot, number in run_slots(call, compile, slots, known)]
+    assert results == [(number, number) for number in range(200)]
     assert sorted(compiled) == [(2, 8), (3, 8), (4, 8), (5, 8)]
     assert known == {(rows, 8) for rows in range(1, 6)}
 
@@ -106,4 +105,4 @@ def test_an_error_ends_the_call(at, where):
 
     with pytest.raises(ValueError, match=f"batch {at}"):
         list(run_slots(call, compile, slots, set()))
-    assert not [one for one in threading.enumerate() if one.name.startswith("compile")]
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("compile")]

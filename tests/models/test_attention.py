@@ -8,7 +8,6 @@ import pytest
 from lsar_jax.mesh import data_mesh, split
 from lsar_jax.models import attention
 from lsar_jax.models.attention import attend
-from lsar_jax.models.transformer import Transformer, TransformerConfig
 
 
 def case(rng, batch=12, length=16, heads=2, dtype="float32"):
@@ -52,13 +51,6 @@ def test_gradients_equal_those_of_the_plain_one(rng, monkeypatch, dtype):
         one, other = (np.asarray(x, np.float32) for x in (one, other))
         assert np.abs(one).max() > 0.1
         np.testing.assert_allclose(other, one, rtol=1e-5, atol=1e-5 if dtype == "float32" else 0.05)
-
-
-def test_an_unknown_kind_is_refused():
-    config = TransformerConfig(64, 32, 1, 4, 64, 512, 2)
-    dtype = jnp.dtype("float32")
-    with pytest.raises(ValueError, match="attention 'flash' is not one of xla, cudnn, rows"):
-        Transformer(config, dtype=dtype, param_dtype=dtype, attention="flash")
 
 
 def test_no_device_waits_for_another(rng, monkeypatch):

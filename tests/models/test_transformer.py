@@ -248,9 +248,7 @@ def test_what_is_kept_together_on_a_gpu_changes_nothing(rng):
 
 
 def test_segments_equal_torch(rng):
-    need("torch")
-    import torch
-
+    torch = need("torch")
     model, case = parity.load("bert"), parity.golden("bert")
     ids, lengths = case["ids"], case["lengths"]
     mask = np.arange(ids.shape[1]) < lengths[:, None]
