@@ -102,7 +102,7 @@ def test_a_pipeline_that_is_not_known(folder, kinds, message):
 
 def test_code_of_the_checkpoint_is_never_run(folder):
     path = folder / "modules.json"
-    path.write_text(path.read_text().replace("sentence_transformers.models.Dense", "modeling_custom.Dense"))
+    path.write_text(path.read_text().replace("sentence_transformers.base.modules.dense.", "modeling_custom."))
     (folder / "modeling_custom.py").write_text("raise SystemExit('run')")
     with pytest.raises(ValueError, match="the module 'modeling_custom.Dense' is not supported"):
         lj.load_encoder(folder)
