@@ -24,14 +24,9 @@ _IDENTIFIER = ("center", "weights", "bias")
 TransformParts = tuple[tuple[Step, ...], tuple[Fit, ...], EncoderSpec | None, LanguageIdentifier | None]
 
 
-def save_parts(
-    path: Path,
-    steps: tuple[Step, ...],
-    fits: tuple[Fit, ...],
-    source: EncoderSpec | None,
-    identifier: LanguageIdentifier | None,
-) -> None:
+def save_parts(path: Path, transform: TransformParts) -> None:
     """Writes the file; see ``Transform.save``."""
+    steps, fits, source, identifier = transform
     arrays: dict[str, np.ndarray] = {}
     for index, (step, fit) in enumerate(zip(steps, fits, strict=True)):
         parts = {name: np.asarray(part) for name, part in step._asdict().items() if part is not None}

@@ -214,13 +214,9 @@ class Transform:
         if self.source and other.source and not other.fits_after(self.source, self):
             raise ValueError(_DIFFERENT.format(self.source.difference(other.source)))
         if other._applied() & self._applied():
-            raise ValueError(
-                f"{other.name} is already part of the transform {self.name}; apply each fitted transform once"
-            )
+            raise ValueError(f"{other.name} is already part of the transform {self.name}; apply each fit once")
         if other.identifier is not None and self.identifier is None:
-            raise ValueError(
-                "chain the transforms first, then add an identifier to the chain: it runs before the first step"
-            )
+            raise ValueError("chain the transforms first, then add an identifier to the chain: it runs first")
         chain = Transform(self.steps + other.steps, self.fits + other.fits, self.source or other.source)
         return chain if self.identifier is None else chain.with_identifier(self.identifier)
 
@@ -237,9 +233,6 @@ class Transform:
     def as_affine(self, language: str | None = None) -> tuple[Float[np.ndarray, "dim dim"], Float[np.ndarray, " dim"]]:
         """Returns A ``[dim, dim]`` and b ``[dim]`` of ``y = x A^T + b`` in float64, for numpy and vector databases.
 
-        Args:
-          language: one code; a shared transform needs none.
-
         Raises:
           ValueError: a language is missing or unknown, or the map depends on the nearest cluster and is not affine.
         """
@@ -255,7 +248,7 @@ class Transform:
 
     def save(self, path: str | Path) -> None:
         """Writes one safetensors file with the arrays and, in its metadata, how they were fitted."""
-        save_parts(Path(path), self.steps, self.fits, self.source, self.identifier)
+        save_parts(Path(path), (self.steps, self.fits, self.source, self.identifier))
 
     @classmethod
     def load(cls, path: str | Path) -> "Transform":
