@@ -44,14 +44,9 @@ _FORMS = (".parquet", ".jsonl", ".jsonl.gz")
 
 @dataclass(frozen=True)
 class HubFiles:
-    """A dataset on the Hub or in a folder.
+    """A dataset on the Hub at a commit, or in a folder, with files in a folder per configuration.
 
-    Attributes:
-      name: name of the dataset, used in error messages.
-      files: paths of the files, which begin with the name of the configuration.
-      open: opens a file, given its path.
-      failed: turns the exception raised while reading a file into the one to raise.
-      commit: commit on the Hub; empty for a folder.
+    ``failed`` turns the exception raised while reading a file into the one to raise.
     """
 
     name: str

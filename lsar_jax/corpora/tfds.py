@@ -67,11 +67,9 @@ def prepared(
     name = str(read_json(folder / _INFO, dict).get("name"))
     features = read_json(folder / "features.json", dict).get("featuresDict", {}).get("features", {})
     texts = [name for name, value in features.items() if "text" in value and "Text" in value.get("pythonClassName", "")]
-    if field is None and "text" not in texts and len(texts) != 1:
-        raise ValueError(f"{folder} has the text fields {', '.join(texts) or 'none'}; choose one with field=")
-    if field is not None and field not in texts:
-        raise ValueError(f"field {field!r} is not a text field of {folder}; it has {', '.join(texts) or 'none'}")
-    chosen = field or ("text" if "text" in texts else texts[0])
+    chosen = field or (texts[0] if len(texts) == 1 else "text")
+    if chosen not in texts:
+        raise ValueError(f"{folder} has no text field {chosen!r}; choose one with field=: {', '.join(texts) or 'none'}")
     documents = (row[chosen] for row in rows(folder, split))
     return take(documents, filter or _FILTERS.get(name, oscar_lines), count, f"split {split!r} of {folder}")
 

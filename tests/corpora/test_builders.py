@@ -162,6 +162,7 @@ REFUSED = [
     )),
     (Bucc, {}, "has no files XX-en.SPLIT.gold, where SPLIT is sample or training"),
     (Bucc, {"de-en.sample.gold": ["a\tb"]}, "no text file at .*de-en.sample.de"),
+    (Bucc, {"de-en.sample.gold": [], "de-en/de-en.dev.gold": []}, "are for the same language and split; remove one"),
 ]  # fmt: skip
 
 
@@ -203,9 +204,3 @@ def test_bucc_refuses_a_line(end, line, message, tmp_path):
     with (tmp_path / f"de-en.sample.{end}").open("a") as file:
         file.write(line)
     refused(Bucc(tmp_path), tmp_path / "out", message)
-
-
-def test_bucc_refuses_two_files_of_a_split(tmp_path):
-    bucc(tmp_path)
-    bucc(tmp_path / "de-en", split="dev")
-    refused(Bucc(tmp_path), tmp_path / "out", "are for the same language and split")

@@ -73,9 +73,6 @@ def test_tatoeba_is_the_same_from_everywhere(tatoeba, monkeypatch):
     assert read_pairs(f"tfds:{tatoeba}/prepared/tatoeba/tatoeba_{{}}", ["fr", "de"]) == expected
     monkeypatch.setenv("TFDS_DATA_DIR", str(tatoeba / "prepared"))
     assert read_pairs("tfds:tatoeba/tatoeba_{}", ["fr", "de"]) == expected
-    # As any bitext too, all languages by default.
-    bitext = {code: list(zip(*sides, strict=True)) for code, sides in sorted(expected.items())}
-    assert read_bitext("tfds:tatoeba/tatoeba_{}", (), "--data") == bitext
 
 
 def test_tatoeba_of_a_hub_that_answers(tatoeba, tmp_path, monkeypatch):

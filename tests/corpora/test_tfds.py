@@ -79,9 +79,8 @@ def test_wikipedia(folder):
 
 
 def test_rows_are_plain_python(folder):
-    every = list(rows(folder / "two" / "de"))
-    assert every == [{"a": "a", "b": " ", "c": [n, n]} for n in range(COUNT)]
-    assert {type(item) for row in every for item in row["c"]} == {int}
+    expected = [{"a": "a", "b": " ", "c": [n, n]} for n in range(COUNT)]
+    assert repr(list(rows(folder / "two" / "de"))) == repr(expected)
 
 
 def test_refuses_names(folder, tmp_path, monkeypatch):
@@ -92,9 +91,14 @@ def test_refuses_names(folder, tmp_path, monkeypatch):
         (tmp_path / "none", {}, FileNotFoundError, f"no prepared dataset at {tmp_path}/none. On a machine"),
         ("wiki40b", {}, ValueError, r"wiki40b holds several .*; name one of de/1.0.0, zh-cn/1.0.0"),
         ("wiki40b/de", {"split": "dev"}, ValueError, "split 'dev' is not in .*; it has (train, test|test, train)"),
-        (two.parents[1] / "wikipedia" / "20230601.de", {"field": "d"}, ValueError, "'d' is not .*; it has text, title"),
-        (two, {}, ValueError, "has the text fields a, b; choose one with field="),
-        (two, {"field": "c"}, ValueError, "field 'c' is not a text field of .*; it has a, b"),
+        (
+            two.parents[1] / "wikipedia" / "20230601.de",
+            {"field": "d"},
+            ValueError,
+            "no text field 'd'; .*: text, title",
+        ),
+        (two, {}, ValueError, "has no text field 'text'; choose one with field=: a, b"),
+        (two, {"field": "c"}, ValueError, "has no text field 'c'; choose one with field=: a, b"),
         (two, {"field": "b"}, ValueError, "split 'train' of .* has no sentence that oscar_lines keeps"),
         (two, {"field": "a", "count": 0}, ValueError, "count is 0; it must be at least 1"),
     ):
