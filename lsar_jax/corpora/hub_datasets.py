@@ -65,13 +65,7 @@ class HubFiles:
         return sorted({re.split(r"[-./]", name)[0] for name in self._inside(config)})
 
     def rows(self, config: str, split: str, columns: Sequence[str] | None = None) -> Iterator[dict[str, Any]]:
-        """Yields the rows of a split in order, with all columns or the given ones.
-
-        Raises:
-          FileNotFoundError: a file is missing or cannot be fetched.
-          ValueError: the split or a column does not exist, or a file is not in the format of its name.
-          ImportError: a file is parquet, and pyarrow is not installed.
-        """
+        """Yields the rows of a split in order, with all columns or the given ones."""
         for name in self._files(config, split):
             try:
                 with closing(self.open(name)) as file:

@@ -15,18 +15,7 @@ BUFFER = 1 << 20
 
 
 def parquet_rows(file: Any, columns: Sequence[str] | None, where: str, at_once: int = 64) -> Iterator[dict[str, Any]]:
-    """Yields the rows of a parquet file.
-
-    Args:
-      file: the open file.
-      columns: the columns to read; None for all.
-      where: what errors call the file.
-      at_once: rows to read at a time.
-
-    Raises:
-      ImportError: pyarrow is not installed.
-      ValueError: a column is missing, or the file is not parquet.
-    """
+    """Yields the rows of an open parquet file, which errors call ``where``, with some columns or all (None)."""
     pyarrow = import_extra("pyarrow", "hub", "reading parquet")
     parquet = import_extra("pyarrow.parquet", "hub", "reading parquet", "pyarrow")
     try:
@@ -39,16 +28,7 @@ def parquet_rows(file: Any, columns: Sequence[str] | None, where: str, at_once: 
 
 
 def json_rows(file: Any, columns: Sequence[str] | None, where: str) -> Iterator[dict[str, Any]]:
-    """Yields the rows of a JSON lines file.
-
-    Args:
-      file: the open file; a ``gzip.GzipFile`` if it is compressed.
-      columns: as for ``parquet_rows``.
-      where: as for ``parquet_rows``.
-
-    Raises:
-      ValueError: a line is not a JSON object or lacks a field, or the file is damaged.
-    """
+    """Yields the rows of an open JSON lines file (``gzip.GzipFile`` if it is compressed), as ``parquet_rows`` does."""
     number = 0
     try:
         for number, line in enumerate(file, start=1):

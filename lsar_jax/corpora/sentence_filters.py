@@ -61,11 +61,7 @@ def check_count(count: int | None) -> None:
 
 
 def take(documents: Iterable[str], filter: Filter, count: int | None, where: object) -> list[str]:
-    """Returns the first sentences of documents, reading only as many documents as needed.
-
-    Raises:
-      ValueError: ``count`` is below 1, or there are no sentences; the error names ``where``.
-    """
+    """Returns the first sentences of documents, reading only as many documents as needed; there must be some."""
     check_count(count)
     sentences = list(filter(documents, count))
     if not sentences:

@@ -64,9 +64,6 @@ def named_tables(data: Data) -> Tables | None:
 
     In place of ``{}``, configurations are named by language code, or by both codes if the name has another language, as
     in ``tfds:parallel/en-{}``. A dataset without configurations is its own.
-
-    Raises:
-      FileNotFoundError: there is no such dataset, or the Hub cannot be reached.
     """
     kind, place = _parts(data)
     if kind == "hub":
@@ -88,11 +85,7 @@ def folder_of(data: Data, not_on_hub: str) -> Path:
 
     Args:
       data: a folder, or ``tfds:NAME`` for one in ``TFDS_DATA_DIR`` or ``~/tensorflow_datasets``.
-      not_on_hub: reason why the data cannot be on the Hub, used in the error message.
-
-    Raises:
-      FileNotFoundError: there is no such prepared dataset.
-      ValueError: ``data`` is ``hub:ID``.
+      not_on_hub: reason why the data cannot be on the Hub, for the error.
     """
     kind, place = _parts(data)
     if kind == "hub":
@@ -109,12 +102,7 @@ def folder_of(data: Data, not_on_hub: str) -> Path:
 
 
 def pin(data: Data) -> Data:
-    """Returns ``hub:ID``, or ``hub:ID#CONFIG``, with the commit that it currently resolves to; other data unchanged.
-
-    Raises:
-      FileNotFoundError: the Hub has no such dataset, or cannot be reached.
-      ValueError: no revision is given or pinned.
-    """
+    """Returns ``hub:ID``, or ``hub:ID#CONFIG``, with the commit that it currently resolves to; other data unchanged."""
     kind, place = _parts(data)
     place, mark, config = place.partition("#")
     name = place.partition("@")[0]
@@ -124,11 +112,7 @@ def pin(data: Data) -> Data:
 
 
 def one_split(tables: Tables, config: str, split: str) -> str:
-    """Returns ``split``; if it is empty, the only split of the configuration, or else ``test``.
-
-    Raises:
-      ValueError: no split is given, and the configuration has several splits without a ``test``.
-    """
+    """Returns ``split``; if it is empty, the only split of the configuration, or else ``test``, which must be there."""
     there = tables.splits(config)
     if split or len(there) == 1 or "test" in there:
         return split or (there[0] if len(there) == 1 else "test")

@@ -39,11 +39,7 @@ def stream_lines(path: str | Path) -> Iterator[str]:
 
 
 def decoded_lines(raw_lines: Iterable[bytes], name: str) -> Iterator[str]:
-    """Yields the lines of an open file, which errors call ``name``, as ``lines`` returns them.
-
-    Raises:
-      ValueError: a line is not UTF-8 (raised when it is reached), or there are none.
-    """
+    """Yields the lines of an open file, which errors call ``name``, as ``stream_lines`` does."""
     number = 0
     for number, raw in enumerate(raw_lines, start=1):
         line = raw.removeprefix(b"\xef\xbb\xbf") if number == 1 else raw

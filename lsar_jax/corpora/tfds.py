@@ -82,15 +82,7 @@ def places(name: str | Path) -> list[Path]:
 
 
 def prepared_languages(template: str) -> dict[str, Path]:
-    """Returns the folder of each language's dataset, keyed by language code.
-
-    Args:
-      template: a folder or name with ``{}`` in place of the language, such as ``wiki40b/{}``.
-
-    Raises:
-      FileNotFoundError: no language has such a dataset.
-      ValueError: ``template`` has no ``{}``, or two datasets are for the same language.
-    """
+    """Returns the folder of each language's dataset: a folder or name with the language in place of ``{}``."""
     before, found, after = template.partition("{}")
     if not found:
         raise ValueError(f"{template!r} has no {{}} in place of the language")
@@ -108,13 +100,7 @@ def prepared_languages(template: str) -> dict[str, Path]:
 
 
 def rows(folder: str | Path, split: str = "train") -> Iterator[dict[str, Any]]:
-    """Yields the rows of a split, or of a part of one, in order, as plain Python values: str, int, float, list.
-
-    Raises:
-      FileNotFoundError: the folder or some of its files do not exist.
-      ValueError: the format is not array_record, the split is unknown, or a file is damaged.
-      ImportError: tensorflow-datasets is not installed.
-    """
+    """Yields the rows of a split, or of a part of one, in order, as plain Python values: str, int, float, list."""
     folder = find(folder)
     form = read_json(folder / _INFO, dict).get("fileFormat", "tfrecord")
     if form != "array_record":
@@ -157,15 +143,7 @@ def label_names(folder: str | Path) -> dict[str, tuple[str, ...]]:
 
 
 def find(folder_or_name: str | Path) -> Path:
-    """Returns the folder of one version of a prepared dataset.
-
-    Args:
-      folder_or_name: that folder, its parent if it holds a single version, or the name of either, as for ``prepared``.
-
-    Raises:
-      FileNotFoundError: there is no such dataset.
-      ValueError: there are several versions or configurations.
-    """
+    """Returns the folder of one version of a prepared dataset: given itself, its parent, or the name of either."""
     for place in (tried := places(folder_or_name)):
         # The layout is DATASET/VERSION or DATASET/CONFIGURATION/VERSION.
         inside = sorted({path.parent for below in ("", "*/", "*/*/") for path in place.glob(f"{below}{_INFO}")})

@@ -132,12 +132,7 @@ def prepare(dataset: DatasetFiles, out: str | Path) -> dict[str, Path]:
 
 
 def fields_of(path: Path, count: int) -> Iterator[tuple[int, list[str]]]:
-    """Yields (line number, tab-separated fields) for each line of a file.
-
-    Raises:
-      FileNotFoundError: there is no such file.
-      ValueError: a line does not have ``count`` fields or is not UTF-8, or the file is empty.
-    """
+    """Yields (line number, its ``count`` tab-separated fields) for each line; raises ValueError at one with others."""
     for number, line in enumerate(stream_lines(path), start=1):
         fields = line.split("\t")
         if len(fields) != count:
