@@ -213,13 +213,7 @@ def _with_english(test: ByLanguage, english: ByLanguage, method: Method, paralle
 
 def _identified(fit: ByLanguage, test: ByLanguage, setting: Setting) -> Iterator[tuple[Method, Score]]:
     """Yields the accuracy of ``language="auto"`` for each language."""
-    accuracy = fit_identifier(fit, source=setting.spec).accuracy(test)
-    least = sorted(accuracy, key=lambda code: accuracy[code])[:5]
-    console.print(
-        f"layer {setting.spec.layer}: the language is identified in {np.mean(list(accuracy.values())):.1f}% of "
-        f"sentences, mean over languages; lowest: {', '.join(f'{code} {accuracy[code]:.0f}%' for code in least)}"
-    )
-    for code, value in accuracy.items():
+    for code, value in fit_identifier(fit, source=setting.spec).accuracy(test).items():
         score = Score("auto accuracy", value, [code], len(test[code]), fitted_on=setting.text)
         yield Method("identifier", {}), score
 
@@ -241,10 +235,7 @@ def _typology(
                 console.print(f"{where}: skipping the correlation with syntax in the part {what} by LSAR: {error}")
                 continue
             yield method, Score(f"syntax, {what} ({measure})", found.r, list(test), found.n)
-            console.print(
-                f"{where}: cosine with English's mean in the part {what} by LSAR, and syntactic similarity to "
-                f"English: r = {found.r:.3f} over {found.n} languages ({measure})"
-            )
+            console.print(f"{where}: in the part {what}, r = {found.r:.3f} over {found.n} languages ({measure})")
             panels = drawn.setdefault(method.label, {})
             panels[f"the part {what} by {method.label}, r = {found.r:.3f}"] = found.points
     if drawn and setting.first:
