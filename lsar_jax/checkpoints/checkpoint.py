@@ -60,6 +60,8 @@ def read_folder(folder: Path, *, id: str, revision: str | None = None) -> Checkp
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
     stored, weights = open_safetensors(pipeline.transformer, root=folder)
+    if twice := [name for name in stored if (plain := architecture.plain_name(name)) != name and plain in stored]:
+        raise ValueError(f"{pipeline.transformer} has these weights twice, under two names: {', '.join(twice)}")
     computed = architecture.computed(config, sizes).items()
     tensors = {name: Tensor(table.shape, partial(_in_memory, table)) for name, table in computed}
     tensors |= {architecture.plain_name(name): tensor for name, tensor in stored.items()}

@@ -18,6 +18,8 @@ from lsar_jax.models.projection import TORCH_NAMES, Dense, Normalize
 __all__ = ["MODES", "Pipeline", "module_folders", "read_dense", "read_pipeline"]
 
 _KNOWN = ("Transformer", "Pooling", "Dense", "Normalize")
+# The input and output of Dense and Normalize, which version 6 writes in their configs.
+_ENDS = {"module_input_name": "sentence_embedding", "module_output_name": "sentence_embedding"}
 # Our names of the poolings, and the flags that older versions write; version 6 writes the same names as ours.
 MODES = {"mean": "mean_tokens", "cls": "cls_token", "max": "max_tokens"}
 _POOLINGS = {name: ours for ours, flag in MODES.items() for name in (ours, flag)}
@@ -83,7 +85,19 @@ def read_pipeline(folder: Path) -> Pipeline:
             order = "Transformer -> Pooling, then any of Dense and Normalize"
             raise _Unsupported(f"{path}: {' -> '.join(kinds)} is not {order}")
         after = tuple(part if kind == "Dense" else None for kind, (_, part) in zip(kinds, modules, strict=True))[2:]
-        return replace(pipeline, pooling=_pooling(modules[1][1] / "config.json"), after=after)
+        pooling = _pooling(modules[1][1] / "config.json")
+        for kind, (_, part) in zip(kinds, modules, strict=True):
+            # Older versions wrote no config for it.
+            if kind == "Normalize" and (part / "config.json").is_file():
+                _check_only(part, read_json(part / "config.json", dict), **_ENDS)
+        # Version 6 can name other states to pool.
+        for settings in sorted(transformer.glob("sentence_*_config.json")):
+            state: Any = read_json(settings, dict)
+            for key in ("modality_config", "text"):
+                state = state.get(key) if isinstance(state, dict) else None
+            if isinstance(state, dict):
+                _check_only(settings, state, method_output_name="last_hidden_state")
+        return replace(pipeline, pooling=pooling, after=after)
     except _Unsupported as error:
         return replace(pipeline, problem=str(error))
 
@@ -106,7 +120,7 @@ def read_dense(folder: Path) -> Dense:
     activation = _ACTIVATIONS.get(name.rsplit(".", 1)[-1]) if name.startswith("torch.nn.") else None
     if activation is None:
         raise ValueError(f"{folder}: the Dense activation {name!r} is not one of {', '.join(_ACTIVATIONS)}")
-    _check_only(folder, config, use_residual=False)
+    _check_only(folder, config, **_ENDS, use_residual=False)
     tensors, _ = open_safetensors(folder, root=folder.parent)
     shape = (config.get("out_features"), config.get("in_features"))
     shapes = {"linear.weight": shape} | ({"linear.bias": shape[:1]} if config.get("bias", True) else {})

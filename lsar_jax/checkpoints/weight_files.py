@@ -68,7 +68,7 @@ def open_safetensors(folder: Path, *, root: Path | None = None) -> tuple[dict[st
 
     Raises:
       FileNotFoundError: a file does not exist.
-      ValueError: a file is not safetensors, or the index names a file outside the folder.
+      ValueError: a file is not safetensors, the index names a file outside the folder, or a tensor is in two shards.
     """
     from safetensors import SafetensorError, safe_open
 
@@ -80,6 +80,8 @@ def open_safetensors(folder: Path, *, root: Path | None = None) -> tuple[dict[st
             check_file(path)
             with safe_open(path, framework="numpy") as file:
                 for name in file.keys():  # noqa: SIM118 - not a dict
+                    if name in tensors:
+                        raise ValueError(f"{name} is in two files of {folder}; the second is {path.name}")
                     view = file.get_slice(name)
                     tensors[name] = Tensor(tuple(view.get_shape()), partial(_rows, path, name), view.get_dtype())
         except FileNotFoundError as error:

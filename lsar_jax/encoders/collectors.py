@@ -6,12 +6,14 @@ host memory are fetched a few batches late; embeddings that stay on the devices 
 
 from collections import deque
 from collections.abc import Sequence
+from contextlib import nullcontext
 from functools import partial
+from threading import Lock
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import Mesh
+from jax.sharding import Mesh, NamedSharding
 from jaxtyping import Float, Int
 
 from lsar_jax.arrays import all_finite, row_bucket
@@ -30,6 +32,8 @@ IN_FLIGHT = 4
 _FIRST_ROWS = 2048
 # A result on the device with more rows than this is allocated at its exact size.
 _LARGE = 1 << 17
+# Held while programs with collectives run.
+_COLLECTIVES = Lock()
 
 
 class HostResult:
@@ -59,8 +63,7 @@ class HostResult:
         x = self._result if self._result.shape[1] == sentences else self._result[:, :sentences].copy()
         if self._mesh is None:
             return x
-        whole = sentences % self._mesh.devices.size
-        return jax.device_put(x, replicated(self._mesh) if whole else split(self._mesh, axis=1))
+        return jax.device_put(x, _sharding(self._mesh, sentences))
 
     def _collect(self, most: int) -> None:
         while len(self._waiting) > most:
@@ -77,29 +80,54 @@ class HostResult:
 
 
 class DeviceResult:
-    """Collects embeddings on one device, and puts each in its place as it arrives; arguments as of ``HostResult``."""
+    """Collects embeddings on the devices, and puts each in its place; arguments as of ``HostResult``.
+
+    On one device a batch is placed as it arrives. On several, bringing rows together takes collectives, and threads
+    that launch them in different orders would deadlock, so they run at the end, one thread at a time.
+    """
 
     def __init__(self, layers: int, total: int | None, dim: int, mesh: Mesh) -> None:
-        rows = _buffer_rows(_FIRST_ROWS if total is None else total)
+        self._mesh = mesh
+        rows = self._rows(_FIRST_ROWS if total is None else total)
         self._buffer = jnp.zeros((layers, rows, dim), jnp.float32, device=split(mesh, axis=1))
+        self._waiting: list[tuple[Slot, jax.Array]] = []
 
     def add(self, slot: Slot, value: PooledLayers) -> None:
         """Takes the embeddings of a batch."""
-        rows, needed = self._buffer.shape[1], int(slot.numbers.max()) + 1
-        if needed > rows:
-            grown = _buffer_rows(max(needed, 2 * rows))
-            self._buffer, rows = jnp.pad(self._buffer, ((0, 0), (0, grown - rows), (0, 0))), grown
-        # Filler rows are placed past the end, and dropped.
-        places = np.full(slot.shape[0], rows, np.int32)
-        places[: len(slot.sentences)] = slot.numbers
-        self._buffer = _place(self._buffer, value, places)
+        self._waiting.append((slot, value))
+        if self._mesh.devices.size == 1:
+            self._place()
 
     def result(self, sentences: int) -> Float[jax.Array, "layer sentence dim"]:
         """Returns the first ``sentences`` rows, all of which were added."""
-        # The whole buffer: it has one of a few sizes, and zeros past the end.
-        if not all_finite(self._buffer):
-            _check_embeddings(np.asarray(self._buffer), np.arange(self._buffer.shape[1]))
-        return self._buffer if sentences == self._buffer.shape[1] else self._buffer[:, :sentences]
+        with _COLLECTIVES if self._mesh.devices.size > 1 else nullcontext():
+            self._place()
+            # The whole buffer: it has one of a few sizes, and zeros past the end.
+            if not all_finite(self._buffer):
+                _check_embeddings(np.asarray(self._buffer), np.arange(self._buffer.shape[1]))
+            x = self._buffer if sentences == self._buffer.shape[1] else self._buffer[:, :sentences]
+            if self._mesh.devices.size == 1:
+                return x
+            return jax.device_put(x, _sharding(self._mesh, sentences)).block_until_ready()
+
+    def _place(self) -> None:
+        for slot, value in self._waiting:
+            rows, needed = self._buffer.shape[1], int(slot.numbers.max()) + 1
+            if needed > rows:
+                grown = self._rows(max(needed, 2 * rows))
+                padded = jnp.pad(self._buffer, ((0, 0), (0, grown - rows), (0, 0)))
+                self._buffer, rows = jax.device_put(padded, split(self._mesh, axis=1)), grown
+            # Filler rows are placed past the end, and dropped.
+            places = np.full(slot.shape[0], rows, np.int32)
+            places[: len(slot.sentences)] = slot.numbers
+            self._buffer = _place(self._buffer, value, places)
+        self._waiting.clear()
+
+    def _rows(self, least: int) -> int:
+        # Few sizes, so that calls of all sizes share the program that places a batch; a large result is worth its own.
+        rows = least if least > _LARGE else row_bucket(least, _LARGE)
+        devices = self._mesh.devices.size
+        return -(-rows // devices) * devices
 
 
 class MomentsResult:
@@ -128,9 +156,9 @@ def collector(output: str, layers: int, total: int | None, dim: int, mesh: Mesh)
         raise ValueError(f"output {output!r} is not one of numpy, jax")
     if output == "numpy":
         return HostResult(layers, total, dim)
-    # Bringing the rows of several devices together takes collectives; threads that launch them in different orders
-    # would deadlock, so those results go through host memory.
-    return (DeviceResult if mesh.devices.size == 1 else HostResult)(layers, total, dim, mesh)
+    # Several devices that share the threads of a CPU can deadlock in collectives; host memory is theirs anyway.
+    shared = mesh.devices.size > 1 and mesh.devices.flat[0].platform == "cpu"
+    return (HostResult if shared else DeviceResult)(layers, total, dim, mesh)
 
 
 def _check_embeddings(x: Float[np.ndarray, "layer row dim"], numbers: Int[np.ndarray, " row"]) -> None:
@@ -142,9 +170,8 @@ def _check_embeddings(x: Float[np.ndarray, "layer row dim"], numbers: Int[np.nda
         )
 
 
-def _buffer_rows(least: int) -> int:
-    # Few sizes, so that calls of all sizes share the program that places a batch; a large result is worth its own.
-    return least if least > _LARGE else row_bucket(least, _LARGE)
+def _sharding(mesh: Mesh, sentences: int) -> NamedSharding:
+    return split(mesh, axis=1) if sentences % mesh.devices.size == 0 else replicated(mesh)
 
 
 @partial(jax.jit, donate_argnums=0)

@@ -88,6 +88,13 @@ def load_encoder(
     returned = preset.layer if layer is None and preset and preset.layer is not None else loaded
     # Read before the weights: the layers after the blocks are small, and may be damaged too.
     pooled, name, layers = _pooling(checkpoint, pooling or (preset.pooling if preset else None), returned)
+    width = checkpoint.config.widths[-1]
+    for module in layers:
+        if isinstance(module, Dense):
+            outer, inner = module.weight.shape
+            if inner != width:
+                raise ValueError(f"a dense layer of {checkpoint.id} takes width {inner}, its input has width {width}")
+            width = outer
 
     def put(value: np.ndarray) -> jax.Array:
         return jax.device_put(value, replicated(mesh)).block_until_ready()
@@ -110,6 +117,8 @@ def load_encoder(
 
 
 def _open(name_or_path: str, revision: str | None) -> tuple[Checkpoint, Preset | None]:
+    if not name_or_path:
+        raise ValueError("the name of the encoder is empty; give bundled, a preset, a folder or a Hub id")
     if name_or_path == "bundled":
         if revision is not None:
             raise ValueError(f"revision is {revision!r}, but the bundled encoder has only one revision; leave it out")

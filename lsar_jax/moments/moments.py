@@ -126,6 +126,14 @@ class Moments:
         """The width of the vectors."""
         return len(self.mean)
 
+    def update(self, x: Embeddings, *, precise: bool = False) -> "Moments":
+        """Returns the moments of the vectors summed so far and the rows of ``x``, ``[n, dim]``, together.
+
+        Raises:
+          ValueError: as for ``from_embeddings``, or the widths differ.
+        """
+        return self.merge(Moments.from_embeddings(x, second_moment=self.scatter is not None, precise=precise))
+
     def merge(self, other: "Moments") -> "Moments":
         """Returns the moments of both sets of vectors together.
 

@@ -127,6 +127,7 @@ def test_config_that_is_not_understood(folder, changes, message):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
+        (lambda tensors: tensors.update({f"bert.{BIAS}": tensors[BIAS]}), f"weights twice, under two names: .*{BIAS}"),
         (lambda tensors: tensors[BIAS].fill(np.nan), f"{BIAS} of checkpoint holds NaN"),
         (lambda tensors: tensors.update({BIAS: np.full(32, 1e300)}), f"{BIAS} .* or a value too large for float32"),
     ],

@@ -110,6 +110,7 @@ def test_code_of_the_checkpoint_is_never_run(folder):
 
 POOLING, DENSE, CONFIG = "1_Pooling/config.json", "2_Dense/config.json", "config.json"
 SETTINGS, PROMPTS = "sentence_bert_config.json", "config_sentence_transformers.json"
+OTHER_STATE = {"modality_config": {"text": {"method_output_name": "pooler_output"}}}
 
 
 @pytest.mark.parametrize(
@@ -118,9 +119,12 @@ SETTINGS, PROMPTS = "sentence_bert_config.json", "config_sentence_transformers.j
         (POOLING, {"pooling_mode": "lasttoken"}, "the pooling lasttoken is not supported"),
         (POOLING, {"pooling_mode": ["mean", "cls"]}, "the pooling mean and cls is not supported"),
         (POOLING, {"include_prompt": False}, "include_prompt is False; only True is supported"),
+        (SETTINGS, OTHER_STATE, "method_output_name is 'pooler_output'; only 'last_hidden_state' is supported"),
         (SETTINGS, {"max_seq_length": 2}, "takes 2 tokens, but the special tokens alone are 2"),
         (DENSE, {"activation_function": "torch.nn.modules.activation.Mish"}, "Dense activation 'torch.nn.* is not one"),
         (DENSE, {"use_residual": True}, "use_residual is True; only False is supported"),
+        (DENSE, {"module_input_name": "token_embeddings"}, "module_input_name is 'token_embeddings'"),
+        ("3_Normalize/config.json", {"module_input_name": "token_embeddings"}, "'token_embeddings'; only 'sentence_em"),
         (DENSE, {"in_features": 31}, "the weights have shapes .* by the config they should be"),
         (CONFIG, {"hidden_act": ["gelu"]}, "hidden_act .'gelu'. is not one of"),
         (PROMPTS, {"default_prompt_name": "none"}, "default_prompt_name is 'none'; the prompts are document, query"),
@@ -151,8 +155,14 @@ def test_modules_that_are_damaged(folder, text, message):
         lj.load_encoder(folder)
 
 
-def test_a_dense_that_is_a_pickle(folder):
-    (folder / "2_Dense" / "model.safetensors").rename(folder / "2_Dense" / "pytorch_model.bin")
+def test_a_dense_that_is_a_pickle_or_of_another_width(folder):
+    edit(folder / DENSE, in_features=16)
+    path = folder / "2_Dense" / "model.safetensors"
+    tensors = load_file(path)
+    save_file(tensors | {"linear.weight": np.ascontiguousarray(tensors["linear.weight"][:, :16])}, path)
+    with pytest.raises(ValueError, match="a dense layer of labse takes width 16, its input has width 32"):
+        lj.load_encoder(folder)
+    path.rename(folder / "2_Dense" / "pytorch_model.bin")
     with pytest.raises(FileNotFoundError, match="pytorch_model.bin is a pickle.*lsar-jax convert .*labse NEW_FOLDER"):
         lj.load_encoder(folder)
 

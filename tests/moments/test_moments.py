@@ -35,7 +35,7 @@ def test_streaming_and_merging_equal_one_pass(rng):
     whole = Moments.from_embeddings(x, second_moment=True)
     streamed = Moments.from_embeddings(x[:3], second_moment=True)
     for part in np.split(x[3:], [1, 100, 600]):
-        grown = streamed.merge(Moments.from_embeddings(part, second_moment=True))
+        grown = streamed.update(part)
         assert grown.count == streamed.count + len(part)
         streamed = grown
     halves = [Moments.from_embeddings(part, second_moment=True) for part in (x[:700], x[700:])]
