@@ -59,7 +59,7 @@ def unexpected(method: str, name: str, known: Iterable[str]) -> TypeError:
 
 
 def ordered(sentences: str | Iterable[str]) -> Iterable[str]:
-    """Returns an ordered iterable of the sentences, of which there may be one; raises ValueError for anything else."""
+    """Returns the sentences, or the only one, as an ordered iterable; raises ValueError for anything else."""
     if isinstance(sentences, str):
         return [sentences]
     # The elements of a set come in another order in each process, and those of a mapping are its keys.

@@ -109,7 +109,7 @@ class Slot(NamedTuple):
     def arrays(
         self, pad_id: int, tables: int
     ) -> tuple[Int[np.ndarray, "row length"], Int[np.ndarray, " row"], tuple[Int[np.ndarray, " row"], ...]]:
-        """Returns the ids and the length of each row, and its row in each language table; of filler, the last are 0."""
+        """Returns the token ids and the length of each row, and its row in each language table; filler has zeros."""
         languages = np.zeros((tables, self.shape[0]), np.int32)
         if tables and self.sentences:
             languages[:, : len(self.sentences)] = np.array([sentence.rows for sentence in self.sentences]).T
