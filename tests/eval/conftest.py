@@ -5,7 +5,7 @@ import pytest
 from eval.figures import style
 
 
-@pytest.fixture(autouse=True, scope="session")
+@pytest.fixture(autouse=True, scope="module")
 def small_figures():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(style, "save_figure", lambda figure, path: figure.savefig(path, dpi=60))
