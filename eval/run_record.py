@@ -28,7 +28,7 @@ def recorded(command: Any) -> Iterator[None]:
       command: a dataclass of options with ``out``, the folder of its results, and ``overwrite``.
     """
     _check_folder(command)
-    before = _digest(command.out)
+    before, inputs = _digest(command.out), _inputs(command)
     complete = False
     try:
         yield
@@ -38,7 +38,7 @@ def recorded(command: Any) -> Iterator[None]:
         # killed before it wrote its record leaves that of other results.
         if complete or _digest(command.out) != before:
             made = {"options": _options(command), "version": __version__, "results": _digest(command.out)}
-            write_json(command.out / _RECORD, made | {"complete": complete})
+            write_json(command.out / _RECORD, made | {"complete": complete, "inputs": inputs})
 
 
 def _check_folder(command: Any) -> None:
@@ -60,8 +60,8 @@ def _check_folder(command: Any) -> None:
 
 
 def already_run(command: Any) -> bool:
-    """Returns whether the folder has complete results from the same options and version."""
-    made = {"options": _options(command), "version": __version__, "complete": True}
+    """Returns whether the folder has complete results from the same options, version and input files."""
+    made = {"options": _options(command), "version": __version__, "complete": True, "inputs": _inputs(command)}
     return _digest(command.out) != "" and made.items() <= _record(command.out).items()
 
 
@@ -84,8 +84,28 @@ def _digest(folder: Path) -> str:
     return sha256([results]) if results.is_file() else ""
 
 
-def _options(command: Any) -> dict[str, str]:
+def _values(command: Any) -> dict[str, Any]:
     """The options that change what is measured."""
-    values = {item.name: getattr(command, item.name) for item in fields(command) if item.name not in _FREE}
+    return {item.name: getattr(command, item.name) for item in fields(command) if item.name not in _FREE}
+
+
+def _inputs(command: Any) -> dict[str, list[str]]:
+    """The names, sizes and modification times of the files that the options name."""
+    inputs = {}
+    for name, value in _values(command).items():
+        # The current folder contains the results too.
+        if name == "revision" or not isinstance(value, Path | str) or (place := Path(value)) == Path():
+            continue
+        try:
+            files = [place] if place.is_file() else sorted(file for file in place.rglob("*") if file.is_file())
+        except (OSError, ValueError):  # text that is no path
+            continue
+        if files:
+            inputs[name] = [f"{file.name} {file.stat().st_size} {file.stat().st_mtime_ns}" for file in files]
+    return inputs
+
+
+def _options(command: Any) -> dict[str, str]:
+    values = _values(command)
     words = {name: " ".join(map(str, v)) if isinstance(v, tuple) else str(v) for name, v in values.items()}
     return {"task": getattr(command, "name", type(command).__name__), **words}

@@ -151,7 +151,10 @@ def test_suite_runs_what_there_is_once(tmp_path, capsys, monkeypatch):
     assert (tmp_path / "out" / "bert" / "sts17" / "results.jsonl").stat().st_mtime_ns == before
 
 
-def test_other_options_run_again(tmp_path):
+def test_other_options_and_data_run_again(tmp_path):
+    (tmp_path / "sts17").mkdir()
+    text = tmp_path / "sts17" / "a.txt"
+    text.write_text("a")
     [(_, task)] = Suite(data=tmp_path, out=tmp_path / "out", tasks=("sts17",)).chosen()
     results, record = task.out / "results.jsonl", task.out / "run.json"
     task.out.mkdir(parents=True)
@@ -159,6 +162,10 @@ def test_other_options_run_again(tmp_path):
     with recorded(task):
         results.write_text("")
     assert already_run(task)
+    text.write_text("ab")
+    assert not already_run(task)
+    with recorded(task):
+        pass
     other = replace(task, max_length=64)
 
     def refused(message):
