@@ -49,7 +49,7 @@ def read_json(path: Path, kind: type, keys: Collection[str] = ()) -> Any:
 
 
 def check_file(path: Path) -> None:
-    """Raises FileNotFoundError if nothing has this path, and ValueError if it is not that of a file, but of a pipe."""
+    """Raises FileNotFoundError if there is nothing, and ValueError if it is not a file; reading a pipe would hang."""
     if not path.is_file():
         if os.path.lexists(path):
             raise ValueError(f"{path} is not a file; remove it, or put the file in its place")

@@ -75,7 +75,7 @@ class EncoderSpec:
         return "; ".join(f"{_NAMES.get(name, name)} {_value(name, self)}, not {_value(name, other)}" for name in shown)
 
     def hint(self, prompt: str) -> str:
-        """The advice of an error if the ``prompt`` of the encoder may be what differs from this file's, else ''."""
+        """What an error of another space adds if only the ``prompt`` of the encoder may differ; else nothing."""
         if prompt and not self.prompt:
             return "; its file records no prompt; fit it again with this prompt, or use encoder.with_prompt('')"
         return ""

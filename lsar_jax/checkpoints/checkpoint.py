@@ -1,6 +1,7 @@
 """Opening the folder of a checkpoint, without reading its weights."""
 
 import os
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
@@ -60,7 +61,8 @@ def read_folder(folder: Path, *, id: str, revision: str | None = None) -> Checkp
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
     stored, weights = open_safetensors(pipeline.transformer, root=folder)
-    if twice := [name for name in stored if (plain := architecture.plain_name(name)) != name and plain in stored]:
+    names = Counter(map(architecture.plain_name, stored))
+    if twice := [name for name in stored if names[architecture.plain_name(name)] > 1]:
         raise ValueError(f"{pipeline.transformer} has these weights twice, under two names: {', '.join(twice)}")
     computed = architecture.computed(config, sizes).items()
     tensors = {name: Tensor(table.shape, partial(_in_memory, table)) for name, table in computed}

@@ -94,9 +94,14 @@ def _convert_laser(path: Path, dest: Path, pieces: Path | None) -> None:
     params = state["params"]
     sizes = {"vocab_size": "num_embeddings", "embedding_size": "embed_dim"}
     sizes |= {"hidden_size": "hidden_size", "num_hidden_layers": "num_layers"}
-    if not isinstance(params, dict) or not set(sizes.values()) <= set(params) or not params.get("bidirectional"):
+    fits = all(isinstance(part, dict) for part in (params, state["model"], state["dictionary"]))
+    fits = fits and params.get("bidirectional") is True and params.get("padding_idx") == 1
+    if not fits or not set(sizes.values()) <= set(params):
         wanted = ", ".join(sizes.values())
-        raise ValueError(f"{path}: LASER's params are {wanted}, and bidirectional=True; here they are {params!r:.200}")
+        raise ValueError(
+            f"{path}: LASER's params are {wanted}, bidirectional=True and padding_idx=1, and its model and dictionary "
+            f"are mappings; the params here are {params!r:.200}"
+        )
     config = {"model_type": LASER.model_type, **{ours: params[theirs] for ours, theirs in sizes.items()}}
     LASER.read_config(config)
     copies = _laser_pieces(path, pieces)
@@ -160,5 +165,9 @@ def _load(path: Path) -> Any:
 def _save(tensors: Mapping[str, Any], path: Path) -> None:
     from safetensors.torch import save_file
 
-    # Copied, because safetensors refuses to write tensors that share memory.
-    save_file({name: tensor.clone().contiguous() for name, tensor in tensors.items()}, path, {"format": "pt"})
+    # Tensors that share memory are copied, because safetensors refuses to write them.
+    written, places = {}, set()
+    for name, tensor in tensors.items():
+        written[name] = tensor.clone() if tensor.data_ptr() in places else tensor.contiguous()
+        places.add(tensor.data_ptr())
+    save_file(written, path, {"format": "pt"})

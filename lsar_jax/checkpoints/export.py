@@ -4,6 +4,7 @@ The weights are written with the tensor names and the config of the encoder's ow
 layers after it are written in the files that sentence-transformers uses for them.
 """
 
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,13 +17,15 @@ from lsar_jax.checkpoints.fill import TRANSPOSED, tensor_name
 from lsar_jax.checkpoints.sentence_transformers import MODES
 from lsar_jax.files import new_folder, write_json
 from lsar_jax.models.projection import TORCH_NAMES, Dense, Normalize
-from lsar_jax.tokens.tokenizer import FastTokenizer
+from lsar_jax.tokens.tokenizer import FastTokenizer, Tokenizer
 
 __all__ = ["check_exportable", "export"]
 
 
 def check_exportable(encoder: Any) -> None:
     """Raises ValueError if ``export`` cannot write the model of a ``SentenceEncoder``, whatever its transform is."""
+    if encoder.languages is not None:
+        raise ValueError(f"{encoder.spec.id} embeds the language, which sentence-transformers does not support")
     if encoder.architecture is None or encoder.architecture.export is None:
         raise ValueError(f"there is no export to sentence-transformers for the architecture of {encoder.spec.id}")
     if encoder.pooling not in MODES:
@@ -80,9 +83,14 @@ def _tensors(model: Any, architecture: Architecture, blocks: int) -> dict[str, n
     return tensors
 
 
-def _write_tokenizer(folder: Path, tokenizer: FastTokenizer) -> None:
-    limits = {"max_seq_length": tokenizer.max_length, "do_lower_case": tokenizer.lower}
+def _write_tokenizer(folder: Path, tokenizer: Tokenizer) -> None:
+    lower = isinstance(tokenizer, FastTokenizer) and tokenizer.lower
+    limits = {"max_seq_length": tokenizer.max_length, "do_lower_case": lower}
     write_json(folder / "sentence_bert_config.json", limits)
+    if not isinstance(tokenizer, FastTokenizer):
+        for path in tokenizer.files:
+            shutil.copyfile(path, folder / path.name)
+        return
     tokenizer.save(folder / "tokenizer.json")
     settings = {
         "tokenizer_class": "PreTrainedTokenizerFast",

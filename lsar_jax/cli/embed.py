@@ -53,7 +53,7 @@ class EncoderChoice:
         return open_encoder(self.encoder, layers, self.revision, self.pooling, self.dtype, param_dtype)
 
     def open_transformer(self, layer: int | None, done: str) -> SentenceEncoder:
-        """Loads a transformer, to be ``done`` to, with float32 parameters, up to ``layer`` or with all blocks."""
+        """Loads a transformer with float32 parameters, up to ``layer`` or whole; ``done`` is a word of its error."""
         encoder = self.open(layer, "float32")
         if not isinstance(encoder.model, Transformer):
             raise ValueError(f"{encoder.spec.id} is not a transformer; only transformers can be {done}")

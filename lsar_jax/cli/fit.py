@@ -144,8 +144,9 @@ class FitMoments(FitEmbeddings):
             needed = "pooled"
         kind = min((_kind_of(moments) for moments, _ in saved), key=_KINDS.index, default=needed)
         if _KINDS.index(kind) < _KINDS.index(needed):
-            advice = f"save those of a fit of {self.name}"
-            raise ValueError(f"{self.name} needs moments of {needed}, but the saved moments are of {kind}; {advice}")
+            what = {"means": "means", "pooled": "pooled second moments", "languages": "second moments by language"}
+            advice = f"save those of a fit of {'lir' if needed == 'languages' else 'leace'}"
+            raise ValueError(f"{self.name} needs {what[needed]}, but the saved moments have {what[kind]}; {advice}")
         known = {code for moments, _ in saved for code in moments}
         if self.identifier and len({*files, *known}) < 2:
             raise ValueError(f"--identifier: {too_few({*files, *known}, 2)}")

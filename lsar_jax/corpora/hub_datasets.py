@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from lsar_jax.corpora.row_files import BUFFER, json_rows, parquet_rows
-from lsar_jax.corpora.sentence_filters import COUNT, Filter, oscar_lines, take, wiki40b_pieces
+from lsar_jax.corpora.sentence_filters import COUNT, Filter, check_count, oscar_lines, take, wiki40b_pieces
 from lsar_jax.hub import Repository
 from lsar_jax.languages import code_or_none, own_name
 
@@ -132,6 +132,7 @@ def hub(
     Example:
       >>> text = lj.corpora.hub("wikimedia/wikipedia", "de", count=100)  # doctest: +SKIP
     """
+    check_count(count)
     folder = Path(id)
     # A folder is recognised as a copy of a known dataset by its name.
     names = [name for name in HUB_SETS if name == str(id) or (folder.is_dir() and name.endswith(f"/{folder.name}"))]

@@ -126,7 +126,11 @@ def read_parsed(data: Data, part: str = "train") -> dict[str, list[ParsedSentenc
     sentences = []
     if is_dataset(data):
         for number, row in enumerate(_columns(data, part, "tokens", "upos", "head", "deprel")):
-            if words := [word for word in _of_words(row, data, number) if str(word[2]).isdecimal()]:
+            if words := [
+                word
+                for word in _of_words(row, data, number, ("tokens", "tags", "heads", "relations"))
+                if str(word[2]).isdecimal()
+            ]:
                 sentences.append(_parsed(words, f"{data}: in row {number}"))
     else:
         for block in _blocks(data):
@@ -148,7 +152,10 @@ def read_tagged(data: Data, part: str = "train") -> dict[str, list[TaggedSentenc
     """
     if is_dataset(data):
         named = enumerate(_columns(data, part, "tokens", "ner_tags|tags"))
-        sentences = [TaggedSentence(*zip(*_of_words(row, data, number), strict=True)) for number, row in named]
+        sentences = [
+            TaggedSentence(*zip(*_of_words(row, data, number, ("tokens", "tags")), strict=True))
+            for number, row in named
+        ]
         return {language_of(data): sentences}
     sentences = []
     for block in _blocks(data):
@@ -195,6 +202,7 @@ def read_inference(data: Data, part: str = "train") -> dict[str, list[SentencePa
             "rename it"
         )
     pairs: dict[str, list[SentencePair]] = {}
+    named = "" if "language" in header else language_of(data)
     for number, line in enumerate(lines, start=2):
         columns = line.split("\t")
         if len(columns) != len(header):
@@ -203,7 +211,7 @@ def read_inference(data: Data, part: str = "train") -> dict[str, list[SentencePa
         premise, hypothesis, label = (row[name] for name in names)
         if label not in _NAMES:
             raise ValueError(f"{data}, line {number} has the label {label!r}; it must be one of {', '.join(_NAMES)}")
-        language = code_or_none(row["language"]) if "language" in row else language_of(data)
+        language = code_or_none(row["language"]) if "language" in row else named
         if language is None:
             raise ValueError(f"{data}, line {number} has the language {row['language']!r}, which is not a code")
         pairs.setdefault(language, []).append(SentencePair(premise, hypothesis, _NAMES[label]))
@@ -310,14 +318,13 @@ def _columns(data: Data, part: str, *columns: str) -> list[list[Any]]:
     numbers = tables.labels(name) if isinstance(tables, Prepared) else {}
     result = []
     for row in tables.rows(name, split):
-        if name != config and not any(isinstance(value, Mapping) for value in row.values()):
-            raise unknown
-        values = []
+        values, by_language = [], False
         for column in columns:
             field = next((field for field in column.split("|") if field in row), None)
             if field is None:
                 raise ValueError(f"{data} has no column {column.replace('|', ' or ')}; it has {', '.join(row)}")
             value = row[field]
+            by_language = by_language or isinstance(value, Mapping)
             if labels := _LABELS.get(field):
                 order = numbers.get(field, labels)
                 given = value if isinstance(value, Sequence) and not isinstance(value, str) else [value]
@@ -327,19 +334,20 @@ def _columns(data: Data, part: str, *columns: str) -> list[list[Any]]:
                         f"{data} has the label {wrong[0]!r}; it must be one of {', '.join(labels)}, or their number"
                     )
             values.append(value)
+        if name != config and not by_language:
+            raise unknown
         result.append(values)
     if not result:
         raise ValueError(f"{data} has no rows in the split {part}")
     return result
 
 
-def _of_words(values: Sequence[Any], data: Data, row: int) -> list[tuple[Any, ...]]:
+def _of_words(values: Sequence[Any], data: Data, row: int, names: tuple[str, ...]) -> list[tuple[Any, ...]]:
     """Returns the values of each word, after checking that each has them all, and that there are words."""
     counts = list(map(len, values))
     if len(set(counts)) > 1 or 0 in counts:
-        raise ValueError(
-            f"{data}: row {row} has columns of {', '.join(map(str, counts))} values; each word needs one of each"
-        )
+        found = ", ".join(f"{count} {name}" for count, name in zip(counts, names, strict=True))
+        raise ValueError(f"{data}: row {row} has {found}; each word needs one of each")
     return list(zip(*values, strict=True))
 
 

@@ -68,7 +68,7 @@ def encode(
       folder: the folder; ``lsar_jax.embeddings.open`` opens it once it is finished.
       text: the column of the sentences in files with columns.
       ids: the column of their ids; by default, the id of a sentence is the number of its row.
-      language: as for ``encoder.encode``.
+      language: the code of all sentences, or ``auto``, if the encoder or its transform needs it.
       max_length: as for ``encoder.encode``.
       normalize: whether to divide each vector by its length.
       store: dtype of the stored vectors.

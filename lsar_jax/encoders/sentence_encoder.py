@@ -230,7 +230,8 @@ class SentenceEncoder:
     ) -> int:
         """Compiles every program that ``encode`` may need with these options, and returns their number.
 
-        There are at most two a width. All languages share their programs, except ``"auto"``.
+        There are at most two a width. All languages share their programs, except ``"auto"``. Those that order results
+        on the device (``output="jax"``) are compiled when they are needed.
 
         Raises:
           ValueError: as for ``encode``.

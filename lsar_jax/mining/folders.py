@@ -64,8 +64,9 @@ def mine_folders(
 ) -> int:
     r"""Writes the pairs that ``mine`` finds among the distinct sentences of two folders, with their texts.
 
-    If the process is stopped, the same call goes on and ends in the same bytes; until then, its work is in a folder
-    beside the output, whose name ends in ``.job``. Several processes (``lsar_jax.processes``) share the work.
+    If the process is stopped before the output is there, the same call goes on and ends in the same bytes; until then,
+    its work is in a folder beside the output, whose name ends in ``.job`` and which may be removed afterwards. Several
+    processes (``lsar_jax.processes``) share the work.
 
     Args:
       source: one collection.

@@ -42,6 +42,8 @@ def pool(name: str, hidden: Hidden, lengths: Lengths, specials: Specials) -> Poo
         return jnp.where(lengths[:, None] > 0, largest, 0.0)
     if name == "mean":
         return _mean(hidden, token_mask(lengths, length), lengths)
+    if name != "mean_no_special":
+        raise ValueError(f"pooling {name!r} is not one of {', '.join(POOLINGS)}")
     inside = token_mask(lengths - specials.after, length) & (jnp.arange(length) >= specials.before)[None, :]
     return _mean(hidden, inside, lengths - specials.before - specials.after)
 

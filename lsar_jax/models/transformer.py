@@ -168,6 +168,8 @@ class Transformer(nnx.Module):
           remat: whether to compute the blocks again for the gradient rather than keep what is inside them, which
             takes less memory and runs each block forward twice.
         """
+        if words is not None and words.shape != (*ids.shape, self.config.hidden):
+            raise ValueError(f"words have shape {words.shape}; it must be {(*ids.shape, self.config.hidden)}")
         first, *others = _independent(dropout, len(self.blocks) + 1)
         x = _drop(self.embeddings(ids, languages, types, words), first)
         yield x

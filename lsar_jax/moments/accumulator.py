@@ -9,8 +9,6 @@ Therefore neither a large common offset nor 10^8 rows cost precision.
 
 from collections import deque
 from functools import cache, partial, reduce
-from itertools import repeat
-from operator import itemgetter
 from typing import NamedTuple
 
 import jax
@@ -110,8 +108,12 @@ class Accumulator:
         for device, count in enumerate(state.rows):
             if count:
                 means = state.high[device].astype(np.float64) + state.low[device]
-                scatters = repeat(None) if state.scatter is None else state.scatter[device].astype(np.float64)
-                fresh = list(map(Sums, repeat(int(count)), means, scatters))
+                fresh = [
+                    Sums(
+                        int(count), mean, None if state.scatter is None else state.scatter[device, layer].astype(float)
+                    )
+                    for layer, mean in enumerate(means)
+                ]
                 self._sums = fresh if self._sums is None else list(map(merge_sums, self._sums, fresh))
         self._state, self._rows = None, 0
         self._counts.clear()
@@ -183,11 +185,11 @@ def _add(
     old_count = state.rows[0]
     new_count = there.sum(dtype=jnp.int32).astype(x.dtype)
     # Layer by layer: on a CPU, a product with a batch axis runs as a plain loop.
-    old = state.high, state.low, state.scatter
-    merged = [
-        _merge_block(there, old_count, new_count, x[layer], *jax.tree.map(itemgetter((0, layer)), old))
-        for layer in range(len(x))
-    ]
+    merged = []
+    for layer in range(len(x)):
+        scatter = None if state.scatter is None else state.scatter[0, layer]
+        old = state.high[0, layer], state.low[0, layer], scatter
+        merged.append(_merge_block(there, old_count, new_count, x[layer], *old))
     highs, lows, scatters = zip(*merged, strict=True)
 
     def first_bad() -> Int[Array, ""]:

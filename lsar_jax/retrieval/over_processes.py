@@ -1,6 +1,7 @@
 """Search among candidates of which each of several processes holds a part."""
 
 import hashlib
+import inspect
 from typing import Any
 
 import numpy as np
@@ -43,11 +44,14 @@ def nearest_over_processes(
       >>> lj.retrieval.nearest_over_processes(english[[7, 42]], own)[1].ravel().tolist()
       [7, 42]
     """
+    # A process without candidates does not call nearest, which refuses options that it does not have.
+    given = inspect.signature(nearest).bind(queries, candidates, k, **options)
+    given.apply_defaults()
     check_floats("queries", queries)
     digest = hashlib.sha256(np.ascontiguousarray(queries).tobytes()).hexdigest()
     check_alike("the queries", f"{np.shape(queries)} {digest}")
-    alike = sorted((name, value) for name, value in options.items() if name != "mesh")
-    check_alike("the options", f"{k} {alike} {np.shape(candidates)[1:]}")
+    alike = [(name, value) for name, value in given.arguments.items() if name not in ("queries", "candidates", "mesh")]
+    check_alike("the options", f"{alike} {np.shape(candidates)[1:]}")
     counts = [int.from_bytes(count, "little") for count in gather(len(candidates).to_bytes(8, "little"))]
     k = whole_number("k", k, 1, sum(counts), "the candidates of all processes")
     scores, ids = np.zeros((len(queries), 0), np.float32), np.zeros((len(queries), 0), np.int64)

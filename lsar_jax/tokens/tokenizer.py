@@ -94,7 +94,8 @@ class SlowTokenizer:
       encode: returns the ids of a sentence without special tokens.
       before: special token ids prepended to each sentence.
       after: special token ids appended to each sentence.
-      pad_id: as in ``FastTokenizer``, like what follows.
+      pad_id: as in ``FastTokenizer``, like the two that follow.
+      files: the files that it was read from.
     """
 
     encode: Callable[[str, str | None], Sequence[int]]
@@ -103,6 +104,7 @@ class SlowTokenizer:
     pad_id: int
     max_length: int
     uses_language: bool
+    files: tuple[Path, ...] = ()
 
     @property
     def specials(self) -> Specials:

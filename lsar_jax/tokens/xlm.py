@@ -51,4 +51,6 @@ def xlm_tokenizer(folder: Path, vocabulary: int, longest: int) -> SlowTokenizer:
 
     before, after = (tokenizer.bos_token_id,), (tokenizer.sep_token_id,)
     limit = min(longest, int(tokenizer.model_max_length))
-    return SlowTokenizer(encode, before, after, tokenizer.pad_token_id, limit, uses_language=True)
+    names = ("vocab.json", "merges.txt", "tokenizer_config.json", "special_tokens_map.json")
+    files = tuple(folder / name for name in names if (folder / name).is_file())
+    return SlowTokenizer(encode, before, after, tokenizer.pad_token_id, limit, uses_language=True, files=files)

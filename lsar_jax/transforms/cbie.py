@@ -117,6 +117,8 @@ def fit_cbie(
 ) -> Transform:
     """Fits ``y = z - P_c P_c^T z``, ``z = x - mean_c``, for the clusters c of each language.
 
+    The transform needs the language of each vector.
+
     Args:
       x: mapping from language to raw embeddings ``[n, dim]``; moments do not suffice.
       clusters: number of clusters per language; by default one per 300 sentences, at least one.

@@ -48,6 +48,8 @@ def fit_linear_map(
 ) -> Transform:
     """Fits ``y = W_l x`` with orthogonal W_l, onto the target language's embeddings.
 
+    The transform needs the language of each vector.
+
     With fewer pairs than dimensions W_l is still orthogonal, but undetermined in the directions
     that no pair covers.
 
@@ -104,9 +106,15 @@ def linear_maps(
     """Returns the transform ``y = W_l x`` of matrices that were fitted elsewhere, as by ``python -m train.align``.
 
     ``fitted_on`` is the number of pairs, or links, by language; ``target`` stays unchanged.
+
+    Raises:
+      ValueError: there are no matrices, or they are not square or not of one width.
     """
     by_code = canonical_keys(matrices)
-    dim = len(next(iter(by_code.values())))
+    shapes = {np.shape(matrix) for matrix in by_code.values()}
+    if len(shapes) != 1 or len(set(*shapes)) != 1:
+        raise ValueError(f"the matrices have the shapes {sorted(shapes)}; give square ones of one width")
+    [(dim, _)] = shapes
     identity = {language_code(target): np.eye(dim, dtype=np.float32)}
     every = dict(sorted((identity | by_code).items()))
     counts = tuple(sorted(canonical_keys(fitted_on).items()))

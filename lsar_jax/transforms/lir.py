@@ -9,12 +9,12 @@ the matrix of embeddings.
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from lsar_jax.arrays import product
 from lsar_jax.checks import whole_number
@@ -27,8 +27,16 @@ __all__ = ["fit_lir", "leading_directions", "principal_directions"]
 
 # Steps of subspace iteration, each of which costs about a hundredth of a whole decomposition.
 _STEPS = 100
-# Number of steps, the vectors times the matrix, the vectors, their values, and the error.
-_Iterate = tuple[Array, Array, Array, Array, Array]
+
+
+class _Iterate(NamedTuple):
+    """The state of the iteration: Ritz vectors and values, the vectors times the matrix, and the error."""
+
+    steps: Int[Array, ""]
+    vectors: Float[Array, "dim block"]
+    values: Float[Array, " block"]
+    moved: Float[Array, "dim block"]
+    error: Float[Array, ""]
 
 
 def principal_directions(
@@ -67,8 +75,7 @@ def leading_directions(
     probes = jax.random.normal(jax.random.key(0), (second_moment.shape[0], 2 * components + 8), second_moment.dtype)
 
     def step(state: _Iterate) -> _Iterate:
-        number, moved, *_ = state
-        basis, _ = jnp.linalg.qr(moved)
+        basis, _ = jnp.linalg.qr(state.moved)
         moved = product(second_moment, basis)
         values, rotation = jnp.linalg.eigh(product(basis.T, moved))
         values, rotation = values[::-1], rotation[:, ::-1]
@@ -78,15 +85,12 @@ def leading_directions(
         # largest eigenvalue, the residual cannot fall.
         gap = values[components - 1] - values[components]
         exact = jnp.maximum(4 * eps * gap, 4 * eps * components**0.5 * values[0])
-        return number + 1, moved, vectors, values, residual / exact
-
-    def goes_on(state: _Iterate) -> Array:
-        return (state[0] < _STEPS) & (state[-1] > 1)
+        return _Iterate(state.steps + 1, vectors, values, moved, residual / exact)
 
     values, error = jnp.zeros(probes.shape[1], probes.dtype), jnp.full((), jnp.inf, probes.dtype)
-    start = jnp.zeros((), jnp.int32), probes, probes, values, error
-    *_, vectors, values, error = jax.lax.while_loop(goes_on, step, start)
-    return fix_signs(vectors[:, :components]), values[:components], error
+    start = _Iterate(jnp.zeros((), jnp.int32), probes, values, probes, error)
+    end = jax.lax.while_loop(lambda state: (state.steps < _STEPS) & (state.error > 1), step, start)
+    return fix_signs(end.vectors[:, :components]), end.values[:components], end.error
 
 
 def fit_lir(
@@ -97,6 +101,8 @@ def fit_lir(
     precise: bool = False,
 ) -> Transform:
     """Fits ``y = x - C C^T x`` with C the top directions of the sentence's language.
+
+    The transform needs the language of each vector.
 
     Args:
       x: mapping from language to raw embeddings ``[n, dim]``, or to moments with second moments;

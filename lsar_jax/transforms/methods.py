@@ -52,7 +52,7 @@ class FitMethod:
     def __call__(
         self, x: Mapping[str, Embeddings | Moments], *, source: EncoderSpec | None = None, **options: Any
     ) -> Transform:
-        """Fits it."""
+        """Fits the method; see ``fit``."""
         return self.fit(x, source=source, **self.fixed, **options)
 
     @property
@@ -91,7 +91,13 @@ class FitMethod:
 def fit_mean_then_lsar(
     x: Mapping[str, Embeddings | Moments], rank: int | None = None, *, source: EncoderSpec | None = None
 ) -> Transform:
-    """Fits the removal of the mean over languages, and then LSAR."""
+    """Fits the removal of the mean over languages, and then LSAR.
+
+    Args:
+      x: mapping from language to raw embeddings ``[n, dim]`` or to their moments; at least two languages.
+      rank: dimensions removed; by default one less than the number of languages.
+      source: spec of the embeddings' encoder; saved, and checked on use.
+    """
     return fit_center(x, per_language=False, source=source).then(fit_lsar(x, rank, source=source))
 
 

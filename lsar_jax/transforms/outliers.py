@@ -68,7 +68,9 @@ def fit_outliers(
     source: EncoderSpec | None = None,
     precise: bool = False,
 ) -> Transform:
-    """Fits ``y = x`` with zeros in the outlier dimensions, the same for all languages: where ``steps[0].scale`` is 0.
+    """Fits ``y = x`` with zeros in the outlier dimensions, the same for all languages.
+
+    In these, ``steps[0].scale`` of the transform is 0.
 
     Args:
       x: mapping from language to raw embeddings ``[n, dim]`` or to their moments; all languages have the
@@ -104,8 +106,12 @@ def fit_outliers(
 
 
 def zero_dimensions(dimensions: Sequence[int], dim: int, *, source: EncoderSpec | None = None) -> Transform:
-    """Returns ``y = x`` with zeros in the given dimensions, to study the effect of single dimensions."""
-    scale = np.ones(dim, np.float32)
+    """Returns ``y = x`` with zeros in the given dimensions, to study the effect of single ones.
+
+    Raises:
+      ValueError: ``dim``, or a dimension, is out of range.
+    """
+    scale = np.ones(whole_number("dim", dim, 1, 1 << 20, "the width of the embeddings"), np.float32)
     chosen = [whole_number("a dimension", index, 0, dim - 1, "the dimensions") for index in dimensions]
     scale[chosen] = 0
     fit = Fit("zeroed", dim, (), (), (("dimensions", " ".join(map(str, chosen))),))

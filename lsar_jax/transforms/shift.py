@@ -32,6 +32,8 @@ def fit_shift(
 ) -> Transform:
     """Fits ``y = x - v_l``, with the mean difference v_l between a language and its translations.
 
+    The transform needs the language of each vector.
+
     Args:
       pairs: mapping from language to its embeddings ``[n, dim]`` and those of their translations into ``target``,
         row by row, or to the moments of both.
@@ -63,7 +65,9 @@ def aligned_sides(
 ) -> tuple[dict[str, tuple], dict[str, Moments], dict[str, Moments]]:
     """Checks pairs of aligned rows; returns them by code, the moments of each language, and of its translations."""
     if not isinstance(pairs, Mapping) or not pairs:
-        raise ValueError("expected a non-empty mapping from language to two aligned sides")
+        raise ValueError(
+            f"expected a non-empty mapping from language to two aligned sides, got a {type(pairs).__name__}"
+        )
     for code, sides in pairs.items():
         if language_code(code) == target:
             raise ValueError(f"{code!r} is the target itself; give pairs of the other languages")

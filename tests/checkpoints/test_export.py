@@ -18,6 +18,7 @@ CASES = [
     ("bert", {"param_dtype": "bfloat16"}),
     ("xlm-roberta", {}),
     ("xlm-roberta", {"layer": 1, "pooling": "cls"}),
+    ("xlm-sinusoidal", {}),
     ("labse", {}),
 ]
 
@@ -79,6 +80,7 @@ NEEDS_LANGUAGE = r"\) depends on the language or the nearest cluster, which no l
     ("name", "arguments", "fit", "message"),
     [
         ("laser2", {}, None, "there is no export to sentence-transformers for the architecture of laser2"),
+        ("xlm", {}, None, "xlm embeds the language, which sentence-transformers does not support"),
         ("bert", {"pooling": "mean_no_special"}, None, "has no pooling 'mean_no_special'; it has mean, cls, max"),
         ("bert", {}, lj.transforms.fit_center, NEEDS_LANGUAGE),
         ("bert", {}, lambda x: lj.transforms.fit_cbie(x, 2, 3), NEEDS_LANGUAGE),

@@ -120,7 +120,7 @@ MISTAKES = [
     ("cbie {out}", "there is nothing to fit on; give --data LANGUAGE=FILE ...\n"),
     ("lsar {out} --moments nowhere", "there is no moments file at nowhere"),
     ("lsar {out} --data de={de} en={text} --encoder bundled", "--data mixes text and vectors, but the encoder of the"),
-    ("lir {out} --moments {means}", "lir needs moments of languages, but the saved moments are of means; save"),
+    ("lir {out} --moments {means}", "lir needs second moments by language, but the saved moments have means; save"),
     ("lsar {folder} --data de={de}", "is a folder; give the path of a file"),
 ]
 

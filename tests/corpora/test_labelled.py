@@ -154,15 +154,21 @@ def test_datasets_that_do_not_fit(hub, read, end, part, message):
         read(name + end, part)
 
 
+def test_the_only_configuration_is_read_for_a_language_only_where_its_columns_have_languages(hub):
+    with pytest.raises(ValueError, match="has no configuration 'de'; it has en"):
+        read_tagged(f"{hub('test', en=[NER | {'meta': {'a': 1}}])}#de", "test")
+
+
 @pytest.mark.parametrize(
     ("read", "row", "message"),
     [
         (read_tagged, {"tokens": ["a"], "ner_tags": [7]}, "has the label 7; it must be one of O, B-PER"),
-        (read_tagged, {"tokens": ["a", "b"], "ner_tags": [0]}, "row 0 has columns of 2, 1 values; each word needs one"),
-        (read_tagged, {"tokens": [], "ner_tags": []}, "row 0 has columns of 0, 0"),
+        (read_tagged, {"tokens": ["a", "b"], "ner_tags": [0]}, "row 0 has 2 tokens, 1 tags; each word needs one"),
+        (read_tagged, {"tokens": [], "ner_tags": []}, "row 0 has 0 tokens, 0 tags"),
         (read_parsed, {"tokens": ["a", "b"], "upos": [0, 0], "head": ["0", "3"], "deprel": ["x", "x"]},
          "in row 0, word 2 has the HEAD 3, but a head is 0 or another word, from 1 to 2"),
-        (read_parsed, {"tokens": ["a"], "upos": [0], "head": ["0", "0"], "deprel": ["x"]}, "of 1, 1, 2, 1 values"),
+        (read_parsed, {"tokens": ["a"], "upos": [0], "head": ["0", "0"], "deprel": ["x"]},
+         "has 1 tokens, 1 tags, 2 heads, 1 relations"),
     ],
 )  # fmt: skip
 def test_dataset_rows_are_checked_as_files_are(hub, read, row, message):

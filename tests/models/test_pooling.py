@@ -34,6 +34,11 @@ def test_by_hand(name, expected):
         np.testing.assert_array_equal(function(name, jax.numpy.asarray(HIDDEN), LENGTHS, NONE), expected)
 
 
+def test_an_unknown_pooling():
+    with pytest.raises(ValueError, match="pooling 'average' is not one of mean, mean_no_special, cls, max"):
+        pool("average", jax.numpy.asarray(HIDDEN), LENGTHS, NONE)
+
+
 @pytest.mark.parametrize(
     ("specials", "expected"),
     [((1, 1), [[3, 5], [0, 0], [0, 0]]), ((0, 1), [[2, 3], [1, 1], [0, 0]]), ((1, 0), [[6, 7], [2, 2], [0, 0]])],

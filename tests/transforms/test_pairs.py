@@ -5,6 +5,7 @@ import pytest
 
 from lsar_jax import Moments
 from lsar_jax.transforms import fit_linear_map, fit_shift
+from lsar_jax.transforms.linear_map import linear_maps
 from tests import reference
 
 
@@ -78,3 +79,9 @@ def test_the_linear_map_needs_the_pairs(x, unchecked):
     sides = tuple(map(Moments.from_embeddings, (x["de"], x["de"])))
     with pytest.raises(ValueError, match="needs the aligned embeddings themselves"):
         fit_linear_map({"de": sides})
+
+
+@pytest.mark.parametrize("matrices", [{}, {"de": np.eye(3), "fr": np.eye(2)}])
+def test_matrices_that_are_no_maps(matrices):
+    with pytest.raises(ValueError, match="give square ones of one width"):
+        linear_maps(matrices, "en", {})

@@ -70,6 +70,20 @@ def _computed(config: Mapping[str, Any], sizes: TransformerConfig) -> dict[str, 
     return {"position_embeddings.weight": sinusoids(sizes.positions, sizes.widths[0])}
 
 
+def _export_config(sizes: TransformerConfig, blocks: int, pad_id: int) -> dict[str, Any]:
+    return {
+        "architectures": ["XLMModel"],
+        "model_type": "xlm",
+        **{theirs: getattr(sizes, ours) for ours, theirs in _SIZES.items()},
+        "n_layers": blocks,
+        "layer_norm_eps": sizes.layer_norm_epsilon,
+        "gelu_activation": sizes.activation == "gelu",
+        "n_langs": 1,
+        "use_lang_emb": False,
+        "pad_token_id": pad_id,
+    }
+
+
 def _embeds_languages(config: Mapping[str, Any]) -> bool:
     count = config.get("n_langs", 1)
     if not isinstance(count, int) or count < 1:
@@ -86,4 +100,5 @@ XLM = base.Architecture(
     languages=_languages,
     computed=_computed,
     prefix="transformer.",
+    export=_export_config,
 )

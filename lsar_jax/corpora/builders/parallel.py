@@ -64,13 +64,15 @@ class Parallel(DatasetFiles):
             before, _, after = stem.rpartition(".")
             for codes, origin in ((after, ""), (before, after)):
                 first, _, second = codes.partition("-")
-                pair = f"{code_or_none(first)}-{code_or_none(second)}"
+                pair = code_or_none(first), code_or_none(second)
                 # Of Moses files, the first brings the second.
-                if "None" in pair or (last != "tsv" and (last != first or origin)):
+                if None in pair or (last != "tsv" and (last != first or origin)):
                     continue
-                known = found.setdefault(pair, [])
-                if known and not (origin and all(origin for _, origin in known)):
-                    raise ValueError(f"{known[0][0][0]} and {path} are for the same pair, {pair!r}; remove one of them")
+                config = "-".join(map(str, pair))
+                known = found.setdefault(config, [])
+                if known and not (origin and all(name for _, name in known)):
+                    [other, *_], _ = known[0]
+                    raise ValueError(f"{other} and {path} are for the same pair, {config!r}; remove one of them")
                 paths = [path] if last == "tsv" else [path, path.with_name(f"{stem}.{second}")]
                 known.append((paths, origin))
                 break
