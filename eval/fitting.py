@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from eval.data.fit_text import fit_text
-from eval.methods import FITTED, OF_FILES, OF_PAIRS, Method, MethodName, check_methods, fit_files, fit_methods
+from eval.methods import OF_FILES, OF_PAIRS, Method, MethodName, check_methods, fit_files, fit_methods
 from eval.task import Embedded, Task, Texts, language_of
 from lsar_jax import EncoderSpec, SentenceEncoder, Transform
 from lsar_jax.cli.console import console
@@ -186,19 +186,25 @@ def _tested(task: Task) -> set[str]:
 
 
 def _check_options(task: Task, options: FitOptions) -> None:
+    for option, values in vars(options).items():
+        if isinstance(values, tuple) and len({*values}) != len(values):
+            given = f"--{option.replace('_', '-')} {' '.join(map(str, values))}"
+            raise ValueError(f"{given} contains a value twice; remove duplicates")
     if not options.transforms:
         raise ValueError("--transforms needs at least one value")
     check_count(options.fit_count)
     evaluated = options.fit_on == EVALUATED
     for name in options.transforms:
-        of_pairs, of_text = name in OF_PAIRS, name in ("original", *FITTED, *OF_PAIRS)
-        reasons = {
-            "which is fitted on parallel text; it cannot be combined with --fit-on evaluated": of_pairs and evaluated,
-            "which is fitted on parallel text; name some with --parallel": of_pairs and options.parallel is None,
-            f"which {task.name} cannot fit; omit it": not of_text and not task.by_file,
-            "which whitens the evaluated sentences; add --fit-on evaluated": not of_text and not evaluated,
-        }
-        if why := next((why for why, wrong in reasons.items() if wrong), ""):
+        why = ""
+        if name in OF_PAIRS and evaluated:
+            why = "which is fitted on parallel text; it cannot be combined with --fit-on evaluated"
+        elif name in OF_PAIRS and options.parallel is None:
+            why = "which is fitted on parallel text; name some with --parallel"
+        elif name == "sample-whitening" and not task.by_file:
+            why = f"which {task.name} cannot fit; omit it"
+        elif name == "sample-whitening" and not evaluated:
+            why = "which whitens the evaluated sentences; add --fit-on evaluated"
+        if why:
             raise ValueError(f"--transforms has {name}, {why}")
     if evaluated and task.by_language is None:
         raise ValueError(f"--fit-on evaluated cannot be used with {task.name}, or with --seen; choose another text")

@@ -12,6 +12,7 @@ from eval.bias.user_text import UserText
 from eval.report.html_page import as_html, plain, table
 from eval.report.page import provenance
 from eval.results import Result
+from lsar_jax import corpora
 
 __all__ = ["Page"]
 
@@ -133,6 +134,9 @@ class Page:
                 f"paragraphs of the Universal Declaration of Human Rights in {len(self.yardstick)} of its languages, "
                 "which is text of another kind. With pairs of your own the choice is surer."
             )
+            paragraphs = corpora.udhr("all", self.yardstick)
+            if known := sum(len({*self.text.sentences[code]} & {*paragraphs[code]}) for code in paragraphs):
+                lines[-1] += f" Take care: {known} sentences of the text are paragraphs of the declaration."
         return lines
 
     def _gain(self, choice: Choice, candidate: Candidate) -> str:

@@ -101,6 +101,11 @@ def read_user_text(folder: Path, codes: Sequence[str], count: int, aligned: Alig
             "per line, or parallel text, such as en-de.tsv"
         )
     if any(folder.glob("*.txt")):
+        if tables := sorted([*folder.glob("*.tsv"), *folder.glob("*.*-*.*")]):
+            raise ValueError(
+                f"{folder} has both a file per language and parallel text ({tables[0].name}); give each a folder of "
+                "its own"
+            )
         text = _read_files(folder, codes, count, aligned, seed)
     else:
         text = _read_pairs(folder, codes, count, seed)

@@ -93,6 +93,8 @@ def syntax_correlation(
         raise ValueError(f"a correlation needs at least 3 languages; there are {', '.join(codes) or 'none'}")
     points = {code: (1 - distances[code], float(units[code] @ units["en"])) for code in codes}
     near, like = np.array(list(points.values())).T
+    if np.ptp(near) == 0:
+        raise ValueError(f"the distances of {', '.join(codes)} are all {1 - near[0]:.6g}; they must vary")
     if np.ptp(like) < _LEAST_SPREAD:
         raise ValueError(
             f"the similarities of {len(codes)} languages differ by only {np.ptp(like):.1e}, which is within rounding "

@@ -40,7 +40,7 @@ def missing(card: Card, planned: Sequence[Planned], choice: Choice, *, download:
         for lack in _of_step(card, entry, earlier, choice):
             steps = lacks.get(lack.text, lack).steps
             lacks[lack.text] = lack._replace(steps=tuple(dict.fromkeys((*steps, entry.number))))
-    return [*(() if download is None else _encoder(choice.encoder, download)), *lacks.values()]
+    return [*(() if download is None else _encoder(planned, choice.encoder, download)), *lacks.values()]
 
 
 def _of_step(card: Card, entry: Planned, earlier: Sequence[Step], choice: Choice) -> Iterator[Missing]:
@@ -115,18 +115,29 @@ def _trained(card: Card, entry: Planned, earlier: Sequence[Step], choice: Choice
         yield Missing(str(lacking[0]), f"{paths}: {name} are not there; train them with {commands}")
 
 
-def _encoder(name: str, download: bool) -> Iterator[Missing]:
-    """Yields why the encoder cannot be loaded."""
+def _encoder(planned: Sequence[Planned], name: str, download: bool) -> Iterator[Missing]:
+    """Yields why the encoder cannot be loaded, or the layers and tokens that it lacks."""
     try:
-        if name == "bundled":
-            open_bundled()
-            return
-        preset = preset_of(name)
+        preset = None if name == "bundled" else preset_of(name)
         id, revision = (preset.id, preset.revision) if preset else (name, None)
-        if download or is_folder(id):
-            read_folder(locate(id, revision)[0], id=id)
-        elif (repository := Repository(id, revision, "model")).info() is None:
-            repository.cached()
+        if name == "bundled":
+            checkpoint = open_bundled()
+        elif download or is_folder(id):
+            checkpoint = read_folder(locate(id, revision)[0], id=id)
+        else:
+            if (repository := Repository(id, revision, "model")).info() is None:
+                repository.cached()
+            return
     except (ValueError, OSError, ImportError) as error:
         copy = f"; name the copy with --encoder FOLDER --as {name}" if name in PRESETS else ""
         yield Missing(f"encoder {name}", f"the encoder {name} cannot be loaded: {error}{copy}")
+        return
+    blocks, longest = checkpoint.config.blocks, checkpoint.tokenizer.max_length
+    for entry in planned:
+        layers = getattr(entry.command, "layers", ()) or entry.options.get("layers", ())
+        if (last := max(layers, default=0)) > blocks:
+            text = f"layer {last}: {name} has layers 0 to {blocks}; choose others with --layers"
+            yield Missing(f"layer {last}", text, (entry.number,))
+        if (tokens := getattr(entry.command, "max_length", None) or 0) > longest:
+            text = f"{tokens} tokens: {name} takes at most {longest}; choose fewer with --max-length"
+            yield Missing(f"{tokens} tokens", text, (entry.number,))

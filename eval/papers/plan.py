@@ -111,7 +111,9 @@ class Planned:
         """What the command would write, if it is there already; else nothing."""
         if self.step.makes:
             return self.step.makes if Path(self.step.makes).exists() else ""
-        return str(self.out) if self.out is not None and already_run(self.command) else ""
+        if self.out is None or self.options.get("overwrite"):
+            return ""
+        return str(self.out) if already_run(self.command) else ""
 
     def run(self) -> None:
         """Runs the command in this process; raises ValueError if it fails."""

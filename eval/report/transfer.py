@@ -95,7 +95,10 @@ class Transfer:
                     )
         results: list[Result] = []
         for folder, (transfer, config) in zip(self.folders, runs, strict=True):
-            more = _results(transfer, config)
+            try:
+                more = _results(transfer, config)
+            except KeyError as error:
+                raise ValueError(f"{folder / 'transfer.json'}: a score has no {error}") from error
             if again := {_key(result) for result in results} & {_key(result) for result in more}:
                 name, seed, _ = min(again)
                 raise ValueError(f"{folder} has scores of {name}, seed {seed}, and so has another folder; omit one")
@@ -276,6 +279,6 @@ def _names(results: Sequence[Result]) -> list[str]:
 
 
 def _key(result: Result) -> tuple[str, int, str]:
-    """No two results have it in common."""
+    """What identifies a result: the encoder with its maps, the seed and the test."""
     encoder = f"{result.encoder}, layer {result.layer}, {result.revision}, {result.transform}"
     return encoder, result.seed or 0, str(result.options["test"])

@@ -148,8 +148,11 @@ def _measured(text: str, data: Data, languages: Sequence[str], options: Options)
     if not lacking:
         return measured
     console.print(f"--fit-on {options.fit_on} has no text in {', '.join(lacking)}: these are not measured either")
-    # Of Tatoeba, English is what translates the others.
-    return read_text(text, data, [c for c in measured.texts if c in there and (c != "en" or text != "tatoeba")])
+    # Tatoeba has English with any language, since it is what translates the others.
+    left = read_text(text, data, [c for c in measured.texts if c in there and (c != "en" or text != "tatoeba")])
+    if "en" in there:
+        return left
+    return left._replace(texts={c: sentences for c, sentences in left.texts.items() if c != "en"}, english={})
 
 
 def _distances(codes: Sequence[str], uriel: Path | None, options: Options) -> tuple[dict[str, float], str] | None:

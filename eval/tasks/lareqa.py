@@ -52,6 +52,8 @@ def lareqa(
       metrics: similarities to rank by: cosine, or dot for the inner product without normalisation, as in the papers.
         The names of scores under dot end in dot.
     """
+    if not metrics or len({*metrics}) != len(metrics):
+        raise ValueError(f"--metrics is {' '.join(metrics)!r}; give cosine, dot or both, each once")
     questions = read_xquad(data, languages)
     if len(questions) < 2:
         raise ValueError(f"the only language is {', '.join(questions)}; a multilingual pool needs at least two")

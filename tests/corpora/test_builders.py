@@ -111,6 +111,8 @@ def test_bucc(tmp_path):
     bucc(tmp_path, "zh", "dev")
     # The shared task's own test files have no gold pairs.
     (tmp_path / "de-en" / "de-en.test.de").write_text("is not read")
+    with pytest.raises(FileNotFoundError, match="has no zh-en.training.gold"):
+        Bucc.load(tmp_path, "zh-en", "training")
     folders = prepare(Bucc(tmp_path), tmp_path / "out")
     assert list(folders) == ["de-en", "zh-en"]
     for split, (source, target, gold) in files.items():

@@ -90,6 +90,9 @@ def test_pairs_share_their_english_sentences(tmp_path):
         assert (folds["en"][english] == folds[code][other]).all()
     with pytest.raises(ValueError, match="--languages names only English"):
         read_user_text(tmp_path, ("en",), 1000, "auto", 0)
+    (tmp_path / "es.txt").write_text("uno\n")
+    with pytest.raises(ValueError, match="has both a file per language and parallel text .en-de.tsv"):
+        read_user_text(tmp_path, (), 1000, "auto", 0)
 
 
 @pytest.mark.parametrize(
@@ -224,6 +227,7 @@ def test_report_on_text_that_is_not_aligned(tmp_path, capsys, monkeypatch):
     printed = capsys.readouterr().out
     assert "the 50 paragraphs of the Universal Declaration of Human Rights in 2 of its languages" in printed
     assert "center needs the language of each sentence" in printed or "Recommended: layer 2, original" in printed
+    assert "Take care: 47 sentences of the text are paragraphs of the declaration" in printed
     assert {r["metric"] for r in read(tmp_path / "out")} > {"mAP on the UDHR"}
     # In languages that the declaration is not in, nothing is recommended.
     for old, new in (("de", "la"), ("fr", "cy")):

@@ -191,6 +191,19 @@ def test_planted_outliers(tmp_path, rng):
     assert not [score for score in moved if "dimension" in score.metric]
 
 
+def test_a_part_without_variation_is_left_out(capsys, rng):
+    x = {code: rng.standard_normal((5, 8)) for code in ("de", "en", "es", "fi", "hi")}
+    distances = {"de": 0.2, "es": 0.3, "fi": 0.5, "hi": 0.6}
+    # A method that removes nothing: all cosines are 0 in that part.
+    (_, score), panel = geometry._typology([Method("lsar", {}, None)], x, SETTING, distances, "measure")
+    means = {code: rows.mean(axis=0) for code, rows in x.items()}
+    like = [cosines(means[code][None], means["en"][None]).sum() for code in distances]
+    assert score.metric == "syntax, left (measure)"
+    assert score.value == pytest.approx(np.corrcoef(like, 1 - np.array(list(distances.values())))[0, 1])
+    assert "layer 2, lsar: skipping the correlation with syntax in the part removed by LSAR" in capsys.readouterr().out
+    assert [list(panels) for panels in panel.values] == [[f"the part left by lsar, r = {score.value:.3f}"]]
+
+
 def made(**options):
     return geometry.COMMAND(**options).made()
 
@@ -226,6 +239,10 @@ def test_texts_to_measure_and_to_fit_on(tmp_path):
     texts, fit, name = chosen(text="tatoeba", data=tmp_path / "pairs", languages=("de", "fr", "ml"))
     assert (fit, name) == (udhr["all"], "udhr all")
     pairs = read_pairs(tmp_path / "pairs", ("de", "fr"))
+    # Nor is English without text to fit on.
+    foreign = write_folder(tmp_path / "foreign", {"de": 5, "fr": 5, "ml": 5})
+    three = chosen(text="tatoeba", data=tmp_path / "pairs", languages=("de", "fr", "ml"), fit_on=foreign)
+    assert list(three[0]) == list(three[1]) == ["de", "fr", "ml"]
     # The English of a language that is left out is not measured.
     assert set(texts["en"]) == set(pairs["de"][0]) | set(pairs["fr"][0])
     rows = read_text("tatoeba", tmp_path / "pairs", ("de", "fr")).english

@@ -9,7 +9,7 @@ from sklearn.metrics import average_precision_score
 
 from eval.__main__ import main
 from eval.data.xquad import XQUAD_R, Questions, read_xquad
-from eval.tasks.lareqa import answer_table, one_target_precision
+from eval.tasks.lareqa import COMMAND, answer_table, one_target_precision
 from lsar_jax.retrieval.ranks import candidate_ranks
 from tests.eval.test_published import check_published_metrics
 from tests.eval.test_tasks import ENCODER, is_png, read
@@ -117,6 +117,9 @@ def test_lareqa(lareqa, metric):
 
 
 def test_data_that_is_wrong(tmp_path):
+    for metrics in ((), ("dot", "dot")):
+        with pytest.raises(ValueError, match="give cosine, dot or both, each once"):
+            COMMAND(metrics=metrics).made()
     with pytest.raises(FileNotFoundError, match="there is no folder .*nowhere; copy the folder xquad-r of"):
         read_xquad(tmp_path / "nowhere")
     (tmp_path / "de.json").write_text(json.dumps({"data": [{"paragraphs": [{}]}]}))

@@ -115,6 +115,12 @@ def test_everything_that_is_missing_is_said_at_once(empty, capsys):
     assert not (empty / "results").exists(), "nothing was run"
 
 
+def test_missing_layers_and_tokens():
+    texts = lacks("haemmerl-table-4", Choice(encoder=TINY, named="mBERT", steps=(1,)))
+    assert f"layer 8: {TINY} has layers 0 to 3; choose others with --layers" in texts
+    assert f"512 tokens: {TINY} takes at most 40; choose fewer with --max-length" in texts
+
+
 def test_checksum(empty):
     """It is what the command on the page prints."""
     write_tatoeba(empty / "data", ("de", "fr"))
@@ -219,6 +225,7 @@ def test_report_of_a_run(empty, capsys, monkeypatch):
     def run(planned):
         write_results(made, planned.out / "results.jsonl")
 
+    monkeypatch.setattr("eval.papers.missing._encoder", lambda *_: iter(()))
     with monkeypatch.context() as patch:
         patch.setattr(Planned, "run", run)
         assert main(["repro", "xie-table-1", "--encoder", TINY, "--as", "mbert"]) == 0
@@ -254,6 +261,7 @@ def test_from_end_to_end(empty, capsys):
     folder = empty / "results" / "repro" / "haemmerl-table-4" / "bert"
     lines = [json.loads(line) for line in (folder / "comparison.jsonl").read_text().splitlines()]
     assert [(line["method"], line["published"]) for line in lines] == [("original", None), ("largest=10", None)]
-    # What is there is not run again.
-    assert main(command) == 0
-    assert "encoded" not in capsys.readouterr().out
+    # What is there is not run again, unless it is asked for.
+    for more in ([], ["--overwrite"]):
+        assert main([*command, *more]) == 0
+        assert ("encoded" in capsys.readouterr().out) == bool(more)

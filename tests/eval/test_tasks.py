@@ -167,6 +167,8 @@ def test_tatoeba_data_that_is_wrong(tmp_path):
         (["tatoeba", "--data", "hub:some/set"], "on the command line, write hub:some/set@REVISION"),
         (["bitext", "--data", "data", "--split", "dev"], "--split dev applies only to hub:ID and tfds:NAME"),
         (["udhr", "--layers", "7"], "layer is 7; it must be"),
+        (["udhr", "--layers", "1", "1"], "--layers 1 1 contains a value twice; remove duplicates"),
+        (["udhr", "--fit-seeds", "0", "0"], "--fit-seeds 0 0 contains a value twice"),
         (["udhr", "--layers", "1", "--ranks", "40"], "--transforms has lsar: rank is 40; it must be a whole"),
         (["udhr", "--languages", "en"], "--languages is en; give at least two different languages"),
         (["udhr", "--transforms", "linear"], "which is fitted on parallel text; name some with --parallel"),

@@ -56,6 +56,8 @@ def test_means_spreads_and_marks(results):
     # Two standard deviations above, and a fraction of one.
     assert [row["de_pud"].mark for row in (strong, weak)] == ["+", ""]
     assert strong["en_ewt"].mark == ""
+    below = transfer_rows(sorted(results, key=lambda result: result.encoder != "strong"))
+    assert [below[name]["de_pud"].mark for name in ("bundled", "weak")] == ["-", "-"]
     # English does not count in the mean, whose spread is both that of the mean and the mean of the tests'. Here the
     # mean is the same for each seed.
     mean = base[MEAN]
@@ -91,11 +93,15 @@ def test_the_test_over_tasks_finds_what_all_agree_on(results):
     single, of_seeds = tasks_test([results], "bundled", "strong"), seed_test(results, "bundled", "strong")
     # In each task, 1 of 20 ways is as far apart in this direction.
     assert of_seeds.p == 0.1
-    assert single == pytest.approx(of_seeds, abs=0.005)
+    assert (single.difference, single.least) == (of_seeds.difference, of_seeds.least)
+    assert single.p == pytest.approx(of_seeds.p, abs=0.005)
     three = tasks_test([as_task(results, task) for task in ("pos", "ner", "xnli")], "bundled", "strong")
-    assert three == pytest.approx((of_seeds.difference, 2 / 20**3, 2 / 20**3), abs=1e-4)
+    assert (three.difference, three.least) == pytest.approx((of_seeds.difference, 2 / 20**3))
+    assert three.p == pytest.approx(2 / 20**3, abs=1e-4)
     flipped = [replace(r, value=-r.value) for r in as_task(results, "ner")]
-    assert tasks_test([results, flipped], "bundled", "strong")[:2] == pytest.approx((0, 1))
+    cancelled = tasks_test([results, flipped], "bundled", "strong")
+    assert cancelled.difference == pytest.approx(0)
+    assert cancelled.p == 1
     with pytest.raises(ValueError, match="several tables are of transfer-pos; give one for each task"):
         tasks_test([results, results], "bundled", "strong")
 
@@ -175,6 +181,8 @@ def test_what_cannot_be_compared(tmp_path, capsys):
         ({"epochs": 3}, "has epochs 3, but"),
     ):
         assert message in refused(bundled, write(tmp_path, "strong", config=config))
+    changed(strong := write(tmp_path, "strong"), metric="f1")
+    assert f"{strong}/transfer.json: a score has no 'f1'" in refused(bundled, strong)
     error = refused(bundled, bundled)
     assert "bundled has scores of bundled, layer 12, sha256:bundled, original, seed 12, and so has another" in error
     strong = write(tmp_path, "strong")

@@ -154,6 +154,8 @@ def test_correlation_by_hand():
     assert found.points["fr"] == pytest.approx((0.8, 0.2))
     with pytest.raises(ValueError, match="needs at least 3 languages; there are de, fr"):
         syntax_correlation(plane({"fr": 0.1, "de": 0.2}), TO_ENGLISH)
+    with pytest.raises(ValueError, match="the distances of de, es, fr are all 0.4; they must vary"):
+        syntax_correlation(vectors, dict.fromkeys(("de", "es", "fr"), 0.4))
     # LSAR at rank L - 1 on the text that it was fitted on leaves nothing but rounding.
     with pytest.raises(ValueError, match="within .*LSAR at rank L - 1 .*use the means of other text"):
         syntax_correlation(plane(dict.fromkeys(TO_ENGLISH, 0.99)), TO_ENGLISH)

@@ -83,6 +83,9 @@ def test_files_that_are_missing(tmp_path):
     write_aligned(tmp_path, "de", "train", PAIRS)
     with pytest.raises(FileNotFoundError, match=r"has no en-xx.train.words for fr; it has de"):
         read_aligned(tmp_path, "train", ["fr", "de"])
+    (tmp_path / "en-deu.train.words").touch()
+    with pytest.raises(ValueError, match=r"en-de.train.words and .*en-deu.train.words are of the same language, de"):
+        read_aligned(tmp_path, "train")
 
 
 @pytest.fixture

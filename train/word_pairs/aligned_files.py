@@ -71,7 +71,11 @@ def read_aligned(folder: Path, part: str, languages: Sequence[str] = ()) -> dict
         raise FileNotFoundError(
             f"{folder} has no en-xx{ending}; make it with python -m train.word_pairs --out {folder}"
         )
-    paths = {language_code(path.name.removesuffix(ending).partition("-")[2]): path for path in files}
+    paths: dict[str, Path] = {}
+    for path in files:
+        code = language_code(path.name.removesuffix(ending).partition("-")[2])
+        if paths.setdefault(code, path) != path:
+            raise ValueError(f"{paths[code]} and {path} are of the same language, {code}; remove one of them")
     codes = [language_code(code) for code in languages] or list(paths)
     if absent := [code for code in codes if code not in paths]:
         raise FileNotFoundError(f"{folder} has no en-xx{ending} for {', '.join(absent)}; it has {', '.join(paths)}")

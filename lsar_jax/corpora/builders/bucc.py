@@ -86,6 +86,8 @@ class Bucc(DatasetFiles):
 
     def rows(self, config: str, split: str) -> Iterator[Row]:
         """Yields the lines of the non-English, the English and the gold file."""
+        if split not in self.files[config]:
+            raise FileNotFoundError(f"{self.folder} has no {config}.{split}.gold")
         *paths, gold = self.files[config][split]
         seen: list[dict[str, int]] = [{}, {}]
         for part, path, ids in zip(("source", "target"), paths, seen, strict=True):
