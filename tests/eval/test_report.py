@@ -1,6 +1,7 @@
 """Reports, paired comparisons and the whole suite."""
 
 import json
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
@@ -163,6 +164,9 @@ def test_other_options_and_data_run_again(tmp_path):
         results.write_text("")
     assert already_run(task)
     text.write_text("ab")
+    assert not already_run(task)
+    with suppress(ZeroDivisionError), recorded(task):
+        raise ZeroDivisionError  # as if a figure failed
     assert not already_run(task)
     with recorded(task):
         pass

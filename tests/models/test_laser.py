@@ -9,6 +9,7 @@ import pytest
 import lsar_jax as lj
 from lsar_jax import extras
 from lsar_jax.tokens import laser as laser_text
+from tests.optional import need
 from tests.parity import GOLDEN, TEXTS
 
 
@@ -33,6 +34,20 @@ def test_token_ids_equal_the_original_tools(name):
     # The golden ids would not show a tokenizer that knows no piece, or every one.
     unknown = np.mean(np.concatenate(every) == 3)
     assert 0 < unknown < 0.5
+
+
+def test_token_ids_equal_laserembeddings():
+    original = need("laserembeddings.preprocessing")
+    folder = GOLDEN / "laser1"
+    bpe = original.BPE(str(folder / "bpe.codes"), str(folder / "bpe.vocab"))
+    dictionary = json.loads((folder / "dictionary.json").read_text())
+    encoder = lj.load_encoder(folder)
+    for language, texts in lj.corpora.udhr().items():
+        reference = original.Tokenizer(language)
+        for text, ids in zip(texts[:5], encoder.tokenizer(texts[:5], 2048, [language] * 5)[0], strict=True):
+            # It leaves control characters to LASER's own scripts.
+            pieces = bpe.encode_tokens(reference.tokenize(laser_text._printable(text))).split()
+            assert ids.tolist() == [*(dictionary.get(piece, 3) for piece in pieces), 2], language
 
 
 def test_the_language_changes_words_of_laser1_only():

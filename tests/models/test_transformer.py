@@ -135,6 +135,7 @@ MISTAKES = [
     *(("xlm", mistake) for mistake in [*EVERY, tanh_gelu, dropped_language, one_language]),
     *(("xlm-sinusoidal", mistake) for mistake in EVERY),
     *(("laser1", mistake) for mistake in [unmasked_pad, swapped_directions, swapped_gates, one_bias]),
+    *(("laser2", mistake) for mistake in [unmasked_pad, swapped_directions, swapped_gates, one_bias]),
 ]
 
 

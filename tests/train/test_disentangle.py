@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from filelock import FileLock
 
 import lsar_jax as lj
 from lsar_jax import Transform
@@ -157,6 +158,18 @@ def test_refusals(folder, meat, tmp_path, refused):
         assert message in refused(main, command(folder, tmp_path / "out", *more))
     message = refused(main, command(folder, meat, "--oracle", "--seeds", "2", "--batch", "8"))
     assert f"{meat} belongs to another run: batch was 16 and is now 8; choose another --out" in message
+    with FileLock(tmp_path / "lock"):
+        assert f"{tmp_path} is in use by another run; choose another --out" in refused(main, command(folder, tmp_path))
+    assert not (tmp_path / "config.json").exists()
+
+
+def test_other_text_is_another_run(folder, meat, tmp_path, refused):
+    (tmp_path / "bitext").mkdir()
+    for path in (folder / "bitext").iterdir():
+        (tmp_path / "bitext" / path.name).write_text(path.read_text().replace("h", "j"))
+    arguments = command(folder, meat, "--oracle", "--seeds", "2", "--epochs", "3")
+    arguments[arguments.index("--data") + 1] = str(tmp_path / "bitext")
+    assert "text was " in refused(main, arguments)
 
 
 def test_a_log_that_is_cut_is_noticed(folder, meat, tmp_path, refused):

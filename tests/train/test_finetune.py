@@ -12,6 +12,7 @@ import pytest
 import lsar_jax as lj
 from lsar_jax.mesh import data_mesh
 from lsar_jax.transforms.linear_map import linear_maps
+from tests.compilations import count_compilations
 from tests.conftest import TINY
 from tests.train.runs import kill_at, labelled, log_of, write_labelled
 from train.encoder_parameters import EncoderParts, take_apart
@@ -107,6 +108,16 @@ def test_seeds_in_one_program_are_seeds_alone():
         np.testing.assert_allclose(together[1][number], losses[0], rtol=1e-5)
         assert together[2][number] == pytest.approx(error[0], abs=1e-4)
     assert np.abs(together[1][0] - together[1][1]).max() > 1e-3
+
+
+def test_other_seeds_need_no_compilation():
+    short = {"passes": 1, "optimizer": optax.adam(1e-2)}
+    trainee = training("pos", (1, 2), **short)
+    run(trainee, 2)
+    with count_compilations() as compiled:
+        _, losses, _ = run(trainee.for_seeds((3, 4)), 2)
+    assert not compiled
+    np.testing.assert_array_equal(losses, run(training("pos", (3, 4), **short), 2)[1])
 
 
 def test_one_device_is_four():

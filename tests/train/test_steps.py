@@ -53,6 +53,15 @@ def assert_close(first, second, tolerance):
         np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance)
 
 
+def test_weights_start_as_torchs():
+    state, _ = init((0, 1, 2), 64, 5, 1e-2)
+    for leaf in (*jax.tree.leaves(state.heads), *jax.tree.leaves(state.probe)):
+        assert np.abs(leaf).max() <= 1 / 8
+    assert np.std(state.heads.meaning.matrix) == pytest.approx(1 / 8 / np.sqrt(3), rel=0.03)
+    assert state.probe.matrix.shape == (3, 5, 64)
+    assert not np.allclose(state.heads.meaning.matrix[0], state.heads.meaning.matrix[1])
+
+
 def test_an_epoch_takes_every_pair_once(pairs):
     _, keys = init((0, 1), D, 4, 1e-2)
     first, second = (np.asarray(epoch_order(keys, epoch, 41, SIZE)) for epoch in (0, 1))
