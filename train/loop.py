@@ -106,7 +106,10 @@ class Progress:
         return cls(best=[float("inf")] * seeds, best_epoch=[-1] * seeds, waited=[0] * seeds, active=[True] * seeds)
 
     def end_epoch(self, losses: Float[np.ndarray, " seed"], patience: int) -> Bool[np.ndarray, " seed"]:
-        """Ends the epoch, and stops seeds that have waited ``patience`` epochs; tells which have become better."""
+        """Records an epoch's validation losses, and stops each seed after ``patience`` epochs without a lower one.
+
+        Returns which of the seeds that were still training have reached their lowest loss.
+        """
         better = np.array(self.active) & (losses < np.array(self.best))
         for seed in np.flatnonzero(self.active).tolist():
             if better[seed]:

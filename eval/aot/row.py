@@ -98,7 +98,7 @@ def programs_page(page: str, rows: Iterable[Row]) -> str:
     by_target: dict[str, list[Row]] = {name: [] for name in TARGETS}
     for row in rows:
         by_target[row.target].append(row)
-    sections = [_section(name, some) for name, some in by_target.items() if some]
+    sections = [_section(name, group) for name, group in by_target.items() if group]
     return "\n".join([page.partition("\n## ")[0], *sections])
 
 

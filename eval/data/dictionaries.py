@@ -81,6 +81,14 @@ def read_dictionary(folder: Path, code: str) -> dict[str, list[str]]:
     return words
 
 
+def _number(digits: str) -> int:
+    """Decodes a number from dictd's base 64, whose first digit counts most."""
+    value = 0
+    for digit in digits:
+        value = value * 64 + _DIGITS[digit]
+    return value
+
+
 def entries(index: Path) -> Iterator[tuple[str, str]]:
     """Yields (word, translation) pairs, both single words, from a FreeDict dictionary in dictd's format.
 
@@ -92,7 +100,7 @@ def entries(index: Path) -> Iterator[tuple[str, str]]:
         word, *places = line.split("\t")
         if word.startswith("00") or not re.fullmatch(r"\w+", word):
             continue
-        start, size = (sum(_DIGITS[d] * 64**n for n, d in enumerate(reversed(place))) for place in places)  # base 64
+        start, size = map(_number, places)
         if start + size > len(data):
             raise ValueError(f"{index}, line {number}: {word!r} points outside {path}")
         for text in data[start : start + size].decode("utf-8").splitlines()[1:]:

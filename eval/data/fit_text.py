@@ -32,7 +32,7 @@ def udhr_text(part: str) -> FitText:
 
 def _of(name: str, codes: Collection[str], read: Callable[[str, int], list[str]]) -> FitText:
     """A text whose languages are known and read one by one."""
-    return FitText(name, lambda: list(codes), lambda some, n: {code: read(code, n) for code in some if code in codes})
+    return FitText(name, lambda: list(codes), lambda asked, n: {c: read(c, n) for c in asked if c in codes})
 
 
 def fit_text(place: str) -> FitText:

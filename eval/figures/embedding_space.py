@@ -56,8 +56,8 @@ def draw_space(methods: Sequence[Method], x: ByLanguage, english: ByLanguage, ti
     lsar = {method.name: method.transform for method in methods}.get("lsar")
     if lsar is not None and np.asarray(lsar.steps[0].basis).shape[1] > 1:
         basis = np.asarray(lsar.steps[0].basis)[:, :2]
-        some, every = ({code: rows @ basis for code, rows in sides.items()} for sides in (shown, x))
-        draw_removed(some, every, f"What LSAR removes, {title}", out)
+        sample, full = ({code: rows @ basis for code, rows in sides.items()} for sides in (shown, x))
+        draw_removed(sample, full, f"What LSAR removes, {title}", out)
 
 
 def draw_pair(methods: Sequence[Method], sides: ByLanguage, title: str, out: Path) -> None:

@@ -13,21 +13,21 @@ from train.marks import line
 __all__ = ["draw_removed", "draw_syntax", "family_histograms"]
 
 
-def draw_removed(some: Mapping[str, Plane], every: Mapping[str, Plane], title: str, out: Path) -> None:
+def draw_removed(sample: Mapping[str, Plane], full: Mapping[str, Plane], title: str, out: Path) -> None:
     """Draws coordinates along the first two removed directions by language family (Xie et al. 2022, Figure 4).
 
-    Some are points in ``removed.png``; every one is in a histogram along each direction, in ``families.png``.
+    ``removed.png`` shows the points of the sample; ``families.png`` has a histogram of all along each direction.
     """
-    names = families_of(every)
+    names = families_of(full)
     with page(out / "removed.png", size=(6.6, 4.8), title=title, legend="right upper") as [[axis]]:
-        labels = [family(code) for code, plane in some.items() for _ in plane]
-        points(axis, np.concatenate(list(some.values())), labels, names, s=10, alpha=0.6)
-        for code, plane in some.items():
+        labels = [family(code) for code, plane in sample.items() for _ in plane]
+        points(axis, np.concatenate(list(sample.values())), labels, names, s=10, alpha=0.6)
+        for code, plane in sample.items():
             axis.text(*plane.mean(axis=0), code, fontsize=7, ha="center", va="center", weight="bold")
         axis.set(xlabel="first direction", ylabel="second direction")
     with page(out / "families.png", 1, 2, size=(11.6, 4), title=title, legend="right upper") as [axes]:
         for direction, axis in enumerate(axes):
-            edges, shares = family_histograms({code: plane[:, direction] for code, plane in every.items()})
+            edges, shares = family_histograms({code: plane[:, direction] for code, plane in full.items()})
             for name, share in shares.items():
                 look = line(names.index(name))
                 axis.stairs(share, edges, fill=True, alpha=0.15, color=look["color"])

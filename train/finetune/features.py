@@ -36,7 +36,10 @@ class _Stack(nnx.Module):
 
 
 class FeatureMix:
-    """The mix of layers and the blocks on top."""
+    """Sums the states of a frozen encoder's layers with trained weights, and runs trained blocks on the sum.
+
+    The weights are softmax-normalised; ``maps``, if given, are applied to the states of each layer first.
+    """
 
     def __init__(self, config: TransformerConfig) -> None:
         self._layers = config.blocks + 1
