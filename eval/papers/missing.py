@@ -135,7 +135,7 @@ def _encoder(planned: Sequence[Planned], name: str, download: bool) -> Iterator[
     blocks, longest = checkpoint.config.blocks, checkpoint.tokenizer.max_length
     for entry in planned:
         layers = getattr(entry.command, "layers", ()) or entry.options.get("layers", ())
-        if (last := max(layers, default=0)) > blocks:
+        if (last := max(map(int, layers), default=0)) > blocks:
             text = f"layer {last}: {name} has layers 0 to {blocks}; choose others with --layers"
             yield Missing(f"layer {last}", text, (entry.number,))
         if (tokens := getattr(entry.command, "max_length", None) or 0) > longest:

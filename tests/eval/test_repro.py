@@ -119,6 +119,8 @@ def test_missing_layers_and_tokens():
     texts = lacks("haemmerl-table-4", Choice(encoder=TINY, named="mBERT", steps=(1,)))
     assert f"layer 8: {TINY} has layers 0 to 3; choose others with --layers" in texts
     assert f"512 tokens: {TINY} takes at most 40; choose fewer with --max-length" in texts
+    # A command of train has its layers as words.
+    assert f"layer 8: {TINY} has layers 0 to 3; choose others with --layers" in lacks("ki-table-3", Choice(TINY))
 
 
 def test_checksum(empty):
