@@ -18,8 +18,8 @@ def draw_curves(log: Path, title: str, folder: Path) -> None:
 
     lines = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
     figure = Figure(figsize=(11, 4.2))
-    every = sorted({name for line in lines for name in line["terms"]})
-    looks = {name: {**look_of(index), "marker": ""} for index, name in enumerate(every)}
+    names = sorted({name for line in lines for name in line["terms"]})
+    looks = {name: {**look_of(index), "marker": ""} for index, name in enumerate(names)}
     # Epochs may differ in their number of steps.
     last: dict[int, int] = {}
     for line in lines:

@@ -107,7 +107,7 @@ class Aot:
     def _chosen(self, before: Mapping[tuple[str, str], Row]) -> Iterator[tuple[str, TargetName, Trace]]:
         sizes = _SMALL if self.small else Sizes()
         known = {target: programs(sizes, TARGETS[target].devices) for target in self.targets}
-        names = dict.fromkeys(name for some in known.values() for name in some)
+        names = dict.fromkeys(name for group in known.values() for name in group)
         for beginning in self.programs:
             if not any(name.startswith(beginning) for name in names):
                 raise ValueError(f"--programs has {beginning}; choose from {', '.join(names)}")

@@ -36,7 +36,7 @@ def operations_of(jaxpr: ClosedJaxpr | Jaxpr, platform: str) -> Counter[str]:
             # The branch of the platform, or the cheapest: the others are for rare cases.
             counts: list[Counter[str]] = [operations_of(branch, platform) for branch in parameters["branches"]]
             if platforms := parameters.get("branches_platforms"):
-                total += next(n for n, some in zip(counts, platforms, strict=True) if not some or platform in some)
+                total += next(n for n, names in zip(counts, platforms, strict=True) if not names or platform in names)
             else:
                 cheapest: Counter[str] = min(counts, key=Counter.total)
                 total += cheapest

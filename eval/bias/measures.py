@@ -94,12 +94,12 @@ def measure_layer(
     searches: list[list[Queries]] = [[] for _ in whole]
     neutrality: list[list[Neutrality]] = [[] for _ in whole]
     for fold in range(folds):
-        every = {code: of == fold for code, of in fold_of.items()}
-        few = {code: _drawn(rows, order[code], most) for code, rows in every.items()}
+        of_fold = {code: of == fold for code, of in fold_of.items()}
+        few = {code: _drawn(rows, order[code], most) for code, rows in of_fold.items()}
         # Pairs are searched language by language, a pool of all languages is not: it is kept small.
-        held_out = every if text.pairs else few
+        held_out = of_fold if text.pairs else few
         units = {code: text.units[code][rows] for code, rows in few.items()}
-        for number, method in enumerate(fit({code: rows[~every[code]] for code, rows in x.items()})):
+        for number, method in enumerate(fit({code: rows[~of_fold[code]] for code, rows in x.items()})):
             test = method.move_together({code: rows[held_out[code]] for code, rows in x.items()})
             pool = {code: rows[few[code][held_out[code]]] for code, rows in test.items()}
             neutrality[number].append(measure_neutrality(pool, units))

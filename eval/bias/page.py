@@ -147,7 +147,7 @@ class Page:
         title, columns, rows = self.table()
         shown, counts = self.shown, {code: len(text) for code, text in self.text.sentences.items()}
         pool = measured_count(self.text, self.folds)
-        seen = (
+        data = (
             f"Neighbours in the own language at layer {shown.layer}: {self.before.neutrality.own:.1f}% before and "
             f"{shown.neutrality.own:.1f}% after {shown.method.label}."
         )
@@ -163,9 +163,9 @@ class Page:
             "alike. Cosine: the mean cosine of two sentences, times 100. A sentence is measured among "
             f"{pool - 1:,} others.</small>",
             "## By layer",
-            _picture(layers, f"Each measure against the layer, with a line for each method. {seen}"),
+            _picture(layers, f"Each measure against the layer, with a line for each method. {data}"),
             f"## The space before and after {plain(shown.label)}",
-            _picture(space, f"t-SNE of sentences before and after {shown.label}, coloured by language. {seen}"),
+            _picture(space, f"t-SNE of sentences before and after {shown.label}, coloured by language. {data}"),
         ]
         if self.best is not None and self.best.method.transform is not None:
             parts += ["## Use it", f"```py\n{self._example(self.best, saved)}\n```"]

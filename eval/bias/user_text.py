@@ -169,9 +169,9 @@ def _read_pairs(folder: Path, codes: Sequence[str], count: int, seed: int) -> Us
             f"{folder} has neither a file per language, such as de.txt, nor parallel text: {error}"
         ) from error
     pairs = {}
-    for code, every in read.items():
-        different = distinct(every)
-        _print_left_out(len(every) - len(different), f"pairs of en-{code} that repeat a side of another pair")
+    for code, bitext in read.items():
+        different = distinct(bitext)
+        _print_left_out(len(bitext) - len(different), f"pairs of en-{code} that repeat a side of another pair")
         pairs[code] = shuffled(different, seed)[:count]
     english = list(dict.fromkeys(first for of in pairs.values() for first, _ in of))
     place = {sentence: number for number, sentence in enumerate(english)}

@@ -52,13 +52,13 @@ def draw_meaning(
             axis.scatter(*others.T, s=7, color=faint, linewidths=0, label="other")
         points(axis, plane, languages, codes, s=20)
     if units is not None:
-        every = np.unique(units)
-        some = every[np.arange(min(len(every), _SHOWN)) * len(every) // min(len(every), _SHOWN)]
-        numbers = {unit: f"{number}" for number, unit in enumerate(some, 1)}
+        distinct = np.unique(units)
+        shown = distinct[np.arange(min(len(distinct), _SHOWN)) * len(distinct) // min(len(distinct), _SHOWN)]
+        numbers = {unit: f"{number}" for number, unit in enumerate(shown, 1)}
         labels = [numbers.get(unit, "") for unit in units]
         for axis, plane in zip(grid[1], planes.values(), strict=True):
-            axis.scatter(*plane[~np.isin(units, some)].T, s=4, color=faint, alpha=0.6, linewidths=0)
-            for index, unit in enumerate(some):
+            axis.scatter(*plane[~np.isin(units, shown)].T, s=4, color=faint, alpha=0.6, linewidths=0)
+            for index, unit in enumerate(shown):
                 translations = plane[units == unit]
                 lines = [(np.median(translations, axis=0), point) for point in translations]
                 axis.add_collection(LineCollection(lines, colors=mark(index)["color"], linewidths=0.7, alpha=0.55))

@@ -50,8 +50,8 @@ def bucc(data: Data = Path("data/bucc2018"), languages: tuple[str, ...] = ("de",
     splits = {(code, split): read_split(data, code, split) for code in codes for split in SPLITS}
 
     def texts(code: str) -> Texts:
-        own = {(f"{split} {code}", code): splits[code, split].other.sentences for split in SPLITS}
-        return own | {(f"{split} {code}", "en"): splits[code, split].english.sentences for split in SPLITS}
+        others = {(f"{split} {code}", code): splits[code, split].other.sentences for split in SPLITS}
+        return others | {(f"{split} {code}", "en"): splits[code, split].english.sentences for split in SPLITS}
 
     def scores(x: Embedded, method: Method, setting: Setting) -> Iterator[Score]:
         [code] = {code for _, code in x if code != "en"}
@@ -68,10 +68,10 @@ def bucc(data: Data = Path("data/bucc2018"), languages: tuple[str, ...] = ("de",
 
     def means(scores: Sequence[Score]) -> Iterator[Score]:
         for metric in ("F1", "precision", "recall"):
-            own = [score for score in scores if score.metric in [f"{metric} {code}" for code in codes]]
-            queries = [score.queries for score in own if score.queries is not None]
-            mean, n = float(np.mean([score.value for score in own])), sum(score.n for score in own)
-            together = strata_of(queries) if len(queries) == len(own) else None
+            parts = [score for score in scores if score.metric in [f"{metric} {code}" for code in codes]]
+            queries = [score.queries for score in parts if score.queries is not None]
+            mean, n = float(np.mean([score.value for score in parts])), sum(score.n for score in parts)
+            together = strata_of(queries) if len(queries) == len(parts) else None
             yield Score(f"{metric} mean", mean, [*codes, "en"], n, together)
 
     return Task(

@@ -252,8 +252,8 @@ def summary(results: Sequence[Result], trained: Collection[str] = ()) -> Scores:
     column_of = {("tatoeba", f"{way} accuracy"): _TRAINED for code in trained for way in (f"en-{code}", f"{code}-en")}
     for task, column in _COLUMNS.items():
         words = [r.metric.split() for r in results if r.task == task and r.metric.startswith("en-xx mean over")]
-        every = max((int(count) for *_, count in words if count.isdecimal()), default=0)
-        names = ("Spearman mean",) if task == "sts17" else [f"{way} mean over {every}" for way in ("en-xx", "xx-en")]
+        number = max((int(count) for *_, count in words if count.isdecimal()), default=0)
+        names = ("Spearman mean",) if task == "sts17" else [f"{way} mean over {number}" for way in ("en-xx", "xx-en")]
         column_of |= {(task, name): column for name in names}
     grouped: dict[tuple[int, str, str], dict[str, dict[int, list[float]]]] = {}
     for r in (r for r in results if (r.task, r.metric) in column_of):

@@ -97,9 +97,9 @@ def _convert_laser(path: Path, dest: Path, pieces: Path | None) -> None:
     fits = all(isinstance(part, dict) for part in (params, state["model"], state["dictionary"]))
     fits = fits and params.get("bidirectional") is True and params.get("padding_idx") == 1
     if not fits or not set(sizes.values()) <= set(params):
-        wanted = ", ".join(sizes.values())
+        names = ", ".join(sizes.values())
         raise ValueError(
-            f"{path}: LASER's params are {wanted}, bidirectional=True and padding_idx=1, and its model and dictionary "
+            f"{path}: LASER's params are {names}, bidirectional=True and padding_idx=1, and its model and dictionary "
             f"are mappings; the params here are {params!r:.200}"
         )
     config = {"model_type": LASER.model_type, **{ours: params[theirs] for ours, theirs in sizes.items()}}

@@ -44,6 +44,6 @@ def known(value: T | None) -> T:
     return value
 
 
-def _check(right: bool, name: str, value: Any, wanted: str) -> None:
+def _check(right: bool, name: str, value: Any, limit: str) -> None:
     if not right:
-        raise ValueError(f"--{name.replace('_', '-')} is {value}; it must be {wanted}")
+        raise ValueError(f"--{name.replace('_', '-')} is {value}; it must be {limit}")

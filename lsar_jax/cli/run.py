@@ -111,7 +111,7 @@ def run_named(
         lines = [f"  {name:{width}}  {command.what}" for name, command in commands.items()]
         print("\n".join([f"usage: {prog} {noun.upper()} [OPTIONS]", "", *([about, ""] if about else []), *lines]))
         return 0 if words else 2
-    name, *rest = words
+    name, *arguments = words
     if name not in commands:
         return _fail(f"unknown {noun} {name!r}; choose one of {', '.join(commands)}", 2)
     module, kind, _, shared = commands[name]
@@ -122,7 +122,7 @@ def run_named(
         options = getattr(importlib.import_module(module), kind)
     except ImportError as error:
         return _fail(str(error), 1)
-    return run(options, f"{prog} {name}", [*start, *rest], shared=shared)
+    return run(options, f"{prog} {name}", [*start, *arguments], shared=shared)
 
 
 def _connected(arguments: list[str]) -> list[str]:

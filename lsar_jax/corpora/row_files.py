@@ -43,7 +43,7 @@ def json_rows(file: Any, columns: Sequence[str] | None, where: str) -> Iterator[
         raise ValueError(f"{where} cannot be read as JSON lines, line {number}: {error}") from error
 
 
-def _check_columns(there: Sequence[str], wanted: Sequence[str] | None, where: str) -> None:
-    for column in wanted or ():
+def _check_columns(there: Sequence[str], columns: Sequence[str] | None, where: str) -> None:
+    for column in columns or ():
         if column not in there:
             raise ValueError(f"field {column!r} is not in {where}; it has {', '.join(there)}")

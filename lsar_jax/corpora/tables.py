@@ -172,7 +172,7 @@ def _sentences(row: dict[str, Any], code: str, english_first: bool, where: str) 
     inside = row.get("translation", row)
     row = inside if isinstance(inside, dict) else row
     texts = {column: code_or_none(column) for column, value in row.items() if _is_text(value)}
-    by_language = [[column for column, name in texts.items() if name == wanted] for wanted in ("en", code)]
+    by_language = [[column for column, name in texts.items() if name == side] for side in ("en", code)]
     if all(len(columns) == 1 for columns in by_language):
         columns = [columns[0] for columns in by_language]
     else:

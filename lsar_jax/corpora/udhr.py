@@ -38,5 +38,5 @@ def udhr(part: str = "all", languages: Iterable[str] | None = None) -> dict[str,
         raise ValueError(f"languages is {languages!r}; give a list of codes")
     data = json.loads(files("lsar_jax").joinpath("corpora/data/udhr.json").read_text(encoding="utf-8"))
     known = sorted(data["languages"])
-    wanted = known if languages is None else sorted({own_name(x, known, "the UDHR") for x in languages})
-    return {code: data["languages"][code]["paragraphs"][UDHR_PARTS[part]] for code in wanted}
+    codes = known if languages is None else sorted({own_name(x, known, "the UDHR") for x in languages})
+    return {code: data["languages"][code]["paragraphs"][UDHR_PARTS[part]] for code in codes}

@@ -227,18 +227,18 @@ def _merge_block(
     a, b, c = x[0], x[last // 2], x[last]
     pivot = jnp.maximum(jnp.minimum(a, b), jnp.minimum(jnp.maximum(a, b), c))
     off = jnp.where(there[:, None], x - pivot, zero)
-    rest = off.sum(axis=0) / number
+    offset = off.sum(axis=0) / number
     share = new_count / jnp.maximum(old_count + new_count, one)
-    delta = (pivot - high) + (rest - low)
+    delta = (pivot - high) + (offset - low)
     moved = low + delta * share
     # The sum of two floats and its rounding error (Knuth's two-sum).
     total = high + moved
     part = total - high
     lost = (high - (total - part)) + (moved - part)
     first = old_count == 0
-    new_high, new_low = jnp.where(first, pivot, total), jnp.where(first, rest, lost)
+    new_high, new_low = jnp.where(first, pivot, total), jnp.where(first, offset, lost)
     if scatter is not None:
-        centred = jnp.where(there[:, None], off - rest, zero)
+        centred = jnp.where(there[:, None], off - offset, zero)
         inside = jnp.matmul(centred.T, centred, precision=jax.lax.Precision.HIGHEST)
         scatter = scatter + inside + jnp.outer(delta, delta) * (old_count * share)
     return new_high, new_low, scatter

@@ -118,13 +118,13 @@ def _both_ways(
     )
 
     def of_sources(backward: _Lists, numbered: tuple[Array, Array]) -> tuple[_Lists, Best]:
-        row_number, some = numbered
+        row_number, sources = numbered
         row_start = row_number * rows
 
         def of_targets(forward: Best, numbered: tuple[Array, Array, Best]) -> tuple[Best, Best]:
             number, chunk, known = numbered
             start = first + number * columns
-            scores = products(some, chunk, precision)
+            scores = products(sources, chunk, precision)
             top, where = best_of(scores, k, real - start)
             known_top, known_where = best_of_columns(scores, k_backward, real_source - row_start)
             return merged(forward, (top, where + start)), merged(known, (known_top, known_where + row_start))

@@ -116,9 +116,9 @@ class SlowTokenizer:
     ) -> tuple[list[Ids], int]:
         """Returns the ids of each sentence and the number of sentences truncated, which keep their special tokens."""
         room = max_length - sum(self.specials)
-        every = [list(self.encode(*pair)) for pair in zip(sentences, languages, strict=True)]
-        ids = [np.array([*self.before, *tokens[:room], *self.after], np.int32) for tokens in every]
-        return ids, sum(len(tokens) > room for tokens in every)
+        inside = [list(self.encode(*pair)) for pair in zip(sentences, languages, strict=True)]
+        ids = [np.array([*self.before, *tokens[:room], *self.after], np.int32) for tokens in inside]
+        return ids, sum(len(tokens) > room for tokens in inside)
 
 
 Tokenizer = FastTokenizer | SlowTokenizer

@@ -57,13 +57,13 @@ def tokenize_words(
         raise ValueError(f"max_length is {max_length}; it must be more than the {before + after} special tokens")
     words = list(dict.fromkeys(word for sentence in sentences for word in sentence))
     check_sentences(words, what="word")
-    every = tokenizer(["a", *words], tokenizer.max_length, [language] * (len(words) + 1))[0]
-    first, last = every[0][:before], every[0][len(every[0]) - after :]
+    encoded = tokenizer(["a", *words], tokenizer.max_length, [language] * (len(words) + 1))[0]
+    first, last = encoded[0][:before], encoded[0][len(encoded[0]) - after :]
     backend = getattr(tokenizer, "backend", None)
     prefix = None if backend is None else backend.token_to_id(_PREFIX)
     # The tokens of each word, and the number of those before the one that stands for it.
     pieces: dict[str, tuple[Int[np.ndarray, "_"], int] | None] = {}
-    for word, ids in zip(words, every[1:], strict=True):
+    for word, ids in zip(words, encoded[1:], strict=True):
         inner = ids[before : len(ids) - after]
         skipped = int(len(inner) > 1 and inner[0] == prefix)
         # The tokenizer cuts a word that is longer than the model takes; such a word never fits.

@@ -116,10 +116,10 @@ def linear_maps(
         raise ValueError(f"the matrices have the shapes {sorted(shapes)}; give square ones of one width")
     [(dim, _)] = shapes
     identity = {language_code(target): np.eye(dim, dtype=np.float32)}
-    every = dict(sorted((identity | by_code).items()))
+    maps = dict(sorted((identity | by_code).items()))
     counts = tuple(sorted(canonical_keys(fitted_on).items()))
-    fit = Fit("linear_map", dim, tuple(every), counts, (("target", language_code(target)), *parameters.items()))
-    step = Step.of(matrix=np.stack([np.asarray(matrix) for matrix in every.values()]))
+    fit = Fit("linear_map", dim, tuple(maps), counts, (("target", language_code(target)), *parameters.items()))
+    step = Step.of(matrix=np.stack([np.asarray(matrix) for matrix in maps.values()]))
     return Transform((step,), (fit,), source)
 
 

@@ -84,7 +84,7 @@ class FitMethod:
                 positive_number(name, value)
 
     def needs_with(self, options: Mapping[str, Any]) -> Needs:
-        """Returns what it is fitted from with these options: ``per_language`` needs moments of each language."""
+        """Returns the input that a fit with these options needs; ``per_language`` needs moments of each language."""
         return "languages" if self.needs == "pooled" and options.get("per_language") else self.needs
 
 

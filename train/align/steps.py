@@ -177,7 +177,7 @@ class EncoderSteps:
         english: Any,
         words: Float[Array, "batch length dim"] | None = None,
     ) -> tuple[Float[Array, "embedding dim"], Float[Array, ""]]:
-        """Returns what a chunk is compared by, and its part of the change of the hidden states since the start."""
+        """Returns the vectors by which a chunk is compared, and its part of the drift of the hidden states."""
         options = self._options
         dropout = Dropout(key, options.dropout, options.dropout) if key is not None and options.dropout else None
         hidden, projection = self._hidden({**trained, **frozen}, chunk, words, dropout, options.remat)

@@ -232,7 +232,7 @@ class Finetune:
         return TaskText(task, labels, examples(training, "en", True), english), tested
 
     def _options(self, encoder: SentenceEncoder) -> dict[str, Any]:
-        """Returns what must not change when the run resumes."""
+        """Returns the options and digests of text that a resumed run must share."""
         texts = (self.train, *([] if self.dev is None else [self.dev]), *self.test)
         files = {str(data): str(data) if is_dataset(data) else sha256([Path(data)]) for data in texts}
         options = flat_options(self, _FREE) | {"encoder_spec": encoder.spec.to_dict(), "files": files}

@@ -61,8 +61,8 @@ def tagging_examples(
     for number, (sentence, tokens) in enumerate(zip(sentences, tokenized, strict=True)):
         for ids, positions, new in windows(tokens, tokenizer.specials, room):
             tags = np.array([numbers.get(sentence.tags[word], -1) for word in new], np.int32)
-            every = np.ones(len(new), bool)
-            examples.append(Example(ids, len(ids), positions, tags, np.zeros_like(tags), every, number, new))
+            valid = np.ones(len(new), bool)
+            examples.append(Example(ids, len(ids), positions, tags, np.zeros_like(tags), valid, number, new))
     return examples
 
 

@@ -207,7 +207,7 @@ class FinetuneTraining:
     def predict(
         self, parameters: Any, examples: Sequence[Example], maps: Float[np.ndarray, "layer dim dim"] | None = None
     ) -> list[tuple[Any, ...]]:
-        """Returns what the head predicts for each example."""
+        """Returns the predictions of the head, an entry an example."""
         on_device = None if maps is None else placed(maps, replicated(self._mesh))
         order = np.argsort([-len(example.ids) for example in examples], kind="stable")
         result: dict[int, tuple[Any, ...]] = {}
@@ -225,14 +225,14 @@ class FinetuneTraining:
 
     def _initial(self, seeds: Array, trained: Parameters) -> dict[str, Any]:
         keys = jax.vmap(jax.random.key)(seeds)
-        of_head, of_features, rest = jnp.unstack(jax.vmap(partial(jax.random.split, num=3))(keys), axis=1)
+        of_head, of_features, left = jnp.unstack(jax.vmap(partial(jax.random.split, num=3))(keys), axis=1)
         head = jax.vmap(lambda key: self._head.init(key, self._dim, len(self._text.labels)))(of_head)
         if self._features is not None:
             head = {"task": head, "features": jax.vmap(self._features.init)(of_features)}
         encoder = jax.tree.map(lambda x: jnp.repeat(x[None], len(seeds), axis=0), trained)
         parameters = {"encoder": encoder, "head": head}
         optimizer = jax.vmap(self._optimizer.init)(parameters)
-        return {"parameters": parameters, "optimizer": optimizer, "keys": jax.random.key_data(rest)}
+        return {"parameters": parameters, "optimizer": optimizer, "keys": jax.random.key_data(left)}
 
     def _batch(self, examples: Sequence[Example], rows: int) -> TaskBatch:
         return task_batch(examples, rows, self._pad_id, self._longest)

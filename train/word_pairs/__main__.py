@@ -66,7 +66,9 @@ class WordPairs:
             options = flat_options(text, ("languages",))
             versions = {name: version(name) for name in ("eflomal", "sacremoses")} | {"lsar_jax": __version__}
             record = {"options": options, "text": text_hash(pairs), "versions": versions}
-            record["counts"] = {code: {part: kept[part]._asdict() for part in PARTS} for code, kept in counts.items()}
+            record["counts"] = {
+                code: {part: counts[part]._asdict() for part in PARTS} for code, counts in counts.items()
+            }
             write_json(folder / "word-pairs.json", record)
         _print(counts)
         console.print(f"wrote {self.out}")

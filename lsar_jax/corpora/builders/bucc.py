@@ -89,8 +89,8 @@ class Bucc(DatasetFiles):
         if split not in self.files[config]:
             raise FileNotFoundError(f"{self.folder} has no {config}.{split}.gold")
         *paths, gold = self.files[config][split]
-        seen: list[dict[str, int]] = [{}, {}]
-        for part, path, ids in zip(("source", "target"), paths, seen, strict=True):
+        numbers: list[dict[str, int]] = [{}, {}]
+        for part, path, ids in zip(("source", "target"), paths, numbers, strict=True):
             for number, line in enumerate(stream_lines(path), start=1):
                 # A sentence may contain a tab.
                 id, tab, text = line.partition("\t")
@@ -101,7 +101,7 @@ class Bucc(DatasetFiles):
                 yield {"part": part, "id": id, "text": text}
         pairs: dict[tuple[str, ...], int] = {}
         for number, pair in fields_of(gold, 2):
-            for id, ids, file in zip(pair, seen, paths, strict=True):
+            for id, ids, file in zip(pair, numbers, paths, strict=True):
                 if id not in ids:
                     raise ValueError(f"{gold}, line {number}: the id {id!r} is not in {file}")
             if (first := pairs.setdefault(tuple(pair), number)) != number:

@@ -59,7 +59,7 @@ class XquadR(DatasetFiles):
 
     def rows(self, config: str, split: str) -> Iterator[Row]:
         """Yields the paragraphs."""
-        path, seen, place = self.files[config], dict[str, str](), "the top level"
+        path, places, place = self.files[config], dict[str, str](), "the top level"
         data = read_json(path, dict)
         try:
             for first, article in enumerate(data["data"], start=1):
@@ -67,11 +67,11 @@ class XquadR(DatasetFiles):
                     place = f"article {first}, paragraph {second}"
                     row = _row(paragraph)
                     for id in row["ids"]:
-                        if id in seen:
-                            raise ValueError(f"the id {id!r} is already in {seen[id]}")
-                        seen[id] = place
+                        if id in places:
+                            raise ValueError(f"the id {id!r} is already in {places[id]}")
+                        places[id] = place
                     yield row
-            if not seen:
+            if not places:
                 raise ValueError("there are no questions")
         except (KeyError, TypeError, IndexError, AttributeError) as error:
             raise ValueError(f"{path}, {place} is not in XQuAD-R's format: {error!r}") from error
