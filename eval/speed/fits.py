@@ -55,9 +55,9 @@ class Statistics(NamedTuple):
         return np.linalg.svd(self.offsets, full_matrices=False)[2][: len(self.means) - 1].T
 
 
-def fits(languages: int = 37, sentences: int = 10_000, dim: int = 768, repeats: int = 2) -> Iterator[Measured]:
+def fits(languages: int = 37, rows: int = 10_000, dim: int = 768, repeats: int = 2) -> Iterator[Measured]:
     """Times the fit of every method that starts from moments of 2 to 37 languages, no more than ``dim``."""
-    x = _random_embeddings(languages, sentences, dim)
+    x = _random_embeddings(languages, rows, dim)
     codes = sorted((*XTREME_36, "en"))[:languages]
     rate, speed = product_rate(), copy_rate()
     sums = {
@@ -80,7 +80,7 @@ def fits(languages: int = 37, sentences: int = 10_000, dim: int = 768, repeats: 
         least = operations(languages, dim) / rate
         bound = max((2 * dim if second else 1) * x.size / rate + least, x.nbytes / speed)
         for case, work, took, share in (
-            (method, f"{languages} x {sentences} embeddings", whole, bound),
+            (method, f"{languages} x {rows} embeddings", whole, bound),
             (f"{method}, from moments", f"{languages} moments", fitting, least),
         ):
             for version, value in took.items():

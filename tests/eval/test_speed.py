@@ -23,7 +23,7 @@ from train.word_pairs.aligned_files import AlignedPair, write_aligned
 need("torch")
 need("optax")
 
-SIZES = {"languages": 4, "sentences": 200, "dim": 24, "repeats": 1}
+SIZES = {"languages": 4, "rows": 200, "dim": 24, "repeats": 1}
 
 
 @pytest.fixture
