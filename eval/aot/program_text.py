@@ -41,6 +41,7 @@ class ProgramCost:
     traffic: float = 0.0
     collectives: Counter[str] = field(default_factory=Counter)
     open_loops: int = 0
+    runs: Counter[str] = field(default_factory=Counter)  # how often each kernel runs, by its name
 
     def add(self, other: "ProgramCost", times: int = 1) -> None:
         """Adds the cost of another program that runs ``times`` times."""
@@ -48,6 +49,7 @@ class ProgramCost:
         self.traffic += times * other.traffic
         self.open_loops += times * other.open_loops
         self.collectives.update({kind: times * count for kind, count in other.collectives.items()})
+        self.runs.update({name: times * count for name, count in other.runs.items()})
 
 
 class _Instruction(NamedTuple):
@@ -113,6 +115,7 @@ class _Reader:
                 total.add(self.cost(instruction.named("to_apply")))
             else:
                 total.kernels += 1
+                total.runs[instruction.name] += 1
                 if not instruction.name.startswith(_BEGUN):
                     total.traffic += self._traffic(instruction, computation)
                     if not instruction.named("calls").startswith(_CARRIED):

@@ -19,16 +19,23 @@ def programs(sizes: Sizes) -> dict[str, Trace]:
     traces: dict[str, Trace] = {
         f"nearest/{precision}/{k}": partial(_traced, sizes, precision, k) for precision in DTYPES for k in (1, 4, 16)
     }
-    return traces | {f"mine/{precision}/4": partial(_traced, sizes, precision, 4, both=True) for precision in DTYPES}
+    for precision in DTYPES:
+        traces[f"mine/{precision}/4"] = partial(_traced, sizes, precision, 4, both=True)
+        for name, both in (("nearest", False), ("mine", True)):
+            traces[f"{name}/{precision}/4/recall-0.99"] = partial(_traced, sizes, precision, 4, both=both, recall=0.99)
+    return traces
 
 
-def _traced(sizes: Sizes, precision: Precision, k: int, mesh: Mesh, *, both: bool = False) -> jax.stages.Traced:
+def _traced(
+    sizes: Sizes, precision: Precision, k: int, mesh: Mesh, *, both: bool = False, recall: float = 1.0
+) -> jax.stages.Traced:
     """Traces a search; with ``both``, that of both directions."""
     rows, most = chunk_for(mesh.devices.flat[0].platform, both=both)
     columns = min(most, sizes.candidates // mesh.size)
     (queries,) = placed(replicated(mesh), floats(sizes.queries, sizes.dim))
     (candidates,) = placed(split(mesh), floats(sizes.candidates // columns, columns, sizes.dim))
-    options: Any = {"k": k, "rows": rows, "precision": precision, "mesh": None if mesh.size == 1 else mesh}
+    options: Any = {"k": k, "rows": rows, "precision": precision, "recall": recall}
+    options["mesh"] = None if mesh.size == 1 else mesh
     if both:
         return search_both.trace(queries, candidates, sizes.queries, sizes.candidates, **options)
     return search.trace(queries, candidates, sizes.candidates, **options)

@@ -38,6 +38,7 @@ class Mine(EncoderOptions):
         intersection keeps those that are the best of both; forward and backward the best of each source or target.
       threshold: the lowest score to write.
       precision: precision of the products.
+      recall: the share of the neighbours to find at least; below 1, a TPU sorts less.
       block: number of vectors of each side in memory.
       text: column of the sentences in files with columns.
       overwrite: replace the output if it exists.
@@ -54,6 +55,7 @@ class Mine(EncoderOptions):
     retrieval: Retrieval = "max"
     threshold: float = 0.0
     precision: Literal["float32", "bfloat16"] = "float32"
+    recall: float = 1.0
     block: int = 65_536
     text: str = "text"
     overwrite: bool = False
@@ -79,7 +81,7 @@ class Mine(EncoderOptions):
                 options |= {"language": language} if encoder.uses_language else {}
                 embeddings.encode(encoder, [text], path, **options, progress=partial(print, f"{name}:", flush=True))
             sides.append(embeddings.open(path))
-        names = ("k", "margin", "retrieval", "precision", "threshold", "block", "overwrite")
+        names = ("k", "margin", "retrieval", "precision", "recall", "threshold", "block", "overwrite")
         options = {name: getattr(self, name) for name in names} | {"transform": transform}
         if transform is not None and transform.languages is not None:
             options["languages"] = languages

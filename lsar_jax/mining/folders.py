@@ -32,7 +32,7 @@ from lsar_jax.files import check_outputs, new_file, read_json, sha256, text_sha2
 from lsar_jax.mesh import data_mesh
 from lsar_jax.mining.pairs import Margin, Pairs, Retrieval, check_options, pairs_of_neighbours
 from lsar_jax.processes import agreed, check_alike, is_first, share, wait_for_all
-from lsar_jax.retrieval.search import Precision, nearest_both
+from lsar_jax.retrieval.search import Precision, check_recall, nearest_both
 from lsar_jax.transforms import Transform
 
 __all__ = ["mine_folders", "notes_of"]
@@ -55,6 +55,7 @@ def mine_folders(
     margin: Margin = "ratio",
     retrieval: Retrieval = "max",
     precision: Precision = "float32",
+    recall: float = 1.0,
     threshold: float = 0.0,
     transform: Transform | None = None,
     languages: tuple[str | None, str | None] = (None, None),
@@ -78,6 +79,7 @@ def mine_folders(
       margin: as for ``mine``.
       retrieval: as for ``mine``.
       precision: as for ``mine``.
+      recall: as for ``mine``.
       threshold: the lowest score to write; only positive scores are written.
       transform: applied to the vectors as they are read.
       languages: language codes of the source and the target, for a transform that needs them.
@@ -108,11 +110,13 @@ def mine_folders(
     """
     out = Path(out)
     check_options(margin, retrieval)
+    recall = check_recall(recall)
     block = whole_number("block", block, 1024, 1 << 24, "vectors")
     notes = notes_of(out)
     options = {name: sha256([x.folder / FILE_NAME]) for name, x in (("source", source), ("target", target))} | {
-        "k": k, "margin": margin, "retrieval": retrieval, "precision": precision, "threshold": float(threshold),
-        "languages": list(languages), "block": block, "transform": list(transform.digests) if transform else [],
+        "k": k, "margin": margin, "retrieval": retrieval, "precision": precision, "recall": recall,
+        "threshold": float(threshold), "languages": list(languages), "block": block,
+        "transform": list(transform.digests) if transform else [],
     }  # fmt: skip
     check_alike("the options", repr([out.name, options]))
     check_outputs([out], [source.folder, target.folder], overwrite=overwrite)
@@ -130,7 +134,7 @@ def mine_folders(
             _begin(notes, options)
         wait_for_all("begun")
         parts = _Parts(notes, f"lsar_jax mining 3, job {text_sha256(json.dumps(options))}")
-        _compare(left, right, k, precision, parts, progress or (lambda _: None))
+        _compare(left, right, parts, progress or (lambda _: None), k=k, precision=precision, recall=recall)
         wait_for_all("compared")
         if is_first():
             pairs = pairs_of_neighbours(*_neighbours(left, right, k, parts), margin, retrieval)
@@ -199,7 +203,7 @@ def _begin(notes: Path, options: Mapping[str, Any]) -> None:
 
 
 def _compare(
-    source: _Side, target: _Side, k: int, precision: Precision, parts: _Parts, progress: Callable[[Progress], None]
+    source: _Side, target: _Side, parts: _Parts, progress: Callable[[Progress], None], *, k: int, **options: Any
 ) -> None:
     """Compares this process's share of the blocks of sources with all targets, unless that was done before."""
     total = len(source.blocks)
@@ -216,7 +220,7 @@ def _compare(
         x = source.vectors(block)
         forward = _empty(len(x), k)
         for number, (start, stop) in enumerate(pairwise(target.starts)):
-            targets, sources = nearest_both(x, target.vectors(number), k, precision=precision, mesh=mesh)
+            targets, sources = nearest_both(x, target.vectors(number), k, mesh=mesh, **options)
             forward = _merged(forward, targets, start)
             cosines, rows = _merged((backward[0][start:stop], backward[1][start:stop]), sources, source.starts[block])
             backward[0][start:stop], backward[1][start:stop] = cosines, rows

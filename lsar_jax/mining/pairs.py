@@ -93,6 +93,7 @@ def mine(
     margin: Margin = "ratio",
     retrieval: Retrieval = "max",
     precision: Precision = "float32",
+    recall: float = 1.0,
     mesh: Mesh | None = None,
 ) -> Pairs:
     """Finds pairs of rows that may be translations of each other.
@@ -107,6 +108,7 @@ def mine(
         pairs that are the best of both rows; ``forward`` and ``backward`` keep the best pair of each source or of each
         target, so a row of the other side may occur repeatedly.
       precision: precision of the products, as for ``retrieval.nearest``.
+      recall: the share of the neighbours to find at least, as for ``retrieval.nearest``.
       mesh: devices that the targets are split over, as for the candidates of ``retrieval.nearest``.
 
     Returns:
@@ -127,7 +129,7 @@ def mine(
     check_floats("source", source)
     check_floats("target", target)
     k = whole_number("k", k, 1, min(len(source), len(target)), "the rows of the smaller collection")
-    forward, backward = nearest_both(source, target, k, precision=precision, mesh=mesh)
+    forward, backward = nearest_both(source, target, k, precision=precision, recall=recall, mesh=mesh)
     return pairs_of_neighbours(forward, backward, margin, retrieval)
 
 

@@ -33,9 +33,17 @@ _LISTS = PartitionSpec(None, "data")
 _Lists = tuple[Float[Array, "_ _ _"], Int[Array, "_ _ _"]]
 
 
-@partial(jax.jit, static_argnames=("k", "rows", "precision", "mesh"))
+@partial(jax.jit, static_argnames=("k", "rows", "precision", "mesh", "recall"))
 def search(
-    queries: _Rows, candidates: _Chunks, real: _Count, *, k: int, rows: int, precision: Precision, mesh: Mesh | None
+    queries: _Rows,
+    candidates: _Chunks,
+    real: _Count,
+    *,
+    k: int,
+    rows: int,
+    precision: Precision,
+    mesh: Mesh | None,
+    recall: float = 1.0,
 ) -> Best:
     """Returns the k best candidates of each query; over a mesh, those of each device, one list after another.
 
@@ -46,13 +54,14 @@ def search(
     def one_device(queries: _Rows, candidates: _Chunks, first: _Count) -> Best:
         wide = _wide(k, candidates.shape[1], precision)
         # Each side is rounded once rather than in every step.
-        best = _one_way(queries.astype(precision), candidates.astype(precision), first, real, wide, rows, precision)
+        sides = queries.astype(precision), candidates.astype(precision)
+        best = _one_way(*sides, first, real, wide, rows, precision, recall)
         return best if precision == "float32" else _rescored(best, queries, candidates, first, k)
 
     return _over(mesh, one_device, _LISTS)(queries, candidates)
 
 
-@partial(jax.jit, static_argnames=("k", "rows", "precision", "mesh"))
+@partial(jax.jit, static_argnames=("k", "rows", "precision", "mesh", "recall"))
 def search_both(
     source: _Rows,
     target: _Chunks,
@@ -63,13 +72,14 @@ def search_both(
     rows: int,
     precision: Precision,
     mesh: Mesh | None,
+    recall: float = 1.0,
 ) -> tuple[Best, Best]:
     """Returns the k best targets of each source, as ``search`` does, and the k best sources of each target."""
 
     def one_device(source: _Rows, target: _Chunks, first: _Count) -> tuple[Best, Best]:
         wide = _wide(k, target.shape[1], precision), _wide(k, rows, precision)
         sides = source.astype(precision), target.astype(precision)
-        forward, backward = _both_ways(*sides, first, real_source, real, wide, rows, precision)
+        forward, backward = _both_ways(*sides, first, real_source, real, wide, rows, precision, recall)
         if precision == "float32":
             return forward, backward
         chunks = source.reshape(-1, rows, source.shape[1])
@@ -86,13 +96,22 @@ def products(x: Float[Array, "*row dim"], y: _Rows, precision: Precision) -> Flo
 
 
 def _one_way(
-    queries: _Rows, candidates: _Chunks, first: _Count, real: _Count, k: int, rows: int, precision: Precision
+    queries: _Rows,
+    candidates: _Chunks,
+    first: _Count,
+    real: _Count,
+    k: int,
+    rows: int,
+    precision: Precision,
+    recall: float,
 ) -> Best:
+    among = candidates.shape[0] * candidates.shape[1]
+
     def of_chunk(query: _Rows) -> Best:
         def step(best: Best, numbered: tuple[Array, Array]) -> tuple[Best, None]:
             number, chunk = numbered
             start = first + number * chunk.shape[0]
-            top, where = best_of(products(query, chunk, precision), k, real - start)
+            top, where = best_of(products(query, chunk, precision), k, real - start, recall=recall, among=among)
             return merged(best, (top, where + start)), None
 
         return jax.lax.scan(step, _none(rows, k, real), _numbered(candidates))[0]
@@ -109,6 +128,7 @@ def _both_ways(
     neighbours: tuple[int, int],
     rows: int,
     precision: Precision,
+    recall: float,
 ) -> tuple[Best, Best]:
     k, k_backward = neighbours
     chunks, columns, dim = target.shape
@@ -125,8 +145,10 @@ def _both_ways(
             number, chunk, known = numbered
             start = first + number * columns
             scores = products(sources, chunk, precision)
-            top, where = best_of(scores, k, real - start)
-            known_top, known_where = best_of_columns(scores, k_backward, real_source - row_start)
+            top, where = best_of(scores, k, real - start, recall=recall, among=chunks * columns)
+            known_top, known_where = best_of_columns(
+                scores, k_backward, real_source - row_start, recall=recall, among=len(source)
+            )
             return merged(forward, (top, where + start)), merged(known, (known_top, known_where + row_start))
 
         return jax.lax.scan(of_targets, _none(rows, k, real), (numbers, target, backward))[::-1]

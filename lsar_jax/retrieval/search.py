@@ -7,7 +7,7 @@ similarities. Ties go to the lower index, whatever the chunk sizes and the numbe
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -26,13 +26,13 @@ from lsar_jax.arrays import (
     unit_rows,
     warn_far_off,
 )
-from lsar_jax.checks import whole_number
+from lsar_jax.checks import positive_number, whole_number
 from lsar_jax.mesh import replicated, split
 from lsar_jax.retrieval.scan import Precision, products, search, search_both
 from lsar_jax.retrieval.top_k import Best
 from lsar_jax.shapes import AnyArray
 
-__all__ = ["Precision", "check_metric", "chunk_for", "nearest", "nearest_both", "similarity"]
+__all__ = ["Precision", "check_metric", "check_recall", "chunk_for", "nearest", "nearest_both", "similarity"]
 
 Metric = Literal["cosine", "dot"]
 
@@ -47,6 +47,7 @@ def nearest(
     *,
     metric: Metric = "cosine",
     precision: Precision = "float32",
+    recall: float = 1.0,
     chunk: tuple[int, int] | None = None,
     mesh: Mesh | None = None,
 ) -> tuple[Float[Array, "query k"], Int[Array, "query k"]]:
@@ -59,6 +60,9 @@ def nearest(
       metric: ``cosine`` (a zero vector has similarity 0 to all) or ``dot``.
       precision: of the products. ``bfloat16`` is faster on accelerators: the best 2k candidates, or k + 8 if
         that is more, are scored again in float32, so that scores are exact, but a neighbour may be missed.
+      recall: the share of the neighbours to find at least, on average over queries whose candidates are in random
+        order, as ``recall_target`` of ``jax.lax.approx_max_k``. Below 1, a TPU sorts less, and ties go to any index;
+        other devices find all of them nevertheless.
       chunk: number of queries and of candidates per product; by default, what suits the device: a product then takes
         64 MiB, or 256 MiB on a GPU.
       mesh: devices that the candidates are split over; by default those that a jax array of candidates is split
@@ -69,8 +73,8 @@ def nearest(
       ``[query, k]``.
 
     Raises:
-      ValueError: shapes do not fit, the metric or precision is unknown, ``k`` or ``chunk`` is out of range, a value is
-        not finite, a vector is too short for float32, or a dot product is too large for it.
+      ValueError: shapes do not fit, the metric or precision is unknown, ``k``, ``recall`` or ``chunk`` is out of range,
+        a value is not finite, a vector is too short for float32, or a dot product is too large for it.
 
     Example:
       >>> english = np.random.default_rng(0).normal(size=(100, 16))
@@ -83,11 +87,12 @@ def nearest(
     chunk = chunk_for(_platform(candidates, mesh)) if chunk is None else chunk
     _check({"queries": queries, "candidates": candidates}, metric, precision, chunk)
     k = whole_number("k", k, 1, len(candidates), "the candidates")
+    recall = check_recall(recall)
     rows, columns = _rows(len(queries), chunk[0]), _columns(len(candidates), k, chunk[1], mesh)
     sides = {"queries": (queries, rows), "candidates": (candidates, columns)}
     (left, right), exponents = _prepared(sides, metric, mesh)
     chunks = _chunked(right, columns, mesh)
-    lists = search(left, chunks, len(candidates), k=k, rows=rows, precision=precision, mesh=mesh)
+    lists = search(left, chunks, len(candidates), k=k, rows=rows, precision=precision, mesh=mesh, recall=recall)
     scores, ids = _of_all_devices(lists, k, mesh)
     return _scaled(scores, exponents)[: len(queries)], ids[: len(queries)]
 
@@ -98,6 +103,7 @@ def nearest_both(
     k: int = 1,
     *,
     precision: Precision = "float32",
+    recall: float = 1.0,
     chunk: tuple[int, int] | None = None,
     mesh: Mesh | None = None,
 ) -> tuple[Best, Best]:
@@ -110,11 +116,11 @@ def nearest_both(
     chunk = chunk_for(_platform(target, mesh), both=True) if chunk is None else chunk
     _check({"source": source, "target": target}, "cosine", precision, chunk)
     k = whole_number("k", k, 1, min(len(source), len(target)), "the rows of the smaller side")
+    options: Any = {"k": k, "precision": precision, "mesh": mesh, "recall": check_recall(recall)}
     rows, columns = max(k, _rows(len(source), chunk[0])), _columns(len(target), k, chunk[1], mesh)
     (left, right), _ = _prepared({"source": (source, rows), "target": (target, columns)}, "cosine", mesh)
-    forward, backward = search_both(
-        left, _chunked(right, columns, mesh), len(source), len(target), k=k, rows=rows, precision=precision, mesh=mesh
-    )
+    chunks = _chunked(right, columns, mesh)
+    forward, backward = search_both(left, chunks, len(source), len(target), rows=rows, **options)
     scores, ids = _of_all_devices(forward, k, mesh)
     return (scores[: len(source)], ids[: len(source)]), (backward[0][: len(target)], backward[1][: len(target)])
 
@@ -146,6 +152,14 @@ def check_metric(metric: str) -> None:
     """Raises ValueError if the metric is unknown."""
     if metric not in ("cosine", "dot"):
         raise ValueError(f"metric {metric!r} is not one of cosine, dot")
+
+
+def check_recall(recall: float) -> float:
+    """Returns the recall as a float; raises ValueError unless it is a number above 0 and at most 1."""
+    number = positive_number("recall", recall)
+    if number > 1:
+        raise ValueError(f"recall is {recall}; it must be above 0 and at most 1, which finds all")
+    return number
 
 
 def chunk_for(platform: str, *, both: bool = False) -> tuple[int, int]:

@@ -1,5 +1,6 @@
 """The cost of compiled programs: texts and jaxprs counted by hand, programs on the devices here, and the command."""
 
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from eval.aot.command import programs
 from eval.aot.operations import operations_of
 from eval.aot.program_text import cost_of_text
 from eval.aot.row import Row, measured, programs_page, read_rows, worse
+from eval.aot.schedule import schedule_of
 from eval.aot.shapes import Sizes, floats, on_one
 from eval.aot.targets import TARGETS, Peaks, Target
 from lsar_jax.mesh import data_mesh
@@ -115,6 +117,7 @@ def test_a_loop_counts_as_often_as_it_runs():
     loop = "%w = (f32[8,16]{1,0}, s32[]) while(%a), condition=%until, body=%body"
     known = cost(loop + ', backend_config={"known_trip_count":{"n":"7"}}')
     assert (known.kernels, known.traffic, known.open_loops) == (7, 7 * 2 * ARRAY, 0)
+    assert known.runs == {"y": 7}
     # As in TPU programs.
     counted = cost(loop.replace("%until", "%to_nine"))
     assert (counted.kernels, counted.traffic, counted.open_loops) == (9, 9 * 2 * ARRAY, 0)
@@ -310,3 +313,27 @@ def test_the_page_is_what_the_rows_say():
     assert same, "write it anew: python -m eval aot --page docs/reference/programs.md"
     known = {(name, target) for target, device in TARGETS.items() for name in programs(Sizes(), device.devices)}
     assert set(rows) <= known
+
+
+KERNEL = """\
+     0   :  { %s1_s1 = smov 0 }
+   0x1 LB: > { %s2_s2 = sphi %s1_s1, %s3_s3 } /* Start region 7 :: Start region 8 */
+   0x2 LB: >> { %s5_s5 = sphi %s1_s1, %s6_s6 } /* Start region 9 */
+   0x3   : >> { %p4_p4 = scmp.ge.s32.totalorder %s6_s6, 4 /* loop exit test */ } /* End region 8 */
+   0x4   : > { %8 = sbr.rel (!%p4_p4) target = $region9 } /* End region 9 */
+   0x5   :  { %p5_p5 = scmp.ge.s32.totalorder %s3_s3, 10 /* loop exit test */ ;; %9 = sbr.rel (%p9) target = $region12 }
+   0x6   :  { %9 = sbr.rel (!%p5_p5) target = $region7 } /* Start/End empty region 12 */
+   0x7   :  {} /* End region 7 */
+"""
+
+
+def test_the_schedule_of_a_program(tmp_path):
+    units = "== CAPACITY:\nMXU, XLU, VALU\n4 3 4\n== UTILIZATION:\n"
+    for name, used in (("fusion.2", ["0 1 2"] * 8), ("product", ["1 0 1"] * 8), ("gone", ["0 0 4"] * 8)):
+        (tmp_path / f"17-{name}-66-final_bundles.txt").write_text(KERNEL)
+        path = tmp_path / f"17-{name}-64-final_hlo-static-per-bundle-utilization.txt"
+        path.write_text(units + "\n".join(used) + "\n")
+    # Ten times: three bundles four times each, and the three others of the loop; two outside.
+    cycles = 2 + 10 * (3 + 4 * 3)
+    found = schedule_of(tmp_path, Counter({"fusion.2": 5, "product": 2, "copy": 3}))
+    assert found == (2 * cycles, 5 * cycles, 5 * 2 * cycles + 2 * cycles)

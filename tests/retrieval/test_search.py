@@ -1,10 +1,12 @@
 """Exact search against brute force, whatever the chunks."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from lsar_jax.mesh import data_mesh, replicated, split
+from lsar_jax.retrieval import top_k
 from lsar_jax.retrieval.search import nearest, nearest_both, similarity
 from tests.compilations import count_compilations
 
@@ -43,6 +45,56 @@ def test_blocks_and_ties_equal_brute_force(rng, count, k):
     expected_scores, expected = brute_force(queries, candidates, k, "dot")
     np.testing.assert_array_equal(ids, expected)
     np.testing.assert_array_equal(scores, expected_scores)
+
+
+@pytest.fixture
+def as_on_tpu(monkeypatch):
+    """Selects as on a TPU."""
+    monkeypatch.setattr(top_k, "_by_platform", lambda on_tpu, default, *arrays: on_tpu(*arrays))
+
+
+@pytest.mark.parametrize("real", [2048, 1930])
+@pytest.mark.parametrize("k", [1, 2, 8, 9])
+def test_the_selection_of_a_tpu_equals_brute_force(rng, as_on_tpu, k, real):
+    """By the rows of tiles up to k = 8, and ties included."""
+    scores = rng.integers(-9, 10, (16, 2048)).astype(np.float32)
+    scores[:, real:] = scores[:, real - 1 : real]
+    expected = np.argsort(-scores[:, :real], axis=1, kind="stable")[:, :k]
+    scores = jnp.asarray(scores)
+    assert top_k._tiled(scores, k) == (k in (2, 8))
+    for top, ids in (top_k.best_of(scores, k, real), top_k.best_of_columns(scores.T, k, real)):
+        np.testing.assert_array_equal(ids, expected)
+        np.testing.assert_array_equal(top, np.take_along_axis(np.asarray(scores), expected, axis=1))
+    first, second = (top_k.best_of(half, k, real) for half in (scores[:, :1024], scores[:, 1024:real]))
+    best = top_k.merged(first, (second[0], second[1] + 1024))
+    np.testing.assert_array_equal(best[1], expected)
+
+
+@pytest.mark.parametrize("k", [1, 8])
+def test_most_of_the_best_are_of_the_real_ones(rng, as_on_tpu, k):
+    scores = rng.standard_normal((16, 2048)).astype(np.float32)
+    expected = np.argsort(-scores[:, :1900], axis=1)[:, :k]
+    for best in (top_k.best_of, top_k.best_of_columns):
+        given = scores if best is top_k.best_of else scores.T
+        top, ids = best(jnp.asarray(given), k, 1900, recall=0.9, among=4096)
+        np.testing.assert_array_equal(top, np.take_along_axis(scores, np.asarray(ids), axis=1))
+        first = 2048 * np.arange(16)[:, None]  # so that each row has ids of its own
+        assert np.isin(ids + first, expected + first).mean() >= 0.9
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_recall_of_planted_neighbours(rng, precision):
+    queries = rng.standard_normal((64, 32)).astype(np.float32)
+    near = (queries[:, None] + 0.1 * rng.standard_normal((64, 4, 32))).reshape(-1, 32)
+    order = rng.permutation(4096)
+    candidates = np.concatenate([near, rng.standard_normal((3840, 32))]).astype(np.float32)[order]
+    planted = np.argsort(order)[:256].reshape(64, 4)
+    options = {"precision": precision, "recall": 0.9}
+    (_, forward), (_, backward) = nearest_both(queries, candidates, 4, **options)
+    for ids in (nearest(queries, candidates, 4, **options)[1], forward):
+        found = [len(np.intersect1d(ours, theirs)) for ours, theirs in zip(planted, np.asarray(ids), strict=True)]
+        assert sum(found) >= 0.9 * planted.size
+    assert np.mean(np.asarray(backward)[planted, 0] == np.arange(64)[:, None]) >= 0.9
 
 
 @pytest.mark.parametrize("chunk", [(2048, 8192), (512, 1024), (64, 100)])
@@ -112,6 +164,8 @@ def test_bfloat16_scores_the_best_again(rng):
         ({"metric": "l2"}, "metric 'l2' is not one of cosine, dot"),
         ({"precision": "int8"}, "precision 'int8' is not one of"),
         ({"chunk": (0, 1)}, "chunk"),
+        ({"recall": 0}, "recall is 0; it must be a positive, finite number"),
+        ({"recall": 1.5}, "recall is 1.5; it must be above 0 and at most 1"),
         ({"queries": np.ones((2, 3), np.float32)}, r"queries \(2, 3\) and candidates \(3, 2\) differ in width"),
         ({"queries": np.ones(2, np.float32)}, r"the shape of queries is \(2,\); expected \[n, dim\]$"),
         ({"queries": np.ones((0, 2), np.float32)}, r"queries is \(0, 2\); expected \[n, dim\] with n at least 1"),
