@@ -1,9 +1,9 @@
 """Cycles of a TPU program, and its vector operations, in the schedule that the compiler makes of each kernel.
 
 libtpu writes down the instructions of every kernel in bundles, which begin one a cycle, and how many of them each unit
-of the core takes. A loop inside a kernel is counted as often as its exit test says. A kernel is never faster than its
-schedule; what is not seen is how long it waits, such as for memory or for a product. A vector operation is one of the
-core's four arithmetic units, on 1,024 numbers.
+of the core takes. A loop inside a kernel counts as often as its exit test says, and once if that depends on the data;
+its steps that fill or drain a pipeline count as whole ones. How long a kernel waits, such as for memory or for a
+product, is not seen. A vector operation is that of one of the core's four arithmetic units, on 1,024 numbers.
 """
 
 import os

@@ -61,8 +61,8 @@ def nearest(
       precision: of the products. ``bfloat16`` is faster on accelerators: the best 2k candidates, or k + 8 if
         that is more, are scored again in float32, so that scores are exact, but a neighbour may be missed.
       recall: the share of the neighbours to find at least, on average over queries whose candidates are in random
-        order, as ``recall_target`` of ``jax.lax.approx_max_k``. Below 1, a TPU sorts less, and ties go to any index;
-        other devices find all of them nevertheless.
+        order, as ``recall_target`` of ``jax.lax.approx_max_k``. Below 1, a TPU sorts less in bfloat16, and ties go to
+        any index; in float32 and on other devices, all are found nevertheless.
       chunk: number of queries and of candidates per product; by default, what suits the device: a product then takes
         64 MiB, or 256 MiB on a GPU.
       mesh: devices that the candidates are split over; by default those that a jax array of candidates is split

@@ -16,6 +16,7 @@ from typing import TypeVar
 
 import jax
 import jax.numpy as jnp
+from jax.experimental.layout import Layout, with_layout_constraint
 from jaxtyping import Array, Float, Int
 
 __all__ = ["Best", "best_of", "best_of_columns", "merged"]
@@ -105,6 +106,7 @@ def _best_of_tiles(scores: Float[Array, "row column"], k: int, real: _Count) -> 
     blocks = columns // _LANES
     # Masked before, or else XLA would have the product itself return tiles, in an order that has to be changed again.
     scores = _masked(scores, jnp.arange(columns, dtype=jnp.int32), real)
+    scores = with_layout_constraint(scores, Layout((0, 1)))
     # As the tiles lie in memory, so that nothing is moved for it.
     tiles = scores.reshape(rows // _SUBLANES, _SUBLANES, blocks, _LANES).swapaxes(1, 2)
     maxima = tiles.max(axis=3).swapaxes(1, 2).reshape(rows, blocks)
