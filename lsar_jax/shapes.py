@@ -6,8 +6,9 @@ flag; they cost nothing at run time.
 ========= =====================================================
 axis      meaning
 ========= =====================================================
-batch     rows of one device call, including filler rows
+batch     rows of one device call, including empty ones
 length    token positions, including padding
+segment   sentences of a row, one behind the other, including empty places
 dim       width of an embedding
 vector    embeddings, one per sentence
 layer     hidden-state layers; 0 is the embedding output
@@ -31,7 +32,7 @@ __all__ = [
     "Mask",
     "Pooled",
     "PooledLayers",
-    "RowLanguages",
+    "SegmentLanguages",
     "TokenIds",
 ]
 
@@ -40,18 +41,18 @@ AnyArray = Array | np.ndarray
 
 #: The token ids of a batch, padded to its length.
 TokenIds = Int[AnyArray, "batch length"]
-#: The number of tokens of each row.
-Lengths = Int[AnyArray, " batch"]
-#: The language of each row, as its index in a table of languages.
-RowLanguages = Int[AnyArray, " batch"]
-#: Which positions hold a token that counts.
-Mask = Bool[Array, "batch length"]
+#: The number of tokens of each segment; 0 if it is empty.
+Lengths = Int[AnyArray, "batch segment"]
+#: The language of each segment, as its index in a table of languages.
+SegmentLanguages = Int[AnyArray, "batch segment"]
+#: Which positions hold a token of a segment.
+Mask = Bool[Array, "batch segment length"]
 #: The hidden states of one layer.
 Hidden = Float[Array, "batch length dim"]
-#: An embedding of each row.
-Pooled = Float[Array, "batch dim"]
-#: An embedding of each row at each layer.
-PooledLayers = Float[Array, "layer batch dim"]
+#: An embedding of each segment.
+Pooled = Float[Array, "batch segment dim"]
+#: An embedding of each sentence of a batch at each layer.
+PooledLayers = Float[Array, "layer vector dim"]
 
 #: Embeddings, one per sentence, in any float dtype.
 Embeddings = Float[AnyArray, "vector dim"]

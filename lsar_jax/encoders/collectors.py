@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from lsar_jax.arrays import all_finite, row_bucket
 from lsar_jax.mesh import replicated, split
@@ -22,7 +22,7 @@ from lsar_jax.moments import Moments
 from lsar_jax.moments.accumulator import Accumulator
 from lsar_jax.shapes import AnyArray, PooledLayers
 from lsar_jax.spec import EncoderSpec
-from lsar_jax.tokens.buckets import Slot
+from lsar_jax.tokens.packing import Batch
 
 __all__ = ["IN_FLIGHT", "Collector", "DeviceResult", "HostResult", "MomentsResult", "collector"]
 
@@ -48,13 +48,13 @@ class HostResult:
 
     def __init__(self, layers: int, total: int | None, dim: int, mesh: Mesh | None = None) -> None:
         self._result = np.empty((layers, _FIRST_ROWS if total is None else total, dim), np.float32)
-        self._waiting: deque[tuple[Slot, jax.Array]] = deque()
+        self._waiting: deque[tuple[Batch, jax.Array]] = deque()
         self._mesh = mesh
 
-    def add(self, slot: Slot, value: PooledLayers) -> None:
+    def add(self, batch: Batch, value: PooledLayers) -> None:
         """Takes the embeddings of a batch."""
         value.copy_to_host_async()
-        self._waiting.append((slot, value))
+        self._waiting.append((batch, value))
         self._collect(IN_FLIGHT)
 
     def result(self, sentences: int) -> Float[AnyArray, "layer sentence dim"]:
@@ -67,14 +67,15 @@ class HostResult:
 
     def _collect(self, most: int) -> None:
         while len(self._waiting) > most:
-            slot, value = self._waiting.popleft()
-            numbers = slot.numbers
+            batch, value = self._waiting.popleft()
             layers, rows, dim = self._result.shape
-            if numbers.max() >= rows:
-                grown = np.empty((layers, max(int(numbers.max()) + 1, 2 * rows), dim), np.float32)
+            if (last := int(batch.numbers.max())) >= rows:
+                grown = np.empty((layers, max(last + 1, 2 * rows), dim), np.float32)
                 grown[:, :rows] = self._result
                 self._result = grown
-            real = np.asarray(value)[:, : len(numbers)]
+            there = batch.numbers >= 0
+            # On one device, sentences come first, which needs no copy.
+            real, numbers = np.asarray(value)[:, _first(there)], batch.numbers[there]
             _check_embeddings(real, numbers)
             self._result[:, numbers] = real
 
@@ -90,11 +91,11 @@ class DeviceResult:
         self._mesh = mesh
         rows = self._rows(_FIRST_ROWS if total is None else total)
         self._buffer = jnp.zeros((layers, rows, dim), jnp.float32, device=split(mesh, axis=1))
-        self._waiting: list[tuple[Slot, jax.Array]] = []
+        self._waiting: list[tuple[Batch, jax.Array]] = []
 
-    def add(self, slot: Slot, value: PooledLayers) -> None:
+    def add(self, batch: Batch, value: PooledLayers) -> None:
         """Takes the embeddings of a batch."""
-        self._waiting.append((slot, value))
+        self._waiting.append((batch, value))
         if self._mesh.devices.size == 1:
             self._place()
 
@@ -111,15 +112,14 @@ class DeviceResult:
             return jax.device_put(x, _sharding(self._mesh, sentences)).block_until_ready()
 
     def _place(self) -> None:
-        for slot, value in self._waiting:
-            rows, needed = self._buffer.shape[1], int(slot.numbers.max()) + 1
+        for batch, value in self._waiting:
+            rows, needed = self._buffer.shape[1], int(batch.numbers.max()) + 1
             if needed > rows:
                 grown = self._rows(max(needed, 2 * rows))
                 padded = jnp.pad(self._buffer, ((0, 0), (0, grown - rows), (0, 0)))
                 self._buffer, rows = jax.device_put(padded, split(self._mesh, axis=1)), grown
-            # Filler rows are placed past the end, and dropped.
-            places = np.full(slot.shape[0], rows, np.int32)
-            places[: len(slot.sentences)] = slot.numbers
+            # What is no sentence is placed past the end, and dropped.
+            places = np.where(batch.numbers < 0, rows, batch.numbers).astype(np.int32)
             self._buffer = _place(self._buffer, value, places)
         self._waiting.clear()
 
@@ -137,9 +137,9 @@ class MomentsResult:
         self._specs = specs
         self._sums = Accumulator(mesh, len(specs), second_moment=second_moment)
 
-    def add(self, slot: Slot, value: PooledLayers) -> None:
+    def add(self, batch: Batch, value: PooledLayers) -> None:
         """Takes the embeddings of a batch."""
-        self._sums.add(value, slot.numbers)
+        self._sums.add(value, batch.numbers)
 
     def result(self, sentences: int) -> list[Moments]:
         """Returns the moments of each layer."""
@@ -170,12 +170,18 @@ def _check_embeddings(x: Float[np.ndarray, "layer row dim"], numbers: Int[np.nda
         )
 
 
+def _first(there: Bool[np.ndarray, " vector"]) -> slice | Bool[np.ndarray, " vector"]:
+    """Returns an index of what is there: a slice if it comes first."""
+    count = np.count_nonzero(there)
+    return slice(count) if there[:count].all() else there
+
+
 def _sharding(mesh: Mesh, sentences: int) -> NamedSharding:
     return split(mesh, axis=1) if sentences % mesh.devices.size == 0 else replicated(mesh)
 
 
 @partial(jax.jit, donate_argnums=0)
 def _place(
-    buffer: Float[jax.Array, "layer place dim"], value: PooledLayers, places: Int[AnyArray, " batch"]
+    buffer: Float[jax.Array, "layer place dim"], value: PooledLayers, places: Int[AnyArray, " vector"]
 ) -> Float[jax.Array, "layer place dim"]:
     return buffer.at[:, places].set(value, mode="drop")

@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Bool
 
 from lsar_jax.encoders.collectors import IN_FLIGHT
-from lsar_jax.tokens.buckets import Slot
+from lsar_jax.tokens.packing import Batch
 
 __all__ = ["Counts", "EncodeReport", "log_report", "progress"]
 
@@ -56,15 +56,15 @@ class Counts:
     padded_tokens: int = 0
     truncated: int = 0
     unknown: int = 0
-    _waiting: deque[tuple[int, Bool[jax.Array, " batch"]]] = field(default_factory=deque)
+    _waiting: deque[tuple[Batch, Bool[jax.Array, " vector"]]] = field(default_factory=deque)
 
-    def add(self, slot: Slot, unknown: Bool[jax.Array, " batch"] | None) -> None:
+    def add(self, batch: Batch, unknown: Bool[jax.Array, " vector"] | None) -> None:
         """Counts a batch and, if ``unknown`` is given, its sentences in no known language."""
-        self.sentences += len(slot.sentences)
-        self.tokens += sum(len(sentence.ids) for sentence in slot.sentences)
-        self.padded_tokens += slot.shape[0] * slot.shape[1]
+        self.sentences += len(batch.sentences)
+        self.tokens += int(batch.lengths.sum())
+        self.padded_tokens += batch.shape[0] * batch.shape[1]
         if unknown is not None:
-            self._waiting.append((len(slot.sentences), unknown))
+            self._waiting.append((batch, unknown))
         self._count(IN_FLIGHT)
 
     def report(self, max_length: int, seconds: float) -> EncodeReport:
@@ -75,9 +75,8 @@ class Counts:
 
     def _count(self, most: int) -> None:
         while len(self._waiting) > most:
-            # Rows after the sentences are filler.
-            sentences, unknown = self._waiting.popleft()
-            self.unknown += int(np.asarray(unknown)[:sentences].sum())
+            batch, unknown = self._waiting.popleft()
+            self.unknown += int(np.asarray(unknown)[batch.numbers >= 0].sum())
 
 
 def log_report(report: EncodeReport) -> None:

@@ -12,17 +12,17 @@ import numpy as np
 
 from lsar_jax.encoders.encode_report import Counts
 from lsar_jax.languages import AUTO, check_codes, check_given, language_code
-from lsar_jax.tokens.buckets import BatchSizes, Sentence, Slot, batches
+from lsar_jax.tokens.packing import Batch, BatchSizes, Sentence, batches
 from lsar_jax.tokens.tokenizer import Tokenizer, check_sentences
 
-__all__ = ["read_slots"]
+__all__ = ["read_batches"]
 
 # Sentences that are tokenized together, and the number of such chunks that are tokenized before they are needed.
 _CHUNK = 2048
 _AHEAD = 3
 
 
-def read_slots(
+def read_batches(
     texts: Iterable[str],
     total: int | None,
     language: str | Iterable[str] | None,
@@ -33,7 +33,7 @@ def read_slots(
     limit: int,
     sizes: BatchSizes,
     counts: Counts,
-) -> Generator[Slot, None, None]:
+) -> Generator[Batch, None, None]:
     """Yields the batches of device calls, while a thread checks and tokenizes the next sentences.
 
     Args:
@@ -69,7 +69,7 @@ def read_slots(
         return [Sentence(*values) for values in zip(count(first), ids, map(rows, codes), strict=False)]
 
     with closing(_ahead(tokenize, _chunks(texts, language))) as chunks:
-        yield from batches(chunks, limit, sizes)
+        yield from batches(chunks, sizes)
 
 
 def _chunks(

@@ -8,13 +8,13 @@ from typing import Any, Protocol, runtime_checkable
 import jax
 import jax.numpy as jnp
 from jax.sharding import Mesh, PartitionSpec
-from jaxtyping import Bool
+from jaxtyping import Bool, Int
 
 from lsar_jax.arrays import unit_rows
 from lsar_jax.models.attention import attention_for
 from lsar_jax.models.pooling import pool
 from lsar_jax.models.projection import Projection
-from lsar_jax.shapes import Hidden, LanguageIds, Lengths, PooledLayers, RowLanguages, TokenIds
+from lsar_jax.shapes import AnyArray, Hidden, LanguageIds, Lengths, PooledLayers, SegmentLanguages, TokenIds
 from lsar_jax.tokens.tokenizer import Specials
 from lsar_jax.transforms import Transform
 
@@ -28,7 +28,9 @@ class EncoderModel(Protocol):
     config: Any
     dtype: Any
 
-    def hidden_states(self, ids: TokenIds, lengths: Lengths, languages: RowLanguages | None = None) -> Iterator[Hidden]:
+    def hidden_states(
+        self, ids: TokenIds, lengths: Lengths, languages: SegmentLanguages | None = None
+    ) -> Iterator[Hidden]:
         """Yields layer 0, then the output of each block."""
         ...
 
@@ -42,7 +44,7 @@ class Program:
       specials: number of special tokens around each sentence.
       layers: hidden-state layers to return.
       normalize: whether each vector is divided by its length at the end.
-      auto: whether the transform detects the language of each row.
+      auto: whether the transform detects the language of each sentence.
     """
 
     pooling: str
@@ -59,9 +61,10 @@ def forward(
     transform: Transform | None,
     ids: TokenIds,
     lengths: Lengths,
+    places: Int[AnyArray, " vector"],
     language_ids: tuple[jax.Array, ...],
-) -> tuple[PooledLayers, Bool[jax.Array, " batch"] | None]:
-    """Returns the embeddings of a batch, ``[layer, batch, dim]``.
+) -> tuple[PooledLayers, Bool[jax.Array, " vector"] | None]:
+    """Returns the embeddings of a batch, ``[layer, vector, dim]``.
 
     Args:
       program: static under ``jit``.
@@ -69,23 +72,27 @@ def forward(
       projection: applied after the pooling, if any.
       transform: applied after the projection, if any.
       ids: token ids, ``[batch, length]``.
-      lengths: number of tokens in each row, ``[batch]``.
-      language_ids: row of each sentence in the language table of the model, if it has one, and of each step of the
-        transform.
+      lengths: number of tokens of each sentence in a row, ``[batch, segment]``.
+      places: which of the ``batch x segment`` sentences to return, ``[vector]``.
+      language_ids: row of the language of each of them in the language table of the model, if it has one, and of each
+        step of the transform.
 
     Returns:
-      The embeddings and, with ``program.auto``, whether the language of each row is none that the identifier knows.
+      The embeddings and, with ``program.auto``, whether the language of each is none that the identifier knows.
     """
     unknown = None
     tables = len(language_ids) - (0 if transform is None else len(transform.steps))
-    embedded, rows = language_ids[:tables], language_ids[tables:]
+    rows = language_ids[tables:]
+    # The model takes languages in the order of the segments.
+    embedded = [jnp.zeros_like(row).at[places].set(row).reshape(lengths.shape) for row in language_ids[:tables]]
     pooled: dict[int, jax.Array] = {}
     # By default a float32 product runs as one bfloat16 pass on TPU and in TF32 on GPU.
     precision = "float32" if model.dtype == jnp.float32 else None
     with jax.default_matmul_precision(precision):
         for layer, hidden in enumerate(model.hidden_states(ids, lengths, *embedded)):
             if layer in program.layers:
-                pooled[layer] = pool(program.pooling, hidden, lengths, program.specials)
+                vectors = pool(program.pooling, hidden, lengths, program.specials)
+                pooled[layer] = vectors.reshape(-1, vectors.shape[2])[places]
             if layer == max(program.layers):
                 break
     result = jnp.stack([pooled[layer] for layer in program.layers])
@@ -112,7 +119,7 @@ def compiled(mesh: Mesh, recurrent: bool) -> jax.stages.Wrapped:
     def over_mesh(program: Program, *arguments: Any) -> tuple[jax.Array, jax.Array | None]:
         everywhere, rows = PartitionSpec(), PartitionSpec("data")
         each = jax.shard_map(
-            partial(forward, program), mesh=mesh, in_specs=(*[everywhere] * 3, *[rows] * 3),
+            partial(forward, program), mesh=mesh, in_specs=(*[everywhere] * 3, *[rows] * 4),
             out_specs=(PartitionSpec(None, "data"), rows), check_vma=False,
         )  # fmt: skip
         return each(*arguments)

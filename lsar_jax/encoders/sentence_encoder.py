@@ -2,18 +2,16 @@
 
 There is one jitted program per batch shape; parameters are replicated and rows are split over the ``data`` axis of
 a mesh. Layers are pooled as the blocks run, so several cost one forward pass, and no more memory for hidden states than
-one. Text is a stream: a thread tokenizes ahead of the device, sentences wait in buckets by length until a batch is
-full, and results are fetched a few batches late. Only the embeddings and a bounded number of sentences are held.
+one. Text is a stream: a thread tokenizes ahead of the device, sentences are packed into rows of a few widths, and
+results are fetched a few batches late. Only the embeddings and a bounded number of sentences are held.
 """
 
 import copy
 import logging
 import time
-from collections import defaultdict
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Unpack
 
@@ -25,9 +23,8 @@ from lsar_jax.checkpoints.architectures import Architecture
 from lsar_jax.checkpoints.export import export
 from lsar_jax.checks import check_flags, whole_number
 from lsar_jax.encoders.collectors import Collector, MomentsResult, collector
-from lsar_jax.encoders.dispatch import Shape, run_slots
 from lsar_jax.encoders.encode_report import Counts, EncodeReport, log_report, progress
-from lsar_jax.encoders.input_stream import read_slots
+from lsar_jax.encoders.input_stream import read_batches
 from lsar_jax.encoders.options import EncodeOptions, StreamOptions, check_length, check_names, check_prompt, ordered
 from lsar_jax.encoders.program import EncoderModel, Program, compiled
 from lsar_jax.languages import AUTO, check_given, own_name
@@ -36,7 +33,7 @@ from lsar_jax.models.laser import Laser
 from lsar_jax.models.projection import Projection
 from lsar_jax.moments import Moments
 from lsar_jax.spec import EncoderSpec
-from lsar_jax.tokens.buckets import BatchSizes, Slot
+from lsar_jax.tokens.packing import Batch, BatchSizes, batch
 from lsar_jax.tokens.tokenizer import Tokenizer
 from lsar_jax.transforms import Transform
 
@@ -96,7 +93,6 @@ class SentenceEncoder:
         self._warned: set[str] = set()
         self._on_device: Transform | None = None
         self._forward = compiled(mesh, isinstance(model, Laser))
-        self._known: defaultdict[Program, set[Shape]] = defaultdict(set)  # shapes whose programs are compiled
 
     def __copy__(self) -> "SentenceEncoder":
         result = object.__new__(type(self))
@@ -230,8 +226,9 @@ class SentenceEncoder:
     ) -> int:
         """Compiles every program that ``encode`` may need with these options, and returns their number.
 
-        There are at most two a width. All languages share their programs, except ``"auto"``. Those that order results
-        on the device (``output="jax"``) are compiled when they are needed.
+        There are two for rows of 128 and 512 positions, one for wider rows, and some for a single row, such as a query.
+        All languages share their programs, except ``"auto"``. Those that order results on the device
+        (``output="jax"``) are compiled when they are needed.
 
         Raises:
           ValueError: as for ``encode``.
@@ -242,9 +239,8 @@ class SentenceEncoder:
         limit = check_length(max_length, self.tokenizer)
         program = self._program(self._layers(layers), normalize, language)
         shapes = self._batch_sizes(token_budget).shapes(limit)
-        unknown = [Slot([], shape) for shape in shapes if shape not in self._known[program]]
-        for _ in self._run_slots(program, unknown):
-            pass
+        for shape in shapes:
+            jax.block_until_ready(self._run(program, batch([], shape, self.mesh.size)))
         return len(shapes)
 
     def with_transform(self, transform: Transform) -> "SentenceEncoder":
@@ -262,7 +258,7 @@ class SentenceEncoder:
         if transform.dim != self.dim:
             raise ValueError(f"the transform takes width {transform.dim}, but this encoder returns width {self.dim}")
         result = copy.copy(self)
-        result._warned, result._known = set(), defaultdict(set)
+        result._warned = set()
         result.transform = transform if self.transform is None else self.transform.then(transform)
         result.spec = self.spec.raw().after(result.transform.name, result.transform.digests)
         result._on_device = jax.device_put(result.transform, replicated(self.mesh))
@@ -327,17 +323,17 @@ class SentenceEncoder:
         gather = collect([replace(self.spec, layer=layer, prompt=prompt) for layer in chosen], total)
 
         counts = Counts()
-        slots = read_slots(
+        batches = read_batches(
             texts, total, language, rows=self._language_rows, prompt=prompt, tokenizer=self.tokenizer, limit=limit,
             sizes=self._batch_sizes(token_budget), counts=counts,
         )  # fmt: skip
-        results = self._run_slots(program, slots)
         # Closed as soon as something fails, so that the tokenizer's thread ends.
-        with closing(slots), closing(results), progress(show_progress, total) as advance:
-            for slot, (embedded, unknown) in results:
-                gather.add(slot, embedded)
-                counts.add(slot, unknown)
-                advance(len(slot.sentences))
+        with closing(batches), progress(show_progress, total) as advance:
+            for part in batches:
+                embedded, unknown = self._run(program, part)
+                gather.add(part, embedded)
+                counts.add(part, unknown)
+                advance(len(part.sentences))
         result = gather.result(counts.sentences)
         return result[0] if layers is None else result, counts.report(limit, time.perf_counter() - started)
 
@@ -387,19 +383,12 @@ class SentenceEncoder:
             raise ValueError(f"{id} embeds the language; give language=, one of {', '.join(names)}")
         return names[own_name(language, names, id)], *steps
 
-    def _run_slots(self, program: Program, slots: Iterable[Slot]) -> Generator[Any, None, None]:
-        return run_slots(partial(self._run, program), partial(self._compile, program), slots, self._known[program])
-
-    def _run(self, program: Program, slot: Slot) -> tuple[jax.Array, jax.Array | None]:
-        return self._forward(*self._arguments(program, slot))
-
-    def _compile(self, program: Program, shape: Shape) -> None:  # JAX keeps it for calls with this shape
-        self._forward.lower(*self._arguments(program, Slot([], shape))).compile()
-
-    def _arguments(self, program: Program, slot: Slot) -> tuple[Any, ...]:
-        tables = (self.languages is not None) + (0 if self.transform is None else len(self.transform.steps))
-        batch = jax.device_put(slot.arrays(self.tokenizer.pad_id, tables), split(self.mesh))
-        return program, self.model, self.projection, self._on_device, *batch
+    def _run(self, program: Program, part: Batch) -> tuple[jax.Array, jax.Array | None]:
+        steps = 0 if self.transform is None else len(self.transform.steps)
+        arrays = part.ids(self.tokenizer.pad_id), part.lengths, part.places
+        languages = tuple(part.languages((self.languages is not None) + steps))
+        inputs = jax.device_put((*arrays, languages), split(self.mesh))
+        return self._forward(program, self.model, self.projection, self._on_device, *inputs)
 
     def _batch_sizes(self, token_budget: int | None = None) -> BatchSizes:
         return BatchSizes.for_devices(list(self.mesh.devices.flat), token_budget)

@@ -1,28 +1,65 @@
 """Scaled dot-product attention (Vaswani et al., NIPS 2017, equation 1), by what suits a device.
 
 Written plainly, the scores of a full batch go to the memory of the device and back: 0.8 GB a block for 32,768 tokens in
-sentences of 512. On NVIDIA GPUs, cuDNN's flash attention avoids this. On TPU, the rows of a batch are taken a few at a
+rows of 512. On NVIDIA GPUs, cuDNN's flash attention avoids this. On TPU, the rows of a batch are taken a few at a
 time, so that XLA keeps their scores in the fast memory of the core.
 """
 
+from dataclasses import dataclass
+from functools import partial
+
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float, Int
 
-from lsar_jax.shapes import Lengths
+from lsar_jax.models.segments import segments_of
+from lsar_jax.shapes import AnyArray, Lengths
 
-__all__ = ["FLASH_FROM", "PerHead", "attend", "attention_for"]
+__all__ = ["FLASH_FROM", "AttentionMask", "PerHead", "attend", "attention_for"]
 
 # Queries, keys or values.
 PerHead = Float[Array, "batch length head part"]
 
 # cuDNN's flash attention takes half precision and head widths that are multiples of 8, up to 128. It works on tiles of
-# 64 or 128 positions of one sentence, so that short ones waste most of its work. On an H100, four blocks of XLM-R base
+# 64 or 128 positions of one row, so that short ones waste most of its work. On an H100, four blocks of XLM-R base
 # took 4.45 ms with it and 4.74 ms without at 32 positions, and 4.01 and 4.83 ms at 64; fewer were not measured.
 FLASH_FROM = 32
 
 # Bytes of scores in float32 that are kept at a time: half of the fast memory of a v5e core.
 _SCORES = 1 << 26
+
+
+@partial(jax.tree_util.register_dataclass, data_fields=["lengths", "segments"], meta_fields=["causal", "window"])
+@dataclass(frozen=True)
+class AttentionMask:
+    """Which positions a position attends to: those of its segment, if they are not after it, or not too far away.
+
+    Attributes:
+      lengths: number of tokens of each segment, ``[batch, segment]``.
+      segments: segment of each position, ``[batch, length]``; padding is a segment of its own.
+      causal: whether a position attends to itself and those before it alone.
+      window: how many positions before it, and after it, a position attends to at most; None for all.
+    """
+
+    lengths: Lengths
+    segments: Int[AnyArray, "batch length"]
+    causal: bool = False
+    window: int | None = None
+
+    @classmethod
+    def of(cls, lengths: Lengths, length: int, *, causal: bool = False, window: int | None = None) -> "AttentionMask":
+        """Returns the mask of rows of ``length`` positions."""
+        return cls(lengths, segments_of(lengths, length), causal, window)
+
+    def allowed(self) -> Bool[Array, "batch length length"]:
+        """Returns whether each position, of axis 1, attends to each position, of axis 2."""
+        allowed = jnp.asarray(self.segments)[:, :, None] == self.segments[:, None, :]
+        column = jnp.arange(self.segments.shape[1])
+        # Segments are not interrupted: two positions are as far apart in a row as in their sentence.
+        ahead = column[None, :] - column[:, None]
+        if self.causal:
+            allowed &= ahead <= 0
+        return allowed if self.window is None else allowed & (abs(ahead) <= self.window)
 
 
 def attention_for(device: jax.Device) -> str:
@@ -33,7 +70,7 @@ def attention_for(device: jax.Device) -> str:
     return "cudnn" if device.platform == "gpu" and capability[:1].isdigit() and float(capability) >= 8 else "xla"
 
 
-def attend(kind: str, query: PerHead, key: PerHead, value: PerHead, lengths: Lengths) -> PerHead:
+def attend(kind: str, query: PerHead, key: PerHead, value: PerHead, mask: AttentionMask) -> PerHead:
     """Mixes the values that each position attends to.
 
     Args:
@@ -42,33 +79,33 @@ def attend(kind: str, query: PerHead, key: PerHead, value: PerHead, lengths: Len
       query: ``[batch, length, head, part]``, as ``key`` and ``value``.
       key: keys.
       value: values.
-      lengths: number of positions of each row that others attend to, at least 1, ``[batch]``.
+      mask: which positions a position attends to.
     """
     steps = _steps(query) if kind == "rows" else 1
     if steps == 1:
-        return _whole(kind, query, key, value, lengths)
+        return _whole(kind, query, key, value, mask)
 
     def cut(x: jax.Array) -> jax.Array:
         # A step takes every so many rows: in training, where rows are split over devices, each has a share of it.
+        x = jnp.asarray(x)
         return x.reshape(-1, steps, *x.shape[1:]).swapaxes(0, 1)
 
-    parts = (cut(query), cut(key), cut(value), cut(jnp.asarray(lengths)))
-    mixed = jax.lax.map(lambda part: _whole("xla", *part), parts)
+    mixed = jax.lax.map(lambda part: _whole("xla", *part), jax.tree.map(cut, (query, key, value, mask)))
     return mixed.swapaxes(0, 1).reshape(query.shape)
 
 
-def _whole(kind: str, query: PerHead, key: PerHead, value: PerHead, lengths: Lengths) -> PerHead:
+def _whole(kind: str, query: PerHead, key: PerHead, value: PerHead, mask: AttentionMask) -> PerHead:
     width = query.shape[-1]
     fits = query.dtype == jnp.bfloat16 and width % 8 == 0 and width <= 128 and query.shape[1] >= FLASH_FROM
+    flash = kind == "cudnn" and fits
     # In bfloat16, jax's own attention mixes dtypes, which strict promotion does not allow.
     with jax.numpy_dtype_promotion("standard"):
-        return jax.nn.dot_product_attention(
-            query,
-            key,
-            value,
-            key_value_seq_lengths=lengths,
-            implementation="cudnn" if kind == "cudnn" and fits else "xla",
-        )
+        attention = partial(jax.nn.dot_product_attention, query, key, value)
+        if flash and mask.lengths.shape[1] == 1 and mask.window is None:
+            # For one sentence a row, cuDNN needs no matrix. It yields NaN if there is no position to attend to.
+            lengths = jnp.maximum(mask.lengths[:, 0], 1)
+            return attention(key_value_seq_lengths=lengths, is_causal=mask.causal, implementation="cudnn")
+        return attention(mask=mask.allowed()[:, None], implementation="cudnn" if flash else "xla")
 
 
 def _steps(query: PerHead) -> int:

@@ -10,14 +10,16 @@ The LSTM is the same as torch's: gates in the order input, forget, cell, output,
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 from flax import nnx
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from lsar_jax.models.transformer import RNGS, check_sizes
-from lsar_jax.shapes import Hidden, Lengths, RowLanguages, TokenIds
+from lsar_jax.models.segments import positions_of, segments_of
+from lsar_jax.shapes import Hidden, Lengths, SegmentLanguages, TokenIds
 
 __all__ = ["Laser", "LaserConfig"]
 
@@ -71,7 +73,9 @@ class Laser(nnx.Module):
             [BiLSTM(width, config.hidden, dtype=dtype, param_dtype=param_dtype) for width in config.widths[:-1]]
         )
 
-    def hidden_states(self, ids: TokenIds, lengths: Lengths, languages: RowLanguages | None = None) -> Iterator[Hidden]:
+    def hidden_states(
+        self, ids: TokenIds, lengths: Lengths, languages: SegmentLanguages | None = None
+    ) -> Iterator[Hidden]:
         """Yields layer 0 (the embeddings), then the states of layers 1, 2, ...; ``languages`` is not used."""
         x = self.embeddings.embedding[...][ids].astype(self.dtype)
         yield x
@@ -88,13 +92,15 @@ class BiLSTM(nnx.Module):
         self.backward = LSTM(inner, hidden, dtype=dtype, param_dtype=param_dtype)
 
     def __call__(self, x: Hidden, lengths: Lengths) -> Float[jax.Array, "batch length state"]:
-        # Each row is reversed within its own length, so that padding comes last in both directions.
-        turned = _turn(x, lengths)
+        # The backward direction starts with the padding, from where nothing is carried into a sentence.
+        segments = segments_of(lengths, x.shape[1])
+        first = positions_of(lengths, x.shape[1]) == 0
+        last = jnp.pad(segments[:, :-1] != segments[:, 1:], ((0, 0), (0, 1)), constant_values=True)
         # One scan for both directions takes half the steps, with products of twice the rows.
-        inputs = jnp.stack([self.forward.inputs(x), self.backward.inputs(turned)])
+        inputs = jnp.stack([self.forward.inputs(x), self.backward.inputs(x)[:, ::-1]])
         kernels = jnp.stack([self.forward.recurrent[...], self.backward.recurrent[...]]).astype(x.dtype)
-        left, right = _scan(inputs, kernels)
-        return jnp.concatenate([left, _turn(right, lengths)], axis=-1)
+        left, right = _scan(inputs, jnp.stack([first, last[:, ::-1]]), kernels)
+        return jnp.concatenate([left, right[:, ::-1]], axis=-1)
 
 
 class LSTM(nnx.Module):
@@ -114,25 +120,22 @@ class LSTM(nnx.Module):
 
 
 def _scan(
-    inputs: Float[jax.Array, "2 batch length gates"], kernels: Float[jax.Array, "2 hidden gates"]
+    inputs: Float[jax.Array, "2 batch length gates"],
+    fresh: Bool[jax.Array, "2 batch length"],
+    kernels: Float[jax.Array, "2 hidden gates"],
 ) -> Float[jax.Array, "2 batch length hidden"]:
+    """Returns the states of both directions; where ``fresh``, a sentence begins, and nothing is carried on."""
     directions, rows, _, gates = inputs.shape
     start = jnp.zeros((directions, rows, gates // 4), jnp.float32)
 
-    def step(carry: tuple[jax.Array, jax.Array], given: jax.Array) -> tuple[tuple[jax.Array, jax.Array], jax.Array]:
-        cell, state = carry
+    def step(carry: tuple[jax.Array, jax.Array], given: Any) -> tuple[tuple[jax.Array, jax.Array], jax.Array]:
+        inputs, fresh = given
+        cell, state = (jnp.where(fresh[..., None], 0, part) for part in carry)
         share = jnp.matmul(state.astype(kernels.dtype), kernels, preferred_element_type=jnp.float32)
-        enter, forget, new, leave = jnp.split(given + share, 4, axis=-1)
+        enter, forget, new, leave = jnp.split(inputs + share, 4, axis=-1)
         cell = jax.nn.sigmoid(forget) * cell + jax.nn.sigmoid(enter) * jnp.tanh(new)
         state = jax.nn.sigmoid(leave) * jnp.tanh(cell)
         return (cell, state), state.astype(kernels.dtype)
 
-    _, states = jax.lax.scan(step, (start, start), inputs.transpose(2, 0, 1, 3))
+    _, states = jax.lax.scan(step, (start, start), (inputs.transpose(2, 0, 1, 3), fresh.transpose(2, 0, 1)))
     return states.transpose(1, 2, 0, 3)
-
-
-def _turn(x: Float[jax.Array, "batch length dim"], lengths: Lengths) -> Float[jax.Array, "batch length dim"]:
-    """Reverses the first ``lengths`` positions of each row and leaves the rest in place."""
-    column = jnp.arange(x.shape[1], dtype=lengths.dtype)[None, :]
-    source = jnp.where(column < lengths[:, None], lengths[:, None] - 1 - column, column)
-    return jnp.take_along_axis(x, source[:, :, None], axis=1)

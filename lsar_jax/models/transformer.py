@@ -23,9 +23,10 @@ from flax import nnx
 from jaxtyping import Array
 
 from lsar_jax.checks import whole_number
-from lsar_jax.models.attention import PerHead, attend
+from lsar_jax.models.attention import AttentionMask, PerHead, attend
 from lsar_jax.models.product import summed_in_float32
-from lsar_jax.shapes import Hidden, Lengths, RowLanguages, TokenIds
+from lsar_jax.models.segments import positions_of
+from lsar_jax.shapes import Hidden, Lengths, SegmentLanguages, TokenIds
 
 __all__ = ["ACTIVATIONS", "RNGS", "Dropout", "Transformer", "TransformerConfig", "check_sizes", "sinusoids"]
 
@@ -145,7 +146,7 @@ class Transformer(nnx.Module):
         self,
         ids: TokenIds,
         lengths: Lengths,
-        languages: RowLanguages | None = None,
+        languages: SegmentLanguages | None = None,
         *,
         types: TokenIds | None = None,
         words: Hidden | None = None,
@@ -155,13 +156,15 @@ class Transformer(nnx.Module):
         """Yields layer 0 (the embedding output), then the outputs of blocks 1, 2, ...
 
         Callers should pool each layer as it is yielded, so that only one ``[batch, length, dim]`` state is alive at a
-        time. Positions past ``lengths`` hold meaningless numbers.
+        time. Padding has states too, which mean nothing.
 
         Args:
-          ids: token ids, ``[batch, length]``; those past the length of a row do not affect its tokens.
-          lengths: number of tokens in each row, including special tokens, ``[batch]``.
-          languages: row of each sentence's language in the model's table, ``[batch]``, if the config has ``languages``.
-          types: segment of each token, ``[batch, length]``; by default 0 for all. Ignored by models without segments.
+          ids: token ids, ``[batch, length]``; those of padding do not affect others.
+          lengths: number of tokens of each sentence in a row, including special tokens, ``[batch, segment]``. They
+            follow each other from the first position on, and do not see each other.
+          languages: row of each sentence's language in the model's table, ``[batch, segment]``, if the config has
+            ``languages``.
+          types: BERT's segment of each token, ``[batch, length]``; by default 0 for all. Ignored by models without.
           words: the word embedding of each token, ``[batch, length, dim]``, instead of the table, which then gets no
             gradient.
           dropout: what to zero at random, in training.
@@ -171,11 +174,12 @@ class Transformer(nnx.Module):
         if words is not None and words.shape != (*ids.shape, self.config.hidden):
             raise ValueError(f"words have shape {words.shape}; it must be {(*ids.shape, self.config.hidden)}")
         first, *others = _independent(dropout, len(self.blocks) + 1)
-        x = _drop(self.embeddings(ids, languages, types, words), first)
+        mask = AttentionMask.of(lengths, ids.shape[1])
+        x = _drop(self.embeddings(ids, mask, languages, types, words), first)
         yield x
         run = jax.checkpoint(_run_block) if remat else _run_block
-        for block, masks in zip(self.blocks, others, strict=True):
-            x = run(block, x, lengths, masks)
+        for block, zeros in zip(self.blocks, others, strict=True):
+            x = run(block, x, mask, zeros)
             yield x
 
 
@@ -195,19 +199,25 @@ class TokenEmbeddings(nnx.Module):
         self.norm = _layer_norm(config)
 
     def __call__(
-        self, ids: TokenIds, languages: RowLanguages | None, types: TokenIds | None, words: Hidden | None
+        self,
+        ids: TokenIds,
+        mask: AttentionMask,
+        languages: SegmentLanguages | None,
+        types: TokenIds | None,
+        words: Hidden | None,
     ) -> Hidden:
         # Rows are gathered before the cast: nnx.Embed would cast the whole table first.
         x = (self.word.embedding[...][ids] if words is None else words).astype(jnp.float32)
-        # Tokens are left-aligned, so the position of a token is its column.
-        start = self.first_position
-        x += self.position.embedding[...][start : start + ids.shape[1]].astype(jnp.float32)
+        positions = self.first_position + positions_of(mask.lengths, ids.shape[1])
+        x += self.position.embedding[...][positions].astype(jnp.float32)
         if self.token_type is not None:
             # Single sentences have tokens of type 0 only.
             x += self.token_type.embedding[...][0 if types is None else types].astype(jnp.float32)
         if self.language is not None:
-            assert languages is not None, "the model needs the language of each row"
-            x += self.language.embedding[...][languages].astype(jnp.float32)[:, None, :]
+            assert languages is not None, "the model needs the language of each sentence"
+            # Padding takes the language of the last place for a sentence.
+            segments = jnp.minimum(mask.segments, languages.shape[1] - 1)
+            x += self.language.embedding[...][jnp.take_along_axis(languages, segments, 1)].astype(jnp.float32)
         return self.norm(x).astype(self.dtype)
 
 
@@ -238,9 +248,9 @@ class Block(nnx.Module):
         self.feed_out = linear(config.intermediate, hidden)
         self.norm = _layer_norm(config)
 
-    def __call__(self, x: Hidden, lengths: Lengths, dropout: Dropout | None = None) -> Hidden:
+    def __call__(self, x: Hidden, mask: AttentionMask, dropout: Dropout | None = None) -> Hidden:
         weights, attended, fed = _independent(dropout, 3)
-        x = self._written(_add_and_norm(self.attention_norm, x, _drop(self.attend(x, lengths, weights), attended)))
+        x = self._written(_add_and_norm(self.attention_norm, x, _drop(self.attend(x, mask, weights), attended)))
         change = self.feed_out(self._activated(self.feed_in(x)))
         return self._written(_add_and_norm(self.norm, x, _drop(change, fed)))
 
@@ -268,22 +278,20 @@ class Block(nnx.Module):
         fast = self.attention == "cudnn" and self.dtype == jnp.bfloat16 and self.activation == "gelu"
         return ACTIVATIONS["gelu_new" if fast else self.activation](x)
 
-    def attend(self, x: Hidden, lengths: Lengths, dropout: Dropout | None = None) -> Hidden:
+    def attend(self, x: Hidden, mask: AttentionMask, dropout: Dropout | None = None) -> Hidden:
         split = (*x.shape[:2], self.heads, -1)
-        # Filler rows attend to their first position, because cuDNN yields NaN if there is no position to attend to.
-        lengths = jnp.maximum(lengths, 1)
         query, key, value = (f(self._alone(x, f)).reshape(split) for f in (self.query, self.key, self.value))
         if dropout is not None and dropout.attention:
-            mixed = _attention(query, key, value, lengths, dropout)
+            mixed = _attention(query, key, value, mask, dropout)
         else:
-            mixed = attend(self.attention, query, key, value, lengths)
+            mixed = attend(self.attention, query, key, value, mask)
         return self.attention_out(mixed.reshape(x.shape))
 
 
 @jax.jit
-def _run_block(block: Block, x: Hidden, lengths: Lengths, dropout: Dropout | None = None) -> Hidden:
+def _run_block(block: Block, x: Hidden, mask: AttentionMask, dropout: Dropout | None = None) -> Hidden:
     # Blocks of the same sizes are traced only once. XLA inlines the call, so the compiled program does not change.
-    return block(x, lengths, dropout)
+    return block(x, mask, dropout)
 
 
 def _independent(dropout: Dropout | None, count: int) -> list[Dropout | None]:
@@ -304,11 +312,10 @@ def _zeroed(x: Array, share: float, key: Array) -> Array:
     return jnp.where(jax.random.bernoulli(key, 1 - share, x.shape), x / (1 - share), 0).astype(x.dtype)
 
 
-def _attention(query: PerHead, key: PerHead, value: PerHead, lengths: Lengths, dropout: Dropout) -> PerHead:
+def _attention(query: PerHead, key: PerHead, value: PerHead, mask: AttentionMask, dropout: Dropout) -> PerHead:
     """Attends with dropout of the weights, which jax's own attention does not offer."""
     scores = jnp.einsum("bqhd,bkhd->bhqk", query, key, preferred_element_type=jnp.float32)
-    real = jnp.arange(key.shape[1]) < lengths[:, None]
-    scores = jnp.where(real[:, None, None, :], scores * query.shape[-1] ** -0.5, -jnp.inf)
+    scores = jnp.where(mask.allowed()[:, None], scores * query.shape[-1] ** -0.5, -jnp.inf)
     weights = _zeroed(jax.nn.softmax(scores), dropout.attention, dropout.key).astype(value.dtype)
     return jnp.einsum("bhqk,bkhd->bqhd", weights, value)
 

@@ -1,0 +1,193 @@
+"""Sentences packed into rows of a few widths.
+
+XLA compiles one program per shape, so sentences share rows: several short ones fill a row of 128 positions, and longer
+ones go into rows four times as wide. Each width is run with two row counts, a full one for throughput and a small one
+for short inputs and remainders. So a stream of any mixture of lengths needs few programs, and next to nothing is
+padding.
+
+The sentences of a chunk of the stream are packed together, so that rows depend on the input alone, and a bounded number
+of sentences waits.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import NamedTuple
+
+import jax
+import numpy as np
+from jaxtyping import Int
+
+from lsar_jax.checks import whole_number
+
+__all__ = ["Batch", "BatchSizes", "Sentence", "batch", "batches", "pack", "segments"]
+
+_NARROWEST = 128
+# Rows that are wider than this have one count only, so that streams with documents need few programs too.
+_WIDE = 1024
+# The widths of a row that holds all sentences of a call, such as a query, whose latency grows with its width.
+_ALONE = (16, 32, 48, 64, 96, 128, 192, 256, 384)
+# A stream of fewer full batches than this is run in small ones, whose program it needs in any case.
+_LONG = 4
+
+Ids = Int[np.ndarray, "_"]
+
+
+def segments(width: int) -> int:
+    """Returns the maximum number of sentences in a row; those of a narrow row fill it if they have 8 tokens each."""
+    return min(width // 8, 64)
+
+
+def pack(lengths: Sequence[int]) -> list[tuple[int, list[int]]]:
+    """Packs sentences into rows: the longest first, each into the narrowest room that is left for it.
+
+    Args:
+      lengths: number of tokens of each sentence.
+
+    Returns:
+      The width of each row, and the indices of its sentences.
+    """
+    rows: list[tuple[int, list[int]]] = []
+    # Rows by the positions that are left in them, and a number whose bits say for which there is a row.
+    rooms: defaultdict[int, list[tuple[int, list[int]]]] = defaultdict(list)
+    present = 0
+    for index in np.argsort(-np.asarray(lengths), kind="stable").tolist():
+        length = lengths[index]
+        if fits := present >> length:
+            room = length + (fits & -fits).bit_length() - 1
+            row = rooms[room].pop()
+            if not rooms[room]:
+                present ^= 1 << room
+        else:
+            room = _width(length)
+            row = room, []
+            rows.append(row)
+        width, members = row
+        members.append(index)
+        if room > length and len(members) < segments(width):
+            rooms[room - length].append(row)
+            present |= 1 << (room - length)
+    return rows
+
+
+@dataclass(frozen=True)
+class BatchSizes:
+    """The number of rows with which each width is run: a multiple of ``devices``, from tokens per device."""
+
+    full_tokens: int
+    small_tokens: int
+    devices: int = 1
+
+    @classmethod
+    def for_devices(cls, devices: Sequence[jax.Device], token_budget: int | None = None) -> "BatchSizes":
+        """Returns the sizes that suit ``devices``; ``token_budget`` is the tokens of a full batch on one of them."""
+        # On a CPU, 1,024 tokens per call stay in cache, and a quarter of them takes 5% more time a token; an
+        # accelerator needs many tokens, and a small call costs it little more than the launch.
+        full, small = (1024, 256) if devices[0].platform == "cpu" else (32768, 4096)
+        if token_budget is not None:
+            full = whole_number("token_budget", token_budget, 1, 1 << 30, "tokens per batch on one device")
+        return cls(full, min(small, full), len(devices))
+
+    def full(self, width: int) -> int:
+        """Returns the number of rows in a full batch."""
+        return max(1, self.full_tokens // (4 * width if width > _WIDE else width)) * self.devices
+
+    def small(self, width: int) -> int:
+        """Returns the number of rows in a small batch."""
+        return self.full(width) if width > _WIDE else max(1, self.small_tokens // width) * self.devices
+
+    def shapes(self, max_length: int) -> list[tuple[int, int]]:
+        """Returns every (rows, width) of a batch of sentences with at most ``max_length`` tokens."""
+        widest = _width(max_length)
+        alone = {(self.devices, width) for width in _ALONE if width <= widest}
+        widths = {min(_width(length), widest) for length in range(1, max_length + 1, _NARROWEST)}
+        return sorted(alone | {(rows(width), width) for width in widths for rows in (self.full, self.small)})
+
+
+class Sentence(NamedTuple):
+    """A sentence, from its tokens to its embedding."""
+
+    number: int  # position in the input
+    ids: Ids
+    rows: tuple[int, ...] = ()  # row of its language in each language table: of the model, and of the transform's steps
+
+
+class Batch(NamedTuple):
+    """The sentences of one device call, and where they are.
+
+    Attributes:
+      sentences: the sentences, row by row.
+      shape: number of rows, and of the token positions in each.
+      lengths: number of tokens of each sentence in a row, ``[batch, segment]``.
+      places: the place of each embedding among the segments of its device, sentences first, ``[vector]``.
+      numbers: position in the input of the sentence of each embedding; -1 for none, ``[vector]``.
+    """
+
+    sentences: list[Sentence]
+    shape: tuple[int, int]
+    lengths: Int[np.ndarray, "batch segment"]
+    places: Int[np.ndarray, " vector"]
+    numbers: Int[np.ndarray, " vector"]
+
+    def ids(self, pad_id: int) -> Int[np.ndarray, "batch length"]:
+        """Returns the token ids."""
+        ids = np.full(self.shape, pad_id, np.int32)
+        there = np.arange(self.shape[1]) < self.lengths.sum(axis=1)[:, None]
+        if self.sentences:
+            ids[there] = np.concatenate([sentence.ids for sentence in self.sentences])
+        return ids
+
+    def languages(self, tables: int) -> Int[np.ndarray, "table vector"]:
+        """Returns the row of each embedding's language in each of several language tables; 0 for none."""
+        languages = np.zeros((tables, len(self.numbers)), np.int32)
+        if tables and self.sentences:
+            languages[:, self.numbers >= 0] = np.array([sentence.rows for sentence in self.sentences]).T
+        return languages
+
+
+def batch(rows: Sequence[Sequence[Sentence]], shape: tuple[int, int], devices: int = 1) -> Batch:
+    """Returns a batch of no more than ``shape[0]`` rows of sentences; the other rows are empty."""
+    most = segments(shape[1])
+    sentences = [sentence for row in rows for sentence in row]
+    counts = np.array([*map(len, rows), *[0] * (shape[0] - len(rows))])
+    there = np.arange(most) < counts[:, None]
+    lengths = np.zeros((shape[0], most), np.int32)
+    lengths[there] = [len(sentence.ids) for sentence in sentences]
+    # Within each device, sentences come first.
+    by_device = there.reshape(devices, -1)
+    places = np.argsort(~by_device, axis=1, kind="stable").astype(np.int32)
+    numbers = np.full(by_device.shape, -1, np.int64)
+    numbers[np.take_along_axis(by_device, places, axis=1)] = [sentence.number for sentence in sentences]
+    return Batch(sentences, shape, lengths, places.reshape(-1), numbers.reshape(-1))
+
+
+def batches(chunks: Iterable[Sequence[Sentence]], sizes: BatchSizes) -> Iterator[Batch]:
+    """Yields the batches of a stream, whose sentences are packed chunk by chunk, widest rows last."""
+    waiting: defaultdict[int, list[list[Sentence]]] = defaultdict(list)
+    begun: set[int] = set()
+    for chunk in chunks:
+        for width, members in pack([len(sentence.ids) for sentence in chunk]):
+            waiting[width].append([chunk[index] for index in members])
+        for width, rows in sorted(waiting.items()):
+            full = sizes.full(width)
+            while len(rows) >= (full if width in begun else _LONG * full):
+                begun.add(width)
+                yield batch(rows[:full], (full, width), sizes.devices)
+                del rows[:full]
+    remaining = [(width, rows) for width, rows in sorted(waiting.items()) if rows]
+    if not begun and len(remaining) == 1 and len(remaining[0][1]) == 1:
+        [(width, [row])] = remaining
+        tokens = sum(len(sentence.ids) for sentence in row)
+        fits = [alone for alone in _ALONE if alone >= tokens and segments(alone) >= len(row)]
+        yield batch([row], (sizes.devices, min([*fits, width])), sizes.devices)
+        return
+    for width, rows in remaining:
+        small = sizes.small(width)
+        for start in range(0, len(rows), small):
+            yield batch(rows[start : start + small], (small, width), sizes.devices)
+
+
+def _width(length: int) -> int:
+    """Returns the width of a row for a sentence of this length: 128, or four times as much until it suffices."""
+    return next(width for power in count() if (width := _NARROWEST * 4**power) >= length)
