@@ -14,8 +14,10 @@ import numpy as np
 
 from lsar_jax.checkpoints.checkpoint import read_folder
 from lsar_jax.checkpoints.fill import fill, read_pooler
+from lsar_jax.models.attention import AttentionMask
 from lsar_jax.models.pooling import pool
 from lsar_jax.models.projection import Projection
+from lsar_jax.models.transformer import Transformer
 from lsar_jax.tokens.tokenizer import Specials
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -42,8 +44,13 @@ def golden(name):
 
 
 @jax.jit
-def all_states(model, ids, lengths, languages):
+def packed_states(model, ids, lengths, languages):
     return list(model.hidden_states(ids, lengths, languages))
+
+
+def all_states(model, ids, lengths, languages):
+    """The states of rows with one sentence each."""
+    return packed_states(model, ids, lengths[:, None], None if languages is None else languages[:, None])
 
 
 def errors(model, case, lengths=None):
@@ -63,7 +70,7 @@ def pooled_error(name, case):
     """Error of the pooler's output (of the max pooling for LASER, the first token for XLM)."""
     checkpoint = read_folder(GOLDEN / name, id=name)
     last = all_states(load(name), case["ids"], case["lengths"], case.get("languages"))[-1]
-    ours = pool("max" if name.startswith("laser") else "cls", last, case["lengths"], Specials(0, 0))
+    ours = pool("max" if name.startswith("laser") else "cls", last, case["lengths"][:, None], Specials(0, 0))[:, 0]
     if checkpoint.architecture.pooler:
         ours = Projection([read_pooler(checkpoint)])(ours)
     return np.abs(np.asarray(ours, np.float64) - case["pooled"]).max() / np.abs(case["pooled"]).max()
@@ -74,9 +81,11 @@ def block_errors(model, case):
     real = np.arange(case["ids"].shape[1]) < case["lengths"][:, None]
     layers = unstack(case["hidden"])
     worst = []
+    lengths = jnp.asarray(case["lengths"])[:, None]
+    mask = AttentionMask.of(lengths, case["ids"].shape[1]) if isinstance(model, Transformer) else lengths
     for block, below, above in zip(model.blocks, layers, layers[1:], strict=False):
         width = model.config.widths[len(worst)]
-        ours = np.asarray(block(jnp.asarray(below[..., :width]), jnp.asarray(case["lengths"])), np.float64)
+        ours = np.asarray(block(jnp.asarray(below[..., :width]), mask), np.float64)
         worst.append(np.abs(ours - above)[real].max() / np.abs(above[real]).max())
     return np.array(worst)
 

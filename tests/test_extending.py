@@ -113,7 +113,7 @@ def test_an_architecture(checkout):
         "from lsar_jax.__main__ import main\n"
         "assert main(['--help']) == 0\n"
         "e = lj.load_encoder('tiny')\n"
-        "states = list(e.model.hidden_states(np.array([[2, 5, 9, 3]], np.int32), np.array([4], np.int32)))\n"
+        "states = list(e.model.hidden_states(np.array([[2, 5, 9, 3]], np.int32), np.array([[4]], np.int32)))\n"
         "np.save('states.npy', np.stack([np.asarray(s) for s in states]))\n"
         "print(e.encode(['a b c', 'd']).shape)\n"
     )

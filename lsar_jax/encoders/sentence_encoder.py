@@ -9,7 +9,7 @@ results are fetched a few batches late. Only the embeddings and a bounded number
 import copy
 import logging
 import time
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path

@@ -5,15 +5,16 @@ rows of 512. On NVIDIA GPUs, cuDNN's flash attention avoids this. On TPU, the ro
 time, so that XLA keeps their scores in the fast memory of the core.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float
 
 from lsar_jax.models.segments import segments_of
-from lsar_jax.shapes import AnyArray, Lengths
+from lsar_jax.shapes import Lengths
 
 __all__ = ["FLASH_FROM", "AttentionMask", "PerHead", "attend", "attention_for"]
 
@@ -41,8 +42,8 @@ class AttentionMask:
       window: how many positions before it, and after it, a position attends to at most; None for all.
     """
 
-    lengths: Lengths
-    segments: Int[AnyArray, "batch length"]
+    lengths: Any
+    segments: Any
     causal: bool = False
     window: int | None = None
 
@@ -54,7 +55,7 @@ class AttentionMask:
     def allowed(self) -> Bool[Array, "batch length length"]:
         """Returns whether each position, of axis 1, attends to each position, of axis 2."""
         allowed = jnp.asarray(self.segments)[:, :, None] == self.segments[:, None, :]
-        column = jnp.arange(self.segments.shape[1])
+        column = jnp.arange(self.segments.shape[1], dtype=jnp.int32)
         # Segments are not interrupted: two positions are as far apart in a row as in their sentence.
         ahead = column[None, :] - column[:, None]
         if self.causal:
@@ -87,10 +88,13 @@ def attend(kind: str, query: PerHead, key: PerHead, value: PerHead, mask: Attent
 
     def cut(x: jax.Array) -> jax.Array:
         # A step takes every so many rows: in training, where rows are split over devices, each has a share of it.
-        x = jnp.asarray(x)
-        return x.reshape(-1, steps, *x.shape[1:]).swapaxes(0, 1)
+        return jnp.reshape(x, (-1, steps, *x.shape[1:])).swapaxes(0, 1)
 
-    mixed = jax.lax.map(lambda part: _whole("xla", *part), jax.tree.map(cut, (query, key, value, mask)))
+    def some(part: Any) -> PerHead:
+        *rows, lengths, segments = part
+        return _whole("xla", *rows, replace(mask, lengths=lengths, segments=segments))
+
+    mixed = jax.lax.map(some, tuple(map(cut, (query, key, value, mask.lengths, mask.segments))))
     return mixed.swapaxes(0, 1).reshape(query.shape)
 
 

@@ -20,7 +20,7 @@ def starts_of(lengths: Lengths) -> Int[Array, "batch segment"]:
 def segments_of(lengths: Lengths, length: int) -> Int[Array, "batch length"]:
     """Returns the segment of each of ``length`` positions; for padding, the number of segments."""
     ends = jnp.cumsum(lengths, axis=1, dtype=jnp.int32)
-    return (jnp.arange(length)[None, :, None] >= ends[:, None, :]).sum(axis=2, dtype=jnp.int32)
+    return (jnp.arange(length, dtype=jnp.int32)[None, :, None] >= ends[:, None, :]).sum(axis=2, dtype=jnp.int32)
 
 
 def positions_of(lengths: Lengths, length: int) -> Int[Array, "batch length"]:

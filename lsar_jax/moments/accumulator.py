@@ -64,9 +64,9 @@ class Accumulator:
         self._counts: deque[jax.Array] = deque()  # of each block, known once it is summed
 
     def add(self, x: Float[Array, "layer row dim"], numbers: Int[np.ndarray, " real"]) -> None:
-        """Adds a block split over the mesh; ``numbers`` are the rows' places in the input, below 0 and past them filler.
+        """Adds a block split over the mesh; ``numbers`` are the rows' places in the input, -1 for filler.
 
-        On each device, filler comes last.
+        On each device, filler comes last; ``numbers`` may leave out that of the last device.
         """
         places = np.full(x.shape[1], -1, np.int32)
         places[: len(numbers)] = np.minimum(numbers, _NONE - 1)
@@ -74,7 +74,7 @@ class Accumulator:
             self._state = zero_state(self._mesh, self._layers, x.shape[2], self._second_moment)
         self._state, count = next_block(self._mesh)(self._state, x, places)
         self._counts.append(count)
-        self._rows += np.count_nonzero(places >= 0)
+        self._rows += int(np.count_nonzero(places >= 0))
         if self._rows >= _WINDOW:
             self._flush()
 

@@ -1,9 +1,9 @@
 """Sentences packed into rows of a few widths.
 
 XLA compiles one program per shape, so sentences share rows: several short ones fill a row of 128 positions, and longer
-ones go into rows four times as wide. Each width is run with two row counts, a full one for throughput and a small one
-for short inputs and remainders. So a stream of any mixture of lengths needs few programs, and next to nothing is
-padding.
+ones go into wider rows, with short ones in what they leave. The narrow rows, of which there are many, are run with two
+row counts, a full one for throughput and a small one for short inputs and remainders. So a stream of any mixture of
+lengths needs at most six programs, and little is padding.
 
 The sentences of a chunk of the stream are packed together, so that rows depend on the input alone, and a bounded number
 of sentences waits.
@@ -12,7 +12,6 @@ of sentences waits.
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import count
 from typing import NamedTuple
 
 import jax
@@ -23,11 +22,11 @@ from lsar_jax.checks import whole_number
 
 __all__ = ["Batch", "BatchSizes", "Sentence", "batch", "batches", "pack", "segments"]
 
-_NARROWEST = 128
-# Rows that are wider than this have one count only, so that streams with documents need few programs too.
-_WIDE = 1024
+# Attention takes more of the time on a CPU, where 512 tokens in one row took 1.4 times as long as in four.
+_WIDTHS = (128, 512, 2048, 8192, 32768, 131072)
+_CPU_WIDTHS = (128, 256, *_WIDTHS[1:])
 # The widths of a row that holds all sentences of a call, such as a query, whose latency grows with its width.
-_ALONE = (16, 32, 48, 64, 96, 128, 192, 256, 384)
+_ALONE = (8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 192, 256, 384)
 # A stream of fewer full batches than this is run in small ones, whose program it needs in any case.
 _LONG = 4
 
@@ -39,11 +38,12 @@ def segments(width: int) -> int:
     return min(width // 8, 64)
 
 
-def pack(lengths: Sequence[int]) -> list[tuple[int, list[int]]]:
+def pack(lengths: Sequence[int], widths: Sequence[int]) -> list[tuple[int, list[int]]]:
     """Packs sentences into rows: the longest first, each into the narrowest room that is left for it.
 
     Args:
-      lengths: number of tokens of each sentence.
+      lengths: number of tokens of each sentence, none of which is longer than the widest row.
+      widths: widths of rows, ascending; a sentence opens the narrowest row that holds it.
 
     Returns:
       The width of each row, and the indices of its sentences.
@@ -60,7 +60,7 @@ def pack(lengths: Sequence[int]) -> list[tuple[int, list[int]]]:
             if not rooms[room]:
                 present ^= 1 << room
         else:
-            room = _width(length)
+            room = next(width for width in widths if width >= length)
             row = room, []
             rows.append(row)
         width, members = row
@@ -73,36 +73,51 @@ def pack(lengths: Sequence[int]) -> list[tuple[int, list[int]]]:
 
 @dataclass(frozen=True)
 class BatchSizes:
-    """The number of rows with which each width is run: a multiple of ``devices``, from tokens per device."""
+    """The number of rows with which each width is run: a multiple of ``devices``, from tokens per device.
+
+    Attributes:
+      full_tokens: tokens of a full batch.
+      small_tokens: tokens of a small batch.
+      devices: number of devices.
+      widths: widths of rows, ascending.
+      narrow: the widest rows with two counts; wider ones have one, for a quarter of ``full_tokens``.
+    """
 
     full_tokens: int
     small_tokens: int
     devices: int = 1
+    widths: tuple[int, ...] = _WIDTHS
+    narrow: int = 512
 
     @classmethod
     def for_devices(cls, devices: Sequence[jax.Device], token_budget: int | None = None) -> "BatchSizes":
         """Returns the sizes that suit ``devices``; ``token_budget`` is the tokens of a full batch on one of them."""
         # On a CPU, 1,024 tokens per call stay in cache, and a quarter of them takes 5% more time a token; an
         # accelerator needs many tokens, and a small call costs it little more than the launch.
-        full, small = (1024, 256) if devices[0].platform == "cpu" else (32768, 4096)
+        cpu = devices[0].platform == "cpu"
+        full, small = (1024, 256) if cpu else (32768, 4096)
         if token_budget is not None:
             full = whole_number("token_budget", token_budget, 1, 1 << 30, "tokens per batch on one device")
-        return cls(full, min(small, full), len(devices))
+        widths, narrow = (_CPU_WIDTHS, 128) if cpu else (_WIDTHS, 512)
+        return cls(full, min(small, full), len(devices), widths, narrow)
 
     def full(self, width: int) -> int:
         """Returns the number of rows in a full batch."""
-        return max(1, self.full_tokens // (4 * width if width > _WIDE else width)) * self.devices
+        return self._rows(self.full_tokens if width <= self.narrow else self.full_tokens // 4, width)
 
     def small(self, width: int) -> int:
         """Returns the number of rows in a small batch."""
-        return self.full(width) if width > _WIDE else max(1, self.small_tokens // width) * self.devices
+        return self._rows(self.small_tokens, width) if width <= self.narrow else self.full(width)
 
     def shapes(self, max_length: int) -> list[tuple[int, int]]:
         """Returns every (rows, width) of a batch of sentences with at most ``max_length`` tokens."""
-        widest = _width(max_length)
+        widest = next(width for width in self.widths if width >= max_length)
         alone = {(self.devices, width) for width in _ALONE if width <= widest}
-        widths = {min(_width(length), widest) for length in range(1, max_length + 1, _NARROWEST)}
+        widths = [width for width in self.widths if width <= widest]
         return sorted(alone | {(rows(width), width) for width in widths for rows in (self.full, self.small)})
+
+    def _rows(self, tokens: int, width: int) -> int:
+        return max(1, tokens // width) * self.devices
 
 
 class Sentence(NamedTuple):
@@ -167,7 +182,7 @@ def batches(chunks: Iterable[Sequence[Sentence]], sizes: BatchSizes) -> Iterator
     waiting: defaultdict[int, list[list[Sentence]]] = defaultdict(list)
     begun: set[int] = set()
     for chunk in chunks:
-        for width, members in pack([len(sentence.ids) for sentence in chunk]):
+        for width, members in pack([len(sentence.ids) for sentence in chunk], sizes.widths):
             waiting[width].append([chunk[index] for index in members])
         for width, rows in sorted(waiting.items()):
             full = sizes.full(width)
@@ -175,19 +190,18 @@ def batches(chunks: Iterable[Sequence[Sentence]], sizes: BatchSizes) -> Iterator
                 begun.add(width)
                 yield batch(rows[:full], (full, width), sizes.devices)
                 del rows[:full]
-    remaining = [(width, rows) for width, rows in sorted(waiting.items()) if rows]
-    if not begun and len(remaining) == 1 and len(remaining[0][1]) == 1:
-        [(width, [row])] = remaining
-        tokens = sum(len(sentence.ids) for sentence in row)
-        fits = [alone for alone in _ALONE if alone >= tokens and segments(alone) >= len(row)]
-        yield batch([row], (sizes.devices, min([*fits, width])), sizes.devices)
-        return
-    for width, rows in remaining:
+    short = not begun and sum(map(len, waiting.values())) < sizes.full(sizes.widths[0])
+    for width, rows in sorted(waiting.items()):
         small = sizes.small(width)
         for start in range(0, len(rows), small):
-            yield batch(rows[start : start + small], (small, width), sizes.devices)
+            part, shape = rows[start : start + small], (small, width)
+            if short and len(part) == 1:
+                # Its time is a large part of the call's.
+                shape = sizes.devices, _alone(part[0], width) if len(rows) == len(waiting) == 1 else width
+            yield batch(part, shape, sizes.devices)
 
 
-def _width(length: int) -> int:
-    """Returns the width of a row for a sentence of this length: 128, or four times as much until it suffices."""
-    return next(width for power in count() if (width := _NARROWEST * 4**power) >= length)
+def _alone(row: Sequence[Sentence], width: int) -> int:
+    """Returns the width of a row that is the whole input, no more than ``width``."""
+    tokens = sum(len(sentence.ids) for sentence in row)
+    return min([alone for alone in _ALONE if alone >= tokens and segments(alone) >= len(row)] + [width])

@@ -6,7 +6,7 @@ import pytest
 
 from lsar_jax.encoders.collectors import DeviceResult, HostResult, collector
 from lsar_jax.mesh import data_mesh, split
-from lsar_jax.tokens.buckets import Sentence, Slot
+from lsar_jax.tokens.packing import Batch
 
 
 @pytest.mark.parametrize(
@@ -32,10 +32,15 @@ def test_every_row_comes_to_its_place(rng, output, devices, kind, known, n):
     order = rng.permutation(n)
     for start in range(0, n, 500):
         chosen = order[start : start + 500]
+        # On each device, sentences come first.
+        by_device = np.full((devices, 512 // devices), -1)
+        for row, part in zip(by_device, np.array_split(chosen, devices), strict=True):
+            row[: len(part)] = part
+        numbers = by_device.reshape(-1)
         rows = np.full((2, 512, 3), np.nan, np.float32)
-        rows[:, : len(chosen)] = expected[:, chosen]
-        sentences = [Sentence(number, np.zeros(0, np.int32)) for number in chosen.tolist()]
-        result.add(Slot(sentences, (512, 8)), jax.device_put(rows, split(mesh, axis=1)))
+        rows[:, numbers >= 0] = expected[:, numbers[numbers >= 0]]
+        batch = Batch([], (4, 128), np.zeros((4, 1), np.int32), np.arange(512), numbers)
+        result.add(batch, jax.device_put(rows, split(mesh, axis=1)))
     found = result.result(n)
     assert isinstance(found, np.ndarray if output == "numpy" else jax.Array)
     np.testing.assert_array_equal(found, expected)

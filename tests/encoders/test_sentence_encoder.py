@@ -11,7 +11,6 @@ import pytest
 import lsar_jax as lj
 from lsar_jax.encoders.program import compiled as compiled_for
 from lsar_jax.mesh import data_mesh
-from lsar_jax.tokens.buckets import WIDTHS, BatchSizes
 from tests.compilations import count_compilations
 
 LETTERS = np.array(list("abcdefghij "))
@@ -33,7 +32,7 @@ def corpus():
 
 @pytest.fixture(scope="module")
 def short(corpus):
-    """Sentences of one width, for what does not depend on the widths."""
+    """Short sentences, for what does not depend on the lengths."""
     return [text[:6] for text in corpus[:60]]
 
 
@@ -58,13 +57,11 @@ def test_a_vector_does_not_depend_on_neighbours_or_order(tiny, corpus, alone, rn
     assert relative(tiny.encode([corpus[i] for i in order]), alone[order]) <= 1e-5
 
 
-def test_a_vector_is_equal_to_the_bit_in_as_many_rows(tiny, corpus, rng, monkeypatch):
-    # With one row count a width, neighbours and place in the batch are all that changes.
-    monkeypatch.setattr(lj.SentenceEncoder, "_batch_sizes", lambda self, budget=None: BatchSizes(256, 256))
-    together = tiny.encode(corpus)
-    order = rng.permutation(len(corpus))
-    np.testing.assert_array_equal(tiny.encode([corpus[i] for i in order]), together[order])
-    np.testing.assert_array_equal(np.stack([tiny.encode(text) for text in corpus[:10]]), together[:10])
+def test_the_same_input_gives_the_same_bytes(tiny, corpus):
+    many = corpus * 30  # several chunks of the stream, and both row counts
+    first = tiny.encode(many)
+    np.testing.assert_array_equal(tiny.encode(iter(many)), first)
+    np.testing.assert_array_equal(np.asarray(tiny.encode(many, output="jax")), first)
 
 
 def test_one_device_equals_four(four, corpus, alone, monkeypatch):
@@ -102,17 +99,17 @@ def test_layers_come_from_one_pass(tiny, tiny_folder, short):
         assert relative(row, shallow.encode(short)) <= 1e-6
 
 
-@pytest.mark.slow
-def test_programs_are_at_most_two_a_width(tiny_folder, corpus):
+def test_a_mixed_stream_has_six_programs(tiny_folder, corpus):
     # Encoders share programs: without those that other tests compiled, only warm_up can have compiled them.
     jax.clear_caches()
     compiled_for.cache_clear()
     encoder = lj.load_encoder(str(tiny_folder), mesh=data_mesh(jax.devices()[:1]))
-    widths = [width for width in WIDTHS if width < 40] + [40]
-    assert encoder.warm_up() == len(encoder._batch_sizes().shapes(40)) <= 2 * len(widths)
     with count_compilations() as compiled:
-        encoder.encode(corpus)
         encoder.encode(corpus * 7)
+        encoder.encode(corpus[:50])
+        assert len(compiled) == 3  # eight rows, two, and one
+    assert encoder.warm_up() == len(encoder._batch_sizes().shapes(40))
+    with count_compilations() as compiled:
         for text in corpus[:20]:
             encoder.encode(text)
         assert compiled == []
@@ -165,9 +162,9 @@ def test_report_counts_padding(tiny):
     assert (report.tokens, report.padded_tokens) == (8 + 5, 16)
     assert report.padding_waste == pytest.approx(3 / 16)
     assert tiny.encode_with_report([])[1].padding_waste == 0
-    # 70 sentences in a batch of 128 rows: the filler rows are padding too.
+    # Five rows of 16 sentences: two batches of two rows, and one of one row.
     _, report = tiny.encode_with_report(["a" * 6] * 70)
-    assert (report.tokens, report.padded_tokens) == (70 * 8, 1024)
+    assert (report.tokens, report.padded_tokens) == (70 * 8, 5 * 128)
 
 
 REFUSED = [
@@ -202,7 +199,7 @@ def by_language(tiny):
 def test_transform_on_the_device_equals_the_transform_after(tiny, corpus, short, by_language):
     center, lsar = (fit(by_language, source=tiny.spec) for fit in (lj.transforms.fit_center, lj.transforms.fit_lsar))
     chain = center.then(lsar)
-    # Sentences of all widths, which leave their buckets in another order than that of the input.
+    # Sentences of all lengths, which are packed in another order than that of the input.
     languages = ["de", "zh", "deu"] * 50
     encoder = tiny.with_transform(chain)
     expected = np.asarray(chain(tiny.encode(corpus), languages))
@@ -258,10 +255,10 @@ def test_64_bit_mode_changes_nothing(tiny, short, by_language):
 
 def test_the_token_budget_bounds_a_batch(tiny, corpus, alone, monkeypatch):
     seen, run = [], tiny._run
-    monkeypatch.setattr(tiny, "_run", lambda program, slot: seen.append(slot.shape) or run(program, slot))
-    assert relative(tiny.encode(corpus[:40], token_budget=80), alone[:40]) <= 1e-5
-    assert max(rows * width for rows, width in seen) <= 80
-    assert tiny.warm_up(token_budget=80, max_length=16) == len(BatchSizes(80, 0).shapes(16))
+    monkeypatch.setattr(tiny, "_run", lambda program, batch: seen.append(batch.shape) or run(program, batch))
+    assert relative(tiny.encode(corpus, token_budget=512), alone) <= 1e-5
+    assert set(seen) == {(4, 128)}
+    assert set(seen) == {(4, 128)}
 
 
 @pytest.mark.parametrize("total", [True, False])

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from flax import nnx
 
+from lsar_jax.models.attention import AttentionMask
 from lsar_jax.models.transformer import Dropout, _attention
 from tests import parity
 from tests.optional import need
@@ -16,7 +17,7 @@ KEY = jax.random.key(0)
 @pytest.fixture(scope="module")
 def case():
     case = parity.golden("bert")
-    return parity.load("bert"), case["ids"], case["lengths"]
+    return parity.load("bert"), case["ids"], case["lengths"][:, None]
 
 
 @jax.jit
@@ -30,8 +31,9 @@ def test_shares_of_zero_change_nothing(case, rng):
     query, key, value = (jnp.asarray(rng.standard_normal((2, 6, 4, 8)), jnp.float32) for _ in range(3))
     lengths = jnp.array([6, 3])
     expected = jax.nn.dot_product_attention(query, key, value, key_value_seq_lengths=lengths)
-    got = jax.jit(_attention)(query, key, value, lengths, Dropout(KEY, 0.0, 0.0))
-    np.testing.assert_allclose(got, expected, atol=1e-6)
+    got = jax.jit(_attention)(query, key, value, AttentionMask.of(lengths[:, None], 6), Dropout(KEY, 0.0, 0.0))
+    for row, length in enumerate(lengths.tolist()):
+        np.testing.assert_allclose(got[row, :length], expected[row, :length], atol=1e-6)
 
 
 def test_a_share_of_the_embeddings_is_zeroed_and_the_rest_scaled(case):
@@ -50,13 +52,14 @@ def test_the_key_decides(case):
 
 def test_every_place_has_a_mask_of_its_own(case):
     """What dropout changes in the second block is not what it changes in the first."""
-    model, _, lengths = case
+    model, ids, lengths = case
+    mask = AttentionMask.of(lengths, ids.shape[1])
     x = jnp.asarray(parity.golden("bert")["hidden"][1])
     block = jax.jit(model.blocks[0].__call__)
     changes = []
     for shares in ((0.5, 0.0), (0.0, 0.5)):
         for key in jax.random.split(KEY, 2):
-            changed, plain = (np.asarray(block(x, lengths, how)) for how in (Dropout(key, *shares), None))
+            changed, plain = (np.asarray(block(x, mask, how)) for how in (Dropout(key, *shares), None))
             changes.append(changed - plain)
     for index, one in enumerate(changes):
         assert np.abs(one).max() > 0.01
@@ -66,7 +69,7 @@ def test_every_place_has_a_mask_of_its_own(case):
 def loss(parameters, graph, ids, lengths, dropout, remat, weights):
     model = nnx.merge(graph, parameters)
     last = list(model.hidden_states(ids, lengths, dropout=dropout, remat=remat))[-1]
-    real = jnp.arange(ids.shape[1]) < lengths[:, None]
+    real = jnp.arange(ids.shape[1]) < lengths
     return jnp.where(real[:, :, None], last * weights, 0).sum()
 
 
@@ -103,7 +106,7 @@ def test_gradients_equal_torch(case, rng):
     weights = rng.standard_normal((*ids.shape, 32)).astype(np.float32)
     ours = nnx.merge(graph, gradients(parameters, graph, ids, lengths, None, False, weights))
     theirs = parity.torch_model("bert")
-    mask = np.arange(ids.shape[1]) < lengths[:, None]
+    mask = np.arange(ids.shape[1]) < lengths
     padded = torch.tensor(np.where(mask, ids, 0), dtype=torch.long)
     last = theirs(padded, attention_mask=torch.tensor(mask, dtype=torch.long)).last_hidden_state
     (last * torch.tensor(weights * mask[:, :, None])).sum().backward()

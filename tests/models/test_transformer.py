@@ -194,7 +194,7 @@ def test_flash_attention_is_asked_for_where_it_can_run(monkeypatch):
         for wanted in ("cudnn", "xla"):
             model = Transformer(config, dtype=dtype, param_dtype=dtype, attention=wanted)
             for length in (24, 32):
-                ids, lengths = np.zeros((1, length), np.int32), np.array([3], np.int32)
+                ids, lengths = np.zeros((1, length), np.int32), np.array([[3]], np.int32)
                 jax.eval_shape(lambda ids, lengths, m=model: list(m.hidden_states(ids, lengths)), ids, lengths)
     assert asked == ["xla", "cudnn", "xla", "xla"] + ["xla"] * 4
 
@@ -217,7 +217,7 @@ def test_a_gpu_approximates_the_exact_gelu_in_bfloat16_alone(rng, activation):
 def test_the_products_of_a_gpu_are_kept_apart():
     """Query, key and value each have a barrier, and no two are the same; beside them stand those of both outputs."""
     config, dtype = TransformerConfig(64, 32, 1, 4, 64, 512, 2), jnp.dtype("float32")
-    ids, lengths = np.zeros((1, 8), np.int32), np.array([3], np.int32)
+    ids, lengths = np.zeros((1, 8), np.int32), np.array([[3]], np.int32)
     for attention, expected in (("cudnn", 5), ("xla", 0)):
         model = nnx.eval_shape(lambda a=attention: Transformer(config, dtype=dtype, param_dtype=dtype, attention=a))
         lowered = jax.jit(lambda model: list(model.hidden_states(ids, lengths))).lower(model)
@@ -235,7 +235,7 @@ def test_what_is_kept_together_on_a_gpu_changes_nothing(rng):
     mask = np.arange(ids.shape[1]) < lengths[:, None]
 
     def loss(state, graph):
-        *_, last = nnx.merge(graph, state).hidden_states(ids, lengths)
+        *_, last = nnx.merge(graph, state).hidden_states(ids, lengths[:, None])
         return jnp.sum(jnp.where(mask[..., None], last, 0) ** 3), last
 
     results = []
@@ -254,13 +254,13 @@ def test_segments_equal_torch(rng):
     ids, lengths = case["ids"], case["lengths"]
     mask = np.arange(ids.shape[1]) < lengths[:, None]
     types = (rng.random(ids.shape) < 0.5) & mask
-    *_, last = model.hidden_states(ids, lengths, types=types.astype(np.int32))
+    *_, last = model.hidden_states(ids, lengths[:, None], types=types.astype(np.int32))
     theirs = parity.torch_model("bert")
     with torch.no_grad():
         inputs = [torch.tensor(part.astype(np.int64)) for part in (np.where(mask, ids, 0), mask, types)]
         expected = theirs(inputs[0], attention_mask=inputs[1], token_type_ids=inputs[2]).last_hidden_state.numpy()
     np.testing.assert_allclose(np.asarray(last)[mask], expected[mask], atol=2e-5)
-    plain = list(model.hidden_states(ids, lengths))[-1]
+    plain = list(model.hidden_states(ids, lengths[:, None]))[-1]
     assert np.abs(np.asarray(last) - np.asarray(plain))[mask].max() > 1e-3
 
 
@@ -270,7 +270,7 @@ def test_words_that_were_looked_up():
     graph, state = nnx.split(model)
 
     def total(state, words):
-        *_, last = nnx.merge(graph, state).hidden_states(case["ids"], case["lengths"], words=words)
+        *_, last = nnx.merge(graph, state).hidden_states(case["ids"], case["lengths"][:, None], words=words)
         return jnp.square(last[:, 0]).sum(), last
 
     table = model.embeddings.word.embedding[...]

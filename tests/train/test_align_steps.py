@@ -9,13 +9,13 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from lsar_jax.tokens.buckets import token_batch
 
 import lsar_jax as lj
 from lsar_jax.mesh import data_mesh
 from lsar_jax.models.pooling import pool
 from lsar_jax.models.projection import Dense, Projection
 from lsar_jax.objectives import align
-from lsar_jax.tokens.buckets import token_batch
 from lsar_jax.tokens.tokenizer import Specials
 from tests.compilations import count_compilations
 from tests.conftest import TINY
