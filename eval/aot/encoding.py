@@ -1,4 +1,4 @@
-"""The programs of encoding: a full batch of one width, pooling, and what follows it."""
+"""The programs of encoding: a full batch of rows of one width, pooling, and what follows it."""
 
 from functools import partial
 from typing import Any
@@ -14,6 +14,7 @@ from lsar_jax.mesh import replicated, split
 from lsar_jax.models.attention import attention_for
 from lsar_jax.models.laser import Laser
 from lsar_jax.models.transformer import Transformer
+from lsar_jax.tokens.packing import segments
 from lsar_jax.tokens.tokenizer import Specials
 from lsar_jax.transforms import Fit, Step, Transform
 
@@ -26,7 +27,7 @@ def programs(sizes: Sizes) -> dict[str, Trace]:
     for size in XLM_R:
         for dtype in DTYPES:
             trace = partial(_transformer, sizes, size, dtype)
-            traces |= {f"encode/{size}/{dtype}/{width}": partial(trace, width) for width in (32, 128, 512)}
+            traces |= {f"encode/{size}/{dtype}/{width}": partial(trace, width) for width in (128, 512)}
             traces[f"encode/{size}/{dtype}/128/all-layers"] = partial(trace, 128, every_layer=True)
             traces[f"encode/{size}/{dtype}/128/lsar"] = partial(trace, 128, transformed=True)
     return traces | {f"encode/laser/{dtype}/128": partial(_laser, sizes, dtype, 128) for dtype in DTYPES}
@@ -56,8 +57,9 @@ def _traced(
     sizes: Sizes, mesh: Mesh, program: Program, kind: Any, dtype: str, width: int, transform: Transform | None
 ) -> jax.stages.Traced:
     model = nnx.eval_shape(partial(kind, dtype=jnp.dtype(dtype), param_dtype=jnp.dtype(dtype)))
-    count = sizes.tokens // width * mesh.size
-    languages = [integers(count)] * (transform is not None)
-    ids, lengths, *rows = placed(split(mesh), integers(count, width), integers(count), *languages)
+    rows, most = sizes.tokens // width * mesh.size, segments(width)
+    vectors = integers(rows * most)
+    languages = [vectors] * (transform is not None)
+    batch = integers(rows, width), integers(rows, most), vectors, tuple(languages)
     model, transform = placed(replicated(mesh), model, transform)
-    return compiled(mesh, isinstance(model, Laser)).trace(program, model, None, transform, ids, lengths, tuple(rows))
+    return compiled(mesh, isinstance(model, Laser)).trace(program, model, None, transform, *placed(split(mesh), *batch))

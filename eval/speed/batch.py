@@ -1,7 +1,8 @@
 """One full batch of an encoder beside transformers' model in PyTorch.
 
-The weights are random and of XLM-R's sizes, and every sentence fills its row, so that nothing has to be downloaded, and
-neither text nor tokenizer takes part: this is the program that runs on the device, with the mean over the tokens.
+The weights are random and of XLM-R's sizes, and the sentences are of one length and fill their rows, so that nothing
+has to be downloaded, and neither text nor tokenizer takes part: this is the program that runs on the device, with the
+mean over the tokens.
 PyTorch runs the same weights with its own attention, without compiling. The bound is that of all matrix products at the
 measured rate of a large one in the same dtype.
 """
@@ -22,7 +23,7 @@ from eval.speed.timing import HERE, Measured, fastest, import_torch, operations_
 from lsar_jax import load_encoder
 from lsar_jax.encoders.program import Program, compiled
 from lsar_jax.mesh import data_mesh
-from lsar_jax.tokens.buckets import BatchSizes
+from lsar_jax.tokens.packing import BatchSizes, segments
 from lsar_jax.tokens.tokenizer import Specials
 
 __all__ = ["batch"]
@@ -31,7 +32,7 @@ _CALLS = 10  # handed to the device one after another, and timed together
 
 
 def batch(
-    encoder: str = "random-base", dtypes: Sequence[str] = DTYPES, widths: Sequence[int] = (32, 128, 512),
+    encoder: str = "random-base", dtypes: Sequence[str] = DTYPES, lengths: Sequence[int] = (32, 128, 512),
     tokens: int | None = None, blocks: int | None = None,
 ) -> Iterator[Measured]:  # fmt: skip
     """Times a full batch on one device, here and in PyTorch; by default, of as many tokens as ``encode`` takes."""
@@ -39,7 +40,8 @@ def batch(
 
     torch, device = import_torch()
     mesh = data_mesh(jax.devices()[:1])
-    tokens = tokens or BatchSizes.for_devices(jax.devices()[:1]).full_tokens
+    sizes = BatchSizes.for_devices(jax.devices()[:1])
+    tokens = tokens or sizes.full_tokens
     size: EncoderSize = "large" if encoder == "random-large" else "base"
     with tempfile.TemporaryDirectory() as folder:
         write_random_encoder(Path(folder), size, blocks)
@@ -49,20 +51,28 @@ def batch(
             program = partial(compiled(mesh, False), Program("mean", Specials(1, 1), (model.config.blocks,)), model)
             peer = AutoModel.from_pretrained(folder, add_pooling_layer=False, dtype=getattr(torch, dtype))
             peer = peer.to(device).eval()
-            for width in widths:
-                ids = np.random.default_rng(0).integers(5, model.config.vocabulary, (max(1, tokens // width), width))
-                arguments = jnp.asarray(ids, jnp.int32), jnp.full((len(ids),), width, jnp.int32), ()
+            for length in lengths:
+                width = next(width for width in sizes.widths if width >= length)
+                rows, each = max(1, tokens // width), width // length
+                ids = np.random.default_rng(0).integers(5, model.config.vocabulary, (rows * each, length))
+                counts = np.where(np.arange(segments(width)) < each, length, 0)
+                packed = ids.reshape(rows, each * length)
+                arguments = (
+                    jnp.asarray(np.pad(packed, ((0, 0), (0, width - each * length))), jnp.int32),
+                    jnp.asarray(np.broadcast_to(counts, (rows, len(counts))), jnp.int32),
+                    jnp.asarray(np.argsort(np.tile(counts == 0, rows), kind="stable"), jnp.int32), (),
+                )  # fmt: skip
                 calls = {
                     HERE: partial(_repeated, partial(program, None, None, *arguments)),
                     "torch": partial(_torch, torch, peer, torch.from_numpy(ids).to(device)),
                 }
                 seconds, results = fastest(calls, 1)
-                ours = np.asarray(results[HERE][0][0], np.float32)
+                ours = np.asarray(results[HERE][0][0][: len(ids)], np.float32)
                 error = np.linalg.norm(results["torch"] - ours) / np.linalg.norm(ours)
-                needed = ids.size * operations_per_token(model.config, width) / rate
+                needed = ids.size * operations_per_token(model.config, length) / rate
                 for version, took in seconds.items():
                     took /= _CALLS
-                    answer, case = f"differs by {error:.0e}" if version == "torch" else "", f"{size}, {dtype}, {width}"
+                    answer, case = f"differs by {error:.0e}" if version == "torch" else "", f"{size}, {dtype}, {length}"
                     yield Measured(case, version, took, f"{ids.size} tokens", 100 * needed / took, answer)
 
 

@@ -21,7 +21,7 @@ _KNOWN = ("Transformer", "Pooling", "Dense", "Normalize")
 # The input and output of Dense and Normalize, which version 6 writes in their configs.
 _ENDS = {"module_input_name": "sentence_embedding", "module_output_name": "sentence_embedding"}
 # Our names of the poolings, and the flags that older versions write; version 6 writes the same names as ours.
-MODES = {"mean": "mean_tokens", "cls": "cls_token", "max": "max_tokens"}
+MODES = {"mean": "mean_tokens", "cls": "cls_token", "max": "max_tokens", "last": "lasttoken"}
 _POOLINGS = {name: ours for ours, flag in MODES.items() for name in (ours, flag)}
 # torch has moved these classes between modules; the class names are stable.
 _ACTIVATIONS = {name.rsplit(".", 1)[-1]: ours for ours, name in TORCH_NAMES.items()}

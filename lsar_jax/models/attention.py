@@ -91,8 +91,8 @@ def attend(kind: str, query: PerHead, key: PerHead, value: PerHead, mask: Attent
         return jnp.reshape(x, (-1, steps, *x.shape[1:])).swapaxes(0, 1)
 
     def some(part: Any) -> PerHead:
-        *rows, lengths, segments = part
-        return _whole("xla", *rows, replace(mask, lengths=lengths, segments=segments))
+        query, key, value, lengths, segments = part
+        return _whole("xla", query, key, value, replace(mask, lengths=lengths, segments=segments))
 
     mixed = jax.lax.map(some, tuple(map(cut, (query, key, value, mask.lengths, mask.segments))))
     return mixed.swapaxes(0, 1).reshape(query.shape)
