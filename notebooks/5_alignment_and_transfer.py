@@ -189,7 +189,7 @@ optimizer = optax.adam(RATE)
 
 def loss(trained: nnx.State, frozen: nnx.State, ids: jax.Array, lengths: jax.Array) -> jax.Array:
     """Returns the strong contrastive loss of a batch: English paragraphs first, then their translations."""
-    *_, hidden = nnx.merge(graph, trained, frozen).hidden_states(ids, lengths)
+    *_, hidden = nnx.merge(graph, trained, frozen).hidden_states(ids, lengths[:, None])  # one paragraph a row
     real = (jnp.arange(WIDTH) < lengths[:, None])[:, :, None]
     embeddings = jnp.where(real, hidden, 0).sum(axis=1) / lengths[:, None]  # the mean over tokens, as the encoder's
     return lj.objectives.align.strong_contrastive_loss(embeddings[:SIZE], embeddings[SIZE:], temperature=TEMPERATURE)

@@ -192,18 +192,19 @@ def parameter_drift(parameters: Any, start: Any, *, squared: bool = False) -> Fl
 
 
 def hidden_drift(
-    states: Float[Array, "batch length dim"], start: Float[Array, "batch length dim"], lengths: Int[Array, " batch"]
+    states: Float[Array, "batch length dim"],
+    start: Float[Array, "batch length dim"],
+    counted: Bool[Array, "batch length"],
 ) -> Float[Array, ""]:
     """Returns the squared change of the hidden states, summed over dimensions, per token (Eq. 4).
 
     Args:
-      states: hidden states of the source sentences, ``[batch, length, dim]``.
+      states: hidden states, ``[batch, length, dim]``.
       start: the same before training.
-      lengths: number of tokens in each row, ``[batch]``.
+      counted: which positions are tokens of source sentences, ``[batch, length]``.
     """
-    real = jnp.arange(states.shape[1])[None, :] < lengths[:, None]
-    change = jnp.where(real[:, :, None], _wide(states) - _wide(start), 0)
-    return jnp.square(change).sum() / jnp.maximum(lengths.sum(), 1).astype(jnp.float32)
+    change = jnp.where(counted[:, :, None], _wide(states) - _wide(start), 0)
+    return jnp.square(change).sum() / jnp.maximum(counted.sum(), 1).astype(jnp.float32)
 
 
 def _valid(x: Linked, valid: Valid | None) -> Valid:

@@ -178,7 +178,8 @@ def test_drift_of_states_counts_tokens_only():
     start = jnp.zeros((2, 3, 2))
     states = jnp.ones((2, 3, 2)).at[1, 2].set(jnp.nan)
     # 3 tokens and 2 tokens, each changed by 1 in two dimensions.
-    np.testing.assert_allclose(align.hidden_drift(states, start, jnp.array([3, 2])), 2)
+    counted = jnp.array([[True, True, True], [True, True, False]])
+    np.testing.assert_allclose(align.hidden_drift(states, start, counted), 2)
 
 
 def test_the_projector():

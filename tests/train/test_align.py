@@ -108,7 +108,7 @@ def test_the_aligned_encoder_is_an_encoder(strong):
 def moments_of(folder, out, part="train"):
     encoder = lj.load_encoder(str(TINY))
     examples = word_examples(encoder.tokenizer, read_aligned(folder / "words", part), 24)
-    plan = BatchPlan(size=16, steps=1, every=1, validated=1, chunks=ChunkSizes(96, 24, encoder.mesh.size), pad_id=0)
+    plan = BatchPlan(size=16, steps=1, every=1, validated=1, chunks=ChunkSizes(96, 48, encoder.mesh.size), pad_id=0)
     return encoder, examples, link_moments(encoder, examples, plan, out / "moments")
 
 
@@ -124,7 +124,7 @@ def test_moments_are_those_of_the_links(folder, rng, tmp_path):
         for row, links in zip(ids, own.links, strict=True):
             padded = np.zeros((1, 24), np.int32)
             padded[0, : len(row)] = row
-            found = every(padded, np.array([len(row)], np.int32))
+            found = every(padded, np.array([[len(row)]], np.int32))
             states.append(np.asarray(found)[:, 0, links[:, side]])
         sides.append(jnp.asarray(np.concatenate(states, axis=1)))
     maps = jnp.asarray(np.eye(32) + 0.1 * rng.standard_normal((4, 32, 32)), jnp.float32)

@@ -20,12 +20,14 @@ from lsar_jax.tokens.tokenizer import Specials
 from tests.compilations import count_compilations
 from tests.conftest import TINY
 from train.align import exchange
-from train.align.batches import ChunkSizes, batch_of, order_of
+from train.align.batches import ChunkSizes, batch_of, order_of, row_width
 from train.align.examples import Examples
 from train.align.steps import EncoderSteps, StepOptions
 from train.encoder_parameters import WORDS, EncoderParts, take_apart
 
 PAIRS, LONGEST = 12, 23
+# Of a row, which holds two sentences or more.
+WIDTH = 48
 KEY = jax.random.key(3)
 
 
@@ -81,15 +83,21 @@ MODES = {
 }
 
 
-def gradient_of(examples, tokens=0, devices=1, **chosen):
+def gradient_of(examples, tokens=0, devices=1, width=WIDTH, **chosen):
     """The gradients of the first batch, by encoder and projector, and its terms, away from the start."""
     made, (_, trained, _) = programs(devices, **chosen)
     zeros = partial(jax.tree.map, jnp.zeros_like)
     made._adam = optax.GradientTransformation(zeros, lambda gradient, _, values: (zeros(values), gradient))
     rows = order_of(0, PAIRS, 8, 0, 1)[0].tolist()
-    batch = batch_of(compared(examples, chosen["objective"]), rows, ChunkSizes(tokens, 24, devices), 0)
+    batch = batch_of(compared(examples, chosen["objective"]), rows, ChunkSizes(tokens, width, devices), 0)
     state, terms = made.step(made.init(trained, KEY)._replace(encoder=made.everywhere(moved(trained))), batch, KEY)
     return jax.device_get(state.optimizer), {name: float(value) for name, value in terms.items()}
+
+
+def alone(sentences):
+    """The token ids and the lengths of rows that hold one sentence each."""
+    lengths = jnp.array([[len(ids)] for ids in sentences])
+    return jnp.array([np.pad(ids, (0, LONGEST - len(ids))) for ids in sentences]), lengths
 
 
 @pytest.mark.parametrize(("objective", "squared"), [("strong", True), ("sentence", False), ("l2", False)])
@@ -107,11 +115,10 @@ def test_the_gradient_is_that_of_the_definition(examples, objective, squared):
     projector = None
     if objective == "strong":
         projector = align.init_projector(KEY, 32, 8)
-    sides = [token_batch([side[row] for row in rows], len(rows), 24, 0) for side in (examples.source, examples.target)]
-    counts = jnp.asarray(sides[0].lengths)
+    sides = [alone([side[row] for row in rows]) for side in (examples.source, examples.target)]
 
     def hidden(parameters, side):
-        *_, last = skeleton.filled({**parameters, **frozen}).model.hidden_states(*map(jnp.asarray, side))
+        *_, last = skeleton.filled({**parameters, **frozen}).model.hidden_states(*side)
         return last
 
     def loss(parameters, projector):
@@ -120,15 +127,16 @@ def test_the_gradient_is_that_of_the_definition(examples, objective, squared):
         if objective == "sentence":
             layers = skeleton.filled({**parameters, **frozen}).projection
             source, target = (
-                layers(pool("mean", x, jnp.asarray(side.lengths), Specials(0, 0)))
-                for x, side in zip(states, sides, strict=True)
+                layers(pool("mean", x, lengths, Specials(0, 0))[:, 0])
+                for x, (_, lengths) in zip(states, sides, strict=True)
             )
         else:
             source, target = (
                 jnp.concatenate([x[at, examples.links[row][:, side]] for at, row in enumerate(rows)])
                 for side, x in enumerate(states)
             )
-        drift = align.hidden_drift(states[0], jax.lax.stop_gradient(hidden(trained, sides[0])), counts)
+        there = jnp.arange(LONGEST) < sides[0][1]
+        drift = align.hidden_drift(states[0], jax.lax.stop_gradient(hidden(trained, sides[0])), there)
         if projector is not None:
             source, target = align.project(projector, source), align.project(projector, target)
         losses = {"l2": align.l2_loss, "strong": align.strong_contrastive_loss, "sentence": align.weak_contrastive_loss}
@@ -168,21 +176,35 @@ def test_every_way_to_compute_it_gives_the_same_gradient(examples, whole, object
     close(found, expected)
 
 
+@pytest.mark.parametrize("objective", POOLED)
+def test_sentences_of_a_row_do_not_see_each_other(examples, whole, monkeypatch, objective):
+    """Neither the loss nor the gradient is another if each has a row of its own."""
+    (shared,) = batch_of(examples, range(8), ChunkSizes(0, WIDTH), 0).chunks
+    monkeypatch.setattr(
+        "train.align.batches.pack", lambda lengths, width: [(width, [number]) for number in range(len(lengths))]
+    )
+    (single,) = batch_of(examples, range(8), ChunkSizes(0, WIDTH), 0).chunks
+    assert (single.lengths > 0).sum(axis=1).max() == 1
+    assert len(shared.ids) <= len(single.ids) / 2
+    expected, terms = whole[objective]
+    found, own = gradient_of(examples, objective=objective, stay_close_hidden=0.5, **POOLED[objective])
+    assert own == pytest.approx(terms, rel=1e-6)
+    close(found, expected)
+
+
 @pytest.mark.parametrize("objective", ["strong", "l2", "sentence"])
 def test_devices_exchange_what_the_links_name_and_gradients(examples, monkeypatch, objective):
     """No more than both sides of the links, after the projector; parameters and their gradients are as they are."""
     monkeypatch.setattr("train.align.batches._LINKS", 4)
     made, (_, trained, _) = programs(4, objective=objective)
     rows = order_of(0, PAIRS, 8, 0, 1)[0].tolist()
-    batch = made.place(batch_of(compared(examples, objective), rows, ChunkSizes(0, 24, 4), 0))
+    batch = made.place(batch_of(compared(examples, objective), rows, ChunkSizes(0, WIDTH, 4), 0))
     state = made.init(trained, KEY)
     text = made.whole.lower(state, batch, KEY, made._frozen, made._start).compile().as_text()
     links = len(batch.source)
     width = 8 if objective == "strong" else 32
     assert links * width < max(chunk.ids.size for chunk in batch.chunks) * 32 / 2
-    # Of the position embeddings, those of a chunk's columns.
     parameters = {x.shape for x in jax.tree.leaves((trained, state.projector))}
-    parameters |= {(chunk.ids.shape[1], 32) for chunk in batch.chunks}
     kinds = "all-reduce|all-gather|all-to-all|collective-permute|reduce-scatter"
     exchanged = re.findall(rf"= (.*?) (?:{kinds})(?:-start)?\(", text)
     shapes = {
@@ -200,21 +222,23 @@ def test_devices_exchange_what_the_links_name_and_gradients(examples, monkeypatc
 def test_links_of_all_positions_find_room(examples, devices):
     """Links of all positions of the long rows, on the first device, and none of the short ones, on the last."""
     rows, rng = order_of(0, PAIRS, 8, 0, 1)[0].tolist(), np.random.default_rng(1)
-    lengths = [LONGEST if row in rows[:4] else 7 for row in range(PAIRS)]
+    lengths = [LONGEST if row in rows[:2] else 7 for row in range(PAIRS)]
     source, target = ([rng.integers(5, 60, n).astype(np.int32) for n in lengths] for _ in range(2))
     links = [np.stack([np.arange(n * (n == LONGEST))] * 2, 1).astype(np.int32) for n in lengths]
     dense = replace(examples, source=source, target=target, links=links)
     (chunk,) = batch_of(dense, rows, ChunkSizes(0, 24, devices), 0).chunks
     assert chunk.picks.shape[1] == chunk.ids.size // devices
     assert not chunk.picks[-1].any()
-    (expected, terms), (found, own) = (gradient_of(dense, objective="strong", devices=size) for size in (1, devices))
+    (expected, terms), (found, own) = (
+        gradient_of(dense, width=24, objective="strong", devices=size) for size in (1, devices)
+    )
     assert own == pytest.approx(terms, rel=1e-6)
     close(found, expected)
 
 
 def test_dropout_differs_between_steps(examples):
     made, (_, trained, _) = programs(objective="strong", dropout=0.2)
-    batch = batch_of(examples, range(8), ChunkSizes(0, 24), 0)
+    batch = batch_of(examples, range(8), ChunkSizes(0, WIDTH), 0)
     values = [
         float(made.step(made.init(trained, KEY), batch, jax.random.fold_in(KEY, number))[1]["strong"])
         for number in (0, 1, 0)
@@ -224,17 +248,24 @@ def test_dropout_differs_between_steps(examples):
 
 def test_frozen_words_stay(examples):
     made, (_, trained, frozen) = programs(objective="weak", freeze_words=True)
-    state, _ = made.step(made.init(trained, KEY), batch_of(examples, range(8), ChunkSizes(0, 24), 0), KEY)
+    state, _ = made.step(made.init(trained, KEY), batch_of(examples, range(8), ChunkSizes(0, WIDTH), 0), KEY)
     assert WORDS in frozen
     assert WORDS not in state.encoder
 
 
 @pytest.mark.parametrize("tokens", [0, 40, 64, 512])
-def test_chunks_hold_every_row_once(examples, tokens):
-    batch = batch_of(examples, [3, 1, 7, 0], ChunkSizes(tokens, 24, 2), 0)
-    rows = [tuple(ids[:n]) for chunk in batch.chunks for ids, n in zip(chunk.ids, chunk.lengths, strict=True) if n]
-    wanted = [tuple(side[row]) for side in (examples.source, examples.target) for row in (3, 1, 7, 0)]
-    assert sorted(rows) == sorted(wanted)
+def test_chunks_hold_every_sentence_once(examples, tokens):
+    batch = batch_of(examples, [3, 1, 7, 0], ChunkSizes(tokens, WIDTH, 2), 0)
+    sides: dict[bool, list] = {True: [], False: []}
+    for chunk in batch.chunks:
+        for ids, lengths, english in zip(chunk.ids, chunk.lengths, chunk.english, strict=True):
+            for sentence, side in zip(np.split(ids, np.cumsum(lengths)), english, strict=False):
+                if len(sentence):
+                    sides[bool(side)].append(tuple(sentence))
+    for side, found in ((examples.source, sides[True]), (examples.target, sides[False])):
+        assert sorted(found) == sorted(tuple(side[row]) for row in (3, 1, 7, 0))
+    assert batch.english_tokens == sum(map(len, sides[True]))
+    assert batch.tokens == sum(len(sentence) for found in sides.values() for sentence in found)
     assert all(len(chunk.ids) % 2 == 0 for chunk in batch.chunks)
     # What the links name are the tokens that they name.
     picked = exchange.joined(
@@ -270,25 +301,31 @@ def test_one_order_for_all_passes():
     assert (order_of(6, 10, 4, 0, 10) != order).any()
 
 
-@pytest.fixture(scope="module")
-def two_lengths():
-    """Four pairs whose sentences have 23 tokens, and twelve of 7; all with two links."""
+@pytest.mark.parametrize("devices", [1, 3])
+def test_batches_of_about_as_many_tokens_have_one_shape(devices):
+    """Rows of a whole batch are rounded up by less than a quarter, on each device."""
+    sizes = ChunkSizes(0, row_width(96), devices)
+    assert sizes.width == 128
+    for on_each in range(1, 200):
+        rows = sizes.rows(on_each * devices)
+        assert rows % devices == 0
+        assert on_each <= rows // devices < 1.25 * on_each
+    assert {sizes.rows(rows * devices) // devices for rows in range(90, 111)} == {96, 112}
+
+
+def test_another_combination_of_chunks_needs_no_other_programs():
     rng = np.random.default_rng(0)
-    source, target = ([rng.integers(5, 60, n).astype(np.int32) for n in [23] * 4 + [7] * 12] for _ in range(2))
-    links = [np.array([[1, 2], [3, 4]], np.int32)] * 16
-    return Examples(source, target, links, np.zeros(16, np.int32), ("de",))
-
-
-def test_another_combination_of_chunks_needs_no_other_programs(two_lengths):
+    source, target = (list(rng.integers(5, 60, (6, 23)).astype(np.int32)) for _ in range(2))
+    examples = Examples(source, target, [np.array([[1, 2], [3, 4]], np.int32)] * 6, np.zeros(6, np.int32), ("de",))
     made, (_, trained, _) = programs(2, objective="strong", stay_close_hidden=0.5)
     state = made.init(trained, KEY)
     shapes, counts = [], []
-    for rows in ([0, 1, *range(4, 10)], range(16), [0, 1, *range(4, 16)]):
-        batch = batch_of(two_lengths, list(rows), ChunkSizes(96, 24, 2), 0)
+    for pairs in (3, 6, 5):
+        batch = batch_of(examples, range(pairs), ChunkSizes(96, 24, 2), 0)
         shapes.append([chunk.ids.shape for chunk in batch.chunks])
         with count_compilations() as compiled:
             state, _ = made.step(state, batch, KEY)
         counts.append(len(compiled))
-    assert shapes == [[(4, 24), (12, 8)], [(4, 24)] * 2 + [(12, 8)] * 2, [(4, 24), (12, 8), (12, 8)]]
+    assert shapes == [[(4, 24), (2, 24)], [(4, 24)] * 3, [(4, 24), (4, 24), (2, 24)]]
     assert counts[0] > 0
     assert counts[2] == 0

@@ -90,7 +90,7 @@ def test_maps_are_applied_to_every_layer(rng):
     parameters = init(jax.random.key(0)) | {"mix": jnp.asarray(rng.standard_normal(4), jnp.float32)}
     states = [jnp.asarray(rng.standard_normal((2, 5, 32)), jnp.float32) for _ in range(4)]
     maps = jnp.asarray(rng.standard_normal((4, 32, 32)), jnp.float32)
-    lengths = jnp.array([5, 3])
+    lengths = jnp.array([[5], [3]])
     mix = jax.jit(mix)
     plain = mix(parameters, states, lengths, None)
     mapped = mix(parameters, states, lengths, None, maps)

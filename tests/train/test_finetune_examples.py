@@ -70,7 +70,7 @@ def test_a_pair_is_one_row():
     pairs = [SentencePair("a b", "c", "neutral"), SentencePair("a " * 30, "c d", "entailment")]
     first, second = task.examples(tokenizer, pairs, "en", 12, task.labels(pairs), True)
     batch = task_batch([first, second], 3, tokenizer.pad_id, 40)
-    assert batch.lengths.tolist() == [6, 14, 0]
+    assert batch.lengths.tolist() == [[6], [14], [0]]
     assert batch.labels.tolist() == [[1], [0], [0]]
     assert batch.positions.shape == (3, 1)
     assert not batch.types.any()

@@ -1,7 +1,6 @@
-"""Batches of sentence pairs as chunks of rows of similar length, in a few shapes.
+"""Batches of sentence pairs as chunks of packed rows, in a few shapes.
 
-Both sides of a batch are rows of one table. With one chunk a batch all rows are as wide as the longest; with several,
-short rows are not padded to the length of the longest.
+The sentences of both sides share rows, all of one width, so that few positions are padding.
 """
 
 from collections.abc import Sequence
@@ -13,10 +12,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from lsar_jax.tokens.buckets import token_batch, training_width
+from lsar_jax.tokens.packing import Sentence, batch, pack
 from train.align.examples import Examples
 
-__all__ = ["Chunk", "ChunkSizes", "PairBatch", "batch_of", "order_of"]
+__all__ = ["Chunk", "ChunkSizes", "PairBatch", "batch_of", "order_of", "row_width"]
 
 # The numbers of embeddings and of links that the loss takes are multiples of these; on each of several devices, the
 # number of embeddings is one of the first divided by the devices and rounded up.
@@ -24,19 +23,19 @@ _EMBEDDINGS, _LINKS = 1024, 256
 
 
 class Chunk(NamedTuple):
-    """Rows of both sides, padded to one width.
+    """Rows that hold sentences of both sides, one behind the other.
 
     Attributes:
       ids: token ids.
-      lengths: number of tokens in each row; 0 for filler rows.
-      english: 1 for English rows, and 0 for others.
+      lengths: number of tokens of each sentence in a row; 0 for an empty place.
+      english: whether it is English.
       picks: for objectives on words, the linked positions among the rows of each device, counted from its first; else
         empty.
     """
 
     ids: Int[np.ndarray, "batch length"]
-    lengths: Int[np.ndarray, " batch"]
-    english: Int[np.ndarray, " batch"]
+    lengths: Int[np.ndarray, "batch segment"]
+    english: Bool[np.ndarray, "batch segment"]
     picks: Int[np.ndarray, "device pick"]
 
     def picked(self, hidden: Float[Array, "batch length dim"]) -> Float[Array, "embedding dim"]:
@@ -56,8 +55,8 @@ class PairBatch(NamedTuple):
       source: index of the English embedding of each link, or sentence pair, in the joined embeddings.
       target: index of the other embedding.
       valid: False for filler links.
-      tokens: number of tokens in all rows.
-      english_tokens: number of tokens in English rows.
+      tokens: number of tokens of all sentences.
+      english_tokens: number of tokens of the English ones.
     """
 
     chunks: tuple[Chunk, ...]
@@ -75,27 +74,30 @@ class ChunkSizes:
 
     Attributes:
       tokens: token positions of a chunk; 0 for one chunk a batch.
-      max_length: most tokens of a row.
+      width: token positions of a row.
       devices: number of devices that the rows of a chunk are split over.
     """
 
     tokens: int
-    max_length: int
+    width: int
     devices: int = 1
 
-    def width(self, length: int) -> int:
-        """Returns the width of a chunk whose longest row has ``length`` tokens."""
-        return training_width(length, self.max_length)
-
-    def rows(self, width: int, left: int) -> int:
+    def rows(self, left: int) -> int:
         """Returns the number of rows of a chunk, including filler, when ``left`` rows are waiting."""
-        devices = self.devices
+        on_each = -(-left // self.devices)
         if not self.tokens:
-            return -(-left // devices) * devices
-        full = max(1, self.tokens // (width * devices)) * devices
+            # Batches of about as many tokens share one of a few programs: rows are rounded up by less than a quarter.
+            step = 1 << max(0, on_each.bit_length() - 3)
+            return -(-on_each // step) * step * self.devices
+        full = max(1, self.tokens // (self.width * self.devices))
         # A last chunk is a quarter, half or three quarters of a full one, if that is enough.
-        step = max(1, full // (4 * devices)) * devices
-        return min(full, -(-left // step) * step)
+        step = max(1, full // 4)
+        return min(full, -(-on_each // step) * step) * self.devices
+
+
+def row_width(max_length: int) -> int:
+    """Returns the width of rows for sentences of at most ``max_length`` tokens, a multiple of 128."""
+    return -(-max_length // 128) * 128
 
 
 def order_of(seed: int, pairs: int, size: int, first: int, steps: int) -> Int[np.ndarray, "step row"]:
@@ -113,60 +115,51 @@ def order_of(seed: int, pairs: int, size: int, first: int, steps: int) -> Int[np
 def batch_of(examples: Examples, rows: Sequence[int], sizes: ChunkSizes, pad_id: int) -> PairBatch:
     """Returns the chunks of some pairs."""
     ids = [side[row] for side in (examples.source, examples.target) for row in rows]
-    lengths = np.array(list(map(len, ids)))
-    # The positions of each row's linked words.
+    # The positions of each sentence's linked words.
     linked = None if examples.links is None else [examples.links[row][:, side] for side in (0, 1) for row in rows]
-    order = np.argsort(-lengths, kind="stable")
-    # The row of each embedding of a link or a pair, its device, and its place there.
-    row_parts: list[Int[np.ndarray, "_"]] = []
-    device_parts: list[Int[np.ndarray, "_"]] = []
-    place_parts: list[Int[np.ndarray, "_"]] = []
+    packed = [members for _, members in pack(list(map(len, ids)), (sizes.width,))]
+    # The sentence of each embedding of a link or a pair, its device, and its place there.
+    parts: list[Int[np.ndarray, "3 _"]] = []
     chunks: list[Chunk] = []
     on_each = start = 0
-    while start < len(order):
-        # The longest rows that are left.
-        width = sizes.width(int(lengths[order[start]]))
-        count = sizes.rows(width, len(order) - start)
-        members = order[start : start + count]
+    while start < len(packed):
+        count = sizes.rows(len(packed) - start)
+        members = [[Sentence(number, ids[number]) for number in row] for row in packed[start : start + count]]
         start += count
-        tokens = token_batch([ids[row] for row in members], count, width, pad_id)
-        rows_each = count // sizes.devices
+        chunk = batch(members, (count, sizes.width), sizes.devices)
+        lengths, there = chunk.lengths, chunk.numbers >= 0
+        room = lengths.size // sizes.devices
+        numbers, segments = chunk.numbers[there], (np.arange(lengths.size) // room * room + chunk.places)[there]
         if linked is None:
-            picks, room = np.zeros((sizes.devices, 0), np.int32), rows_each
-            numbers = np.arange(len(members))
-            device, place = np.divmod(numbers, rows_each)
+            picks, (device, place) = np.zeros((sizes.devices, 0), np.int32), np.divmod(segments, room)
         else:
-            picks, numbers, device, place = _picks([linked[row] for row in members], width, rows_each, sizes.devices)
-            room = picks.shape[1]
-        row_parts.append(members[numbers])
-        device_parts.append(device)
-        place_parts.append(on_each + place)
+            firsts = (np.arange(count)[:, None] * sizes.width + np.cumsum(lengths, axis=1) - lengths).reshape(-1)
+            words = [linked[number] + first for number, first in zip(numbers, firsts[segments], strict=True)]
+            picks, device, place = _picks(np.concatenate(words), count * sizes.width // sizes.devices, sizes.devices)
+            numbers, room = np.repeat(numbers, list(map(len, words))), picks.shape[1]
+        parts.append(np.stack([numbers, device, on_each + place]))
         on_each += room
-        english = np.zeros(count, np.int32)
-        english[: len(members)] = members < len(rows)
-        chunks.append(Chunk(tokens.ids, tokens.lengths, english, picks))
+        english = np.zeros(lengths.size, bool)
+        english[segments] = chunk.numbers[there] < len(rows)
+        chunks.append(Chunk(chunk.ids(pad_id), lengths, english.reshape(lengths.shape), picks))
     filler = np.zeros(-on_each % -(-_EMBEDDINGS // sizes.devices), np.float32)
-    on_each += len(filler)
-    row_of = np.concatenate(row_parts)
-    index = np.concatenate(device_parts) * on_each + np.concatenate(place_parts)
-    index = index[np.argsort(row_of, kind="stable")].astype(np.int32)
-    source, target = np.split(index, [np.count_nonzero(row_of < len(rows))])
+    sentence, device, place = np.concatenate(parts, axis=1)
+    index = (device * (on_each + len(filler)) + place)[np.argsort(sentence, kind="stable")].astype(np.int32)
+    source, target = np.split(index, [np.count_nonzero(sentence < len(rows))])
     padding = (0, 0 if linked is None else -len(source) % _LINKS)
     valid = np.pad(np.ones(len(source), bool), padding)
-    counts = int(lengths.sum()), int(lengths[: len(rows)].sum())
+    counts = sum(map(len, ids)), sum(map(len, ids[: len(rows)]))
     return PairBatch(tuple(chunks), filler, np.pad(source, padding), np.pad(target, padding), valid, *counts)
 
 
 def _picks(
-    linked: Sequence[Int[np.ndarray, "_"]], width: int, rows: int, devices: int
-) -> tuple[Int[np.ndarray, "device pick"], Int[np.ndarray, "_"], Int[np.ndarray, "_"], Int[np.ndarray, "_"]]:
-    """Returns the picks of a chunk, and of each: its row, its device, and its number there."""
-    numbers = np.repeat(np.arange(len(linked)), [len(positions) for positions in linked])
-    device, row = np.divmod(numbers, rows)
-    place = np.arange(len(numbers)) - np.searchsorted(device, np.arange(devices))[device]
+    positions: Int[np.ndarray, "_"], size: int, devices: int
+) -> tuple[Int[np.ndarray, "device pick"], Int[np.ndarray, "_"], Int[np.ndarray, "_"]]:
+    """Returns the picks of a chunk, of whose positions each device has ``size``; the device of each, and its number."""
+    device, pick = np.divmod(positions, size)
+    place = np.arange(len(positions)) - np.searchsorted(device, np.arange(devices))[device]
     # Words have about two tokens: half the positions are enough for nearly all chunks.
-    half = -(-rows * width // 2)
-    room = half if len(numbers) == 0 or place.max() < half else rows * width
-    picks = np.zeros((devices, room), np.int32)
-    picks[device, place] = row * width + np.concatenate(linked)
-    return picks, numbers, device, place
+    half = -(-size // 2)
+    picks = np.zeros((devices, half if place.max(initial=0) < half else size), np.int32)
+    picks[device, place] = pick
+    return picks, device, place

@@ -19,6 +19,7 @@ from jaxtyping import Array, Float, Int
 
 from lsar_jax.mesh import placed, replicated, split
 from lsar_jax.models.pooling import pool
+from lsar_jax.models.segments import inside
 from lsar_jax.models.transformer import Dropout
 from lsar_jax.objectives import align
 from lsar_jax.objectives.align import Projector
@@ -182,7 +183,8 @@ class EncoderSteps:
         dropout = Dropout(key, options.dropout, options.dropout) if key is not None and options.dropout else None
         hidden, projection = self._hidden({**trained, **frozen}, chunk, words, dropout, options.remat)
         if options.objective == "sentence":
-            embeddings = pool(options.pooling, hidden, chunk.lengths, options.specials)
+            vectors = pool(options.pooling, hidden, chunk.lengths, options.specials)
+            embeddings = vectors.reshape(-1, vectors.shape[2])
             if projection is not None:
                 embeddings = projection(embeddings)
         else:
@@ -194,9 +196,9 @@ class EncoderSteps:
         if not start:
             return embeddings, jnp.zeros(())
         before, _ = self._hidden({**start, **frozen}, chunk, None, None, False)
-        lengths = chunk.lengths * chunk.english
-        part = lengths.sum().astype(jnp.float32) / english
-        return embeddings, part * align.hidden_drift(hidden, jax.lax.stop_gradient(before), lengths)
+        there = inside(chunk.lengths, hidden.shape[1]) & jnp.asarray(chunk.english)[:, :, None]
+        part = there.sum().astype(jnp.float32) / english
+        return embeddings, part * align.hidden_drift(hidden, jax.lax.stop_gradient(before), there.any(axis=1))
 
     def _hidden(
         self, parameters: Parameters, chunk: Chunk, words: Array | None, dropout: Dropout | None, remat: bool

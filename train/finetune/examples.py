@@ -10,11 +10,12 @@ import numpy as np
 from jaxtyping import Bool, Int
 
 from lsar_jax.shapes import AnyArray
-from lsar_jax.tokens.buckets import training_width
 from lsar_jax.tokens.tokenizer import Specials
 from lsar_jax.tokens.word_tokens import WordTokens
 
-__all__ = ["Example", "TaskBatch", "task_batch", "windows"]
+__all__ = ["Example", "TaskBatch", "task_batch", "training_width", "windows"]
+
+_WIDTHS = (8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
 
 Ids = Int[np.ndarray, "_"]
 
@@ -47,7 +48,7 @@ class TaskBatch(NamedTuple):
     """Examples as arrays, padded.
 
     Attributes:
-      ids, lengths: token ids, and the number of tokens of each row.
+      ids, lengths: token ids, and the number of tokens of the only segment of each row.
       types: 1 from the second sentence of a pair on, else 0.
       positions, labels, heads: as in ``Example``; 0 where there is no slot.
       there: whether there is a slot.
@@ -55,13 +56,18 @@ class TaskBatch(NamedTuple):
     """
 
     ids: Int[AnyArray, "*seed batch length"]
-    lengths: Int[AnyArray, "*seed batch"]
+    lengths: Int[AnyArray, "*seed batch 1"]
     types: Int[AnyArray, "*seed batch length"]
     positions: Int[AnyArray, "*seed batch slot"]
     labels: Int[AnyArray, "*seed batch slot"]
     heads: Int[AnyArray, "*seed batch slot"]
     there: Bool[AnyArray, "*seed batch slot"]
     counted: Bool[AnyArray, "*seed batch slot"]
+
+
+def training_width(length: int, longest: int) -> int:
+    """Returns the width of a batch whose longest row has ``length`` tokens."""
+    return min([width for width in _WIDTHS if width >= length] + [longest])
 
 
 def task_batch(examples: Sequence[Example], rows: int, pad_id: int, longest: int) -> TaskBatch:
@@ -71,7 +77,7 @@ def task_batch(examples: Sequence[Example], rows: int, pad_id: int, longest: int
     # One number of slots for each width, because each is a program. Words without tokens can make more of them.
     slots = 1 if most == 1 else width if most <= width else training_width(most, most)
     ids, types = np.full((rows, width), pad_id, np.int32), np.zeros((rows, width), np.int32)
-    lengths = np.zeros(rows, np.int32)
+    lengths = np.zeros((rows, 1), np.int32)
     positions, labels, heads = (np.zeros((rows, slots), np.int32) for _ in range(3))
     there, counted = (np.zeros((rows, slots), bool) for _ in range(2))
     for row, example in enumerate(examples):

@@ -17,6 +17,7 @@ from flax import nnx
 from jaxtyping import Array, Float, Int
 
 from lsar_jax import EncoderSpec, Transform
+from lsar_jax.models.attention import AttentionMask
 from lsar_jax.models.transformer import Block, Dropout, TransformerConfig
 from train.encoder_parameters import EncoderParts, Skeleton
 
@@ -67,7 +68,7 @@ class FeatureMix:
         self,
         parameters: dict[str, Any],
         states: Sequence[Float[Array, "batch length dim"]],
-        lengths: Int[Array, " batch"],
+        lengths: Int[Array, "batch segment"],
         dropout: Dropout | None,
         maps: Float[Array, "layer dim dim"] | None = None,
     ) -> Float[Array, "batch length dim"]:
@@ -81,9 +82,10 @@ class FeatureMix:
             mixed += weights[layer] * state
         stack = self._skeleton.filled(parameters["blocks"]).model
         keys = [None] * _BLOCKS if dropout is None else jax.random.split(dropout.key, _BLOCKS)
+        mask = AttentionMask.of(lengths, mixed.shape[1])
         for block, key in zip(stack.blocks, keys, strict=True):
-            masks = None if dropout is None else Dropout(key, dropout.hidden, dropout.attention)
-            mixed = block(mixed, lengths, masks)
+            zeros = None if dropout is None else Dropout(key, dropout.hidden, dropout.attention)
+            mixed = block(mixed, mask, zeros)
         return mixed
 
 

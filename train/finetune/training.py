@@ -22,9 +22,8 @@ from lsar_jax import SentenceEncoder
 from lsar_jax.cli.option_checks import above_zero, at_least, below_one, filled, known
 from lsar_jax.mesh import fetched, placed, replicated, split
 from lsar_jax.models.transformer import Dropout
-from lsar_jax.tokens.buckets import training_width
 from train.encoder_parameters import EncoderParts, Parameters, take_apart
-from train.finetune.examples import Example, TaskBatch, task_batch
+from train.finetune.examples import Example, TaskBatch, task_batch, training_width
 from train.finetune.features import FeatureMix
 from train.finetune.tasks import Task
 from train.loop import of_seed
