@@ -49,8 +49,9 @@ def load_encoder(
         ``encode`` returns layer k. By default all blocks are read, and ``encode`` returns the preset's layer if it has
         one, else the last layer.
       pooling: ``mean``, ``mean_no_special`` (without special tokens), ``cls`` (the first token), ``max``, ``last`` (the
-        last token), or ``pooler`` (the last block's first token through the checkpoint's dense layer and tanh). By default the preset's, else the checkpoint's, with
-        the Dense and Normalize layers that follow it; these belong to the last block only.
+        last token), or ``pooler`` (the last block's first token through the checkpoint's dense layer and tanh). By
+        default the preset's, else the checkpoint's, with the Dense and Normalize layers that follow it; these belong to
+        the last block only.
       dtype: compute dtype, ``float32`` (default) or ``bfloat16``. LayerNorm, softmax, pooling and everything after it
         are float32 in either case.
       param_dtype: dtype of the parameters, by default ``dtype``.
