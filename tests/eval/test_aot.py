@@ -207,7 +207,8 @@ def test_the_operations_of_an_encoder():
     mesh = data_mesh(jax.devices())
     found = operations_of(programs(TINY, 1)["encode/base/float32/128"](mesh).jaxpr, "cuda")
     tokens = 512 * mesh.size
-    assert found == {"float32": 2 * tokens * (4 * 768**2 + 2 * 768 * 3072) + 4 * tokens * 128 * 768}
+    blocks, pooling = 2 * (4 * 768**2 + 2 * 768 * 3072) + 4 * 128 * 768, 2 * 16 * 768
+    assert found == {"float32": tokens * (blocks + pooling)}
 
 
 @pytest.mark.slow
@@ -294,7 +295,7 @@ def test_a_program_that_does_not_compile_fails_the_command(here, capsys, monkeyp
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--programs", "fit/lsar", "encode/huge"], "--programs has encode/huge; choose from encode/base/bfloat16/32"),
+        (["--programs", "fit/lsar", "encode/huge"], "--programs has encode/huge; choose from encode/base/bfloat16/128"),
         (["--programs", "fit/lsar", "--targets", "v5e-2x2"], "--programs has fit/lsar; choose from encode/base/bf"),
         (["--check", "no-such-file"], "no-such-file"),
         (["--targets", "v5e"], "the compiler for v5e is not installed: pip install -e '.[aot]'"),

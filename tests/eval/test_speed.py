@@ -121,8 +121,8 @@ def test_heads_come_to_the_loss_of_pytorch(rates):
 
 
 def test_a_full_batch_is_that_of_transformers(rates, small):
-    ours, theirs = batch(dtypes=("float32",), widths=(8,), tokens=64, blocks=1)
-    assert (ours.case, ours.version, theirs.version) == ("base, float32, 8", "lsar_jax", "torch")
+    ours, theirs = batch(dtypes=("float32",), lengths=(24,), tokens=256, blocks=1)
+    assert (ours.case, ours.version, theirs.version) == ("base, float32, 24", "lsar_jax", "torch")
     assert difference(theirs) < 1e-5
 
 

@@ -9,7 +9,6 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
-from lsar_jax.tokens.buckets import token_batch
 
 import lsar_jax as lj
 from lsar_jax.mesh import data_mesh
