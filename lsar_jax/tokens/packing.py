@@ -195,8 +195,9 @@ def batches(chunks: Iterable[Sequence[Sentence]], sizes: BatchSizes) -> Iterator
         small = sizes.small(width)
         for start in range(0, len(rows), small):
             part, shape = rows[start : start + small], (small, width)
-            if short and len(part) == 1:
-                # Its time is a large part of the call's.
+            # A last row is computed by itself in a call of few rows, where that saves time; an accelerator that runs
+            # another batch of this width is spared the program.
+            if short and len(part) == 1 and (len(rows) == 1 or small == 2 * sizes.devices):
                 shape = sizes.devices, _alone(part[0], width) if len(rows) == len(waiting) == 1 else width
             yield batch(part, shape, sizes.devices)
 
