@@ -16,7 +16,7 @@ from lsar_jax.models.transformer import Transformer
 from lsar_jax.objectives.disentangle import Objective
 from lsar_jax.tokens.packing import segments
 from lsar_jax.tokens.tokenizer import Specials
-from train.align.batches import Chunk, PairBatch, row_width
+from train.align.batches import Chunk, PairBatch
 from train.align.steps import EncoderObjective, EncoderSteps, StepOptions
 from train.disentangle.steps import PairTable, init, run
 from train.encoder_parameters import EncoderParts, take_apart
@@ -25,8 +25,8 @@ __all__ = ["programs"]
 
 # Of heads: sentence pairs in all, in a batch, and steps of one program.
 _PAIRS, _BATCH, _STEPS = 50_000, 512, 90
-# Of alignment: tokens of a sentence, word links of a pair, and token positions of a row.
-_LENGTH, _LINKS, _WIDTH = 96, 16, row_width(96)
+# Of alignment: token positions of a sentence, and word links of a pair.
+_LENGTH, _LINKS = 96, 16
 
 
 def programs(sizes: Sizes) -> dict[str, Trace]:
@@ -67,15 +67,15 @@ def _align(sizes: Sizes, objective: EncoderObjective, size: EncoderSize, pairs: 
     key = jax.eval_shape(lambda: jax.random.key(0))
     state = jax.eval_shape(steps.unplaced, trained, key)
     on_words = objective != "sentence"
-    tokens, links = 2 * pairs * _LENGTH * mesh.size, (_LINKS if on_words else 1) * pairs * mesh.size
-    count, places = tokens // _WIDTH, segments(_WIDTH)
+    count, links = 2 * pairs * mesh.size, (_LINKS if on_words else 1) * pairs * mesh.size
+    places = segments(_LENGTH)
     # Batches have room for half of the positions.
     picks = integers(mesh.size, pairs * _LENGTH if on_words else 0)
-    rows = integers(count, _WIDTH), integers(count, places), array((count, places), bool), picks
+    rows = integers(count, _LENGTH), integers(count, places), array((count, places), bool), picks
     index, valid, state, key, start = placed(
         replicated(mesh), integers(links), array((links,), bool), state, key, trained
     )
-    chunk = Chunk(*placed(split(mesh), *rows))
+    chunk, tokens = Chunk(*placed(split(mesh), *rows)), count * _LENGTH
     batch = PairBatch((chunk,), np.zeros(0, np.float32), index, index, valid, tokens, tokens // 2)
     with jax.numpy_dtype_promotion("standard"):  # as the step itself runs
         return steps.whole.trace(state, batch, key, {}, start)

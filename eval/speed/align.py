@@ -19,7 +19,7 @@ from jaxtyping import Int
 
 from eval.speed.timing import HERE, Measured, fastest, import_torch, operations_per_token, product_rate
 from lsar_jax import SentenceEncoder, load_encoder
-from train.align.batches import ChunkSizes, PairBatch, batch_of, order_of, row_width
+from train.align.batches import ChunkSizes, PairBatch, batch_of, order_of
 from train.align.examples import Examples, word_examples
 from train.align.steps import EncoderSteps, StepOptions, Terms
 from train.encoder_parameters import EncoderParts, take_apart
@@ -44,7 +44,7 @@ def align(
     if len(examples) < batch:
         raise ValueError(f"{words} has {len(examples)} pairs; a batch has {batch}")
     order = order_of(0, len(examples), batch, 0, steps)
-    sizes = ChunkSizes(512, row_width(_MAX_LENGTH), encoder.mesh.size)
+    sizes = ChunkSizes(512, _MAX_LENGTH, encoder.mesh.size)
     batches = [batch_of(examples, rows.tolist(), sizes, encoder.tokenizer.pad_id) for rows in order]
     ours, projector = _ours(encoder, batches)
     with TemporaryDirectory() as folder:

@@ -19,7 +19,7 @@ from lsar_jax.tokens.tokenizer import Specials
 from tests.compilations import count_compilations
 from tests.conftest import TINY
 from train.align import exchange
-from train.align.batches import ChunkSizes, batch_of, order_of, row_width
+from train.align.batches import ChunkSizes, batch_of, order_of
 from train.align.examples import Examples
 from train.align.steps import EncoderSteps, StepOptions
 from train.encoder_parameters import WORDS, EncoderParts, take_apart
@@ -303,8 +303,8 @@ def test_one_order_for_all_passes():
 @pytest.mark.parametrize("devices", [1, 3])
 def test_batches_of_about_as_many_tokens_have_one_shape(devices):
     """Rows of a whole batch are rounded up by less than a quarter, on each device."""
-    sizes = ChunkSizes(0, row_width(96), devices)
-    assert sizes.width == 128
+    sizes = ChunkSizes(0, 90, devices)
+    assert sizes.width == 96
     for on_each in range(1, 200):
         rows = sizes.rows(on_each * devices)
         assert rows % devices == 0

@@ -37,7 +37,7 @@ from lsar_jax.encoders.options import check_length, check_prompt
 from lsar_jax.files import write_json
 from lsar_jax.mesh import data_mesh, fetched, replicated
 from lsar_jax.processes import is_first
-from train.align.batches import ChunkSizes, row_width
+from train.align.batches import ChunkSizes
 from train.align.examples import Parts, sentence_examples, word_examples
 from train.align.linear import MAP_FILES, LinearTraining, link_moments, write_maps
 from train.align.options import AlignOptions, Objective
@@ -164,7 +164,7 @@ class Align:
             steps=known(options.steps),
             every=known(options.validate_every),
             validated=options.validation_pairs or 0,
-            chunks=ChunkSizes(known(options.chunk_tokens), row_width(self.encoder.max_length), devices),
+            chunks=ChunkSizes(known(options.chunk_tokens), self.encoder.max_length, devices),
             pad_id=encoder.tokenizer.pad_id,
         )
         return (self._fit_maps if self.objective == "linear" else self._train_encoder)(encoder, examples, plan)

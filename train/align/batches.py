@@ -15,7 +15,7 @@ from jaxtyping import Array, Bool, Float, Int
 from lsar_jax.tokens.packing import Sentence, batch, pack
 from train.align.examples import Examples
 
-__all__ = ["Chunk", "ChunkSizes", "PairBatch", "batch_of", "order_of", "row_width"]
+__all__ = ["Chunk", "ChunkSizes", "PairBatch", "batch_of", "order_of"]
 
 # The numbers of embeddings and of links that the loss takes are multiples of these; on each of several devices, the
 # number of embeddings is one of the first divided by the devices and rounded up.
@@ -74,13 +74,18 @@ class ChunkSizes:
 
     Attributes:
       tokens: token positions of a chunk; 0 for one chunk a batch.
-      width: token positions of a row.
+      max_length: most tokens of a sentence.
       devices: number of devices that the rows of a chunk are split over.
     """
 
     tokens: int
-    width: int
+    max_length: int
     devices: int = 1
+
+    @property
+    def width(self) -> int:
+        """The token positions of a row: those of the longest sentence, since attention takes longer in wider rows."""
+        return -(-self.max_length // 8) * 8
 
     def rows(self, left: int) -> int:
         """Returns the number of rows of a chunk, including filler, when ``left`` rows are waiting."""
@@ -93,11 +98,6 @@ class ChunkSizes:
         # A last chunk is a quarter, half or three quarters of a full one, if that is enough.
         step = max(1, full // 4)
         return min(full, -(-on_each // step) * step) * self.devices
-
-
-def row_width(max_length: int) -> int:
-    """Returns the width of rows for sentences of at most ``max_length`` tokens, a multiple of 128."""
-    return -(-max_length // 128) * 128
 
 
 def order_of(seed: int, pairs: int, size: int, first: int, steps: int) -> Int[np.ndarray, "step row"]:

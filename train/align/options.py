@@ -49,7 +49,7 @@ class AlignOptions:
       freeze_words: do not train the word embeddings.
       dropout: share of hidden states and attention weights to zero at random in training; by default 0.1.
       beta: how strongly each step of linear draws a matrix towards the orthogonal ones; by default 0.01.
-      chunk_tokens: token positions to encode at a time, in rows of a multiple of 128; 0 for the whole batch. By default
+      chunk_tokens: token positions to encode at a time, in rows that sentences share; 0 for the whole batch. By default
         512 on a CPU, and 0 elsewhere.
       remat: compute each block again for its gradient.
     """
