@@ -20,7 +20,8 @@ __all__ = ["MODES", "Pipeline", "module_folders", "read_dense", "read_pipeline"]
 _KNOWN = ("Transformer", "Pooling", "Dense", "Normalize")
 # The input and output of Dense and Normalize, which version 6 writes in their configs.
 _ENDS = {"module_input_name": "sentence_embedding", "module_output_name": "sentence_embedding"}
-# Our names of the poolings, and the flags that older versions write; version 6 writes the same names as ours.
+# Our names of the poolings, and the flags that older versions write; version 6 writes the first three names, and
+# lasttoken for the last one.
 MODES = {"mean": "mean_tokens", "cls": "cls_token", "max": "max_tokens", "last": "lasttoken"}
 _POOLINGS = {name: ours for ours, flag in MODES.items() for name in (ours, flag)}
 # torch has moved these classes between modules; the class names are stable.

@@ -137,8 +137,8 @@ class SentenceEncoder:
     ) -> np.ndarray | jax.Array:
         """Returns the embeddings of ``sentences`` in their order, as float32.
 
-        A sentence's vector does not depend on its neighbours: across batches and devices the relative difference is
-        at most 1e-5, and between batches with the same number of rows there is no difference.
+        A sentence's vector does not depend on its neighbours: whatever the batch, the order, the row that it shares and
+        the devices, the relative difference is at most 1e-5. The same input gives the same bytes.
 
         Args:
           sentences: any strings, from a list, an iterator or a generator; their text is not kept. An empty string is
@@ -156,7 +156,7 @@ class SentenceEncoder:
             - ``normalize``: whether to divide each vector by its length, after the transform.
             - ``max_length``: maximum tokens per sentence, special tokens included; by default the checkpoint's maximum.
             - ``token_budget``: token positions of a full batch on each device; by default 32,768, and 1,024 on a CPU. A
-              smaller budget needs less memory.
+              smaller budget needs less memory, but a batch has at least one row, which holds the longest sentence.
             - ``show_progress``: whether to draw a progress bar.
 
         Returns:
@@ -226,8 +226,8 @@ class SentenceEncoder:
     ) -> int:
         """Compiles every program that ``encode`` may need with these options, and returns their number.
 
-        There are two for rows of 128 and 512 positions, one for wider rows, and some for a single row, such as a query.
-        All languages share their programs, except ``"auto"``. Those that order results on the device
+        There are at most six for a stream of text, and up to 16 for single sentences of up to 512 tokens, by their
+        lengths. All languages share their programs, except ``"auto"``. Those that order results on the device
         (``output="jax"``) are compiled when they are needed.
 
         Raises:

@@ -16,15 +16,16 @@ from jaxtyping import Array, Bool, Float
 from lsar_jax.models.segments import segments_of
 from lsar_jax.shapes import Lengths
 
-__all__ = ["FLASH_FROM", "AttentionMask", "PerHead", "attend", "attention_for"]
+__all__ = ["AttentionMask", "PerHead", "attend", "attention_for"]
 
 # Queries, keys or values.
 PerHead = Float[Array, "batch length head part"]
 
 # cuDNN's flash attention takes half precision and head widths that are multiples of 8, up to 128. It works on tiles of
-# 64 or 128 positions of one row, so that short ones waste most of its work. On an H100, four blocks of XLM-R base
-# took 4.45 ms with it and 4.74 ms without at 32 positions, and 4.01 and 4.83 ms at 64; fewer were not measured.
-FLASH_FROM = 32
+# 64 or 128 positions of one row, so that the short rows of a single query waste most of its work. On an H100, four
+# blocks of XLM-R base took 4.45 ms with it and 4.74 ms without at 32 positions, and 4.01 and 4.83 ms at 64; fewer were
+# not measured.
+_FLASH_FROM = 32
 
 # Bytes of scores in float32 that are kept at a time: half of the fast memory of a v5e core.
 _SCORES = 1 << 26
@@ -100,7 +101,7 @@ def attend(kind: str, query: PerHead, key: PerHead, value: PerHead, mask: Attent
 
 def _whole(kind: str, query: PerHead, key: PerHead, value: PerHead, mask: AttentionMask) -> PerHead:
     width = query.shape[-1]
-    fits = query.dtype == jnp.bfloat16 and width % 8 == 0 and width <= 128 and query.shape[1] >= FLASH_FROM
+    fits = query.dtype == jnp.bfloat16 and width % 8 == 0 and width <= 128 and query.shape[1] >= _FLASH_FROM
     flash = kind == "cudnn" and fits
     # In bfloat16, jax's own attention mixes dtypes, which strict promotion does not allow.
     with jax.numpy_dtype_promotion("standard"):

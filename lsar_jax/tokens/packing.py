@@ -22,13 +22,14 @@ from lsar_jax.checks import whole_number
 
 __all__ = ["Batch", "BatchSizes", "Sentence", "batch", "batches", "pack", "segments"]
 
-# Attention takes more of the time on a CPU, where 512 tokens in one row took 1.4 times as long as in four.
-_WIDTHS = (128, 512, 2048, 8192, 32768, 131072)
+# Attention takes more of the time on a CPU, where 512 tokens in one row took 1.6 times as long as in four.
+_WIDTHS = (128, 512, 2048, 8192, 32768, 131072, 524288, 2097152)
 _CPU_WIDTHS = (128, 256, *_WIDTHS[1:])
 # The widths of a row that holds all sentences of a call, such as a query, whose latency grows with its width.
-_ALONE = (8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 192, 256, 384)
-# A stream of fewer full batches than this is run in small ones, whose program it needs in any case.
-_LONG = 4
+_ALONE = (
+    8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144
+)  # fmt: skip
+
 
 Ids = Int[np.ndarray, "_"]
 
@@ -81,6 +82,7 @@ class BatchSizes:
       devices: number of devices.
       widths: widths of rows, ascending.
       narrow: the widest rows with two counts; wider ones have one, for a quarter of ``full_tokens``.
+      long: a stream of fewer full batches than this is run in small ones, whose program it needs in any case.
     """
 
     full_tokens: int
@@ -88,6 +90,7 @@ class BatchSizes:
     devices: int = 1
     widths: tuple[int, ...] = _WIDTHS
     narrow: int = 512
+    long: int = 1
 
     @classmethod
     def for_devices(cls, devices: Sequence[jax.Device], token_budget: int | None = None) -> "BatchSizes":
@@ -98,8 +101,8 @@ class BatchSizes:
         full, small = (1024, 256) if cpu else (32768, 4096)
         if token_budget is not None:
             full = whole_number("token_budget", token_budget, 1, 1 << 30, "tokens per batch on one device")
-        widths, narrow = (_CPU_WIDTHS, 128) if cpu else (_WIDTHS, 512)
-        return cls(full, min(small, full), len(devices), widths, narrow)
+        rest = (_CPU_WIDTHS, 128, 4) if cpu else (_WIDTHS, 512, 1)
+        return cls(full, min(small, full), len(devices), *rest)
 
     def full(self, width: int) -> int:
         """Returns the number of rows in a full batch."""
@@ -111,9 +114,10 @@ class BatchSizes:
 
     def shapes(self, max_length: int) -> list[tuple[int, int]]:
         """Returns every (rows, width) of a batch of sentences with at most ``max_length`` tokens."""
-        widest = next(width for width in self.widths if width >= max_length)
-        alone = {(self.devices, width) for width in _ALONE if width <= widest}
+        # Also short sentences may be packed into the second of the widths.
+        widest = next(width for width in self.widths[1:] if width >= max_length)
         widths = [width for width in self.widths if width <= widest]
+        alone = {(self.devices, width) for width in (*_ALONE, *widths) if width <= widest}
         return sorted(alone | {(rows(width), width) for width in widths for rows in (self.full, self.small)})
 
     def _rows(self, tokens: int, width: int) -> int:
@@ -125,7 +129,9 @@ class Sentence(NamedTuple):
 
     number: int  # position in the input
     ids: Ids
-    rows: tuple[int, ...] = ()  # row of its language in each language table: of the model, and of the transform's steps
+    language_rows: tuple[
+        int, ...
+    ] = ()  # row of its language in each language table: of the model, and of the transform's steps
 
 
 class Batch(NamedTuple):
@@ -157,7 +163,7 @@ class Batch(NamedTuple):
         """Returns the row of each embedding's language in each of several language tables; 0 for none."""
         languages = np.zeros((tables, len(self.numbers)), np.int32)
         if tables and self.sentences:
-            languages[:, self.numbers >= 0] = np.array([sentence.rows for sentence in self.sentences]).T
+            languages[:, self.numbers >= 0] = np.array([sentence.language_rows for sentence in self.sentences]).T
         return languages
 
 
@@ -182,11 +188,11 @@ def batches(chunks: Iterable[Sequence[Sentence]], sizes: BatchSizes) -> Iterator
     waiting: defaultdict[int, list[list[Sentence]]] = defaultdict(list)
     begun: set[int] = set()
     for chunk in chunks:
-        for width, members in pack([len(sentence.ids) for sentence in chunk], sizes.widths):
+        for width, members in _densest([len(sentence.ids) for sentence in chunk], sizes.widths):
             waiting[width].append([chunk[index] for index in members])
         for width, rows in sorted(waiting.items()):
             full = sizes.full(width)
-            while len(rows) >= (full if width in begun else _LONG * full):
+            while len(rows) >= (full if width in begun else sizes.long * full):
                 begun.add(width)
                 yield batch(rows[:full], (full, width), sizes.devices)
                 del rows[:full]
@@ -200,6 +206,16 @@ def batches(chunks: Iterable[Sequence[Sentence]], sizes: BatchSizes) -> Iterator
             if short and len(part) == 1 and (len(rows) == 1 or small == 2 * sizes.devices):
                 shape = sizes.devices, _alone(part[0], width) if len(rows) == len(waiting) == 1 else width
             yield batch(part, shape, sizes.devices)
+
+
+def _densest(lengths: Sequence[int], widths: Sequence[int]) -> list[tuple[int, list[int]]]:
+    """Packs sentences, without the narrowest rows if that saves a quarter of the positions.
+
+    It does if most of the sentences are a little longer than half of such a row.
+    """
+    rows, wider = pack(lengths, widths), pack(lengths, widths[1:])
+    positions, fewer = (sum(width for width, _ in packed) for packed in (rows, wider))
+    return wider if 4 * fewer <= 3 * positions else rows
 
 
 def _alone(row: Sequence[Sentence], width: int) -> int:

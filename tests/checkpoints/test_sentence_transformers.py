@@ -116,7 +116,7 @@ OTHER_STATE = {"modality_config": {"text": {"method_output_name": "pooler_output
 @pytest.mark.parametrize(
     ("path", "changes", "message"),
     [
-        (POOLING, {"pooling_mode": "lasttoken"}, "the pooling lasttoken is not supported"),
+        (POOLING, {"pooling_mode": "weightedmean"}, "the pooling weightedmean is not supported"),
         (POOLING, {"pooling_mode": ["mean", "cls"]}, "the pooling mean and cls is not supported"),
         (POOLING, {"include_prompt": False}, "include_prompt is False; only True is supported"),
         (SETTINGS, OTHER_STATE, "method_output_name is 'pooler_output'; only 'last_hidden_state' is supported"),

@@ -258,7 +258,6 @@ def test_the_token_budget_bounds_a_batch(tiny, corpus, alone, monkeypatch):
     monkeypatch.setattr(tiny, "_run", lambda program, batch: seen.append(batch.shape) or run(program, batch))
     assert relative(tiny.encode(corpus, token_budget=512), alone) <= 1e-5
     assert set(seen) == {(4, 128)}
-    assert set(seen) == {(4, 128)}
 
 
 @pytest.mark.parametrize("total", [True, False])

@@ -5,7 +5,7 @@ import pytest
 
 from lsar_jax.tokens.packing import BatchSizes, Sentence, batches, pack, segments
 
-CPU = BatchSizes(1024, 256, 1, (128, 256, 512, 2048, 8192), 128)
+CPU = BatchSizes(1024, 256, 1, (128, 256, 512, 2048, 8192), 128, 4)
 ACCELERATOR = BatchSizes(32768, 4096)
 EIGHT = BatchSizes(4096, 512, 8)
 SIZES = {"cpu": CPU, "accelerator": ACCELERATOR, "eight": EIGHT}
@@ -107,7 +107,11 @@ def test_a_bounded_number_waits(rng):
         ([10], ACCELERATOR, [(1, 16)]),
         ([10], EIGHT, [(8, 16)]),
         ([300], CPU, [(1, 384)]),
-        ([600], CPU, [(1, 2048)]),
+        ([400], ACCELERATOR, [(1, 512)]),
+        ([600], CPU, [(1, 768)]),
+        ([600], EIGHT, [(8, 768)]),
+        ([600] * 2, CPU, [(1, 1536)]),
+        ([600] * 4, CPU, [(1, 2048), (1, 2048)]),
         # Few rows go by two, and one that is left by itself.
         ([100] * 2, CPU, [(2, 128)]),
         ([100] * 7, CPU, [(2, 128)] * 3 + [(1, 128)]),
@@ -116,7 +120,11 @@ def test_a_bounded_number_waits(rng):
         ([100] * 32, CPU, [(8, 128)] * 4),
         ([100] * 41, CPU, [(8, 128)] * 5 + [(2, 128)]),
         ([200] * 3 + [120] * 3, CPU, [(2, 128), (1, 128), (1, 256), (1, 256), (1, 256)]),
+        # Sentences a little over half a row go into wider ones, three by three; on an accelerator, seven by seven.
+        ([70] * 9, CPU, [(1, 256)] * 3),
+        ([70] * 56, ACCELERATOR, [(8, 512)]),
     ],
 )
 def test_shapes(lengths, sizes, shapes):
     assert [batch.shape for batch in packed(lengths, sizes)] == shapes
+    assert set(shapes) <= set(sizes.shapes(max(lengths)))

@@ -159,7 +159,9 @@ def _picks(
     device, pick = np.divmod(positions, size)
     place = np.arange(len(positions)) - np.searchsorted(device, np.arange(devices))[device]
     # Words have about two tokens: half the positions are enough for nearly all chunks.
-    half = -(-size // 2)
-    picks = np.zeros((devices, half if place.max(initial=0) < half else size), np.int32)
+    room = -(-size // 2)
+    while room <= place.max(initial=0):
+        room *= 2
+    picks = np.zeros((devices, room), np.int32)
     picks[device, place] = pick
     return picks, device, place
