@@ -155,7 +155,7 @@ class SentenceEncoder:
               ``prompt``, the checkpoint's own, which is usually empty.
             - ``normalize``: whether to divide each vector by its length, after the transform.
             - ``max_length``: maximum tokens per sentence, special tokens included; by default the checkpoint's maximum.
-            - ``token_budget``: token positions of a full batch on each device; by default 32,768, and 1,024 on a CPU. A
+            - ``token_budget``: token positions of a full batch on each device; by default 32,768, and 512 on a CPU. A
               smaller budget needs less memory, but a batch has at least one row, which holds the longest sentence.
             - ``show_progress``: whether to draw a progress bar.
 

@@ -256,8 +256,12 @@ def test_64_bit_mode_changes_nothing(tiny, short, by_language):
 def test_the_token_budget_bounds_a_batch(tiny, corpus, alone, monkeypatch):
     seen, run = [], tiny._run
     monkeypatch.setattr(tiny, "_run", lambda program, batch: seen.append(batch.shape) or run(program, batch))
-    assert relative(tiny.encode(corpus, token_budget=512), alone) <= 1e-5
-    assert set(seen) == {(4, 128)}
+    many = corpus * 3
+    assert relative(tiny.encode(many, token_budget=1024)[:150], alone) <= 1e-5
+    assert (8, 128) in seen
+    seen.clear()
+    assert relative(tiny.encode(many, token_budget=256)[:150], alone) <= 1e-5
+    assert set(seen) == {(2, 128)}
 
 
 @pytest.mark.parametrize("total", [True, False])

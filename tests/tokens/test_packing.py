@@ -5,7 +5,7 @@ import pytest
 
 from lsar_jax.tokens.packing import BatchSizes, Sentence, batches, pack, segments
 
-CPU = BatchSizes(1024, 256, 1, (128, 256, 512, 2048, 8192), 128, 4)
+CPU = BatchSizes(512, 256, 1, (128, 256, 512, 2048, 8192), 128, 8)
 ACCELERATOR = BatchSizes(32768, 4096)
 EIGHT = BatchSizes(4096, 512, 8)
 SIZES = {"cpu": CPU, "accelerator": ACCELERATOR, "eight": EIGHT}
@@ -87,8 +87,8 @@ def test_a_bounded_number_waits(rng):
     def chunks():
         nonlocal taken
         for _ in range(200):
-            # Fewer rows than four full batches, and those of the last chunk.
-            assert taken - given < 4 * 8 * 16
+            # Fewer rows than eight full batches, and those of the last chunk.
+            assert taken - given < 8 * 4 * 16
             taken += 100
             yield [Sentence(0, np.zeros(length, np.int32)) for length in rng.integers(8, 129, 100)]
 
@@ -115,10 +115,10 @@ def test_a_bounded_number_waits(rng):
         # Few rows go by two, and one that is left by itself.
         ([100] * 2, CPU, [(2, 128)]),
         ([100] * 7, CPU, [(2, 128)] * 3 + [(1, 128)]),
-        # Below four full batches, small ones.
+        # Below eight full batches, small ones.
         ([100] * 31, CPU, [(2, 128)] * 16),
-        ([100] * 32, CPU, [(8, 128)] * 4),
-        ([100] * 41, CPU, [(8, 128)] * 5 + [(2, 128)]),
+        ([100] * 32, CPU, [(4, 128)] * 8),
+        ([100] * 37, CPU, [(4, 128)] * 9 + [(2, 128)]),
         ([200] * 3 + [120] * 3, CPU, [(2, 128), (1, 128), (1, 256), (1, 256), (1, 256)]),
         # Sentences a little over half a row go into wider ones, three by three; on an accelerator, seven by seven.
         ([70] * 9, CPU, [(1, 256)] * 3),
