@@ -17,7 +17,10 @@ test: $(VENV)/installed-test
 
 $(VENV)/installed-%: pyproject.toml | $(BIN)/python
 	@echo "Installing lsar_jax and what '$*' needs into $(VENV); pip names each package as it comes."
-	@$(BIN)/python -m pip install --disable-pip-version-check --editable '.[$*]'
+	@$(BIN)/python -m pip install --disable-pip-version-check --no-compile --editable '.[$*]'
+# pip would compile every file of every package, one after another. The demo compiles those that it imports; with tests,
+# whose warnings are errors, all are compiled before, several at a time. Some are of other versions of Python.
+	@test $* = demo || $(BIN)/python -W ignore -m compileall -q -j 0 $(VENV)/lib > /dev/null || true
 	@touch $@
 
 $(BIN)/python:

@@ -125,13 +125,17 @@ class BatchSizes:
 
 
 class Sentence(NamedTuple):
-    """A sentence, from its tokens to its embedding."""
+    """A sentence, from its tokens to its embedding.
 
-    number: int  # position in the input
+    Attributes:
+      number: position in the input.
+      ids: token ids.
+      language_rows: row of its language in each language table: of the model, and of the steps of the transform.
+    """
+
+    number: int
     ids: Ids
-    language_rows: tuple[
-        int, ...
-    ] = ()  # row of its language in each language table: of the model, and of the transform's steps
+    language_rows: tuple[int, ...] = ()
 
 
 class Batch(NamedTuple):
