@@ -43,6 +43,9 @@ def same(path, other, tolerance):
     arrays, others = load_file(path), load_file(other)
     assert arrays.keys() == others.keys()
     for name, array in arrays.items():
+        # Softmax cancels the bias of keys: its gradient is rounding, from which Adam takes steps of full length.
+        if name.endswith("attention.self.key.bias"):
+            continue
         scale = np.abs(array).max(initial=0)
         np.testing.assert_allclose(others[name], array, rtol=0, atol=tolerance * scale, err_msg=name)
 
