@@ -22,14 +22,13 @@ from lsar_jax.checks import whole_number
 
 __all__ = ["Batch", "BatchSizes", "Sentence", "batch", "batches", "pack", "segments"]
 
-# Attention takes more of the time on a CPU, where 512 tokens in one row took 1.6 times as long as in four.
+# Attention takes more of the time on a CPU, where 512 tokens in one row took 1.5 times as long as in four.
 _WIDTHS = (128, 512, 2048, 8192, 32768, 131072, 524288, 2097152)
 _CPU_WIDTHS = (128, 256, *_WIDTHS[1:])
 # The widths of a row that holds all sentences of a call, such as a query, whose latency grows with its width.
 _ALONE = (
     8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144
 )  # fmt: skip
-
 
 Ids = Int[np.ndarray, "_"]
 
