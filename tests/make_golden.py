@@ -24,7 +24,16 @@ import numpy as np
 import torch
 from safetensors.torch import save_file
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
-from transformers import BertConfig, BertModel, XLMConfig, XLMModel, XLMRobertaConfig, XLMRobertaModel
+from transformers import (
+    AutoModel,
+    BertConfig,
+    BertModel,
+    Qwen3Config,
+    XLMConfig,
+    XLMModel,
+    XLMRobertaConfig,
+    XLMRobertaModel,
+)
 
 import lsar_jax as lj
 from tests.parity import LENGTHS, TEXTS, Lstm, hidden_states, lstm_states
@@ -71,6 +80,19 @@ def xlm() -> None:
         (folder / "tokenizer_config.json").write_text(json.dumps(settings, indent=2) + "\n")
 
 
+def qwen3(*, causal: bool) -> None:
+    config = Qwen3Config(
+        vocab_size=64, max_position_embeddings=40, num_key_value_heads=2, head_dim=16, rms_norm_eps=1e-3, pad_token_id=0,
+        rope_parameters={"rope_type": "default", "rope_theta": 100.0}, is_causal=causal, **SIZES,
+    )  # fmt: skip
+    folder = save(AutoModel.from_config(config), "qwen3" if causal else "qwen3-both")
+    words = ["[PAD]", "[UNK]", "[MASK]", *LETTERS, *(f"##{letter}" for letter in LETTERS)]
+    tokenizer = Tokenizer(models.WordPiece({word: i for i, word in enumerate(words)}, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    # As in Qwen3, the token of padding is the one at the end.
+    write_tokenizer(folder, tokenizer, None, ("[PAD]", 0), "[PAD]")
+
+
 def save(model: torch.nn.Module, name: str) -> Path:
     folder = GOLDEN / name
     folder.mkdir(parents=True, exist_ok=True)
@@ -95,19 +117,20 @@ def draw(model: torch.nn.Module) -> None:
                 parameter.uniform_(0.5, 1.5)
             elif name.endswith("bias"):
                 parameter.normal_(0, 0.5)
-            elif "embeddings" in name:
+            elif "embed" in name:
                 # Sinusoids are fixed numbers, not drawn.
                 if not (name.startswith("position") and getattr(model.config, "sinusoidal_embeddings", False)):
                     parameter.normal_(0, 1)
             else:
                 # Queries and keys are larger, so that attention is far from uniform.
-                sharp = any(part in name for part in ("query", "key", "q_lin", "k_lin"))
+                sharp = any(part in name for part in ("query", "key", "q_lin", "k_lin", "q_proj", "k_proj"))
                 parameter.normal_(0, (1.5 if sharp else 1.0) / math.sqrt(parameter.shape[1]))
 
 
-def write_tokenizer(folder: Path, tokenizer: Tokenizer, first: tuple, last: tuple, pad: str) -> None:
-    single = f"{first[0]} $A {last[0]}"
-    tokenizer.post_processor = processors.TemplateProcessing(single=single, special_tokens=[first, last])
+def write_tokenizer(folder: Path, tokenizer: Tokenizer, first: tuple | None, last: tuple, pad: str) -> None:
+    single = f"{first[0]} $A {last[0]}" if first else f"$A {last[0]}"
+    special = [token for token in (first, last) if token]
+    tokenizer.post_processor = processors.TemplateProcessing(single=single, special_tokens=special)
     tokenizer.save(str(folder / "tokenizer.json"))
     settings = {"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": 40, "pad_token": pad}
     (folder / "tokenizer_config.json").write_text(json.dumps(settings, indent=2) + "\n")
@@ -213,6 +236,8 @@ if __name__ == "__main__":
     bert()
     xlm_r()
     xlm()
+    qwen3(causal=True)
+    qwen3(causal=False)
     sentence_transformers()
     laser(1)
     laser(2)

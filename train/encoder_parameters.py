@@ -10,7 +10,7 @@ from lsar_jax.models.projection import Projection
 
 __all__ = ["WORDS", "EncoderParts", "Parameters", "Skeleton", "take_apart"]
 
-# Parameters by name, such as ``model.blocks.0.query.kernel``.
+# Parameters by name, such as ``model.blocks.0.attention.query.kernel``.
 Parameters = dict[str, Array]
 
 # The name of the word embeddings.

@@ -11,9 +11,10 @@ from jax.sharding import Mesh
 from eval.aot.shapes import DTYPES, LASER, XLM_R, EncoderSize, Sizes, Trace, integers, placed
 from lsar_jax.encoders.program import Program, compiled
 from lsar_jax.mesh import replicated, split
+from lsar_jax.models.architectures import ARCHITECTURES
 from lsar_jax.models.attention import attention_for
 from lsar_jax.models.laser import Laser
-from lsar_jax.models.transformer import Transformer
+from lsar_jax.models.parts import Parts
 from lsar_jax.tokens.packing import segments
 from lsar_jax.tokens.tokenizer import Specials
 from lsar_jax.transforms import Fit, Step, Transform
@@ -39,24 +40,25 @@ def _transformer(
 ) -> jax.stages.Traced:  # fmt: skip
     """Traces a full batch; with ``transformed``, LSAR follows, and vectors are scaled to length 1."""
     config = sizes.of(XLM_R[size])
-    attention = attention_for(mesh.devices.flat[0])
     layers = tuple(range(config.blocks + 1)) if every_layer else (config.blocks,)
     program = Program("mean", Specials(1, 1), layers, normalize=transformed)
     step = Step(basis=jnp.zeros((config.hidden, sizes.languages - 1)))
     lsar = Transform((step,), (Fit("lsar", config.hidden, (), ()),)) if transformed else None
-    return _traced(sizes, mesh, program, partial(Transformer, config, attention=attention), dtype, width, lsar)
+    return _traced(sizes, mesh, program, "xlm-roberta", config, dtype, width, lsar)
 
 
 def _laser(sizes: Sizes, dtype: str, width: int, mesh: Mesh) -> jax.stages.Traced:
     config = sizes.of(LASER)
     program = Program("max", Specials(0, 1), (config.blocks,))
-    return _traced(sizes, mesh, program, partial(Laser, config), dtype, width, None)
+    return _traced(sizes, mesh, program, "laser", config, dtype, width, None)
 
 
 def _traced(
-    sizes: Sizes, mesh: Mesh, program: Program, kind: Any, dtype: str, width: int, transform: Transform | None
-) -> jax.stages.Traced:
-    model = nnx.eval_shape(partial(kind, dtype=jnp.dtype(dtype), param_dtype=jnp.dtype(dtype)))
+    sizes: Sizes, mesh: Mesh, program: Program, kind: str, config: Any, dtype: str, width: int,
+    transform: Transform | None,
+) -> jax.stages.Traced:  # fmt: skip
+    parts = Parts(jnp.dtype(dtype), jnp.dtype(dtype), attention_for(mesh.devices.flat[0]))
+    model = nnx.eval_shape(partial(ARCHITECTURES[kind].build, config, parts))
     rows, most = sizes.tokens // width * mesh.size, segments(width)
     vectors = integers(rows * most)
     languages = [vectors] * (transform is not None)

@@ -11,8 +11,9 @@ from jax.sharding import Mesh
 
 from eval.aot.shapes import XLM_R, EncoderSize, Sizes, Trace, array, floats, integers, placed
 from lsar_jax.mesh import replicated, split
+from lsar_jax.models.architectures import ARCHITECTURES
 from lsar_jax.models.attention import attention_for
-from lsar_jax.models.transformer import Transformer
+from lsar_jax.models.parts import Parts
 from lsar_jax.objectives.disentangle import Objective
 from lsar_jax.tokens.packing import segments
 from lsar_jax.tokens.tokenizer import Specials
@@ -55,8 +56,8 @@ def _disentangle(sizes: Sizes, objective: Objective, seeds: int, mesh: Mesh) -> 
 def _align(sizes: Sizes, objective: EncoderObjective, size: EncoderSize, pairs: int, mesh: Mesh) -> jax.stages.Traced:
     """Traces a step in bfloat16 with float32 parameters, which computes blocks again for the gradient."""
     config = sizes.of(XLM_R[size])
-    kind = partial(Transformer, config, dtype=jnp.dtype("bfloat16"), param_dtype=jnp.dtype("float32"))
-    model = nnx.eval_shape(partial(kind, attention=attention_for(mesh.devices.flat[0])))
+    parts = Parts(jnp.dtype("bfloat16"), jnp.dtype("float32"), attention_for(mesh.devices.flat[0]))
+    model = nnx.eval_shape(partial(ARCHITECTURES["xlm-roberta"].build, config, parts))
     skeleton, trained, _ = take_apart(EncoderParts(model, None), False)
     options = StepOptions(
         objective=objective, temperature=0.1, projected=128, stay_close=1.0, squared=False, stay_close_hidden=0.0,

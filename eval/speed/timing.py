@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from lsar_jax.cli.console import console
-from lsar_jax.models.transformer import TransformerConfig
+from lsar_jax.models.encoder import EncoderConfig
 
 __all__ = ["HERE", "Measured", "copy_rate", "fastest", "import_torch", "operations_per_token", "product_rate"]
 
@@ -61,7 +61,7 @@ def copy_rate() -> float:
     return 2 * x.nbytes / fastest({0: lambda: np.copyto(out, x)}, 5)[0][0]
 
 
-def operations_per_token(config: TransformerConfig, length: int = 0) -> float:
+def operations_per_token(config: EncoderConfig, length: int = 0) -> float:
     """Counts the operations of the matrix products of all blocks for a token that attends to ``length`` others."""
     kernels = 4 * config.hidden**2 + 2 * config.hidden * config.intermediate
     return 2.0 * config.blocks * (kernels + 2 * length * config.hidden)

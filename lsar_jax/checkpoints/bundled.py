@@ -19,14 +19,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lsar_jax.checkpoints.architectures import BERT
-from lsar_jax.checkpoints.architectures.base import weight_and_bias
 from lsar_jax.checkpoints.checkpoint import Checkpoint
 from lsar_jax.checkpoints.sentence_transformers import Pipeline
 from lsar_jax.checkpoints.weight_files import Tensor
 from lsar_jax.extras import missing_extra
 from lsar_jax.files import sha256
-from lsar_jax.models.transformer import TransformerConfig
+from lsar_jax.models.architectures import BERT
+from lsar_jax.models.architectures.base import weight_and_bias
+from lsar_jax.models.architectures.bert import BertConfig
 from lsar_jax.tokens.tokenizer import FastTokenizer
 
 __all__ = ["find_weights", "open_bundled", "parse"]
@@ -36,8 +36,8 @@ BLOCK = np.dtype([("scale", "<f2"), ("nibbles", "u1", 16)])
 _BLOCK_LENGTH = 32
 
 _BLOCK_LAYERS = {
-    "query": "q", "key": "k", "value": "v", "attention_out": "ao", "attention_norm": "aln",
-    "feed_in": "fi", "feed_out": "fo", "norm": "oln",
+    "attention.query": "q", "attention.key": "k", "attention.value": "v", "attention.out": "ao",
+    "attention_norm": "aln", "feed.up": "fi", "feed.down": "fo", "feed_norm": "oln",
 }  # fmt: skip
 _LAYERS = {"embeddings.norm": "emb.ln", **{f"blocks.{{}}.{k}": f"l{{}}.{v}" for k, v in _BLOCK_LAYERS.items()}}
 _TABLES = {"word": "word", "position": "pos", "token_type": "type"}
@@ -90,7 +90,7 @@ def find_weights() -> Path:
     return Path(folder) / "e5-small-q4.bin"
 
 
-def parse(path: Path) -> tuple[TransformerConfig, Pieces, dict[str, Tensor]]:
+def parse(path: Path) -> tuple[BertConfig, Pieces, dict[str, Tensor]]:
     """Reads the header and the directory of the file; tensors are read on demand."""
     with path.open("rb") as file:
 
@@ -103,9 +103,7 @@ def parse(path: Path) -> tuple[TransformerConfig, Pieces, dict[str, Tensor]]:
         take("u1", 8)  # magic and version
         hidden, layers, heads, wide, vocabulary, positions, token_types = take("<i4", 7).tolist()
         epsilon = float(take("<f4", 1)[0])
-        config = TransformerConfig(
-            vocabulary, hidden, layers, heads, wide, positions, token_types, layer_norm_epsilon=epsilon
-        )
+        config = BertConfig(vocabulary, hidden, layers, heads, wide, positions, token_types, layer_norm_epsilon=epsilon)
         take("<i4", 1)  # length of a 4-bit block
         count, *specials = take("<i4", 5).tolist()
         size = number("<u8")

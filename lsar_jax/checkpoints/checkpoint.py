@@ -10,11 +10,11 @@ from pathlib import Path
 
 import numpy as np
 
-from lsar_jax.checkpoints.architectures import Architecture, Config, read_config
 from lsar_jax.checkpoints.locate import CONFIG_FILES, TOKENIZER_FILES
 from lsar_jax.checkpoints.sentence_transformers import Pipeline, module_folders, read_pipeline
 from lsar_jax.checkpoints.weight_files import Tensor, open_safetensors
 from lsar_jax.files import sha256
+from lsar_jax.models.architectures import Architecture, Config, read_config
 from lsar_jax.tokens.tokenizer import Tokenizer
 
 __all__ = ["Checkpoint", "other_files", "read_folder"]

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from lsar_jax.checkpoints.architectures import LASER, Architecture, read_config
 from lsar_jax.checkpoints.checkpoint import other_files
 from lsar_jax.checkpoints.locate import CONFIG_FILES, TOKENIZER_FILES, is_folder, locate, preset_of
 from lsar_jax.checkpoints.presets import PRESETS
@@ -18,6 +17,7 @@ from lsar_jax.checkpoints.sentence_transformers import module_folders, read_pipe
 from lsar_jax.checkpoints.weight_files import shard_files
 from lsar_jax.extras import import_extra
 from lsar_jax.files import check_absent, check_file, new_folder, sha256, write_json
+from lsar_jax.models.architectures import LASER, Architecture, read_config
 from lsar_jax.tokens.laser import CODES, DICTIONARY, SENTENCEPIECE, VOCABULARY
 
 __all__ = ["convert"]

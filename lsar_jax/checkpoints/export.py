@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from flax import nnx
 
-from lsar_jax.checkpoints.architectures import Architecture
 from lsar_jax.checkpoints.fill import TRANSPOSED, tensor_name
 from lsar_jax.checkpoints.sentence_transformers import MODES
 from lsar_jax.files import new_folder, write_json
+from lsar_jax.models.architectures import Architecture
 from lsar_jax.models.projection import TORCH_NAMES, Dense, Normalize
 from lsar_jax.tokens.tokenizer import FastTokenizer, Tokenizer
 

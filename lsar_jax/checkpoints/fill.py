@@ -13,9 +13,10 @@ from flax import nnx
 
 from lsar_jax.checkpoints.checkpoint import Checkpoint
 from lsar_jax.checkpoints.weight_files import read_tensor
+from lsar_jax.models.encoder import Encoder
 from lsar_jax.models.laser import Laser
+from lsar_jax.models.parts import Parts
 from lsar_jax.models.projection import Dense
-from lsar_jax.models.transformer import Transformer
 
 __all__ = ["TRANSPOSED", "fill", "read_pooler", "tensor_name"]
 
@@ -39,8 +40,9 @@ def fill(
     dtype: Any,
     param_dtype: Any = None,
     attention: str = "xla",
+    final_norm: bool = False,
     put: Callable[[np.ndarray], Any] = lambda value: value,
-) -> Transformer | Laser:
+) -> Encoder | Laser:
     """Returns the module with the first ``blocks`` blocks, its weights read from ``checkpoint``.
 
     Args:
@@ -49,16 +51,28 @@ def fill(
       dtype: compute dtype.
       param_dtype: dtype of the parameters, by default ``dtype``.
       attention: attention of a transformer, one of the kinds that ``attend`` takes.
+      final_norm: whether the final norm is applied to all layers that are returned, not only to the last.
       put: places each weight on its devices; by default, weights stay in host memory.
 
     Raises:
-      ValueError: tensors are missing, unexpected or mis-shaped (the error lists them), or a value is not finite.
+      ValueError: there is no final norm; tensors are missing, unexpected or mis-shaped (the error lists them); or a
+        value is not finite.
     """
     config = replace(checkpoint.config, blocks=blocks)
-    dtypes = {"dtype": jnp.dtype(dtype), "param_dtype": jnp.dtype(param_dtype or dtype)}
-    graph, state = nnx.split(
-        nnx.eval_shape(lambda: checkpoint.architecture.build(config, **dtypes, attention=attention))
-    )
+    parts = Parts(jnp.dtype(dtype), jnp.dtype(param_dtype or dtype), attention)
+
+    def build() -> Any:
+        model = checkpoint.architecture.build(config, parts)
+        if getattr(model, "norm", None) is None:
+            if final_norm:
+                raise ValueError(f"{checkpoint.id} has no final norm; leave out final_norm")
+        elif final_norm:
+            model.norm_inner = True
+        elif blocks < checkpoint.config.blocks:
+            model.norm = None  # it belongs to the last block
+        return model
+
+    graph, state = nnx.split(nnx.eval_shape(build))
     leaves = list(nnx.to_flat_state(state))
     names = {path: tensor_name(checkpoint.keys, path) for path, _ in leaves}
     _check(checkpoint, {names[at]: leaf.shape[::-1] if at[-1] in TRANSPOSED else leaf.shape for at, leaf in leaves})

@@ -16,7 +16,7 @@ from lsar_jax.array_files import open_arrays, save_arrays
 from lsar_jax.cli.console import console
 from lsar_jax.encoders import SentenceEncoder, load_encoder
 from lsar_jax.files import check_outputs
-from lsar_jax.models.transformer import Transformer
+from lsar_jax.models.encoder import Encoder
 from lsar_jax.spec import EncoderSpec
 
 __all__ = ["EncoderChoice", "embed_pairs", "encode_all", "open_encoder"]
@@ -55,7 +55,7 @@ class EncoderChoice:
     def open_transformer(self, layer: int | None, done: str) -> SentenceEncoder:
         """Loads a transformer with float32 parameters, up to ``layer`` or whole; ``done`` is a word of its error."""
         encoder = self.open(layer, "float32")
-        if not isinstance(encoder.model, Transformer):
+        if not isinstance(encoder.model, Encoder):
             raise ValueError(f"{encoder.spec.id} is not a transformer; only transformers can be {done}")
         if layer is None and encoder.spec.layer != encoder.model.config.blocks:
             encoder = self.open(encoder.model.config.blocks, "float32")

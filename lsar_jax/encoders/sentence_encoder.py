@@ -19,7 +19,6 @@ import jax
 import numpy as np
 from jax.sharding import Mesh
 
-from lsar_jax.checkpoints.architectures import Architecture
 from lsar_jax.checkpoints.export import export
 from lsar_jax.checks import check_flags, whole_number
 from lsar_jax.encoders.collectors import Collector, MomentsResult, collector
@@ -29,6 +28,7 @@ from lsar_jax.encoders.options import EncodeOptions, StreamOptions, check_length
 from lsar_jax.encoders.program import EncoderModel, Program, compiled
 from lsar_jax.languages import AUTO, check_given, own_name
 from lsar_jax.mesh import check_process, replicated, split
+from lsar_jax.models.architectures import Architecture
 from lsar_jax.models.laser import Laser
 from lsar_jax.models.projection import Projection
 from lsar_jax.moments import Moments

@@ -13,10 +13,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from lsar_jax.models.dropout import Dropout, zeroed
 from lsar_jax.models.segments import segments_of
 from lsar_jax.shapes import Lengths
 
-__all__ = ["AttentionMask", "PerHead", "attend", "attention_for"]
+__all__ = ["AttentionMask", "PerHead", "attend", "attend_with_dropout", "attention_for"]
 
 # Queries, keys or values.
 PerHead = Float[Array, "batch length head part"]
@@ -72,20 +73,24 @@ def attention_for(device: jax.Device) -> str:
     return "cudnn" if device.platform == "gpu" and capability[:1].isdigit() and float(capability) >= 8 else "xla"
 
 
-def attend(kind: str, query: PerHead, key: PerHead, value: PerHead, mask: AttentionMask) -> PerHead:
+def attend(
+    kind: str, query: PerHead, key: PerHead, value: PerHead, mask: AttentionMask, scale: float | None = None
+) -> PerHead:
     """Mixes the values that each position attends to.
 
     Args:
       kind: ``xla``; ``cudnn``, for cuDNN's flash attention where it can run, otherwise as ``xla``; or ``rows``, for the
         scores of a few rows of the batch at a time if those of all are many.
-      query: ``[batch, length, head, part]``, as ``key`` and ``value``.
+      query: ``[batch, length, head, part]``, as ``key`` and ``value``, whose heads may be fewer: each serves as many
+        heads of queries, which follow each other.
       key: keys.
       value: values.
       mask: which positions a position attends to.
+      scale: factor of the scores, by default ``part ** -0.5``.
     """
     steps = _steps(query) if kind == "rows" else 1
     if steps == 1:
-        return _whole(kind, query, key, value, mask)
+        return _whole(kind, query, key, value, mask, scale)
 
     def cut(x: jax.Array) -> jax.Array:
         # A step takes every so many rows: in training, where rows are split over devices, each has a share of it.
@@ -93,19 +98,33 @@ def attend(kind: str, query: PerHead, key: PerHead, value: PerHead, mask: Attent
 
     def some(part: Any) -> PerHead:
         query, key, value, lengths, segments = part
-        return _whole("xla", query, key, value, replace(mask, lengths=lengths, segments=segments))
+        return _whole("xla", query, key, value, replace(mask, lengths=lengths, segments=segments), scale)
 
     mixed = jax.lax.map(some, tuple(map(cut, (query, key, value, mask.lengths, mask.segments))))
     return mixed.swapaxes(0, 1).reshape(query.shape)
 
 
-def _whole(kind: str, query: PerHead, key: PerHead, value: PerHead, mask: AttentionMask) -> PerHead:
+def attend_with_dropout(
+    query: PerHead, key: PerHead, value: PerHead, mask: AttentionMask, dropout: Dropout, scale: float | None = None
+) -> PerHead:
+    """Attends with dropout of the weights, which jax's own attention does not offer; arguments as of ``attend``."""
+    repeats = query.shape[2] // key.shape[2]
+    key, value = (jnp.repeat(x, repeats, axis=2) for x in (key, value))
+    scores = jnp.einsum("bqhd,bkhd->bhqk", query, key, preferred_element_type=jnp.float32)
+    scores = jnp.where(mask.allowed()[:, None], scores * (scale or query.shape[-1] ** -0.5), -jnp.inf)
+    weights = zeroed(jax.nn.softmax(scores), dropout.attention, dropout.key).astype(value.dtype)
+    return jnp.einsum("bhqk,bkhd->bqhd", weights, value)
+
+
+def _whole(
+    kind: str, query: PerHead, key: PerHead, value: PerHead, mask: AttentionMask, scale: float | None
+) -> PerHead:
     width = query.shape[-1]
     fits = query.dtype == jnp.bfloat16 and width % 8 == 0 and width <= 128 and query.shape[1] >= _FLASH_FROM
     flash = kind == "cudnn" and fits
     # In bfloat16, jax's own attention mixes dtypes, which strict promotion does not allow.
     with jax.numpy_dtype_promotion("standard"):
-        attention = partial(jax.nn.dot_product_attention, query, key, value)
+        attention = partial(jax.nn.dot_product_attention, query, key, value, scale=scale)
         if flash and mask.lengths.shape[1] == 1 and mask.window is None:
             # For one sentence a row, cuDNN needs no matrix. It yields NaN if there is no position to attend to.
             lengths = jnp.maximum(mask.lengths[:, 0], 1)

@@ -17,8 +17,9 @@ import jax.numpy as jnp
 from flax import nnx
 from jaxtyping import Bool, Float
 
+from lsar_jax.models.encoder import check_sizes
+from lsar_jax.models.parts import RNGS
 from lsar_jax.models.segments import positions_of, segments_of
-from lsar_jax.models.transformer import RNGS, check_sizes
 from lsar_jax.shapes import Hidden, Lengths, SegmentLanguages, TokenIds
 
 __all__ = ["Laser", "LaserConfig"]

@@ -97,7 +97,7 @@ def test_sharded_weights(folder, expected):
 def test_half_precision_weights_are_widened(folder, dtype, expected):
     edit_tensors(folder, lambda tensors: tensors.update({k: v.astype(jnp.dtype(dtype)) for k, v in tensors.items()}))
     encoder = lj.load_encoder(folder)
-    assert encoder.model.blocks[0].query.kernel.dtype == np.float32
+    assert encoder.model.blocks[0].attention.query.kernel.dtype == np.float32
     np.testing.assert_allclose(encoder.encode("abc"), expected, atol=0.05)
 
 
@@ -222,7 +222,9 @@ def test_the_spec_and_the_parameters_have_the_dtype(tiny_folder):
     def dtypes(**arguments):
         model = lj.load_encoder(tiny_folder, **arguments).model
         block = model.blocks[0]
-        return [x.dtype.name for x in (model.embeddings.word.embedding, block.query.kernel, block.norm.scale)]
+        return [
+            x.dtype.name for x in (model.embeddings.word.embedding, block.attention.query.kernel, block.feed_norm.scale)
+        ]
 
     spec = lj.load_encoder(str(tiny_folder), layer=2, pooling="max", dtype="bfloat16").spec
     assert (spec.id, spec.layer, spec.pooling, spec.dtype) == ("bert", 2, "max", "bfloat16")

@@ -14,7 +14,7 @@ from eval.speed.batch import batch
 from eval.speed.heads import heads
 from eval.speed.timing import Measured, fastest
 from lsar_jax.mesh import cpu_features
-from lsar_jax.models.transformer import TransformerConfig
+from lsar_jax.models.architectures.bert import BertConfig
 from lsar_jax.transforms.methods import METHODS
 from tests.conftest import TINY
 from tests.optional import need
@@ -37,7 +37,7 @@ def rates(monkeypatch):
 @pytest.fixture
 def small(monkeypatch):
     """Makes XLM-R base small."""
-    monkeypatch.setitem(XLM_R, "base", TransformerConfig(60, 16, 2, 2, 32, 130, 1, first_position=2))
+    monkeypatch.setitem(XLM_R, "base", BertConfig(60, 16, 2, 2, 32, 130, 1, first_position=2))
 
 
 def lines(folder):

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from flax import nnx
 
-from lsar_jax.models.attention import AttentionMask
-from lsar_jax.models.transformer import Dropout, _attention
+from lsar_jax.models.attention import AttentionMask, attend_with_dropout
+from lsar_jax.models.dropout import Dropout
 from tests import parity
 from tests.optional import need
 
@@ -31,7 +31,7 @@ def test_shares_of_zero_change_nothing(case, rng):
     query, key, value = (jnp.asarray(rng.standard_normal((2, 6, 4, 8)), jnp.float32) for _ in range(3))
     lengths = jnp.array([6, 3])
     expected = jax.nn.dot_product_attention(query, key, value, key_value_seq_lengths=lengths)
-    got = jax.jit(_attention)(query, key, value, AttentionMask.of(lengths[:, None], 6), Dropout(KEY, 0.0, 0.0))
+    got = jax.jit(attend_with_dropout)(query, key, value, AttentionMask.of(lengths[:, None], 6), Dropout(KEY, 0.0, 0.0))
     for row, length in enumerate(lengths.tolist()):
         np.testing.assert_allclose(got[row, :length], expected[row, :length], atol=1e-6)
 
@@ -113,10 +113,10 @@ def test_gradients_equal_torch(case, rng):
     named = dict(theirs.named_parameters())
     for got, name in (
         (ours.embeddings.word.embedding[...], "embeddings.word_embeddings.weight"),
-        (ours.blocks[0].query.kernel[...].T, "encoder.layer.0.attention.self.query.weight"),
-        (ours.blocks[1].value.bias[...], "encoder.layer.1.attention.self.value.bias"),
-        (ours.blocks[1].feed_in.kernel[...].T, "encoder.layer.1.intermediate.dense.weight"),
-        (ours.blocks[2].norm.scale[...], "encoder.layer.2.output.LayerNorm.weight"),
+        (ours.blocks[0].attention.query.kernel[...].T, "encoder.layer.0.attention.self.query.weight"),
+        (ours.blocks[1].attention.value.bias[...], "encoder.layer.1.attention.self.value.bias"),
+        (ours.blocks[1].feed.up.kernel[...].T, "encoder.layer.1.intermediate.dense.weight"),
+        (ours.blocks[2].feed_norm.scale[...], "encoder.layer.2.output.LayerNorm.weight"),
     ):
         right = named[name].grad.numpy()
         np.testing.assert_allclose(got, right, atol=1e-4 * np.abs(right).max(), err_msg=name)

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 from flax import nnx
 
-from lsar_jax.models.transformer import ACTIVATIONS, Transformer, TransformerConfig
+from lsar_jax.models.architectures.bert import BertConfig, build
+from lsar_jax.models.parts import ACTIVATIONS, Parts
 from tests import parity
 from tests.optional import need
 
-BLOCK, MODEL = 1e-5, 1e-4
+BLOCK, MODEL = parity.BLOCK, parity.MODEL
 TRANSFORMERS = [name for name in parity.ARCHITECTURES if not name.startswith("laser")]
 
 
@@ -41,8 +42,8 @@ def test_states_equal_live_torch(name, rng):
 @pytest.mark.parametrize("has_bfloat16", [True, False])
 def test_bfloat16_products_are_summed_in_float32(rng, monkeypatch, has_bfloat16):
     """Both the product and its gradient are rounded once; only on a CPU is the unrounded sum an array of its own."""
-    config = TransformerConfig(64, 32, 1, 4, 64, 512, 2)
-    layer = Transformer(config, dtype=jnp.dtype("bfloat16"), param_dtype=jnp.dtype("float32")).blocks[0].feed_in
+    config = BertConfig(64, 32, 1, 4, 64, 512, 2)
+    layer = build(config, Parts(jnp.dtype("bfloat16"), jnp.dtype("float32"))).blocks[0].feed.up
     monkeypatch.setattr("lsar_jax.models.product._multiplies_bfloat16", lambda: has_bfloat16)
     values = [rng.standard_normal(shape) for shape in ((3, 100, 32), (32, 64), (3, 100, 64))]
     x, kernel, weights = (jnp.asarray(value, jnp.bfloat16) for value in values)
@@ -70,17 +71,17 @@ def test_bfloat16_products_are_summed_in_float32(rng, monkeypatch, has_bfloat16)
 
 def tanh_gelu(model, case):
     for block in model.blocks:
-        block.activation = "gelu_new"
+        block.feed.activation = "gelu_new"
 
 
 def other_activation(model, case):
     for block in model.blocks:
-        block.activation = "gelu" if block.activation == "relu" else "relu"
+        block.feed.activation = "gelu" if block.feed.activation == "relu" else "relu"
 
 
 def wrong_epsilon(model, case):
     for block in model.blocks:
-        block.norm.epsilon = 1e-12
+        block.feed_norm.epsilon = 1e-12
 
 
 def positions_off_by_one(model, case):
@@ -174,7 +175,7 @@ def test_what_stands_in_padding_is_not_read(name):
     ],
 )
 def test_config_refuses(change, message):
-    config = TransformerConfig(64, 32, 3, 4, 64, 40, 2)
+    config = BertConfig(64, 32, 3, 4, 64, 40, 2)
     with pytest.raises(ValueError, match=message):
         replace(config, **change)
 
@@ -189,10 +190,10 @@ def test_flash_attention_is_asked_for_where_it_can_run(monkeypatch):
         return real(*args, **kwargs)
 
     monkeypatch.setattr(jax.nn, "dot_product_attention", attention)
-    config = TransformerConfig(64, 32, 1, 4, 64, 512, 2)
+    config = BertConfig(64, 32, 1, 4, 64, 512, 2)
     for dtype in (jnp.dtype("bfloat16"), jnp.dtype("float32")):
         for wanted in ("cudnn", "xla"):
-            model = Transformer(config, dtype=dtype, param_dtype=dtype, attention=wanted)
+            model = build(config, Parts(dtype, dtype, wanted))
             for length in (24, 32):
                 ids, lengths = np.zeros((1, length), np.int32), np.array([[3]], np.int32)
                 jax.eval_shape(lambda ids, lengths, m=model: list(m.hidden_states(ids, lengths)), ids, lengths)
@@ -201,25 +202,25 @@ def test_flash_attention_is_asked_for_where_it_can_run(monkeypatch):
 
 @pytest.mark.parametrize("activation", ["gelu", "gelu_new", "relu"])
 def test_a_gpu_approximates_the_exact_gelu_in_bfloat16_alone(rng, activation):
-    config = TransformerConfig(64, 32, 1, 4, 64, 512, 2, activation=activation)
+    config = BertConfig(64, 32, 1, 4, 64, 512, 2, activation=activation)
     given = 3 * rng.standard_normal((2, 5, 64))
     for dtype in (jnp.dtype("bfloat16"), jnp.dtype("float32")):
         x = jnp.asarray(given, dtype)
         for attention in ("xla", "rows", "cudnn"):
-            block = Transformer(config, dtype=dtype, param_dtype=dtype, attention=attention).blocks[0]
+            block = build(config, Parts(dtype, dtype, attention)).blocks[0]
             fast = activation == "gelu" and dtype == jnp.bfloat16 and attention == "cudnn"
             expected = ACTIVATIONS["gelu_new" if fast else activation](x)
-            np.testing.assert_array_equal(np.asarray(block._activated(x)), np.asarray(expected))
+            np.testing.assert_array_equal(np.asarray(ACTIVATIONS[block.feed.activation](x)), np.asarray(expected))
     exact, fast = (np.asarray(ACTIVATIONS[name](jnp.asarray(given, jnp.float32))) for name in ("gelu", "gelu_new"))
     assert 1e-4 < np.abs(exact - fast).max() < 5e-4
 
 
 def test_the_products_of_a_gpu_are_kept_apart():
     """Query, key and value each have a barrier, and no two are the same; beside them stand those of both outputs."""
-    config, dtype = TransformerConfig(64, 32, 1, 4, 64, 512, 2), jnp.dtype("float32")
+    config, dtype = BertConfig(64, 32, 1, 4, 64, 512, 2), jnp.dtype("float32")
     ids, lengths = np.zeros((1, 8), np.int32), np.array([[3]], np.int32)
     for attention, expected in (("cudnn", 5), ("xla", 0)):
-        model = nnx.eval_shape(lambda a=attention: Transformer(config, dtype=dtype, param_dtype=dtype, attention=a))
+        model = nnx.eval_shape(lambda a=attention: build(config, Parts(dtype, dtype, a)))
         lowered = jax.jit(lambda model: list(model.hidden_states(ids, lengths))).lower(model)
         barriers = [line for line in lowered.as_text().splitlines() if "optimization_barrier" in line]
         operands = {line.split("optimization_barrier")[1] for line in barriers}
@@ -229,7 +230,7 @@ def test_the_products_of_a_gpu_are_kept_apart():
 def test_what_is_kept_together_on_a_gpu_changes_nothing(rng):
     """Without bfloat16, the model for a GPU runs here too: its states and gradients are those of the other."""
     plain, case, dtype = parity.load("bert"), parity.golden("bert"), jnp.dtype("float32")
-    kept = nnx.eval_shape(lambda: Transformer(plain.config, dtype=dtype, param_dtype=dtype, attention="cudnn"))
+    kept = nnx.eval_shape(lambda: build(plain.config, Parts(dtype, dtype, "cudnn")))
     kept = nnx.merge(nnx.split(kept)[0], nnx.state(plain))
     ids, lengths = case["ids"], case["lengths"]
     mask = np.arange(ids.shape[1]) < lengths[:, None]
@@ -245,7 +246,7 @@ def test_what_is_kept_together_on_a_gpu_changes_nothing(rng):
         results.append((np.asarray(last)[mask], *map(np.asarray, jax.tree.leaves(gradient))))
     for one, other in zip(*results, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5 * np.abs(one).max())
-    assert (plain.blocks[0].attention, kept.blocks[0].attention) == ("xla", "cudnn")
+    assert (plain.blocks[0].attention.kind, kept.blocks[0].attention.kind) == ("xla", "cudnn")
 
 
 def test_segments_equal_torch(rng):

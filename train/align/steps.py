@@ -18,9 +18,9 @@ from jax.sharding import Mesh
 from jaxtyping import Array, Float, Int
 
 from lsar_jax.mesh import placed, replicated, split
+from lsar_jax.models.dropout import Dropout
 from lsar_jax.models.pooling import pool
 from lsar_jax.models.segments import inside
-from lsar_jax.models.transformer import Dropout
 from lsar_jax.objectives import align
 from lsar_jax.objectives.align import Projector
 from lsar_jax.tokens.tokenizer import Specials
@@ -100,7 +100,7 @@ class EncoderSteps:
         encoder = jax.tree.map(jnp.copy, trained)
         projector = None
         if self._options.objective in ("weak", "strong"):
-            width = trained["model.embeddings.norm.scale"].shape[0]
+            width = (trained | self._frozen)[WORDS].shape[1]
             projector = align.init_projector(key, width, self._options.projected)
         return State(encoder, projector, self._adam.init((encoder, projector)))
 

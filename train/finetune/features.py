@@ -17,8 +17,11 @@ from flax import nnx
 from jaxtyping import Array, Float, Int
 
 from lsar_jax import EncoderSpec, Transform
+from lsar_jax.models.architectures.bert import BertConfig, block
 from lsar_jax.models.attention import AttentionMask
-from lsar_jax.models.transformer import Block, Dropout, TransformerConfig
+from lsar_jax.models.dropout import Dropout
+from lsar_jax.models.encoder import EncoderConfig
+from lsar_jax.models.parts import Parts
 from train.encoder_parameters import EncoderParts, Skeleton
 
 __all__ = ["FeatureMix", "Maps", "read_maps"]
@@ -31,9 +34,8 @@ _FLOAT = jnp.dtype("float32")
 
 
 class _Stack(nnx.Module):
-    def __init__(self, config: TransformerConfig) -> None:
-        blocks = [Block(config, dtype=_FLOAT, param_dtype=_FLOAT) for _ in range(_BLOCKS)]
-        self.blocks = nnx.List(blocks)
+    def __init__(self, config: BertConfig) -> None:
+        self.blocks = nnx.List([block(config, Parts(_FLOAT, _FLOAT)) for _ in range(_BLOCKS)])
 
 
 class FeatureMix:
@@ -42,9 +44,9 @@ class FeatureMix:
     The weights are softmax-normalised; ``maps``, if given, are applied to the states of each layer first.
     """
 
-    def __init__(self, config: TransformerConfig) -> None:
+    def __init__(self, config: EncoderConfig) -> None:
         self._layers = config.blocks + 1
-        sizes = TransformerConfig(
+        sizes = BertConfig(
             vocabulary=1, hidden=config.hidden, blocks=0, heads=config.heads, intermediate=4 * config.hidden,
             positions=1, activation="relu", layer_norm_epsilon=1e-5,
         )  # fmt: skip
@@ -83,9 +85,9 @@ class FeatureMix:
         stack = self._skeleton.filled(parameters["blocks"]).model
         keys = [None] * _BLOCKS if dropout is None else jax.random.split(dropout.key, _BLOCKS)
         mask = AttentionMask.of(lengths, mixed.shape[1])
-        for block, key in zip(stack.blocks, keys, strict=True):
+        for trained, key in zip(stack.blocks, keys, strict=True):
             zeros = None if dropout is None else Dropout(key, dropout.hidden, dropout.attention)
-            mixed = block(mixed, mask, zeros)
+            mixed = trained(mixed, mask, zeros)
         return mixed
 
 

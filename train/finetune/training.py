@@ -21,7 +21,7 @@ from jaxtyping import Array, Bool, Float, Int
 from lsar_jax import SentenceEncoder
 from lsar_jax.cli.option_checks import above_zero, at_least, below_one, filled, known
 from lsar_jax.mesh import fetched, placed, replicated, split
-from lsar_jax.models.transformer import Dropout
+from lsar_jax.models.dropout import Dropout
 from train.encoder_parameters import EncoderParts, Parameters, take_apart
 from train.finetune.examples import Example, TaskBatch, task_batch, training_width
 from train.finetune.features import FeatureMix
@@ -248,7 +248,7 @@ class FinetuneTraining:
         key, of_output = (None, None) if key is None else jax.random.split(key)
         dropout = Dropout(key, share, share) if key is not None and share else None
         model = self._skeleton.filled({**parameters["encoder"], **frozen}).model
-        types = batch.types if model.config.token_types > 1 else None
+        types = batch.types if getattr(model.config, "token_types", 0) > 1 else None
         head = parameters["head"]
         with jax.default_matmul_precision("float32" if model.dtype == jnp.float32 else None):
             inside = dropout if self._features is None else None

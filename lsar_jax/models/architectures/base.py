@@ -1,6 +1,7 @@
 """The description of an architecture, and helpers to read and check ``config.json``.
 
-An architecture turns ``config.json`` into the sizes of a Flax module, and maps each leaf of the module to a tensor.
+An architecture turns ``config.json`` into the sizes of a Flax module, builds the module, and maps each of its leaves to
+a tensor of the checkpoint.
 """
 
 import re
@@ -11,30 +12,35 @@ from typing import Any
 
 import numpy as np
 
+from lsar_jax.models.encoder import EncoderConfig
 from lsar_jax.models.laser import LaserConfig
-from lsar_jax.models.transformer import ACTIVATIONS, Transformer, TransformerConfig
+from lsar_jax.models.parts import ACTIVATIONS, Parts
+from lsar_jax.models.rotary import Rotary
 from lsar_jax.tokens.hugging_face import fast_tokenizer
 from lsar_jax.tokens.tokenizer import Tokenizer
 
-__all__ = ["Architecture", "Config", "activation", "block_keys", "epsilon", "require", "weight_and_bias", "whole_sizes"]
+__all__ = [
+    "Architecture", "Config", "activation", "block_keys", "epsilon", "require", "rotary", "weight_and_bias",
+    "whole_sizes",
+]  # fmt: skip
 
-Config = TransformerConfig | LaserConfig
+Config = EncoderConfig | LaserConfig
 
 
 @dataclass(frozen=True)
 class Architecture:
-    """Describes how to read the checkpoints of one architecture.
+    """Describes how to read the checkpoints of one architecture, and how to compute it.
 
     Attributes:
       model_type: name of the architecture in ``config.json``.
       read_config: returns the sizes in a config; raises ValueError if they are invalid or not supported.
+      build: makes the module from sizes and ``Parts``; its weights are zero.
       keys: mapping from leaf of the module to tensor of the checkpoint; ``{}`` stands for the number of a block.
       unused: regular expression for tensors in checkpoints that embeddings do not need.
+      prefixes: model names that may precede the tensor names, as in checkpoints with a task head.
       tokenizer: opens the tokenizer in a folder, given the rows of the embeddings and the maximum number of tokens.
-      build: makes the module from sizes, ``dtype``, ``param_dtype`` and ``attention``; its weights are zero.
       languages: returns the row of each language in the language embeddings, given a config; None if there are none.
       computed: returns the tensors that a checkpoint omits because they can be computed from its config.
-      prefix: model name that precedes every tensor name in checkpoints with a task head.
       pooler: prefix of the weight and bias of the pooler; empty if the architecture has none.
       pooling: default pooling if the checkpoint does not define one.
       export: the inverse of ``read_config``, given a number of blocks and a padding id; None if there is no export.
@@ -42,20 +48,21 @@ class Architecture:
 
     model_type: str
     read_config: Callable[[Mapping[str, Any]], Config]
+    build: Callable[[Any, Parts], Any]
     keys: Mapping[str, str]
     unused: str
+    prefixes: tuple[str, ...] = ()
     tokenizer: Callable[[Path, int, int], Tokenizer] = fast_tokenizer
-    build: Callable[..., Any] = Transformer
     languages: Callable[[Mapping[str, Any]], dict[str, int] | None] = lambda config: None
     computed: Callable[[Mapping[str, Any], Any], dict[str, np.ndarray]] = lambda config, sizes: {}
-    prefix: str = ""
     pooler: str = ""
     pooling: str = "mean"
-    export: Callable[[TransformerConfig, int, int], dict[str, Any]] | None = None
+    export: Callable[[Any, int, int], dict[str, Any]] | None = None
 
     def plain_name(self, key: str) -> str:
         """Returns the name of a tensor without the model prefix, and with the current names of LayerNorm's weights."""
-        key = key.removeprefix(self.prefix)
+        for prefix in self.prefixes:
+            key = key.removeprefix(prefix)
         return key.replace("LayerNorm.gamma", "LayerNorm.weight").replace("LayerNorm.beta", "LayerNorm.bias")
 
     def is_unused(self, name: str) -> bool:
@@ -63,17 +70,17 @@ class Architecture:
         return re.fullmatch(self.unused, name) is not None
 
 
-def weight_and_bias(ours: str, theirs: str) -> dict[str, str]:
-    """Returns the two entries of a layer in ``keys``; a layer whose name ends in ``norm`` is a LayerNorm."""
+def weight_and_bias(ours: str, theirs: str, *, bias: bool = True) -> dict[str, str]:
+    """Returns the entries of a layer in ``keys``; a layer whose name ends in ``norm`` is a norm."""
     weight = "scale" if ours.endswith("norm") else "kernel"
-    return {f"{ours}.{weight}": f"{theirs}.weight", f"{ours}.bias": f"{theirs}.bias"}
+    return {f"{ours}.{weight}": f"{theirs}.weight"} | ({f"{ours}.bias": f"{theirs}.bias"} if bias else {})
 
 
-def block_keys(layers: Mapping[str, str]) -> dict[str, str]:
+def block_keys(layers: Mapping[str, str], *, bias: bool = True) -> dict[str, str]:
     """Returns the entries of the layers of a block in ``keys``, given the name of each layer's tensors."""
     keys: dict[str, str] = {}
     for ours, theirs in layers.items():
-        keys |= weight_and_bias(f"blocks.{{}}.{ours}", theirs)
+        keys |= weight_and_bias(f"blocks.{{}}.{ours}", theirs, bias=bias)
     return keys
 
 
@@ -92,11 +99,11 @@ def require(config: Mapping[str, Any], **values: Any) -> None:
             raise ValueError(f"{name} is {config[name]!r} in config.json; only {value!r} is supported")
 
 
-def epsilon(config: Mapping[str, Any]) -> float:
-    """Returns the epsilon of LayerNorm, by default 1e-12; raises ValueError unless it is between 0 and 1."""
-    value = config.get("layer_norm_eps", 1e-12)
+def epsilon(config: Mapping[str, Any], name: str = "layer_norm_eps", default: float | None = 1e-12) -> float:
+    """Returns the epsilon of the norms; raises ValueError unless it is between 0 and 1."""
+    value = config.get(name, default)
     if not isinstance(value, float) or not 0 < value < 1:
-        raise ValueError(f"layer_norm_eps is {value!r} in config.json; it must be a float between 0 and 1")
+        raise ValueError(f"{name} is {value!r} in config.json; it must be a float between 0 and 1")
     return value
 
 
@@ -105,3 +112,33 @@ def activation(name: Any) -> str:
     if not isinstance(name, str) or name not in ACTIVATIONS:
         raise ValueError(f"hidden_act {name!r} is not one of {', '.join(ACTIVATIONS)}")
     return name
+
+
+def rotary(config: Mapping[str, Any], theta: str = "rope_theta", kind: str | None = None) -> Rotary:
+    """Returns the rotary positions of a config, as written before version 5 of transformers or since.
+
+    Args:
+      config: the config. Version 5 has ``rope_parameters``, of all layers or by kind of layer; before, ``theta`` and
+        ``rope_scaling``, which was that of full layers.
+      theta: name of the base before version 5.
+      kind: kind of layer: ``full_attention`` or ``sliding_attention``; None where all layers are of one kind.
+
+    Raises:
+      ValueError: the base is missing, or the scaling is not one that the architecture may have.
+    """
+    parameters = config.get("rope_parameters")
+    if isinstance(parameters, Mapping) and kind is not None and kind in parameters:
+        parameters = parameters[kind]
+    if not isinstance(parameters, Mapping):
+        scaling = config.get("rope_scaling") if kind != "sliding_attention" else None
+        parameters = {**(scaling or {}), "rope_theta": config.get(theta)}
+    base, scaling = parameters.get("rope_theta"), parameters.get("rope_type", parameters.get("type", "default"))
+    if isinstance(base, bool) or not isinstance(base, int | float) or not base > 0:
+        where = f" of {kind}" if kind else ""
+        raise ValueError(f"{theta}{where} is {base!r} in config.json; it must be a positive number")
+    if scaling not in ("default", "linear"):
+        raise ValueError(f"rope_type is {scaling!r} in config.json; only 'default' and 'linear' are supported")
+    factor = parameters.get("factor", 1.0) if scaling == "linear" else 1.0
+    if isinstance(factor, bool) or not isinstance(factor, int | float) or not factor > 0:
+        raise ValueError(f"the factor of rope_scaling is {factor!r} in config.json; it must be a positive number")
+    return Rotary(float(base), float(factor))

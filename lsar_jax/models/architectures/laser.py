@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from lsar_jax.checkpoints.architectures.base import Architecture, whole_sizes
+from lsar_jax.models.architectures.base import Architecture, whole_sizes
 from lsar_jax.models.laser import Laser, LaserConfig
 from lsar_jax.tokens.laser import laser_tokenizer
 
@@ -25,6 +25,7 @@ def _read_sizes(config: Mapping[str, Any]) -> LaserConfig:
 LASER = Architecture(
     "laser",
     _read_sizes,
+    lambda sizes, parts: Laser(sizes, dtype=parts.dtype, param_dtype=parts.param_dtype),
     {"embeddings.embedding": "embed_tokens.weight"}
     | {
         f"blocks.{{}}.{direction}.{ours}": f"lstm.{theirs}_l{{}}{suffix}"
@@ -33,6 +34,5 @@ LASER = Architecture(
     },
     unused=r"",
     tokenizer=laser_tokenizer,
-    build=lambda sizes, *, attention, **dtypes: Laser(sizes, **dtypes),
     pooling="max",
 )

@@ -5,9 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from lsar_jax.checkpoints.architectures import base
 from lsar_jax.languages import code_or_none
-from lsar_jax.models.transformer import TransformerConfig, sinusoids
+from lsar_jax.models.architectures import base
+from lsar_jax.models.architectures.bert import BertConfig, build
+from lsar_jax.models.encoder import sinusoids
 from lsar_jax.tokens.xlm import xlm_tokenizer
 
 __all__ = ["XLM"]
@@ -26,23 +27,23 @@ _TABLES = {
     **base.weight_and_bias("embeddings.norm", "layer_norm_emb"),
 }
 _BLOCK = {
-    "query": "attentions.{}.q_lin",
-    "key": "attentions.{}.k_lin",
-    "value": "attentions.{}.v_lin",
-    "attention_out": "attentions.{}.out_lin",
+    "attention.query": "attentions.{}.q_lin",
+    "attention.key": "attentions.{}.k_lin",
+    "attention.value": "attentions.{}.v_lin",
+    "attention.out": "attentions.{}.out_lin",
     "attention_norm": "layer_norm1.{}",
-    "feed_in": "ffns.{}.lin1",
-    "feed_out": "ffns.{}.lin2",
-    "norm": "layer_norm2.{}",
+    "feed.up": "ffns.{}.lin1",
+    "feed.down": "ffns.{}.lin2",
+    "feed_norm": "layer_norm2.{}",
 }
 
 
-def _read_sizes(config: Mapping[str, Any]) -> TransformerConfig:
+def _read_sizes(config: Mapping[str, Any]) -> BertConfig:
     base.require(config, causal=False, is_encoder=True, asm=False)
     # The first checkpoints call vocab_size n_words.
     config = {"vocab_size": config.get("n_words"), "max_position_embeddings": 512, **config}
     sizes = base.whole_sizes(config, _SIZES)
-    return TransformerConfig(
+    return BertConfig(
         **sizes,
         intermediate=4 * sizes["hidden"],
         languages=config["n_langs"] if _embeds_languages(config) else 0,
@@ -64,13 +65,13 @@ def _languages(config: Mapping[str, Any]) -> dict[str, int] | None:
     return {code if code == name or code not in taken else name: rows[name] for name, code in codes.items()}
 
 
-def _computed(config: Mapping[str, Any], sizes: TransformerConfig) -> dict[str, np.ndarray]:
+def _computed(config: Mapping[str, Any], sizes: BertConfig) -> dict[str, np.ndarray]:
     if not config.get("sinusoidal_embeddings"):
         return {}
     return {"position_embeddings.weight": sinusoids(sizes.positions, sizes.widths[0])}
 
 
-def _export_config(sizes: TransformerConfig, blocks: int, pad_id: int) -> dict[str, Any]:
+def _export_config(sizes: BertConfig, blocks: int, pad_id: int) -> dict[str, Any]:
     return {
         "architectures": ["XLMModel"],
         "model_type": "xlm",
@@ -94,11 +95,12 @@ def _embeds_languages(config: Mapping[str, Any]) -> bool:
 XLM = base.Architecture(
     "xlm",
     _read_sizes,
+    build,
     _TABLES | base.block_keys(_BLOCK),
     unused=r"pred_layer\..*|position_ids",
     tokenizer=xlm_tokenizer,
     languages=_languages,
     computed=_computed,
-    prefix="transformer.",
+    prefixes=("transformer.",),
     export=_export_config,
 )

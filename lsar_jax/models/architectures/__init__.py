@@ -3,16 +3,17 @@
 from pathlib import Path
 from typing import Any
 
-from lsar_jax.checkpoints.architectures.base import Architecture, Config
-from lsar_jax.checkpoints.architectures.bert import BERT
-from lsar_jax.checkpoints.architectures.laser import LASER
-from lsar_jax.checkpoints.architectures.xlm import XLM
-from lsar_jax.checkpoints.architectures.xlm_roberta import XLM_R
 from lsar_jax.files import read_json
+from lsar_jax.models.architectures.base import Architecture, Config
+from lsar_jax.models.architectures.bert import BERT
+from lsar_jax.models.architectures.laser import LASER
+from lsar_jax.models.architectures.qwen3 import QWEN3
+from lsar_jax.models.architectures.xlm import XLM
+from lsar_jax.models.architectures.xlm_roberta import XLM_R
 
-__all__ = ["ARCHITECTURES", "BERT", "LASER", "XLM", "XLM_R", "Architecture", "Config", "read_config"]
+__all__ = ["ARCHITECTURES", "BERT", "LASER", "QWEN3", "XLM", "XLM_R", "Architecture", "Config", "read_config"]
 
-ARCHITECTURES = {each.model_type: each for each in (BERT, XLM_R, XLM, LASER)}
+ARCHITECTURES = {each.model_type: each for each in (BERT, XLM_R, XLM, LASER, QWEN3)}
 
 
 def read_config(path: Path) -> tuple[dict[str, Any], Architecture]:

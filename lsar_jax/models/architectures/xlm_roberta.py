@@ -7,20 +7,20 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from lsar_jax.checkpoints.architectures import bert
-from lsar_jax.models.transformer import TransformerConfig
+from lsar_jax.models.architectures import bert
+from lsar_jax.models.architectures.bert import BertConfig
 
 __all__ = ["XLM_R"]
 
 
-def _read_sizes(config: Mapping[str, Any]) -> TransformerConfig:
+def _read_sizes(config: Mapping[str, Any]) -> BertConfig:
     pad = config.get("pad_token_id", 1)
     if not isinstance(pad, int) or isinstance(pad, bool) or pad < 0:
         raise ValueError(f"pad_token_id is {pad!r}; it must be a whole number, because positions are counted from it")
     return bert.read_sizes(config, first_position=pad + 1)
 
 
-def _export_config(sizes: TransformerConfig, blocks: int, pad_id: int) -> dict[str, Any]:
+def _export_config(sizes: BertConfig, blocks: int, pad_id: int) -> dict[str, Any]:
     if pad_id != sizes.first_position - 1:
         raise ValueError(
             f"positions start at {sizes.first_position}; they must start one past the padding id, {pad_id}"
@@ -29,4 +29,6 @@ def _export_config(sizes: TransformerConfig, blocks: int, pad_id: int) -> dict[s
     return bert.export_config(sizes, blocks, pad_id) | names
 
 
-XLM_R = replace(bert.BERT, model_type="xlm-roberta", read_config=_read_sizes, prefix="roberta.", export=_export_config)
+XLM_R = replace(
+    bert.BERT, model_type="xlm-roberta", read_config=_read_sizes, prefixes=("roberta.",), export=_export_config
+)

@@ -1,0 +1,133 @@
+"""BERT: mBERT, LaBSE, multilingual-e5-small, MiniLM (Devlin et al., NAACL 2019).
+
+The config, the block and the embeddings are also those of XLM-R, XLM and others, which differ in the input embeddings
+and in the names of the weights.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from lsar_jax.checks import whole_number
+from lsar_jax.models.architectures import base
+from lsar_jax.models.blocks import PostNormBlock
+from lsar_jax.models.encoder import Encoder, EncoderConfig, TokenEmbeddings
+from lsar_jax.models.parts import ACTIVATIONS, FeedForward, Parts
+from lsar_jax.models.self_attention import SelfAttention
+
+__all__ = ["BERT", "BertConfig", "block", "build", "export_config", "read_sizes"]
+
+_SIZES = {
+    "vocabulary": "vocab_size",
+    "hidden": "hidden_size",
+    "blocks": "num_hidden_layers",
+    "heads": "num_attention_heads",
+    "intermediate": "intermediate_size",
+    "positions": "max_position_embeddings",
+    "token_types": "type_vocab_size",
+}
+_TABLES = {
+    "embeddings.word.embedding": "embeddings.word_embeddings.weight",
+    "embeddings.position.embedding": "embeddings.position_embeddings.weight",
+    "embeddings.token_type.embedding": "embeddings.token_type_embeddings.weight",
+    **base.weight_and_bias("embeddings.norm", "embeddings.LayerNorm"),
+}
+_BLOCK = {
+    "attention.query": "encoder.layer.{}.attention.self.query",
+    "attention.key": "encoder.layer.{}.attention.self.key",
+    "attention.value": "encoder.layer.{}.attention.self.value",
+    "attention.out": "encoder.layer.{}.attention.output.dense",
+    "attention_norm": "encoder.layer.{}.attention.output.LayerNorm",
+    "feed.up": "encoder.layer.{}.intermediate.dense",
+    "feed.down": "encoder.layer.{}.output.dense",
+    "feed_norm": "encoder.layer.{}.output.LayerNorm",
+}
+
+
+@dataclass(frozen=True)
+class BertConfig(EncoderConfig):
+    """Sizes of BERT and of the architectures with its blocks.
+
+    Attributes:
+      token_types: rows of the segment embeddings.
+      languages: rows of the language embeddings, which some of XLM's models have.
+      first_position: position row of the first token; in XLM-R, one past its padding id.
+      layer_norm_epsilon: constant added to the variance in LayerNorm.
+      activation: activation of the feed-forward layer, one of ``ACTIVATIONS``.
+    """
+
+    token_types: int = 0
+    languages: int = 0
+    first_position: int = 0
+    layer_norm_epsilon: float = 1e-12
+    activation: str = "gelu"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        whole_number("first_position", self.first_position, 0, self.positions - 1, "the rows of the positions")
+        if self.hidden % self.heads:
+            raise ValueError(f"hidden size {self.hidden} is not divisible by {self.heads} heads")
+        if self.activation not in ACTIVATIONS:
+            raise ValueError(f"activation {self.activation!r} is not one of {', '.join(ACTIVATIONS)}")
+
+    @property
+    def longest(self) -> int:
+        """The maximum number of tokens in a sentence, including special tokens."""
+        return self.positions - self.first_position
+
+
+def build(config: BertConfig, parts: Parts) -> Encoder:
+    """Returns the encoder with zero weights."""
+    embeddings = TokenEmbeddings(
+        parts, config.vocabulary, config.hidden, positions=config.positions, first_position=config.first_position,
+        token_types=config.token_types, languages=config.languages,
+        norm=parts.layer_norm(config.hidden, config.layer_norm_epsilon),
+    )  # fmt: skip
+    return Encoder(config, parts, embeddings, [block(config, parts) for _ in range(config.blocks)])
+
+
+def block(config: BertConfig, parts: Parts) -> PostNormBlock:
+    """Returns a block with zero weights."""
+    return PostNormBlock(
+        SelfAttention(parts, config.hidden, config.heads),
+        parts.layer_norm(config.hidden, config.layer_norm_epsilon),
+        FeedForward(parts, config.hidden, config.intermediate, config.activation),
+        parts.layer_norm(config.hidden, config.layer_norm_epsilon),
+    )
+
+
+def read_sizes(config: Mapping[str, Any], first_position: int = 0) -> BertConfig:
+    """Returns the sizes of a BERT model whose first token has position ``first_position``."""
+    base.require(config, position_embedding_type="absolute", is_decoder=False, add_cross_attention=False)
+    return BertConfig(
+        **base.whole_sizes(config, _SIZES),
+        first_position=first_position,
+        layer_norm_epsilon=base.epsilon(config),
+        activation=base.activation(config.get("hidden_act", "gelu")),
+    )
+
+
+def export_config(sizes: BertConfig, blocks: int, pad_id: int) -> dict[str, Any]:
+    """Returns the config with which transformers loads the model's first ``blocks`` blocks."""
+    return {
+        "architectures": ["BertModel"],
+        "model_type": "bert",
+        **{theirs: getattr(sizes, ours) for ours, theirs in _SIZES.items()},
+        "num_hidden_layers": blocks,
+        "layer_norm_eps": sizes.layer_norm_epsilon,
+        "hidden_act": sizes.activation,
+        "pad_token_id": pad_id,
+    }
+
+
+BERT = base.Architecture(
+    "bert",
+    read_sizes,
+    build,
+    _TABLES | base.block_keys(_BLOCK),
+    # The pooler, and the heads of language models and classifiers.
+    unused=r"(pooler|cls|lm_head|classifier|qa_outputs)\..*|embeddings\.position_ids",
+    prefixes=("bert.",),
+    pooler="pooler.dense",
+    export=export_config,
+)

@@ -1,0 +1,127 @@
+"""Qwen3: Qwen3-Embedding, harrier-0.6b, F2LLM, pplx-embed (Yang et al., "Qwen3 Technical Report", 2025).
+
+A decoder: RMSNorm before each sublayer, rotary positions, fewer key than query heads, norms of queries and keys. A
+checkpoint whose config says ``is_causal: false`` attends to both sides.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from lsar_jax.models.architectures import base
+from lsar_jax.models.blocks import PreNormBlock
+from lsar_jax.models.encoder import Encoder, EncoderConfig, TokenEmbeddings
+from lsar_jax.models.parts import GatedFeedForward, Parts
+from lsar_jax.models.rotary import Rotary
+from lsar_jax.models.self_attention import SelfAttention
+
+__all__ = ["QWEN3", "Qwen3Config"]
+
+_SIZES = {
+    "vocabulary": "vocab_size",
+    "hidden": "hidden_size",
+    "blocks": "num_hidden_layers",
+    "heads": "num_attention_heads",
+    "intermediate": "intermediate_size",
+    "positions": "max_position_embeddings",
+    "groups": "num_key_value_heads",
+    "width": "head_dim",
+}
+_BLOCK = {
+    "attention_norm": "layers.{}.input_layernorm",
+    "attention.query": "layers.{}.self_attn.q_proj",
+    "attention.key": "layers.{}.self_attn.k_proj",
+    "attention.value": "layers.{}.self_attn.v_proj",
+    "attention.query_norm": "layers.{}.self_attn.q_norm",
+    "attention.key_norm": "layers.{}.self_attn.k_norm",
+    "attention.out": "layers.{}.self_attn.o_proj",
+    "feed_norm": "layers.{}.post_attention_layernorm",
+    "feed.gate": "layers.{}.mlp.gate_proj",
+    "feed.up": "layers.{}.mlp.up_proj",
+    "feed.down": "layers.{}.mlp.down_proj",
+}
+
+
+@dataclass(frozen=True)
+class Qwen3Config(EncoderConfig):
+    """Sizes of Qwen3.
+
+    Attributes:
+      groups: number of key and value heads.
+      width: width of a head; together, heads may be wider than a hidden state.
+      rotary: the rotary positions.
+      epsilon: constant added to the mean square in RMSNorm.
+      causal: whether a token attends to itself and those before it alone.
+    """
+
+    groups: int
+    width: int
+    rotary: Rotary
+    epsilon: float = 1e-6
+    causal: bool = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.heads % self.groups:
+            raise ValueError(f"the {self.heads} heads are not divisible by {self.groups} key and value heads")
+        if self.width % 2:
+            raise ValueError(f"the width of a head is {self.width}; rotary positions need an even number")
+
+
+def _build(config: Qwen3Config, parts: Parts) -> Encoder:
+    norm = partial(parts.rms_norm, epsilon=config.epsilon)
+
+    def block() -> PreNormBlock:
+        return PreNormBlock(
+            norm(config.hidden),
+            SelfAttention(
+                parts, config.hidden, config.heads, groups=config.groups, width=config.width, bias=False, norm=norm,
+                rotary=config.rotary, causal=config.causal,
+            ),
+            norm(config.hidden),
+            GatedFeedForward(parts, config.hidden, config.intermediate, "silu"),
+        )  # fmt: skip
+
+    embeddings = TokenEmbeddings(parts, config.vocabulary, config.hidden)
+    return Encoder(config, parts, embeddings, [block() for _ in range(config.blocks)], norm(config.hidden))
+
+
+def _read_sizes(config: Mapping[str, Any]) -> Qwen3Config:
+    base.require(config, hidden_act="silu", attention_bias=False, use_sliding_window=False)
+    kinds = set(config.get("layer_types") or ["full_attention"])
+    if kinds != {"full_attention"}:
+        raise ValueError(f"layer_types has {', '.join(sorted(kinds))}; only full_attention is supported")
+    causal, both = config.get("is_causal", True), config.get("use_bidirectional_attention", False)
+    return Qwen3Config(
+        **base.whole_sizes({"head_dim": 128, **config}, _SIZES),
+        rotary=base.rotary(config),
+        epsilon=base.epsilon(config, "rms_norm_eps", 1e-6),
+        causal=bool(causal) and not both,
+    )
+
+
+def _export_config(sizes: Qwen3Config, blocks: int, pad_id: int) -> dict[str, Any]:
+    return {
+        "architectures": ["Qwen3Model"],
+        "model_type": "qwen3",
+        **{theirs: getattr(sizes, ours) for ours, theirs in _SIZES.items()},
+        "num_hidden_layers": blocks,
+        "rms_norm_eps": sizes.epsilon,
+        "rope_parameters": sizes.rotary.parameters(),
+        "is_causal": sizes.causal,
+        "pad_token_id": pad_id,
+    }
+
+
+QWEN3 = base.Architecture(
+    "qwen3",
+    _read_sizes,
+    _build,
+    {"embeddings.word.embedding": "embed_tokens.weight", "norm.scale": "norm.weight"}
+    | base.block_keys(_BLOCK, bias=False),
+    unused=r"lm_head\..*",
+    prefixes=("model.",),
+    pooling="last",
+    export=_export_config,
+)

@@ -1,0 +1,107 @@
+"""Self-attention: the layers around ``attend``."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import jax
+from flax import nnx
+
+from lsar_jax.models.attention import AttentionMask, attend, attend_with_dropout
+from lsar_jax.models.dropout import Dropout
+from lsar_jax.models.parts import Parts
+from lsar_jax.models.rotary import Rotary
+from lsar_jax.models.segments import positions_of
+from lsar_jax.shapes import Hidden
+
+__all__ = ["SelfAttention"]
+
+
+class SelfAttention(nnx.Module):
+    """Self-attention of several heads (Vaswani et al., NIPS 2017, section 3.2.2).
+
+    Args:
+      parts: makes the layers.
+      hidden: width of a hidden state.
+      heads: number of query heads.
+      groups: number of key and value heads, each for ``heads // groups`` query heads (Ainslie et al., "GQA", EMNLP
+        2023); by default as many as ``heads``.
+      width: width of a head, by default ``hidden // heads``.
+      bias: whether query, key and value have a bias.
+      out_bias: whether the layer after attention has a bias; by default as ``bias``.
+      fused: whether a checkpoint has query, key and value as one matrix, in this order.
+      norm: makes a norm of queries, and one of keys, given the width of a head.
+      rotary: turns queries and keys by their positions.
+      scale: factor of the scores, by default ``width ** -0.5``.
+      causal: as in ``AttentionMask``.
+      window: as in ``AttentionMask``.
+    """
+
+    def __init__(
+        self,
+        parts: Parts,
+        hidden: int,
+        heads: int,
+        *,
+        groups: int | None = None,
+        width: int | None = None,
+        bias: bool = True,
+        out_bias: bool | None = None,
+        fused: bool = False,
+        norm: Callable[[int], Any] | None = None,
+        rotary: Rotary | None = None,
+        scale: float | None = None,
+        causal: bool = False,
+        window: int | None = None,
+    ) -> None:
+        self.kind = parts.attention
+        self.heads = heads
+        self.groups = groups or heads
+        self.width = width or hidden // heads
+        self.fused = fused
+        self.rotary = rotary
+        self.scale = scale
+        self.causal = causal
+        self.window = window
+        inner, shared = self.heads * self.width, self.groups * self.width
+        if fused:
+            self.inputs = parts.linear(hidden, inner + 2 * shared, bias=bias)
+        else:
+            self.query = parts.linear(hidden, inner, bias=bias)
+            self.key = parts.linear(hidden, shared, bias=bias)
+            self.value = parts.linear(hidden, shared, bias=bias)
+        self.query_norm = None if norm is None else norm(self.width)
+        self.key_norm = None if norm is None else norm(self.width)
+        self.out = parts.linear(inner, hidden, bias=bias if out_bias is None else out_bias)
+
+    def __call__(self, x: Hidden, mask: AttentionMask, dropout: Dropout | None = None) -> Hidden:
+        """Returns what attention adds to ``x``; of ``mask``, only the segments are used."""
+        mask = replace(mask, causal=self.causal, window=self.window)
+        query, key, value = self._heads(x)
+        if self.query_norm is not None and self.key_norm is not None:
+            query, key = self.query_norm(query).astype(query.dtype), self.key_norm(key).astype(key.dtype)
+        if self.rotary is not None:
+            positions = positions_of(mask.lengths, x.shape[1])
+            query, key = self.rotary(query, positions), self.rotary(key, positions)
+        if dropout is not None and dropout.attention:
+            mixed = attend_with_dropout(query, key, value, mask, dropout, self.scale)
+        else:
+            mixed = attend(self.kind, query, key, value, mask, self.scale)
+        return self.out(mixed.reshape(*x.shape[:2], -1))
+
+    def _heads(self, x: Hidden) -> tuple[jax.Array, jax.Array, jax.Array]:
+        shape = (*x.shape[:2], -1, self.width)
+        if not self.fused:
+            query, key, value = (f(self._alone(x, f)).reshape(shape) for f in (self.query, self.key, self.value))
+            return query, key, value
+        every = self.inputs(x).reshape(shape)
+        at = self.heads, self.heads + self.groups
+        return every[:, :, : at[0]], every[:, :, at[0] : at[1]], every[:, :, at[1] :]
+
+    def _alone(self, x: Hidden, layer: nnx.Linear) -> Hidden:
+        """Returns x; on an NVIDIA GPU, for the product of this layer alone."""
+        # XLA's GPU compiler would join two products of the same input, and then add the bias of each in a kernel that
+        # copies its half of the result. The bias is in the barrier because equal barriers would be joined.
+        if self.kind != "cudnn" or layer.bias is None:
+            return x
+        return jax.lax.optimization_barrier((x, layer.bias[...]))[0]
