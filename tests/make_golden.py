@@ -82,8 +82,8 @@ def xlm() -> None:
 
 def qwen3(*, causal: bool) -> None:
     config = Qwen3Config(
-        vocab_size=64, max_position_embeddings=40, num_key_value_heads=2, head_dim=16, rms_norm_eps=1e-3, pad_token_id=0,
-        rope_parameters={"rope_type": "default", "rope_theta": 100.0}, is_causal=causal, **SIZES,
+        vocab_size=64, max_position_embeddings=40, num_key_value_heads=2, head_dim=16, rms_norm_eps=1e-3,
+        pad_token_id=0, rope_parameters={"rope_type": "default", "rope_theta": 100.0}, is_causal=causal, **SIZES,
     )  # fmt: skip
     folder = save(AutoModel.from_config(config), "qwen3" if causal else "qwen3-both")
     words = ["[PAD]", "[UNK]", "[MASK]", *LETTERS, *(f"##{letter}" for letter in LETTERS)]

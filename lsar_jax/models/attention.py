@@ -17,10 +17,11 @@ from lsar_jax.models.dropout import Dropout, zeroed
 from lsar_jax.models.segments import segments_of
 from lsar_jax.shapes import Lengths
 
-__all__ = ["AttentionMask", "PerHead", "attend", "attend_with_dropout", "attention_for"]
+__all__ = ["AttentionMask", "PerGroup", "PerHead", "attend", "attend_with_dropout", "attention_for"]
 
-# Queries, keys or values.
+# Queries, and what is mixed for them; keys or values.
 PerHead = Float[Array, "batch length head part"]
+PerGroup = Float[Array, "batch length group part"]
 
 # cuDNN's flash attention takes half precision and head widths that are multiples of 8, up to 128. It works on tiles of
 # 64 or 128 positions of one row, so that the short rows of a single query waste most of its work. On an H100, four
@@ -74,16 +75,15 @@ def attention_for(device: jax.Device) -> str:
 
 
 def attend(
-    kind: str, query: PerHead, key: PerHead, value: PerHead, mask: AttentionMask, scale: float | None = None
+    kind: str, query: PerHead, key: PerGroup, value: PerGroup, mask: AttentionMask, scale: float | None = None
 ) -> PerHead:
     """Mixes the values that each position attends to.
 
     Args:
       kind: ``xla``; ``cudnn``, for cuDNN's flash attention where it can run, otherwise as ``xla``; or ``rows``, for the
         scores of a few rows of the batch at a time if those of all are many.
-      query: ``[batch, length, head, part]``, as ``key`` and ``value``, whose heads may be fewer: each serves as many
-        heads of queries, which follow each other.
-      key: keys.
+      query: ``[batch, length, head, part]``.
+      key: keys, ``[batch, length, group, part]``; a group serves ``head / group`` heads, which follow each other.
       value: values.
       mask: which positions a position attends to.
       scale: factor of the scores, by default ``part ** -0.5``.
@@ -105,7 +105,7 @@ def attend(
 
 
 def attend_with_dropout(
-    query: PerHead, key: PerHead, value: PerHead, mask: AttentionMask, dropout: Dropout, scale: float | None = None
+    query: PerHead, key: PerGroup, value: PerGroup, mask: AttentionMask, dropout: Dropout, scale: float | None = None
 ) -> PerHead:
     """Attends with dropout of the weights, which jax's own attention does not offer; arguments as of ``attend``."""
     repeats = query.shape[2] // key.shape[2]
@@ -117,7 +117,7 @@ def attend_with_dropout(
 
 
 def _whole(
-    kind: str, query: PerHead, key: PerHead, value: PerHead, mask: AttentionMask, scale: float | None
+    kind: str, query: PerHead, key: PerGroup, value: PerGroup, mask: AttentionMask, scale: float | None
 ) -> PerHead:
     width = query.shape[-1]
     fits = query.dtype == jnp.bfloat16 and width % 8 == 0 and width <= 128 and query.shape[1] >= _FLASH_FROM
