@@ -16,6 +16,7 @@ import importlib.util
 import io
 import json
 import math
+import shutil
 import sys
 import types
 from pathlib import Path
@@ -28,6 +29,10 @@ from transformers import (
     AutoModel,
     BertConfig,
     BertModel,
+    DistilBertConfig,
+    DistilBertModel,
+    EuroBertConfig,
+    EuroBertModel,
     Qwen3Config,
     XLMConfig,
     XLMModel,
@@ -91,6 +96,27 @@ def qwen3(*, causal: bool) -> None:
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     # As in Qwen3, the token of padding is the one at the end.
     write_tokenizer(folder, tokenizer, None, ("[PAD]", 0), "[PAD]")
+
+
+def distilbert() -> None:
+    sizes = {"dim": 32, "n_layers": 3, "n_heads": 4, "hidden_dim": 64, "max_position_embeddings": 40}
+    save_with_words(DistilBertModel(DistilBertConfig(vocab_size=64, **sizes)), "distilbert")
+
+
+def eurobert() -> None:
+    config = EuroBertConfig(
+        vocab_size=64, max_position_embeddings=40, num_key_value_heads=2, rms_norm_eps=1e-3, pad_token_id=0,
+        bos_token_id=2, eos_token_id=0, mask_token_id=4,
+        rope_parameters={"rope_type": "default", "rope_theta": 100.0}, **SIZES,
+    )  # fmt: skip
+    save_with_words(EuroBertModel(config), "eurobert")
+
+
+def save_with_words(model: torch.nn.Module, name: str) -> None:
+    """Saves a model, with the tokenizer of the tiny BERT."""
+    folder = save(model, name)
+    for file in ("tokenizer.json", "tokenizer_config.json"):
+        shutil.copyfile(GOLDEN / "bert" / file, folder / file)
 
 
 def save(model: torch.nn.Module, name: str) -> Path:
@@ -238,6 +264,8 @@ if __name__ == "__main__":
     xlm()
     qwen3(causal=True)
     qwen3(causal=False)
+    distilbert()
+    eurobert()
     sentence_transformers()
     laser(1)
     laser(2)

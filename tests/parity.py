@@ -22,7 +22,10 @@ from lsar_jax.tokens.tokenizer import Specials
 
 GOLDEN = Path(__file__).parent / "golden"
 # Names of folders in ``golden``.
-ARCHITECTURES = ("bert", "xlm-roberta", "xlm", "xlm-sinusoidal", "laser1", "laser2", "qwen3", "qwen3-both")
+ARCHITECTURES = (
+    "bert", "xlm-roberta", "xlm", "xlm-sinusoidal", "laser1", "laser2", "qwen3", "qwen3-both", "distilbert",
+    "eurobert",
+)  # fmt: skip
 # Most that a block alone may differ from torch's, and a state of the model, relative to the largest entry.
 BLOCK, MODEL = 1e-5, 1e-4
 LENGTHS = [12, 7, 1, 9]

@@ -20,6 +20,9 @@ CASES = [
     ("xlm-roberta", {"layer": 1, "pooling": "cls"}),
     ("xlm-sinusoidal", {}),
     ("labse", {}),
+    ("distilbert", {}),
+    ("eurobert", {}),
+    ("eurobert", {"pooling": "last"}),
 ]
 
 

@@ -6,14 +6,31 @@ from typing import Any
 from lsar_jax.files import read_json
 from lsar_jax.models.architectures.base import Architecture, Config
 from lsar_jax.models.architectures.bert import BERT
+from lsar_jax.models.architectures.distilbert import DISTILBERT
+from lsar_jax.models.architectures.eurobert import EUROBERT
 from lsar_jax.models.architectures.laser import LASER
 from lsar_jax.models.architectures.qwen3 import QWEN3
 from lsar_jax.models.architectures.xlm import XLM
-from lsar_jax.models.architectures.xlm_roberta import XLM_R
+from lsar_jax.models.architectures.xlm_roberta import CAMEMBERT, ROBERTA, XLM_R
 
-__all__ = ["ARCHITECTURES", "BERT", "LASER", "QWEN3", "XLM", "XLM_R", "Architecture", "Config", "read_config"]
+__all__ = [
+    "ARCHITECTURES",
+    "BERT",
+    "CAMEMBERT",
+    "DISTILBERT",
+    "EUROBERT",
+    "LASER",
+    "QWEN3",
+    "ROBERTA",
+    "XLM",
+    "XLM_R",
+    "Architecture",
+    "Config",
+    "read_config",
+]
 
-ARCHITECTURES = {each.model_type: each for each in (BERT, XLM_R, XLM, LASER, QWEN3)}
+_EVERY = (BERT, XLM_R, XLM, LASER, QWEN3, ROBERTA, CAMEMBERT, DISTILBERT, EUROBERT)
+ARCHITECTURES = {each.model_type: each for each in _EVERY}
 
 
 def read_config(path: Path) -> tuple[dict[str, Any], Architecture]:

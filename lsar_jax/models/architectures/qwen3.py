@@ -16,9 +16,9 @@ from lsar_jax.models.parts import GatedFeedForward, Parts
 from lsar_jax.models.rotary import Rotary
 from lsar_jax.models.self_attention import SelfAttention
 
-__all__ = ["QWEN3", "Qwen3Config"]
+__all__ = ["BLOCK", "QWEN3", "SIZES", "Qwen3Config", "build", "export_config", "keys"]
 
-_SIZES = {
+SIZES = {
     "vocabulary": "vocab_size",
     "hidden": "hidden_size",
     "blocks": "num_hidden_layers",
@@ -28,7 +28,7 @@ _SIZES = {
     "groups": "num_key_value_heads",
     "width": "head_dim",
 }
-_BLOCK = {
+BLOCK = {
     "attention_norm": "layers.{}.input_layernorm",
     "attention.query": "layers.{}.self_attn.q_proj",
     "attention.key": "layers.{}.self_attn.k_proj",
@@ -69,15 +69,16 @@ class Qwen3Config(EncoderConfig):
             raise ValueError(f"the width of a head is {self.width}; rotary positions need an even number")
 
 
-def _build(config: Qwen3Config, parts: Parts) -> Encoder:
+def build(config: Qwen3Config, parts: Parts, *, head_norms: bool = True) -> Encoder:
+    """Returns the encoder with zero weights; with ``head_norms``, queries and keys are normalised."""
     norm = partial(parts.rms_norm, epsilon=config.epsilon)
 
     def block() -> PreNormBlock:
         return PreNormBlock(
             norm(config.hidden),
             SelfAttention(
-                parts, config.hidden, config.heads, groups=config.groups, width=config.width, bias=False, norm=norm,
-                rotary=config.rotary, causal=config.causal,
+                parts, config.hidden, config.heads, groups=config.groups, width=config.width, bias=False,
+                norm=norm if head_norms else None, rotary=config.rotary, causal=config.causal,
             ),
             norm(config.hidden),
             GatedFeedForward(parts, config.hidden, config.intermediate, "silu"),
@@ -94,18 +95,25 @@ def _read_sizes(config: Mapping[str, Any]) -> Qwen3Config:
         raise ValueError(f"layer_types has {', '.join(sorted(kinds))}; only full_attention is supported")
     causal, both = config.get("is_causal", True), config.get("use_bidirectional_attention", False)
     return Qwen3Config(
-        **base.whole_sizes({"head_dim": 128, **config}, _SIZES),
+        **base.whole_sizes({"head_dim": 128, **config}, SIZES),
         rotary=base.rotary(config),
         epsilon=base.epsilon(config, "rms_norm_eps", 1e-6),
         causal=bool(causal) and not both,
     )
 
 
-def _export_config(sizes: Qwen3Config, blocks: int, pad_id: int) -> dict[str, Any]:
+def keys(block: Mapping[str, str]) -> dict[str, str]:
+    """Returns ``Architecture.keys``, given the names of the tensors of a block, none of which is a bias."""
+    outside = {"embeddings.word.embedding": "embed_tokens.weight", "norm.scale": "norm.weight"}
+    return outside | base.block_keys(block, bias=False)
+
+
+def export_config(sizes: Qwen3Config, blocks: int, pad_id: int) -> dict[str, Any]:
+    """Returns the config with which transformers loads the model's first ``blocks`` blocks."""
     return {
         "architectures": ["Qwen3Model"],
         "model_type": "qwen3",
-        **{theirs: getattr(sizes, ours) for ours, theirs in _SIZES.items()},
+        **{theirs: getattr(sizes, ours) for ours, theirs in SIZES.items()},
         "num_hidden_layers": blocks,
         "rms_norm_eps": sizes.epsilon,
         "rope_parameters": sizes.rotary.parameters(),
@@ -117,11 +125,10 @@ def _export_config(sizes: Qwen3Config, blocks: int, pad_id: int) -> dict[str, An
 QWEN3 = base.Architecture(
     "qwen3",
     _read_sizes,
-    _build,
-    {"embeddings.word.embedding": "embed_tokens.weight", "norm.scale": "norm.weight"}
-    | base.block_keys(_BLOCK, bias=False),
+    build,
+    keys(BLOCK),
     unused=r"lm_head\..*",
     prefixes=("model.",),
     pooling="last",
-    export=_export_config,
+    export=export_config,
 )

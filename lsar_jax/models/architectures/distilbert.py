@@ -1,0 +1,62 @@
+"""DistilBERT, and distiluse-base-multilingual-cased (Sanh et al., 2019): BERT's blocks, without segments."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from lsar_jax.models.architectures import base
+from lsar_jax.models.architectures.bert import BertConfig, build
+
+__all__ = ["DISTILBERT"]
+
+_SIZES = {
+    "vocabulary": "vocab_size",
+    "hidden": "dim",
+    "blocks": "n_layers",
+    "heads": "n_heads",
+    "intermediate": "hidden_dim",
+    "positions": "max_position_embeddings",
+}
+_TABLES = {
+    "embeddings.word.embedding": "embeddings.word_embeddings.weight",
+    # Sinusoids are stored too.
+    "embeddings.position.embedding": "embeddings.position_embeddings.weight",
+    **base.weight_and_bias("embeddings.norm", "embeddings.LayerNorm"),
+}
+_BLOCK = {
+    "attention.query": "transformer.layer.{}.attention.q_lin",
+    "attention.key": "transformer.layer.{}.attention.k_lin",
+    "attention.value": "transformer.layer.{}.attention.v_lin",
+    "attention.out": "transformer.layer.{}.attention.out_lin",
+    "attention_norm": "transformer.layer.{}.sa_layer_norm",
+    "feed.up": "transformer.layer.{}.ffn.lin1",
+    "feed.down": "transformer.layer.{}.ffn.lin2",
+    "feed_norm": "transformer.layer.{}.output_layer_norm",
+}
+
+
+def _read_sizes(config: Mapping[str, Any]) -> BertConfig:
+    # The epsilon of its norms is in no config: 1e-12, as by default.
+    return BertConfig(**base.whole_sizes(config, _SIZES), activation=base.activation(config.get("activation", "gelu")))
+
+
+def _export_config(sizes: BertConfig, blocks: int, pad_id: int) -> dict[str, Any]:
+    return {
+        "architectures": ["DistilBertModel"],
+        "model_type": "distilbert",
+        **{theirs: getattr(sizes, ours) for ours, theirs in _SIZES.items()},
+        "n_layers": blocks,
+        "activation": sizes.activation,
+        "pad_token_id": pad_id,
+    }
+
+
+DISTILBERT = base.Architecture(
+    "distilbert",
+    _read_sizes,
+    build,
+    _TABLES | base.block_keys(_BLOCK),
+    # The heads of language models and classifiers.
+    unused=r"(vocab_transform|vocab_layer_norm|vocab_projector|pre_classifier|classifier|qa_outputs)\..*",
+    prefixes=("distilbert.",),
+    export=_export_config,
+)

@@ -1,0 +1,50 @@
+"""EuroBERT, and jina-embeddings-v5-text-nano, which grew from it (Boizard et al., "EuroBERT", COLM 2025).
+
+The blocks are those of Qwen3 without norms of queries and keys, and attend to both sides.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from lsar_jax.models.architectures import base, qwen3
+from lsar_jax.models.architectures.qwen3 import Qwen3Config
+
+__all__ = ["EUROBERT"]
+
+_BLOCK = {
+    ours: theirs for ours, theirs in qwen3.BLOCK.items() if ours not in ("attention.query_norm", "attention.key_norm")
+}
+
+
+def _read_sizes(config: Mapping[str, Any]) -> Qwen3Config:
+    base.require(config, hidden_act="silu", attention_bias=False, mlp_bias=False)
+    hidden, heads = config.get("hidden_size"), config.get("num_attention_heads")
+    given = {name: value for name, value in config.items() if value is not None}
+    if isinstance(hidden, int) and isinstance(heads, int) and heads > 0:
+        given = {"num_key_value_heads": heads, "head_dim": hidden // heads, **given}
+    return Qwen3Config(
+        **base.whole_sizes(given, qwen3.SIZES),
+        rotary=base.rotary(config),
+        epsilon=base.epsilon(config, "rms_norm_eps", 1e-5),
+        causal=False,
+    )
+
+
+def _export_config(sizes: Qwen3Config, blocks: int, pad_id: int) -> dict[str, Any]:
+    config = qwen3.export_config(sizes, blocks, pad_id)
+    del config["is_causal"]
+    return config | {"architectures": ["EuroBertModel"], "model_type": "eurobert"}
+
+
+EUROBERT = replace(
+    qwen3.QWEN3,
+    model_type="eurobert",
+    read_config=_read_sizes,
+    build=partial(qwen3.build, head_norms=False),
+    keys=qwen3.keys(_BLOCK),
+    unused=r"(lm_head|dense|classifier|score)\..*",
+    pooling="mean",
+    export=_export_config,
+)

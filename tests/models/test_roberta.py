@@ -1,0 +1,67 @@
+"""RoBERTa and CamemBERT: the tiny XLM-R under their names; and the byte-level pieces that RoBERTa has."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+from tokenizers import ByteLevelBPETokenizer, Tokenizer, processors
+
+import lsar_jax as lj
+from tests import parity
+from tests.optional import need
+
+
+@pytest.fixture(params=["roberta", "camembert"])
+def folder(request, tmp_path):
+    folder = shutil.copytree(parity.GOLDEN / "xlm-roberta", tmp_path / request.param)
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"model_type": request.param}))
+    return folder
+
+
+def test_the_states_are_those_of_xlm_r(folder):
+    encoder = lj.load_encoder(folder)
+    assert encoder.architecture.model_type == folder.name
+    assert parity.errors(encoder.model, parity.golden("xlm-roberta")).max() <= parity.MODEL
+
+
+def test_torch_agrees_on_what_is_written(folder, tmp_path):
+    torch = need("torch")
+    from transformers import AutoModel
+
+    encoder = lj.load_encoder(folder)
+    encoder.to_sentence_transformers(tmp_path / "written")
+    theirs = need("sentence_transformers").SentenceTransformer(str(tmp_path / "written"), device="cpu")
+    np.testing.assert_allclose(theirs.encode(parity.TEXTS), encoder.encode(parity.TEXTS), atol=1e-5)
+    model = AutoModel.from_pretrained(tmp_path / "written").eval()
+    assert type(model).__name__ == {"roberta": "RobertaModel", "camembert": "CamembertModel"}[folder.name]
+    case = parity.golden("xlm-roberta")
+    with torch.no_grad():
+        hidden, _ = parity.hidden_states(model, case["ids"], case["lengths"])
+    assert parity.errors(encoder.model, case | {"hidden": hidden}).max() <= parity.MODEL
+
+
+def test_byte_level_pieces(folder, tmp_path, rng):
+    """Pieces of bytes, as RoBERTa has: what a letter outside ASCII is made of has ids, and no text is unknown."""
+    learned = ByteLevelBPETokenizer()
+    learned.train_from_iterator(["a cat sat"], vocab_size=262, special_tokens=["<s>", "<pad>", "</s>", "<unk>"])
+    backend = Tokenizer.from_str(learned.to_str())
+    backend.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 0))
+    backend.save(str(folder / "tokenizer.json"))
+    rows = backend.get_vocab_size()
+    tensors, name = load_file(folder / "model.safetensors"), "embeddings.word_embeddings.weight"
+    tensors[name] = rng.standard_normal((rows, 32)).astype(np.float32)
+    save_file(tensors, folder / "model.safetensors")
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"vocab_size": rows}))
+
+    encoder = lj.load_encoder(folder)
+    assert tuple(encoder.tokenizer.specials) == (1, 1)
+    [ids], _ = encoder.tokenizer(["sat “é"], 40)
+    assert len(ids) == len("sat “é".encode()) + 2 - (len("sat") - len(learned.encode("sat").ids))
+    assert learned.token_to_id("<unk>") not in ids
+    encoder.to_sentence_transformers(tmp_path / "written")
+    theirs = need("sentence_transformers").SentenceTransformer(str(tmp_path / "written"), device="cpu")
+    np.testing.assert_allclose(theirs.encode(parity.TEXTS), encoder.encode(parity.TEXTS), atol=1e-5)
