@@ -33,6 +33,7 @@ from transformers import (
     DistilBertModel,
     EuroBertConfig,
     EuroBertModel,
+    ModernBertConfig,
     Qwen3Config,
     XLMConfig,
     XLMModel,
@@ -112,6 +113,18 @@ def eurobert() -> None:
     save_with_words(EuroBertModel(config), "eurobert")
 
 
+def modernbert() -> None:
+    config = ModernBertConfig(
+        vocab_size=64, max_position_embeddings=40, norm_eps=1e-3, pad_token_id=0, bos_token_id=2, eos_token_id=3,
+        cls_token_id=2, sep_token_id=3, local_attention=8, rope_parameters={
+            "full_attention": {"rope_type": "default", "rope_theta": 1000.0},
+            "sliding_attention": {"rope_type": "default", "rope_theta": 30.0},
+        },
+        **{**SIZES, "num_hidden_layers": 4},
+    )  # fmt: skip
+    save_with_words(AutoModel.from_config(config), "modernbert")
+
+
 def save_with_words(model: torch.nn.Module, name: str) -> None:
     """Saves a model, with the tokenizer of the tiny BERT."""
     folder = save(model, name)
@@ -149,7 +162,7 @@ def draw(model: torch.nn.Module) -> None:
                     parameter.normal_(0, 1)
             else:
                 # Queries and keys are larger, so that attention is far from uniform.
-                sharp = any(part in name for part in ("query", "key", "q_lin", "k_lin", "q_proj", "k_proj"))
+                sharp = any(part in name for part in ("query", "key", "q_lin", "k_lin", "q_proj", "k_proj", "Wqkv"))
                 parameter.normal_(0, (1.5 if sharp else 1.0) / math.sqrt(parameter.shape[1]))
 
 
@@ -266,6 +279,7 @@ if __name__ == "__main__":
     qwen3(causal=False)
     distilbert()
     eurobert()
+    modernbert()
     sentence_transformers()
     laser(1)
     laser(2)

@@ -64,7 +64,9 @@ class Parts:
     def layer_norm(self, width: int, epsilon: float, *, bias: bool = True) -> nnx.LayerNorm:
         """LayerNorm (Ba et al., 2016)."""
         # The fast variance E[x^2] - E[x]^2 loses precision if the mean is large, as with outlier dimensions.
-        return nnx.LayerNorm(width, epsilon=epsilon, use_bias=bias, use_fast_variance=False, rngs=RNGS)
+        return nnx.LayerNorm(
+            width, epsilon=epsilon, use_bias=bias, use_fast_variance=False, dtype=jnp.float32, rngs=RNGS
+        )
 
     def rms_norm(self, width: int, epsilon: float, *, offset: float = 0.0) -> "RMSNorm":
         """RMSNorm; see its class."""

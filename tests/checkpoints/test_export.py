@@ -23,6 +23,7 @@ CASES = [
     ("distilbert", {}),
     ("eurobert", {}),
     ("eurobert", {"pooling": "last"}),
+    ("modernbert", {}),
 ]
 
 

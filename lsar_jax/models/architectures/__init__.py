@@ -9,6 +9,7 @@ from lsar_jax.models.architectures.bert import BERT
 from lsar_jax.models.architectures.distilbert import DISTILBERT
 from lsar_jax.models.architectures.eurobert import EUROBERT
 from lsar_jax.models.architectures.laser import LASER
+from lsar_jax.models.architectures.modernbert import MODERNBERT
 from lsar_jax.models.architectures.qwen3 import QWEN3
 from lsar_jax.models.architectures.xlm import XLM
 from lsar_jax.models.architectures.xlm_roberta import CAMEMBERT, ROBERTA, XLM_R
@@ -20,6 +21,7 @@ __all__ = [
     "DISTILBERT",
     "EUROBERT",
     "LASER",
+    "MODERNBERT",
     "QWEN3",
     "ROBERTA",
     "XLM",
@@ -29,7 +31,7 @@ __all__ = [
     "read_config",
 ]
 
-_EVERY = (BERT, XLM_R, XLM, LASER, QWEN3, ROBERTA, CAMEMBERT, DISTILBERT, EUROBERT)
+_EVERY = (BERT, XLM_R, XLM, LASER, QWEN3, ROBERTA, CAMEMBERT, DISTILBERT, EUROBERT, MODERNBERT)
 ARCHITECTURES = {each.model_type: each for each in _EVERY}
 
 

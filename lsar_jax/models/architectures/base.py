@@ -20,8 +20,8 @@ from lsar_jax.tokens.hugging_face import fast_tokenizer
 from lsar_jax.tokens.tokenizer import Tokenizer
 
 __all__ = [
-    "Architecture", "Config", "activation", "block_keys", "epsilon", "require", "rotary", "weight_and_bias",
-    "whole_sizes",
+    "Architecture", "Config", "activation", "block_keys", "check_rotary_heads", "epsilon", "layer_kinds", "require",
+    "rotary", "weight_and_bias", "whole_sizes",
 ]  # fmt: skip
 
 Config = EncoderConfig | LaserConfig
@@ -112,6 +112,35 @@ def activation(name: Any) -> str:
     if not isinstance(name, str) or name not in ACTIVATIONS:
         raise ValueError(f"hidden_act {name!r} is not one of {', '.join(ACTIVATIONS)}")
     return name
+
+
+def check_rotary_heads(hidden: int, heads: int) -> None:
+    """Raises ValueError unless the width of a head is a whole and even number, as rotary positions need."""
+    if hidden % (2 * heads):
+        raise ValueError(f"hidden size {hidden} does not give {heads} heads an even width, as rotary positions need")
+
+
+def layer_kinds(config: Mapping[str, Any], blocks: int, is_full: Callable[[int], bool]) -> tuple[str, ...]:
+    """Returns the kind of each block, ``full_attention`` or ``sliding_attention``.
+
+    Args:
+      config: the config; its ``layer_types``, if any, name the kinds.
+      blocks: number of blocks.
+      is_full: the rule of a config without: whether a block attends to the whole sentence, by its number from 0 on.
+
+    Raises:
+      ValueError: ``layer_types`` has another kind, or not one for each block.
+    """
+    kinds = config.get("layer_types")
+    if kinds is None:
+        kinds = ["full_attention" if is_full(number) else "sliding_attention" for number in range(blocks)]
+    known = ("full_attention", "sliding_attention")
+    if not isinstance(kinds, list) or len(kinds) != blocks or not all(kind in known for kind in kinds):
+        raise ValueError(
+            f"layer_types is {kinds!r} in config.json; it must name one of {', '.join(known)} for each "
+            f"of {blocks} blocks"
+        )
+    return tuple(kinds)
 
 
 def rotary(config: Mapping[str, Any], theta: str = "rope_theta", kind: str | None = None) -> Rotary:

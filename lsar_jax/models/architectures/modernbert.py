@@ -1,0 +1,132 @@
+"""ModernBERT: mmBERT, granite-embedding r2 (Warner et al., "Smarter, Better, Faster, Longer", ACL 2025).
+
+LayerNorm without a bias before each sublayer, except before the first, whose input is normalised already; rotary
+positions; a gated feed-forward layer. Every third block attends to the whole sentence, the others to a window on each
+side, with a base of the rotary positions of their own.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from lsar_jax.checks import whole_number
+from lsar_jax.models.architectures import base
+from lsar_jax.models.blocks import PreNormBlock
+from lsar_jax.models.encoder import Encoder, EncoderConfig, TokenEmbeddings
+from lsar_jax.models.parts import GatedFeedForward, Parts
+from lsar_jax.models.rotary import Rotary
+from lsar_jax.models.self_attention import SelfAttention
+
+__all__ = ["MODERNBERT", "ModernBertConfig"]
+
+_SIZES = {
+    "vocabulary": "vocab_size",
+    "hidden": "hidden_size",
+    "blocks": "num_hidden_layers",
+    "heads": "num_attention_heads",
+    "intermediate": "intermediate_size",
+    "positions": "max_position_embeddings",
+}
+_BLOCK = {
+    "attention_norm": "layers.{}.attn_norm",
+    "attention.inputs": "layers.{}.attn.Wqkv",
+    "attention.out": "layers.{}.attn.Wo",
+    "feed_norm": "layers.{}.mlp_norm",
+    "feed.both": "layers.{}.mlp.Wi",
+    "feed.down": "layers.{}.mlp.Wo",
+}
+
+
+@dataclass(frozen=True)
+class ModernBertConfig(EncoderConfig):
+    """Sizes of ModernBERT.
+
+    Attributes:
+      kinds: kind of each block, ``full_attention`` or ``sliding_attention``.
+      window: how many positions before it, and after it, a token attends to in a sliding block.
+      full: rotary positions of the full blocks.
+      sliding: rotary positions of the sliding blocks.
+      epsilon: constant added to the variance in LayerNorm.
+      activation: activation of the feed-forward layer, one of ``ACTIVATIONS``.
+    """
+
+    kinds: tuple[str, ...]
+    window: int
+    full: Rotary
+    sliding: Rotary
+    epsilon: float = 1e-5
+    activation: str = "gelu"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        base.check_rotary_heads(self.hidden, self.heads)
+
+
+def _build(config: ModernBertConfig, parts: Parts) -> Encoder:
+    norm = partial(parts.layer_norm, config.hidden, config.epsilon, bias=False)
+
+    def block(number: int) -> PreNormBlock:
+        full = config.kinds[number] == "full_attention"
+        return PreNormBlock(
+            norm() if number else None,
+            SelfAttention(
+                parts, config.hidden, config.heads, bias=False, fused=True,
+                rotary=config.full if full else config.sliding, window=None if full else config.window,
+            ),
+            norm(),
+            GatedFeedForward(parts, config.hidden, config.intermediate, config.activation, fused="gate_up"),
+        )  # fmt: skip
+
+    embeddings = TokenEmbeddings(parts, config.vocabulary, config.hidden, norm=norm())
+    return Encoder(config, parts, embeddings, [block(number) for number in range(config.blocks)], norm())
+
+
+def _read_sizes(config: Mapping[str, Any]) -> ModernBertConfig:
+    base.require(config, norm_bias=False, attention_bias=False, mlp_bias=False, rope_scaling=None)
+    # The window is of both sides together, without the token itself.
+    sizes = base.whole_sizes(config, _SIZES | {"both_sides": "local_attention"})
+    window, every = sizes.pop("both_sides") // 2, config.get("global_attn_every_n_layers", 3)
+    whole_number("global_attn_every_n_layers", every, 1, 256, "the numbers of blocks")
+    return ModernBertConfig(
+        **sizes,
+        kinds=base.layer_kinds(config, sizes["blocks"], lambda number: number % every == 0),
+        window=window,
+        full=base.rotary(config, "global_rope_theta", "full_attention"),
+        sliding=base.rotary(config, "local_rope_theta", "sliding_attention"),
+        epsilon=base.epsilon(config, "norm_eps", 1e-5),
+        activation=base.activation(config.get("hidden_activation", "gelu")),
+    )
+
+
+def _export_config(sizes: ModernBertConfig, blocks: int, pad_id: int) -> dict[str, Any]:
+    return {
+        "architectures": ["ModernBertModel"],
+        "model_type": "modernbert",
+        **{theirs: getattr(sizes, ours) for ours, theirs in _SIZES.items()},
+        "num_hidden_layers": blocks,
+        "layer_types": list(sizes.kinds[:blocks]),
+        "local_attention": 2 * sizes.window,
+        "rope_parameters": {
+            "full_attention": sizes.full.parameters(),
+            "sliding_attention": sizes.sliding.parameters(),
+        },
+        "norm_eps": sizes.epsilon,
+        "hidden_activation": sizes.activation,
+        "pad_token_id": pad_id,
+    }
+
+
+MODERNBERT = base.Architecture(
+    "modernbert",
+    _read_sizes,
+    _build,
+    {"embeddings.word.embedding": "embeddings.tok_embeddings.weight"}
+    | base.weight_and_bias("embeddings.norm", "embeddings.norm", bias=False)
+    | base.weight_and_bias("norm", "final_norm", bias=False)
+    | base.block_keys(_BLOCK, bias=False),
+    # The heads of language models and classifiers.
+    unused=r"(head|decoder|classifier)\..*",
+    prefixes=("model.",),
+    export=_export_config,
+)
