@@ -9,8 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-from tests.optional import need
+from safetensors.numpy import save_file
 
 pytestmark = pytest.mark.slow
 
@@ -91,48 +90,89 @@ def test_a_task(checkout):
     assert -100 <= centred < original <= 100
 
 
-def test_an_architecture(checkout):
-    need("torch")
-    table = "lsar_jax/checkpoints/architectures/__init__.py"
-    path = "lsar_jax/checkpoints/architectures/distilbert.py"
+SKYLARK = {
+    "model_type": "skylark", "vocab_size": 64, "width": 32, "num_layers": 2, "num_heads": 4, "gate_width": 48,
+    "max_length": 40, "norm_eps": 1e-3, "rope_theta": 100.0, "pad_token_id": 0,
+}  # fmt: skip
+
+
+def test_an_architecture(checkout, rng):
+    table, path = (f"lsar_jax/models/architectures/{name}.py" for name in ("__init__", "skylark"))
     (checkout / path).write_text(block(path), encoding="utf-8")
     text = (checkout / table).read_text(encoding="utf-8")
-    new = block(table).strip()
-    old = new.replace(", DISTILBERT", "")
-    assert text.count(old) == 1
-    imported = "from lsar_jax.checkpoints.architectures.distilbert import DISTILBERT\n\n__all__"
-    (checkout / table).write_text(text.replace(old, new).replace("\n__all__", f"\n{imported}", 1), encoding="utf-8")
+    assert text.count("\n_EVERY = (") == 1
+    text = text.replace("\n_EVERY = (", "\n_EVERY = (SKYLARK, ")
+    (checkout / table).write_text(text.replace("\n__all__", f"\n{block(table)}\n__all__", 1), encoding="utf-8")
 
-    sizes = {"vocab_size": 64, "dim": 32, "n_layers": 2, "n_heads": 4, "hidden_dim": 48, "max_position_embeddings": 40}
     folder = checkout / "tiny"
     shutil.copytree(TINY, folder, ignore=shutil.ignore_patterns("golden.npz", "config.json", "model.safetensors"))
-    (folder / "config.json").write_text(json.dumps({"model_type": "distilbert", "pad_token_id": 0, **sizes}))
-    expected = torch_states(folder, sizes)
+    (folder / "config.json").write_text(json.dumps(SKYLARK))
+    tensors = random_tensors(rng)
+    unused = {"head.weight": np.zeros((2, 2), np.float32)}
+    save_file({f"model.{name}": value for name, value in tensors.items()} | unused, folder / "model.safetensors")
     code = (
-        "import sys, numpy as np, lsar_jax as lj\n"
+        "import numpy as np, lsar_jax as lj\n"
         "from lsar_jax.__main__ import main\n"
         "assert main(['--help']) == 0\n"
         "e = lj.load_encoder('tiny')\n"
-        "states = list(e.model.hidden_states(np.array([[2, 5, 9, 3]], np.int32), np.array([[4]], np.int32)))\n"
-        "np.save('states.npy', np.stack([np.asarray(s) for s in states]))\n"
+        "ids, lengths = np.array([[2, 5, 9, 7, 3, 2, 8, 3, 0]], np.int32), np.array([[5, 3]], np.int32)\n"
+        "np.save('states.npy', np.stack(list(map(np.asarray, e.model.hidden_states(ids, lengths)))))\n"
+        "assert lj.load_encoder('tiny', layer=1).encode('a b c', layers=[0, 1]).shape == (2, 32)\n"
         "print(e.encode(['a b c', 'd']).shape)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=checkout, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == "(2, 32)"
-    states = np.load(checkout / "states.npy")
-    assert states.shape == (3, 1, 4, 32)
-    assert np.abs(states - expected).max() < 1e-5 * np.abs(expected).max()
+    states = np.load(checkout / "states.npy")[:, 0]
+    for at, ids in ((slice(0, 5), [2, 5, 9, 7, 3]), (slice(5, 8), [2, 8, 3])):
+        expected = twin(tensors, ids)
+        assert np.abs(states[:, at] - expected).max() < 1e-5 * np.abs(expected).max()
+        swapped = {name.replace("gate", "?").replace("up", "gate").replace("?", "up"): x for name, x in tensors.items()}
+        for wrong in (twin(swapped, ids), twin(tensors, ids, theta=10_000.0), twin(tensors, ids, epsilon=1e-5)):
+            assert np.abs(states[:, at] - wrong).max() > 1e-4 * np.abs(expected).max()
 
 
-def torch_states(folder, sizes):
-    """Writes a random checkpoint by transformers; returns torch's hidden states."""
-    import torch
-    from transformers import DistilBertConfig, DistilBertModel
+def random_tensors(rng):
+    """The weights of a tiny Skylark, none of which is without effect."""
+    tensors = {"tokens.weight": rng.standard_normal((64, 32))}
+    norms = ["tokens_norm", *(f"layers.{i}.{kind}_norm" for i in range(2) for kind in ("mixer", "mlp"))]
+    for norm in norms:
+        tensors |= {f"{norm}.weight": rng.uniform(0.5, 1.5, 32), f"{norm}.bias": rng.normal(0, 0.5, 32)}
+    shapes = {f"mixer.{name}": (32, 32) for name in ("q", "k", "v", "out")}
+    shapes |= {"mlp.gate": (48, 32), "mlp.up": (48, 32), "mlp.down": (32, 48)}
+    for name, (outer, inner) in shapes.items():
+        for i in range(2):
+            tensors[f"layers.{i}.{name}.weight"] = rng.normal(0, inner**-0.5, (outer, inner))
+            tensors[f"layers.{i}.{name}.bias"] = rng.normal(0, 0.5, outer)
+    return {name: value.astype(np.float32) for name, value in tensors.items()}
 
-    torch.manual_seed(0)
-    model = DistilBertModel(DistilBertConfig(**sizes, initializer_range=0.3)).eval()
-    model.save_pretrained(folder)
-    with torch.no_grad():
-        output = model(torch.tensor([[2, 5, 9, 3]]), output_hidden_states=True)
-    return np.stack([state.numpy() for state in output.hidden_states])
+
+def twin(tensors, ids, theta=100.0, epsilon=1e-3):
+    """Skylark in numpy, in float64, of one sentence: its states, ``[layer, token, width]``."""
+    weights = {name: value.astype(np.float64) for name, value in tensors.items()}
+
+    def linear(name, x):
+        return x @ weights[f"{name}.weight"].T + weights[f"{name}.bias"]
+
+    def norm(name, x):
+        centred = x - x.mean(axis=-1, keepdims=True)
+        unit = centred / np.sqrt(np.square(centred).mean(axis=-1, keepdims=True) + epsilon)
+        return unit * weights[f"{name}.weight"] + weights[f"{name}.bias"]
+
+    def turned(x):
+        """Dimensions i and i + 4 of each head of 8 as the parts of a complex number, which is turned."""
+        angles = np.arange(len(x))[:, None, None] * theta ** (-np.arange(4) / 4)
+        x = (x[..., :4] + 1j * x[..., 4:]) * np.exp(1j * angles)
+        return np.concatenate([x.real, x.imag], axis=-1)
+
+    states = [norm("tokens_norm", weights["tokens.weight"][ids])]
+    for i in range(2):
+        x, at = states[-1], f"layers.{i}"
+        query, key, value = (linear(f"{at}.mixer.{name}", x).reshape(len(ids), 4, 8) for name in "qkv")
+        scores = np.exp(np.einsum("qhd,khd->hqk", turned(query), turned(key)) / np.sqrt(8))
+        mixed = np.einsum("hqk,khd->qhd", scores / scores.sum(axis=-1, keepdims=True), value)
+        x = norm(f"{at}.mixer_norm", x + linear(f"{at}.mixer.out", mixed.reshape(len(ids), 32)))
+        gate = linear(f"{at}.mlp.gate", x)
+        fed = linear(f"{at}.mlp.down", gate / (1 + np.exp(-gate)) * linear(f"{at}.mlp.up", x))
+        states.append(norm(f"{at}.mlp_norm", x + fed))
+    return np.stack(states)

@@ -121,21 +121,22 @@ class GatedFeedForward(nnx.Module):
       inner: width of the gate.
       activation: one of ``ACTIVATIONS``.
       fused: whether a checkpoint has gate and up as one matrix: ``"gate_up"`` or ``"up_gate"``, by their order.
-      out_bias: whether ``down`` has a bias; the others have none.
+      bias: whether gate and up have a bias.
+      out_bias: whether ``down`` has a bias; by default as ``bias``.
     """
 
     def __init__(
         self, parts: Parts, hidden: int, inner: int, activation: str, *, fused: str | None = None,
-        out_bias: bool = False,
+        bias: bool = False, out_bias: bool | None = None,
     ) -> None:  # fmt: skip
         self.activation = activation
         self.fused = fused
         if fused is None:
-            self.gate = parts.linear(hidden, inner, bias=False)
-            self.up = parts.linear(hidden, inner, bias=False)
+            self.gate = parts.linear(hidden, inner, bias=bias)
+            self.up = parts.linear(hidden, inner, bias=bias)
         else:
-            self.both = parts.linear(hidden, 2 * inner, bias=False)
-        self.down = parts.linear(inner, hidden, bias=out_bias)
+            self.both = parts.linear(hidden, 2 * inner, bias=bias)
+        self.down = parts.linear(inner, hidden, bias=bias if out_bias is None else out_bias)
 
     def __call__(self, x: Hidden) -> Hidden:
         """Returns what the layer adds to the hidden states."""
