@@ -19,6 +19,7 @@ from eval.fitting import FitOptions, choose
 from eval.results import by_method, write_results
 from eval.run_record import recorded
 from eval.task import Task
+from lsar_jax import SentenceEncoder
 from lsar_jax.cli.console import console, print_table
 from lsar_jax.cli.embed import open_encoder
 from lsar_jax.corpora.tables import folder_of, pin
@@ -40,6 +41,8 @@ class RunOptions:
       revision: commit, tag or branch of a Hub id.
       pooling: mean, mean_no_special, cls, max or pooler; by default, the checkpoint's own.
       layers: hidden-state layers to test, 0 for the embedding output; without a value, all.
+      dim: number of dimensions to keep of a Matryoshka embedding, which is normalised again; of the last layer only.
+      final_norm: apply the norm after the last block to the layers below, too.
       dtype: float32 or bfloat16, for parameters and matrix products.
       max_length: maximum number of tokens per sentence.
       cache: folder for embeddings, which other tasks read too; by default, none are kept.
@@ -51,11 +54,19 @@ class RunOptions:
     revision: str | None = None
     pooling: str | None = None
     layers: tuple[int, ...] = (8, 12)
+    dim: int | None = None
+    final_norm: bool = False
     dtype: Literal["float32", "bfloat16"] = "float32"
     max_length: int = 128
     cache: Path | None = None
     out: Path = Path("results")
     overwrite: bool = False
+
+    def open_encoder(self) -> SentenceEncoder:
+        """Loads the encoder with its blocks up to the highest of ``layers``, or with all blocks."""
+        return open_encoder(
+            self.encoder, self.layers, self.revision, self.pooling, self.dtype, dim=self.dim, final_norm=self.final_norm
+        )
 
 
 @dataclass(frozen=True)
@@ -110,7 +121,7 @@ def command(make: Callable[..., Task], *, not_on_hub: str = "", **defaults: Any)
 
 def _run(task: Task, options: Options) -> Evaluation:
     fitting = choose(task, options)
-    encoder = open_encoder(options.encoder, options.layers, options.revision, options.pooling, options.dtype)
+    encoder = options.open_encoder()
     layers = options.layers or tuple(range(encoder.spec.layer + 1))
     evaluation = evaluate(task, encoder, layers, fitting, max_length=options.max_length, cache=options.cache)
     report(task, evaluation, options.out)

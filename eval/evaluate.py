@@ -132,5 +132,7 @@ def result_of(
         fitted_languages=counts or dict(method.counts),
         options=dict(task.options),
         fits=steps,
+        dim=spec.dim,
+        final_norm=spec.final_norm,
     )
     return result if score.queries is None else result.resampled(score.queries)

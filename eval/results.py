@@ -42,7 +42,8 @@ class Result:
 
     Attributes:
       task, languages: name of the evaluation, and codes of the languages that the value covers.
-      encoder, revision, layer, pooling, dtype, max_length: how the embeddings were computed, as in ``EncoderSpec``.
+      encoder, revision, layer, pooling, dtype, max_length, dim, final_norm: how the embeddings were computed, as in
+        ``EncoderSpec``.
       transform, parameters: name of the method, ``original`` for none, and its arguments.
       fitted_on, fitted_languages: the text of the fit, and its number of vectors of each language.
       metric, value: accuracies and mean average precision are in percent; cosines, shares, correlations and other
@@ -80,6 +81,8 @@ class Result:
     device: str = field(default_factory=_device)
     fits: tuple[str, ...] = ()
     date: str = field(default="", compare=False)
+    dim: int | None = None
+    final_norm: bool = False
 
     def resampled(self, queries: Queries) -> "Result":
         """Adds the scores of individual queries and the interval of their mean."""

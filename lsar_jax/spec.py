@@ -7,9 +7,13 @@ from typing import Any
 __all__ = ["EncoderSpec", "check_source"]
 
 # The fields that tell one space from another.
-_SPACE = ("revision", "layer", "pooling", "prompt", "transform", "digests")
+_SPACE = ("revision", "layer", "final_norm", "pooling", "dim", "prompt", "transform", "digests")
 # What errors call them, where that is not the name of the field.
-_NAMES = {"transform": "embeddings after the transform", "digests": "embeddings after"}
+_NAMES = {
+    "final_norm": "final norm",
+    "transform": "embeddings after the transform",
+    "digests": "embeddings after",
+}
 
 
 @dataclass(frozen=True)
@@ -26,6 +30,8 @@ class EncoderSpec:
       transform: human-readable names of the methods applied after the pooling; empty for raw embeddings.
       prompt: string prepended to each sentence.
       digests: digest of the arrays of each applied step; it differs between fits of one method on different text.
+      dim: number of dimensions that a Matryoshka embedding was cut to before it was normalised again; None for all.
+      final_norm: whether the checkpoint's final norm is applied to layers below the last too.
 
     Example:
       >>> raw = lj.EncoderSpec("bundled", "sha256:1571", 8, "mean", "float32")
@@ -44,6 +50,8 @@ class EncoderSpec:
     transform: str = ""
     prompt: str = ""
     digests: tuple[str, ...] = ()
+    dim: int | None = None
+    final_norm: bool = False
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> "EncoderSpec":
@@ -52,16 +60,23 @@ class EncoderSpec:
         if not isinstance(digests, list | tuple) or not all(isinstance(digest, str) for digest in digests):
             raise TypeError(f"digests is {digests!r}, not a list of texts")
         for name, value in fields.items():
-            if name not in ("layer", "digests") and not isinstance(value, str):
+            if name not in ("layer", "digests", "dim", "final_norm") and not isinstance(value, str):
                 raise TypeError(f"{name} is {value!r}, not text")
-        layer = fields.get("layer", 0)
-        if isinstance(layer, bool) or not isinstance(layer, int) or layer < 0:
-            raise TypeError(f"layer is {layer!r}, not a whole number")
+        for name, least, value in (("layer", 0, fields.get("layer", 0)), ("dim", 1, fields.get("dim"))):
+            absent = name == "dim" and value is None
+            if not absent and (isinstance(value, bool) or not isinstance(value, int) or value < least):
+                raise TypeError(f"{name} is {value!r}, not a whole number")
+        if not isinstance(fields.get("final_norm", False), bool):
+            raise TypeError(f"final_norm is {fields['final_norm']!r}, not true or false")
         return cls(**{**fields, "digests": tuple(digests)})
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns the fields as JSON-serializable values."""
-        return asdict(self) | {"digests": list(self.digests)}
+        """Returns the fields as JSON-serializable values, without ``dim`` and ``final_norm`` where they are not set.
+
+        So files of other embeddings are the same as before there were these fields.
+        """
+        fields = asdict(self) | {"digests": list(self.digests)}
+        return {name: value for name, value in fields.items() if value or name not in ("dim", "final_norm")}
 
     def same_space(self, other: "EncoderSpec") -> bool:
         """Whether vectors of both can be mixed: all fields but the id and the compute dtype are equal."""
@@ -104,4 +119,4 @@ def _value(name: str, spec: EncoderSpec) -> str:
         return value or "none"
     if name == "digests":
         return f"{spec.transform} with the digest {', '.join(value)}"
-    return str(value) if name == "layer" else repr(value)
+    return str(value) if name in ("layer", "dim") else repr(value)

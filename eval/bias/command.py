@@ -40,7 +40,6 @@ from eval.task import Score, Task
 from lsar_jax import EncoderSpec, SentenceEncoder, corpora
 from lsar_jax.checks import whole_number
 from lsar_jax.cli.console import console, print_table
-from lsar_jax.cli.embed import open_encoder
 from lsar_jax.files import check_outputs, write_text
 
 __all__ = ["Bias"]
@@ -95,7 +94,7 @@ class Bias(MethodOptions, RunOptions):
     def _evaluate(self) -> list[Result]:
         text = read_user_text(self.folder, self.languages, self.count, self.aligned, self.seed)
         self._check(text)
-        encoder = open_encoder(self.encoder, self.layers or None, self.revision, self.pooling, self.dtype)
+        encoder = self.open_encoder()
         layers = self.layers or _comparable_layers(encoder)
         # The options are checked with the ranks that are given; the default ones depend on the embeddings.
         fitting = Fitting(self, {}, text.codes, (), f"{self.folder}, up to {self.count} a language")
@@ -214,14 +213,15 @@ class Bias(MethodOptions, RunOptions):
     @property
     def _opening(self) -> str:
         """The arguments of ``load_encoder`` that open this encoder, but for the layer."""
-        given = {"revision": self.revision, "pooling": self.pooling, "dtype": self.dtype}
-        named = [f"{name}={value!r}" for name, value in given.items() if value not in (None, "float32")]
+        given = {name: getattr(self, name) for name in ("revision", "pooling", "dim", "final_norm", "dtype")}
+        named = [f"{name}={value!r}" for name, value in given.items() if value not in (None, False, "float32")]
         return ", ".join([repr(self.encoder), *named])
 
 
 def _comparable_layers(encoder: SentenceEncoder) -> tuple[int, ...]:
     """All layers; only the last if the checkpoint's own steps, such as LaBSE's, follow the pooling there."""
     if encoder.projection is not None:
-        console.print(f"{encoder.spec.pooling} belongs to layer {encoder.spec.layer}; other layers need --pooling")
+        what, other = ("--dim", "no --dim") if encoder.spec.dim else (encoder.spec.pooling, "--pooling")
+        console.print(f"{what} belongs to layer {encoder.spec.layer}; other layers need {other}")
         return (encoder.spec.layer,)
     return tuple(range(encoder.spec.layer + 1))

@@ -5,7 +5,7 @@ layers after it are written in the files that sentence-transformers uses for the
 """
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from lsar_jax.checkpoints.fill import TRANSPOSED, tensor_name
 from lsar_jax.checkpoints.sentence_transformers import MODES
 from lsar_jax.files import new_folder, write_json
 from lsar_jax.models.architectures import Architecture
-from lsar_jax.models.projection import TORCH_NAMES, Dense, Normalize
+from lsar_jax.models.projection import TORCH_NAMES, Dense, Layer, Truncate
 from lsar_jax.tokens.tokenizer import FastTokenizer, Tokenizer
 
 __all__ = ["check_exportable", "export"]
@@ -30,12 +30,20 @@ def check_exportable(encoder: Any) -> None:
         raise ValueError(f"there is no export to sentence-transformers for the architecture of {encoder.spec.id}")
     if encoder.pooling not in MODES:
         raise ValueError(f"sentence-transformers has no pooling {encoder.pooling!r}; it has {', '.join(MODES)}")
+    model, layer = encoder.model, encoder.spec.layer
+    normed = model.norm is not None and (model.norm_inner or layer == model.config.blocks)
+    if "norm.scale" in encoder.architecture.keys and not normed:
+        raise ValueError(
+            f"layer {layer} of {encoder.spec.id} is not normalised, but transformers normalises the last layer of "
+            "every such model; load the encoder with final_norm=True"
+        )
 
 
 def export(encoder: Any, folder: Path) -> None:
     """Writes a ``SentenceEncoder`` to a new folder; see ``SentenceEncoder.to_sentence_transformers``."""
     check_exportable(encoder)
-    layers: list[Dense | Normalize] = [] if encoder.projection is None else encoder.projection.layers()
+    sizes, blocks, tokenizer = encoder.model.config, encoder.spec.layer, encoder.tokenizer
+    layers: list[Layer] = [] if encoder.projection is None else _layers(encoder.projection.layers(), sizes.hidden)
     if encoder.transform is not None:
         if encoder.transform.languages is not None:
             raise ValueError(
@@ -44,7 +52,6 @@ def export(encoder: Any, folder: Path) -> None:
             )
         matrix, offset = encoder.transform.as_affine()
         layers.append(Dense(np.asarray(matrix, np.float32), np.asarray(offset, np.float32), "identity"))
-    sizes, blocks, tokenizer = encoder.model.config, encoder.spec.layer, encoder.tokenizer
     kinds = ["Transformer", "Pooling", *(type(layer).__name__ for layer in layers)]
     paths = ["", *(f"{index}_{kind}" for index, kind in enumerate(kinds[1:], 1))]
     with new_folder(folder) as new:
@@ -72,6 +79,17 @@ def export(encoder: Any, folder: Path) -> None:
                 config["activation_function"] = TORCH_NAMES[layer.activation]
                 write_json(new / path / "config.json", config)
                 _write_tensors(new / path, {"linear.weight": layer.weight, "linear.bias": layer.bias})
+
+
+def _layers(layers: Sequence[Layer], width: int) -> list[Layer]:
+    """Returns the layers, with a Dense for each Truncate, because nothing comes after a ``truncate_dim``."""
+    written: list[Layer] = []
+    for layer in layers:
+        if isinstance(layer, Truncate):
+            layer = Dense(np.eye(layer.dim, width, dtype=np.float32), np.zeros(layer.dim, np.float32), "identity")
+        width = len(layer.weight) if isinstance(layer, Dense) else width
+        written.append(layer)
+    return written
 
 
 def _tensors(model: Any, architecture: Architecture, blocks: int) -> dict[str, np.ndarray]:

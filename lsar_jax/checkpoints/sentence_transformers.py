@@ -13,7 +13,7 @@ import numpy as np
 
 from lsar_jax.checkpoints.weight_files import open_safetensors, read_tensor
 from lsar_jax.files import inside, read_json
-from lsar_jax.models.projection import TORCH_NAMES, Dense, Normalize
+from lsar_jax.models.projection import TORCH_NAMES, Dense, Layer, Normalize
 
 __all__ = ["MODES", "Pipeline", "module_folders", "read_dense", "read_pipeline"]
 
@@ -57,7 +57,7 @@ class Pipeline:
         """The pooling and the layers after it, as in ``EncoderSpec.pooling``."""
         return "+".join([self.pooling, *("normalize" if folder is None else "dense" for folder in self.after)])
 
-    def layers(self) -> list[Dense | Normalize]:
+    def layers(self) -> list[Layer]:
         """Reads the layers after the pooling."""
         return [Normalize() if folder is None else read_dense(folder) for folder in self.after]
 

@@ -69,11 +69,16 @@ def open_encoder(
     pooling: str | None,
     dtype: str = "float32",
     param_dtype: str | None = None,
+    dim: int | None = None,
+    final_norm: bool = False,
 ) -> SentenceEncoder:
     """Loads an encoder with its blocks up to the highest of ``layers``, or with all blocks."""
     started = time.perf_counter()
     layer = max(layers) if layers else None
-    encoder = load_encoder(name, layer=layer, revision=revision, pooling=pooling, dtype=dtype, param_dtype=param_dtype)
+    encoder = load_encoder(
+        name, layer=layer, revision=revision, pooling=pooling, dtype=dtype, param_dtype=param_dtype, dim=dim,
+        final_norm=final_norm,
+    )  # fmt: skip
     devices = encoder.mesh.devices
     console.print(
         f"encoder {encoder.spec.id}, blocks 1 to {encoder.spec.layer}, {encoder.spec.pooling} pooling, "

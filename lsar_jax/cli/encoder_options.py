@@ -1,7 +1,7 @@
 """The encoder of the text that a command reads: its options, and what it is loaded with."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Literal
 
@@ -21,6 +21,8 @@ class EncoderOptions:
       revision: commit, tag or branch of a Hub id.
       layer: hidden-state layer; by default, that of the transform, or the checkpoint's.
       pooling: pooling of the tokens; by default, the checkpoint's.
+      dim: number of dimensions to keep of a Matryoshka embedding, which is normalised again; by default, all.
+      final_norm: apply the norm after the last block to a layer below, too.
       max_length: maximum number of tokens per sentence; by default, the checkpoint's.
     """
 
@@ -28,6 +30,8 @@ class EncoderOptions:
     revision: str | None = None
     layer: int | None = None
     pooling: str | None = None
+    dim: int | None = None
+    final_norm: bool = False
     max_length: int | None = None
 
     def check_text(self, text: Sequence[Path]) -> None:
@@ -35,8 +39,8 @@ class EncoderOptions:
         if text and self.encoder is None:
             choices = "bundled, a preset, a folder or a Hub id"
             raise ValueError(f"{text[0]} is read as text, which needs an encoder; give --encoder {choices}")
-        for name in () if text else ("encoder", "revision", "layer", "pooling", "max_length"):
-            if getattr(self, name) is not None:
+        for name in () if text else [field.name for field in fields(EncoderOptions)]:
+            if getattr(self, name) not in (None, False):
                 raise ValueError(f"--{name.replace('_', '-')} is given, but there is no text to encode; omit it")
 
     def encoder_files(self) -> list[Path]:
@@ -56,4 +60,7 @@ class EncoderOptions:
         layer = self.layer
         if layer is None and transform is not None and transform.source is not None:
             layer = transform.source.layer
-        return load_encoder(self.encoder, revision=self.revision, layer=layer, pooling=self.pooling, dtype=dtype)
+        return load_encoder(
+            self.encoder, revision=self.revision, layer=layer, pooling=self.pooling, dim=self.dim,
+            final_norm=self.final_norm, dtype=dtype,
+        )  # fmt: skip

@@ -13,18 +13,19 @@ from lsar_jax.checkpoints.checkpoint import Checkpoint, read_folder
 from lsar_jax.checkpoints.fill import fill, read_pooler
 from lsar_jax.checkpoints.locate import locate, preset_of
 from lsar_jax.checkpoints.presets import Preset
-from lsar_jax.checks import whole_number
+from lsar_jax.checks import check_flags, whole_number
 from lsar_jax.encoders.options import unexpected
 from lsar_jax.encoders.sentence_encoder import SentenceEncoder
 from lsar_jax.mesh import data_mesh, replicated
 from lsar_jax.models.attention import attention_for
 from lsar_jax.models.pooling import POOLINGS
-from lsar_jax.models.projection import Dense, Normalize, Projection
+from lsar_jax.models.projection import Dense, Layer, Normalize, Projection, Truncate
 from lsar_jax.spec import EncoderSpec
 
 __all__ = ["load_encoder"]
 
 _DTYPES = ("float32", "bfloat16")
+_OPTIONS = ("revision", "layer", "pooling", "dim", "final_norm", "dtype", "param_dtype", "mesh")
 
 
 def load_encoder(
@@ -33,6 +34,8 @@ def load_encoder(
     revision: str | None = None,
     layer: int | None = None,
     pooling: str | None = None,
+    dim: int | None = None,
+    final_norm: bool = False,
     dtype: Any = None,
     param_dtype: Any = None,
     mesh: Mesh | None = None,
@@ -52,6 +55,10 @@ def load_encoder(
         last token), or ``pooler`` (the last block's first token through the checkpoint's dense layer and tanh). By
         default the preset's, else the checkpoint's, with the Dense and Normalize layers that follow it; these belong to
         the last block only.
+      dim: number of dimensions to keep of a Matryoshka embedding, whose first dimensions are an embedding too; they are
+        normalised again. It belongs to the last layer. By default, all are kept.
+      final_norm: whether the norm after the last block, which most decoders have, is also applied to the layers below.
+        By default, these are the sums that the blocks return, in which few dimensions are much larger than the others.
       dtype: compute dtype, ``float32`` (default) or ``bfloat16``. LayerNorm, softmax, pooling and everything after it
         are float32 in either case.
       param_dtype: dtype of the parameters, by default ``dtype``.
@@ -73,7 +80,8 @@ def load_encoder(
       ((2, 384), 'float32')
     """
     for name in others:
-        raise unexpected("load_encoder", name, ("revision", "layer", "pooling", "dtype", "param_dtype", "mesh"))
+        raise unexpected("load_encoder", name, _OPTIONS)
+    check_flags(final_norm=final_norm)
     computed = _dtype("dtype", dtype, "float32")
     stored = _dtype("param_dtype", param_dtype, computed.name)
     if mesh is not None and mesh.axis_names != ("data",):
@@ -96,14 +104,27 @@ def load_encoder(
             if inner != width:
                 raise ValueError(f"a dense layer of {checkpoint.id} takes width {inner}, its input has width {width}")
             width = outer
+    if dim is not None:
+        if returned < blocks:
+            raise ValueError(
+                f"dim cuts embeddings of the last layer, {blocks}, but this is layer {returned}; leave out dim"
+            )
+        dim = whole_number("dim", dim, 1, width, f"the width of the embeddings of {checkpoint.id}")
+        layers = [*layers, Truncate(dim), Normalize()]
 
     def put(value: np.ndarray) -> jax.Array:
         return jax.device_put(value, replicated(mesh)).block_until_ready()
 
     attention = attention_for(mesh.devices.flat[0])
-    model = fill(checkpoint, blocks=loaded, dtype=computed, param_dtype=stored, attention=attention, put=put)
+    model = fill(
+        checkpoint, blocks=loaded, dtype=computed, param_dtype=stored, attention=attention, final_norm=final_norm,
+        put=put,
+    )  # fmt: skip
     precision = computed.name if stored == computed else f"{computed.name} with {stored.name} parameters"
-    spec = EncoderSpec(checkpoint.id, checkpoint.revision, returned, name, precision, prompt=checkpoint.pipeline.prompt)
+    spec = EncoderSpec(
+        checkpoint.id, checkpoint.revision, returned, name, precision, prompt=checkpoint.pipeline.prompt, dim=dim,
+        final_norm=bool(final_norm),
+    )  # fmt: skip
     return SentenceEncoder(
         model,
         checkpoint.tokenizer,
@@ -130,7 +151,7 @@ def _open(name_or_path: str, revision: str | None) -> tuple[Checkpoint, Preset |
     return read_folder(folder, id=id, revision=commit), preset
 
 
-def _pooling(checkpoint: Checkpoint, pooling: str | None, layer: int) -> tuple[str, str, list[Dense | Normalize]]:
+def _pooling(checkpoint: Checkpoint, pooling: str | None, layer: int) -> tuple[str, str, list[Layer]]:
     """Returns the pooling, its name in the spec, and the layers after it, which belong to the last block."""
     pipeline, blocks = checkpoint.pipeline, checkpoint.config.blocks
     if pooling in POOLINGS:

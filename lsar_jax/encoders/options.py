@@ -23,7 +23,7 @@ _INSTEAD = {
     "show_progress_bar": "pass show_progress to encode",
     "token": "set the environment variable HF_TOKEN",
     "torch_dtype": "pass dtype to load_encoder",
-    "truncate_dim": "cut the vectors: vectors[:, :dim]",
+    "truncate_dim": "pass dim to load_encoder",
     "trust_remote_code": "code from a checkpoint is never run; leave it out",
 }
 

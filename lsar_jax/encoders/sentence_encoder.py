@@ -103,7 +103,8 @@ class SentenceEncoder:
         spec, devices = self.spec, self.mesh.devices
         parts = [f"{spec.id!r}", f"layer={spec.layer}", f"pooling={spec.pooling!r}", f"dtype={spec.dtype!r}"]
         parts += [f"dim={self.dim}", f"max_length={self.tokenizer.max_length}"]
-        parts += [f"{name}={value!r}" for name in ("prompt", "transform") if (value := getattr(spec, name))]
+        names = "final_norm", "prompt", "transform"
+        parts += [f"{name}={value!r}" for name in names if (value := getattr(spec, name))]
         return f"SentenceEncoder({', '.join(parts)}, devices='{devices.size} x {devices.flat[0].device_kind}')"
 
     def __reduce_ex__(self, protocol: Any) -> Any:
@@ -289,8 +290,8 @@ class SentenceEncoder:
 
         Raises:
           FileExistsError: ``folder`` already exists.
-          ValueError: such a folder cannot express the encoder: XLM, LASER, the mean without special tokens, or a
-            transform that depends on the language.
+          ValueError: such a folder cannot express the encoder: XLM, LASER, the mean without special tokens, a layer
+            of a decoder without its final norm, or a transform that depends on the language.
         """
         export(self, Path(folder))
 
@@ -351,7 +352,7 @@ class SentenceEncoder:
         if set(chosen) != {layer} and self.projection is not None:
             raise ValueError(
                 f"the projection of {self.spec.pooling!r} belongs to layer {layer}, not to {chosen}; load the encoder "
-                f"with pooling={self.pooling!r} to compare layers"
+                f"with pooling={self.pooling!r}{' and without dim' * (self.spec.dim is not None)} to compare layers"
             )
         if len({widths[number] for number in chosen}) > 1:
             raise ValueError(f"layers {chosen} have widths {[widths[number] for number in chosen]}; encode each alone")

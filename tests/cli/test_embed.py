@@ -3,9 +3,11 @@
 import numpy as np
 
 from eval.__main__ import main
+from eval.report.page import provenance
 from eval.results import read_results
 from lsar_jax.cli.embed import encode_all
 from tests.conftest import TINY
+from tests.parity import GOLDEN
 
 TEXTS = {("a", "en"): ["a cat", "the dog barks", "a cat"], ("b", "de"): ["die Katze", "a cat"], ("c", "fr"): ["no"]}
 LANGUAGES = {key: key[1] for key in TEXTS}
@@ -66,3 +68,23 @@ def test_tasks_share_embeddings(tmp_path, capsys):
         assert printed in capsys.readouterr().out
         values.append([result.value for result in read_results(tmp_path / out / "results.jsonl")])
     assert values[0] == values[1]
+
+
+def test_results_say_what_the_encoder_was_loaded_with(tmp_path):
+    options = [
+        "--encoder",
+        str(GOLDEN / "qwen3"),
+        "--transforms",
+        "original",
+        "--languages",
+        "en",
+        "de",
+        "--max-length",
+        "16",
+    ]
+    for name, more in (("normed", ["--layers", "1", "--final-norm"]), ("cut", ["--layers", "3", "--dim", "8"])):
+        assert main(["udhr", *options, *more, "--out", str(tmp_path / name)]) == 0
+    normed, cut = (read_results(tmp_path / name / "results.jsonl")[0] for name in ("normed", "cut"))
+    assert ((normed.dim, normed.final_norm), (cut.dim, cut.final_norm)) == ((None, True), (8, False))
+    [line, _] = provenance([normed, cut])
+    assert "final norm on all layers, float32" in line

@@ -11,13 +11,14 @@ from lsar_jax.__main__ import main
     [
         ("encode", "batch_size", "token_budget"),
         ("encode", "prompt_name", r"prompt=encoder.prompts[name]"),
+        ("encode", "truncate_dim", "pass dim to load_encoder"),
         ("encode", "convert_to_tensor", 'output="jax"'),
         ("encode", "batchsize", "its options are layers, language, prompt, max_length, token_budget, show_progress, "
          "normalize, output"),
         ("moments", "output", "its options are layers, language, prompt, max_length, token_budget"),
         # Before anything is looked for.
         ("load_encoder", "device", "mesh=lj.mesh.data_mesh(devices)"),
-        ("load_encoder", "layers", "its options are revision, layer, pooling, dtype, param_dtype, mesh"),
+        ("load_encoder", "layers", "its options are revision, layer, pooling, dim, final_norm, dtype"),
     ],
 )  # fmt: skip
 def test_other_names_of_options(tiny, call, name, instead):

@@ -1,0 +1,120 @@
+"""``dim`` and ``final_norm`` of ``load_encoder``."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import lsar_jax as lj
+from tests.optional import need
+from tests.parity import GOLDEN, TEXTS
+
+
+@pytest.mark.parametrize("name", ["bert", "labse", "laser2"])
+def test_the_first_dimensions_are_normalised_again(name):
+    whole = lj.load_encoder(GOLDEN / name)
+    cut = lj.load_encoder(GOLDEN / name, dim=5)
+    first = whole.encode(TEXTS)[:, :5]
+    np.testing.assert_allclose(cut.encode(TEXTS), first / np.linalg.norm(first, axis=1, keepdims=True), atol=1e-6)
+    assert (cut.dim, cut.spec) == (5, replace(whole.spec, dim=5))
+    assert not cut.spec.same_space(whole.spec)
+    assert cut.spec.difference(whole.spec) == "dim 5, not None"
+
+
+def test_a_transform_takes_the_cut_embeddings():
+    cut = lj.load_encoder(GOLDEN / "bert", dim=8)
+    lsar = lj.transforms.fit_lsar({"de": cut.moments(TEXTS), "en": cut.moments(TEXTS[2:])})
+    np.testing.assert_allclose(cut.with_transform(lsar).encode(TEXTS), lsar(cut.encode(TEXTS)), atol=1e-6)
+    with pytest.raises(ValueError, match="those of this encoder: dim 8, not None"):
+        lj.load_encoder(GOLDEN / "bert").with_transform(lsar)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "message"),
+    [
+        ("bert", {"dim": 33}, r"dim is 33; it must be a whole number from 1 to 32 \(the width of the embeddings of"),
+        ("bert", {"dim": 0}, "dim is 0; it must be a whole number from 1 to 32"),
+        ("bert", {"dim": 5.0}, r"dim is 5\.0; it must be a whole number"),
+        ("bert", {"dim": True}, "dim is True; it must be a whole number"),
+        ("bert", {"dim": 5, "layer": 2}, "dim cuts embeddings of the last layer, 3, but this is layer 2; leave out"),
+        ("bert", {"final_norm": True}, "bert has no final norm; leave out final_norm"),
+        ("laser2", {"final_norm": True}, "laser2 has no final norm; leave out final_norm"),
+        ("qwen3", {"final_norm": 1}, "final_norm is 1; it must be True or False"),
+    ],
+)
+def test_what_is_refused(name, arguments, message, unchecked):
+    with pytest.raises(ValueError, match=message):
+        lj.load_encoder(GOLDEN / name, **arguments)
+
+
+def test_layers_of_a_cut_encoder_are_refused():
+    cut = lj.load_encoder(GOLDEN / "bert", dim=5)
+    with pytest.raises(ValueError, match="load the encoder with pooling='mean' and without dim to compare layers"):
+        cut.encode(TEXTS, layers=(1, 3))
+
+
+def test_the_bundled_encoder_has_no_final_norm(bundled):
+    with pytest.raises(ValueError, match="bundled has no final norm"):
+        lj.load_encoder("bundled", layer=1, final_norm=True)
+
+
+def test_the_final_norm_of_a_lower_layer():
+    raw, normed = (
+        lj.load_encoder(GOLDEN / "qwen3", layer=1, pooling="last", final_norm=final_norm)
+        for final_norm in (False, True)
+    )
+    assert (len(normed.model.blocks), raw.model.norm) == (1, None)
+    x, scale = raw.encode(TEXTS), np.asarray(normed.model.norm.scale[...])
+    expected = x / np.sqrt((x**2).mean(axis=1, keepdims=True) + normed.model.config.epsilon) * scale
+    np.testing.assert_allclose(normed.encode(TEXTS), expected, rtol=1e-5, atol=1e-6)
+    assert normed.spec == replace(raw.spec, final_norm=True)
+    assert normed.spec.difference(raw.spec) == "final norm True, not False"
+    assert "final_norm=True" in repr(normed)
+    assert "final_norm" not in repr(raw)
+
+
+def test_the_last_layer_has_its_norm_in_any_case():
+    raw, normed = (lj.load_encoder(GOLDEN / "qwen3", final_norm=final_norm) for final_norm in (False, True))
+    layers = (1, raw.spec.layer)
+    (first, last), (first_normed, last_normed) = (encoder.encode(TEXTS, layers=layers) for encoder in (raw, normed))
+    np.testing.assert_array_equal(last, last_normed)
+    assert not np.allclose(first, first_normed)
+
+
+def test_specs_of_older_files_are_read():
+    spec = lj.EncoderSpec("bundled", "sha256:0", 8, "mean", "float32")
+    assert not {"dim", "final_norm"} & spec.to_dict().keys()
+    for changed in (spec, replace(spec, dim=256), replace(spec, final_norm=True)):
+        assert lj.EncoderSpec.from_dict(changed.to_dict()) == changed
+    assert lj.EncoderSpec.from_dict(spec.to_dict() | {"dim": None, "final_norm": False}) == spec
+
+
+@pytest.mark.parametrize(
+    ("field", "message"),
+    [
+        ({"dim": "256"}, "dim is '256', not a whole number"),
+        ({"dim": 0}, "dim is 0, not a whole number"),
+        ({"final_norm": None}, "final_norm is None, not true or false"),
+    ],
+)
+def test_damaged_specs_are_refused(field, message):
+    with pytest.raises(TypeError, match=message):
+        lj.EncoderSpec.from_dict(lj.EncoderSpec("a", "0", 8, "mean", "float32").to_dict() | field)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [("labse", {"dim": 5}), ("bert", {"dim": 32}), ("qwen3", {"dim": 5}), ("qwen3", {"layer": 1, "final_norm": True})],
+)
+def test_it_is_exported(name, arguments, tmp_path):
+    encoder = lj.load_encoder(GOLDEN / name, **arguments)
+    encoder.to_sentence_transformers(tmp_path / "written")
+    np.testing.assert_allclose(lj.load_encoder(tmp_path / "written").encode(TEXTS), encoder.encode(TEXTS), atol=1e-6)
+    theirs = need("sentence_transformers").SentenceTransformer(str(tmp_path / "written"), device="cpu").encode(TEXTS)
+    np.testing.assert_allclose(theirs, encoder.encode(TEXTS), atol=1e-5)
+
+
+@pytest.mark.parametrize("layer", [0, 1])
+def test_a_lower_layer_without_its_norm_is_not_exported(layer, tmp_path):
+    with pytest.raises(ValueError, match="not normalised, but transformers .* load the encoder with final_norm=True"):
+        lj.load_encoder(GOLDEN / "qwen3", layer=layer).to_sentence_transformers(tmp_path / "written")
