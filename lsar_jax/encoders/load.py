@@ -97,6 +97,13 @@ def load_encoder(
     returned = preset.layer if layer is None and preset and preset.layer is not None else loaded
     # Read before the weights: the layers after the blocks are small, and may be damaged too.
     pooled, name, layers = _pooling(checkpoint, pooling or (preset.pooling if preset else None), returned)
+    ends = checkpoint.tokenizer.specials.after or not checkpoint.architecture.end_token
+    if pooling is None and pooled == "last" and not ends:
+        raise ValueError(
+            f"{checkpoint.id} pools the last token, but its tokenizer adds none at the end, as in the first files of "
+            "Qwen3-Embedding, with which embeddings are wrong; use a current tokenizer.json, or set "
+            f"pooling={name!r} if the model was trained without one"
+        )
     width = checkpoint.config.widths[-1]
     for module in layers:
         if isinstance(module, Dense):

@@ -4,6 +4,7 @@
 it (the first BERT checkpoints had only ``vocab.txt``), transformers builds the tokenizer.
 """
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,9 @@ __all__ = ["fast_tokenizer"]
 def fast_tokenizer(folder: Path, vocabulary: int, longest: int) -> FastTokenizer:
     """Opens the tokenizer of a folder.
 
+    Added tokens without an embedding, such as Gemma 3's ``<image_soft_token>``, are left out: a text that spells one
+    out is split like any other.
+
     Args:
       folder: folder of the tokenizer and of ``config.json``.
       vocabulary: rows of the embeddings.
@@ -23,7 +27,8 @@ def fast_tokenizer(folder: Path, vocabulary: int, longest: int) -> FastTokenizer
 
     Raises:
       FileNotFoundError: there is no tokenizer.
-      ValueError: a file is damaged, or a token has no embedding.
+      ValueError: a file is damaged, or a token of the vocabulary, of the post-processor or of padding has no
+        embedding.
     """
     backend, padding, limit = (_open if (folder / "tokenizer.json").is_file() else _build)(folder)
     lower = False
@@ -36,9 +41,10 @@ def fast_tokenizer(folder: Path, vocabulary: int, longest: int) -> FastTokenizer
         padding = read_json(folder / "config.json", dict).get("pad_token_id")
     padding = padding if isinstance(padding, int) else 0
     most = int(min(longest, limit)) if _is_length(limit) else longest
-    tokenizer = FastTokenizer(backend, padding, most, lower)
+    tokenizer = FastTokenizer(_embedded(backend, vocabulary), padding, most, lower)
+    backend = tokenizer.backend
     # A post-processor names its special tokens by ids of its own.
-    ids = [*backend.get_vocab(with_added_tokens=True).values(), *backend.encode("").ids, *backend.encode("a").ids]
+    ids = [*backend.get_vocab(with_added_tokens=False).values(), *backend.encode("").ids, *backend.encode("a", "a").ids]
     check_ids(folder, [*ids, padding], vocabulary)
     if most <= sum(tokenizer.specials):
         raise ValueError(f"{folder} takes {most} tokens, but the special tokens alone are {sum(tokenizer.specials)}")
@@ -74,6 +80,18 @@ def _build(folder: Path) -> tuple[Any, int | None, Any]:
     if backend is None:
         raise ValueError(f"the tokenizer of {folder}, {type(loaded).__name__}, has no fast version")
     return backend, loaded.pad_token_id, loaded.model_max_length
+
+
+def _embedded(backend: Any, vocabulary: int) -> Any:
+    """Returns the backend without the added tokens that have no embedding."""
+    from tokenizers import Tokenizer
+
+    if max(backend.get_added_tokens_decoder(), default=0) < vocabulary:
+        return backend
+    state = json.loads(backend.to_str())
+    state["added_tokens"] = [token for token in state["added_tokens"] if token["id"] < vocabulary]
+    # The library numbers added tokens in their order, so the others keep their ids.
+    return Tokenizer.from_str(json.dumps(state))
 
 
 def _is_length(limit: Any) -> bool:

@@ -125,7 +125,7 @@ Tokenizer = FastTokenizer | SlowTokenizer
 
 
 def check_ids(folder: Path, ids: Iterable[int | None], vocabulary: int) -> None:
-    """Raises ValueError if a tokenizer may return an id, special and added tokens included, that has no embedding."""
+    """Raises ValueError if one of the ids that a tokenizer may return has no embedding."""
     # Without this check, XLA would read another row: no error, and vectors that mean nothing.
     wrong = [row for row in ids if row is not None and not 0 <= row < vocabulary]
     if wrong:

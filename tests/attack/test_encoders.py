@@ -67,25 +67,19 @@ def test_json_of_another_kind(folder, name, content):
         loaded(folder)
 
 
-FLAGS = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized", "special"), False)
-
-
 @pytest.mark.parametrize(
     "change",
     [
         lambda settings: settings["post_processor"]["special_tokens"]["[CLS]"].update(ids=[9000]),
         lambda settings: settings["model"]["vocab"].update(zebra=9000),
-        lambda settings: settings["added_tokens"].extend(
-            {"id": 57 + i, "content": f"[{i}]", **FLAGS} for i in range(10)
-        ),
     ],
-    ids=["post-processor", "vocabulary", "added tokens"],
+    ids=["post-processor", "vocabulary"],
 )
 def test_ids_beyond_the_embeddings(folder, change):
     settings = json.loads((folder / "tokenizer.json").read_text())
     change(settings)
     (folder / "tokenizer.json").write_text(json.dumps(settings))
-    with pytest.raises(ValueError, match=r"tokenizer of .* has the id (9000|66); the model embeds 0 to 63"):
+    with pytest.raises(ValueError, match=r"tokenizer of .* has the id 9000; the model embeds 0 to 63"):
         loaded(folder)
 
 

@@ -43,6 +43,7 @@ class Architecture:
       computed: returns the tensors that a checkpoint omits because they can be computed from its config.
       pooler: prefix of the weight and bias of the pooler; empty if the architecture has none.
       pooling: default pooling if the checkpoint does not define one.
+      end_token: whether a checkpoint that pools the last token was trained with one that its tokenizer adds.
       export: the inverse of ``read_config``, given a number of blocks and a padding id; None if there is no export.
     """
 
@@ -57,6 +58,7 @@ class Architecture:
     computed: Callable[[Mapping[str, Any], Any], dict[str, np.ndarray]] = lambda config, sizes: {}
     pooler: str = ""
     pooling: str = "mean"
+    end_token: bool = False
     export: Callable[[Any, int, int], dict[str, Any]] | None = None
 
     def plain_name(self, key: str) -> str:

@@ -46,5 +46,6 @@ EUROBERT = replace(
     keys=qwen3.keys(_BLOCK),
     unused=r"(lm_head|dense|classifier|score)\..*",
     pooling="mean",
+    end_token=False,
     export=_export_config,
 )

@@ -130,5 +130,6 @@ QWEN3 = base.Architecture(
     unused=r"lm_head\..*",
     prefixes=("model.",),
     pooling="last",
+    end_token=True,
     export=export_config,
 )
