@@ -33,6 +33,7 @@ from transformers import (
     DistilBertModel,
     EuroBertConfig,
     EuroBertModel,
+    Gemma3TextConfig,
     ModernBertConfig,
     Qwen3Config,
     XLMConfig,
@@ -130,6 +131,27 @@ def save_with_words(model: torch.nn.Module, name: str) -> None:
     folder = save(model, name)
     for file in ("tokenizer.json", "tokenizer_config.json"):
         shutil.copyfile(GOLDEN / "bert" / file, folder / file)
+
+
+def gemma3(*, causal: bool) -> None:
+    # Full blocks of the large multimodal models scale their positions. Both windows are of three tokens before.
+    full = {"rope_type": "linear", "factor": 2.0} if causal else {"rope_type": "default"}
+    rope = {
+        "full_attention": {**full, "rope_theta": 1000.0},
+        "sliding_attention": {"rope_type": "default", "rope_theta": 10.0},
+    }
+    config = Gemma3TextConfig(
+        vocab_size=64, max_position_embeddings=40, num_key_value_heads=2, head_dim=16, rms_norm_eps=1e-3,
+        query_pre_attn_scalar=24, sliding_window=4 if causal else 6, use_bidirectional_attention=not causal,
+        layer_types=["sliding_attention", "full_attention", "sliding_attention"], rope_parameters=rope, **SIZES,
+    )  # fmt: skip
+    folder = save(AutoModel.from_config(config), "gemma3-causal" if causal else "gemma3")
+    pieces = ["<pad>", "<eos>", "<bos>", "<unk>", "<mask>", "▁", *LETTERS, *(f"▁{letter}" for letter in LETTERS)]
+    vocabulary = {piece: i for i, piece in enumerate(pieces)}
+    merges = [("▁", letter) for letter in LETTERS]
+    tokenizer = Tokenizer(models.BPE(vocabulary, merges, unk_token="<unk>", fuse_unk=True))
+    tokenizer.normalizer = normalizers.Replace(" ", "▁")
+    write_tokenizer(folder, tokenizer, ("<bos>", 2), ("<eos>", 1), "<pad>")
 
 
 def save(model: torch.nn.Module, name: str) -> Path:
@@ -280,6 +302,8 @@ if __name__ == "__main__":
     distilbert()
     eurobert()
     modernbert()
+    gemma3(causal=False)
+    gemma3(causal=True)
     sentence_transformers()
     laser(1)
     laser(2)

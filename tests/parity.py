@@ -26,6 +26,7 @@ ARCHITECTURES = (
     "bert", "xlm-roberta", "xlm", "xlm-sinusoidal", "laser1", "laser2", "qwen3", "qwen3-both", "distilbert",
     "eurobert",
     "modernbert",
+    "gemma3", "gemma3-causal",
 )  # fmt: skip
 # Most that a block alone may differ from torch's, and a state of the model, relative to the largest entry.
 BLOCK, MODEL = 1e-5, 1e-4

@@ -24,6 +24,8 @@ CASES = [
     ("eurobert", {}),
     ("eurobert", {"pooling": "last"}),
     ("modernbert", {}),
+    pytest.param(("gemma3", {}), marks=pytest.mark.slow),
+    pytest.param(("gemma3-causal", {"pooling": "last"}), marks=pytest.mark.slow),
 ]
 
 

@@ -8,6 +8,7 @@ from lsar_jax.models.architectures.base import Architecture, Config
 from lsar_jax.models.architectures.bert import BERT
 from lsar_jax.models.architectures.distilbert import DISTILBERT
 from lsar_jax.models.architectures.eurobert import EUROBERT
+from lsar_jax.models.architectures.gemma3 import GEMMA3, GEMMA3_TEXT
 from lsar_jax.models.architectures.laser import LASER
 from lsar_jax.models.architectures.modernbert import MODERNBERT
 from lsar_jax.models.architectures.qwen3 import QWEN3
@@ -20,6 +21,8 @@ __all__ = [
     "CAMEMBERT",
     "DISTILBERT",
     "EUROBERT",
+    "GEMMA3",
+    "GEMMA3_TEXT",
     "LASER",
     "MODERNBERT",
     "QWEN3",
@@ -31,7 +34,7 @@ __all__ = [
     "read_config",
 ]
 
-_EVERY = (BERT, XLM_R, XLM, LASER, QWEN3, ROBERTA, CAMEMBERT, DISTILBERT, EUROBERT, MODERNBERT)
+_EVERY = (BERT, XLM_R, XLM, LASER, QWEN3, ROBERTA, CAMEMBERT, DISTILBERT, EUROBERT, MODERNBERT, GEMMA3_TEXT, GEMMA3)
 ARCHITECTURES = {each.model_type: each for each in _EVERY}
 
 

@@ -1,0 +1,149 @@
+"""Gemma 3: EmbeddingGemma, harrier-270m (Gemma Team, "Gemma 3 Technical Report", 2025; Schechter Vera et al., 2025).
+
+The layers of Qwen3, with further norms of what each sublayer adds, norms relative to 1, and blocks of two kinds: most
+attend to a window, every sixth to the whole sentence, each kind with a base of the rotary positions of its own. A
+checkpoint whose config says ``use_bidirectional_attention: true``, as EmbeddingGemma, attends to both sides.
+"""
+
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from lsar_jax.checks import whole_number
+from lsar_jax.models.architectures import base, qwen3
+from lsar_jax.models.blocks import PreNormBlock
+from lsar_jax.models.encoder import Encoder, TokenEmbeddings
+from lsar_jax.models.parts import GatedFeedForward, Parts
+from lsar_jax.models.rotary import Rotary
+from lsar_jax.models.self_attention import SelfAttention
+
+__all__ = ["BLOCK", "GEMMA3", "GEMMA3_TEXT", "Gemma3Config", "embeddings", "text_config"]
+
+BLOCK = qwen3.BLOCK | {
+    "attended_norm": "layers.{}.post_attention_layernorm",
+    "feed_norm": "layers.{}.pre_feedforward_layernorm",
+    "fed_norm": "layers.{}.post_feedforward_layernorm",
+}
+_SIZES = qwen3.SIZES | {"scores": "query_pre_attn_scalar"}
+# The multimodal checkpoints leave out what is the default of transformers.
+_DEFAULTS = {
+    "vocab_size": 262_208,
+    "num_attention_heads": 8,
+    "num_key_value_heads": 4,
+    "head_dim": 256,
+    "max_position_embeddings": 131_072,
+    "query_pre_attn_scalar": 256,
+    "rope_theta": 1e6,
+    "rope_local_base_freq": 1e4,
+}
+# Of a config of version 5 of transformers, and of an earlier one.
+_PATTERNS = ("sliding_window_pattern", "_sliding_window_pattern")
+
+
+@dataclass(frozen=True)
+class Gemma3Config(qwen3.Qwen3Config):
+    """Sizes of Gemma 3: those of Qwen3, whose rotary positions are those of full blocks here, and those of windows.
+
+    Attributes:
+      kinds: kind of each block, ``full_attention`` or ``sliding_attention``.
+      window: how many positions before it, and after it unless it is causal, a token attends to in a sliding block.
+      sliding: rotary positions of the sliding blocks.
+      scores: the scores are divided by the root of this number, which need not be the width of a head.
+    """
+
+    _: KW_ONLY
+    kinds: tuple[str, ...]
+    window: int
+    sliding: Rotary
+    scores: int
+
+
+def embeddings(config: qwen3.Qwen3Config, parts: Parts) -> TokenEmbeddings:
+    """Returns the word embeddings, which are multiplied by the root of their width."""
+    # In bfloat16, the root is rounded as in transformers: for a width of 768, it is 27.75 rather than 27.71.
+    scale = float(np.sqrt(config.hidden).astype(parts.dtype))
+    return TokenEmbeddings(parts, config.vocabulary, config.hidden, scale=scale)
+
+
+def _build(config: Gemma3Config, parts: Parts) -> Encoder:
+    norm = partial(parts.rms_norm, epsilon=config.epsilon, offset=1.0)
+
+    def block(kind: str) -> PreNormBlock:
+        full = kind == "full_attention"
+        return PreNormBlock(
+            norm(config.hidden),
+            SelfAttention(
+                parts, config.hidden, config.heads, groups=config.groups, width=config.width, bias=False, norm=norm,
+                rotary=config.rotary if full else config.sliding, scale=config.scores**-0.5, causal=config.causal,
+                window=None if full else config.window,
+            ),
+            norm(config.hidden),
+            GatedFeedForward(parts, config.hidden, config.intermediate, "gelu_pytorch_tanh"),
+            attended_norm=norm(config.hidden),
+            fed_norm=norm(config.hidden),
+        )  # fmt: skip
+
+    blocks = [block(kind) for kind in config.kinds[: config.blocks]]
+    return Encoder(config, parts, embeddings(config, parts), blocks, norm(config.hidden))
+
+
+def _read_sizes(config: Mapping[str, Any]) -> Gemma3Config:
+    base.require(config, hidden_activation="gelu_pytorch_tanh", attention_bias=False, attn_logit_softcapping=None)
+    config = {**_DEFAULTS, **config}
+    sizes = base.whole_sizes(config, _SIZES | {"window": "sliding_window"})
+    both = bool(config.get("use_bidirectional_attention"))
+    # The window of a causal block includes the token itself; that of others is of both sides together.
+    sizes["window"] = sizes["window"] // 2 if both else sizes["window"] - 1
+    every = next((config[name] for name in _PATTERNS if config.get(name) is not None), 6)
+    whole_number(_PATTERNS[0], every, 1, 256, "the numbers of blocks")
+    return Gemma3Config(
+        **sizes,
+        rotary=base.rotary(config, kind="full_attention"),
+        epsilon=base.epsilon(config, "rms_norm_eps", 1e-6),
+        causal=not both,
+        kinds=base.layer_kinds(config, sizes["blocks"], lambda number: (number + 1) % every == 0),
+        sliding=base.rotary(config, "rope_local_base_freq", "sliding_attention"),
+    )
+
+
+def _export_config(sizes: Gemma3Config, blocks: int, pad_id: int) -> dict[str, Any]:
+    return {
+        "architectures": ["Gemma3TextModel"],
+        "model_type": "gemma3_text",
+        **{theirs: getattr(sizes, ours) for ours, theirs in _SIZES.items()},
+        "num_hidden_layers": blocks,
+        "rms_norm_eps": sizes.epsilon,
+        "layer_types": list(sizes.kinds[:blocks]),
+        "sliding_window": sizes.window + 1 if sizes.causal else 2 * sizes.window,
+        "rope_parameters": {
+            "full_attention": sizes.rotary.parameters(),
+            "sliding_attention": sizes.sliding.parameters(),
+        },
+        "use_bidirectional_attention": not sizes.causal,
+        "pad_token_id": pad_id,
+    }
+
+
+def text_config(config: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Returns the config of the text model in that of a model of text and images; raises ValueError if it is absent."""
+    inner = config.get("text_config")
+    if not isinstance(inner, Mapping):
+        raise ValueError(f"text_config is {inner!r} in config.json; it must be the config of the text model")
+    return inner
+
+
+GEMMA3_TEXT = base.Architecture(
+    "gemma3_text",
+    _read_sizes,
+    _build,
+    qwen3.keys(BLOCK),
+    # The head of language models, and what reads images.
+    unused=r"(lm_head|vision_tower|multi_modal_projector)\..*",
+    # The last one stands after the second in checkpoints from before version 4.52 of transformers.
+    prefixes=("model.", "language_model.", "model."),
+    export=_export_config,
+)
+GEMMA3 = replace(GEMMA3_TEXT, model_type="gemma3", read_config=lambda config: _read_sizes(text_config(config)))
