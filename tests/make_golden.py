@@ -34,6 +34,7 @@ from transformers import (
     EuroBertConfig,
     EuroBertModel,
     Gemma3TextConfig,
+    GteConfig,
     ModernBertConfig,
     Qwen3Config,
     XLMConfig,
@@ -124,6 +125,18 @@ def modernbert() -> None:
         **{**SIZES, "num_hidden_layers": 4},
     )  # fmt: skip
     save_with_words(AutoModel.from_config(config), "modernbert")
+
+
+def gte() -> None:
+    # As converted from an "ntk" scaling by 8 of the base 20.
+    rotary = {"rope_type": "linear", "rope_theta": 160.0, "factor": 8 ** (2 / 8)}
+    config = GteConfig(
+        vocab_size=64, max_position_embeddings=40, layer_norm_eps=1e-3, rope_parameters=rotary, pad_token_id=0, **SIZES
+    )
+    model = AutoModel.from_config(config)
+    save_with_words(model, "gte")
+    # With the names that checkpoints have.
+    model.save_pretrained(GOLDEN / "gte")
 
 
 def save_with_words(model: torch.nn.Module, name: str) -> None:
@@ -304,6 +317,7 @@ if __name__ == "__main__":
     modernbert()
     gemma3(causal=False)
     gemma3(causal=True)
+    gte()
     sentence_transformers()
     laser(1)
     laser(2)

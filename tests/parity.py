@@ -27,6 +27,7 @@ ARCHITECTURES = (
     "eurobert",
     "modernbert",
     "gemma3", "gemma3-causal",
+    "gte",
 )  # fmt: skip
 # Most that a block alone may differ from torch's, and a state of the model, relative to the largest entry.
 BLOCK, MODEL = 1e-5, 1e-4

@@ -26,6 +26,7 @@ CASES = [
     ("modernbert", {}),
     pytest.param(("gemma3", {}), marks=pytest.mark.slow),
     pytest.param(("gemma3-causal", {"pooling": "last"}), marks=pytest.mark.slow),
+    ("gte", {"layer": 2}),
 ]
 
 

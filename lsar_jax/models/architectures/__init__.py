@@ -9,6 +9,7 @@ from lsar_jax.models.architectures.bert import BERT
 from lsar_jax.models.architectures.distilbert import DISTILBERT
 from lsar_jax.models.architectures.eurobert import EUROBERT
 from lsar_jax.models.architectures.gemma3 import GEMMA3, GEMMA3_TEXT
+from lsar_jax.models.architectures.gte import GTE, NEW
 from lsar_jax.models.architectures.laser import LASER
 from lsar_jax.models.architectures.modernbert import MODERNBERT
 from lsar_jax.models.architectures.qwen3 import QWEN3
@@ -23,8 +24,10 @@ __all__ = [
     "EUROBERT",
     "GEMMA3",
     "GEMMA3_TEXT",
+    "GTE",
     "LASER",
     "MODERNBERT",
+    "NEW",
     "QWEN3",
     "ROBERTA",
     "XLM",
@@ -34,7 +37,22 @@ __all__ = [
     "read_config",
 ]
 
-_EVERY = (BERT, XLM_R, XLM, LASER, QWEN3, ROBERTA, CAMEMBERT, DISTILBERT, EUROBERT, MODERNBERT, GEMMA3_TEXT, GEMMA3)
+_EVERY = (
+    BERT,
+    XLM_R,
+    XLM,
+    LASER,
+    QWEN3,
+    ROBERTA,
+    CAMEMBERT,
+    DISTILBERT,
+    EUROBERT,
+    MODERNBERT,
+    GEMMA3_TEXT,
+    GEMMA3,
+    GTE,
+    NEW,
+)
 ARCHITECTURES = {each.model_type: each for each in _EVERY}
 
 
