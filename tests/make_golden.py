@@ -3,6 +3,7 @@
     pip install torch sentence-transformers sacremoses sentencepiece subword-nmt
     pip install --no-deps laserembeddings laser_encoders
     pip install transliterate unicategories requests tqdm
+    pip install --no-deps model2vec joblib
     python -m tests.make_golden
 
 Hidden states are those of transformers in torch, of torch's LSTM for LASER. The weights are drawn so
@@ -224,6 +225,33 @@ def sentence_transformers() -> None:
     np.save(folder / "golden.npy", model.encode(TEXTS))
 
 
+def static() -> None:
+    """Static embeddings as sentence-transformers and model2vec write them, and what these embed."""
+    from model2vec import StaticModel
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import Normalize, StaticEmbedding
+
+    rng = np.random.default_rng(2)
+    tokenizer = Tokenizer.from_file(str(GOLDEN / "bert" / "tokenizer.json"))
+    tokens = tokenizer.get_vocab_size()
+    rows = rng.standard_normal((tokens, 24)).astype(np.float32)
+    model = SentenceTransformer(modules=[StaticEmbedding(tokenizer, rows), Normalize()], device="cpu")
+    folder = GOLDEN / "static"
+    model.save(str(folder), create_model_card=False)
+    np.save(folder / "golden.npy", model.encode(TEXTS))
+    # Tokens share 20 rows, and have weights.
+    other = StaticModel(
+        rows[:20], tokenizer, {"model_type": "model2vec"}, normalize=True, max_length=None,
+        weights=rng.uniform(0.5, 2, tokens), token_mapping=rng.integers(0, 20, tokens),
+    )  # fmt: skip
+    folder = GOLDEN / "model2vec"
+    other.save_pretrained(folder)
+    # As its first versions wrote it.
+    for name in ("modules.json", "README.md"):
+        (folder / name).unlink()
+    np.save(folder / "golden.npy", other.encode(TEXTS))
+
+
 def laser(version: int) -> None:
     texts = [text for texts in lj.corpora.udhr(languages=["en", "de", "el", "zh"]).values() for text in texts]
     folder = GOLDEN / f"laser{version}"
@@ -319,5 +347,6 @@ if __name__ == "__main__":
     gemma3(causal=True)
     gte()
     sentence_transformers()
+    static()
     laser(1)
     laser(2)

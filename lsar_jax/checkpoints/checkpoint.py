@@ -54,13 +54,14 @@ def read_folder(folder: Path, *, id: str, revision: str | None = None) -> Checkp
     others = other_files(folder)
     pipeline = read_pipeline(folder)
     path = pipeline.transformer / "config.json"
-    config, architecture = read_config(path)
+    config, architecture = read_config(path, pipeline.module)
+    stored, weights = open_safetensors(pipeline.transformer, root=folder)
     try:
+        config, stored = architecture.complete(config, stored)
         sizes = architecture.read_config(config)
         languages = architecture.languages(config)
     except ValueError as error:
-        raise ValueError(f"{path}: {error}") from error
-    stored, weights = open_safetensors(pipeline.transformer, root=folder)
+        raise ValueError(f"{path if path.is_file() else path.parent}: {error}") from error
     names = Counter(map(architecture.plain_name, stored))
     if twice := [name for name in stored if names[architecture.plain_name(name)] > 1]:
         raise ValueError(f"{pipeline.transformer} has these weights twice, under two names: {', '.join(twice)}")

@@ -64,8 +64,9 @@ def convert(checkpoint: str, dest: Path, *, revision: str | None = None, pieces:
 
 
 def _convert_folder(folder: Path, dest: Path) -> None:
-    transformer = read_pipeline(folder).transformer
-    _, architecture = read_config(transformer / "config.json")
+    pipeline = read_pipeline(folder)
+    transformer = pipeline.transformer
+    _, architecture = read_config(transformer / "config.json", pipeline.module)
     with new_folder(dest) as new:
         # The other modules of sentence-transformers: Pooling and Dense layers.
         parts = {transformer, *module_folders(folder), *(path.parent for path in folder.glob("*/config.json"))}

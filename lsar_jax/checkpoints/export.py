@@ -28,6 +28,13 @@ def check_exportable(encoder: Any) -> None:
         raise ValueError(f"{encoder.spec.id} embeds the language, which sentence-transformers does not support")
     if encoder.architecture is None or encoder.architecture.export is None:
         raise ValueError(f"there is no export to sentence-transformers for the architecture of {encoder.spec.id}")
+    if encoder.architecture.module == "StaticEmbedding" and encoder.pooling != "mean":
+        raise ValueError(f"static embeddings have no pooling {encoder.pooling!r} in sentence-transformers, only mean")
+    if getattr(encoder.tokenizer, "left_out", None) is not None:
+        raise ValueError(
+            f"{encoder.spec.id} leaves unknown tokens out, as model2vec does, and sentence-transformers counts them; "
+            "give its folder a modules.json to count them here too"
+        )
     if encoder.pooling not in MODES:
         raise ValueError(f"sentence-transformers has no pooling {encoder.pooling!r}; it has {', '.join(MODES)}")
     model, layer = encoder.model, encoder.spec.layer
@@ -52,14 +59,21 @@ def export(encoder: Any, folder: Path) -> None:
             )
         matrix, offset = encoder.transform.as_affine()
         layers.append(Dense(np.asarray(matrix, np.float32), np.asarray(offset, np.float32), "identity"))
-    kinds = ["Transformer", "Pooling", *(type(layer).__name__ for layer in layers)]
+    static = encoder.architecture.module == "StaticEmbedding"
+    first = [encoder.architecture.module, *([] if static else ["Pooling"])]
+    kinds = [*first, *(type(layer).__name__ for layer in layers)]
     paths = ["", *(f"{index}_{kind}" for index, kind in enumerate(kinds[1:], 1))]
     with new_folder(folder) as new:
         for path in paths[1:]:
             (new / path).mkdir()
-        write_json(new / "config.json", encoder.architecture.export(sizes, blocks, tokenizer.pad_id))
         _write_tensors(new, _tensors(encoder.model, encoder.architecture, blocks))
-        _write_tokenizer(new, tokenizer)
+        if static:
+            tokenizer.save(new / "tokenizer.json", tokenizer.max_length)
+        else:
+            write_json(new / "config.json", encoder.architecture.export(sizes, blocks, tokenizer.pad_id))
+            _write_tokenizer(new, tokenizer)
+            modes = {f"pooling_mode_{theirs}": ours == encoder.pooling for ours, theirs in MODES.items()}
+            write_json(new / paths[1] / "config.json", {"word_embedding_dimension": sizes.hidden, **modes})
         modules = [
             {"idx": index, "name": str(index), "path": path, "type": f"sentence_transformers.models.{kind}"}
             for index, (kind, path) in enumerate(zip(kinds, paths, strict=True))
@@ -70,9 +84,7 @@ def export(encoder: Any, folder: Path) -> None:
             prompts["default"] = prompt
         default = next((name for name, text in prompts.items() if prompt and text == prompt), None)
         write_json(new / "config_sentence_transformers.json", {"prompts": prompts, "default_prompt_name": default})
-        modes = {f"pooling_mode_{theirs}": ours == encoder.pooling for ours, theirs in MODES.items()}
-        write_json(new / paths[1] / "config.json", {"word_embedding_dimension": sizes.hidden, **modes})
-        for path, layer in zip(paths[2:], layers, strict=True):
+        for path, layer in zip(paths[len(first) :], layers, strict=True):
             if isinstance(layer, Dense):
                 outer, inner = layer.weight.shape
                 config = {"in_features": inner, "out_features": outer, "bias": True}

@@ -1,7 +1,7 @@
 """The pipeline of a sentence-transformers folder: ``modules.json`` and the folders that it names.
 
-The supported modules are Transformer and Pooling, in this order, followed by Dense and Normalize in any order. Class
-names are compared but never imported, so no code of a checkpoint is run.
+The supported modules are Transformer and Pooling, in this order, or StaticEmbedding, followed by Dense and Normalize in
+any order. Class names are compared but never imported, so no code of a checkpoint is run.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ from lsar_jax.models.projection import TORCH_NAMES, Dense, Layer, Normalize
 
 __all__ = ["MODES", "Pipeline", "module_folders", "read_dense", "read_pipeline"]
 
-_KNOWN = ("Transformer", "Pooling", "Dense", "Normalize")
+_KNOWN = ("Transformer", "StaticEmbedding", "Pooling", "Dense", "Normalize")
 # The input and output of Dense and Normalize, which version 6 writes in their configs.
 _ENDS = {"module_input_name": "sentence_embedding", "module_output_name": "sentence_embedding"}
 # Our names of the poolings, and the flags that older versions write; version 6 writes the first three names, and
@@ -37,7 +37,8 @@ class Pipeline:
     """How a checkpoint embeds a sentence.
 
     Attributes:
-      transformer: folder of the transformer and the tokenizer.
+      transformer: folder of the transformer, or of the static embeddings, and the tokenizer.
+      module: the first module, Transformer or StaticEmbedding.
       pooling: one of ``lsar_jax.models.pooling.POOLINGS``; empty if the folder does not say.
       after: layers after the pooling, each as the folder of a Dense layer or as None for a Normalize layer.
       prompts: prompts by name.
@@ -46,6 +47,7 @@ class Pipeline:
     """
 
     transformer: Path
+    module: str = "Transformer"
     pooling: str = ""
     after: tuple[Path | None, ...] = ()
     prompts: Mapping[str, str] = field(default_factory=dict)
@@ -72,21 +74,24 @@ def read_pipeline(folder: Path) -> Pipeline:
     """
     path = folder / "modules.json"
     if not path.is_file():
-        return Pipeline(folder)
+        return Pipeline(folder, after=(None,) if _normalizes(folder / "config.json") else ())
     modules = _modules(path)
     kinds = [kind.rsplit(".", 1)[-1] if kind.startswith("sentence_transformers.") else kind for kind, _ in modules]
-    transformer = modules[0][1] if kinds[:1] == ["Transformer"] else folder
+    module = "StaticEmbedding" if kinds[:1] == ["StaticEmbedding"] else "Transformer"
+    transformer = modules[0][1] if kinds[:1] == [module] else folder
     prompts, prompt = _prompts(folder / "config_sentence_transformers.json")
-    pipeline = Pipeline(transformer, prompts=prompts, prompt=prompt)
+    pipeline = Pipeline(transformer, module, prompts=prompts, prompt=prompt)
     try:
         if unknown := [kind for kind in kinds if kind not in _KNOWN]:
             known = ", ".join(_KNOWN)
             raise _Unsupported(f"{path}: the module {unknown[0]!r} is not supported; supported modules are {known}")
-        if kinds[:2] != ["Transformer", "Pooling"] or not {"Transformer", "Pooling"}.isdisjoint(kinds[2:]):
-            order = "Transformer -> Pooling, then any of Dense and Normalize"
+        first = [module] if module == "StaticEmbedding" else ["Transformer", "Pooling"]
+        start = len(first)
+        if kinds[:start] != first or not {"Transformer", "StaticEmbedding", "Pooling"}.isdisjoint(kinds[start:]):
+            order = f"{' -> '.join(first)}, then any of Dense and Normalize"
             raise _Unsupported(f"{path}: {' -> '.join(kinds)} is not {order}")
-        after = tuple(part if kind == "Dense" else None for kind, (_, part) in zip(kinds, modules, strict=True))[2:]
-        pooling = _pooling(modules[1][1] / "config.json")
+        after = tuple(part if kind == "Dense" else None for kind, (_, part) in zip(kinds, modules, strict=True))[start:]
+        pooling = _pooling(modules[1][1] / "config.json") if module == "Transformer" else "mean"
         for kind, (_, part) in zip(kinds, modules, strict=True):
             # Older versions wrote no config for it.
             if kind == "Normalize" and (part / "config.json").is_file():
@@ -158,6 +163,12 @@ def _check_only(where: Path, config: Mapping[str, Any], **values: Any) -> None:
     for option, value in values.items():
         if config.get(option) not in (None, value):
             raise _Unsupported(f"{where}: {option} is {config[option]!r}; only {value!r} is supported")
+
+
+def _normalizes(path: Path) -> bool:
+    """Whether a config is one of model2vec that normalises the vectors."""
+    config: dict[str, Any] = read_json(path, dict) if path.is_file() else {}
+    return config.get("model_type") == "model2vec" and config.get("normalize") is True
 
 
 def _prompts(path: Path) -> tuple[dict[str, str], str]:

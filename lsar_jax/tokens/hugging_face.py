@@ -8,10 +8,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from lsar_jax.files import read_json
+from lsar_jax.files import check_file, read_json
 from lsar_jax.tokens.tokenizer import FastTokenizer, check_ids
 
-__all__ = ["fast_tokenizer"]
+__all__ = ["fast_tokenizer", "static_tokenizer"]
 
 
 def fast_tokenizer(folder: Path, vocabulary: int, longest: int) -> FastTokenizer:
@@ -49,6 +49,29 @@ def fast_tokenizer(folder: Path, vocabulary: int, longest: int) -> FastTokenizer
     if most <= sum(tokenizer.specials):
         raise ValueError(f"{folder} takes {most} tokens, but the special tokens alone are {sum(tokenizer.specials)}")
     return tokenizer
+
+
+def static_tokenizer(folder: Path, vocabulary: int, longest: int) -> FastTokenizer:
+    """Opens the tokenizer of static embeddings, which adds no special tokens; arguments as of ``fast_tokenizer``.
+
+    Raises:
+      FileNotFoundError: there is no ``tokenizer.json``.
+      ValueError: a file is damaged, or a token has no embedding.
+    """
+    check_file(folder / "tokenizer.json")
+    backend, _, _ = _open(folder)
+    backend.post_processor = None
+    # sentence-transformers and model2vec cut what the file itself says.
+    most = min(longest, (backend.truncation or {}).get("max_length", longest))
+    check_ids(folder, backend.get_vocab(with_added_tokens=True).values(), vocabulary)
+    # In a folder of model2vec alone, as model2vec does.
+    own = (folder / "config.json").is_file() and not (folder / "modules.json").is_file()
+    return FastTokenizer(backend, 0, most, left_out=_unknown_id(backend) if own else None)
+
+
+def _unknown_id(backend: Any) -> int | None:
+    model = json.loads(backend.to_str())["model"]
+    return model.get("unk_id") if model.get("unk_token") is None else backend.token_to_id(model["unk_token"])
 
 
 def _open(folder: Path) -> tuple[Any, int | None, Any]:

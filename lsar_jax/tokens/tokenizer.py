@@ -36,6 +36,7 @@ class FastTokenizer:
       pad_id: id used for padding.
       max_length: most tokens that the model takes, including special tokens.
       lower: whether text is lower-cased before the backend sees it.
+      left_out: id that is left out of a sentence, if any, as model2vec does with unknown tokens.
       uses_language: whether the tokens of a sentence depend on its language.
       lock: held while the backend is in use.
     """
@@ -44,6 +45,7 @@ class FastTokenizer:
     pad_id: int
     max_length: int
     lower: bool = False
+    left_out: int | None = None
     uses_language: bool = field(default=False, init=False)
     lock: Any = field(default_factory=Lock, repr=False, compare=False)
 
@@ -61,8 +63,8 @@ class FastTokenizer:
         before = mask.index(0) if 0 in mask else len(mask)
         return Specials(before, mask[::-1].index(0) if 0 in mask else 0)
 
-    def save(self, path: Path) -> None:
-        """Writes ``tokenizer.json``, without the truncation length that was last set."""
+    def save(self, path: Path, max_length: int | None = None) -> None:
+        """Writes ``tokenizer.json``, which truncates to ``max_length``, if given, and not to what was last set."""
         from tokenizers import Tokenizer, normalizers
 
         with self.lock:
@@ -71,6 +73,8 @@ class FastTokenizer:
         if self.lower:
             parts = [normalizers.Lowercase(), *([backend.normalizer] if backend.normalizer else [])]
             backend.normalizer = normalizers.Sequence(parts)
+        if max_length is not None:
+            backend.enable_truncation(max_length)
         backend.save(str(path))
 
     def __call__(
@@ -83,6 +87,8 @@ class FastTokenizer:
             self.backend.enable_truncation(max_length)
             encodings = self.backend.encode_batch_fast(texts)
         ids = [np.array(encoding.ids, np.int32) for encoding in encodings]
+        if self.left_out is not None:
+            ids = [row[row != self.left_out] for row in ids]
         return ids, sum(bool(encoding.overflowing) for encoding in encodings)
 
 

@@ -13,6 +13,7 @@ from lsar_jax.models.architectures.gte import GTE, NEW
 from lsar_jax.models.architectures.laser import LASER
 from lsar_jax.models.architectures.modernbert import MODERNBERT
 from lsar_jax.models.architectures.qwen3 import QWEN3
+from lsar_jax.models.architectures.static import STATIC
 from lsar_jax.models.architectures.xlm import XLM
 from lsar_jax.models.architectures.xlm_roberta import CAMEMBERT, ROBERTA, XLM_R
 
@@ -30,6 +31,7 @@ __all__ = [
     "NEW",
     "QWEN3",
     "ROBERTA",
+    "STATIC",
     "XLM",
     "XLM_R",
     "Architecture",
@@ -52,12 +54,18 @@ _EVERY = (
     GEMMA3,
     GTE,
     NEW,
+    STATIC,
 )
 ARCHITECTURES = {each.model_type: each for each in _EVERY}
 
 
-def read_config(path: Path) -> tuple[dict[str, Any], Architecture]:
-    """Reads a ``config.json``; returns it, and the architecture that it names, or raises ValueError if unknown."""
+def read_config(path: Path, module: str = "Transformer") -> tuple[dict[str, Any], Architecture]:
+    """Reads a ``config.json``; returns it, and the architecture that it names, or raises ValueError if unknown.
+
+    The sentence-transformers ``module`` StaticEmbedding needs no config.
+    """
+    if module == STATIC.module:
+        return {}, STATIC
     config = read_json(path, dict)
     # The first checkpoints of XLM do not name it.
     name = config.get("model_type", "xlm" if "emb_dim" in config else None)

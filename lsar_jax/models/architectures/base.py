@@ -44,6 +44,8 @@ class Architecture:
       pooler: prefix of the weight and bias of the pooler; empty if the architecture has none.
       pooling: default pooling if the checkpoint does not define one.
       end_token: whether a checkpoint that pools the last token was trained with one that its tokenizer adds.
+      module: the module of sentence-transformers that computes it; one other than Transformer pools too.
+      complete: given the config and the tensors as stored, returns both as the other functions take them.
       export: the inverse of ``read_config``, given a number of blocks and a padding id; None if there is no export.
     """
 
@@ -59,6 +61,10 @@ class Architecture:
     pooler: str = ""
     pooling: str = "mean"
     end_token: bool = False
+    module: str = "Transformer"
+    complete: Callable[[dict[str, Any], dict[str, Any]], tuple[dict[str, Any], dict[str, Any]]] = (
+        lambda config, tensors: (config, tensors)
+    )
     export: Callable[[Any, int, int], dict[str, Any]] | None = None
 
     def plain_name(self, key: str) -> str:

@@ -1,0 +1,214 @@
+"""Static embeddings give the vectors of sentence-transformers and model2vec, and are as whole encoders as others."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+
+import lsar_jax as lj
+from lsar_jax.checkpoints.checkpoint import read_folder
+from lsar_jax.checkpoints.convert import convert
+from lsar_jax.checkpoints.fill import fill
+from tests.optional import need
+from tests.parity import GOLDEN, TEXTS
+
+NAMES = ("static", "model2vec")
+WEIGHTS = "model.safetensors"
+
+
+@pytest.fixture
+def model2vec(tmp_path):
+    return shutil.copytree(GOLDEN / "model2vec", tmp_path / "model2vec")
+
+
+@pytest.fixture
+def static(tmp_path):
+    return shutil.copytree(GOLDEN / "static", tmp_path / "static")
+
+
+def error(folder, name):
+    """Largest difference from what the reference gives for the folder ``name``, whose vectors have length 1."""
+    return np.abs(lj.load_encoder(folder).encode(TEXTS) - np.load(GOLDEN / name / "golden.npy")).max()
+
+
+def edit(path, **changes):
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+def change(folder, **tensors):
+    save_file(load_file(folder / WEIGHTS) | tensors, folder / WEIGHTS)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_vectors_are_those_of_the_reference(name):
+    encoder = lj.load_encoder(GOLDEN / name)
+    assert encoder.spec.pooling == "mean+normalize"
+    assert (encoder.spec.layer, encoder.dim, encoder.tokenizer.specials) == (0, 24, (0, 0))
+    assert error(GOLDEN / name, name) <= 1e-6
+    assert not encoder.encode("").any()
+    assert lj.load_encoder(GOLDEN / name, pooling="mean").spec.pooling == "mean"
+
+
+@pytest.mark.parametrize("mistake", ["weights", "mapping", "normalize", "unknown"])
+def test_parity_fails_for_a_planted_mistake(model2vec, mistake):
+    tensors = load_file(model2vec / WEIGHTS)
+    if mistake == "weights":
+        change(model2vec, weights=np.ones_like(tensors["weights"]))
+    elif mistake == "mapping":
+        change(model2vec, mapping=np.roll(tensors["mapping"], 1))
+    elif mistake == "normalize":
+        edit(model2vec / "config.json", normalize=False)
+    else:
+        # Read as sentence-transformers does, which counts unknown tokens.
+        modules = (GOLDEN / "static" / "modules.json").read_text()
+        (model2vec / "modules.json").write_text(modules)
+    assert error(model2vec, "model2vec") > 1e-2
+
+
+def test_special_tokens_are_left_out_and_unknown_ones_are_not(static):
+    encoder = lj.load_encoder(static)
+    backend, table = encoder.tokenizer.backend, load_file(static / WEIGHTS)["embedding.weight"].astype(np.float64)
+    for text in TEXTS:
+        ids = backend.encode(text, add_special_tokens=False).ids
+        for more, least, most in (([], 0, 1e-6), ([2, 3], 1e-2, 2)):
+            mean = table[ids + more].mean(axis=0) if ids else np.zeros(24)
+            expected = mean / max(np.linalg.norm(mean), 1e-30)
+            if ids:
+                assert least <= np.abs(encoder.encode(text) - expected).max() <= most
+    assert any(backend.token_to_id("[UNK]") in backend.encode(text).ids for text in TEXTS)
+
+
+@pytest.mark.slow
+def test_folded_rows_are_those_of_sentence_transformers(model2vec):
+    """With a ``modules.json``, both count unknown tokens."""
+    modules = [{"idx": 0, "name": "0", "path": ".", "type": "sentence_transformers.models.StaticEmbedding"}]
+    (model2vec / "modules.json").write_text(json.dumps(modules))
+    theirs = need("sentence_transformers").SentenceTransformer(str(model2vec), device="cpu").encode(TEXTS)
+    ours = lj.load_encoder(model2vec)
+    assert ours.spec.pooling == "mean"
+    np.testing.assert_allclose(ours.encode(TEXTS), theirs, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float64, np.int8])
+def test_rows_in_other_types(model2vec, dtype):
+    edit(model2vec / "config.json", normalize=False)
+    tensors = load_file(model2vec / WEIGHTS)
+    rows = (10 * tensors["embeddings"]).astype(dtype)
+    change(model2vec, embeddings=rows)
+    encoder = lj.load_encoder(model2vec)
+    [ids] = encoder.tokenizer(["the cat is here"], 99)[0]
+    expected = rows[tensors["mapping"][ids]].astype(np.float64) * tensors["weights"][ids][:, None]
+    np.testing.assert_allclose(encoder.encode("the cat is here"), expected.mean(axis=0), rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_neighbours_and_batches_do_not_matter(name, rng):
+    encoder = lj.load_encoder(GOLDEN / name)
+    texts = [" ".join(rng.choice(list("abcdef"), rng.integers(0, 60))) for _ in range(20)] + TEXTS
+    together = encoder.encode(texts)
+    alone = np.stack([encoder.encode(text) for text in texts])
+    np.testing.assert_allclose(together, alone, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(encoder.encode(texts, token_budget=99_999), alone, rtol=0, atol=1e-6)
+
+
+def test_a_long_text_is_not_cut(static):
+    encoder = lj.load_encoder(static, pooling="mean")
+    text = "a b c " * 10_000
+    vector, report = encoder.encode_with_report(text)
+    assert (report.truncated, report.tokens) == (0, 30_000)
+    np.testing.assert_allclose(vector, encoder.encode("a b c"), rtol=0, atol=1e-5)
+    # Nor does the limit go by unnoticed.
+    assert encoder.encode_with_report("a " * (encoder.tokenizer.max_length + 1))[1].truncated == 1
+
+
+@pytest.mark.slow
+def test_the_limit_of_the_tokenizer_is_kept(static, tmp_path):
+    text = "a " * 9 + "b " * 9
+    edit(
+        static / "tokenizer.json",
+        truncation={"direction": "Right", "max_length": 8, "strategy": "LongestFirst", "stride": 0},
+    )
+    encoder = lj.load_encoder(static)
+    assert encoder.tokenizer.max_length == 8
+    np.testing.assert_array_equal(encoder.encode(text), encoder.encode("a " * 8))
+    encoder.to_sentence_transformers(tmp_path / "written")
+    model = need("sentence_transformers").SentenceTransformer(str(tmp_path / "written"), device="cpu")
+    np.testing.assert_allclose(model.encode(text), encoder.encode(text), rtol=0, atol=1e-6)
+
+
+def test_a_folder_that_we_write(static, tmp_path, rng):
+    encoder = lj.load_encoder(static).with_prompt("query: ")
+    x = {code: (rng.standard_normal((50, 24)) + i).astype(np.float32) for i, code in enumerate(("de", "en", "fr"))}
+    for number, each in enumerate([encoder, encoder.with_transform(lj.transforms.fit_lsar(x))]):
+        new = tmp_path / str(number)
+        each.to_sentence_transformers(new)
+        again = lj.load_encoder(new)
+        assert again.prompt == "query: "
+        np.testing.assert_allclose(again.encode(TEXTS), each.encode(TEXTS), rtol=0, atol=1e-6)
+        theirs = need("sentence_transformers").SentenceTransformer(str(new), device="cpu").encode(TEXTS)
+        np.testing.assert_allclose(theirs, each.encode(TEXTS), rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("name", "pooling", "message"),
+    [
+        ("static", "max", "static embeddings have no pooling 'max' in sentence-transformers, only mean"),
+        ("model2vec", None, "model2vec leaves unknown tokens out, as model2vec does, and sentence-transformers counts"),
+    ],
+)
+def test_what_cannot_be_written_says_why(tmp_path, name, pooling, message):
+    with pytest.raises(ValueError, match=message):
+        lj.load_encoder(GOLDEN / name, pooling=pooling).to_sentence_transformers(tmp_path / "written")
+
+
+def test_a_folder_of_its_own_and_a_pickle(static, tmp_path):
+    expected = lj.load_encoder(static).encode(TEXTS)
+    (static / "0_StaticEmbedding").mkdir()
+    for name in (WEIGHTS, "tokenizer.json"):
+        (static / name).rename(static / "0_StaticEmbedding" / name)
+    modules = json.loads((static / "modules.json").read_text())
+    modules[0]["path"] = "0_StaticEmbedding"
+    (static / "modules.json").write_text(json.dumps(modules))
+    np.testing.assert_array_equal(lj.load_encoder(static).encode(TEXTS), expected)
+    torch = need("torch")
+    path = static / "0_StaticEmbedding" / WEIGHTS
+    torch.save({name: torch.tensor(x) for name, x in load_file(path).items()}, path.parent / "pytorch_model.bin")
+    path.unlink()
+    convert(str(static), tmp_path / "converted")
+    np.testing.assert_array_equal(lj.load_encoder(tmp_path / "converted").encode(TEXTS), expected)
+
+
+@pytest.mark.parametrize(
+    ("tensors", "message"),
+    [
+        ({"mapping": np.arange(9)}, r"weights has shape \[57\]; it must have one number for each token"),
+        ({"weights": np.ones((57, 1))}, r"weights has shape \[57, 1\]; it must have one number for each token"),
+        ({"mapping": np.ones(57)}, "mapping has numbers of type F64; it must have whole numbers"),
+        ({"mapping": np.full(57, 20)}, "mapping has 20; the rows of embeddings are 0 to 19"),
+        ({"embeddings": np.ones(20)}, "there is no matrix embedding.weight or embeddings; the tensors are"),
+        ({"mapping": np.zeros(30, int), "weights": np.ones(30)}, "has the id 56; the model embeds 0 to 29"),
+        ({"linear.weight": np.ones((2, 2))}, "unexpected: linear.weight"),
+    ],
+)
+def test_tensors_that_do_not_fit(model2vec, tensors, message):
+    change(model2vec, **tensors)
+    with pytest.raises(ValueError, match=message):
+        lj.load_encoder(model2vec)
+
+
+def test_refusals(static):
+    with pytest.raises(ValueError, match="layer is 1; it must be a whole number from 0 to 0"):
+        lj.load_encoder(static, layer=1)
+    with pytest.raises(ValueError, match="has no pooler"):
+        lj.load_encoder(static, pooling="pooler")
+    with pytest.raises(ValueError, match="has no final norm"):
+        fill(read_folder(static, id="static"), blocks=0, dtype="float32", final_norm=True)
+    modules = json.loads((static / "modules.json").read_text())
+    (static / "modules.json").write_text(json.dumps([*modules, modules[0]]))
+    with pytest.raises(ValueError, match="is not StaticEmbedding, then any of Dense and Normalize"):
+        lj.load_encoder(static)
+    (static / "tokenizer.json").unlink()
+    with pytest.raises(FileNotFoundError, match="tokenizer.json"):
+        lj.load_encoder(static, pooling="mean")
