@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-__all__ = ["need"]
+__all__ = ["missing", "need"]
 
 
 def need(module):
@@ -13,6 +13,11 @@ def need(module):
     try:
         return importlib.import_module(module)
     except ImportError:
-        if os.environ.get("LSAR_JAX_REQUIRE_TORCH"):
-            pytest.fail(f"LSAR_JAX_REQUIRE_TORCH is set, and {module} is not installed", pytrace=False)
-        pytest.skip(f"{module} is not installed", allow_module_level=True)
+        missing(f"{module} is not installed")
+
+
+def missing(what):
+    """Skips the test, or the whole file; fails it where LSAR_JAX_REQUIRE_TORCH is set."""
+    if os.environ.get("LSAR_JAX_REQUIRE_TORCH"):
+        pytest.fail(f"LSAR_JAX_REQUIRE_TORCH is set, and {what}", pytrace=False)
+    pytest.skip(what, allow_module_level=True)

@@ -1,0 +1,71 @@
+"""A published checkpoint in full precision has the vectors of sentence-transformers, the states of transformers."""
+
+import numpy as np
+import pytest
+
+import lsar_jax as lj
+from tests.optional import need
+from tests.parity import TEXTS
+from tests.published import published
+
+pytestmark = pytest.mark.slow
+
+LONG = ["the cat sat on the mat, and the dog " * 60, "word " * 255, "word " * 254, "word " * 253]
+# Entries of unit vectors; float32 has a spacing of 6e-8 below 1.
+ATOL = 1e-6
+
+
+@pytest.fixture(scope="module")
+def texts():
+    several = lj.corpora.udhr("test", ["en", "de", "ru", "zh", "ar"])
+    return [*TEXTS, *LONG, *(text for paragraphs in several.values() for text in paragraphs[:3])]
+
+
+@pytest.fixture(scope="module")
+def encoder():
+    return lj.load_encoder(published())
+
+
+def theirs(folder, texts):
+    return need("sentence_transformers").SentenceTransformer(str(folder), device="cpu").encode(texts)
+
+
+def test_vectors_are_those_of_sentence_transformers(encoder, texts):
+    assert (encoder.spec.layer, encoder.spec.pooling, encoder.dim) == (6, "mean+normalize", 384)
+    np.testing.assert_allclose(encoder.encode(texts), theirs(published(), texts), rtol=0, atol=ATOL)
+    # Long texts are cut to 256 tokens, with the two special ones.
+    vectors, report = encoder.encode_with_report(LONG)
+    assert report.truncated == 2
+    np.testing.assert_allclose(vectors[1], vectors[2], rtol=0, atol=ATOL)
+    assert np.abs(vectors[2] - vectors[3]).max() > 10 * ATOL
+
+
+def test_layers_are_those_of_transformers(texts):
+    torch = need("torch")
+    from transformers import AutoModel, AutoTokenizer
+
+    model, tokenizer = AutoModel.from_pretrained(published()).eval(), AutoTokenizer.from_pretrained(published())
+    given = tokenizer(texts, padding=True, truncation=True, max_length=256, return_tensors="pt")
+    with torch.no_grad():
+        states = model(**given, output_hidden_states=True).hidden_states
+    mask = given["attention_mask"][..., None]
+    means = [((state * mask).sum(1) / mask.sum(1)).numpy() for state in states]
+    ours = lj.load_encoder(published(), pooling="mean").encode(texts, layers=range(7))
+    for mine, other in zip(ours, means, strict=True):
+        np.testing.assert_allclose(mine, other, rtol=0, atol=ATOL * np.abs(other).max())
+    early = lj.load_encoder(published(), layer=3)
+    assert len(early.model.blocks) == 3
+    np.testing.assert_allclose(early.encode(texts), means[3], rtol=0, atol=ATOL * np.abs(means[3]).max())
+
+
+def test_written_and_read_again(encoder, texts, tmp_path):
+    vectors = encoder.encode(texts)
+    encoder.to_sentence_transformers(tmp_path / "written")
+    np.testing.assert_array_equal(lj.load_encoder(tmp_path / "written").encode(texts), vectors)
+    np.testing.assert_allclose(theirs(tmp_path / "written", texts), vectors, rtol=0, atol=ATOL)
+
+
+def test_it_knows_what_is_alike(encoder):
+    sentences = ["That is a happy person", "That is a happy dog", "That is a very happy person", "Today is a sunny day"]
+    scores = encoder.encode(sentences) @ encoder.encode("That is a happy person")
+    assert np.argsort(-scores).tolist() == [0, 2, 1, 3]
