@@ -49,9 +49,10 @@ def read_folder(folder: Path, *, id: str, revision: str | None = None) -> Checkp
 
     Raises:
       FileNotFoundError: a file does not exist.
-      ValueError: the architecture or its config is not supported, or a file is damaged.
+      ValueError: the architecture or its config is not supported, there are adapters, or a file is damaged.
     """
     others = other_files(folder)
+    _refuse_adapters(folder)
     pipeline = read_pipeline(folder)
     path = pipeline.transformer / "config.json"
     config, architecture = read_config(path, pipeline.module)
@@ -101,6 +102,14 @@ def other_files(folder: Path) -> list[Path]:
         if place.is_dir() and (place in modules or os.access(place, os.R_OK | os.X_OK)):
             found |= _matching(place, (*names, "model.safetensors"))
     return sorted(found)
+
+
+def _refuse_adapters(folder: Path) -> None:
+    """Raises ValueError if a checkpoint has adapters, without which its vectors would be others."""
+    if found := [path for depth in ("", "*/", "*/*/") for path in sorted(folder.glob(f"{depth}adapter_config.json"))]:
+        raise ValueError(
+            f"{found[0]}: adapters (LoRA) are not supported; load a checkpoint whose weights have one merged into them"
+        )
 
 
 def _matching(folder: Path, patterns: tuple[str, ...]) -> set[Path]:

@@ -124,6 +124,16 @@ def test_config_that_is_not_understood(folder, changes, message):
         lj.load_encoder(folder)
 
 
+@pytest.mark.parametrize("place", ["", "adapter", "adapters/retrieval"])
+def test_adapters_are_refused(folder, place):
+    (folder / place).mkdir(parents=True, exist_ok=True)
+    (folder / place / "adapter_config.json").write_text("{}")
+    with pytest.raises(
+        ValueError, match=r"adapter_config.json: adapters \(LoRA\) are not supported; load a checkpoint"
+    ):
+        lj.load_encoder(folder)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
