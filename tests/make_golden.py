@@ -37,6 +37,7 @@ from transformers import (
     Gemma3TextConfig,
     GteConfig,
     ModernBertConfig,
+    NomicBertConfig,
     Qwen3Config,
     XLMConfig,
     XLMModel,
@@ -138,6 +139,16 @@ def gte() -> None:
     save_with_words(model, "gte")
     # With the names that checkpoints have.
     model.save_pretrained(GOLDEN / "gte")
+
+
+def nomic_bert() -> None:
+    rotary = {"rope_type": "default", "rope_theta": 100.0}
+    config = NomicBertConfig(
+        vocab_size=64, max_position_embeddings=40, layer_norm_eps=1e-3, rope_parameters=rotary, **SIZES
+    )
+    model = AutoModel.from_config(config)
+    save_with_words(model, "nomic_bert")
+    model.save_pretrained(GOLDEN / "nomic_bert")
 
 
 def save_with_words(model: torch.nn.Module, name: str) -> None:
@@ -346,6 +357,7 @@ if __name__ == "__main__":
     gemma3(causal=False)
     gemma3(causal=True)
     gte()
+    nomic_bert()
     sentence_transformers()
     static()
     laser(1)

@@ -28,6 +28,7 @@ ARCHITECTURES = (
     "modernbert",
     "gemma3", "gemma3-causal",
     "gte",
+    "nomic_bert",
 )  # fmt: skip
 # Most that a block alone may differ from torch's, and a state of the model, relative to the largest entry.
 BLOCK, MODEL = 1e-5, 1e-4

@@ -3,9 +3,22 @@
 LSAR's Algorithm 1 as printed is ``transforms.published_subspace``.
 """
 
+import math
+
 import numpy as np
 
-__all__ = ["center", "cluster_enhancement", "leace", "lir", "outliers", "procrustes", "whiten_samples", "whitening"]
+__all__ = [
+    "center",
+    "cluster_enhancement",
+    "experts",
+    "leace",
+    "lir",
+    "nomic_bert",
+    "outliers",
+    "procrustes",
+    "whiten_samples",
+    "whitening",
+]
 
 
 def center(x, language_embeddings):
@@ -75,3 +88,61 @@ def procrustes(x, y):
     """Schönemann 1966: the orthogonal W with y = W x."""
     left, _, right = np.linalg.svd(np.asarray(y, np.float64).T @ np.asarray(x, np.float64))
     return left @ right
+
+
+def experts(x, router, first, second, bias, chosen, activation):
+    """Nussbaum and Duderstadt 2025: the likeliest experts of each token, weighted by their probabilities as they are.
+
+    The router is ``[expert, dim]``, the weights of the experts are ``[expert, inner, dim]``, both of them.
+    """
+    mixed = np.zeros_like(x)
+    for token, state in enumerate(x):
+        probabilities = np.exp(router @ state)
+        probabilities /= probabilities.sum()
+        for expert in np.argsort(-probabilities)[:chosen]:
+            inner = activation(first[expert] @ state)
+            mixed[token] += probabilities[expert] * (inner @ second[expert])
+    return mixed + bias
+
+
+def nomic_bert(weights, ids, *, heads, theta, epsilon, experts_chosen):
+    """The states of a sentence, layer by layer, of nomic-embed-text-v2-moe: post-norm blocks, rotary positions."""
+    weights = {name: np.asarray(weight, np.float64) for name, weight in weights.items()}
+
+    def norm(x, name):
+        x = x - x.mean(axis=-1, keepdims=True)
+        x = x / np.sqrt(np.square(x).mean(axis=-1, keepdims=True) + epsilon)
+        return x * weights[f"{name}.weight"] + weights[f"{name}.bias"]
+
+    def linear(x, name):
+        return x @ weights[f"{name}.weight"].T + weights[f"{name}.bias"]
+
+    def turned(x):
+        """Plane i of a head is of its coordinates i and i + width / 2."""
+        half = x.shape[-1] // 2
+        angle = np.arange(len(ids))[:, None, None] * theta ** (-np.arange(half) / half)
+        plane = (x[..., :half] + 1j * x[..., half:]) * np.exp(1j * angle)
+        return np.concatenate([plane.real, plane.imag], axis=-1)
+
+    def gelu(x):
+        return x / 2 * (1 + np.vectorize(math.erf)(x / math.sqrt(2)))
+
+    x = weights["embeddings.word_embeddings.weight"][ids] + weights["embeddings.token_type_embeddings.weight"][0]
+    states = [norm(x, "emb_ln")]
+    while (block := f"encoder.layers.{len(states) - 1}") + ".norm1.weight" in weights:
+        x = states[-1]
+        query, key, value = linear(x, f"{block}.attn.Wqkv").reshape(len(ids), 3, heads, -1).transpose(1, 0, 2, 3)
+        scores = np.einsum("qhd,khd->hqk", turned(query), turned(key)) / math.sqrt(query.shape[-1])
+        share = np.exp(scores) / np.exp(scores).sum(axis=-1, keepdims=True)
+        mixed = np.einsum("hqk,khd->qhd", share, value).reshape(x.shape)
+        x = norm(x + linear(mixed, f"{block}.attn.out_proj"), f"{block}.norm1")
+        if f"{block}.mlp.fc1.weight" in weights:
+            fed = linear(gelu(linear(x, f"{block}.mlp.fc1")), f"{block}.mlp.fc2")
+        else:
+            router = weights[f"{block}.mlp.router.layer.weight"]
+            both = (
+                weights[f"{block}.mlp.experts.mlp.{name}"].reshape(len(router), -1, x.shape[1]) for name in ("w1", "w2")
+            )
+            fed = experts(x, router, *both, weights[f"{block}.mlp.experts.bias"], experts_chosen, gelu)
+        states.append(norm(x + fed, f"{block}.norm2"))
+    return states

@@ -23,10 +23,11 @@ CASES = [
     ("distilbert", {}),
     ("eurobert", {}),
     ("eurobert", {"pooling": "last"}),
-    ("modernbert", {}),
+    pytest.param(("modernbert", {}), marks=pytest.mark.slow),
     pytest.param(("gemma3", {}), marks=pytest.mark.slow),
     pytest.param(("gemma3-causal", {"pooling": "last"}), marks=pytest.mark.slow),
-    ("gte", {"layer": 2}),
+    pytest.param(("gte", {"layer": 2}), marks=pytest.mark.slow),
+    pytest.param(("nomic_bert", {}), marks=pytest.mark.slow),
 ]
 
 

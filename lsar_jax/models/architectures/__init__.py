@@ -12,6 +12,7 @@ from lsar_jax.models.architectures.gemma3 import GEMMA3, GEMMA3_TEXT
 from lsar_jax.models.architectures.gte import GTE, NEW
 from lsar_jax.models.architectures.laser import LASER
 from lsar_jax.models.architectures.modernbert import MODERNBERT
+from lsar_jax.models.architectures.nomic_bert import NOMIC_BERT
 from lsar_jax.models.architectures.qwen3 import QWEN3
 from lsar_jax.models.architectures.static import STATIC
 from lsar_jax.models.architectures.xlm import XLM
@@ -29,6 +30,7 @@ __all__ = [
     "LASER",
     "MODERNBERT",
     "NEW",
+    "NOMIC_BERT",
     "QWEN3",
     "ROBERTA",
     "STATIC",
@@ -54,6 +56,7 @@ _EVERY = (
     GEMMA3,
     GTE,
     NEW,
+    NOMIC_BERT,
     STATIC,
 )
 ARCHITECTURES = {each.model_type: each for each in _EVERY}

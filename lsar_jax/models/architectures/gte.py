@@ -15,9 +15,9 @@ from lsar_jax.models.parts import GatedFeedForward, Parts
 from lsar_jax.models.rotary import Rotary
 from lsar_jax.models.self_attention import SelfAttention
 
-__all__ = ["GTE", "NEW", "GteConfig"]
+__all__ = ["GTE", "NEW", "SIZES", "GteConfig", "export_config"]
 
-_SIZES = {
+SIZES = {
     "vocabulary": "vocab_size",
     "hidden": "hidden_size",
     "blocks": "num_hidden_layers",
@@ -83,7 +83,7 @@ def _read_sizes(config: Mapping[str, Any]) -> GteConfig:
     base.require(
         config, position_embedding_type="rope", layer_norm_type="layer_norm", pack_qkv=True, logn_attention_scale=False
     )
-    sizes = base.whole_sizes(config, _SIZES)
+    sizes = base.whole_sizes(config, SIZES)
     return GteConfig(
         **sizes,
         rotary=_rotary(config, sizes["hidden"] // (sizes["heads"] or 1)),
@@ -102,11 +102,12 @@ def _rotary(config: Mapping[str, Any], width: int) -> Rotary:
     return Rotary(given.theta * given.factor, given.factor ** (2 / width))
 
 
-def _export_config(sizes: GteConfig, blocks: int, pad_id: int) -> dict[str, Any]:
+def export_config(sizes: GteConfig, blocks: int, pad_id: int) -> dict[str, Any]:
+    """Returns the config with which transformers loads the model's first ``blocks`` blocks."""
     return {
         "architectures": ["GteModel"],
         "model_type": "gte",
-        **{theirs: getattr(sizes, ours) for ours, theirs in _SIZES.items()},
+        **{theirs: getattr(sizes, ours) for ours, theirs in SIZES.items()},
         "num_hidden_layers": blocks,
         "rope_parameters": sizes.rotary.parameters(),
         "layer_norm_eps": sizes.epsilon,
@@ -124,6 +125,6 @@ GTE = base.Architecture(
     unused=r"(pooler|lm_head|classifier)\..*",
     prefixes=("new.", "gte."),
     pooling="cls",
-    export=_export_config,
+    export=export_config,
 )
 NEW = replace(GTE, model_type="new")

@@ -1,0 +1,266 @@
+"""NomicBERT: its experts beside float64 numpy, what its config may say, and proof that the tests can fail."""
+
+import json
+import shutil
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from flax import nnx
+from safetensors.numpy import save_file
+
+import lsar_jax as lj
+from lsar_jax.checkpoints.checkpoint import read_folder
+from lsar_jax.checkpoints.fill import fill
+from lsar_jax.models.architectures import NOMIC_BERT
+from lsar_jax.models.architectures.nomic_bert import Experts
+from tests import parity, reference
+
+NATIVE = json.loads((parity.GOLDEN / "nomic_bert" / "config.json").read_text())
+# As nomic-embed-text-v1.5 and -v2-moe have it on disk.
+OLD = {
+    "model_type": "nomic_bert", "vocab_size": 64, "n_embd": 32, "n_layer": 3, "n_head": 4, "n_inner": 64,
+    "n_positions": 40, "type_vocab_size": 2, "layer_norm_epsilon": 1e-3, "rotary_emb_base": 100,
+    "activation_function": "swiglu", "rotary_emb_fraction": 1.0, "rotary_emb_interleaved": False,
+    "rotary_emb_scale_base": None, "rotary_scaling_factor": None, "qkv_proj_bias": False, "mlp_fc1_bias": False,
+    "mlp_fc2_bias": False, "prenorm": False, "parallel_block": False, "causal": False, "use_rms_norm": False,
+    "pad_vocab_size_multiple": 64, "max_trained_positions": 2048, "use_flash_attn": True,
+}  # fmt: skip
+MIXED = OLD | {
+    "n_layer": 4, "n_inner": 24, "type_vocab_size": 1, "activation_function": "gelu", "qkv_proj_bias": True,
+    "mlp_fc1_bias": True, "mlp_fc2_bias": True, "use_rms_norm": None, "num_experts": 6, "moe_top_k": 2,
+    "moe_every_n_layers": 2, "moe_normalize_expert_weights": False, "num_shared_experts": 0, "pad_token_id": 0,
+    "expert_choice_router": False, "ffn_div": 1.0,
+}  # fmt: skip
+LENGTHS = np.array([12, 1, 30, 17], np.int32)
+
+
+def drawn(rng):
+    """The tensors of four blocks, two of them with six experts, at unit scale."""
+
+    def linear(name, outer, inner):
+        weight = rng.standard_normal((outer, inner)) / np.sqrt(inner)
+        return {f"{name}.weight": weight, f"{name}.bias": rng.standard_normal(outer) / 2}
+
+    def norm(name):
+        return {f"{name}.weight": rng.uniform(0.5, 1.5, 32), f"{name}.bias": rng.standard_normal(32) / 2}
+
+    tensors = {
+        f"embeddings.{kind}_embeddings.weight": rng.standard_normal((rows, 32))
+        for kind, rows in (("word", 64), ("token_type", 1))
+    } | norm("emb_ln")
+    for number in range(4):
+        block = f"encoder.layers.{number}"
+        tensors |= linear(f"{block}.attn.Wqkv", 96, 32) | linear(f"{block}.attn.out_proj", 32, 32)
+        tensors |= norm(f"{block}.norm1") | norm(f"{block}.norm2")
+        if number % 2:
+            tensors[f"{block}.mlp.router.layer.weight"] = rng.standard_normal((6, 32)) / np.sqrt(32)
+            tensors[f"{block}.mlp.experts.mlp.w1"] = rng.standard_normal((6 * 24, 32)) / np.sqrt(32)
+            tensors[f"{block}.mlp.experts.mlp.w2"] = 2 * rng.standard_normal((6 * 24, 32)) / np.sqrt(24)
+            tensors[f"{block}.mlp.experts.bias"] = rng.standard_normal(32) / 2
+        else:
+            tensors |= linear(f"{block}.mlp.fc1", 24, 32) | linear(f"{block}.mlp.fc2", 32, 24)
+    return {name: tensor.astype(np.float32) for name, tensor in tensors.items()}
+
+
+@pytest.fixture(scope="module")
+def tensors():
+    return drawn(np.random.default_rng(5))
+
+
+@pytest.fixture
+def folder(tensors, tmp_path):
+    folder = shutil.copytree(parity.GOLDEN / "nomic_bert", tmp_path / "mixed")
+    (folder / "config.json").write_text(json.dumps(MIXED))
+    save_file(tensors, folder / "model.safetensors")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def case(tensors):
+    """The states by the formulas, ``[layer, batch, length, dim]``; zero for padding."""
+    ids = np.random.default_rng(6).integers(0, 64, (len(LENGTHS), 40)).astype(np.int32)
+    hidden = np.zeros((5, *ids.shape, 32))
+    for row, length in enumerate(LENGTHS):
+        hidden[:, row, :length] = reference.nomic_bert(
+            tensors, ids[row, :length], heads=4, theta=100, epsilon=1e-3, experts_chosen=2
+        )
+    return {"ids": ids, "lengths": LENGTHS, "hidden": hidden, "languages": None}
+
+
+def loaded(folder, **options):
+    checkpoint = read_folder(folder, id="mixed")
+    return fill(checkpoint, **{"blocks": checkpoint.config.blocks, "dtype": "float32"} | options)
+
+
+def test_states_equal_the_formulas(folder, case):
+    model = loaded(folder)
+    assert parity.block_errors(model, case).max() <= parity.BLOCK
+    assert parity.errors(model, case).max() <= parity.BLOCK
+    assert len(parity.all_states(loaded(folder, blocks=2), case["ids"], LENGTHS, None)) == 3
+
+
+def test_experts_in_bfloat16(folder, case):
+    """A rounded state may choose another expert, which few do; a block alone is as exact as others for the rest."""
+    model = loaded(folder, dtype="bfloat16")
+    below, above = (jnp.asarray(case["hidden"][layer], jnp.bfloat16) for layer in (1, 2))
+    mask = parity.AttentionMask.of(jnp.asarray(LENGTHS)[:, None], 40)
+    found = np.asarray(model.blocks[1](below, mask), np.float64)
+    real = np.arange(40) < LENGTHS[:, None]
+    error = np.abs(found - np.asarray(above, np.float64))[real].max(axis=-1) / np.abs(case["hidden"][2]).max()
+    assert np.quantile(error, 0.9) <= 0.02
+
+
+def test_a_sentence_does_not_see_its_neighbours(folder, case):
+    model, ids = loaded(folder), case["ids"]
+    rows = np.concatenate([ids[0, :12], ids[3, :17], ids[1, :1], ids[2, :10]])[None]
+    packed = parity.packed_states(model, rows, np.array([[12, 17, 1]], np.int32), None)
+    alone = parity.all_states(model, ids, LENGTHS, None)
+    for one, two in zip(packed, alone, strict=True):
+        expected = np.concatenate([two[0, :12], two[3, :17], two[1, :1]])
+        np.testing.assert_allclose(one[0, :30], expected, atol=2e-6 * np.abs(expected).max())
+
+
+def one_expert(model):
+    experts_of(model, 1)
+
+
+def three_experts(model):
+    experts_of(model, 3)
+
+
+def experts_of(model, chosen):
+    for block in (model.blocks[1], model.blocks[3]):
+        block.feed.experts = replace(block.feed.experts, chosen=chosen)
+
+
+def second_transposed(model):
+    for block in (model.blocks[1], model.blocks[3]):
+        weight = block.feed.second[...].reshape(6, 32, 24)
+        block.feed.second[...] = weight.swapaxes(1, 2).reshape(-1, 32)
+
+
+def experts_interleaved(model):
+    for block in (model.blocks[1], model.blocks[3]):
+        block.feed.second[...] = block.feed.second[...].reshape(24, 6, 32).swapaxes(0, 1).reshape(-1, 32)
+
+
+def bias_of_each_expert(model):
+    for block in (model.blocks[1], model.blocks[3]):
+        block.feed.bias[...] *= 2
+
+
+def tanh_gelu(model):
+    for block in model.blocks[1::2]:
+        block.feed.activation = "gelu_new"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "mistake",
+    [one_expert, three_experts, second_transposed, experts_interleaved, bias_of_each_expert, tanh_gelu],
+)
+def test_the_formulas_find_a_planted_mistake(folder, case, mistake):
+    model = loaded(folder)
+    mistake(model)
+    assert parity.errors(model, case).max() > 10 * parity.BLOCK
+
+
+def test_gradients_reach_the_chosen_experts_alone(folder, case):
+    graph, state = nnx.split(loaded(folder, blocks=2))
+    ids, lengths = case["ids"][1:2], np.array([[1]], np.int32)
+
+    def total(state):
+        *_, last = nnx.merge(graph, state).hidden_states(ids, lengths)
+        return jnp.square(last[0, 0]).sum()
+
+    gradient = jax.grad(total)(state)["blocks"][1]["feed"]["second"][...]
+    reached = np.abs(np.asarray(gradient)).reshape(6, -1).max(axis=1) > 0
+    assert reached.sum() == 2
+
+
+def test_both_spellings_of_the_config():
+    sizes = NOMIC_BERT.read_config(NATIVE)
+    completed, _ = NOMIC_BERT.complete(OLD, {})
+    assert NOMIC_BERT.read_config(completed) == sizes
+    assert (sizes.rotary.theta, sizes.activation, sizes.gated, sizes.experts) == (100, "silu", True, None)
+    mixed = NOMIC_BERT.read_config(NOMIC_BERT.complete(MIXED, {})[0])
+    assert (mixed.activation, mixed.gated, mixed.experts) == ("gelu", False, Experts(6, 2, 2))
+
+
+def test_a_config_of_its_own_code_loads(tmp_path):
+    folder = shutil.copytree(parity.GOLDEN / "nomic_bert", tmp_path / "old")
+    (folder / "config.json").write_text(json.dumps(OLD))
+    expected = lj.load_encoder(parity.GOLDEN / "nomic_bert").encode("abc")
+    np.testing.assert_array_equal(lj.load_encoder(folder).encode("abc"), expected)
+
+
+def test_no_export_of_experts(folder, tmp_path):
+    encoder = lj.load_encoder(folder)
+    assert np.isfinite(encoder.encode(["abc", "d"])).all()
+    with pytest.raises(ValueError, match="transformers has no NomicBERT with experts"):
+        encoder.to_sentence_transformers(tmp_path / "written")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"prenorm": True}, "prenorm is True in config.json; only False is supported"),
+        ({"rotary_emb_fraction": 0.5}, "rotary_emb_fraction is 0.5 in config.json; only 1.0 is supported"),
+        ({"rotary_emb_interleaved": True}, "rotary_emb_interleaved is True in config.json; only False is supported"),
+        ({"rotary_scaling_factor": 2.0}, "rotary_scaling_factor is 2.0 in config.json; only None is supported"),
+        ({"moe_normalize_expert_weights": True}, "moe_normalize_expert_weights is True in config.json; only False"),
+        ({"num_shared_experts": 1}, "num_shared_experts is 1 in config.json; only 0 is supported"),
+        ({"activation_function": "swiglu"}, "qkv_proj_bias is True in config.json; only False is supported"),
+        ({"activation_function": "geglu"}, "activation_function is 'geglu' in config.json; only 'gelu' is supported"),
+        ({"activation_function": "geglu", "num_experts": 0}, "'geglu' is not one of gelu"),
+        ({"mlp_fc1_bias": False}, "mlp_fc1_bias is False in config.json; only True is supported"),
+        ({"moe_top_k": 7}, "moe_top_k is 7; it must be a whole number from 1 to 6"),
+        ({"moe_every_n_layers": 1}, "moe_every_n_layers is 1; it must be a whole number from 2"),
+        ({"num_experts": -1}, "num_experts is -1; it must be a whole number from 1"),
+        ({"rotary_emb_base": None}, "rope_theta is None in config.json; it must be a positive number"),
+    ],
+)
+def test_configs_that_are_refused(change, message):
+    with pytest.raises(ValueError, match=message):
+        NOMIC_BERT.read_config(NOMIC_BERT.complete(MIXED | change, {})[0])
+
+
+def gate_and_up_exchanged(model, case):
+    for block in model.blocks:
+        block.feed.gate, block.feed.up = block.feed.up, block.feed.gate
+
+
+def gelu_gate(model, case):
+    for block in model.blocks:
+        block.feed.activation = "gelu"
+
+
+def other_base(model, case):
+    for block in model.blocks:
+        block.attention.rotary = replace(block.attention.rotary, theta=1000.0)
+
+
+def other_token_type(model, case):
+    model.embeddings.token_type.embedding[...] = model.embeddings.token_type.embedding[...][::-1]
+
+
+def wrong_epsilon(model, case):
+    for block in model.blocks:
+        block.feed_norm.epsilon = 1e-12
+
+
+def unmasked_padding(model, case):
+    return np.full_like(case["lengths"], case["ids"].shape[1])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "mistake", [gate_and_up_exchanged, gelu_gate, other_base, other_token_type, wrong_epsilon, unmasked_padding]
+)
+def test_parity_fails_for_a_planted_mistake(mistake):
+    model, case = parity.load("nomic_bert"), parity.golden("nomic_bert")
+    lengths = mistake(model, case)
+    assert parity.errors(model, case, lengths).max() > max(10 * parity.BLOCK, parity.MODEL)
