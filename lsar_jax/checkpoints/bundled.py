@@ -77,7 +77,7 @@ def open_bundled() -> Checkpoint:
         keys=_KEYS,
         tensors=tensors,
         tokenizer=FastTokenizer(_tokenizer(pieces), pieces.pad, config.longest),
-        pipeline=Pipeline(path.parent, "mean"),
+        pipeline=Pipeline(path.parent, pooling="mean"),
     )
 
 
