@@ -59,7 +59,7 @@ def static_tokenizer(folder: Path, vocabulary: int, longest: int) -> FastTokeniz
       ValueError: a file is damaged, or a token has no embedding.
     """
     check_file(folder / "tokenizer.json")
-    backend, _, _ = _open(folder)
+    backend = _embedded(_open(folder)[0], vocabulary)
     backend.post_processor = None
     # sentence-transformers and model2vec cut what the file itself says.
     most = min(longest, (backend.truncation or {}).get("max_length", longest))

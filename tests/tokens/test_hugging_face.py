@@ -8,7 +8,7 @@ import pytest
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
 import lsar_jax as lj
-from lsar_jax.tokens.hugging_face import fast_tokenizer
+from lsar_jax.tokens.hugging_face import fast_tokenizer, static_tokenizer
 from tests.parity import GOLDEN, TEXTS
 
 PLAIN = ["Hello, world!", "жизнь 東京 <b>bold</b>", "", "  two  spaces ", *TEXTS]
@@ -75,6 +75,14 @@ def test_tokens_without_a_row_are_split_like_any_text(made):
             assert tokenizer.backend.decode(ids) == text
         # A check that it was one token before.
         assert rows <= max(larger.encode(token).ids)
+
+
+def test_static_embeddings_leave_them_out_too(made):
+    folder, backend, rows, absent = made
+    tokenizer = static_tokenizer(folder, rows, 400)
+    texts = [*PLAIN, *absent]
+    ids = [each.tolist() for each in tokenizer(texts, 400)[0]]
+    assert ids == [backend.encode(text, add_special_tokens=False).ids for text in texts]
 
 
 def test_it_is_written_without_them(made):
