@@ -127,7 +127,7 @@ class Fitting:
 
     def check(self, encoder: SentenceEncoder, layers: Sequence[int]) -> None:
         """Checks the methods before anything is encoded."""
-        widest = max(encoder.dim, *(encoder.model.config.widths[layer] for layer in layers))
+        widest = max(map(encoder.dim_of, (encoder.spec.layer, *layers)))
         check_methods(self.options.transforms, self.options.varied, self.languages, widest)
         specs = [replace(encoder.spec, layer=layer) for layer in layers]
         for path, method in self.saved.items():

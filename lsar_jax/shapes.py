@@ -50,7 +50,7 @@ Mask = Bool[Array, "batch segment length"]
 #: The hidden states of one layer.
 Hidden = Float[Array, "batch length dim"]
 #: An embedding of each segment.
-Pooled = Float[Array, "batch segment dim"]
+Pooled = Float[Array, "batch segment pooled"]
 #: An embedding of each sentence of a batch at each layer.
 PooledLayers = Float[Array, "layer vector dim"]
 

@@ -36,6 +36,10 @@ class FakeEncoder(SentenceEncoder):
         made.spec = replace(made.spec, **{key: options[key] for key in ("pooling", "dtype") if options.get(key)})
         return made
 
+    def dim_of(self, layer):
+        """Returns the width of all layers."""
+        return self.dim
+
     def encode(self, sentences, *, layers=None, **_):
         """Returns ``[sentence, dim]``, or ``[layer, sentence, dim]`` of several layers."""
         x = np.stack([[self._vector(text, layer) for text in sentences] for layer in layers or (self.spec.layer,)])

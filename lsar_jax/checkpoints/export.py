@@ -13,10 +13,10 @@ import numpy as np
 from flax import nnx
 
 from lsar_jax.checkpoints.fill import TRANSPOSED, tensor_name
-from lsar_jax.checkpoints.sentence_transformers import MODES
+from lsar_jax.checkpoints.sentence_transformers import FLAGS, MODES
 from lsar_jax.files import new_folder, write_json
 from lsar_jax.models.architectures import Architecture
-from lsar_jax.models.projection import TORCH_NAMES, Dense, Layer, Truncate
+from lsar_jax.models.projection import TORCH_NAMES, Dense, Layer, LayerNorm, Truncate
 from lsar_jax.tokens.tokenizer import FastTokenizer, Tokenizer
 
 __all__ = ["check_exportable", "export"]
@@ -35,8 +35,8 @@ def check_exportable(encoder: Any) -> None:
             f"{encoder.spec.id} leaves unknown tokens out, as model2vec does, and sentence-transformers counts them; "
             "give its folder a modules.json to count them here too"
         )
-    if encoder.pooling not in MODES:
-        raise ValueError(f"sentence-transformers has no pooling {encoder.pooling!r}; it has {', '.join(MODES)}")
+    if unknown := set(encoder.pooling.split("+")).difference(MODES):
+        raise ValueError(f"sentence-transformers has no pooling {min(unknown)!r}; it has {', '.join(MODES)}")
     model, layer = encoder.model, encoder.spec.layer
     normed = model.norm is not None and (model.norm_inner or layer == model.config.blocks)
     if "norm.scale" in encoder.architecture.keys and not normed:
@@ -50,7 +50,9 @@ def export(encoder: Any, folder: Path) -> None:
     """Writes a ``SentenceEncoder`` to a new folder; see ``SentenceEncoder.to_sentence_transformers``."""
     check_exportable(encoder)
     sizes, blocks, tokenizer = encoder.model.config, encoder.spec.layer, encoder.tokenizer
-    layers: list[Layer] = [] if encoder.projection is None else _layers(encoder.projection.layers(), sizes.hidden)
+    modes = [MODES[name] for name in encoder.pooling.split("+")]
+    after = [] if encoder.projection is None else encoder.projection.layers()
+    layers = _layers(after, len(modes) * sizes.hidden)
     if encoder.transform is not None:
         if encoder.transform.languages is not None:
             raise ValueError(
@@ -71,9 +73,9 @@ def export(encoder: Any, folder: Path) -> None:
             tokenizer.save(new / "tokenizer.json", tokenizer.max_length)
         else:
             write_json(new / "config.json", encoder.architecture.export(sizes, blocks, tokenizer.pad_id))
-            _write_tokenizer(new, tokenizer)
-            modes = {f"pooling_mode_{theirs}": ours == encoder.pooling for ours, theirs in MODES.items()}
-            write_json(new / paths[1] / "config.json", {"word_embedding_dimension": sizes.hidden, **modes})
+            _write_tokenizer(new, tokenizer, encoder.include_prompt)
+            pooling = _pooling(modes, sizes.hidden) | {"include_prompt": encoder.include_prompt}
+            write_json(new / paths[1] / "config.json", pooling)
         modules = [
             {"idx": index, "name": str(index), "path": path, "type": f"sentence_transformers.models.{kind}"}
             for index, (kind, path) in enumerate(zip(kinds, paths, strict=True))
@@ -91,6 +93,16 @@ def export(encoder: Any, folder: Path) -> None:
                 config["activation_function"] = TORCH_NAMES[layer.activation]
                 write_json(new / path / "config.json", config)
                 _write_tensors(new / path, {"linear.weight": layer.weight, "linear.bias": layer.bias})
+            elif isinstance(layer, LayerNorm):
+                write_json(new / path / "config.json", {"dimension": len(layer.bias)})
+                _write_tensors(new / path, {"norm.weight": layer.weight, "norm.bias": layer.bias})
+
+
+def _pooling(modes: list[str], width: int) -> dict[str, Any]:
+    """Returns the config of a Pooling module; versions before 6 know only flags, which say no order."""
+    if [mode for mode in FLAGS if mode in modes] != modes:
+        return {"embedding_dimension": width, "pooling_mode": modes}
+    return {"word_embedding_dimension": width} | {f"pooling_mode_{flag}": mode in modes for mode, flag in FLAGS.items()}
 
 
 def _layers(layers: Sequence[Layer], width: int) -> list[Layer]:
@@ -113,7 +125,7 @@ def _tensors(model: Any, architecture: Architecture, blocks: int) -> dict[str, n
     return tensors
 
 
-def _write_tokenizer(folder: Path, tokenizer: Tokenizer) -> None:
+def _write_tokenizer(folder: Path, tokenizer: Tokenizer, include_prompt: bool) -> None:
     lower = isinstance(tokenizer, FastTokenizer) and tokenizer.lower
     limits = {"max_seq_length": tokenizer.max_length, "do_lower_case": lower}
     write_json(folder / "sentence_bert_config.json", limits)
@@ -127,6 +139,9 @@ def _write_tokenizer(folder: Path, tokenizer: Tokenizer) -> None:
         "model_max_length": tokenizer.max_length,
         "pad_token": tokenizer.backend.id_to_token(tokenizer.pad_id),
     }
+    if not include_prompt and tokenizer.specials.after:
+        # When a prompt is counted, only a special token that is declared is taken off its end.
+        settings["sep_token"] = tokenizer.backend.encode("").tokens[-1]
     write_json(folder / "tokenizer_config.json", settings)
 
 

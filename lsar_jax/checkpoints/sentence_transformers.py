@@ -1,10 +1,10 @@
 """The pipeline of a sentence-transformers folder: ``modules.json`` and the folders that it names.
 
-The supported modules are Transformer and Pooling, in this order, or StaticEmbedding, followed by Dense and Normalize in
-any order. Class names are compared but never imported, so no code of a checkpoint is run.
+The supported modules are Transformer and Pooling, in this order, or StaticEmbedding, followed by Dense, LayerNorm and
+Normalize in any order. Class names are compared but never imported, so no code of a checkpoint is run.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -12,18 +12,24 @@ from typing import Any
 import numpy as np
 
 from lsar_jax.checkpoints.weight_files import open_safetensors, read_tensor
+from lsar_jax.checks import whole_number
 from lsar_jax.files import inside, read_json
-from lsar_jax.models.projection import TORCH_NAMES, Dense, Layer, Normalize
+from lsar_jax.models.projection import TORCH_NAMES, Dense, Layer, LayerNorm, Normalize, Truncate
 
-__all__ = ["MODES", "Pipeline", "module_folders", "read_dense", "read_pipeline"]
+__all__ = ["FLAGS", "MODES", "Pipeline", "module_folders", "read_dense", "read_pipeline"]
 
-_KNOWN = ("Transformer", "StaticEmbedding", "Pooling", "Dense", "Normalize")
+# The modules that may come after the pooling, and what they are called in ``EncoderSpec.pooling``.
+_AFTER = {"Dense": "dense", "LayerNorm": "layer_norm", "Normalize": "normalize"}
+_KNOWN = ("Transformer", "StaticEmbedding", "Pooling", *_AFTER)
 # The input and output of Dense and Normalize, which version 6 writes in their configs.
 _ENDS = {"module_input_name": "sentence_embedding", "module_output_name": "sentence_embedding"}
-# Our names of the poolings, and the flags that older versions write; version 6 writes the first three names, and
-# lasttoken for the last one.
-MODES = {"mean": "mean_tokens", "cls": "cls_token", "max": "max_tokens", "last": "lasttoken"}
-_POOLINGS = {name: ours for ours, flag in MODES.items() for name in (ours, flag)}
+# Our names of the poolings, and theirs, in the order in which older versions join those whose flags are set. Version 6
+# writes the names, and joins them in the order of its list.
+MODES = {"cls": "cls", "max": "max", "mean": "mean", "weighted_mean": "weightedmean", "last": "lasttoken"}
+FLAGS = {
+    "cls": "cls_token", "max": "max_tokens", "mean": "mean_tokens", "mean_sqrt_len_tokens": "mean_sqrt_len_tokens",
+    "weightedmean": "weightedmean_tokens", "lasttoken": "lasttoken",
+}  # fmt: skip
 # torch has moved these classes between modules; the class names are stable.
 _ACTIVATIONS = {name.rsplit(".", 1)[-1]: ours for ours, name in TORCH_NAMES.items()}
 
@@ -39,8 +45,10 @@ class Pipeline:
     Attributes:
       transformer: folder of the transformer, or of the static embeddings, and the tokenizer.
       module: the first module, Transformer or StaticEmbedding.
-      pooling: one of ``lsar_jax.models.pooling.POOLINGS``; empty if the folder does not say.
-      after: layers after the pooling, each as the folder of a Dense layer or as None for a Normalize layer.
+      pooling: poolings of ``lsar_jax.models.pooling.POOLINGS`` joined by ``+``; empty if the folder does not say.
+      after: kind and folder of each module after the pooling.
+      truncate_dim: number of dimensions that are kept at the end; None for all.
+      include_prompt: whether the tokens of a prompt are pooled.
       prompts: prompts by name.
       prompt: the default prompt.
       problem: description of the first unsupported part; empty if everything is supported.
@@ -49,7 +57,9 @@ class Pipeline:
     transformer: Path
     module: str = "Transformer"
     pooling: str = ""
-    after: tuple[Path | None, ...] = ()
+    after: tuple[tuple[str, Path], ...] = ()
+    truncate_dim: int | None = None
+    include_prompt: bool = True
     prompts: Mapping[str, str] = field(default_factory=dict)
     prompt: str = ""
     problem: str = ""
@@ -57,11 +67,13 @@ class Pipeline:
     @property
     def name(self) -> str:
         """The pooling and the layers after it, as in ``EncoderSpec.pooling``."""
-        return "+".join([self.pooling, *("normalize" if folder is None else "dense" for folder in self.after)])
+        cut = [] if self.truncate_dim is None else ["truncate"]
+        return "+".join([self.pooling, *(_AFTER[kind] for kind, _ in self.after), *cut])
 
     def layers(self) -> list[Layer]:
         """Reads the layers after the pooling."""
-        return [Normalize() if folder is None else read_dense(folder) for folder in self.after]
+        cut = [] if self.truncate_dim is None else [Truncate(self.truncate_dim)]
+        return [*(_READ[kind](folder) for kind, folder in self.after), *cut]
 
 
 def read_pipeline(folder: Path) -> Pipeline:
@@ -74,12 +86,13 @@ def read_pipeline(folder: Path) -> Pipeline:
     """
     path = folder / "modules.json"
     if not path.is_file():
-        return Pipeline(folder, after=(None,) if _normalizes(folder / "config.json") else ())
+        return Pipeline(folder, after=(("Normalize", folder),) if _normalizes(folder / "config.json") else ())
     modules = _modules(path)
     kinds = [kind.rsplit(".", 1)[-1] if kind.startswith("sentence_transformers.") else kind for kind, _ in modules]
     module = "StaticEmbedding" if kinds[:1] == ["StaticEmbedding"] else "Transformer"
     transformer = modules[0][1] if kinds[:1] == [module] else folder
-    prompts, prompt = _prompts(folder / "config_sentence_transformers.json")
+    settings = folder / "config_sentence_transformers.json"
+    prompts, prompt = _prompts(settings)
     pipeline = Pipeline(transformer, module, prompts=prompts, prompt=prompt)
     try:
         if unknown := [kind for kind in kinds if kind not in _KNOWN]:
@@ -88,22 +101,23 @@ def read_pipeline(folder: Path) -> Pipeline:
         first = [module] if module == "StaticEmbedding" else ["Transformer", "Pooling"]
         start = len(first)
         if kinds[:start] != first or not {"Transformer", "StaticEmbedding", "Pooling"}.isdisjoint(kinds[start:]):
-            order = f"{' -> '.join(first)}, then any of Dense and Normalize"
+            order = f"{' -> '.join(first)}, then any of {', '.join(_AFTER)}"
             raise _Unsupported(f"{path}: {' -> '.join(kinds)} is not {order}")
-        after = tuple(part if kind == "Dense" else None for kind, (_, part) in zip(kinds, modules, strict=True))[start:]
-        pooling = _pooling(modules[1][1] / "config.json") if module == "Transformer" else "mean"
+        after = tuple((kind, part) for kind, (_, part) in zip(kinds, modules, strict=True))[start:]
+        pooling, include_prompt = _pooling(modules[1][1] / "config.json") if module == "Transformer" else ("mean", True)
         for kind, (_, part) in zip(kinds, modules, strict=True):
             # Older versions wrote no config for it.
             if kind == "Normalize" and (part / "config.json").is_file():
                 _check_only(part, read_json(part / "config.json", dict), **_ENDS)
         # Version 6 can name other states to pool.
-        for settings in sorted(transformer.glob("sentence_*_config.json")):
-            state: Any = read_json(settings, dict)
+        for file in sorted(transformer.glob("sentence_*_config.json")):
+            state: Any = read_json(file, dict)
             for key in ("modality_config", "text"):
                 state = state.get(key) if isinstance(state, dict) else None
             if isinstance(state, dict):
-                _check_only(settings, state, method_output_name="last_hidden_state")
-        return replace(pipeline, pooling=pooling, after=after)
+                _check_only(file, state, method_output_name="last_hidden_state")
+        cut = _truncate_dim(settings)
+        return replace(pipeline, pooling=pooling, after=after, truncate_dim=cut, include_prompt=include_prompt)
     except _Unsupported as error:
         return replace(pipeline, problem=str(error))
 
@@ -127,15 +141,33 @@ def read_dense(folder: Path) -> Dense:
     if activation is None:
         raise ValueError(f"{folder}: the Dense activation {name!r} is not one of {', '.join(_ACTIVATIONS)}")
     _check_only(folder, config, **_ENDS, use_residual=False)
-    tensors, _ = open_safetensors(folder, root=folder.parent)
     shape = (config.get("out_features"), config.get("in_features"))
     shapes = {"linear.weight": shape} | ({"linear.bias": shape[:1]} if config.get("bias", True) else {})
+    values = _weights(folder, shapes)
+    weight = values["linear.weight"]
+    return Dense(weight, values.get("linear.bias", np.zeros(len(weight), np.float32)), activation)
+
+
+def _read_norm(folder: Path) -> LayerNorm:
+    shape = (read_json(folder / "config.json", dict).get("dimension"),)
+    return LayerNorm(*_weights(folder, {"norm.weight": shape, "norm.bias": shape}).values())
+
+
+# How a module after the pooling is read.
+_READ: Mapping[str, Callable[[Path], Layer]] = {
+    "Dense": read_dense,
+    "LayerNorm": _read_norm,
+    "Normalize": lambda folder: Normalize(),
+}
+
+
+def _weights(folder: Path, shapes: Mapping[str, tuple[Any, ...]]) -> dict[str, np.ndarray]:
+    """Reads the weights of a module in the order of ``shapes``, which they must have."""
+    tensors, _ = open_safetensors(folder, root=folder.parent)
     found = {name: tensor.shape for name, tensor in tensors.items()}
     if found != shapes:
         raise ValueError(f"{folder}: the weights have shapes {found}; by the config they should be {shapes}")
-    values = {name: read_tensor(tensor, f"{folder}: {name}") for name, tensor in tensors.items()}
-    weight = values["linear.weight"]
-    return Dense(weight, values.get("linear.bias", np.zeros(len(weight), np.float32)), activation)
+    return {name: read_tensor(tensors[name], f"{folder}: {name}") for name in shapes}
 
 
 def _modules(path: Path) -> list[tuple[str, Path]]:
@@ -145,17 +177,28 @@ def _modules(path: Path) -> list[tuple[str, Path]]:
         raise ValueError(f"{path} is not a list of modules with type and path") from error
 
 
-def _pooling(path: Path) -> str:
+def _pooling(path: Path) -> tuple[str, bool]:
+    """Returns the pooling, and whether the tokens of a prompt are pooled."""
     config = read_json(path, dict)
-    # Version 6 of sentence-transformers writes the name of the mode; earlier versions wrote one flag per mode.
-    modes = [mode.removeprefix("pooling_mode_") for mode, on in config.items() if "pooling_mode_" in mode and on]
+    flags = {key.removeprefix("pooling_mode_") for key, value in config.items() if "pooling_mode_" in key and value}
+    modes = [mode for mode, flag in FLAGS.items() if flag in flags] + sorted(flags.difference(FLAGS.values()))
     if "pooling_mode" in config:
         modes = config["pooling_mode"] if isinstance(config["pooling_mode"], list) else [config["pooling_mode"]]
-    if len(modes) != 1 or str(modes[0]) not in _POOLINGS:
+    ours = {theirs: name for name, theirs in MODES.items()}
+    if not modes or not {*map(str, modes)} <= ours.keys():
         named = " and ".join(map(str, modes)) or "without a mode"
         raise _Unsupported(f"{path}: the pooling {named} is not supported")
-    _check_only(path, config, include_prompt=True)
-    return _POOLINGS[str(modes[0])]
+    include = config.get("include_prompt", True)
+    if not isinstance(include, bool):
+        raise ValueError(f"{path}: include_prompt is {include!r}; it must be true or false")
+    return "+".join(ours[mode] for mode in modes), include
+
+
+def _truncate_dim(path: Path) -> int | None:
+    value: Any = read_json(path, dict).get("truncate_dim") if path.is_file() else None
+    return (
+        None if value is None else whole_number(f"{path}: truncate_dim", value, 1, 1 << 18, "the widths of embeddings")
+    )
 
 
 def _check_only(where: Path, config: Mapping[str, Any], **values: Any) -> None:

@@ -148,7 +148,7 @@ def _encode_distinct(
     sentences = list(numbers)
     if cache is None:
         return _encode(encoder, sentences, layers, max_length), rows
-    width = encoder.dim if tuple(layers) == (encoder.spec.layer,) else encoder.model.config.widths[layers[0]]
+    width = encoder.dim_of(layers[0])
     caches = [_Cache(cache, replace(encoder.spec, layer=layer), width, max_length) for layer in layers]
     known, missing_by_layer = zip(*(layer_cache.read(sentences) for layer_cache in caches), strict=True)
     x = np.stack(known)

@@ -18,8 +18,8 @@ from lsar_jax.encoders.options import unexpected
 from lsar_jax.encoders.sentence_encoder import SentenceEncoder
 from lsar_jax.mesh import data_mesh, replicated
 from lsar_jax.models.attention import attention_for
-from lsar_jax.models.pooling import POOLINGS
-from lsar_jax.models.projection import Dense, Layer, Normalize, Projection, Truncate
+from lsar_jax.models.pooling import POOLINGS, pooled_width
+from lsar_jax.models.projection import Layer, Normalize, Projection, Truncate, width_after
 from lsar_jax.spec import EncoderSpec
 
 __all__ = ["load_encoder"]
@@ -51,9 +51,10 @@ def load_encoder(
       layer: 0 is the embedding output, k the output of block k. Only blocks 1 to k are read and computed, and
         ``encode`` returns layer k. By default all blocks are read, and ``encode`` returns the preset's layer if it has
         one, else the last layer.
-      pooling: ``mean``, ``mean_no_special`` (without special tokens), ``cls`` (the first token), ``max``, ``last`` (the
-        last token), or ``pooler`` (the last block's first token through the checkpoint's dense layer and tanh). By
-        default the preset's, else the checkpoint's, with the Dense and Normalize layers that follow it; these belong to
+      pooling: ``mean``, ``mean_no_special`` (without special tokens), ``weighted_mean`` (by place: 1, 2, ...), ``cls``
+        (the first token), ``max``, ``last`` (the last token), several of these joined by ``+``, such as ``mean+cls``;
+        or ``pooler`` (the last block's first token through the checkpoint's dense layer and tanh). By default the
+        preset's, else the checkpoint's, with the Dense, LayerNorm and Normalize layers that follow it; these belong to
         the last block only.
       dim: number of dimensions to keep of a Matryoshka embedding, whose first dimensions are an embedding too; they are
         normalised again. It belongs to the last layer. By default, all are kept.
@@ -98,26 +99,19 @@ def load_encoder(
     # Read before the weights: the layers after the blocks are small, and may be damaged too.
     pooled, name, layers = _pooling(checkpoint, pooling or (preset.pooling if preset else None), returned)
     ends = checkpoint.tokenizer.specials.after or not checkpoint.architecture.end_token
-    if pooling is None and pooled == "last" and not ends:
+    if pooling is None and "last" in pooled.split("+") and not ends:
         raise ValueError(
             f"{checkpoint.id} pools the last token, but its tokenizer adds none at the end, as in the first files of "
             "Qwen3-Embedding, with which embeddings are wrong; use a current tokenizer.json, or set "
             f"pooling={name!r} if the model was trained without one"
         )
-    width = checkpoint.config.widths[-1]
-    for module in layers:
-        if isinstance(module, Dense):
-            outer, inner = module.weight.shape
-            if inner != width:
-                raise ValueError(f"a dense layer of {checkpoint.id} takes width {inner}, its input has width {width}")
-            width = outer
     if dim is not None:
         if returned < blocks:
             raise ValueError(
                 f"dim cuts embeddings of the last layer, {blocks}, but this is layer {returned}; leave out dim"
             )
-        dim = whole_number("dim", dim, 1, width, f"the width of the embeddings of {checkpoint.id}")
         layers = [*layers, Truncate(dim), Normalize()]
+    width = width_after(layers, pooled_width(pooled, checkpoint.config.widths[returned]), checkpoint.id)
 
     def put(value: np.ndarray) -> jax.Array:
         return jax.device_put(value, replicated(mesh)).block_until_ready()
@@ -129,8 +123,8 @@ def load_encoder(
     )  # fmt: skip
     precision = computed.name if stored == computed else f"{computed.name} with {stored.name} parameters"
     spec = EncoderSpec(
-        checkpoint.id, checkpoint.revision, returned, name, precision, prompt=checkpoint.pipeline.prompt, dim=dim,
-        final_norm=bool(final_norm),
+        checkpoint.id, checkpoint.revision, returned, name, precision, prompt=checkpoint.pipeline.prompt,
+        dim=None if dim is None else width,        final_norm=bool(final_norm),
     )  # fmt: skip
     return SentenceEncoder(
         model,
@@ -140,6 +134,7 @@ def load_encoder(
         pooling=pooled,
         projection=Projection(layers) if layers else None,
         prompts=checkpoint.pipeline.prompts,
+        include_prompt=checkpoint.pipeline.include_prompt,
         languages=checkpoint.languages,
         architecture=checkpoint.architecture,
     )
@@ -161,7 +156,7 @@ def _open(name_or_path: str, revision: str | None) -> tuple[Checkpoint, Preset |
 def _pooling(checkpoint: Checkpoint, pooling: str | None, layer: int) -> tuple[str, str, list[Layer]]:
     """Returns the pooling, its name in the spec, and the layers after it, which belong to the last block."""
     pipeline, blocks = checkpoint.pipeline, checkpoint.config.blocks
-    if pooling in POOLINGS:
+    if pooling is not None and set(pooling.split("+")) <= set(POOLINGS):
         return pooling, pooling, []
     if pooling not in (None, "pooler", pipeline.name):
         known = dict.fromkeys((*POOLINGS, "pooler", pipeline.name))

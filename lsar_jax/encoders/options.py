@@ -6,7 +6,16 @@ from typing import TypedDict
 from lsar_jax.checks import whole_number
 from lsar_jax.tokens.tokenizer import Tokenizer, check_sentences
 
-__all__ = ["EncodeOptions", "StreamOptions", "check_length", "check_names", "check_prompt", "ordered", "unexpected"]
+__all__ = [
+    "EncodeOptions",
+    "StreamOptions",
+    "check_length",
+    "check_names",
+    "check_prompt",
+    "ordered",
+    "prompt_tokens",
+    "unexpected",
+]
 
 # What to write instead of the options of sentence-transformers and transformers.
 _INSTEAD = {
@@ -92,3 +101,9 @@ def check_prompt(prompt: str, tokenizer: Tokenizer, limit: int) -> str:
                 f"the prompt {prompt!r:.60} leaves no room for text in {limit} tokens; shorten it or raise max_length"
             )
     return prompt
+
+
+def prompt_tokens(prompt: str, tokenizer: Tokenizer) -> int:
+    """Returns the number of tokens up to the end of ``prompt``, with the special tokens before it; 0 if it is empty."""
+    # As sentence-transformers counts them.
+    return len(tokenizer([prompt], tokenizer.max_length, [None])[0][0]) - tokenizer.specials.after if prompt else 0

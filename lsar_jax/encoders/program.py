@@ -40,11 +40,12 @@ class Program:
     """What a compiled program is specialized to, besides the shapes of its arguments.
 
     Attributes:
-      pooling: one of ``lsar_jax.models.pooling.POOLINGS``.
+      pooling: one of ``lsar_jax.models.pooling.POOLINGS``, or several joined by ``+``.
       specials: number of special tokens around each sentence.
       layers: hidden-state layers to return.
       normalize: whether each vector is divided by its length at the end.
       auto: whether the transform detects the language of each sentence.
+      prompt: number of tokens at the beginning of each sentence that are not pooled.
     """
 
     pooling: str
@@ -52,6 +53,7 @@ class Program:
     layers: tuple[int, ...]
     normalize: bool = False
     auto: bool = False
+    prompt: int = 0
 
 
 def forward(
@@ -91,7 +93,7 @@ def forward(
     with jax.default_matmul_precision(precision):
         for layer, hidden in enumerate(model.hidden_states(ids, lengths, *embedded)):
             if layer in program.layers:
-                vectors = pool(program.pooling, hidden, lengths, program.specials)
+                vectors = pool(program.pooling, hidden, lengths, program.specials, program.prompt)
                 pooled[layer] = vectors.reshape(-1, vectors.shape[2])[places]
             if layer == max(program.layers):
                 break

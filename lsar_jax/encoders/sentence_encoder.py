@@ -24,12 +24,21 @@ from lsar_jax.checks import check_flags, whole_number
 from lsar_jax.encoders.collectors import Collector, MomentsResult, collector
 from lsar_jax.encoders.encode_report import Counts, EncodeReport, log_report, progress
 from lsar_jax.encoders.input_stream import read_batches
-from lsar_jax.encoders.options import EncodeOptions, StreamOptions, check_length, check_names, check_prompt, ordered
+from lsar_jax.encoders.options import (
+    EncodeOptions,
+    StreamOptions,
+    check_length,
+    check_names,
+    check_prompt,
+    ordered,
+    prompt_tokens,
+)  # fmt: skip
 from lsar_jax.encoders.program import EncoderModel, Program, compiled
 from lsar_jax.languages import AUTO, check_given, own_name
 from lsar_jax.mesh import check_process, replicated, split
 from lsar_jax.models.architectures import Architecture
 from lsar_jax.models.laser import Laser
+from lsar_jax.models.pooling import pooled_width
 from lsar_jax.models.projection import Projection
 from lsar_jax.moments import Moments
 from lsar_jax.spec import EncoderSpec
@@ -50,9 +59,10 @@ class SentenceEncoder:
       tokenizer: tokenizer of the checkpoint.
       spec: identifies the embeddings that ``encode`` returns.
       mesh: the devices, with one axis ``data``.
-      pooling: one of ``lsar_jax.models.pooling.POOLINGS``.
+      pooling: one of ``lsar_jax.models.pooling.POOLINGS``, or several joined by ``+``.
       projection: layers that the checkpoint applies after pooling ``spec.layer``, or None.
       prompts: strings that the checkpoint expects before a sentence, by name.
+      include_prompt: whether the tokens of a prompt are pooled, as almost all checkpoints want it.
       languages: row of the model's language embedding by code; None if it has none.
       architecture: names of the weights in a checkpoint.
       transform: the transform applied on the device, or None.
@@ -77,6 +87,7 @@ class SentenceEncoder:
         pooling: str = "mean",
         projection: Projection | None = None,
         prompts: Mapping[str, str] | None = None,
+        include_prompt: bool = True,
         languages: Mapping[str, int] | None = None,
         architecture: Architecture | None = None,
     ) -> None:
@@ -87,6 +98,7 @@ class SentenceEncoder:
         self.pooling = pooling
         self.projection = None if projection is None else jax.device_put(projection, replicated(mesh))
         self.prompts = dict(prompts or {})
+        self.include_prompt = include_prompt
         self.languages = languages
         self.architecture = architecture
         self.transform: Transform | None = None
@@ -116,8 +128,13 @@ class SentenceEncoder:
     @property
     def dim(self) -> int:
         """The width of an embedding."""
-        width = self.model.config.widths[self.spec.layer]
-        return width if self.projection is None or self.projection.dim is None else self.projection.dim
+        return self.dim_of(self.spec.layer)
+
+    def dim_of(self, layer: int) -> int:
+        """Returns the width of an embedding of a loaded layer."""
+        if layer == self.spec.layer and self.projection is not None and self.projection.dim is not None:
+            return self.projection.dim
+        return pooled_width(self.pooling, self.model.config.widths[layer])
 
     @property
     def uses_language(self) -> bool:
@@ -183,9 +200,7 @@ class SentenceEncoder:
         check_names("encode", options, (*EncodeOptions.__annotations__, "output"))
 
         def collect(specs: Sequence[EncoderSpec], total: int | None) -> Collector:
-            layer = specs[0].layer
-            width = self.dim if layer == self.spec.layer else self.model.config.widths[layer]
-            return collector(output, len(specs), total, width, self.mesh)
+            return collector(output, len(specs), total, self.dim_of(specs[0].layer), self.mesh)
 
         result, report = self._encode(collect, sentences, **options)
         return result[..., 0, :] if isinstance(sentences, str) else result, report
@@ -238,7 +253,7 @@ class SentenceEncoder:
         check_flags(normalize=normalize)
         check_given(language)
         limit = check_length(max_length, self.tokenizer)
-        program = self._program(self._layers(layers), normalize, language)
+        program = self._program(self._layers(layers), normalize, language, self.prompt)
         shapes = self._batch_sizes(token_budget).shapes(limit)
         for shape in shapes:
             jax.block_until_ready(self._run(program, batch([], shape, self.mesh.size)))
@@ -320,7 +335,7 @@ class SentenceEncoder:
             self._warned.add(prompt)
             _log.warning("the transform was fitted with the prompt %r, but %r is used", self.prompt, prompt)
         chosen = self._layers(layers)
-        program = self._program(chosen, normalize, language)
+        program = self._program(chosen, normalize, language, prompt)
         gather = collect([replace(self.spec, layer=layer, prompt=prompt) for layer in chosen], total)
 
         counts = Counts()
@@ -358,9 +373,10 @@ class SentenceEncoder:
             raise ValueError(f"layers {chosen} have widths {[widths[number] for number in chosen]}; encode each alone")
         return chosen
 
-    def _program(self, layers: tuple[int, ...], normalize: bool, language: object) -> Program:
+    def _program(self, layers: tuple[int, ...], normalize: bool, language: object, prompt: str) -> Program:
         auto = isinstance(language, str) and language == AUTO
-        return Program(self.pooling, self.tokenizer.specials, layers, normalize, auto)
+        unpooled = 0 if self.include_prompt else prompt_tokens(prompt, self.tokenizer)
+        return Program(self.pooling, self.tokenizer.specials, layers, normalize, auto, unpooled)
 
     def _language_rows(self, language: str | None) -> tuple[int, ...]:
         """Returns the row of a language in the model's embeddings, if there are any, and in each step's tables."""

@@ -1,4 +1,4 @@
-"""The layers after the pooling: those of a checkpoint (a pooler, Dense, Normalize), and the cut of its embeddings.
+"""The layers after the pooling: those of a checkpoint (a pooler, Dense, LayerNorm, Normalize), and a cut.
 
 BERT's pooler is a Dense layer with tanh on the state of the first token (Devlin et al. 2019). LaBSE normalises the
 output of its pooler (Feng et al., "Language-agnostic BERT Sentence Embedding", ACL 2022). sentence-transformers lists
@@ -16,8 +16,9 @@ from flax import nnx
 from jaxtyping import Float
 
 from lsar_jax.arrays import unit_rows
+from lsar_jax.checks import whole_number
 
-__all__ = ["TORCH_NAMES", "Dense", "Layer", "Normalize", "Projection", "Truncate"]
+__all__ = ["TORCH_NAMES", "Dense", "Layer", "LayerNorm", "Normalize", "Projection", "Truncate", "width_after"]
 
 # The class names that sentence-transformers writes.
 TORCH_NAMES = {
@@ -34,11 +35,25 @@ _ACTIVATIONS: dict[str, Callable[[jax.Array], jax.Array]] = {
     "gelu": lambda x: jax.nn.gelu(x, approximate=False),
     "sigmoid": jax.nn.sigmoid,
 }
+_NORM = "layer_norm"
 
 
 @dataclass(frozen=True)
 class Normalize:
     """A layer that divides each embedding by its Euclidean length."""
+
+
+@dataclass(frozen=True)
+class LayerNorm:
+    """A layer norm, ``(x - mean) / sqrt(variance + 1e-5) * w + b``, as torch has it by default.
+
+    Attributes:
+      weight: w, ``[dim]`` float32.
+      bias: b, ``[dim]`` float32.
+    """
+
+    weight: np.ndarray
+    bias: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -63,20 +78,41 @@ class Truncate:
     dim: int
 
 
-Layer = Dense | Normalize | Truncate
+Layer = Dense | LayerNorm | Normalize | Truncate
+
+
+def width_after(layers: Sequence[Layer], width: int, of: str) -> int:
+    """Returns the width of embeddings after the layers ``of`` a checkpoint, given the width before them.
+
+    Raises:
+      ValueError: a layer takes another width.
+    """
+    for layer in layers:
+        if isinstance(layer, Dense | LayerNorm) and (taken := layer.weight.shape[-1]) != width:
+            name = "dense layer" if isinstance(layer, Dense) else "layer norm"
+            raise ValueError(f"a {name} of {of} takes width {taken}, its input has width {width}")
+        if isinstance(layer, Truncate):
+            width = whole_number("dim", layer.dim, 1, width, f"the width of the embeddings of {of}")
+        elif isinstance(layer, Dense):
+            width = len(layer.weight)
+    return width
 
 
 class Projection(nnx.Module):
-    """Applies layers to pooled embeddings, in their order, in float32."""
+    """Applies layers to pooled embeddings, in their order, in float32.
+
+    Attributes:
+      dim: width of the embeddings after the layers; None if the layers do not say.
+      kinds: of each layer, the activation of a Dense, ``layer_norm``, or the layer itself, which has no weights.
+    """
 
     def __init__(self, layers: Sequence[Layer]) -> None:
-        dense = [layer for layer in layers if isinstance(layer, Dense)]
-        widths = [len(x.bias) if isinstance(x, Dense) else x.dim for x in layers if not isinstance(x, Normalize)]
+        weighted = [layer for layer in layers if isinstance(layer, Dense | LayerNorm)]
+        widths = [x.dim if isinstance(x, Truncate) else len(x.bias) for x in layers if not isinstance(x, Normalize)]
         self.dim = widths[-1] if widths else None
-        self.kernels = nnx.List([nnx.Param(jnp.asarray(layer.weight.T)) for layer in dense])
-        self.biases = nnx.List([nnx.Param(jnp.asarray(layer.bias)) for layer in dense])
-        # Of each layer, its activation, or itself if it has no weights.
-        self.kinds = tuple(layer.activation if isinstance(layer, Dense) else layer for layer in layers)
+        self.kernels = nnx.List([nnx.Param(jnp.asarray(layer.weight.T)) for layer in weighted])
+        self.biases = nnx.List([nnx.Param(jnp.asarray(layer.bias)) for layer in weighted])
+        self.kinds = tuple(map(_kind, layers))
 
     def __call__(self, x: Float[jax.Array, "*row inner"]) -> Float[jax.Array, "*row outer"]:
         """Maps pooled embeddings ``[..., inner]`` to the final embeddings ``[..., outer]``."""
@@ -87,12 +123,24 @@ class Projection(nnx.Module):
             elif isinstance(kind, Truncate):
                 x = x[..., : kind.dim]
             else:
-                kernel, bias = next(weights)
-                product = jnp.matmul(x, kernel[...], precision=jax.lax.Precision.HIGHEST)
-                x = _ACTIVATIONS[kind](product + bias[...])
+                kernel, bias = (weight[...] for weight in next(weights))
+                if kind == _NORM:
+                    x = jax.nn.standardize(x, variance=x.var(axis=-1, keepdims=True), epsilon=1e-5) * kernel + bias
+                else:
+                    x = _ACTIVATIONS[kind](jnp.matmul(x, kernel, precision=jax.lax.Precision.HIGHEST) + bias)
         return x
 
     def layers(self) -> list[Layer]:
         """Returns the layers with their weights in host memory."""
         weights = ((np.asarray(k[...]).T, np.asarray(b[...])) for k, b in zip(self.kernels, self.biases, strict=True))
-        return [Dense(*next(weights), kind) if isinstance(kind, str) else kind for kind in self.kinds]
+        return [
+            kind if not isinstance(kind, str) else LayerNorm(*next(weights)) if kind == _NORM
+            else Dense(*next(weights), kind)
+            for kind in self.kinds
+        ]  # fmt: skip
+
+
+def _kind(layer: Layer) -> str | Normalize | Truncate:
+    if isinstance(layer, Dense):
+        return layer.activation
+    return _NORM if isinstance(layer, LayerNorm) else layer

@@ -8,9 +8,16 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 import lsar_jax as lj
+from tests.optional import need
 from tests.parity import GOLDEN, TEXTS
 
-NAMES = {"Transformer": "", "Pooling": "1_Pooling", "Dense": "2_Dense", "Normalize": "3_Normalize"}
+NAMES = {
+    "Transformer": "",
+    "Pooling": "1_Pooling",
+    "Dense": "2_Dense",
+    "Normalize": "3_Normalize",
+    "LayerNorm": "4_LayerNorm",
+}
 
 
 @pytest.fixture
@@ -19,7 +26,10 @@ def folder(tmp_path):
 
 
 def write_modules(folder, kinds):
-    modules = [{"type": f"sentence_transformers.models.{kind}", "path": NAMES.get(kind, "9_Other")} for kind in kinds]
+    modules = [
+        {"name": str(place), "type": f"sentence_transformers.models.{kind}", "path": NAMES.get(kind, "9_Other")}
+        for place, kind in enumerate(kinds)
+    ]
     (folder / "modules.json").write_text(json.dumps(modules))
 
 
@@ -116,9 +126,16 @@ OTHER_STATE = {"modality_config": {"text": {"method_output_name": "pooler_output
 @pytest.mark.parametrize(
     ("path", "changes", "message"),
     [
-        (POOLING, {"pooling_mode": "weightedmean"}, "the pooling weightedmean is not supported"),
-        (POOLING, {"pooling_mode": ["mean", "cls"]}, "the pooling mean and cls is not supported"),
-        (POOLING, {"include_prompt": False}, "include_prompt is False; only True is supported"),
+        (POOLING, {"pooling_mode": "mean_sqrt_len_tokens"}, "the pooling mean_sqrt_len_tokens is not supported"),
+        (
+            POOLING,
+            {"pooling_mode": ["mean", "mean_sqrt_len_tokens"]},
+            "the pooling mean and mean_sqrt_len_tokens is no",
+        ),
+        (POOLING, {"pooling_mode": []}, "the pooling without a mode is not supported"),
+        (POOLING, {"include_prompt": "no"}, "include_prompt is 'no'; it must be true or false"),
+        (PROMPTS, {"truncate_dim": 0}, "truncate_dim is 0; it must be a whole number from 1"),
+        (PROMPTS, {"truncate_dim": 25}, r"dim is 25; it must be a whole number from 1 to 24 \(the width of the embedd"),
         (SETTINGS, OTHER_STATE, "method_output_name is 'pooler_output'; only 'last_hidden_state' is supported"),
         (SETTINGS, {"max_seq_length": 2}, "takes 2 tokens, but the special tokens alone are 2"),
         (DENSE, {"activation_function": "torch.nn.modules.activation.Mish"}, "Dense activation 'torch.nn.* is not one"),
@@ -182,6 +199,78 @@ def test_a_dense_without_bias_or_activation(folder):
     save_file({"linear.weight": weight}, path)
     expected = lj.load_encoder(folder, pooling="cls").encode(TEXTS) @ weight.T
     np.testing.assert_allclose(lj.load_encoder(folder).encode(TEXTS), expected, atol=1e-5)
+
+
+def write_norm(folder, rng, width=32):
+    (folder / "4_LayerNorm").mkdir(exist_ok=True)
+    weight, bias = rng.standard_normal((2, width)).astype(np.float32)
+    save_file({"norm.weight": weight, "norm.bias": bias}, folder / "4_LayerNorm" / "model.safetensors")
+    (folder / "4_LayerNorm" / "config.json").write_text(json.dumps({"dimension": width}))
+
+
+def set_pooling(folder, **config):
+    (folder / "1_Pooling" / "config.json").write_text(json.dumps({"embedding_dimension": 32, **config}))
+
+
+@pytest.mark.parametrize(
+    ("config", "name"),
+    [
+        ({"pooling_mode": "weightedmean"}, "weighted_mean"),
+        ({"pooling_mode": "lasttoken", "include_prompt": False}, "last"),
+        ({"pooling_mode": "weightedmean", "include_prompt": False}, "weighted_mean"),
+        ({"pooling_mode": "mean", "include_prompt": False}, "mean"),
+        ({"pooling_mode": "cls", "include_prompt": False}, "cls"),
+        ({"pooling_mode": ["mean", "cls"]}, "mean+cls"),
+        ({"pooling_mode": ["lasttoken", "max", "weightedmean"], "include_prompt": False}, "last+max+weighted_mean"),
+        # Older versions join them in an order of their own.
+        ({"pooling_mode_lasttoken": True, "pooling_mode_mean_tokens": True, "pooling_mode_cls_token": True},
+         "cls+mean+last"),
+    ],
+)  # fmt: skip
+def test_poolings_are_those_of_sentence_transformers(folder, config, name, tmp_path, rng):
+    from_pretrained = need("sentence_transformers").SentenceTransformer
+    width = 32 * len(name.split("+"))
+    set_pooling(folder, **config)
+    edit(folder / "config_sentence_transformers.json", prompts={"query": "a dog: "}, default_prompt_name=None)
+    write_modules(folder, ["Transformer", "Pooling", "LayerNorm", "Normalize"])
+    write_norm(folder, rng, width)
+    # Only a special token that is declared is taken off the end of a prompt there.
+    edit(folder / "tokenizer_config.json", sep_token="[SEP]")
+    encoder = lj.load_encoder(folder)
+    assert (encoder.spec.pooling, encoder.dim) == (f"{name}+layer_norm+normalize", width)
+    encoder.to_sentence_transformers(tmp_path / "written")
+    for place in (folder, tmp_path / "written"):
+        theirs, ours = from_pretrained(str(place), device="cpu"), lj.load_encoder(place)
+        for prompt in ("", "a dog: "):
+            expected = theirs.encode(TEXTS, prompt=prompt)
+            np.testing.assert_allclose(encoder.encode(TEXTS, prompt=prompt), expected, atol=1e-5)
+            np.testing.assert_array_equal(ours.encode(TEXTS, prompt=prompt), encoder.encode(TEXTS, prompt=prompt))
+    # Whether the prompt counts belongs to the checkpoint, and so to its revision, whatever the pooling is.
+    given = lj.load_encoder(folder, pooling=name)
+    assert given.include_prompt == config.get("include_prompt", True)
+    assert given.encode(TEXTS, layers=(1, 3)).shape == (2, len(TEXTS), width)
+
+
+def test_a_layer_norm_of_another_width(folder, rng):
+    write_modules(folder, ["Transformer", "Pooling", "LayerNorm"])
+    write_norm(folder, rng, 16)
+    with pytest.raises(ValueError, match="a layer norm of labse takes width 16, its input has width 32"):
+        lj.load_encoder(folder)
+
+
+def test_the_cut_of_a_checkpoint(folder, tmp_path):
+    from_pretrained = need("sentence_transformers").SentenceTransformer
+    edit(folder / PROMPTS, truncate_dim=7)
+    encoder = lj.load_encoder(folder)
+    assert (encoder.spec.pooling, encoder.dim, encoder.spec.dim) == ("cls+dense+normalize+truncate", 7, None)
+    np.testing.assert_allclose(
+        encoder.encode(TEXTS), from_pretrained(str(folder), device="cpu").encode(TEXTS), atol=1e-5
+    )
+    encoder.to_sentence_transformers(tmp_path / "written")
+    theirs = from_pretrained(str(tmp_path / "written"), device="cpu").encode(TEXTS)
+    np.testing.assert_allclose(encoder.encode(TEXTS), theirs, atol=1e-5)
+    again = lj.load_encoder(folder, dim=3)
+    assert (again.dim, again.spec.dim) == (3, 3)
 
 
 def test_the_transformer_in_a_folder_of_its_own(folder):

@@ -207,7 +207,7 @@ def test_refusals(static):
         fill(read_folder(static, id="static"), blocks=0, dtype="float32", final_norm=True)
     modules = json.loads((static / "modules.json").read_text())
     (static / "modules.json").write_text(json.dumps([*modules, modules[0]]))
-    with pytest.raises(ValueError, match="is not StaticEmbedding, then any of Dense and Normalize"):
+    with pytest.raises(ValueError, match="is not StaticEmbedding, then any of Dense, LayerNorm, Normalize"):
         lj.load_encoder(static)
     (static / "tokenizer.json").unlink()
     with pytest.raises(FileNotFoundError, match="tokenizer.json"):

@@ -33,7 +33,7 @@ from lsar_jax.cli.console import console
 from lsar_jax.cli.embed import EncoderChoice
 from lsar_jax.cli.option_checks import at_least, check_seeds, known
 from lsar_jax.cli.run import run
-from lsar_jax.encoders.options import check_length, check_prompt
+from lsar_jax.encoders.options import check_length, check_prompt, prompt_tokens
 from lsar_jax.files import write_json
 from lsar_jax.mesh import data_mesh, fetched, replicated
 from lsar_jax.processes import is_first
@@ -175,6 +175,7 @@ class Align:
         skeleton, values, frozen = take_apart(EncoderParts(encoder.model, projection), options.freeze_words)
         losses = {option.name: getattr(options, option.name, None) for option in fields(StepOptions)}
         losses |= {"objective": self.objective, "layer": encoder.spec.layer, "pooling": encoder.pooling}
+        losses["prompt"] = 0 if encoder.include_prompt else prompt_tokens(encoder.prompt, encoder.tokenizer)
         step = StepOptions(
             **{name: value for name, value in losses.items() if value is not None}, specials=encoder.tokenizer.specials
         )
@@ -195,7 +196,7 @@ class Align:
             aligned = SentenceEncoder(
                 parts.model, encoder.tokenizer, encoder.spec.raw(), encoder.mesh, pooling=encoder.pooling,
                 projection=parts.projection, prompts=encoder.prompts, languages=encoder.languages,
-                architecture=encoder.architecture,
+                architecture=encoder.architecture, include_prompt=encoder.include_prompt,
             )  # fmt: skip
             aligned.to_sentence_transformers(folder)
             self._tell(trained, plan, trained.progress.best[0], "final")

@@ -47,7 +47,11 @@ class State(NamedTuple):
 
 @dataclass(frozen=True)
 class StepOptions:
-    """The loss, by the options of ``train.align.options``, and the layer, pooling and special tokens of the encoder."""
+    """The loss, by the options of ``train.align.options``, and the layer, pooling and special tokens of the encoder.
+
+    Attributes:
+      prompt: number of tokens at the beginning of each sentence that are not pooled.
+    """
 
     objective: EncoderObjective
     layer: int
@@ -60,6 +64,7 @@ class StepOptions:
     stay_close_hidden: float = 0.0
     dropout: float = 0.1
     remat: bool = False
+    prompt: int = 0
 
 
 class EncoderSteps:
@@ -183,7 +188,7 @@ class EncoderSteps:
         dropout = Dropout(key, options.dropout, options.dropout) if key is not None and options.dropout else None
         hidden, projection = self._hidden({**trained, **frozen}, chunk, words, dropout, options.remat)
         if options.objective == "sentence":
-            vectors = pool(options.pooling, hidden, chunk.lengths, options.specials)
+            vectors = pool(options.pooling, hidden, chunk.lengths, options.specials, options.prompt)
             embeddings = vectors.reshape(-1, vectors.shape[2])
             if projection is not None:
                 embeddings = projection(embeddings)
