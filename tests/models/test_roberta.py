@@ -43,6 +43,7 @@ def test_torch_agrees_on_what_is_written(folder, tmp_path):
     assert parity.errors(encoder.model, case | {"hidden": hidden}).max() <= parity.MODEL
 
 
+@pytest.mark.parametrize("folder", ["roberta"], indirect=True)
 def test_byte_level_pieces(folder, tmp_path, rng):
     """Pieces of bytes, as RoBERTa has: what a letter outside ASCII is made of has ids, and no text is unknown."""
     learned = ByteLevelBPETokenizer()
