@@ -227,7 +227,7 @@ PRESETS = {
         "lightonai/mDenseOn", architecture="modernbert", licence="apache-2.0", millions=307, pipeline="mean",
         longest=8192, note="its prompts are named query and document", unchecked=("pipeline",),
     ),
-    # GTE, and tables of tokens.
+    # GTE, NomicBERT, EmbeddingGemma 2, M2M-100, and tables of tokens.
     "gte": Preset(
         "Alibaba-NLP/gte-multilingual-base", architecture="new", licence="apache-2.0", millions=305,
         pipeline="cls+normalize", longest=8192,
@@ -235,6 +235,10 @@ PRESETS = {
     "arctic-m": Preset(
         "Snowflake/snowflake-arctic-embed-m-v2.0", architecture="gte", licence="apache-2.0", millions=305,
         pipeline="cls+normalize", longest=8192, prompts=("query: ", ""),
+    ),
+    "nomic-v2": Preset(
+        "nomic-ai/nomic-embed-text-v2-moe", architecture="nomic_bert", licence="apache-2.0", millions=475,
+        pipeline="mean+normalize", prompts=("search_query: ", "search_document: "),
     ),
     "potion": Preset(
         "minishlab/potion-multilingual-128M", architecture="model2vec", licence="mit", millions=128,
