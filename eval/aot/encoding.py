@@ -8,14 +8,15 @@ import jax.numpy as jnp
 from flax import nnx
 from jax.sharding import Mesh
 
-from eval.aot.shapes import DTYPES, LASER, XLM_R, EncoderSize, Sizes, Trace, integers, placed
+from eval.aot.shapes import DTYPES, LASER, Sizes, Trace, integers, placed
+from eval.encoder_configs import CONFIGS, sizes_of
 from lsar_jax.encoders.program import Program, compiled
 from lsar_jax.mesh import replicated, split
-from lsar_jax.models.architectures import ARCHITECTURES
+from lsar_jax.models.architectures import ARCHITECTURES, Architecture
 from lsar_jax.models.attention import attention_for
 from lsar_jax.models.laser import Laser
 from lsar_jax.models.parts import Parts
-from lsar_jax.tokens.packing import segments
+from lsar_jax.tokens.packing import BatchSizes, segments
 from lsar_jax.tokens.tokenizer import Specials
 from lsar_jax.transforms import Fit, Step, Transform
 
@@ -25,41 +26,47 @@ __all__ = ["programs"]
 def programs(sizes: Sizes) -> dict[str, Trace]:
     """The programs by name."""
     traces: dict[str, Trace] = {}
-    for size in XLM_R:
+    for name in CONFIGS:
         for dtype in DTYPES:
-            trace = partial(_transformer, sizes, size, dtype)
-            traces |= {f"encode/{size}/{dtype}/{width}": partial(trace, width) for width in (128, 512)}
-            traces[f"encode/{size}/{dtype}/128/all-layers"] = partial(trace, 128, every_layer=True)
-            traces[f"encode/{size}/{dtype}/128/lsar"] = partial(trace, 128, transformed=True)
+            trace = partial(_transformer, sizes, name, dtype)
+            if name in ("base", "large"):
+                traces |= {f"encode/{name}/{dtype}/{width}": partial(trace, width) for width in (128, 512)}
+                traces[f"encode/{name}/{dtype}/128/all-layers"] = partial(trace, 128, every_layer=True)
+                traces[f"encode/{name}/{dtype}/128/lsar"] = partial(trace, 128, transformed=True)
+            else:
+                widths = (128, 512, 2048, 8192) if dtype == "bfloat16" else (128,)
+                traces |= {f"encode/{name}/{dtype}/{width}": partial(trace, width) for width in widths}
     return traces | {f"encode/laser/{dtype}/128": partial(_laser, sizes, dtype, 128) for dtype in DTYPES}
 
 
 def _transformer(
-    sizes: Sizes, size: EncoderSize, dtype: str, width: int, mesh: Mesh, *, every_layer: bool = False,
+    sizes: Sizes, name: str, dtype: str, width: int, mesh: Mesh, *, every_layer: bool = False,
     transformed: bool = False,
 ) -> jax.stages.Traced:  # fmt: skip
     """Traces a full batch; with ``transformed``, LSAR follows, and vectors are scaled to length 1."""
-    config = sizes.of(XLM_R[size])
+    architecture, config = sizes_of(CONFIGS[name])
+    config = sizes.of(config)
     layers = tuple(range(config.blocks + 1)) if every_layer else (config.blocks,)
-    program = Program("mean", Specials(1, 1), layers, normalize=transformed)
+    program = Program(architecture.pooling, Specials(1, 1), layers, normalize=transformed)
     step = Step(basis=jnp.zeros((config.hidden, sizes.languages - 1)))
     lsar = Transform((step,), (Fit("lsar", config.hidden, (), ()),)) if transformed else None
-    return _traced(sizes, mesh, program, "xlm-roberta", config, dtype, width, lsar)
+    return _traced(sizes, mesh, program, architecture, config, dtype, width, lsar)
 
 
 def _laser(sizes: Sizes, dtype: str, width: int, mesh: Mesh) -> jax.stages.Traced:
     config = sizes.of(LASER)
     program = Program("max", Specials(0, 1), (config.blocks,))
-    return _traced(sizes, mesh, program, "laser", config, dtype, width, None)
+    return _traced(sizes, mesh, program, ARCHITECTURES["laser"], config, dtype, width, None)
 
 
 def _traced(
-    sizes: Sizes, mesh: Mesh, program: Program, kind: str, config: Any, dtype: str, width: int,
+    sizes: Sizes, mesh: Mesh, program: Program, architecture: Architecture, config: Any, dtype: str, width: int,
     transform: Transform | None,
 ) -> jax.stages.Traced:  # fmt: skip
     parts = Parts(jnp.dtype(dtype), jnp.dtype(dtype), attention_for(mesh.devices.flat[0]))
-    model = nnx.eval_shape(partial(ARCHITECTURES[kind].build, config, parts))
-    rows, most = sizes.tokens // width * mesh.size, segments(width)
+    model = nnx.eval_shape(partial(architecture.build, config, parts))
+    rows = BatchSizes(sizes.tokens, sizes.tokens, mesh.size).full(width)
+    most = segments(width)
     vectors = integers(rows * most)
     languages = [vectors] * (transform is not None)
     batch = integers(rows, width), integers(rows, most), vectors, tuple(languages)

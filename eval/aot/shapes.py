@@ -9,25 +9,16 @@ import jax.numpy as jnp
 from jax.sharding import Mesh, NamedSharding
 
 from lsar_jax.mesh import replicated
-from lsar_jax.models.architectures.bert import BertConfig
 from lsar_jax.models.laser import LaserConfig
 
-__all__ = [
-    "DTYPES", "LASER", "XLM_R", "EncoderSize", "Sizes", "Trace", "array", "floats", "integers", "on_one", "placed",
-]  # fmt: skip
+__all__ = ["DTYPES", "LASER", "Sizes", "Trace", "array", "floats", "integers", "on_one", "placed"]
 
-EncoderSize = Literal["base", "large"]
 Dtype = Literal["bfloat16", "float32"]
 DTYPES: tuple[Dtype, ...] = ("bfloat16", "float32")
 # Traces a program for the devices of a mesh.
 Trace = Callable[[Mesh], jax.stages.Traced]
 
-# XLM-R's shapes (Conneau et al., ACL 2020, Table 5).
-XLM_R: dict[EncoderSize, BertConfig] = {
-    "base": BertConfig(250_002, 768, 12, 12, 3072, 514, 1, first_position=2, layer_norm_epsilon=1e-5),
-    "large": BertConfig(250_002, 1024, 24, 16, 4096, 514, 1, first_position=2, layer_norm_epsilon=1e-5),
-}
-# LASER's (Artetxe and Schwenk, TACL 2019; the BPE vocabulary of the released encoder).
+# LASER's sizes (Artetxe and Schwenk, TACL 2019; the BPE vocabulary of the released encoder).
 LASER = LaserConfig(73_640, 320, 512, 5)
 
 

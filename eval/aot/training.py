@@ -9,9 +9,9 @@ import optax
 from flax import nnx
 from jax.sharding import Mesh
 
-from eval.aot.shapes import XLM_R, EncoderSize, Sizes, Trace, array, floats, integers, placed
+from eval.aot.shapes import Sizes, Trace, array, floats, integers, placed
+from eval.encoder_configs import CONFIGS, sizes_of
 from lsar_jax.mesh import replicated, split
-from lsar_jax.models.architectures import ARCHITECTURES
 from lsar_jax.models.attention import attention_for
 from lsar_jax.models.parts import Parts
 from lsar_jax.objectives.disentangle import Objective
@@ -53,11 +53,12 @@ def _disentangle(sizes: Sizes, objective: Objective, seeds: int, mesh: Mesh) -> 
     return run.trace(*arguments, objective=objective, learning_rate=1e-5, mesh=mesh)
 
 
-def _align(sizes: Sizes, objective: EncoderObjective, size: EncoderSize, pairs: int, mesh: Mesh) -> jax.stages.Traced:
+def _align(sizes: Sizes, objective: EncoderObjective, name: str, pairs: int, mesh: Mesh) -> jax.stages.Traced:
     """Traces a step in bfloat16 with float32 parameters, which computes blocks again for the gradient."""
-    config = sizes.of(XLM_R[size])
+    architecture, config = sizes_of(CONFIGS[name])
+    config = sizes.of(config)
     parts = Parts(jnp.dtype("bfloat16"), jnp.dtype("float32"), attention_for(mesh.devices.flat[0]))
-    model = nnx.eval_shape(partial(ARCHITECTURES["xlm-roberta"].build, config, parts))
+    model = nnx.eval_shape(partial(architecture.build, config, parts))
     skeleton, trained, _ = take_apart(EncoderParts(model, None), False)
     options = StepOptions(
         objective=objective, temperature=0.1, projected=128, stay_close=1.0, squared=False, stay_close_hidden=0.0,

@@ -1,17 +1,23 @@
 """Training passes of the transformer: dropout, recomputation and gradients."""
 
+import shutil
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from flax import nnx
 
+from lsar_jax.checkpoints.checkpoint import read_folder
+from lsar_jax.checkpoints.fill import fill
 from lsar_jax.models.attention import AttentionMask, attend_with_dropout
 from lsar_jax.models.dropout import Dropout
 from tests import parity
 from tests.optional import need
 
 KEY = jax.random.key(0)
+# Architectures whose training is tested.
+TRAINED = ("bert", "qwen3", "qwen3-both")
 
 
 @pytest.fixture(scope="module")
@@ -99,24 +105,29 @@ def test_recomputing_keeps_less(case):
     assert kept[1] < 0.3 * kept[0]
 
 
-def test_gradients_equal_torch(case, rng):
+@pytest.mark.parametrize("name", TRAINED)
+def test_gradients_equal_torch(name, rng, tmp_path):
+    """Those of all parameters: torch's are written as a checkpoint, and read as one."""
     torch = need("torch")
-    model, ids, lengths = case
+    case, model = parity.golden(name), parity.load(name)
+    ids, lengths = case["ids"], case["lengths"][:, None]
     graph, parameters = nnx.split(model, nnx.Param)
     weights = rng.standard_normal((*ids.shape, 32)).astype(np.float32)
     ours = nnx.merge(graph, gradients(parameters, graph, ids, lengths, None, False, weights))
-    theirs = parity.torch_model("bert")
+    theirs = parity.torch_model(name)
     mask = np.arange(ids.shape[1]) < lengths
     padded = torch.tensor(np.where(mask, ids, 0), dtype=torch.long)
     last = theirs(padded, attention_mask=torch.tensor(mask, dtype=torch.long)).last_hidden_state
     (last * torch.tensor(weights * mask[:, :, None])).sum().backward()
-    named = dict(theirs.named_parameters())
-    for got, name in (
-        (ours.embeddings.word.embedding[...], "embeddings.word_embeddings.weight"),
-        (ours.blocks[0].attention.query.kernel[...].T, "encoder.layer.0.attention.self.query.weight"),
-        (ours.blocks[1].attention.value.bias[...], "encoder.layer.1.attention.self.value.bias"),
-        (ours.blocks[1].feed.up.kernel[...].T, "encoder.layer.1.intermediate.dense.weight"),
-        (ours.blocks[2].feed_norm.scale[...], "encoder.layer.2.output.LayerNorm.weight"),
-    ):
-        right = named[name].grad.numpy()
-        np.testing.assert_allclose(got, right, atol=1e-4 * np.abs(right).max(), err_msg=name)
+    for parameter in theirs.parameters():
+        parameter.data = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
+    theirs.save_pretrained(tmp_path)
+    shutil.copy(parity.GOLDEN / name / "tokenizer.json", tmp_path)
+    expected = fill(read_folder(tmp_path, id=name), blocks=len(model.blocks), dtype="float32")
+    largest = max(np.abs(leaf).max() for leaf in jax.tree.leaves(expected))
+    pairs = zip(nnx.to_flat_state(nnx.state(ours)), nnx.to_flat_state(nnx.state(expected)), strict=True)
+    for (path, got), (_, right) in pairs:
+        assert np.isfinite(got[...]).all()
+        # Some gradients, such as those of the keys' biases, are zero but for rounding.
+        atol = max(1e-4 * np.abs(right[...]).max(), 1e-6 * largest)
+        np.testing.assert_allclose(got[...], right[...], rtol=0, atol=atol, err_msg=f"{name} {path}")
