@@ -92,6 +92,11 @@ class Encoder(nnx.Module):
         self.norm = norm
         self.norm_inner = False
 
+    @property
+    def causal(self) -> bool:
+        """Whether a token attends to itself and those before it alone."""
+        return any(block.attention.causal for block in self.blocks)
+
     def hidden_states(
         self,
         ids: TokenIds,

@@ -17,7 +17,7 @@ from tests.optional import need
 
 KEY = jax.random.key(0)
 # Architectures whose training is tested.
-TRAINED = ("bert", "qwen3", "qwen3-both")
+TRAINED = ("bert", "qwen3", "qwen3-both", "modernbert")
 
 
 @pytest.fixture(scope="module")

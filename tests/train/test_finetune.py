@@ -14,6 +14,8 @@ from lsar_jax.mesh import data_mesh
 from lsar_jax.transforms.linear_map import linear_maps
 from tests.compilations import count_compilations
 from tests.conftest import TINY
+from tests.models.test_dropout import TRAINED
+from tests.parity import GOLDEN
 from tests.train.runs import kill_at, labelled, log_of, write_labelled
 from train.encoder_parameters import EncoderParts, take_apart
 from train.finetune.__main__ import Finetune, main
@@ -22,14 +24,16 @@ from train.finetune.tasks import TASKS, Task
 from train.finetune.training import FinetuneOptions, FinetuneTraining, LabelledText, TaskText, pass_order, split_blocks
 
 
-def training(task, seeds, devices=4, *, most=96, passes=2, optimizer=None, dropout=0.1, batch=16, features=False):
+def training(
+    task, seeds, devices=4, *, most=96, passes=2, optimizer=None, dropout=0.1, batch=16, features=False, folder=TINY
+):
     """A planted task, and its training with the first block of the tiny encoder."""
-    encoder = lj.load_encoder(str(TINY), layer=1, mesh=data_mesh(jax.devices()[:devices]))
+    encoder = lj.load_encoder(str(folder), layer=1, mesh=data_mesh(jax.devices()[:devices]))
     sentences, dev, task = labelled(task, most), labelled(task, 24, 1), TASKS[task]
     labels = task.labels(sentences)
 
     def examples(sentences, training):
-        return task.examples(encoder.tokenizer, sentences, "en", 20, labels, training)
+        return task.examples(encoder.tokenizer, sentences, "en", 20, labels, training, encoder.model.causal)
 
     text = TaskText(task, labels, examples(sentences, True), LabelledText("en", dev, examples(dev, False)))
     options = FinetuneOptions(features=features, batch=batch, epochs=passes, validations=2, dropout=dropout).complete(
@@ -48,10 +52,15 @@ def run(trainee, epochs=4):
     return state, np.concatenate(losses, axis=1), np.asarray(trainee.validate(state)["error"])
 
 
+OTHERS = [
+    pytest.param(task, name, marks=pytest.mark.slow) for name in TRAINED[1:] for task in ("pos", "xnli", "parsing")
+]
+
+
 @pytest.mark.usefixtures("no_dropout")
-@pytest.mark.parametrize("task", ["pos", "xnli", "parsing"])
-def test_a_planted_task_is_learnt(task):
-    trainee = training(task, (3,), most=192, passes=6, optimizer=optax.adam(3e-3), dropout=0.0)
+@pytest.mark.parametrize(("task", "name"), [("pos", "bert"), ("xnli", "bert"), ("parsing", "bert"), *OTHERS])
+def test_a_planted_task_is_learnt(task, name):
+    trainee = training(task, (3,), most=192, passes=6, optimizer=optax.adam(3e-3), dropout=0.0, folder=GOLDEN / name)
     before = float(trainee.validate(trainee.start())["error"][0])
     _, losses, [error] = run(trainee, 12)
     assert losses[0, -6:].mean() < 0.5 * losses[0, 0]

@@ -9,6 +9,7 @@ from lsar_jax.corpora.labelled import ParsedSentence, SentencePair
 from lsar_jax.tokens.tokenizer import Specials
 from lsar_jax.tokens.word_tokens import WordTokens
 from tests.conftest import TINY
+from tests.parity import GOLDEN
 from train.finetune.examples import task_batch, windows
 from train.finetune.tasks import TASKS
 
@@ -18,7 +19,7 @@ def test_every_word_is_new_in_one_window(rng, room, overlap):
     sizes = rng.integers(1, 5, 20)
     begins = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
     ids = np.arange(1000, 1000 + begins[-1], dtype=np.int32)
-    tokens = WordTokens(np.concatenate([[1], ids, [2]]).astype(np.int32), begins[:-1] + 1)
+    tokens = WordTokens(np.concatenate([[1], ids, [2]]).astype(np.int32), *[begins[:-1] + 1] * 2)
     seen = []
     for own, positions, words in windows(tokens, Specials(1, 1), room, overlap):
         assert (own[0], own[-1]) == (1, 2)
@@ -35,10 +36,10 @@ def test_every_word_is_new_in_one_window(rng, room, overlap):
 
 
 def test_words_without_tokens_are_left_out():
-    tokens = WordTokens(np.array([1, 7, 8, 2], np.int32), np.array([1, -1, 2], np.int32))
+    tokens = WordTokens(np.array([1, 7, 8, 2], np.int32), *[np.array([1, -1, 2], np.int32)] * 2)
     [(ids, positions, words)] = windows(tokens, Specials(1, 1), 10)
     assert (ids.tolist(), positions.tolist(), words.tolist()) == ([1, 7, 8, 2], [1, 2], [0, 2])
-    long = WordTokens(np.array([1, *range(10, 30), 2], np.int32), np.array([1], np.int32))
+    long = WordTokens(np.array([1, *range(10, 30), 2], np.int32), *[np.array([1], np.int32)] * 2)
     [(ids, positions, _)] = windows(long, Specials(1, 1), 6)
     assert (len(ids), positions.tolist()) == (8, [1])
 
@@ -50,14 +51,14 @@ def test_parses_that_are_cut():
     sentence = ParsedSentence(("a", "b", "c", "d"), ("X",) * 4, (4, 1, 0, 3), ("det", "obj", "root", "obj"))
     labels = task.labels([sentence])
     assert labels == ("det", "obj", "root")
-    [one] = task.examples(tokenizer, [sentence], "en", 3, labels, True)
+    [one] = task.examples(tokenizer, [sentence], "en", 3, labels, True, False)
     assert one.positions.tolist() == [0, 1, 2, 3]
     assert one.counted.tolist() == [False, False, True, True]
     assert one.heads.tolist() == [0, 0, 1, 0]
     assert one.labels.tolist() == [-1, 0, 1, 2]
-    [one] = task.examples(tokenizer, [sentence], "en", 3, labels, False)
+    [one] = task.examples(tokenizer, [sentence], "en", 3, labels, False, False)
     assert len(one.positions) == 4
-    [one] = task.examples(tokenizer, [sentence], "en", 10, labels, True)
+    [one] = task.examples(tokenizer, [sentence], "en", 10, labels, True, False)
     assert one.counted.tolist() == [False] + [True] * 4
     # Words beyond those that were parsed count as wrong.
     right = (np.log(np.eye(5)[[0, 4, 1, 0, 3]] + 1e-9), np.full((5, 5), 1))
@@ -68,7 +69,7 @@ def test_a_pair_is_one_row():
     tokenizer = lj.load_encoder(str(TINY), layer=0).tokenizer
     task = TASKS["xnli"]
     pairs = [SentencePair("a b", "c", "neutral"), SentencePair("a " * 30, "c d", "entailment")]
-    first, second = task.examples(tokenizer, pairs, "en", 12, task.labels(pairs), True)
+    first, second = task.examples(tokenizer, pairs, "en", 12, task.labels(pairs), True, False)
     batch = task_batch([first, second], 3, tokenizer.pad_id, 40)
     assert batch.lengths.tolist() == [[6], [14], [0]]
     assert batch.labels.tolist() == [[1], [0], [0]]
@@ -78,7 +79,23 @@ def test_a_pair_is_one_row():
     ids = {name: tokenizer.backend.token_to_id(name) for name in ("[CLS]", "[SEP]")}
     rule = {"single": "[CLS] $A [SEP]", "pair": "[CLS] $A [SEP] $B:1 [SEP]:1", "special_tokens": list(ids.items())}
     tokenizer.backend.post_processor = processors.TemplateProcessing(**rule)
-    [segments] = task.examples(tokenizer, pairs[:1], "en", 12, task.labels(pairs), True)
+    [segments] = task.examples(tokenizer, pairs[:1], "en", 12, task.labels(pairs), True, False)
     np.testing.assert_array_equal(segments.ids, first.ids)
     assert task_batch([segments], 1, tokenizer.pad_id, 40).types[0].tolist()[:7] == [0, 0, 0, 0, 1, 1, 0]
     assert batch.counted.tolist() == [[True], [True], [False]]
+
+
+def test_where_tokens_see_those_before_them_the_last_stands_for_all():
+    """Of a word, of a sentence, and for the root of its tree; that of a word which a window cuts is in the window."""
+    tokenizer = lj.load_encoder(str(GOLDEN / "qwen3"), layer=0).tokenizer
+    sentence = ParsedSentence(("ab", "c", "def"), ("X",) * 3, (2, 0, 2), ("det", "root", "obj"))
+    for last, positions in ((True, [6, 1, 2, 5]), (False, [6, 0, 2, 3])):
+        [one] = TASKS["parsing"].examples(tokenizer, [sentence], "en", 10, ("det", "obj", "root"), True, last)
+        assert one.positions.tolist() == positions
+    pair = SentencePair("a b", "c", "neutral")
+    [one] = TASKS["xnli"].examples(tokenizer, [pair], "en", 12, ("neutral",), True, True)
+    assert (one.positions.tolist(), one.ids[one.positions].tolist()) == ([4], [0])
+    assert len(one.ids) == 5
+    tagged = [ParsedSentence(("ab", "c", "def"), ("X",) * 3, (2, 0, 2), ("det", "root", "obj"))]
+    examples = TASKS["pos"].examples(tokenizer, tagged, "en", 2, ("X",), True, True)
+    assert [one.positions.tolist() for one in examples] == [[1], [1], [1]]

@@ -139,7 +139,8 @@ class Align:
                 examples.append(sentence_examples(tokenizer, of_part, length, encoder.prompt))
         else:
             for name in PARTS:
-                examples.append(word_examples(tokenizer, read_aligned(self.words, name, self.text.languages), length))
+                aligned = read_aligned(self.words, name, self.text.languages)
+                examples.append(word_examples(tokenizer, aligned, length, last=encoder.model.causal))
             if examples[0].codes != examples[1].codes:
                 raise ValueError(
                     f"{self.words} has training pairs of {', '.join(examples[0].codes)}, but validation pairs of "

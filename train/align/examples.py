@@ -25,7 +25,7 @@ class Examples:
     Attributes:
       source: token ids of the English sentences.
       target: token ids of their translations.
-      links: positions of the first tokens of linked words of each pair; None for objectives on sentences.
+      links: positions of the tokens that stand for the linked words of each pair; None for objectives on sentences.
       language: language of each translation, as an index into ``codes``.
       codes: codes of the languages.
     """
@@ -65,8 +65,10 @@ class Examples:
 Parts = tuple[Examples, Examples]
 
 
-def word_examples(tokenizer: Tokenizer, pairs: Mapping[str, Sequence[AlignedPair]], max_length: int) -> Examples:
-    """Tokenizes word-aligned pairs, word by word, and locates their links.
+def word_examples(
+    tokenizer: Tokenizer, pairs: Mapping[str, Sequence[AlignedPair]], max_length: int, last: bool = False
+) -> Examples:
+    """Tokenizes word-aligned pairs, word by word, and locates their links; ``last`` as of ``tokenize_words``.
 
     A link is kept if both words have a token within ``max_length``, and a pair if it has a link.
     """
@@ -75,12 +77,12 @@ def word_examples(tokenizer: Tokenizer, pairs: Mapping[str, Sequence[AlignedPair
     links: list[Int[np.ndarray, "_ 2"]] = []
     language: list[int] = []
     for number, (code, aligned) in enumerate(pairs.items()):
-        english = tokenize_words(tokenizer, [pair.english for pair in aligned], max_length, "en")
+        english = tokenize_words(tokenizer, [pair.english for pair in aligned], max_length, "en", last=last)
         words = [pair.other for pair in aligned]
-        other = tokenize_words(tokenizer, words, max_length, code, spaced=spaces_words(code))
+        other = tokenize_words(tokenizer, words, max_length, code, spaced=spaces_words(code), last=last)
         for pair, first, second in zip(aligned, english, other, strict=True):
             linked = np.array(sorted(pair.links), np.int32).reshape(-1, 2)
-            positions = np.stack([first.starts[linked[:, 0]], second.starts[linked[:, 1]]], axis=1)
+            positions = np.stack([first.stands[linked[:, 0]], second.stands[linked[:, 1]]], axis=1)
             positions = positions[(positions >= 0).all(axis=1)]
             if len(positions):
                 source.append(first.ids)

@@ -219,7 +219,9 @@ class Finetune:
         labels = task.labels(training)
 
         def examples(sentences: list[Any], language: str, training: bool = False) -> list[Any]:
-            return task.examples(encoder.tokenizer, sentences, language, self.encoder.max_length, labels, training)
+            return task.examples(
+                encoder.tokenizer, sentences, language, self.encoder.max_length, labels, training, encoder.model.causal
+            )
 
         tested = {}
         for name, (code, sentences) in tests.items():

@@ -1,6 +1,8 @@
 """Tokenized examples of a task, and their batches: hidden states are taken at some positions, the slots of an example.
 
-A slot is the first token of a word, or of the sentence, which stands for all of it and for the root of its tree.
+A slot is the token that stands for a word, or for the sentence and the root of its tree: the first, or the last in a
+causal encoder, as the others do not see all of it. Where no special token comes first, the last one stands for a
+sentence as well.
 """
 
 from collections.abc import Iterable, Sequence
@@ -13,7 +15,7 @@ from lsar_jax.shapes import AnyArray
 from lsar_jax.tokens.tokenizer import Specials
 from lsar_jax.tokens.word_tokens import WordTokens
 
-__all__ = ["Example", "TaskBatch", "task_batch", "training_width", "windows"]
+__all__ = ["Example", "TaskBatch", "of_sentence", "task_batch", "training_width", "windows"]
 
 _WIDTHS = (8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
 
@@ -65,6 +67,11 @@ class TaskBatch(NamedTuple):
     counted: Bool[AnyArray, "*seed batch slot"]
 
 
+def of_sentence(ids: Ids, specials: Specials, last: bool) -> int:
+    """Returns the position of the token that stands for a sentence; ``last`` says that it is the last."""
+    return len(ids) - 1 if last or not specials.before else 0
+
+
 def training_width(length: int, longest: int) -> int:
     """Returns the width of a batch whose longest row has ``length`` tokens."""
     return min([width for width in _WIDTHS if width >= length] + [longest])
@@ -102,7 +109,7 @@ def windows(tokens: WordTokens, specials: Specials, room: int, overlap: int = 64
     end = len(tokens.ids) - specials.after
     first, body, last = np.split(tokens.ids, [specials.before, end])
     words = np.flatnonzero(tokens.starts >= 0)
-    starts = tokens.starts[words] - specials.before
+    starts, stands = tokens.starts[words] - specials.before, tokens.stands[words] - specials.before
     ends = np.append(starts[1:], len(body))
     begin = taken = 0
     while taken < len(words):
@@ -113,7 +120,8 @@ def windows(tokens: WordTokens, specials: Specials, room: int, overlap: int = 64
         new = np.arange(taken, upto)
         yield (
             np.concatenate([first, body[begin:stop], last]),
-            (starts[new] - begin + specials.before).astype(np.int32),
+            # The last token of a word may be cut off.
+            np.minimum(stands[new] - begin, stop - begin - 1).astype(np.int32) + specials.before,
             words[new].astype(np.int32),
         )
         taken = upto

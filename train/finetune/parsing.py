@@ -8,7 +8,7 @@ from lsar_jax.corpora.labelled import ParsedSentence, read_parsed
 from lsar_jax.languages import spaces_words
 from lsar_jax.tokens.tokenizer import Tokenizer
 from lsar_jax.tokens.word_tokens import tokenize_words
-from train.finetune.examples import Example
+from train.finetune.examples import Example, of_sentence
 from train.finetune.heads import BIAFFINE
 from train.finetune.scores import attachment, best_tree
 from train.finetune.task import Labels, Predicted, Task
@@ -21,18 +21,20 @@ def _labels(sentences: Sequence[ParsedSentence]) -> Labels:
 
 
 def _examples(
-    tokenizer: Tokenizer, sentences: Sequence[ParsedSentence], language: str, room: int, labels: Labels, training: bool
-) -> list[Example]:
+    tokenizer: Tokenizer, sentences: Sequence[ParsedSentence], language: str, room: int, labels: Labels, training: bool,
+    last: bool,
+) -> list[Example]:  # fmt: skip
     numbers = {label: number for number, label in enumerate(labels)}
     # To test, as many words as there may be tokens in training, if the model takes their tokens.
     most = room + sum(tokenizer.specials) if training else tokenizer.max_length
     words = [sentence.words if training else sentence.words[:room] for sentence in sentences]
-    tokenized = tokenize_words(tokenizer, words, most, language, spaced=spaces_words(language))
+    tokenized = tokenize_words(tokenizer, words, most, language, spaced=spaces_words(language), last=last)
     examples = []
     for number, (sentence, tokens) in enumerate(zip(sentences, tokenized, strict=True)):
         # A word without tokens stands where the word before it does; those at the end were cut off.
         count = 1 + max(np.flatnonzero(tokens.starts >= 0), default=-1)
-        positions = np.maximum.accumulate(np.concatenate([[0], tokens.starts[:count]])).astype(np.int32)
+        positions = np.maximum.accumulate(np.concatenate([[0], tokens.stands[:count]])).astype(np.int32)
+        positions[0] = of_sentence(tokens.ids, tokenizer.specials, last)
         heads = np.array([0, *sentence.heads[:count]], np.int32)
         relations = np.array([-1, *(numbers.get(name, -1) for name in sentence.relations[:count])], np.int32)
         slots = np.arange(-1, count, dtype=np.int32)

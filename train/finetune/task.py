@@ -31,8 +31,9 @@ class Task(NamedTuple):
       read: a file or a dataset, and train, dev or test of a dataset, to the sentences by language, which is empty if a
         file does not say it.
       labels: the sentences to train on to the labels.
-      examples: ``(tokenizer, sentences, language, room, labels, training)`` to tokenized examples; ``room`` is the most
-        tokens of a sentence besides special tokens.
+      examples: ``(tokenizer, sentences, language, room, labels, training, last)`` to tokenized examples; ``room`` is
+        the most tokens of a sentence besides special tokens, and ``last`` says that the last token of a word, or of a
+        sentence, stands for it.
       score: ``(sentences, examples, predicted, labels)`` to scores in percent, ``metric`` among them.
       head: what is trained on the encoder.
       rate_on_features: learning rate on a frozen encoder's features.
@@ -43,7 +44,7 @@ class Task(NamedTuple):
     metric: str
     read: Callable[[Data, str], dict[str, list[Any]]]
     labels: Callable[[Sequence[Any]], Labels]
-    examples: Callable[[Tokenizer, Sequence[Any], str, int, Labels, bool], list[Example]]
+    examples: Callable[[Tokenizer, Sequence[Any], str, int, Labels, bool, bool], list[Example]]
     score: Callable[[Sequence[Any], Sequence[Example], Predicted, Labels], dict[str, float]]
     head: Head
     rate_on_features: float = 1e-3
@@ -51,12 +52,13 @@ class Task(NamedTuple):
 
 
 def tagging_examples(
-    tokenizer: Tokenizer, sentences: Sequence[Any], language: str, room: int, labels: Labels, training: bool
-) -> list[Example]:
+    tokenizer: Tokenizer, sentences: Sequence[Any], language: str, room: int, labels: Labels, training: bool,
+    last: bool,
+) -> list[Example]:  # fmt: skip
     """Tokenizes sentences whose words are tagged; long ones are cut into windows."""
     numbers = {label: number for number, label in enumerate(labels)}
     words = [sentence.words for sentence in sentences]
-    tokenized = tokenize_words(tokenizer, words, _ANY_LENGTH, language, spaced=spaces_words(language))
+    tokenized = tokenize_words(tokenizer, words, _ANY_LENGTH, language, spaced=spaces_words(language), last=last)
     examples = []
     for number, (sentence, tokens) in enumerate(zip(sentences, tokenized, strict=True)):
         for ids, positions, new in windows(tokens, tokenizer.specials, room):

@@ -7,7 +7,7 @@ import numpy as np
 from lsar_jax.corpora.labelled import LABELS, SentencePair, read_inference
 from lsar_jax.tokens.pair_tokens import tokenize_pairs
 from lsar_jax.tokens.tokenizer import Tokenizer
-from train.finetune.examples import Example
+from train.finetune.examples import Example, of_sentence
 from train.finetune.heads import LINEAR
 from train.finetune.scores import accuracy
 from train.finetune.task import Labels, Predicted, Task
@@ -16,14 +16,16 @@ __all__ = ["XNLI"]
 
 
 def _examples(
-    tokenizer: Tokenizer, sentences: Sequence[SentencePair], language: str, room: int, labels: Labels, training: bool
-) -> list[Example]:
+    tokenizer: Tokenizer, sentences: Sequence[SentencePair], language: str, room: int, labels: Labels, training: bool,
+    last: bool,
+) -> list[Example]:  # fmt: skip
     pairs = tokenize_pairs(tokenizer, [pair[:2] for pair in sentences], room + sum(tokenizer.specials), language)
     zero, true = np.zeros(1, np.int32), np.ones(1, bool)
+    slots = [np.array([of_sentence(tokens.ids, tokenizer.specials, last)], np.int32) for tokens in pairs]
     known = [labels.index(pair.label) if pair.label in labels else -1 for pair in sentences]
     return [
-        Example(tokens.ids, tokens.second, zero, np.array([label], np.int32), zero, true, number, zero)
-        for number, (label, tokens) in enumerate(zip(known, pairs, strict=True))
+        Example(tokens.ids, tokens.second, slot, np.array([label], np.int32), zero, true, number, zero)
+        for number, (label, slot, tokens) in enumerate(zip(known, slots, pairs, strict=True))
     ]
 
 
