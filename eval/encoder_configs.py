@@ -12,8 +12,8 @@ _XLM_R = {
     "layer_norm_eps": 1e-5, "pad_token_id": 1,
 }  # fmt: skip
 
-# As in config.json, by the name in the rows of a table; "base" and "large" are those of XLM-R (Conneau et al., ACL 2020,
-# Table 5).
+# As in config.json, by the name in the rows of a table; those of XLM-R (Conneau et al., ACL 2020, Table 5) are base and
+# large.
 CONFIGS: dict[str, dict[str, Any]] = {
     "base": {
         **_XLM_R, "hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12, "intermediate_size": 3072,

@@ -39,6 +39,7 @@ class EncoderChoice:
       pooling: mean, mean_no_special, cls, max or pooler; by default, the checkpoint's own.
       dtype: dtype of the encoder, float32 or bfloat16.
       max_length: maximum number of tokens per sentence.
+      final_norm: apply the norm after the last block, which most decoders have, to a layer below, too.
     """
 
     encoder: str = "bundled"
@@ -46,11 +47,14 @@ class EncoderChoice:
     pooling: str | None = None
     dtype: Literal["float32", "bfloat16"] = "float32"
     max_length: int = 128
+    final_norm: bool = False
 
     def open(self, layer: int | None, param_dtype: str | None = None) -> SentenceEncoder:
         """Loads the encoder with its blocks up to ``layer``, or with all blocks."""
         layers = None if layer is None else (layer,)
-        return open_encoder(self.encoder, layers, self.revision, self.pooling, self.dtype, param_dtype)
+        return open_encoder(
+            self.encoder, layers, self.revision, self.pooling, self.dtype, param_dtype, final_norm=self.final_norm
+        )
 
     def open_transformer(self, layer: int | None, done: str) -> SentenceEncoder:
         """Loads a transformer with float32 parameters, up to ``layer`` or whole; ``done`` is a word of its error."""

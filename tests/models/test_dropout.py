@@ -17,7 +17,7 @@ from tests.optional import need
 
 KEY = jax.random.key(0)
 # Architectures whose training is tested.
-TRAINED = ("bert", "qwen3", "qwen3-both", "modernbert")
+TRAINED = ("bert", "qwen3", "qwen3-both", "modernbert", "gte", "gemma3", "gemma3-causal")
 
 
 @pytest.fixture(scope="module")
@@ -105,7 +105,7 @@ def test_recomputing_keeps_less(case):
     assert kept[1] < 0.3 * kept[0]
 
 
-@pytest.mark.parametrize("name", TRAINED)
+@pytest.mark.parametrize("name", [*TRAINED[:2], *(pytest.param(name, marks=pytest.mark.slow) for name in TRAINED[2:])])
 def test_gradients_equal_torch(name, rng, tmp_path):
     """Those of all parameters: torch's are written as a checkpoint, and read as one."""
     torch = need("torch")

@@ -14,7 +14,9 @@ import lsar_jax as lj
 from lsar_jax import Transform
 from lsar_jax.objectives.align import l2_loss
 from tests.conftest import TINY
+from tests.models.test_dropout import TRAINED
 from tests.optional import need
+from tests.parity import GOLDEN
 from tests.train.runs import kill_at, log_of, write_words
 from train.align.__main__ import main
 from train.align.batches import ChunkSizes
@@ -34,10 +36,10 @@ def folder(tmp_path_factory):
     return folder
 
 
-def command(folder, out, objective, *more):
+def command(folder, out, objective, *more, encoder=TINY):
     text = ["--data", str(folder / "text"), "--held-out", "10", "--validation", "0.2"]
     source = text if objective == "sentence" else ["--words", str(folder / "words")]
-    return ["--objective", objective, "--encoder", str(TINY), *source, *SHORT, "--out", str(out), *more]
+    return ["--objective", objective, "--encoder", str(encoder), *source, *SHORT, "--out", str(out), *more]
 
 
 STRONG = ["--layer", "2", "--learning-rate", "1e-3"]
@@ -168,6 +170,36 @@ def test_a_run_that_is_killed_goes_on_to_the_same_numbers(folder, tmp_path, obje
         assert expected_arrays.keys() == arrays.keys()
         for name, array in arrays.items():
             np.testing.assert_array_equal(array, expected_arrays[name])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted({*TRAINED} - {"bert", "qwen3-both", "gemma3"}))
+@pytest.mark.parametrize(("objective", "layer"), [("strong", None), ("sentence", 2)])
+def test_every_architecture_is_aligned(folder, tmp_path, name, objective, layer):
+    """Validation losses fall, a run that is killed goes on to the same numbers, and others read what it writes."""
+    need("torch")
+    from sentence_transformers import SentenceTransformer
+
+    encoder = GOLDEN / name
+    more = ["--learning-rate", "1e-3", "--dropout", "0.01", "--stay-close", "0"]
+    if layer is not None:
+        more += ["--layer", str(layer), *["--final-norm"] * (lj.load_encoder(str(encoder)).model.norm is not None)]
+    assert main(command(folder, tmp_path / "whole", objective, *more, encoder=encoder)) == 0
+    lines = log_of(tmp_path / "whole")
+    losses = [line["terms"][objective][0] for line in lines if line["event"] == "validation"]
+    assert losses[-1] < losses[0]
+    written = tmp_path / "whole" / f"{name}-{objective}"
+    if layer is None:
+        killed = command(folder, tmp_path / "killed", objective, *more, encoder=encoder)
+        kill_at("train.align", [*killed, "--checkpoint-seconds", "0"], tmp_path / "killed" / "log.jsonl", 4)
+        assert main(killed) == 0
+        assert log_of(tmp_path / "killed") == lines
+        written = tmp_path / "killed" / written.name
+    ours, theirs = lj.load_encoder(str(written)), SentenceTransformer(str(written), device="cpu")
+    assert ours.spec.layer == (layer or lj.load_encoder(str(encoder)).spec.layer)
+    x = ours.encode(texts := ["a b c", "xx y c", "d"])
+    np.testing.assert_allclose(theirs.encode(texts), x, atol=1e-5 * np.abs(x).max())
+    assert np.abs(x - lj.load_encoder(str(encoder)).encode(texts)).max() > 1e-3
 
 
 def test_maps_are_transforms(folder, linear, tmp_path):

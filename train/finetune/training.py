@@ -297,7 +297,7 @@ class FinetuneTraining:
 
 
 def split_blocks(parameters: Parameters, blocks: int, trained: int) -> tuple[Parameters, Parameters]:
-    """Returns the parameters of the last ``trained`` of an encoder's blocks and of the norm after them, and all others."""
+    """Returns the parameters of the last ``trained`` blocks and of the norm after them, and all others."""
     prefixes = tuple(f"model.blocks.{block}." for block in range(blocks - trained, blocks))
     prefixes += ("model.norm.",) * (trained > 0)
     last = {name: value for name, value in parameters.items() if name.startswith(prefixes)}
