@@ -55,7 +55,7 @@ def align(
     seconds, _ = fastest({version: partial(train, _DROPOUT) for version, train in versions.items()}, repeats)
     tokens, config = sum(rows.tokens for rows in batches), encoder.model.config
     rate = product_rate((1024, config.hidden, config.intermediate))
-    needed = tokens * 3 * operations_per_token(config) / rate
+    needed = tokens * 3 * operations_per_token(encoder.model) / rate
     for version, took in seconds.items():
         answer = f"loss {losses[version]:.5f}"
         yield Measured("strong, float32", version, 1000 * took / tokens, "1000 tokens", 100 * needed / took, answer)

@@ -1,6 +1,6 @@
 """One full batch of an encoder beside transformers' model in PyTorch.
 
-The weights are random and of XLM-R's sizes, and the sentences are of one length and fill their rows, so that nothing
+The weights are random and of published sizes, and the sentences are of one length and fill their rows, so that nothing
 has to be downloaded, and neither text nor tokenizer takes part: this is the program that runs on the device, with the
 mean over the tokens.
 PyTorch runs the same weights with its own attention, without compiling. The bound is that of all matrix products at the
@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from eval.aot.shapes import DTYPES, EncoderSize
+from eval.aot.shapes import DTYPES
 from eval.speed.random_encoder import write_random_encoder
 from eval.speed.timing import HERE, Measured, fastest, import_torch, operations_per_token, product_rate
 from lsar_jax import load_encoder
@@ -42,14 +42,14 @@ def batch(
     mesh = data_mesh(jax.devices()[:1])
     sizes = BatchSizes.for_devices(jax.devices()[:1])
     tokens = tokens or sizes.full_tokens
-    size: EncoderSize = "large" if encoder == "random-large" else "base"
+    name = "base" if encoder == "bundled" else encoder.removeprefix("random-")
     with tempfile.TemporaryDirectory() as folder:
-        write_random_encoder(Path(folder), size, blocks)
+        write_random_encoder(Path(folder), name, blocks)
         for dtype in dtypes:
             rate = product_rate(dtype=dtype)
             model = load_encoder(folder, dtype=dtype, mesh=mesh).model
             program = partial(compiled(mesh, False), Program("mean", Specials(1, 1), (model.config.blocks,)), model)
-            peer = AutoModel.from_pretrained(folder, add_pooling_layer=False, dtype=getattr(torch, dtype))
+            peer = AutoModel.from_pretrained(folder, dtype=getattr(torch, dtype))
             peer = peer.to(device).eval()
             for length in lengths:
                 width = next(width for width in sizes.widths if width >= length)
@@ -69,10 +69,10 @@ def batch(
                 seconds, results = fastest(calls, 1)
                 ours = np.asarray(results[HERE][0][0][: len(ids)], np.float32)
                 error = np.linalg.norm(results["torch"] - ours) / np.linalg.norm(ours)
-                needed = ids.size * operations_per_token(model.config, length) / rate
+                needed = ids.size * operations_per_token(model, length) / rate
                 for version, took in seconds.items():
                     took /= _CALLS
-                    answer, case = f"differs by {error:.0e}" if version == "torch" else "", f"{size}, {dtype}, {length}"
+                    answer, case = f"differs by {error:.0e}" if version == "torch" else "", f"{name}, {dtype}, {length}"
                     yield Measured(case, version, took, f"{ids.size} tokens", 100 * needed / took, answer)
 
 

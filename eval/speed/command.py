@@ -4,8 +4,8 @@ r"""All benchmarks of speed in one run: encoding, fits, search, heads and alignm
     python -m eval speed --out results/speed
 
 On a GPU machine without network, which has no checkpoint and no text, ``--encoder random-base`` encodes random text
-with random weights of XLM-R's shapes. OpenVINO and ONNX Runtime ask for an older transformers than this library, so
-they need an environment of their own:
+with random weights of the shapes of XLM-R base, and the like for other encoders. OpenVINO and ONNX Runtime ask for an
+older transformers than this library, so they need an environment of their own:
 
     python -m venv peers
     peers/bin/pip install 'sentence-transformers[openvino,onnx]'
@@ -48,7 +48,9 @@ class Speed:
     Attributes:
       benchmarks: which of them; batch, a full batch of an encoder on the device, is for accelerators, and only run if
         it is asked for.
-      encoder: bundled, or one of XLM-R's sizes with random weights and random text; a batch has random weights anyway.
+      encoder: bundled, or random weights, with random text, of the shapes of XLM-R base or large, Qwen3-Embedding-0.6B,
+        EmbeddingGemma, mmBERT base (and ModernBERT base) or gte-multilingual-base; a batch has random weights anyway.
+      blocks: number of blocks of an encoder with random weights; by default, as many as published.
       peers: backends of sentence-transformers; openvino runs in float32, and once more in the precision that it
         chooses by itself.
       python: interpreter of the environment with sentence-transformers; by default, this one.
@@ -61,7 +63,11 @@ class Speed:
     benchmarks: tuple[Literal["batch", "encode", "fits", "search", "heads", "align"], ...] = (
         "encode", "fits", "search", "heads", "align",
     )  # fmt: skip
-    encoder: Literal["bundled", "random-base", "random-large"] = "bundled"
+    encoder: Literal[
+        "bundled", "random-base", "random-large", "random-qwen3-0.6b", "random-embeddinggemma", "random-mmbert-base",
+        "random-gte",
+    ] = "bundled"  # fmt: skip
+    blocks: int | None = None
     peers: tuple[Literal["torch", "openvino", "onnx"], ...] = ("torch",)
     python: Path = Path(sys.executable)
     sentences: int = 2000
@@ -71,7 +77,7 @@ class Speed:
 
     def run(self) -> None:
         """Runs the benchmarks, writes their rows and prints them as a table."""
-        at_least(1, sentences=self.sentences, queries=self.queries)
+        at_least(1, sentences=self.sentences, queries=self.queries, blocks=self.blocks)
         table: list[list[str]] = []
         about = _about()
         self.out.mkdir(parents=True, exist_ok=True)

@@ -35,7 +35,7 @@ Encode = Callable[[Sequence[str]], Any]
 
 def encode(
     encoder: str = "bundled", peers: Sequence[str] = ("torch",), python: Path = Path(sys.executable),
-    sentences: int = 2000, repeats: int = 3,
+    sentences: int = 2000, repeats: int = 3, blocks: int | None = None,
 ) -> Iterator[Measured]:  # fmt: skip
     """Times the encoding of many sentences, paragraphs of the UDHR or random, and of one."""
     with ExitStack() as stack:
@@ -45,7 +45,7 @@ def encode(
             texts = paragraphs[:: max(1, len(paragraphs) // sentences)][:sentences]
         else:
             name, texts = str(folder / "random"), random_sentences(sentences)
-            write_random_encoder(folder / "random", "base" if encoder == "random-base" else "large")
+            write_random_encoder(folder / "random", encoder.removeprefix("random-"), blocks)
         ours = {dtype: load_encoder(name, dtype=dtype) for dtype in ("float32", "bfloat16")}
         calls: dict[tuple[str, str], Encode] = {
             (HERE, dtype): partial(model.encode, max_length=_MAX_LENGTH) for dtype, model in ours.items()
@@ -64,7 +64,7 @@ def encode(
         for case, chosen, turns in (("", texts, repeats), (", one sentence", texts[:1], 20)):
             times, vectors = fastest({key: partial(call, chosen) for key, call in calls.items()}, turns)
             tokens = exact.encode_with_report(chosen, max_length=_MAX_LENGTH)[1].tokens
-            needed = tokens * operations_per_token(exact.model.config)
+            needed = tokens * operations_per_token(exact.model)
             for (version, dtype), took in times.items():
                 bound = 100 * needed / rates[dtype] / took if dtype in rates else None
                 errors = np.linalg.norm(vectors[version, dtype] - vectors[HERE, "float32"], axis=1)

@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from flax import nnx
 
 from lsar_jax.cli.console import console
-from lsar_jax.models.encoder import EncoderConfig
+from lsar_jax.models.encoder import Encoder
 
 __all__ = ["HERE", "Measured", "copy_rate", "fastest", "import_torch", "operations_per_token", "product_rate"]
 
@@ -61,10 +62,19 @@ def copy_rate() -> float:
     return 2 * x.nbytes / fastest({0: lambda: np.copyto(out, x)}, 5)[0][0]
 
 
-def operations_per_token(config: EncoderConfig, length: int = 0) -> float:
-    """Counts the operations of the matrix products of all blocks for a token that attends to ``length`` others."""
-    kernels = 4 * config.hidden**2 + 2 * config.hidden * config.intermediate
-    return 2.0 * config.blocks * (kernels + 2 * length * config.hidden)
+def operations_per_token(encoder: Encoder, length: int = 0) -> float:
+    """Counts the operations of the matrix products of all blocks for a token of a sentence of ``length`` tokens.
+
+    Scores of tokens that none attends to, by a causal mask or a window, are not counted; with 0, no scores are.
+    """
+    leaves = nnx.to_flat_state(nnx.state(encoder.blocks))
+    multiplied = float(sum(leaf[...].size for path, leaf in leaves if path[-1] == "kernel"))
+    for block in encoder.blocks:
+        attention = block.attention
+        sides = 1 if attention.causal else 2
+        seen = min(sides * length / 2, length if attention.window is None else sides * attention.window + 1)
+        multiplied += 2 * seen * attention.heads * attention.width
+    return 2 * multiplied
 
 
 def import_torch() -> tuple[Any, str]:

@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 
 from eval.__main__ import main
-from eval.aot.shapes import XLM_R
+from eval.encoder_configs import CONFIGS
 from eval.speed import fits, search
 from eval.speed.align import align
 from eval.speed.batch import batch
 from eval.speed.heads import heads
-from eval.speed.timing import Measured, fastest
+from eval.speed.timing import Measured, fastest, operations_per_token
 from lsar_jax.mesh import cpu_features
-from lsar_jax.models.architectures.bert import BertConfig
 from lsar_jax.transforms.methods import METHODS
+from tests import parity
 from tests.conftest import TINY
 from tests.optional import need
 from train.word_pairs.aligned_files import AlignedPair, write_aligned
@@ -36,8 +36,12 @@ def rates(monkeypatch):
 
 @pytest.fixture
 def small(monkeypatch):
-    """Makes XLM-R base small."""
-    monkeypatch.setitem(XLM_R, "base", BertConfig(60, 16, 2, 2, 32, 130, 1, first_position=2))
+    """Makes encoders small."""
+    small = {"vocab_size": 60, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "head_dim": 8}
+    small |= {"intermediate_size": 32, "max_position_embeddings": 130, "num_key_value_heads": 1}
+    for name, config in CONFIGS.items():
+        monkeypatch.setitem(CONFIGS, name, {**config, **{key: small[key] for key in config.keys() & small}})
+    monkeypatch.setattr("eval.speed.random_encoder._WORDS", 60)
 
 
 def lines(folder):
@@ -120,10 +124,19 @@ def test_heads_come_to_the_loss_of_pytorch(rates):
     assert max(losses) - min(losses) < 1e-4
 
 
-def test_a_full_batch_is_that_of_transformers(rates, small):
-    ours, theirs = batch(dtypes=("float32",), lengths=(24,), tokens=256, blocks=1)
-    assert (ours.case, ours.version, theirs.version) == ("base, float32, 24", "lsar_jax", "torch")
+@pytest.mark.parametrize("name", ["base", *(pytest.param(name, marks=pytest.mark.slow) for name in [*CONFIGS][2:])])
+def test_a_full_batch_is_that_of_transformers(rates, small, name):
+    ours, theirs = batch(f"random-{name}", dtypes=("float32",), lengths=(24,), tokens=256, blocks=1)
+    assert (ours.case, ours.version, theirs.version) == (f"{name}, float32, 24", "lsar_jax", "torch")
     assert difference(theirs) < 1e-5
+
+
+def test_operations_of_products_are_those_of_the_positions_that_are_seen():
+    """Of kernels of 3 blocks of 32, and of scores of 10 tokens, of which a causal mask hides about half."""
+    for name, kernels, scores in (("bert", 4 * 32**2 + 2 * 32 * 64, 2 * 10 * 32), ("qwen3", 12288, 2 * 5 * 64)):
+        model = parity.load(name)
+        assert operations_per_token(model) == 3 * 2 * kernels
+        assert operations_per_token(model, 10) == 3 * 2 * (kernels + scores)
 
 
 @pytest.mark.slow
