@@ -10,7 +10,6 @@ import numpy as np
 from flax import nnx
 
 from lsar_jax.cli.console import console
-from lsar_jax.models.encoder import Encoder
 
 __all__ = ["HERE", "Measured", "copy_rate", "fastest", "import_torch", "operations_per_token", "product_rate"]
 
@@ -62,8 +61,8 @@ def copy_rate() -> float:
     return 2 * x.nbytes / fastest({0: lambda: np.copyto(out, x)}, 5)[0][0]
 
 
-def operations_per_token(encoder: Encoder, length: int = 0) -> float:
-    """Counts the operations of the matrix products of all blocks for a token of a sentence of ``length`` tokens.
+def operations_per_token(encoder: Any, length: int = 0) -> float:
+    """Counts the operations of the products of all blocks of an ``Encoder`` for a token of a sentence of a length.
 
     Scores of tokens that none attends to, by a causal mask or a window, are not counted; with 0, no scores are.
     """

@@ -3,7 +3,7 @@
 It is a plain pytree that can be passed through ``jax.jit``. What its parts are is in ``lsar_jax.models.architectures``.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -95,7 +95,8 @@ class Encoder(nnx.Module):
     @property
     def causal(self) -> bool:
         """Whether a token attends to itself and those before it alone."""
-        return any(block.attention.causal for block in self.blocks)
+        blocks: Iterable[Any] = self.blocks
+        return any(block.attention.causal for block in blocks)
 
     def hidden_states(
         self,

@@ -22,6 +22,7 @@ import shutil
 import sys
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
+from typing import cast
 
 import jax
 import numpy as np
@@ -36,6 +37,7 @@ from lsar_jax.cli.run import run
 from lsar_jax.encoders.options import check_length, check_prompt, prompt_tokens
 from lsar_jax.files import write_json
 from lsar_jax.mesh import data_mesh, fetched, replicated
+from lsar_jax.models.encoder import Encoder
 from lsar_jax.processes import is_first
 from train.align.batches import ChunkSizes
 from train.align.examples import Parts, sentence_examples, word_examples
@@ -140,7 +142,7 @@ class Align:
         else:
             for name in PARTS:
                 aligned = read_aligned(self.words, name, self.text.languages)
-                examples.append(word_examples(tokenizer, aligned, length, last=encoder.model.causal))
+                examples.append(word_examples(tokenizer, aligned, length, last=cast(Encoder, encoder.model).causal))
             if examples[0].codes != examples[1].codes:
                 raise ValueError(
                     f"{self.words} has training pairs of {', '.join(examples[0].codes)}, but validation pairs of "

@@ -18,7 +18,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import jax
 import numpy as np
@@ -34,6 +34,7 @@ from lsar_jax.corpora.labelled import is_dataset, language_of
 from lsar_jax.corpora.tables import Data, pin
 from lsar_jax.files import read_json, sha256, write_json
 from lsar_jax.mesh import data_mesh
+from lsar_jax.models.encoder import Encoder
 from lsar_jax.processes import agreed, is_first
 from train.finetune.features import Maps, read_maps
 from train.finetune.tasks import TASKS, Task
@@ -219,9 +220,8 @@ class Finetune:
         labels = task.labels(training)
 
         def examples(sentences: list[Any], language: str, training: bool = False) -> list[Any]:
-            return task.examples(
-                encoder.tokenizer, sentences, language, self.encoder.max_length, labels, training, encoder.model.causal
-            )
+            length, last = self.encoder.max_length, cast(Encoder, encoder.model).causal
+            return task.examples(encoder.tokenizer, sentences, language, length, labels, training, last)
 
         tested = {}
         for name, (code, sentences) in tests.items():
