@@ -121,17 +121,17 @@ class MtebEncoder:
         transform = self.encoder.transform
         if self.language is not None:
             return self.language
-        depends = self.encoder.languages is not None or (transform is not None and transform.languages is not None)
+        depends = self.encoder.needs_language or (transform is not None and transform.languages is not None)
         if not depends and not self.encoder.tokenizer.uses_language:
             return None
         # Used for all tasks, even if mteb knows the language, so that all results in a table are of one method.
-        if transform is not None and transform.identifier is not None and self.encoder.languages is None:
+        if transform is not None and transform.identifier is not None and not self.encoder.needs_language:
             return AUTO
         languages = _subset_languages(task.hf_subsets_to_langscripts, subset)
         if len(languages) == 1:
             return languages[0]
         if depends:
-            what = self.encoder.spec.id if self.encoder.languages is not None else self.encoder.spec.transform
+            what = self.encoder.spec.id if self.encoder.needs_language else self.encoder.spec.transform
             raise ValueError(
                 f"{what} depends on the language, but the subset {subset!r} of {task.name} does not determine that of "
                 f"a sentence ({', '.join(languages)}); use a shared transform, one with an identifier, tasks in one "

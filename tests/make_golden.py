@@ -36,7 +36,9 @@ from transformers import (
     EuroBertModel,
     Gemma3TextConfig,
     GteConfig,
+    M2M100Config,
     ModernBertConfig,
+    NllbTokenizer,
     NomicBertConfig,
     Qwen3Config,
     XLMConfig,
@@ -44,6 +46,7 @@ from transformers import (
     XLMRobertaConfig,
     XLMRobertaModel,
 )
+from transformers.models.m2m_100.modeling_m2m_100 import M2M100Encoder
 
 import lsar_jax as lj
 from tests.parity import LENGTHS, TEXTS, Lstm, hidden_states, lstm_states
@@ -236,6 +239,26 @@ def sentence_transformers() -> None:
     np.save(folder / "golden.npy", model.encode(TEXTS))
 
 
+def m2m_100() -> None:
+    config = M2M100Config(
+        vocab_size=64, d_model=32, encoder_layers=3, encoder_attention_heads=4, encoder_ffn_dim=64,
+        max_position_embeddings=40, decoder_layers=1, decoder_attention_heads=4, decoder_ffn_dim=64,
+    )  # fmt: skip
+    folder = save(M2M100Encoder(config), "m2m-100")
+    pieces = ["<s>", "<pad>", "</s>", "<unk>", "▁", *LETTERS, *(f"▁{letter}" for letter in LETTERS)]
+    languages = ["eng_Latn", "deu_Latn", "kor_Hang", "pes_Arab", "prs_Arab", "zho_Hans"]
+    vocabulary, merges = {piece: i for i, piece in enumerate(pieces)}, [("▁", letter) for letter in LETTERS]
+    tokenizer = NllbTokenizer(vocabulary, merges, extra_special_tokens=languages, model_max_length=40)
+    tokenizer.save_pretrained(folder)
+    reference = [[text, name, ids(tokenizer, text, name)] for text in TEXTS for name in languages]
+    (folder / "golden_ids.json").write_text(json.dumps(reference, ensure_ascii=False, indent=0) + "\n")
+
+
+def ids(tokenizer: NllbTokenizer, text: str, language: str) -> list[int]:
+    tokenizer.src_lang = language
+    return tokenizer(text, truncation=True, max_length=40)["input_ids"]
+
+
 def static() -> None:
     """Static embeddings as sentence-transformers and model2vec write them, and what these embed."""
     from model2vec import StaticModel
@@ -359,6 +382,7 @@ if __name__ == "__main__":
     gte()
     nomic_bert()
     sentence_transformers()
+    m2m_100()
     static()
     laser(1)
     laser(2)

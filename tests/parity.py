@@ -29,6 +29,7 @@ ARCHITECTURES = (
     "gemma3", "gemma3-causal",
     "gte",
     "nomic_bert",
+    "m2m-100",
 )  # fmt: skip
 # Most that a block alone may differ from torch's, and a state of the model, relative to the largest entry.
 BLOCK, MODEL = 1e-5, 1e-4
@@ -130,12 +131,15 @@ def torch_model(name):
     """Torch's model of a golden folder."""
     from safetensors.torch import load_file
     from transformers import AutoModel
+    from transformers.models.m2m_100.modeling_m2m_100 import M2M100Encoder
 
     if name.startswith("laser"):
         state = load_file(GOLDEN / name / "model.safetensors")
         model = Lstm(len(state["embed_tokens.weight"]), 12, 16, 3)
         model.load_state_dict(state)
         return model.eval()
+    if name == "m2m-100":
+        return M2M100Encoder.from_pretrained(GOLDEN / name, attn_implementation="eager").eval()
     plain = {} if name.startswith("xlm-s") or name == "xlm" else {"attn_implementation": "eager"}
     return AutoModel.from_pretrained(GOLDEN / name, **plain).eval()
 

@@ -252,4 +252,9 @@ PRESETS = {
         "hotchpotch/bekko-static-embedding-v1", architecture="model2vec", licence="mit", millions=205, pipeline="mean",
         longest=None, unchecked=("pipeline",),
     ),
+    # Of translation, with the language before the sentence.
+    "sonar": Preset(
+        "cointegrated/SONAR_200_text_encoder", architecture="m2m_100", licence="cc-by-nc-4.0", millions=766,
+        pipeline="mean", note=f"pass language=; {_CONVERT}", unchecked=("licence", "millions", "longest"),
+    ),
 }  # fmt: skip

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from lsar_jax.encoders.encode_report import Counts
-from lsar_jax.languages import AUTO, check_codes, check_given, language_code
+from lsar_jax.languages import AUTO, check_codes, check_given
 from lsar_jax.tokens.packing import Batch, BatchSizes, Sentence, batches
 from lsar_jax.tokens.tokenizer import Tokenizer, check_sentences
 
@@ -63,8 +63,8 @@ def read_batches(
 
     def tokenize(first: int, part: list[str], codes: list[str | None]) -> list[Sentence]:
         check_sentences(part, first)
-        words = [None if code in (None, AUTO) else language_code(code).partition("-")[0] for code in codes]
-        ids, truncated = tokenizer([prompt + text for text in part], limit, words)
+        languages = [None if code == AUTO else code for code in codes]
+        ids, truncated = tokenizer([prompt + text for text in part], limit, languages)
         counts.truncated += truncated
         return [Sentence(*values) for values in zip(count(first), ids, map(rows, codes), strict=False)]
 

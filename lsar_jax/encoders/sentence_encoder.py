@@ -142,6 +142,11 @@ class SentenceEncoder:
         return self.tokenizer.uses_language or self.languages is not None
 
     @property
+    def needs_language(self) -> bool:
+        """Whether a sentence cannot be encoded without its language: it is embedded, or the first token."""
+        return self.languages is not None or getattr(self.tokenizer, "language_id", None) is not None
+
+    @property
     def prompt(self) -> str:
         """The string put before a sentence by default."""
         return self.spec.prompt
@@ -386,15 +391,17 @@ class SentenceEncoder:
                 "language is given, but no transform, tokenizer or embedding of this encoder uses it; leave it out"
             )
         if language == AUTO:
-            if transform is None or names is not None:
+            if transform is None or self.needs_language:
                 raise ValueError(f"language is 'auto', which only transforms support; give the languages for {id}")
             if transform.languages is not None:
                 transform.check_identifier()
             return (0,) * len(transform.steps)
         # The model's own names of languages may not be codes, which shared steps need not know.
-        shared = transform is None or (names is not None and transform.languages is None)
+        shared = transform is None or (self.needs_language and transform.languages is None)
         steps = () if transform is None else map(int, transform.language_ids(None if shared else language))
         if names is None:
+            if self.needs_language and language is None:
+                raise ValueError(f"{id} puts the language before a sentence; give language=, such as language='en'")
             return tuple(steps)
         if language is None:
             raise ValueError(f"{id} embeds the language; give language=, one of {', '.join(names)}")

@@ -15,6 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Int
 
+from lsar_jax.languages import language_code
+
 __all__ = ["FastTokenizer", "SlowTokenizer", "Specials", "Tokenizer", "check_ids", "check_sentences"]
 
 Ids = Int[np.ndarray, "_"]
@@ -37,7 +39,8 @@ class FastTokenizer:
       max_length: most tokens that the model takes, including special tokens.
       lower: whether text is lower-cased before the backend sees it.
       left_out: id that is left out of a sentence, if any, as model2vec does with unknown tokens.
-      uses_language: whether the tokens of a sentence depend on its language.
+      language_id: returns the id of a language, which then is the first token of a sentence, or raises ValueError for
+        an unknown one; None if no token stands for the language.
       lock: held while the backend is in use.
     """
 
@@ -46,13 +49,18 @@ class FastTokenizer:
     max_length: int
     lower: bool = False
     left_out: int | None = None
-    uses_language: bool = field(default=False, init=False)
+    language_id: Callable[[str], int] | None = None
     lock: Any = field(default_factory=Lock, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         # The tokenizer file of a checkpoint may set its own padding and truncation.
         self.backend.no_padding()
         self.backend.no_truncation()
+
+    @property
+    def uses_language(self) -> bool:
+        """Whether the tokens of a sentence depend on its language."""
+        return self.language_id is not None
 
     @cached_property
     def specials(self) -> Specials:
@@ -89,6 +97,11 @@ class FastTokenizer:
         ids = [np.array(encoding.ids, np.int32) for encoding in encodings]
         if self.left_out is not None:
             ids = [row[row != self.left_out] for row in ids]
+        if self.language_id is not None:
+            known = {language: self.language_id(language) for language in set(languages) if language is not None}
+            for row, language in zip(ids, languages, strict=True):
+                if language is not None:
+                    row[0] = known[language]
         return ids, sum(bool(encoding.overflowing) for encoding in encodings)
 
 
@@ -97,7 +110,7 @@ class SlowTokenizer:
     """A tokenizer written in Python: a function from a sentence and its language to ids.
 
     Attributes:
-      encode: returns the ids of a sentence without special tokens.
+      encode: returns the ids of a sentence without special tokens, given its language without a script, if known.
       before: special token ids prepended to each sentence.
       after: special token ids appended to each sentence.
       pad_id: as in ``FastTokenizer``, like the two that follow.
@@ -122,7 +135,8 @@ class SlowTokenizer:
     ) -> tuple[list[Ids], int]:
         """Returns the ids of each sentence and the number of sentences truncated, which keep their special tokens."""
         room = max_length - sum(self.specials)
-        inside = [list(self.encode(*pair)) for pair in zip(sentences, languages, strict=True)]
+        words = [language and language_code(language).partition("-")[0] for language in languages]
+        inside = [list(self.encode(*pair)) for pair in zip(sentences, words, strict=True)]
         ids = [np.array([*self.before, *tokens[:room], *self.after], np.int32) for tokens in inside]
         return ids, sum(len(tokens) > room for tokens in inside)
 

@@ -153,8 +153,8 @@ class Finetune:
 
     def _open(self) -> SentenceEncoder:
         encoder = self.encoder.open_transformer(self.layer, "fine-tuned")
-        if encoder.languages is not None:
-            raise ValueError(f"{encoder.spec.id} embeds the language, which fine-tuning does not support")
+        if encoder.needs_language:
+            raise ValueError(f"{encoder.spec.id} needs the language, which fine-tuning does not support")
         if self.encoder.max_length + sum(encoder.tokenizer.specials) > longest(encoder):
             raise ValueError(
                 f"--max-length is {self.encoder.max_length}; with special tokens, {encoder.spec.id} takes at most "

@@ -11,6 +11,7 @@ from lsar_jax.models.architectures.eurobert import EUROBERT
 from lsar_jax.models.architectures.gemma3 import GEMMA3, GEMMA3_TEXT
 from lsar_jax.models.architectures.gte import GTE, NEW
 from lsar_jax.models.architectures.laser import LASER
+from lsar_jax.models.architectures.m2m_100 import M2M_100
 from lsar_jax.models.architectures.modernbert import MODERNBERT
 from lsar_jax.models.architectures.nomic_bert import NOMIC_BERT
 from lsar_jax.models.architectures.qwen3 import QWEN3
@@ -28,6 +29,7 @@ __all__ = [
     "GEMMA3_TEXT",
     "GTE",
     "LASER",
+    "M2M_100",
     "MODERNBERT",
     "NEW",
     "NOMIC_BERT",
@@ -58,6 +60,7 @@ _EVERY = (
     NEW,
     NOMIC_BERT,
     STATIC,
+    M2M_100,
 )
 ARCHITECTURES = {each.model_type: each for each in _EVERY}
 

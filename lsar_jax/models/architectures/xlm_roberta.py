@@ -13,14 +13,19 @@ from lsar_jax.models.architectures import bert
 from lsar_jax.models.architectures.base import Architecture
 from lsar_jax.models.architectures.bert import BertConfig
 
-__all__ = ["CAMEMBERT", "ROBERTA", "XLM_R"]
+__all__ = ["CAMEMBERT", "ROBERTA", "XLM_R", "first_position"]
 
 
-def _read_sizes(config: Mapping[str, Any]) -> BertConfig:
+def first_position(config: Mapping[str, Any]) -> int:
+    """Returns the position of the first token, one past the padding id; raises ValueError if that is not an id."""
     pad = config.get("pad_token_id", 1)
     if not isinstance(pad, int) or isinstance(pad, bool) or pad < 0:
         raise ValueError(f"pad_token_id is {pad!r}; it must be a whole number, because positions are counted from it")
-    return bert.read_sizes(config, first_position=pad + 1)
+    return pad + 1
+
+
+def _read_sizes(config: Mapping[str, Any]) -> BertConfig:
+    return bert.read_sizes(config, first_position=first_position(config))
 
 
 def _export_config(sizes: BertConfig, blocks: int, pad_id: int, *, names: dict[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,123 @@
+"""M2M-100's encoder: SONAR, NLLB (Fan et al., JMLR 2021; NLLB Team, 2022; Duquenne et al., "SONAR", 2023).
+
+LayerNorm before each sublayer and at the end, and fixed positions. The first token is the language of the sentence.
+Of a whole translation model, the decoder is not read.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from lsar_jax.models.architectures import base
+from lsar_jax.models.architectures.bert import BertConfig
+from lsar_jax.models.architectures.xlm_roberta import first_position
+from lsar_jax.models.blocks import PreNormBlock
+from lsar_jax.models.encoder import Encoder, TokenEmbeddings
+from lsar_jax.models.parts import FeedForward, Parts
+from lsar_jax.models.self_attention import SelfAttention
+from lsar_jax.tokens.nllb import nllb_tokenizer
+
+__all__ = ["M2M_100", "M2M100Config"]
+
+_SIZES = {
+    "vocabulary": "vocab_size",
+    "hidden": "d_model",
+    "blocks": "encoder_layers",
+    "heads": "encoder_attention_heads",
+    "intermediate": "encoder_ffn_dim",
+    "positions": "max_position_embeddings",
+}
+_WORDS, _POSITIONS = "embed_tokens.weight", "embed_positions"
+_BLOCK = {
+    "attention_norm": "layers.{}.self_attn_layer_norm",
+    "attention.query": "layers.{}.self_attn.q_proj",
+    "attention.key": "layers.{}.self_attn.k_proj",
+    "attention.value": "layers.{}.self_attn.v_proj",
+    "attention.out": "layers.{}.self_attn.out_proj",
+    "feed_norm": "layers.{}.final_layer_norm",
+    "feed.up": "layers.{}.fc1",
+    "feed.down": "layers.{}.fc2",
+}
+
+
+@dataclass(frozen=True)
+class M2M100Config(BertConfig):
+    """Sizes of M2M-100's encoder.
+
+    Attributes:
+      scale: factor of the word embeddings.
+    """
+
+    scale: float = 1.0
+
+
+def _build(config: M2M100Config, parts: Parts) -> Encoder:
+    def norm() -> Any:
+        return parts.layer_norm(config.hidden, config.layer_norm_epsilon)
+
+    blocks = [
+        PreNormBlock(
+            norm(),
+            SelfAttention(parts, config.hidden, config.heads),
+            norm(),
+            FeedForward(parts, config.hidden, config.intermediate, config.activation),
+        )
+        for _ in range(config.blocks)
+    ]
+    embeddings = TokenEmbeddings(
+        parts, config.vocabulary, config.hidden, positions=config.positions, first_position=config.first_position,
+        scale=config.scale,
+    )  # fmt: skip
+    return Encoder(config, parts, embeddings, blocks, norm())
+
+
+def _read_sizes(config: Mapping[str, Any]) -> M2M100Config:
+    sizes, first = base.whole_sizes(config, _SIZES), first_position(config)
+    if sizes["hidden"] % 2 or sizes["hidden"] < 4:
+        raise ValueError(f"d_model is {sizes['hidden']}; sines and cosines need an even number from 4 on")
+    return M2M100Config(
+        **sizes | {"positions": sizes["positions"] + first},
+        first_position=first,
+        layer_norm_epsilon=1e-5,
+        activation=base.activation(config.get("activation_function", "relu")),
+        scale=math.sqrt(sizes["hidden"]) if config.get("scale_embedding", True) else 1.0,
+    )
+
+
+def _complete(config: dict[str, Any], tensors: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Names the embeddings that encoder and decoder share as those of the encoder, unless it has its own."""
+    shared = [name for name in tensors if M2M_100.plain_name(name) == "shared.weight"]
+    others = {name: tensor for name, tensor in tensors.items() if name not in shared}
+    if shared and _WORDS not in map(M2M_100.plain_name, others):
+        others[_WORDS] = tensors[shared[0]]
+    return config, others
+
+
+def _computed(config: Mapping[str, Any], sizes: M2M100Config) -> dict[str, np.ndarray]:
+    """Returns the positions: all sines, then all cosines, in float32 as in fairseq."""
+    half = sizes.hidden // 2
+    rates = np.exp(np.arange(half, dtype=np.float32) * np.float32(-math.log(10_000) / (half - 1)))
+    angles = np.arange(sizes.positions, dtype=np.float32)[:, None] * rates
+    return {_POSITIONS: np.concatenate([np.sin(angles), np.cos(angles)], axis=1)}
+
+
+M2M_100 = base.Architecture(
+    "m2m_100",
+    _read_sizes,
+    _build,
+    {
+        "embeddings.word.embedding": _WORDS,
+        "embeddings.position.embedding": _POSITIONS,
+        **base.weight_and_bias("norm", "layer_norm"),
+    }
+    | base.block_keys(_BLOCK),
+    # Older files store the positions.
+    unused=r"(decoder|lm_head)\..*|final_logits_bias|embed_positions\.weights",
+    prefixes=("model.", "encoder."),
+    tokenizer=nllb_tokenizer,
+    computed=_computed,
+    complete=_complete,
+)

@@ -1,0 +1,263 @@
+"""M2M-100's encoder: its positions, its prefixes, and the language before a sentence.
+
+Parity with transformers is in ``test_transformer.py``.
+"""
+
+import json
+import math
+import shutil
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+
+import lsar_jax as lj
+from lsar_jax.checkpoints.checkpoint import read_folder
+from lsar_jax.checkpoints.convert import convert
+from lsar_jax.checkpoints.fill import fill
+from lsar_jax.models.encoder import sinusoids
+from lsar_jax.tokens.nllb import flores_name
+from tests import parity
+from tests.optional import need
+from tests.parity import GOLDEN, TEXTS
+
+NAME, WEIGHTS = "m2m-100", "model.safetensors"
+
+
+@pytest.fixture(scope="module")
+def encoder():
+    return lj.load_encoder(GOLDEN / NAME)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return shutil.copytree(GOLDEN / NAME, tmp_path / NAME)
+
+
+def edit(path, **changes):
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+def no_scale(model):
+    model.embeddings.scale = 1.0
+
+
+def interleaved_positions(model):
+    table = model.embeddings.position.embedding
+    table[...] = jnp.asarray(sinusoids(*table[...].shape))
+
+
+def positions_from_zero(model):
+    model.embeddings.first_position = 0
+
+
+def no_final_norm(model):
+    model.norm = None
+
+
+def other_activation(model):
+    for block in model.blocks:
+        block.feed.activation = "gelu"
+
+
+@pytest.mark.parametrize(
+    "mistake", [no_scale, interleaved_positions, positions_from_zero, no_final_norm, other_activation]
+)
+def test_parity_fails_for_a_planted_mistake(mistake):
+    model, case = parity.load(NAME), parity.golden(NAME)
+    mistake(model)
+    assert parity.errors(model, case).max() > max(10 * parity.BLOCK, parity.MODEL)
+
+
+@pytest.mark.slow
+def test_positions_are_those_of_transformers():
+    need("torch")
+    from transformers.models.m2m_100.modeling_m2m_100 import M2M100SinusoidalPositionalEmbedding
+
+    config = json.loads((GOLDEN / NAME / "config.json").read_text()) | {"max_position_embeddings": 1024, "d_model": 64}
+    checkpoint = read_folder(GOLDEN / NAME, id=NAME)
+    sizes = checkpoint.architecture.read_config(config)
+    [ours] = checkpoint.architecture.computed(config, sizes).values()
+    theirs = M2M100SinusoidalPositionalEmbedding.get_embedding(1026, 64).numpy()
+    assert sizes.longest == 1024
+    # Rounding of the rates in float32, times the position.
+    np.testing.assert_allclose(ours, theirs, rtol=0, atol=1026 * 2**-23)
+
+
+def test_token_ids_are_those_of_transformers(encoder):
+    reference = json.loads((GOLDEN / NAME / "golden_ids.json").read_text())
+    texts, languages, expected = zip(*reference, strict=True)
+    ids, truncated = encoder.tokenizer(texts, 40, languages)
+    assert [row.tolist() for row in ids] == list(expected)
+    assert (truncated, encoder.tokenizer.specials) == (sum(len(row) == 40 for row in expected), (1, 1))
+    # Cut ones keep both special tokens.
+    [cut], _ = encoder.tokenizer(["a b c d e"], 4, ["de"])
+    assert encoder.tokenizer.backend.id_to_token(int(cut[0])) == "deu_Latn"
+    assert (len(cut), cut[-1]) == (4, 2)
+
+
+@pytest.mark.parametrize(
+    "post", [None, {"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "</s>", "type_id": 0}}]}]
+)
+def test_the_language_is_first_whatever_the_file_says(folder, encoder, post):
+    """Files on the Hub have the order of the first versions, which transformers replaces as well."""
+    if post:
+        single = [
+            {"Sequence": {"id": "A", "type_id": 0}},
+            *post["single"],
+            {"SpecialToken": {"id": "deu_Latn", "type_id": 0}},
+        ]
+        tokens = {name: {"id": name, "ids": [row], "tokens": [name]} for name, row in (("</s>", 2), ("deu_Latn", 59))}
+        post = {**post, "single": single, "pair": single, "special_tokens": tokens}
+    edit(folder / "tokenizer.json", post_processor=post)
+    found = lj.load_encoder(folder).encode(TEXTS, language="fa")
+    np.testing.assert_array_equal(found, encoder.encode(TEXTS, language="pes_Arab"))
+
+
+def test_a_language_per_sentence(encoder):
+    codes = ["de", "eng_Latn", "deu", "en-GB"] * 30
+    mixed = encoder.encode(["a b c"] * 120, language=codes)
+    for row, code in enumerate(("deu_Latn", "en")):
+        np.testing.assert_allclose(mixed[row], encoder.encode("a b c", language=code), rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(mixed[row], mixed[row + 2], rtol=1e-5, atol=1e-6)
+    assert np.abs(mixed[0] - mixed[1]).max() > 0.01
+    assert encoder.uses_language
+    assert encoder.needs_language
+
+
+@pytest.mark.parametrize(
+    ("language", "message"),
+    [
+        (None, "m2m-100 puts the language before a sentence; give language=, such as language='en'"),
+        ("fr", "language 'fr' is not in m2m-100; known languages are eng_Latn, deu_Latn, kor_Hang, pes_Arab, prs_Ar"),
+        (["en", "fr"], "language 'fr' is not in m2m-100; known"),
+        ("auto", "language is 'auto', which only transforms support; give the languages for m2m-100"),
+        ("zh-Hant", "language 'zh-Hant' is not in m2m-100; known languages are"),
+        ("x-law", "language 'x-law' is not in m2m-100"),
+        ("nonsense", "'nonsense' is not a language code"),
+    ],
+)
+def test_languages_that_are_refused(encoder, language, message):
+    with pytest.raises(ValueError, match=message):
+        encoder.encode(["a", "b"], language=language)
+
+
+def test_every_code_of_nllb_is_found():
+    need("transformers")
+    from transformers.models.nllb.tokenization_nllb import FAIRSEQ_LANGUAGE_CODES as NAMES
+
+    assert [flores_name(name, NAMES, "NLLB") for name in NAMES] == NAMES
+    pairs = {
+        "en": "eng_Latn", "zh": "zho_Hans", "cmn": "zho_Hans", "zh-TW": "zho_Hant", "yue": "yue_Hant", "ko": "kor_Hang",
+        "ar": "arb_Arab", "arz": "arz_Arab", "fa": "pes_Arab", "prs": "prs_Arab", "no": "nob_Latn", "nn": "nno_Latn",
+        "ps": "pbt_Arab", "qu": "quy_Latn", "ff": "fuv_Latn", "ak": "aka_Latn", "twi": "twi_Latn", "iw": "heb_Hebr",
+        "sr": "srp_Cyrl", "ks": "kas_Arab", "ks-Deva": "kas_Deva", "sat": "sat_Beng", "az": "azj_Latn",
+        "azb": "azb_Arab", "ku": "kmr_Latn", "lv": "lvs_Latn", "et": "est_Latn", "sw": "swh_Latn", "tl": "tgl_Latn",
+        "fil": "tgl_Latn", "ace": "ace_Latn", "tzm": "tzm_Tfng", "sq": "als_Latn", "ms": "zsm_Latn",
+    }  # fmt: skip
+    assert {code: flores_name(code, NAMES, "NLLB") for code in pairs} == pairs
+    for code in lj.corpora.udhr():
+        flores_name(code, NAMES, "NLLB")
+    for code in ("sr-Latn", "wuu"):
+        with pytest.raises(ValueError, match=f"language {code!r} is not in NLLB; known languages are ace_Arab"):
+            flores_name(code, NAMES, "NLLB")
+
+
+@pytest.mark.parametrize("prefix", ["encoder.", "model.encoder."])
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_whole_translation_model(folder, encoder, prefix, shared):
+    tensors = {prefix + name: value for name, value in load_file(folder / WEIGHTS).items()}
+    model = prefix.removesuffix("encoder.")
+    if shared:
+        tensors[f"{model}shared.weight"] = tensors.pop(f"{prefix}embed_tokens.weight")
+    more = {f"{model}decoder.layers.0.fc1.weight": (8, 8), f"{model}decoder.embed_tokens.weight": (64, 32)}
+    more |= {"lm_head.weight": (64, 32), f"{prefix}embed_positions.weights": (9, 32)}
+    save_file(tensors | {name: np.ones(shape, np.float32) for name, shape in more.items()}, folder / WEIGHTS)
+    found = lj.load_encoder(folder).encode(TEXTS, language="en")
+    np.testing.assert_array_equal(found, encoder.encode(TEXTS, language="en"))
+
+
+@pytest.mark.slow
+def test_models_that_transformers_writes(folder, tmp_path):
+    torch = need("torch")
+    from transformers import M2M100Config, M2M100ForConditionalGeneration, M2M100Model
+
+    torch.manual_seed(0)
+    config = M2M100Config.from_pretrained(folder)
+    for number, kind in enumerate((M2M100Model, M2M100ForConditionalGeneration)):
+        model = kind(config).eval()
+        model.save_pretrained(folder)
+        encoder = lj.load_encoder(folder, pooling="mean")
+        ids = encoder.tokenizer(["a b c"], 40, ["de"])[0][0]
+        with torch.no_grad():
+            state = model.get_encoder()(torch.tensor(ids[None].astype(np.int64))).last_hidden_state[0].numpy()
+        np.testing.assert_allclose(encoder.encode("a b c", language="de"), state.mean(axis=0), rtol=0, atol=1e-5)
+        pickled = shutil.copytree(folder, tmp_path / f"pickled{number}")
+        (pickled / WEIGHTS).unlink()
+        torch.save(model.state_dict(), pickled / "pytorch_model.bin")
+        convert(str(pickled), tmp_path / f"converted{number}")
+        again = lj.load_encoder(tmp_path / f"converted{number}", pooling="mean")
+        np.testing.assert_array_equal(again.encode(TEXTS, language="de"), encoder.encode(TEXTS, language="de"))
+
+
+def test_early_exit_reads_the_first_blocks_only(folder, encoder):
+    tensors = load_file(folder / WEIGHTS)
+    tensors["layers.2.fc1.weight"] = np.full_like(tensors["layers.2.fc1.weight"], np.nan)
+    save_file(tensors, folder / WEIGHTS)
+    for layer in (0, 1, 2):
+        found = lj.load_encoder(folder, layer=layer).encode(TEXTS, language="en")
+        expected = encoder.encode(TEXTS, language="en", layers=(layer,))[0]
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
+    with pytest.raises(ValueError, match=r"layers.2.fc1.weight of m2m-100 holds NaN"):
+        lj.load_encoder(folder)
+    # The final norm is only of the last block.
+    assert fill(read_folder(GOLDEN / NAME, id=NAME), blocks=2, dtype="float32").norm is None
+    assert fill(read_folder(GOLDEN / NAME, id=NAME), blocks=2, dtype="float32", final_norm=True).norm_inner
+
+
+def test_neighbours_do_not_matter(encoder):
+    languages = ["de", "en", "ko", "fa", "prs", "zh"]
+    together = encoder.encode(TEXTS, language=languages)
+    alone = np.stack([encoder.encode(*pair[:1], language=pair[1]) for pair in zip(TEXTS, languages, strict=True)])
+    np.testing.assert_allclose(together, alone, rtol=0, atol=1e-5 * np.abs(alone).max())
+
+
+def test_a_config_without_what_has_a_default(folder, encoder):
+    path = folder / "config.json"
+    config = json.loads(path.read_text())
+    # The first files have these too, and not the others.
+    old = {"num_hidden_layers": 3, "torch_dtype": "float32", "_name_or_path": "x", "normalize_before": True}
+    for name in ("scale_embedding", "activation_function", "pad_token_id", "is_encoder_decoder"):
+        del config[name]
+    path.write_text(json.dumps(config | old))
+    found = lj.load_encoder(folder).encode(TEXTS, language="en")
+    np.testing.assert_array_equal(found, encoder.encode(TEXTS, language="en"))
+    edit(path, scale_embedding=False)
+    sizes = read_folder(folder, id=NAME).config
+    assert (sizes.scale, encoder.model.config.scale) == (1.0, math.sqrt(32))
+
+
+@pytest.mark.parametrize(
+    ("file", "changes", "message"),
+    [
+        ("config.json", {"activation_function": "swish"}, "'swish' is not one of"),
+        ("config.json", {"pad_token_id": None}, "pad_token_id is None; it must be a whole number"),
+        ("config.json", {"d_model": 33}, "d_model is 33; sines and cosines need an even number"),
+        ("config.json", {"encoder_ffn_dim": None}, "lacks whole numbers for encoder_ffn_dim"),
+        ("config.json", {"encoder_attention_heads": 5}, "hidden size 32 is not divisible by 5 heads"),
+        ("tokenizer_config.json", {"legacy_behaviour": True}, "legacy_behaviour is True, .* only False is supported"),
+    ],
+)
+def test_what_is_not_supported(folder, file, changes, message):
+    edit(folder / file, **changes)
+    with pytest.raises(ValueError, match=message):
+        lj.load_encoder(folder)
+
+
+def test_a_tokenizer_without_languages(folder, encoder, tmp_path):
+    shutil.copyfile(GOLDEN / "bert" / "tokenizer.json", folder / "tokenizer.json")
+    with pytest.raises(ValueError, match="lacks </s> or tokens for languages, such as eng_Latn"):
+        lj.load_encoder(folder)
+    with pytest.raises(ValueError, match="there is no export to sentence-transformers for the architecture of m2m-100"):
+        encoder.to_sentence_transformers(tmp_path / "written")
