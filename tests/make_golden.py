@@ -32,6 +32,7 @@ from transformers import (
     BertModel,
     DistilBertConfig,
     DistilBertModel,
+    EmbeddingGemma2TextConfig,
     EuroBertConfig,
     EuroBertModel,
     Gemma3TextConfig,
@@ -173,7 +174,25 @@ def gemma3(*, causal: bool) -> None:
         query_pre_attn_scalar=24, sliding_window=4 if causal else 6, use_bidirectional_attention=not causal,
         layer_types=["sliding_attention", "full_attention", "sliding_attention"], rope_parameters=rope, **SIZES,
     )  # fmt: skip
-    folder = save(AutoModel.from_config(config), "gemma3-causal" if causal else "gemma3")
+    save_with_pieces(AutoModel.from_config(config), "gemma3-causal" if causal else "gemma3")
+
+
+def embedding_gemma2() -> None:
+    rope = {
+        "full_attention": {"rope_type": "default", "rope_theta": 1000.0},
+        "sliding_attention": {"rope_type": "default", "rope_theta": 10.0},
+    }
+    config = EmbeddingGemma2TextConfig(
+        vocab_size=64, max_position_embeddings=40, num_key_value_heads=2, head_dim=16, rms_norm_eps=1e-3,
+        hidden_size_per_layer_input=20, embedding_dim=24, sliding_window=3, sliding_window_pattern=3,
+        global_head_dim=24, num_global_key_value_heads=1, rope_parameters=rope, **SIZES,
+    )  # fmt: skip
+    save_with_pieces(AutoModel.from_config(config), "embedding-gemma2")
+
+
+def save_with_pieces(model: torch.nn.Module, name: str) -> None:
+    """Saves a model, with a tokenizer as of Gemma."""
+    folder = save(model, name)
     pieces = ["<pad>", "<eos>", "<bos>", "<unk>", "<mask>", "▁", *LETTERS, *(f"▁{letter}" for letter in LETTERS)]
     vocabulary = {piece: i for i, piece in enumerate(pieces)}
     merges = [("▁", letter) for letter in LETTERS]
@@ -214,6 +233,9 @@ def draw(model: torch.nn.Module) -> None:
                 # Queries and keys are larger, so that attention is far from uniform.
                 sharp = any(part in name for part in ("query", "key", "q_lin", "k_lin", "q_proj", "k_proj", "Wqkv"))
                 parameter.normal_(0, (1.5 if sharp else 1.0) / math.sqrt(parameter.shape[1]))
+        for name, buffer in model.named_buffers():
+            if name.endswith("layer_scalar"):
+                buffer.uniform_(0.5, 1.5)
 
 
 def write_tokenizer(folder: Path, tokenizer: Tokenizer, first: tuple | None, last: tuple, pad: str) -> None:
@@ -379,6 +401,7 @@ if __name__ == "__main__":
     modernbert()
     gemma3(causal=False)
     gemma3(causal=True)
+    embedding_gemma2()
     gte()
     nomic_bert()
     sentence_transformers()

@@ -26,7 +26,7 @@ ARCHITECTURES = (
     "bert", "xlm-roberta", "xlm", "xlm-sinusoidal", "laser1", "laser2", "qwen3", "qwen3-both", "distilbert",
     "eurobert",
     "modernbert",
-    "gemma3", "gemma3-causal",
+    "gemma3", "gemma3-causal", "embedding-gemma2",
     "gte",
     "nomic_bert",
     "m2m-100",
@@ -96,7 +96,9 @@ def block_errors(model, case):
     mask = AttentionMask.of(lengths, case["ids"].shape[1]) if isinstance(model, Encoder) else lengths
     for block, below, above in zip(model.blocks, layers, layers[1:], strict=False):
         width = model.config.widths[len(worst)]
-        ours = block(jnp.asarray(below[..., :width]), mask)
+        inputs = getattr(model, "inputs", None)
+        given = () if inputs is None else (None, inputs(jnp.asarray(layers[0]), len(worst)))
+        ours = block(jnp.asarray(below[..., :width]), mask, *given)
         # Torch's last state is after the final norm.
         if block is model.blocks[-1] and getattr(model, "norm", None) is not None:
             ours = model.norm(ours)
@@ -120,6 +122,9 @@ def hidden_states(model, ids, lengths, languages=None):
     given = {"attention_mask": torch.tensor(mask, dtype=torch.long)}
     if getattr(model.config, "use_lang_emb", False) and model.config.n_langs > 1:
         given["langs"] = torch.tensor(np.repeat(languages[:, None], ids.shape[1], axis=1), dtype=torch.long)
+    # The projection of EmbeddingGemma 2 is a layer after the pooling here.
+    if hasattr(model, "embedding_projection"):
+        model.embedding_projection = torch.nn.Identity()
     with torch.no_grad():
         output = model(torch.tensor(np.where(mask, ids, pad), dtype=torch.long), output_hidden_states=True, **given)
     pooled = getattr(output, "pooler_output", None)

@@ -69,6 +69,9 @@ def read_folder(folder: Path, *, id: str, revision: str | None = None) -> Checkp
     computed = architecture.computed(config, sizes).items()
     tensors = {name: Tensor(table.shape, partial(_in_memory, table)) for name, table in computed}
     tensors |= {architecture.plain_name(name): tensor for name, tensor in stored.items()}
+    pipeline = replace(pipeline, pooling=pipeline.pooling or architecture.pooling)
+    if architecture.projection:
+        pipeline = _projected(pipeline, tensors.get(architecture.projection), architecture.projection)
     return Checkpoint(
         id=id,
         revision=revision or sha256([*weights, *others]),
@@ -81,9 +84,19 @@ def read_folder(folder: Path, *, id: str, revision: str | None = None) -> Checkp
         },
         tensors=tensors,
         tokenizer=architecture.tokenizer(pipeline.transformer, sizes.vocabulary, sizes.longest),
-        pipeline=replace(pipeline, pooling=pipeline.pooling or architecture.pooling),
+        pipeline=pipeline,
         languages=languages,
     )
+
+
+def _projected(pipeline: Pipeline, matrix: Tensor | None, name: str) -> Pipeline:
+    """Returns the pipeline with a projection of the states, which comes after the pooling where they commute."""
+    problem = pipeline.problem
+    if matrix is None or len(matrix.shape) != 2:
+        problem = problem or f"{pipeline.transformer} has no matrix {name}"
+    elif pipeline.pooling == "max" or "+" in pipeline.pooling:
+        problem = problem or f"{pipeline.transformer} projects each token; the pooling cannot be {pipeline.pooling!r}"
+    return replace(pipeline, projection=matrix, problem=problem)
 
 
 def other_files(folder: Path) -> list[Path]:

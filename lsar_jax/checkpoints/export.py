@@ -68,7 +68,8 @@ def export(encoder: Any, folder: Path) -> None:
     with new_folder(folder) as new:
         for path in paths[1:]:
             (new / path).mkdir()
-        _write_tensors(new, _tensors(encoder.model, encoder.architecture, blocks))
+        tensors = _tensors(encoder.model, encoder.architecture, blocks)
+        _write_tensors(new, encoder.architecture.export_tensors(tensors, sizes, blocks))
         if static:
             tokenizer.save(new / "tokenizer.json", tokenizer.max_length)
         else:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from lsar_jax.checkpoints.weight_files import open_safetensors, read_tensor
+from lsar_jax.checkpoints.weight_files import Tensor, open_safetensors, read_tensor
 from lsar_jax.checks import whole_number
 from lsar_jax.files import inside, read_json
 from lsar_jax.models.projection import TORCH_NAMES, Dense, Layer, LayerNorm, Normalize, Truncate
@@ -46,6 +46,7 @@ class Pipeline:
       transformer: folder of the transformer, or of the static embeddings, and the tokenizer.
       module: the first module, Transformer or StaticEmbedding.
       pooling: poolings of ``lsar_jax.models.pooling.POOLINGS`` joined by ``+``; empty if the folder does not say.
+      projection: matrix that comes after the pooling and before the other layers, if any.
       after: kind and folder of each module after the pooling.
       truncate_dim: number of dimensions that are kept at the end; None for all.
       include_prompt: whether the tokens of a prompt are pooled.
@@ -57,6 +58,7 @@ class Pipeline:
     transformer: Path
     module: str = "Transformer"
     pooling: str = ""
+    projection: Tensor | None = None
     after: tuple[tuple[str, Path], ...] = ()
     truncate_dim: int | None = None
     include_prompt: bool = True
@@ -68,12 +70,17 @@ class Pipeline:
     def name(self) -> str:
         """The pooling and the layers after it, as in ``EncoderSpec.pooling``."""
         cut = [] if self.truncate_dim is None else ["truncate"]
-        return "+".join([self.pooling, *(_AFTER[kind] for kind, _ in self.after), *cut])
+        first = [self.pooling] if self.projection is None else [self.pooling, "dense"]
+        return "+".join([*first, *(_AFTER[kind] for kind, _ in self.after), *cut])
 
     def layers(self) -> list[Layer]:
         """Reads the layers after the pooling."""
         cut = [] if self.truncate_dim is None else [Truncate(self.truncate_dim)]
-        return [*(_READ[kind](folder) for kind, folder in self.after), *cut]
+        first: list[Layer] = []
+        if self.projection is not None:
+            matrix = read_tensor(self.projection, f"the projection in {self.transformer}")
+            first.append(Dense(matrix, np.zeros(len(matrix), np.float32), "identity"))
+        return [*first, *(_READ[kind](folder) for kind, folder in self.after), *cut]
 
 
 def read_pipeline(folder: Path) -> Pipeline:

@@ -15,7 +15,7 @@ from lsar_jax.models.dropout import Dropout, drop, independent
 from lsar_jax.models.self_attention import SelfAttention
 from lsar_jax.shapes import Hidden
 
-__all__ = ["PostNormBlock", "PreNormBlock"]
+__all__ = ["PostNormBlock", "PreNormBlock", "normed", "residual_sum"]
 
 
 class PostNormBlock(nnx.Module):
@@ -30,8 +30,9 @@ class PostNormBlock(nnx.Module):
     def __call__(self, x: Hidden, mask: AttentionMask, dropout: Dropout | None = None) -> Hidden:
         """Returns the next hidden states."""
         weights, attended, fed = independent(dropout, 3)
-        x = self._written(self.attention_norm(_sum(x, self.attention(x, mask, weights), attended)).astype(x.dtype))
-        return self._written(self.feed_norm(_sum(x, self.feed(x), fed)).astype(x.dtype))
+        change = self.attention(x, mask, weights)
+        x = self._written(self.attention_norm(residual_sum(x, change, attended)).astype(x.dtype))
+        return self._written(self.feed_norm(residual_sum(x, self.feed(x), fed)).astype(x.dtype))
 
     def _written(self, x: Hidden) -> Hidden:
         """Returns x; on an NVIDIA GPU, written with each position's vector together, in its dtype."""
@@ -69,14 +70,16 @@ class PreNormBlock(nnx.Module):
     def __call__(self, x: Hidden, mask: AttentionMask, dropout: Dropout | None = None) -> Hidden:
         """Returns the next hidden states."""
         weights, attended, fed = independent(dropout, 3)
-        change = self.attention(_normed(self.attention_norm, x), mask, weights)
-        x = _sum(x, _normed(self.attended_norm, change), attended).astype(x.dtype)
-        return _sum(x, _normed(self.fed_norm, self.feed(_normed(self.feed_norm, x))), fed).astype(x.dtype)
+        change = self.attention(normed(self.attention_norm, x), mask, weights)
+        x = residual_sum(x, normed(self.attended_norm, change), attended).astype(x.dtype)
+        return residual_sum(x, normed(self.fed_norm, self.feed(normed(self.feed_norm, x))), fed).astype(x.dtype)
 
 
-def _normed(norm: Any, x: Hidden) -> Hidden:
+def normed(norm: Any, x: Hidden) -> Hidden:
+    """Returns x, normalised in float32, in its dtype; with None for the norm, as it is."""
     return x if norm is None else norm(x).astype(x.dtype)
 
 
-def _sum(x: Hidden, change: Hidden, dropout: Dropout | None) -> Hidden:
+def residual_sum(x: Hidden, change: Hidden, dropout: Dropout | None) -> Hidden:
+    """Returns the sum of x and of what a sublayer adds, in float32."""
     return x.astype(jnp.float32) + drop(change, dropout).astype(jnp.float32)

@@ -76,6 +76,7 @@ class Encoder(nnx.Module):
       embeddings: layer 0.
       blocks: each maps ``(x, mask, dropout)`` to the next hidden states.
       norm: norm of the last hidden states, if any.
+      inputs: given layer 0 and the number of blocks before a block, returns what the block takes besides, if anything.
 
     Attributes:
       norm_inner: whether the other layers are normalised by ``norm`` too when they are returned.
@@ -83,13 +84,14 @@ class Encoder(nnx.Module):
 
     def __init__(
         self, config: EncoderConfig, parts: Parts, embeddings: "TokenEmbeddings", blocks: Sequence[nnx.Module],
-        norm: Any = None,
+        norm: Any = None, *, inputs: Any = None,
     ) -> None:  # fmt: skip
         self.config = config
         self.dtype = parts.dtype
         self.embeddings = embeddings
         self.blocks = nnx.List(blocks)
         self.norm = norm
+        self.inputs = inputs
         self.norm_inner = False
 
     @property
@@ -130,11 +132,12 @@ class Encoder(nnx.Module):
             raise ValueError(f"words have shape {words.shape}; it must be {(*ids.shape, self.config.hidden)}")
         first, *others = independent(dropout, len(self.blocks) + 1)
         mask = AttentionMask.of(lengths, ids.shape[1])
-        x = drop(self.embeddings(ids, mask, languages, types, words), first)
+        x = layer_0 = drop(self.embeddings(ids, mask, languages, types, words), first)
         yield self._returned(x, last=not self.blocks)
         run = jax.checkpoint(_run_block) if remat else _run_block
         for number, (block, zeros) in enumerate(zip(self.blocks, others, strict=True), 1):
-            x = run(block, x, mask, zeros)
+            given = () if self.inputs is None else (self.inputs(layer_0, number - 1),)
+            x = run(block, x, mask, zeros, *given)
             yield self._returned(x, last=number == len(self.blocks))
 
     def _returned(self, x: Hidden, last: bool) -> Hidden:
@@ -206,9 +209,9 @@ class TokenEmbeddings(nnx.Module):
 
 
 @jax.jit
-def _run_block(block: Any, x: Hidden, mask: AttentionMask, dropout: Dropout | None = None) -> Hidden:
+def _run_block(block: Any, x: Hidden, mask: AttentionMask, dropout: Dropout | None = None, *given: Any) -> Hidden:
     # Blocks of the same sizes are traced only once. XLA inlines the call, so the compiled program does not change.
-    return block(x, mask, dropout)
+    return block(x, mask, dropout, *given)
 
 
 def sinusoids(positions: int, dim: int) -> np.ndarray:

@@ -18,7 +18,7 @@ from jaxtyping import Array, Float
 from lsar_jax.models.product import summed_in_float32
 from lsar_jax.shapes import Hidden
 
-__all__ = ["ACTIVATIONS", "RNGS", "FeedForward", "GatedFeedForward", "Parts", "RMSNorm"]
+__all__ = ["ACTIVATIONS", "RNGS", "FeedForward", "GatedFeedForward", "Parts", "RMSNorm", "unit_rms"]
 
 # BERT uses the exact GELU; the tanh approximation differs from it by up to 5e-4.
 ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
@@ -90,9 +90,13 @@ class RMSNorm(nnx.Module):
 
     def __call__(self, x: Float[Array, "*row width"]) -> Float[Array, "*row width"]:
         """Returns x, normalised, in float32."""
-        x = x.astype(jnp.float32)
-        unit = x * jax.lax.rsqrt(jnp.mean(jnp.square(x), axis=-1, keepdims=True) + self.epsilon)
-        return unit * (self.offset + self.scale[...])
+        return unit_rms(x, self.epsilon) * (self.offset + self.scale[...])
+
+
+def unit_rms(x: Float[Array, "*row width"], epsilon: float) -> Float[Array, "*row width"]:
+    """Returns ``x / sqrt(mean(x^2) + epsilon)`` in float32."""
+    x = x.astype(jnp.float32)
+    return x * jax.lax.rsqrt(jnp.mean(jnp.square(x), axis=-1, keepdims=True) + epsilon)
 
 
 class FeedForward(nnx.Module):

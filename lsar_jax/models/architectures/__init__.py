@@ -7,6 +7,7 @@ from lsar_jax.files import read_json
 from lsar_jax.models.architectures.base import Architecture, Config
 from lsar_jax.models.architectures.bert import BERT
 from lsar_jax.models.architectures.distilbert import DISTILBERT
+from lsar_jax.models.architectures.embedding_gemma2 import EMBEDDING_GEMMA2, EMBEDDING_GEMMA2_TEXT
 from lsar_jax.models.architectures.eurobert import EUROBERT
 from lsar_jax.models.architectures.gemma3 import GEMMA3, GEMMA3_TEXT
 from lsar_jax.models.architectures.gte import GTE, NEW
@@ -24,6 +25,8 @@ __all__ = [
     "BERT",
     "CAMEMBERT",
     "DISTILBERT",
+    "EMBEDDING_GEMMA2",
+    "EMBEDDING_GEMMA2_TEXT",
     "EUROBERT",
     "GEMMA3",
     "GEMMA3_TEXT",
@@ -56,6 +59,8 @@ _EVERY = (
     MODERNBERT,
     GEMMA3_TEXT,
     GEMMA3,
+    EMBEDDING_GEMMA2_TEXT,
+    EMBEDDING_GEMMA2,
     GTE,
     NEW,
     NOMIC_BERT,

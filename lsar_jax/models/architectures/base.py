@@ -27,6 +27,10 @@ __all__ = [
 Config = EncoderConfig | LaserConfig
 
 
+def _unchanged(tensors: dict[str, np.ndarray], sizes: Any, blocks: int) -> dict[str, np.ndarray]:
+    return tensors
+
+
 @dataclass(frozen=True)
 class Architecture:
     """Describes how to read the checkpoints of one architecture, and how to compute it.
@@ -43,10 +47,12 @@ class Architecture:
       computed: returns the tensors that a checkpoint omits because they can be computed from its config.
       pooler: prefix of the weight and bias of the pooler; empty if the architecture has none.
       pooling: default pooling if the checkpoint does not define one.
+      projection: name of the matrix, if any, that maps the states of the last block; it is applied after the pooling.
       end_token: whether a checkpoint that pools the last token was trained with one that its tokenizer adds.
       module: the module of sentence-transformers that computes it; one other than Transformer pools too.
       complete: given the config and the tensors as stored, returns both as the other functions take them.
       export: the inverse of ``read_config``, given a number of blocks and a padding id; None if there is no export.
+      export_tensors: returns the tensors to export, given those of the module, its sizes and a number of blocks.
     """
 
     model_type: str
@@ -60,12 +66,14 @@ class Architecture:
     computed: Callable[[Mapping[str, Any], Any], dict[str, np.ndarray]] = lambda config, sizes: {}
     pooler: str = ""
     pooling: str = "mean"
+    projection: str = ""
     end_token: bool = False
     module: str = "Transformer"
     complete: Callable[[dict[str, Any], dict[str, Any]], tuple[dict[str, Any], dict[str, Any]]] = (
         lambda config, tensors: (config, tensors)
     )
     export: Callable[[Any, int, int], dict[str, Any]] | None = None
+    export_tensors: Callable[[dict[str, np.ndarray], Any, int], dict[str, np.ndarray]] = _unchanged
 
     def plain_name(self, key: str) -> str:
         """Returns the name of a tensor without the model prefix, and with the current names of LayerNorm's weights."""

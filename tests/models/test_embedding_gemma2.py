@@ -1,0 +1,221 @@
+"""EmbeddingGemma 2: an input for each block, heads of two widths, and a projection that comes after the pooling.
+
+Early exit and neighbours are tested with Gemma 3.
+"""
+
+import json
+import shutil
+from dataclasses import replace
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+
+import lsar_jax as lj
+from lsar_jax.checkpoints.checkpoint import read_folder
+from lsar_jax.checkpoints.fill import fill
+from lsar_jax.models.architectures import EMBEDDING_GEMMA2, EMBEDDING_GEMMA2_TEXT
+from lsar_jax.models.rotary import Rotary
+from tests import parity
+from tests.optional import need
+from tests.parity import GOLDEN, TEXTS
+
+TINY = GOLDEN / "embedding-gemma2"
+
+
+@pytest.fixture
+def config():
+    return json.loads((TINY / "config.json").read_text())
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder as sentence-transformers writes it, whose pooling takes the projected states."""
+    folder = shutil.copytree(TINY, tmp_path / "folder")
+    (folder / "1_Pooling").mkdir()
+    (folder / "2_Normalize").mkdir()
+    (folder / "1_Pooling" / "config.json").write_text('{"embedding_dimension": 24, "pooling_mode": "mean"}')
+    modules = [("Transformer", ""), ("Pooling", "1_Pooling"), ("Normalize", "2_Normalize")]
+    listed = [
+        {"idx": i, "name": str(i), "path": path, "type": f"sentence_transformers.models.{kind}"}
+        for i, (kind, path) in enumerate(modules)
+    ]
+    (folder / "modules.json").write_text(json.dumps(listed))
+    return folder
+
+
+def norms_from_one(model):
+    for block in model.blocks:
+        block.out_norm.offset = 1.0
+
+
+def other_half(model):
+    for block in model.blocks:
+        block.feed.gate, block.feed.up = block.feed.up, block.feed.gate
+
+
+def inputs_of_the_next_block(model):
+    model.inputs.projection.kernel[...] = jnp.roll(model.inputs.projection.kernel[...], -20, axis=1)
+
+
+def inputs_from_one(model):
+    model.inputs.norm.offset = 1.0
+
+
+def no_scalars(model):
+    for block in model.blocks:
+        block.scalar[...] = jnp.ones_like(block.scalar[...])
+
+
+def values_as_they_are(model):
+    for block in model.blocks:
+        block.attention.epsilon = 1e6
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "mistake",
+    [
+        {"window": 2},
+        {"window": 4},
+        {"rotary": Rotary(10.0)},
+        {"sliding": Rotary(1000.0)},
+        {"scores": 16},
+        norms_from_one,
+        other_half,
+        inputs_of_the_next_block,
+        inputs_from_one,
+        no_scalars,
+        values_as_they_are,
+    ],
+    ids=lambda mistake: mistake.__name__ if callable(mistake) else str(mistake),
+)
+def test_parity_fails_for_a_planted_mistake(mistake):
+    checkpoint = read_folder(TINY, id="tiny")
+    if not callable(mistake):
+        checkpoint = replace(checkpoint, config=replace(checkpoint.config, **mistake))
+    model = fill(checkpoint, blocks=3, dtype="float32")
+    if callable(mistake):
+        mistake(model)
+    assert parity.errors(model, parity.golden("embedding-gemma2")).max() > parity.MODEL
+
+
+def test_sizes(config):
+    sizes = EMBEDDING_GEMMA2_TEXT.read_config(config)
+    assert sizes.kinds == ("sliding_attention", "sliding_attention", "full_attention")
+    assert sizes.block_heads == ((2, 16), (2, 16), (1, 24))
+    assert (sizes.window, sizes.gate, sizes.scores, sizes.causal) == (3, 20, 1, False)
+    assert (sizes.rotary, sizes.sliding) == (Rotary(1000.0), Rotary(10.0))
+    assert EMBEDDING_GEMMA2.read_config({"text_config": config}) == sizes
+    # Blocks are numbered with as many digits as the last, and their sizes may be left to defaults.
+    assert (
+        EMBEDDING_GEMMA2_TEXT.read_config(config | {"per_layer_config": {"002": config["per_layer_config"]["2"]}})
+        == sizes
+    )
+    del config["per_layer_config"], config["layer_types"]
+    config |= {"sliding_window_pattern": 3, "global_head_dim": 24}
+    assert EMBEDDING_GEMMA2_TEXT.read_config(config) == sizes
+    del config["global_head_dim"]
+    config["sliding_window_pattern"] = 6
+    sizes = EMBEDDING_GEMMA2_TEXT.read_config(config)
+    assert (sizes.kinds[-1], sizes.block_heads[-1]) == ("full_attention", (1, 512))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"attention_bias": True}, "attention_bias is True"),
+        ({"hidden_activation": "silu"}, "hidden_activation is 'silu'"),
+        ({"hidden_size_per_layer_input": None}, "lacks whole numbers for hidden_size_per_layer_input"),
+        ({"per_layer_config": {"0": {"intermediate_size": 8}}}, "per_layer_config sets intermediate_size"),
+        ({"per_layer_config": {"0": 3}}, "per_layer_config is {'0': 3}"),
+        ({"per_layer_config": {"0": {"num_key_value_heads": 3}}}, "4 heads are not divisible by 3"),
+        ({"per_layer_config": {"0": {"head_dim": 15}}}, "the width of a head is 15"),
+        ({"layer_types": ["chunked_attention"] * 3}, "layer_types is"),
+        ({"rope_parameters": None}, "rope_theta of full_attention is None"),
+    ],
+)
+def test_configs_that_are_refused(config, changes, message):
+    with pytest.raises(ValueError, match=message):
+        EMBEDDING_GEMMA2_TEXT.read_config(config | changes)
+    with pytest.raises(ValueError, match="text_config is None"):
+        EMBEDDING_GEMMA2.read_config(config)
+
+
+@pytest.mark.parametrize("prefix", ["", "model.", "language_model.", "model.language_model."])
+def test_names_of_tensors(prefix):
+    plain = EMBEDDING_GEMMA2.plain_name
+    assert plain(f"{prefix}layers.0.layer_scalar") == "layers.0.layer_scalar"
+    for other in ("vision_tower.x", "audio_tower.x", "embed_vision.embedding_projection.weight", "embed_audio.x"):
+        assert EMBEDDING_GEMMA2.is_unused(plain(f"{prefix.removesuffix('language_model.')}{other}"))
+
+
+def test_the_projection_comes_after_the_pooling(folder):
+    plain, encoder = (lj.load_encoder(path) for path in (TINY, folder))
+    assert (plain.spec.pooling, encoder.spec.pooling) == ("mean+dense", "mean+dense+normalize")
+    assert (plain.dim, encoder.dim) == (24, 24)
+    states = lj.load_encoder(folder, pooling="mean").encode(TEXTS)
+    expected = states @ load_file(folder / "model.safetensors")["embedding_projection.weight"].T
+    np.testing.assert_allclose(plain.encode(TEXTS), expected, rtol=0, atol=1e-5 * np.abs(expected).max())
+    expected /= np.linalg.norm(expected, axis=1, keepdims=True)
+    np.testing.assert_allclose(encoder.encode(TEXTS), expected, rtol=0, atol=1e-5)
+
+
+def test_projections_that_are_refused(folder):
+    (folder / "1_Pooling" / "config.json").write_text('{"embedding_dimension": 24, "pooling_mode": "max"}')
+    with pytest.raises(ValueError, match="projects each token; the pooling cannot be 'max'; set pooling to"):
+        lj.load_encoder(folder)
+    tensors = load_file(folder / "model.safetensors")
+    del tensors["embedding_projection.weight"]
+    save_file(tensors, folder / "model.safetensors")
+    with pytest.raises(ValueError, match=r"has no matrix embedding_projection\.weight; set pooling to"):
+        lj.load_encoder(folder)
+    assert lj.load_encoder(folder, pooling="max").dim == 32
+
+
+@pytest.mark.slow
+def test_vectors_are_those_of_sentence_transformers(folder, tmp_path):
+    sentence_transformers = need("sentence_transformers")
+    expected = sentence_transformers.SentenceTransformer(str(folder), device="cpu").encode(TEXTS)
+    encoder = lj.load_encoder(folder)
+    np.testing.assert_allclose(encoder.encode(TEXTS), expected, rtol=0, atol=2e-6)
+    encoder.to_sentence_transformers(tmp_path / "ours")
+    again = sentence_transformers.SentenceTransformer(str(tmp_path / "ours"), device="cpu").encode(TEXTS)
+    np.testing.assert_allclose(again, expected, rtol=0, atol=2e-6)
+
+
+@pytest.mark.slow
+def test_inner_layers_in_transformers(tmp_path):
+    sentence_transformers = need("sentence_transformers")
+    with pytest.raises(ValueError, match="block 1 attends to a window"):
+        lj.load_encoder(TINY, layer=1, final_norm=True).to_sentence_transformers(tmp_path / "one")
+    folder = shutil.copytree(TINY, tmp_path / "tiny")
+    config = json.loads((folder / "config.json").read_text())
+    heads = {"head_dim": 24, "num_key_value_heads": 1}
+    config |= {"layer_types": ["full_attention"] * 3, "per_layer_config": dict.fromkeys("012", heads)}
+    (folder / "config.json").write_text(json.dumps(config))
+    tensors, rng = load_file(folder / "model.safetensors"), np.random.default_rng(0)
+    for name in [name for name in tensors if "self_attn" in name]:
+        shape = tensors[name.replace("layers.0", "layers.2").replace("layers.1", "layers.2")].shape
+        tensors[name] = rng.normal(0, 0.2, shape).astype(np.float32)
+    save_file(tensors, folder / "model.safetensors")
+    encoder = lj.load_encoder(folder, layer=2, final_norm=True)
+    encoder.to_sentence_transformers(tmp_path / "two")
+    theirs = sentence_transformers.SentenceTransformer(str(tmp_path / "two"), device="cpu").encode(TEXTS)
+    np.testing.assert_allclose(encoder.encode(TEXTS), theirs, rtol=0, atol=1e-5)
+
+
+@pytest.mark.slow
+def test_the_text_model_of_a_multimodal_checkpoint(tmp_path):
+    need("torch")
+    from transformers import AutoModel, EmbeddingGemma2Config
+
+    text = parity.torch_model("embedding-gemma2")
+    model = AutoModel.from_config(EmbeddingGemma2Config(text_config=text.config.to_dict()))
+    model.language_model.load_state_dict(text.state_dict())
+    model.save_pretrained(tmp_path)
+    for file in ("tokenizer.json", "tokenizer_config.json"):
+        shutil.copyfile(TINY / file, tmp_path / file)
+    assert all("language_model." in name for name in load_file(tmp_path / "model.safetensors"))
+    np.testing.assert_array_equal(lj.load_encoder(tmp_path).encode(TEXTS), lj.load_encoder(TINY).encode(TEXTS))
