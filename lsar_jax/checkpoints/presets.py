@@ -240,6 +240,11 @@ PRESETS = {
         "nomic-ai/nomic-embed-text-v2-moe", architecture="nomic_bert", licence="apache-2.0", millions=475,
         pipeline="mean+normalize", prompts=("search_query: ", "search_document: "),
     ),
+    "embeddinggemma-2": Preset(
+        "google/embeddinggemma-2", architecture="embedding_gemma2", licence="gemma", millions=271,
+        pipeline="mean+dense+normalize", longest=8192, prompts=_GEMMA,
+        note="the text part; the projection of each token is a layer after the pooling", unchecked=("pipeline",),
+    ),
     "potion": Preset(
         "minishlab/potion-multilingual-128M", architecture="model2vec", licence="mit", millions=128,
         pipeline="mean+normalize", longest=None,
