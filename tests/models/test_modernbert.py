@@ -10,6 +10,7 @@ from flax import nnx
 
 from lsar_jax.models.architectures import MODERNBERT
 from tests import parity
+from tests.optional import need
 
 CONFIG = json.loads((parity.GOLDEN / "modernbert" / "config.json").read_text())
 
@@ -92,6 +93,16 @@ def test_parity_fails_for_a_planted_mistake(mistake):
     model, case = parity.load("modernbert"), parity.golden("modernbert")
     lengths = mistake(model, case)
     assert parity.errors(model, case, lengths).max() > max(10 * parity.BLOCK, parity.MODEL)
+
+
+@pytest.mark.slow
+def test_states_of_long_rows_equal_live_torch(rng):
+    """Windows of long rows are computed in blocks."""
+    need("torch")
+    lengths = np.array([600, 1, 9, 587, 300], np.int32)
+    case = parity.live("modernbert", rng.integers(5, 64, (5, 600)).astype(np.int32), lengths, None)
+    assert parity.block_errors(parity.load("modernbert"), case).max() <= parity.BLOCK
+    assert parity.errors(parity.load("modernbert"), case).max() <= parity.MODEL
 
 
 def test_both_spellings_of_the_config():

@@ -197,6 +197,13 @@ def test_a_config_of_its_own_code_loads(tmp_path):
     np.testing.assert_array_equal(lj.load_encoder(folder).encode("abc"), expected)
 
 
+def test_biases_that_the_config_denies(folder):
+    """They would be left out, and the vectors would be others."""
+    (folder / "config.json").write_text(json.dumps(OLD))
+    with pytest.raises(ValueError, match="unexpected: encoder.layers.0.attn.Wqkv.bias"):
+        lj.load_encoder(folder)
+
+
 def test_no_export_of_experts(folder, tmp_path):
     encoder = lj.load_encoder(folder)
     assert np.isfinite(encoder.encode(["abc", "d"])).all()
