@@ -128,14 +128,16 @@ def _laser_pieces(path: Path, pieces: Path | None) -> dict[str, Path]:
 
 
 def _plain(folder: Path, architecture: Architecture) -> dict[str, Any]:
-    """Reads the weights that embeddings need, and the pooler's."""
+    """Reads the weights that embeddings need, and those of layers after the pooling."""
     index = folder / f"{_PICKLE}.index.json"
     paths = shard_files(index) if index.is_file() else [folder / _PICKLE]
     named = {architecture.plain_name(key): value for path in paths for key, value in _tensors(path).items()}
     return {
         name: tensor
         for name, tensor in named.items()
-        if not architecture.is_unused(name) or (architecture.pooler and name.startswith(f"{architecture.pooler}."))
+        if not architecture.is_unused(name)
+        or (architecture.pooler and name.startswith(f"{architecture.pooler}."))
+        or name == architecture.projection
     }
 
 

@@ -14,6 +14,7 @@ from safetensors.numpy import load_file, save_file
 
 import lsar_jax as lj
 from lsar_jax.checkpoints.checkpoint import read_folder
+from lsar_jax.checkpoints.convert import convert
 from lsar_jax.checkpoints.fill import fill
 from lsar_jax.models.architectures import EMBEDDING_GEMMA2, EMBEDDING_GEMMA2_TEXT
 from lsar_jax.models.rotary import Rotary
@@ -219,3 +220,14 @@ def test_the_text_model_of_a_multimodal_checkpoint(tmp_path):
         shutil.copyfile(TINY / file, tmp_path / file)
     assert all("language_model." in name for name in load_file(tmp_path / "model.safetensors"))
     np.testing.assert_array_equal(lj.load_encoder(tmp_path).encode(TEXTS), lj.load_encoder(TINY).encode(TEXTS))
+
+
+@pytest.mark.slow
+def test_a_pickle_keeps_its_projection(tmp_path):
+    torch = need("torch")
+    folder = shutil.copytree(TINY, tmp_path / "pickled")
+    (folder / "model.safetensors").unlink()
+    torch.save(parity.torch_model("embedding-gemma2").state_dict(), folder / "pytorch_model.bin")
+    convert(str(folder), tmp_path / "converted")
+    expected = lj.load_encoder(TINY).encode(TEXTS)
+    np.testing.assert_array_equal(lj.load_encoder(tmp_path / "converted").encode(TEXTS), expected)

@@ -4,8 +4,10 @@ import json
 import shutil
 from dataclasses import replace
 
+import jax
 import numpy as np
 import pytest
+from flax import nnx
 from safetensors.numpy import load_file, save_file
 
 import lsar_jax as lj
@@ -142,6 +144,29 @@ def test_names_of_tensors(prefix):
     assert GEMMA3.plain_name(f"{prefix}layers.0.mlp.up_proj.weight") == "layers.0.mlp.up_proj.weight"
     for other in ("vision_tower.encoder.weight", "multi_modal_projector.weight", "lm_head.weight"):
         assert GEMMA3.is_unused(GEMMA3.plain_name(prefix + other))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("changes", "count"),
+    [
+        ({"use_bidirectional_attention": True}, 302_863_104),
+        (
+            {"hidden_size": 640, "num_hidden_layers": 18, "num_attention_heads": 4, "intermediate_size": 2048},
+            268_098_176,
+        ),
+    ],
+    ids=["embeddinggemma-300m", "gemma-3-270m"],
+)
+def test_published_sizes_give_the_published_number_of_parameters(changes, count):
+    """Of EmbeddingGemma, these are 307,581,696 with its Dense layers of 2 x 768 x 3072."""
+    config = {
+        "vocab_size": 262_144, "hidden_size": 768, "num_hidden_layers": 24, "num_attention_heads": 3,
+        "num_key_value_heads": 1, "intermediate_size": 1152, "sliding_window": 512,
+    }  # fmt: skip
+    sizes, dtype = GEMMA3_TEXT.read_config(config | changes), np.dtype("float32")
+    model = nnx.eval_shape(lambda: GEMMA3_TEXT.build(sizes, Parts(dtype, dtype)))
+    assert sum(leaf.size for leaf in jax.tree.leaves(nnx.state(model))) == count
 
 
 @pytest.mark.slow
