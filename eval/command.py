@@ -43,6 +43,7 @@ class RunOptions:
       layers: hidden-state layers to test, 0 for the embedding output; without a value, all.
       dim: number of dimensions to keep of a Matryoshka embedding, which is normalised again; of the last layer only.
       final_norm: apply the norm after the last block to the layers below, too.
+      prompt: text put before each sentence, or the name of one of the checkpoint's prompts; by default, its own.
       dtype: float32 or bfloat16, for parameters and matrix products.
       max_length: maximum number of tokens per sentence.
       cache: folder for embeddings, which other tasks read too; by default, none are kept.
@@ -56,6 +57,7 @@ class RunOptions:
     layers: tuple[int, ...] = (8, 12)
     dim: int | None = None
     final_norm: bool = False
+    prompt: str | None = None
     dtype: Literal["float32", "bfloat16"] = "float32"
     max_length: int = 128
     cache: Path | None = None
@@ -65,8 +67,9 @@ class RunOptions:
     def open_encoder(self) -> SentenceEncoder:
         """Loads the encoder with its blocks up to the highest of ``layers``, or with all blocks."""
         return open_encoder(
-            self.encoder, self.layers, self.revision, self.pooling, self.dtype, dim=self.dim, final_norm=self.final_norm
-        )
+            self.encoder, self.layers, revision=self.revision, pooling=self.pooling, dtype=self.dtype, dim=self.dim,
+            final_norm=self.final_norm, prompt=self.prompt,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)

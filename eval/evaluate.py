@@ -134,5 +134,6 @@ def result_of(
         fits=steps,
         dim=spec.dim,
         final_norm=spec.final_norm,
+        prompt=spec.prompt,
     )
     return result if score.queries is None else result.resampled(score.queries)

@@ -42,8 +42,8 @@ class Result:
 
     Attributes:
       task, languages: name of the evaluation, and codes of the languages that the value covers.
-      encoder, revision, layer, pooling, dtype, max_length, dim, final_norm: how the embeddings were computed, as in
-        ``EncoderSpec``.
+      encoder, revision, layer, pooling, dtype, max_length: how the embeddings were computed, as in ``EncoderSpec``,
+        like dim, final_norm and prompt.
       transform, parameters: name of the method, ``original`` for none, and its arguments.
       fitted_on, fitted_languages: the text of the fit, and its number of vectors of each language.
       metric, value: accuracies and mean average precision are in percent; cosines, shares, correlations and other
@@ -83,6 +83,7 @@ class Result:
     date: str = field(default="", compare=False)
     dim: int | None = None
     final_norm: bool = False
+    prompt: str = ""
 
     def resampled(self, queries: Queries) -> "Result":
         """Adds the scores of individual queries and the interval of their mean."""

@@ -226,6 +226,8 @@ SIDES = {"query": "q: ", "passage": "p: "}
         (SIDES | {"document": "d: "}, PromptType.document, "d: "),
         (SIDES | {"STS": "s: "}, PromptType.query, "s: "),
         ({"STS-query": "t: ", "UdhrSimilar": "u: "}, PromptType.query, "u: "),
+        ({"UdhrSimilar-query": "Instruct: ab\nQuery:", "document": ""}, PromptType.query, "Instruct: ab\nQuery:"),
+        ({"UdhrSimilar-query": "Instruct: ab\nQuery:", "document": ""}, PromptType.document, ""),
         ({"UdhrSimilar": "u: ", "UdhrSimilar-query": "v: "}, PromptType.query, "v: "),
     ],
 )

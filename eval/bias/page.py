@@ -189,10 +189,11 @@ class Page:
         return as_html(f"Language in {self.folder}", "\n\n".join(parts))
 
     def _example(self, best: Candidate, saved: Path) -> str:
+        prompt = f".with_prompt({best.spec.prompt!r})" if best.spec.prompt else ""
         argument = f", language={self.text.codes[0]!r}" if best.needs_language else ""
         return (
             "import lsar_jax as lj\n\n"
-            f"encoder = lj.load_encoder({self.opening}, layer={best.layer})\n"
+            f"encoder = lj.load_encoder({self.opening}, layer={best.layer}){prompt}\n"
             f"encoder = encoder.with_transform(lj.Transform.load({str(saved)!r}))\n"
             f'sentences = ["..."]  # yours\n'
             f"vectors = encoder.encode(sentences, normalize=True{argument})  # ready for an index of inner products"

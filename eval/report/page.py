@@ -141,6 +141,7 @@ def provenance(results: Sequence[Result]) -> list[str]:
     for r in results:
         versions = ", ".join(f"{name} {version}" for name, version in r.versions.items())
         cut = f" cut to {r.dim}" * (r.dim is not None) + ", final norm on all layers" * r.final_norm
+        cut += f", prompt {r.prompt!r}" * (r.prompt != "")
         lines[
             f"Encoder {r.encoder}, revision {r.revision}, {r.pooling} pooling{cut}, {r.dtype}, at most {r.max_length} "
             f"tokens; {versions}; {r.device}; {r.date or 'date not recorded'}"
@@ -213,7 +214,7 @@ def _column(r: Result, results: Sequence[Result]) -> str:
     """Encoder and layer, with the other settings that differ between results of that encoder and layer."""
     same = [other for other in results if (other.encoder, other.layer) == (r.encoder, r.layer)]
     parts = [r.encoder, f"layer {r.layer}"]
-    for name in ("revision", "pooling", "dim", "final_norm", "dtype", "max_length"):
+    for name in ("revision", "pooling", "dim", "final_norm", "prompt", "dtype", "max_length"):
         if len({getattr(other, name) for other in same}) > 1:
             parts.append(f"{name} {getattr(r, name)}")
     return ", ".join(parts)

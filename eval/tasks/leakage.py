@@ -114,7 +114,8 @@ class Leakage:
         }
         layers = tuple(sorted({run.layer for run in runs}))
         options = FitOptions(transforms=("original",), saved=tuple(file for run in runs for file in run.files))
-        encoder = open_encoder(first["encoder"], layers, first["revision"], first["pooling"], first["dtype"])
+        given = {name: first.get(name) for name in ("revision", "pooling", "dtype", "prompt")}
+        encoder = open_encoder(first["encoder"], layers, final_norm=first.get("final_norm", False), **given)
         results: list[Result] = []
         texts: dict[str, Texts] = {}
         for name, make in tasks.items():

@@ -84,7 +84,10 @@ def export(encoder: Any, folder: Path) -> None:
         write_json(new / "modules.json", modules)
         prompt, prompts = encoder.prompt, dict(encoder.prompts)
         if prompt and prompt not in prompts.values():
-            prompts["default"] = prompt
+            name = "default"
+            while name in prompts:
+                name += "_"
+            prompts[name] = prompt
         default = next((name for name, text in prompts.items() if prompt and text == prompt), None)
         write_json(new / "config_sentence_transformers.json", {"prompts": prompts, "default_prompt_name": default})
         for path, layer in zip(paths[len(first) :], layers, strict=True):

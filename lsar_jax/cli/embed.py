@@ -7,13 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from lsar_jax.array_files import open_arrays, save_arrays
 from lsar_jax.cli.console import console
+from lsar_jax.cli.encoder_options import with_prompt
 from lsar_jax.encoders import SentenceEncoder, load_encoder
 from lsar_jax.files import check_outputs
 from lsar_jax.models.encoder import Encoder
@@ -40,6 +41,7 @@ class EncoderChoice:
       dtype: dtype of the encoder, float32 or bfloat16.
       max_length: maximum number of tokens per sentence.
       final_norm: apply the norm after the last block, which most decoders have, to a layer below, too.
+      prompt: text put before each sentence, or the name of one of the checkpoint's prompts; by default, its own.
     """
 
     encoder: str = "bundled"
@@ -48,13 +50,15 @@ class EncoderChoice:
     dtype: Literal["float32", "bfloat16"] = "float32"
     max_length: int = 128
     final_norm: bool = False
+    prompt: str | None = None
 
     def open(self, layer: int | None, param_dtype: str | None = None) -> SentenceEncoder:
         """Loads the encoder with its blocks up to ``layer``, or with all blocks."""
         layers = None if layer is None else (layer,)
         return open_encoder(
-            self.encoder, layers, self.revision, self.pooling, self.dtype, param_dtype, final_norm=self.final_norm
-        )
+            self.encoder, layers, revision=self.revision, pooling=self.pooling, dtype=self.dtype,
+            param_dtype=param_dtype, final_norm=self.final_norm, prompt=self.prompt,
+        )  # fmt: skip
 
     def open_transformer(self, layer: int | None, done: str) -> SentenceEncoder:
         """Loads a transformer with float32 parameters, up to ``layer`` or whole; ``done`` is a word of its error."""
@@ -67,22 +71,18 @@ class EncoderChoice:
 
 
 def open_encoder(
-    name: str,
-    layers: Sequence[int] | None,
-    revision: str | None,
-    pooling: str | None,
-    dtype: str = "float32",
-    param_dtype: str | None = None,
-    dim: int | None = None,
-    final_norm: bool = False,
+    name: str, layers: Sequence[int] | None, *, prompt: str | None = None, **options: Any
 ) -> SentenceEncoder:
-    """Loads an encoder with its blocks up to the highest of ``layers``, or with all blocks."""
+    """Loads an encoder with its blocks up to the highest of ``layers``, or with all blocks.
+
+    Args:
+      name: as for ``load_encoder``.
+      layers: the layers that are needed; None or empty for all.
+      prompt: text put before each sentence, or the name of a prompt; by default, the checkpoint's own.
+      **options: as for ``load_encoder``.
+    """
     started = time.perf_counter()
-    layer = max(layers) if layers else None
-    encoder = load_encoder(
-        name, layer=layer, revision=revision, pooling=pooling, dtype=dtype, param_dtype=param_dtype, dim=dim,
-        final_norm=final_norm,
-    )  # fmt: skip
+    encoder = with_prompt(load_encoder(name, layer=max(layers) if layers else None, **options), prompt)
     devices = encoder.mesh.devices
     console.print(
         f"encoder {encoder.spec.id}, blocks 1 to {encoder.spec.layer}, {encoder.spec.pooling} pooling, "

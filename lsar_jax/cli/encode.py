@@ -29,7 +29,6 @@ class Encode(EncoderOptions):
       dtype: compute dtype.
       transform: a file that lsar-jax fit or Transform.save wrote.
       language: language code of all sentences, or auto; needed if the encoder or the transform depends on it.
-      prompt: string put before each sentence; by default, the checkpoint's own.
       normalize: divide each vector by its length.
       store: dtype of the stored vectors.
       format: npy writes .npy files with JSON lines of the sentences beside them; parquet one file with both.
@@ -43,7 +42,6 @@ class Encode(EncoderOptions):
     dtype: Literal["float32", "bfloat16"] = "float32"
     transform: Path | None = None
     language: str | None = None
-    prompt: str | None = None
     normalize: bool = False
     store: Literal["float32", "float16"] = "float32"
     format: Literal["npy", "parquet"] = "npy"
@@ -61,8 +59,6 @@ class Encode(EncoderOptions):
             check_outside(out, path)
         transform = None if self.transform is None else Transform.load(self.transform)
         encoder = self.load(transform, self.dtype)
-        if self.prompt is not None:
-            encoder = encoder.with_prompt(self.prompt)
         if transform is not None:
             encoder = encoder.with_transform(transform)
         names = ("text", "ids", "language", "max_length", "normalize", "store", "format", "shard_rows")

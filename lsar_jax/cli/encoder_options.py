@@ -9,7 +9,7 @@ from lsar_jax.checkpoints.locate import is_folder
 from lsar_jax.encoders import SentenceEncoder, load_encoder
 from lsar_jax.transforms import Transform
 
-__all__ = ["EncoderOptions"]
+__all__ = ["EncoderOptions", "with_prompt"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,6 +23,7 @@ class EncoderOptions:
       pooling: pooling of the tokens; by default, the checkpoint's.
       dim: number of dimensions to keep of a Matryoshka embedding, which is normalised again; by default, all.
       final_norm: apply the norm after the last block to a layer below, too.
+      prompt: text put before each sentence, or the name of one of the checkpoint's prompts; by default, its own.
       max_length: maximum number of tokens per sentence; by default, the checkpoint's.
     """
 
@@ -32,6 +33,7 @@ class EncoderOptions:
     pooling: str | None = None
     dim: int | None = None
     final_norm: bool = False
+    prompt: str | None = None
     max_length: int | None = None
 
     def check_text(self, text: Sequence[Path]) -> None:
@@ -39,9 +41,9 @@ class EncoderOptions:
         if text and self.encoder is None:
             choices = "bundled, a preset, a folder or a Hub id"
             raise ValueError(f"{text[0]} is read as text, which needs an encoder; give --encoder {choices}")
-        for name in () if text else [field.name for field in fields(EncoderOptions)]:
-            if getattr(self, name) not in (None, False):
-                raise ValueError(f"--{name.replace('_', '-')} is given, but there is no text to encode; omit it")
+        for field in () if text else fields(EncoderOptions):
+            if getattr(self, field.name) != field.default:
+                raise ValueError(f"--{field.name.replace('_', '-')} is given, but there is no text to encode; omit it")
 
     def encoder_files(self) -> list[Path]:
         """The folder and the files of an encoder that is a folder, which no output may replace."""
@@ -60,7 +62,17 @@ class EncoderOptions:
         layer = self.layer
         if layer is None and transform is not None and transform.source is not None:
             layer = transform.source.layer
-        return load_encoder(
+        encoder = load_encoder(
             self.encoder, revision=self.revision, layer=layer, pooling=self.pooling, dim=self.dim,
             final_norm=self.final_norm, dtype=dtype,
         )  # fmt: skip
+        return with_prompt(encoder, self.prompt)
+
+
+def with_prompt(encoder: SentenceEncoder, prompt: str | None) -> SentenceEncoder:
+    """Returns the encoder with the prompt of a command line, if there is one."""
+    if prompt is None:
+        return encoder
+    if "\\n" in prompt:
+        raise ValueError(f"--prompt has a backslash and an n; in bash, this is a line break: $'{prompt}'")
+    return encoder.with_prompt(prompt)

@@ -1,5 +1,6 @@
 """The options of encoding, shared by all methods that take them, and their checks."""
 
+import re
 from collections.abc import Iterable, KeysView, Mapping, Set
 from typing import TypedDict
 
@@ -13,6 +14,7 @@ __all__ = [
     "check_names",
     "check_prompt",
     "ordered",
+    "prompt_text",
     "prompt_tokens",
     "unexpected",
 ]
@@ -27,7 +29,8 @@ _INSTEAD = {
     "max_seq_length": "pass max_length to encode",
     "model_kwargs": "pass dtype and param_dtype to load_encoder",
     "normalize_embeddings": "pass normalize to encode",
-    "prompt_name": "pass prompt=encoder.prompts[name] to encode",
+    "default_prompt_name": "call encoder.with_prompt(name)",
+    "prompt_name": "pass prompt=name to encode",
     "precision": "pass dtype to load_encoder",
     "show_progress_bar": "pass show_progress to encode",
     "token": "set the environment variable HF_TOKEN",
@@ -90,10 +93,27 @@ def check_length(max_length: int | None, tokenizer: Tokenizer) -> int:
     return whole_number("max_length", max_length, least, tokenizer.max_length, "the range of this checkpoint")
 
 
-def check_prompt(prompt: str, tokenizer: Tokenizer, limit: int) -> str:
-    """Returns ``prompt``; raises ValueError if it is not text, or leaves no room for text in ``limit`` tokens."""
+def prompt_text(prompt: str, prompts: Mapping[str, str]) -> str:
+    """Returns the text of a prompt, which is given by its name in ``prompts`` or as the text itself.
+
+    One plain word is always a name: before a sentence, it would be part of the first word.
+
+    Raises:
+      ValueError: the prompt is not a str, or it is a plain word that is not a name.
+    """
     if not isinstance(prompt, str):
         raise ValueError(f"prompt is {prompt!r}; it must be a str")
+    if prompt not in prompts and re.fullmatch(r"[A-Za-z0-9_-]+", prompt):
+        names = f"those of this encoder are {', '.join(prompts)}" if prompts else "this encoder has none"
+        raise ValueError(
+            f"prompt {prompt!r} is one word, which is read as the name of a prompt, and {names}; text before a "
+            f"sentence ends in another sign, such as {prompt + ': '!r}"
+        )
+    return prompts.get(prompt, prompt)
+
+
+def check_prompt(prompt: str, tokenizer: Tokenizer, limit: int) -> str:
+    """Returns the text of a prompt; raises ValueError if it leaves no room for other text in ``limit`` tokens."""
     if prompt:
         check_sentences([prompt], what="prompt")
         if len(tokenizer([prompt], limit, [None])[0][0]) >= limit:

@@ -31,6 +31,7 @@ from lsar_jax.encoders.options import (
     check_names,
     check_prompt,
     ordered,
+    prompt_text,
     prompt_tokens,
 )  # fmt: skip
 from lsar_jax.encoders.program import EncoderModel, Program, compiled
@@ -174,8 +175,9 @@ class SentenceEncoder:
             - ``language``: required if a transform or model depends on it, and used by tokenizers that do: one code, or
               one per sentence; ``"auto"`` lets the transform's identifier detect it. Sentences in none of the
               languages that it knows are taken for the nearest one, counted and logged as a warning.
-            - ``prompt``: string put before each sentence, such as ``"query: "`` for multilingual-e5; by default
-              ``prompt``, the checkpoint's own, which is usually empty.
+            - ``prompt``: put before each sentence: text, such as ``"query: "`` for multilingual-e5, to which no space
+              is added, or the name of one of ``prompts``. One plain word is always a name. By default ``prompt``, the
+              checkpoint's own, which is usually empty.
             - ``normalize``: whether to divide each vector by its length, after the transform.
             - ``max_length``: maximum tokens per sentence, special tokens included; by default the checkpoint's maximum.
             - ``token_budget``: token positions of a full batch on each device; by default 32,768, and 512 on a CPU. A
@@ -290,15 +292,20 @@ class SentenceEncoder:
 
         Another prompt means another embedding space: the encoder accepts only transforms fitted with its prompt.
 
+        Args:
+          prompt: text, or the name of one of ``prompts``, as for ``encode``.
+
         Raises:
-          ValueError: the prompt is not text or leaves no room for text, or the encoder already has a transform.
+          ValueError: the prompt is a word that is not a name, it leaves no room for text, or the encoder already has a
+            transform.
         """
         if self.transform is not None:
             raise ValueError(
                 "the encoder already has a transform; set the prompt first, then add a transform fitted with it"
             )
         result = copy.copy(self)
-        result.spec = replace(self.spec, prompt=check_prompt(prompt, self.tokenizer, self.tokenizer.max_length))
+        text = check_prompt(prompt_text(prompt, self.prompts), self.tokenizer, self.tokenizer.max_length)
+        result.spec = replace(self.spec, prompt=text)
         return result
 
     def to_sentence_transformers(self, folder: str | Path) -> None:
@@ -335,7 +342,8 @@ class SentenceEncoder:
         total = len(texts) if isinstance(texts, Sequence | np.ndarray) else None
         check_flags(normalize=normalize, show_progress=show_progress)
         limit = check_length(max_length, self.tokenizer)
-        prompt = check_prompt(self.prompt if prompt is None else prompt, self.tokenizer, limit)
+        prompt = self.prompt if prompt is None else prompt_text(prompt, self.prompts)
+        prompt = check_prompt(prompt, self.tokenizer, limit)
         if self.transform is not None and self.transform.source and prompt not in {self.prompt, *self._warned}:
             self._warned.add(prompt)
             _log.warning("the transform was fitted with the prompt %r, but %r is used", self.prompt, prompt)

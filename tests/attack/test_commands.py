@@ -54,6 +54,7 @@ TWICE = "is given for two outputs"
         ("apply t de.npy de.npy --overwrite", f"de.npy {READ}"),
         ("apply t de.npy pipe --overwrite", "pipe is not a file, and will not be replaced by one"),
         ("apply t de.npy loop", "loop already exists"),
+        ("apply t de.npy new --layer 0", "--layer is given, but there is no text to encode; omit it"),
         ("apply t de.npy new --final-norm", "--final-norm is given, but there is no text to encode; omit it"),
         ("apply t de.npy new --layer 7", "--layer is given, but there is no text to encode; omit it"),
         ("apply t de.txt {copy}/new --encoder {copy}", "new is in copy, which is read; choose another place"),

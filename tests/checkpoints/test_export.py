@@ -99,7 +99,12 @@ NEEDS_LANGUAGE = r"\) depends on the language or the nearest cluster, which no l
     [
         ("laser2", {}, None, "there is no export to sentence-transformers for the architecture of laser2"),
         ("xlm", {}, None, "xlm embeds the language, which sentence-transformers does not support"),
-        ("bert", {"pooling": "mean_no_special"}, None, "has no pooling 'mean_no_special'; it has mean, cls, max"),
+        (
+            "bert",
+            {"pooling": "mean_no_special"},
+            None,
+            "has no pooling 'mean_no_special'; it has cls, max, mean, weighted_mean, last",
+        ),
         ("bert", {}, lj.transforms.fit_center, NEEDS_LANGUAGE),
         ("bert", {}, lambda x: lj.transforms.fit_cbie(x, 2, 3), NEEDS_LANGUAGE),
     ],

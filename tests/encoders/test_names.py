@@ -10,7 +10,7 @@ from lsar_jax.__main__ import main
     ("call", "name", "instead"),
     [
         ("encode", "batch_size", "token_budget"),
-        ("encode", "prompt_name", r"prompt=encoder.prompts[name]"),
+        ("encode", "prompt_name", "pass prompt=name to encode"),
         ("encode", "truncate_dim", "pass dim to load_encoder"),
         ("encode", "convert_to_tensor", 'output="jax"'),
         ("encode", "batchsize", "its options are layers, language, prompt, max_length, token_budget, show_progress, "

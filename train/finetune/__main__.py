@@ -152,6 +152,8 @@ class Finetune:
         at_least(1, held_out=self.held_out, log_every=self.log_every, max_length=self.encoder.max_length)
 
     def _open(self) -> SentenceEncoder:
+        if self.encoder.prompt is not None:
+            raise ValueError(f"--prompt is {self.encoder.prompt!r}, but words and pairs have no prompt; omit it")
         encoder = self.encoder.open_transformer(self.layer, "fine-tuned")
         if encoder.needs_language:
             raise ValueError(f"{encoder.spec.id} needs the language, which fine-tuning does not support")
