@@ -39,7 +39,7 @@ class RunOptions:
     Attributes:
       encoder: bundled, a preset, a folder, or a Hub id.
       revision: commit, tag or branch of a Hub id.
-      pooling: mean, mean_no_special, cls, max or pooler; by default, the checkpoint's own.
+      pooling: as of load_encoder, such as mean, cls, last or mean+cls; by default, the checkpoint's own.
       layers: hidden-state layers to test, 0 for the embedding output; without a value, all.
       dim: number of dimensions to keep of a Matryoshka embedding, which is normalised again; of the last layer only.
       final_norm: apply the norm after the last block to the layers below, too.

@@ -24,7 +24,7 @@ class EncoderSpec:
       id: ``bundled``, a Hub id, or the name of a folder.
       revision: commit on the Hub, or SHA-256 of the files.
       layer: number of the layer; 0 is the embedding output, k the output of block k.
-      pooling: ``mean``, ``mean_no_special``, ``cls``, ``max`` or ``pooler``, followed by the layers that the
+      pooling: ``pooler``, or poolings such as ``mean`` or ``mean+cls``, followed by the layers that the
         checkpoint applies after it, as in ``cls+dense+normalize``.
       dtype: compute dtype of the blocks, and the dtype of the parameters if it differs.
       transform: human-readable names of the methods applied after the pooling; empty for raw embeddings.

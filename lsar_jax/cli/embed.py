@@ -37,7 +37,7 @@ class EncoderChoice:
     Attributes:
       encoder: bundled, a preset, a folder, or a Hub id.
       revision: commit, tag or branch of a Hub id.
-      pooling: mean, mean_no_special, cls, max or pooler; by default, the checkpoint's own.
+      pooling: as of load_encoder, such as mean, cls, last or mean+cls; by default, the checkpoint's own.
       dtype: dtype of the encoder, float32 or bfloat16.
       max_length: maximum number of tokens per sentence.
       final_norm: apply the norm after the last block, which most decoders have, to a layer below, too.

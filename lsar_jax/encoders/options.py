@@ -106,8 +106,8 @@ def prompt_text(prompt: str, prompts: Mapping[str, str]) -> str:
     if prompt not in prompts and re.fullmatch(r"[A-Za-z0-9_-]+", prompt):
         names = f"those of this encoder are {', '.join(prompts)}" if prompts else "this encoder has none"
         raise ValueError(
-            f"prompt {prompt!r} is one word, which is read as the name of a prompt, and {names}; text before a "
-            f"sentence ends in another sign, such as {prompt + ': '!r}"
+            f"prompt {prompt!r:.60} is one word, which is read as the name of a prompt, and {names}; text before a "
+            f"sentence ends in another sign, such as {prompt + ': '!r:.60}"
         )
     return prompts.get(prompt, prompt)
 

@@ -178,7 +178,7 @@ REFUSED = [
     (["abc"], {"max_length": 2}, "max_length is 2; it must be"),
     (["abc"], {"token_budget": 0}, "token_budget is 0; it must be a whole number from 1"),
     (["abc"], {"prompt": 5}, "prompt is 5; it must be a str"),
-    (["abc"], {"prompt": "a" * 50}, "the prompt 'aaa.* leaves no room for text in 40 tokens"),
+    (["abc"], {"prompt": "a" * 50 + ":"}, "the prompt 'aaa.* leaves no room for text in 40 tokens"),
     (["abc"], {"output": "torch"}, "output 'torch' is not one of numpy, jax"),
     (["abc"], {"language": ["de"]}, "no transform, tokenizer or embedding of this encoder uses it"),
 ]
