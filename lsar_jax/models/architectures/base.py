@@ -20,8 +20,8 @@ from lsar_jax.tokens.hugging_face import fast_tokenizer
 from lsar_jax.tokens.tokenizer import Tokenizer
 
 __all__ = [
-    "Architecture", "Config", "activation", "block_keys", "check_rotary_heads", "epsilon", "layer_kinds", "require",
-    "rotary", "weight_and_bias", "whole_sizes",
+    "Architecture", "Config", "activation", "block_keys", "check_heads", "check_rotary_heads", "epsilon",
+    "layer_kinds", "positive", "require", "rotary", "weight_and_bias", "whole_sizes",
 ]  # fmt: skip
 
 Config = EncoderConfig | LaserConfig
@@ -123,11 +123,27 @@ def epsilon(config: Mapping[str, Any], name: str = "layer_norm_eps", default: fl
     return value
 
 
+def positive(config: Mapping[str, Any], name: str, default: float | None = None, where: str = "") -> float:
+    """Returns a number of a config; raises ValueError unless it is positive. ``where`` is for the error."""
+    value = config.get(name, default)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < float("inf"):
+        raise ValueError(f"{name}{where} is {value!r} in config.json; it must be a positive number")
+    return float(value)
+
+
 def activation(name: Any) -> str:
     """Returns ``name`` if it is a known activation; raises ValueError otherwise."""
     if not isinstance(name, str) or name not in ACTIVATIONS:
         raise ValueError(f"hidden_act {name!r} is not one of {', '.join(ACTIVATIONS)}")
     return name
+
+
+def check_heads(heads: int, groups: int, width: int) -> None:
+    """Raises ValueError unless each key and value head serves as many heads, and their width is even."""
+    if heads % groups:
+        raise ValueError(f"the {heads} heads are not divisible by {groups} key and value heads")
+    if width % 2:
+        raise ValueError(f"the width of a head is {width}; rotary positions need an even number")
 
 
 def check_rotary_heads(hidden: int, heads: int) -> None:
@@ -177,13 +193,9 @@ def rotary(config: Mapping[str, Any], theta: str = "rope_theta", kind: str | Non
     if not isinstance(parameters, Mapping):
         scaling = config.get("rope_scaling") if kind != "sliding_attention" else None
         parameters = {**(scaling or {}), "rope_theta": config.get(theta)}
-    base, scaling = parameters.get("rope_theta"), parameters.get("rope_type", parameters.get("type", "default"))
-    if isinstance(base, bool) or not isinstance(base, int | float) or not base > 0:
-        where = f" of {kind}" if kind else ""
-        raise ValueError(f"{theta}{where} is {base!r} in config.json; it must be a positive number")
+    scaling = parameters.get("rope_type", parameters.get("type", "default"))
+    base = positive({theta: parameters.get("rope_theta")}, theta, where=f" of {kind}" if kind else "")
     if scaling not in ("default", "linear"):
         raise ValueError(f"rope_type is {scaling!r} in config.json; only 'default' and 'linear' are supported")
-    factor = parameters.get("factor", 1.0) if scaling == "linear" else 1.0
-    if isinstance(factor, bool) or not isinstance(factor, int | float) or not factor > 0:
-        raise ValueError(f"the factor of rope_scaling is {factor!r} in config.json; it must be a positive number")
-    return Rotary(float(base), float(factor))
+    factor = positive(parameters, "factor", 1.0, " of rope_scaling") if scaling == "linear" else 1.0
+    return Rotary(base, factor)

@@ -56,7 +56,7 @@ class EmbeddingGemma2Config(gemma3.Gemma3Config):
     def __post_init__(self) -> None:
         super().__post_init__()
         for groups, width in self.block_heads:
-            qwen3.check_heads(self.heads, groups, width)
+            base.check_heads(self.heads, groups, width)
 
 
 class _Attention(SelfAttention):

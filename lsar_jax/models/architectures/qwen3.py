@@ -16,7 +16,7 @@ from lsar_jax.models.parts import GatedFeedForward, Parts
 from lsar_jax.models.rotary import Rotary
 from lsar_jax.models.self_attention import SelfAttention
 
-__all__ = ["BLOCK", "QWEN3", "SIZES", "Qwen3Config", "build", "check_heads", "export_config", "keys"]
+__all__ = ["BLOCK", "QWEN3", "SIZES", "Qwen3Config", "build", "export_config", "keys"]
 
 SIZES = {
     "vocabulary": "vocab_size",
@@ -63,15 +63,7 @@ class Qwen3Config(EncoderConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_heads(self.heads, self.groups, self.width)
-
-
-def check_heads(heads: int, groups: int, width: int) -> None:
-    """Raises ValueError unless each key and value head serves as many heads, and their width is even."""
-    if heads % groups:
-        raise ValueError(f"the {heads} heads are not divisible by {groups} key and value heads")
-    if width % 2:
-        raise ValueError(f"the width of a head is {width}; rotary positions need an even number")
+        base.check_heads(self.heads, self.groups, self.width)
 
 
 def build(config: Qwen3Config, parts: Parts, *, head_norms: bool = True) -> Encoder:
