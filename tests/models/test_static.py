@@ -3,11 +3,14 @@
 import json
 import shutil
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
 import lsar_jax as lj
+from lsar_jax.arrays import unit_rows
 from lsar_jax.checkpoints.checkpoint import read_folder
 from lsar_jax.checkpoints.convert import convert
 from lsar_jax.checkpoints.fill import fill
@@ -196,6 +199,14 @@ def test_tensors_that_do_not_fit(model2vec, tensors, message):
     change(model2vec, **tensors)
     with pytest.raises(ValueError, match=message):
         lj.load_encoder(model2vec)
+
+
+def test_a_zero_vector_has_a_gradient():
+    """In training, a text without tokens is one; so is a place without a text."""
+    gradient = jax.grad(lambda x: unit_rows(x)[:, 0].sum())(jnp.array([[0.0, 0.0], [3.0, 4.0]]))
+    np.testing.assert_allclose(gradient[1], [0.128, -0.096], rtol=1e-5)
+    assert np.isfinite(gradient).all()
+    np.testing.assert_array_equal(unit_rows(jnp.zeros((2, 3))), np.zeros((2, 3)))
 
 
 def test_refusals(static):
