@@ -1,7 +1,7 @@
-"""The devices: data-parallel sharding over a mesh with a single axis, ``data``, and what the processor can do.
+"""The devices: a mesh whose axis ``data`` splits batches, and what the processor can do.
 
-Parameters are replicated and batches are split over the axis; plain ``jax.jit`` does the rest, on one CPU, several
-GPUs or a TPU slice.
+Parameters are replicated; those of a model that does not fit one device are split over a second axis, ``model``. Plain
+``jax.jit`` does the rest, on one CPU, several GPUs or a TPU slice.
 """
 
 import os
@@ -13,9 +13,22 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
+from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec, get_abstract_mesh
 
-__all__ = ["check_process", "cpu_features", "cpu_info", "data_mesh", "fetched", "placed", "replicated", "split"]
+from lsar_jax.checks import whole_number
+
+__all__ = [
+    "check_process",
+    "cpu_features",
+    "cpu_info",
+    "data_mesh",
+    "fetched",
+    "placed",
+    "replicated",
+    "shares",
+    "split",
+    "whole",
+]
 
 # The process that started JAX.
 _started_in: int | None = None
@@ -33,8 +46,16 @@ def check_process() -> None:
         )
 
 
-def data_mesh(devices: Sequence[jax.Device] | None = None) -> Mesh:
+def data_mesh(devices: Sequence[jax.Device] | None = None, *, model: int = 1) -> Mesh:
     """Returns a mesh with the axis ``data`` over ``devices``, by default all local devices.
+
+    Args:
+      devices: the devices.
+      model: number of devices that share the weights of a model, for one that does not fit a single device. If it is
+        more than 1, the mesh has a second axis, ``model``, of this size.
+
+    Raises:
+      ValueError: the number of devices is not a multiple of ``model``.
 
     Example:
       >>> mesh = lj.mesh.data_mesh(jax.local_devices()[:1])
@@ -43,8 +64,17 @@ def data_mesh(devices: Sequence[jax.Device] | None = None) -> Mesh:
     """
     check_process()
     devices = jax.local_devices() if devices is None else list(devices)
+    whole_number("model", model, 1, len(devices), "the number of devices")
+    if len(devices) % model:
+        raise ValueError(f"{len(devices)} devices cannot be split into groups of {model}; give a multiple of {model}")
+    shape, names = ((len(devices),), ("data",)) if model == 1 else ((len(devices) // model, model), ("data", "model"))
     # With Explicit axes, the default of make_mesh, every gather would need an out_sharding.
-    return jax.make_mesh((len(devices),), ("data",), axis_types=(AxisType.Auto,), devices=devices)
+    return jax.make_mesh(shape, names, axis_types=(AxisType.Auto,) * len(names), devices=devices)
+
+
+def shares(mesh: Mesh) -> int:
+    """Returns the number of parts that ``split`` makes."""
+    return mesh.shape["data"]
 
 
 def replicated(mesh: Mesh) -> NamedSharding:
@@ -53,8 +83,13 @@ def replicated(mesh: Mesh) -> NamedSharding:
 
 
 def split(mesh: Mesh, axis: int = 0) -> NamedSharding:
-    """Returns the sharding of an array whose ``axis``, a multiple of the number of devices, is split over them."""
+    """Returns the sharding of an array whose ``axis``, a multiple of ``shares``, is split over ``data``."""
     return NamedSharding(mesh, PartitionSpec(*[None] * axis, "data"))
+
+
+def whole(x: jax.Array) -> jax.Array:
+    """Returns x; where weights are split over ``model``, each device has all of it and not a part of its last axis."""
+    return jax.lax.with_sharding_constraint(x, PartitionSpec()) if "model" in get_abstract_mesh().axis_names else x
 
 
 def placed(tree: Any, sharding: NamedSharding) -> Any:

@@ -3,15 +3,17 @@
 All tensors that are missing, unknown or mis-shaped are listed in one error before any weight is read.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+import jax
 import jax.numpy as jnp
-import numpy as np
 from flax import nnx
+from jax.sharding import Mesh
 
 from lsar_jax.checkpoints.checkpoint import Checkpoint
+from lsar_jax.checkpoints.placement import check_memory, weight_sharding
 from lsar_jax.checkpoints.weight_files import read_tensor
 from lsar_jax.models.encoder import Encoder
 from lsar_jax.models.laser import Laser
@@ -41,7 +43,7 @@ def fill(
     param_dtype: Any = None,
     attention: str = "xla",
     final_norm: bool = False,
-    put: Callable[[np.ndarray], Any] = lambda value: value,
+    mesh: Mesh | None = None,
 ) -> Encoder | Laser:
     """Returns the module with the first ``blocks`` blocks, its weights read from ``checkpoint``.
 
@@ -52,11 +54,11 @@ def fill(
       param_dtype: dtype of the parameters, by default ``dtype``.
       attention: attention of a transformer, one of the kinds that ``attend`` takes.
       final_norm: whether the final norm is applied to all layers that are returned, not only to the last.
-      put: places each weight on its devices; by default, weights stay in host memory.
+      mesh: devices of the weights; by default, weights stay in host memory.
 
     Raises:
-      ValueError: there is no final norm; tensors are missing, unexpected or mis-shaped (the error lists them); or a
-        value is not finite.
+      ValueError: there is no final norm; tensors are missing, unexpected or mis-shaped (the error lists them); the
+        devices have too little memory; or a value is not finite.
     """
     config = replace(checkpoint.config, blocks=blocks)
     parts = Parts(jnp.dtype(dtype), jnp.dtype(param_dtype or dtype), attention)
@@ -77,11 +79,16 @@ def fill(
     names = {path: tensor_name(checkpoint.keys, path) for path, _ in leaves}
     shapes = {names[at]: leaf.shape[::-1] if at[-1] in TRANSPOSED else leaf.shape for at, leaf in leaves}
     _check(checkpoint, shapes, blocks)
+    if mesh is not None:
+        check_memory(mesh, dict(leaves), checkpoint.id)
     # Largest first: if a weight must be copied to its device, this happens while little else is in memory.
     filled = {}
     for path, leaf in sorted(leaves, key=lambda item: -item[1].size):
         tensor, name = checkpoint.tensors[names[path]], f"{names[path]} of {checkpoint.id}"
-        filled[path] = leaf.replace(put(read_tensor(tensor, name, leaf.dtype, transpose=path[-1] in TRANSPOSED)))
+        value: Any = read_tensor(tensor, name, leaf.dtype, transpose=path[-1] in TRANSPOSED)
+        if mesh is not None:
+            value = jax.device_put(value, weight_sharding(mesh, path, leaf.shape)).block_until_ready()
+        filled[path] = leaf.replace(value)
     return nnx.merge(graph, nnx.from_flat_state([(path, filled[path]) for path, _ in leaves]))
 
 

@@ -17,14 +17,14 @@ from jax.sharding import Mesh, NamedSharding
 from jaxtyping import Bool, Float, Int
 
 from lsar_jax.arrays import all_finite, row_bucket
-from lsar_jax.mesh import replicated, split
+from lsar_jax.mesh import replicated, shares, split
 from lsar_jax.moments import Moments
 from lsar_jax.moments.accumulator import Accumulator
 from lsar_jax.shapes import AnyArray, PooledLayers
 from lsar_jax.spec import EncoderSpec
 from lsar_jax.tokens.packing import Batch
 
-__all__ = ["IN_FLIGHT", "Collector", "DeviceResult", "HostResult", "MomentsResult", "collector"]
+__all__ = ["COLLECTIVES", "IN_FLIGHT", "Collector", "DeviceResult", "HostResult", "MomentsResult", "collector"]
 
 # Results in transfer to the host while the device keeps working.
 IN_FLIGHT = 4
@@ -33,7 +33,7 @@ _FIRST_ROWS = 2048
 # A result on the device with more rows than this is allocated at its exact size.
 _LARGE = 1 << 17
 # Held while programs with collectives run.
-_COLLECTIVES = Lock()
+COLLECTIVES = Lock()
 
 
 class HostResult:
@@ -101,7 +101,7 @@ class DeviceResult:
 
     def result(self, sentences: int) -> Float[jax.Array, "layer sentence dim"]:
         """Returns the first ``sentences`` rows, all of which were added."""
-        with _COLLECTIVES if self._mesh.devices.size > 1 else nullcontext():
+        with COLLECTIVES if self._mesh.devices.size > 1 else nullcontext():
             self._place()
             # The whole buffer: it has one of a few sizes, and zeros past the end.
             if not all_finite(self._buffer):
@@ -126,8 +126,8 @@ class DeviceResult:
     def _rows(self, least: int) -> int:
         # Few sizes, so that calls of all sizes share the program that places a batch; a large result is worth its own.
         rows = least if least > _LARGE else row_bucket(least, _LARGE)
-        devices = self._mesh.devices.size
-        return -(-rows // devices) * devices
+        parts = shares(self._mesh)
+        return -(-rows // parts) * parts
 
 
 class MomentsResult:
@@ -177,7 +177,7 @@ def _first(there: Bool[np.ndarray, " vector"]) -> slice | Bool[np.ndarray, " vec
 
 
 def _sharding(mesh: Mesh, sentences: int) -> NamedSharding:
-    return split(mesh, axis=1) if sentences % mesh.devices.size == 0 else replicated(mesh)
+    return split(mesh, axis=1) if sentences % shares(mesh) == 0 else replicated(mesh)
 
 
 @partial(jax.jit, donate_argnums=0)

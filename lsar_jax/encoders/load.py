@@ -3,9 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-import jax
 import jax.numpy as jnp
-import numpy as np
 from jax.sharding import Mesh
 
 from lsar_jax.checkpoints.bundled import open_bundled
@@ -16,7 +14,7 @@ from lsar_jax.checkpoints.presets import Preset
 from lsar_jax.checks import check_flags, whole_number
 from lsar_jax.encoders.options import unexpected
 from lsar_jax.encoders.sentence_encoder import SentenceEncoder
-from lsar_jax.mesh import data_mesh, replicated
+from lsar_jax.mesh import data_mesh, shares
 from lsar_jax.models.attention import attention_for
 from lsar_jax.models.pooling import POOLINGS, pooled_width
 from lsar_jax.models.projection import Layer, Normalize, Projection, Truncate, width_after
@@ -63,7 +61,7 @@ def load_encoder(
       dtype: compute dtype, ``float32`` (default) or ``bfloat16``. LayerNorm, softmax, pooling and everything after it
         are float32 in either case.
       param_dtype: dtype of the parameters, by default ``dtype``.
-      mesh: devices to encode on, made by ``mesh.data_mesh``; by default all local devices.
+      mesh: devices to encode on, made by ``mesh.data_mesh``; by default all local devices, each with all weights.
       **others: no other option is accepted.
 
     Raises:
@@ -85,12 +83,13 @@ def load_encoder(
     check_flags(final_norm=final_norm)
     computed = _dtype("dtype", dtype, "float32")
     stored = _dtype("param_dtype", param_dtype, computed.name)
-    if mesh is not None and mesh.axis_names != ("data",):
+    if mesh is not None and mesh.axis_names not in (("data",), ("data", "model")):
         raise ValueError(
-            f"the mesh has axes {mesh.axis_names}, expected ('data',); make it with lsar_jax.mesh.data_mesh"
+            f"the mesh has axes {mesh.axis_names}, expected ('data',) or ('data', 'model'); make it with "
+            "lsar_jax.mesh.data_mesh"
         )
     # Rebuilt, because a mesh from jax.make_mesh has Explicit axes by default.
-    mesh = data_mesh(None if mesh is None else list(mesh.devices.flat))
+    mesh = data_mesh() if mesh is None else data_mesh(list(mesh.devices.flat), model=mesh.size // shares(mesh))
     checkpoint, preset = _open(str(name_or_path), revision)
     blocks = checkpoint.config.blocks
     has = f"{checkpoint.id} has the embedding output, 0, and {blocks} blocks"
@@ -113,13 +112,12 @@ def load_encoder(
         layers = [*layers, Truncate(dim), Normalize()]
     width = width_after(layers, pooled_width(pooled, checkpoint.config.widths[returned]), checkpoint.id)
 
-    def put(value: np.ndarray) -> jax.Array:
-        return jax.device_put(value, replicated(mesh)).block_until_ready()
-
     attention = attention_for(mesh.devices.flat[0])
+    if attention == "cudnn" and "model" in mesh.axis_names:
+        attention = "xla"  # cuDNN's was not tried with heads split over devices
     model = fill(
         checkpoint, blocks=loaded, dtype=computed, param_dtype=stored, attention=attention, final_norm=final_norm,
-        put=put,
+        mesh=mesh,
     )  # fmt: skip
     precision = computed.name if stored == computed else f"{computed.name} with {stored.name} parameters"
     spec = EncoderSpec(

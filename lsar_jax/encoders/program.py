@@ -114,7 +114,8 @@ def forward(
 def compiled(mesh: Mesh, recurrent: bool) -> jax.stages.Wrapped:
     """Returns ``forward`` under ``jit``, with rows split over the mesh; encoders of one architecture share programs.
 
-    Each device runs its rows as if it were alone, without collectives. For LASER, ``recurrent``, the choice of products
+    Each device runs its rows as if it were alone, without collectives; where weights are split, XLA derives what a
+    group of devices does together. For LASER, ``recurrent``, the choice of products
     below was not measured.
     """
 
@@ -122,7 +123,7 @@ def compiled(mesh: Mesh, recurrent: bool) -> jax.stages.Wrapped:
         everywhere, rows = PartitionSpec(), PartitionSpec("data")
         each = jax.shard_map(
             partial(forward, program), mesh=mesh, in_specs=(*[everywhere] * 3, *[rows] * 4),
-            out_specs=(PartitionSpec(None, "data"), rows), check_vma=False,
+            out_specs=(PartitionSpec(None, "data"), rows), axis_names={"data"}, check_vma=False,
         )  # fmt: skip
         return each(*arguments)
 

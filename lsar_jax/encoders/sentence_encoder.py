@@ -1,9 +1,9 @@
 """Text in, embeddings out: tokens, hidden states and pooling in one call.
 
-There is one jitted program per batch shape; parameters are replicated and rows are split over the ``data`` axis of
-a mesh. Layers are pooled as the blocks run, so several cost one forward pass, and no more memory for hidden states than
-one. Text is a stream: a thread tokenizes ahead of the device, sentences are packed into rows of a few widths, and
-results are fetched a few batches late. Only the embeddings and a bounded number of sentences are held.
+There is one jitted program per batch shape; rows are split over the ``data`` axis of a mesh, and weights over its
+``model`` axis. Layers are pooled as the blocks run, so several cost one forward pass, and no more memory for hidden
+states than one. Text is a stream: a thread tokenizes ahead of the device, sentences are packed into rows of a few
+widths, and results are fetched a few batches late. Only the embeddings and a bounded number of sentences are held.
 """
 
 import copy
@@ -21,7 +21,7 @@ from jax.sharding import Mesh
 
 from lsar_jax.checkpoints.export import export
 from lsar_jax.checks import check_flags, whole_number
-from lsar_jax.encoders.collectors import Collector, MomentsResult, collector
+from lsar_jax.encoders.collectors import COLLECTIVES, Collector, MomentsResult, collector
 from lsar_jax.encoders.encode_report import Counts, EncodeReport, log_report, progress
 from lsar_jax.encoders.input_stream import read_batches
 from lsar_jax.encoders.options import (
@@ -36,7 +36,7 @@ from lsar_jax.encoders.options import (
 )  # fmt: skip
 from lsar_jax.encoders.program import EncoderModel, Program, compiled
 from lsar_jax.languages import AUTO, check_given, own_name
-from lsar_jax.mesh import check_process, replicated, split
+from lsar_jax.mesh import check_process, replicated, shares, split
 from lsar_jax.models.architectures import Architecture
 from lsar_jax.models.laser import Laser
 from lsar_jax.models.pooling import pooled_width
@@ -263,7 +263,7 @@ class SentenceEncoder:
         program = self._program(self._layers(layers), normalize, language, self.prompt)
         shapes = self._batch_sizes(token_budget).shapes(limit)
         for shape in shapes:
-            jax.block_until_ready(self._run(program, batch([], shape, self.mesh.size)))
+            jax.block_until_ready(self._run(program, batch([], shape, shares(self.mesh))))
         return len(shapes)
 
     def with_transform(self, transform: Transform) -> "SentenceEncoder":
@@ -420,7 +420,12 @@ class SentenceEncoder:
         arrays = part.ids(self.tokenizer.pad_id), part.lengths, part.places
         languages = tuple(part.languages((self.languages is not None) + steps))
         inputs = jax.device_put((*arrays, languages), split(self.mesh))
-        return self._forward(program, self.model, self.projection, self._on_device, *inputs)
+        arguments = program, self.model, self.projection, self._on_device, *inputs
+        if self.mesh.size == shares(self.mesh):
+            return self._forward(*arguments)
+        # Where weights are split, the devices wait for each other, so that one batch must end before another starts.
+        with COLLECTIVES:
+            return jax.block_until_ready(self._forward(*arguments))
 
     def _batch_sizes(self, token_budget: int | None = None) -> BatchSizes:
-        return BatchSizes.for_devices(list(self.mesh.devices.flat), token_budget)
+        return BatchSizes.for_devices(list(self.mesh.devices.flat)[: shares(self.mesh)], token_budget)

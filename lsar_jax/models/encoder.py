@@ -13,6 +13,7 @@ import numpy as np
 from flax import nnx
 
 from lsar_jax.checks import whole_number
+from lsar_jax.mesh import whole
 from lsar_jax.models.attention import AttentionMask
 from lsar_jax.models.dropout import Dropout, drop, independent
 from lsar_jax.models.parts import Parts
@@ -132,7 +133,7 @@ class Encoder(nnx.Module):
             raise ValueError(f"words have shape {words.shape}; it must be {(*ids.shape, self.config.hidden)}")
         first, *others = independent(dropout, len(self.blocks) + 1)
         mask = AttentionMask.of(lengths, ids.shape[1])
-        x = layer_0 = drop(self.embeddings(ids, mask, languages, types, words), first)
+        x = layer_0 = whole(drop(self.embeddings(ids, mask, languages, types, words), first))
         yield self._returned(x, last=not self.blocks)
         run = jax.checkpoint(_run_block) if remat else _run_block
         for number, (block, zeros) in enumerate(zip(self.blocks, others, strict=True), 1):

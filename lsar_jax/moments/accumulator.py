@@ -17,6 +17,7 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array, Bool, Float, Int
 
+from lsar_jax.mesh import shares
 from lsar_jax.shapes import AnyArray
 
 __all__ = ["Accumulator", "Sums", "host_sums", "merge_sums", "next_block", "zero_state"]
@@ -161,7 +162,7 @@ def merge_sums(a: Sums, b: Sums) -> Sums:
 
 def zero_state(mesh: Mesh, layers: int, dim: int, second_moment: bool) -> _State:
     """Returns the running sums of no rows, on each device."""
-    count, sharding = mesh.devices.size, NamedSharding(mesh, _DEVICE)
+    count, sharding = shares(mesh), NamedSharding(mesh, _DEVICE)
     zeros = partial(jnp.zeros, dtype=jnp.float32, device=sharding)
     return _State(
         rows=zeros(count),

@@ -16,7 +16,7 @@ from jaxtyping import Float
 
 from lsar_jax.arrays import check_floats, pad_rows, row_bucket
 from lsar_jax.checks import check_flags
-from lsar_jax.mesh import data_mesh, split
+from lsar_jax.mesh import data_mesh, shares, split
 from lsar_jax.moments.accumulator import Accumulator, Sums, host_sums, merge_sums
 from lsar_jax.processes import gather
 from lsar_jax.shapes import Embeddings
@@ -110,7 +110,7 @@ class Moments:
                 continue
             mesh = mesh or _mesh(x)
             accumulator = accumulator or Accumulator(mesh, 1, second_moment=second_moment)
-            most = BLOCK * mesh.devices.size
+            most = BLOCK * shares(mesh)
             for start in range(0, len(x), most):
                 part = x[start : start + most]
                 accumulator.add(_place(part, mesh), np.arange(rows, rows + len(part)))
@@ -197,12 +197,12 @@ def _mesh(x: Embeddings) -> Mesh:
 
 
 def _place(x: Embeddings, mesh: Mesh) -> Float[jax.Array, "layer row dim"]:
-    devices = mesh.devices.size
-    rows = row_bucket(len(x), BLOCK * devices)
+    parts = shares(mesh)
+    rows = row_bucket(len(x), BLOCK * parts)
     if isinstance(x, np.ndarray) and x.dtype not in (np.float32, np.float16):
         # Also gives the native byte order; bfloat16 is included because it is not numpy's own.
         x = x.astype(np.float32)
-    return jax.device_put(pad_rows(x, -(-rows // devices) * devices)[None], split(mesh, axis=1))
+    return jax.device_put(pad_rows(x, -(-rows // parts) * parts)[None], split(mesh, axis=1))
 
 
 def _written(moments: Moments) -> bytes:

@@ -27,7 +27,7 @@ from lsar_jax.arrays import (
     warn_far_off,
 )
 from lsar_jax.checks import positive_number, whole_number
-from lsar_jax.mesh import replicated, split
+from lsar_jax.mesh import replicated, shares, split
 from lsar_jax.retrieval.scan import Precision, products, search, search_both
 from lsar_jax.retrieval.top_k import Best
 from lsar_jax.shapes import AnyArray
@@ -190,10 +190,10 @@ def _check(sides: Mapping[str, AnyArray], metric: str, precision: str, chunk: tu
 
 def _mesh_of(x: AnyArray) -> Mesh | None:
     sharding = None if isinstance(x, jax.core.Tracer) else getattr(x, "sharding", None)
-    if not isinstance(sharding, NamedSharding) or sharding.spec[:1] != ("data",) or sharding.mesh.size == 1:
+    if not isinstance(sharding, NamedSharding) or sharding.spec[:1] != ("data",):
         return None
     assert isinstance(sharding.mesh, Mesh)
-    return sharding.mesh
+    return None if shares(sharding.mesh) == 1 else sharding.mesh
 
 
 def _platform(x: AnyArray, mesh: Mesh | None) -> str:
@@ -213,7 +213,7 @@ def _rows(count: int, most: int) -> int:
 
 
 def _columns(count: int, k: int, most: int, mesh: Mesh | None) -> int:
-    return max(k, row_bucket(-(-count // (1 if mesh is None else mesh.size)), most))
+    return max(k, row_bucket(-(-count // (1 if mesh is None else shares(mesh))), most))
 
 
 def _prepared(
@@ -223,7 +223,7 @@ def _prepared(
     ready, exponents = [], []
     for number, (name, (x, rows)) in enumerate(sides.items()):
         warn_far_off(name, x, cosines=metric == "cosine")
-        padded = pad_rows(x, rows * (mesh.size if mesh is not None and number else 1), repeat=True)
+        padded = pad_rows(x, rows * (shares(mesh) if mesh is not None and number else 1), repeat=True)
         if mesh is not None:
             padded = jax.device_put(padded, split(mesh) if number else replicated(mesh))
         padded = in_float32(padded)

@@ -1,0 +1,74 @@
+"""Where weights are put: on every device, or split over the ``model`` axis of a mesh, if it has one.
+
+As in Megatron-LM (Shoeybi et al., 2019, section 3), layers into attention and into the feed-forward layer are split by
+their outputs, and those out of them by their inputs, so that a sublayer needs one sum over the devices. Tables are
+split by their width. XLA derives how the rest is computed.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+from lsar_jax.mesh import replicated
+
+__all__ = ["check_memory", "free_memory", "weight_sharding"]
+
+# The axis of a kernel, ``[in, out]``, that is split, by the name of its layer.
+_AXES = dict.fromkeys(("query", "key", "value", "inputs", "up", "gate", "both"), 1) | dict.fromkeys(("out", "down"), 0)
+# The most devices of a group that an error proposes.
+_MOST = 64
+
+
+def weight_sharding(mesh: Mesh, path: tuple[Any, ...], shape: tuple[int, ...]) -> NamedSharding:
+    """Returns the sharding of the weight at ``path`` in a model; replicated if the devices do not divide its axis."""
+    axis = _axis(path)
+    if "model" not in mesh.axis_names or axis is None or shape[axis] % mesh.shape["model"]:
+        return replicated(mesh)
+    return NamedSharding(mesh, PartitionSpec(*[None] * axis, "model"))
+
+
+def check_memory(mesh: Mesh, weights: Mapping[tuple[Any, ...], Any], id: str) -> None:
+    """Raises ValueError, which names the mesh that would do, if the weights of a model do not fit the devices."""
+    free = free_memory(mesh.local_devices)
+    if free is None:
+        return
+    parts = mesh.shape.get("model", 1)
+    needed = _bytes(weights, parts)
+    if needed <= free:
+        return
+    fitting = [count for count in range(2, _MOST + 1) if _bytes(weights, count) <= free]
+    blocks = "load fewer blocks with layer=, or give dtype='bfloat16'"
+    split = f"split them with mesh=lsar_jax.mesh.data_mesh(model={fitting[0]}), or " if fitting else ""
+    raise ValueError(
+        f"the weights of {id} take {_size(needed)} on each device{f', split over {parts}' * (parts > 1)}, but only "
+        f"{_size(free)} are free there; {split}{blocks}"
+    )
+
+
+def free_memory(devices: Sequence[Any]) -> int | None:
+    """Returns the bytes that are free on each of ``devices``; None if one does not say it, as a CPU."""
+    stats = [device.memory_stats() or {} for device in devices]
+    if not all("bytes_limit" in each for each in stats):
+        return None
+    return min(int(each["bytes_limit"]) - int(each.get("bytes_in_use", 0)) for each in stats)
+
+
+def _axis(path: tuple[Any, ...]) -> int | None:
+    if path[-1] == "embedding":
+        return 1
+    return _AXES.get(path[-2]) if path[-1] == "kernel" else None
+
+
+def _bytes(weights: Mapping[tuple[Any, ...], Any], parts: int) -> int:
+    """Returns the bytes on one device, if the weights are split over ``parts``."""
+    total = 0
+    for path, leaf in weights.items():
+        axis = _axis(path)
+        even = axis is not None and leaf.shape[axis] % parts == 0
+        total += leaf.size * leaf.dtype.itemsize // (parts if even else 1)
+    return total
+
+
+def _size(count: int) -> str:
+    return f"{count / 1e9:.3g} GB"
