@@ -15,8 +15,6 @@ import jax
 import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec, get_abstract_mesh
 
-from lsar_jax.checks import whole_number
-
 __all__ = [
     "check_process",
     "cpu_features",
@@ -64,9 +62,8 @@ def data_mesh(devices: Sequence[jax.Device] | None = None, *, model: int = 1) ->
     """
     check_process()
     devices = jax.local_devices() if devices is None else list(devices)
-    whole_number("model", model, 1, len(devices), "the number of devices")
-    if len(devices) % model:
-        raise ValueError(f"{len(devices)} devices cannot be split into groups of {model}; give a multiple of {model}")
+    if model not in range(1, len(devices) + 1) or len(devices) % model:
+        raise ValueError(f"model is {model!r}; it must be a whole number that divides the {len(devices)} devices")
     shape, names = ((len(devices),), ("data",)) if model == 1 else ((len(devices) // model, model), ("data", "model"))
     # With Explicit axes, the default of make_mesh, every gather would need an out_sharding.
     return jax.make_mesh(shape, names, axis_types=(AxisType.Auto,) * len(names), devices=devices)
