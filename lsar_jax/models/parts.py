@@ -72,10 +72,6 @@ class Parts:
         """RMSNorm; see its class."""
         return RMSNorm(width, epsilon, offset)
 
-    def feed_forward(self, hidden: int, inner: int, activation: str) -> "FeedForward":
-        """A feed-forward layer; see its class."""
-        return FeedForward(self, hidden, inner, activation)
-
 
 class RMSNorm(nnx.Module):
     """``x / sqrt(mean(x^2) + epsilon) * (offset + scale)``, in float32 (Zhang and Sennrich, NeurIPS 2019).

@@ -104,6 +104,10 @@ def test_half_precision_weights_are_widened(folder, dtype, expected):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
+        (
+            {"auto_map": {"AutoModel": "some/repository--modeling_x.Bidirectional"}},
+            "auto_map says that Bidirectional computes the checkpoint, which is code of its own and is not run",
+        ),
         ({"model_type": "gpt2"}, "type 'gpt2'; known types are: bert, xlm-roberta, xlm, laser"),
         ({"position_embedding_type": "relative_key"}, "position_embedding_type is 'relative_key'"),
         ({"hidden_act": "swish"}, "hidden_act 'swish' is not one of"),

@@ -129,6 +129,8 @@ def test_the_defaults_of_transformers():
         ({"layer_types": None, "sliding_window_pattern": 0}, "sliding_window_pattern is 0"),
         ({"sliding_window": None}, "lacks whole numbers for sliding_window"),
         ({"rope_parameters": None, "rope_scaling": {"rope_type": "yarn", "factor": 4.0}}, "rope_type is 'yarn'"),
+        ({"rope_parameters": {"rope_type": "default", "rope_theta": 1e4}}, "rope_parameters has no full_attention"),
+        ({"use_bidirectional_attention": False, "is_causal": False}, "is_causal is False in config.json; only True"),
         ({"num_key_value_heads": 3}, "4 heads are not divisible by 3"),
     ],
 )

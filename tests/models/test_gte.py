@@ -139,7 +139,7 @@ def test_no_segment_embeddings(tmp_path):
         ({"layer_norm_type": "rms_norm"}, "layer_norm_type is 'rms_norm' in config.json; only 'layer_norm'"),
         ({"position_embedding_type": "absolute"}, "position_embedding_type is 'absolute' in config.json; only 'rope'"),
         ({"rope_scaling": {"type": "ntk", "factor": 8.0, "mixed_b": 0.5}}, "mixed_b is 0.5 in config.json; only None"),
-        ({"rope_scaling": {"type": "ntk", "factor": 0}}, "the factor of rope_scaling is 0 in config.json"),
+        ({"rope_scaling": {"type": "ntk", "factor": 0}}, "factor of rope_scaling is 0 in config.json"),
         ({"rope_scaling": {"type": "dynamic", "factor": 2.0}}, "rope_type is 'dynamic' in config.json"),
         ({"rope_theta": None}, "rope_theta is None in config.json; it must be a positive number"),
         ({"num_attention_heads": 32}, "hidden size 32 does not give 32 heads an even width"),

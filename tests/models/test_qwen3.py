@@ -121,6 +121,7 @@ def test_attention_to_both_sides(key):
     [
         (READ, {"rope_parameters": None}, "rope_theta is None in config.json; it must be a positive number"),
         (READ, {"rope_parameters": {"rope_type": "yarn", "rope_theta": 1e4}}, "rope_type is 'yarn' in config.json"),
+        (READ, {"rope_scaling": {"rope_type": "yarn", "factor": 4.0}}, "rope_scaling beside rope_parameters"),
         (READ, {"hidden_act": "gelu"}, "hidden_act is 'gelu' in config.json; only 'silu' is supported"),
         (READ, {"attention_bias": True}, "attention_bias is True in config.json; only False is supported"),
         (READ, {"num_attention_heads": 0}, "heads is 0"),

@@ -67,6 +67,8 @@ _EVERY = (
     STATIC,
     M2M_100,
 )
+# The classes of checkpoints that came with code before transformers had it, which the files here compute.
+_CODE = ("EuroBertModel", "GteModel", "NewModel", "NomicBertModel")
 ARCHITECTURES = {each.model_type: each for each in _EVERY}
 
 
@@ -78,6 +80,13 @@ def read_config(path: Path, module: str = "Transformer") -> tuple[dict[str, Any]
     if module == STATIC.module:
         return {}, STATIC
     config = read_json(path, dict)
+    code = config.get("auto_map")
+    name = str(code.get("AutoModel", "")).rsplit(".", 1)[-1] if isinstance(code, dict) else ""
+    if name and name not in _CODE:
+        raise ValueError(
+            f"{path}: auto_map says that {name} computes the checkpoint, which is code of its own and is not run; "
+            f"known classes are {', '.join(_CODE)}"
+        )
     # The first checkpoints of XLM do not name it.
     name = config.get("model_type", "xlm" if "emb_dim" in config else None)
     if not isinstance(name, str) or name not in ARCHITECTURES:

@@ -21,7 +21,7 @@ from lsar_jax.tokens.tokenizer import Tokenizer
 
 __all__ = [
     "Architecture", "Config", "activation", "block_keys", "check_heads", "check_rotary_heads", "epsilon",
-    "layer_kinds", "positive", "require", "rotary", "weight_and_bias", "whole_sizes",
+    "layer_kinds", "positive", "require", "rope_parameters", "rotary", "weight_and_bias", "whole_sizes",
 ]  # fmt: skip
 
 Config = EncoderConfig | LaserConfig
@@ -131,11 +131,12 @@ def positive(config: Mapping[str, Any], name: str, default: float | None = None,
     return float(value)
 
 
-def activation(name: Any) -> str:
-    """Returns ``name`` if it is a known activation; raises ValueError otherwise."""
-    if not isinstance(name, str) or name not in ACTIVATIONS:
-        raise ValueError(f"hidden_act {name!r} is not one of {', '.join(ACTIVATIONS)}")
-    return name
+def activation(config: Mapping[str, Any], name: str = "hidden_act", default: str = "gelu") -> str:
+    """Returns the activation of a config; raises ValueError if it is not known."""
+    value = config.get(name, default)
+    if not isinstance(value, str) or value not in ACTIVATIONS:
+        raise ValueError(f"{name} {value!r} is not one of {', '.join(ACTIVATIONS)}")
+    return value
 
 
 def check_heads(heads: int, groups: int, width: int) -> None:
@@ -175,6 +176,11 @@ def layer_kinds(config: Mapping[str, Any], blocks: int, is_full: Callable[[int],
     return tuple(kinds)
 
 
+def rope_parameters(full: Rotary, sliding: Rotary) -> dict[str, Any]:
+    """Returns what a config of version 5 of transformers says where layers are of two kinds."""
+    return {"full_attention": full.parameters(), "sliding_attention": sliding.parameters()}
+
+
 def rotary(config: Mapping[str, Any], theta: str = "rope_theta", kind: str | None = None) -> Rotary:
     """Returns the rotary positions of a config, as written before version 5 of transformers or since.
 
@@ -188,9 +194,13 @@ def rotary(config: Mapping[str, Any], theta: str = "rope_theta", kind: str | Non
       ValueError: the base is missing, or the scaling is not one that the architecture may have.
     """
     parameters = config.get("rope_parameters")
-    if isinstance(parameters, Mapping) and kind is not None and kind in parameters:
-        parameters = parameters[kind]
-    if not isinstance(parameters, Mapping):
+    if isinstance(parameters, Mapping):
+        if config.get("rope_scaling") is not None:
+            raise ValueError("config.json has rope_scaling beside rope_parameters, where it would count; leave it out")
+        if kind is not None and not isinstance(parameters.get(kind), Mapping):
+            raise ValueError(f"rope_parameters has no {kind} in config.json; it must have those of each kind of layer")
+        parameters = parameters if kind is None else parameters[kind]
+    else:
         scaling = config.get("rope_scaling") if kind != "sliding_attention" else None
         parameters = {**(scaling or {}), "rope_theta": config.get(theta)}
     scaling = parameters.get("rope_type", parameters.get("type", "default"))

@@ -103,7 +103,7 @@ def read_sizes(config: Mapping[str, Any], first_position: int = 0) -> BertConfig
         **base.whole_sizes(config, _SIZES),
         first_position=first_position,
         layer_norm_epsilon=base.epsilon(config),
-        activation=base.activation(config.get("hidden_act", "gelu")),
+        activation=base.activation(config),
     )
 
 

@@ -36,7 +36,7 @@ _BLOCK = {
 
 def _read_sizes(config: Mapping[str, Any]) -> BertConfig:
     # The epsilon of its norms is in no config: 1e-12, as by default.
-    return BertConfig(**base.whole_sizes(config, _SIZES), activation=base.activation(config.get("activation", "gelu")))
+    return BertConfig(**base.whole_sizes(config, _SIZES), activation=base.activation(config, "activation"))
 
 
 def _export_config(sizes: BertConfig, blocks: int, pad_id: int) -> dict[str, Any]:
@@ -56,7 +56,7 @@ DISTILBERT = base.Architecture(
     build,
     _TABLES | base.block_keys(_BLOCK),
     # The heads of language models and classifiers.
-    unused=r"(vocab_transform|vocab_layer_norm|vocab_projector|pre_classifier|classifier|qa_outputs)\..*",
+    unused=r"embeddings\.position_ids|(vocab_transform|vocab_layer_norm|vocab_projector|pre_classifier|classifier|qa_outputs)\..*",
     prefixes=("distilbert.",),
     export=_export_config,
 )

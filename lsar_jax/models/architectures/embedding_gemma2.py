@@ -176,10 +176,7 @@ def _export_config(sizes: EmbeddingGemma2Config, blocks: int, pad_id: int) -> di
             str(number): {"head_dim": width, "num_key_value_heads": groups}
             for number, (groups, width) in enumerate(sizes.block_heads[:blocks])
         },
-        "rope_parameters": {
-            "full_attention": sizes.rotary.parameters(),
-            "sliding_attention": sizes.sliding.parameters(),
-        },
+        "rope_parameters": base.rope_parameters(sizes.rotary, sizes.sliding),
         "pad_token_id": pad_id,
     }
 

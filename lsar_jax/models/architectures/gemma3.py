@@ -95,6 +95,9 @@ def _read_sizes(config: Mapping[str, Any]) -> Gemma3Config:
     config = {**_DEFAULTS, **config}
     sizes = base.whole_sizes(config, _SIZES | {"window": "sliding_window"})
     both = bool(config.get("use_bidirectional_attention"))
+    if not both:
+        # Which window would be meant is not known.
+        base.require(config, is_causal=True)
     # The window of a causal block includes the token itself; that of others is of both sides together.
     sizes["window"] = sizes["window"] // 2 if both else sizes["window"] - 1
     every = next((config[name] for name in _PATTERNS if config.get(name) is not None), 6)
@@ -118,10 +121,7 @@ def _export_config(sizes: Gemma3Config, blocks: int, pad_id: int) -> dict[str, A
         "rms_norm_eps": sizes.epsilon,
         "layer_types": list(sizes.kinds[:blocks]),
         "sliding_window": sizes.window + 1 if sizes.causal else 2 * sizes.window,
-        "rope_parameters": {
-            "full_attention": sizes.rotary.parameters(),
-            "sliding_attention": sizes.sliding.parameters(),
-        },
+        "rope_parameters": base.rope_parameters(sizes.rotary, sizes.sliding),
         "use_bidirectional_attention": not sizes.causal,
         "pad_token_id": pad_id,
     }

@@ -88,7 +88,7 @@ def _read_sizes(config: Mapping[str, Any]) -> GteConfig:
         **sizes,
         rotary=_rotary(config, sizes["hidden"] // (sizes["heads"] or 1)),
         epsilon=base.epsilon(config),
-        activation=base.activation(config.get("hidden_act", "gelu")),
+        activation=base.activation(config),
     )
 
 

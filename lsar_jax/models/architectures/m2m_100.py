@@ -82,7 +82,7 @@ def _read_sizes(config: Mapping[str, Any]) -> M2M100Config:
         **sizes | {"positions": sizes["positions"] + first},
         first_position=first,
         layer_norm_epsilon=1e-5,
-        activation=base.activation(config.get("activation_function", "relu")),
+        activation=base.activation(config, "activation_function", "relu"),
         scale=math.sqrt(sizes["hidden"]) if config.get("scale_embedding", True) else 1.0,
     )
 

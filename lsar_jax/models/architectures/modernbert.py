@@ -95,7 +95,7 @@ def _read_sizes(config: Mapping[str, Any]) -> ModernBertConfig:
         full=base.rotary(config, "global_rope_theta", "full_attention"),
         sliding=base.rotary(config, "local_rope_theta", "sliding_attention"),
         epsilon=base.epsilon(config, "norm_eps", 1e-5),
-        activation=base.activation(config.get("hidden_activation", "gelu")),
+        activation=base.activation(config, "hidden_activation"),
     )
 
 
@@ -107,10 +107,7 @@ def _export_config(sizes: ModernBertConfig, blocks: int, pad_id: int) -> dict[st
         "num_hidden_layers": blocks,
         "layer_types": list(sizes.kinds[:blocks]),
         "local_attention": 2 * sizes.window,
-        "rope_parameters": {
-            "full_attention": sizes.full.parameters(),
-            "sliding_attention": sizes.sliding.parameters(),
-        },
+        "rope_parameters": base.rope_parameters(sizes.full, sizes.sliding),
         "norm_eps": sizes.epsilon,
         "hidden_activation": sizes.activation,
         "pad_token_id": pad_id,

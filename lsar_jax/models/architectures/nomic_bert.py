@@ -175,7 +175,7 @@ def _read_sizes(config: Mapping[str, Any]) -> NomicBertConfig:
         **sizes,
         rotary=base.rotary(config),
         epsilon=base.epsilon(config),
-        activation=base.activation(config.get("hidden_act", "silu") if gated else layer),
+        activation=base.activation(config, *(("hidden_act", "silu") if gated else ("activation_function", "gelu"))),
         gated=gated,
         experts=experts,
     )

@@ -1,4 +1,4 @@
-"""Qwen3: Qwen3-Embedding, harrier-0.6b, F2LLM, pplx-embed (Yang et al., "Qwen3 Technical Report", 2025).
+"""Qwen3: Qwen3-Embedding, harrier-0.6b, F2LLM (Yang et al., "Qwen3 Technical Report", 2025).
 
 A decoder: RMSNorm before each sublayer, rotary positions, fewer key than query heads, norms of queries and keys. A
 checkpoint whose config says ``is_causal: false`` attends to both sides.
