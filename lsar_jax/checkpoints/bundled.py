@@ -24,9 +24,8 @@ from lsar_jax.checkpoints.sentence_transformers import Pipeline
 from lsar_jax.checkpoints.weight_files import Tensor
 from lsar_jax.extras import missing_extra
 from lsar_jax.files import sha256
-from lsar_jax.models.architectures import BERT
 from lsar_jax.models.architectures.base import weight_and_bias
-from lsar_jax.models.architectures.bert import BertConfig
+from lsar_jax.models.architectures.bert import BERT, BertConfig
 from lsar_jax.tokens.tokenizer import FastTokenizer
 
 __all__ = ["find_weights", "open_bundled", "parse"]

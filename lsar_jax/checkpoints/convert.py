@@ -17,7 +17,8 @@ from lsar_jax.checkpoints.sentence_transformers import module_folders, read_pipe
 from lsar_jax.checkpoints.weight_files import shard_files
 from lsar_jax.extras import import_extra
 from lsar_jax.files import check_absent, check_file, new_folder, sha256, write_json
-from lsar_jax.models.architectures import LASER, Architecture, read_config
+from lsar_jax.models.architectures import Architecture, read_config
+from lsar_jax.models.architectures.laser import LASER
 from lsar_jax.tokens.laser import CODES, DICTIONARY, SENTENCEPIECE, VOCABULARY
 
 __all__ = ["convert"]

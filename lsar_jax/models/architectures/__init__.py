@@ -20,53 +20,14 @@ from lsar_jax.models.architectures.static import STATIC
 from lsar_jax.models.architectures.xlm import XLM
 from lsar_jax.models.architectures.xlm_roberta import CAMEMBERT, ROBERTA, XLM_R
 
-__all__ = [
-    "ARCHITECTURES",
-    "BERT",
-    "CAMEMBERT",
-    "DISTILBERT",
-    "EMBEDDING_GEMMA2",
-    "EMBEDDING_GEMMA2_TEXT",
-    "EUROBERT",
-    "GEMMA3",
-    "GEMMA3_TEXT",
-    "GTE",
-    "LASER",
-    "M2M_100",
-    "MODERNBERT",
-    "NEW",
-    "NOMIC_BERT",
-    "QWEN3",
-    "ROBERTA",
-    "STATIC",
-    "XLM",
-    "XLM_R",
-    "Architecture",
-    "Config",
-    "read_config",
-]
+__all__ = ["ARCHITECTURES", "Architecture", "Config", "read_config"]
 
+# fmt: off
 _EVERY = (
-    BERT,
-    XLM_R,
-    XLM,
-    LASER,
-    QWEN3,
-    ROBERTA,
-    CAMEMBERT,
-    DISTILBERT,
-    EUROBERT,
-    MODERNBERT,
-    GEMMA3_TEXT,
-    GEMMA3,
-    EMBEDDING_GEMMA2_TEXT,
-    EMBEDDING_GEMMA2,
-    GTE,
-    NEW,
-    NOMIC_BERT,
-    STATIC,
-    M2M_100,
+    BERT, XLM_R, XLM, LASER, QWEN3, ROBERTA, CAMEMBERT, DISTILBERT, EUROBERT,
+    MODERNBERT, GEMMA3_TEXT, GEMMA3, EMBEDDING_GEMMA2_TEXT, EMBEDDING_GEMMA2, GTE, NEW, NOMIC_BERT, STATIC, M2M_100,
 )
+# fmt: on
 # The classes of checkpoints that came with code before transformers had it, which the files here compute.
 _CODE = ("EuroBertModel", "GteModel", "NewModel", "NomicBertModel")
 ARCHITECTURES = {each.model_type: each for each in _EVERY}
