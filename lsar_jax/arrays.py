@@ -92,8 +92,9 @@ def unit_rows(x: Float[Array, "*row dim"]) -> Float[Array, "*row dim"]:
     near = jnp.where(largest > _FAR, 1 / _FAR, jnp.where(largest < 1 / _FAR, _FAR, 1.0)).astype(x.dtype)
     x, largest = x * near, largest * near
     x = x / jnp.where(largest > 0, largest, 1.0)
-    # The gradient of the length of a zero vector is NaN.
-    return x / jnp.linalg.norm(jnp.where(largest > 0, x, 1.0), axis=-1, keepdims=True)
+    square = jnp.square(x).sum(axis=-1, keepdims=True)
+    # The gradient of the length of a zero vector would be NaN.
+    return x / jnp.sqrt(jnp.where(square > 0, square, 1.0))
 
 
 @partial(jax.jit, static_argnames="by_row")
