@@ -20,11 +20,21 @@ from lsar_jax.tokens.hugging_face import fast_tokenizer
 from lsar_jax.tokens.tokenizer import Tokenizer
 
 __all__ = [
-    "Architecture", "Config", "activation", "block_keys", "check_heads", "check_rotary_heads", "epsilon",
+    "SIZES", "Architecture", "Config", "activation", "block_keys", "check_heads", "check_rotary_heads", "epsilon",
     "layer_kinds", "positive", "require", "rope_parameters", "rotary", "weight_and_bias", "whole_sizes",
 ]  # fmt: skip
 
 Config = EncoderConfig | LaserConfig
+
+# The sizes of EncoderConfig, and what most configs call them.
+SIZES = {
+    "vocabulary": "vocab_size",
+    "hidden": "hidden_size",
+    "blocks": "num_hidden_layers",
+    "heads": "num_attention_heads",
+    "intermediate": "intermediate_size",
+    "positions": "max_position_embeddings",
+}
 
 
 def _unchanged(tensors: dict[str, np.ndarray], sizes: Any, blocks: int) -> dict[str, np.ndarray]:

@@ -17,15 +17,7 @@ from lsar_jax.models.self_attention import SelfAttention
 
 __all__ = ["BERT", "BertConfig", "block", "build", "export_config", "read_sizes"]
 
-_SIZES = {
-    "vocabulary": "vocab_size",
-    "hidden": "hidden_size",
-    "blocks": "num_hidden_layers",
-    "heads": "num_attention_heads",
-    "intermediate": "intermediate_size",
-    "positions": "max_position_embeddings",
-    "token_types": "type_vocab_size",
-}
+_SIZES = base.SIZES | {"token_types": "type_vocab_size"}
 _TABLES = {
     "embeddings.word.embedding": "embeddings.word_embeddings.weight",
     "embeddings.position.embedding": "embeddings.position_embeddings.weight",

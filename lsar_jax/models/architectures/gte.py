@@ -17,15 +17,7 @@ from lsar_jax.models.self_attention import SelfAttention
 
 __all__ = ["GTE", "NEW", "SIZES", "GteConfig", "export_config"]
 
-SIZES = {
-    "vocabulary": "vocab_size",
-    "hidden": "hidden_size",
-    "blocks": "num_hidden_layers",
-    "heads": "num_attention_heads",
-    "intermediate": "intermediate_size",
-    "positions": "max_position_embeddings",
-    "token_types": "type_vocab_size",
-}
+SIZES = base.SIZES | {"token_types": "type_vocab_size"}
 _TABLES = {
     "embeddings.word.embedding": "embeddings.word_embeddings.weight",
     "embeddings.token_type.embedding": "embeddings.token_type_embeddings.weight",

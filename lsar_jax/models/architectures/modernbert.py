@@ -20,14 +20,6 @@ from lsar_jax.models.self_attention import SelfAttention
 
 __all__ = ["MODERNBERT", "ModernBertConfig"]
 
-_SIZES = {
-    "vocabulary": "vocab_size",
-    "hidden": "hidden_size",
-    "blocks": "num_hidden_layers",
-    "heads": "num_attention_heads",
-    "intermediate": "intermediate_size",
-    "positions": "max_position_embeddings",
-}
 _BLOCK = {
     "attention_norm": "layers.{}.attn_norm",
     "attention.inputs": "layers.{}.attn.Wqkv",
@@ -85,7 +77,7 @@ def _build(config: ModernBertConfig, parts: Parts) -> Encoder:
 def _read_sizes(config: Mapping[str, Any]) -> ModernBertConfig:
     base.require(config, norm_bias=False, attention_bias=False, mlp_bias=False, rope_scaling=None)
     # The window is of both sides together, without the token itself.
-    sizes = base.whole_sizes(config, _SIZES | {"both_sides": "local_attention"})
+    sizes = base.whole_sizes(config, base.SIZES | {"both_sides": "local_attention"})
     window, every = sizes.pop("both_sides") // 2, config.get("global_attn_every_n_layers", 3)
     whole_number("global_attn_every_n_layers", every, 1, 256, "the numbers of blocks")
     return ModernBertConfig(
@@ -103,7 +95,7 @@ def _export_config(sizes: ModernBertConfig, blocks: int, pad_id: int) -> dict[st
     return {
         "architectures": ["ModernBertModel"],
         "model_type": "modernbert",
-        **{theirs: getattr(sizes, ours) for ours, theirs in _SIZES.items()},
+        **{theirs: getattr(sizes, ours) for ours, theirs in base.SIZES.items()},
         "num_hidden_layers": blocks,
         "layer_types": list(sizes.kinds[:blocks]),
         "local_attention": 2 * sizes.window,

@@ -18,16 +18,7 @@ from lsar_jax.models.self_attention import SelfAttention
 
 __all__ = ["BLOCK", "QWEN3", "SIZES", "Qwen3Config", "build", "export_config", "keys"]
 
-SIZES = {
-    "vocabulary": "vocab_size",
-    "hidden": "hidden_size",
-    "blocks": "num_hidden_layers",
-    "heads": "num_attention_heads",
-    "intermediate": "intermediate_size",
-    "positions": "max_position_embeddings",
-    "groups": "num_key_value_heads",
-    "width": "head_dim",
-}
+SIZES = base.SIZES | {"groups": "num_key_value_heads", "width": "head_dim"}
 BLOCK = {
     "attention_norm": "layers.{}.input_layernorm",
     "attention.query": "layers.{}.self_attn.q_proj",
