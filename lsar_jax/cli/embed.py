@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from lsar_jax.array_files import open_arrays, save_arrays
-from lsar_jax.cli.console import console
+from lsar_jax.cli.console import console, decomposed_note
 from lsar_jax.cli.encoder_options import with_prompt
 from lsar_jax.encoders import SentenceEncoder, load_encoder
 from lsar_jax.files import check_outputs
@@ -184,7 +184,7 @@ def _encode(
     )
     console.print(
         f"encoded {report.sentences} sentences, {report.tokens} tokens, in {report.seconds:.1f} s; {report.truncated} "
-        f"cut to {max_length} tokens"
+        f"cut to {max_length} tokens{decomposed_note(report.decomposed)}"
     )
     return np.asarray(x)
 

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 import tyro
 
 from lsar_jax import embeddings
+from lsar_jax.cli.console import decomposed_note
 from lsar_jax.cli.encoder_options import EncoderOptions
 from lsar_jax.files import check_outside
 from lsar_jax.transforms import Transform
@@ -67,4 +68,5 @@ class Encode(EncoderOptions):
         embeddings.encode(encoder, inputs, out, **options, show_progress=show, progress=partial(print, flush=True))
         x = embeddings.open(out)
         shards = len(x.manifest.shards)
-        print(f"{out} has {len(x):,} vectors of width {x.shape[1]} in {shards} shard{'s' * (shards != 1)}")
+        note = decomposed_note(sum(shard.decomposed for shard in x.manifest.shards))
+        print(f"{out} has {len(x):,} vectors of width {x.shape[1]} in {shards} shard{'s' * (shards != 1)}{note}")

@@ -229,7 +229,8 @@ class _Encoding:
                 f"{next(iter(files))} of {self.folder} was encoded again, and is not what it was: the machine or a "
                 "package changed; choose another folder"
             )
-        shard = Shard(len(part), files, text_sha256(sentences.decode()), report.tokens, report.truncated)
+        counts = report.tokens, report.truncated, report.decomposed
+        shard = Shard(len(part), files, text_sha256(sentences.decode()), *counts)
         write_json(self.folder / _WORK / f"{number:05d}.json", asdict(shard))
         return len(places)
 

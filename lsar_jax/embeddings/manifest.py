@@ -59,13 +59,14 @@ class Job:
 
 @dataclass(frozen=True)
 class Shard:
-    """A finished shard: the digests of its files and of its text, and the tokens of its distinct sentences."""
+    """A finished shard: the digests of its files and of its text, and counts of its distinct sentences."""
 
     rows: int
     files: dict[str, str]
     text: str
     tokens: int
     truncated: int
+    decomposed: int = 0
 
 
 @dataclass(frozen=True)

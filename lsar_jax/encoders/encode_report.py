@@ -31,6 +31,8 @@ class EncodeReport:
       max_length: the number of tokens that they were truncated to.
       seconds: wall time in seconds, tokenization and compilation included.
       unknown: with ``language="auto"``, number of sentences in none of the languages that the identifier knows.
+      decomposed: number of sentences that are not in Unicode's composed form, NFC; many tokenizers split such text
+        otherwise than the same text in NFC.
     """
 
     sentences: int
@@ -40,6 +42,7 @@ class EncodeReport:
     max_length: int
     seconds: float
     unknown: int = 0
+    decomposed: int = 0
 
     @property
     def padding_waste(self) -> float:
@@ -56,6 +59,7 @@ class Counts:
     padded_tokens: int = 0
     truncated: int = 0
     unknown: int = 0
+    decomposed: int = 0
     _waiting: deque[tuple[Batch, Bool[jax.Array, " vector"]]] = field(default_factory=deque)
 
     def add(self, batch: Batch, unknown: Bool[jax.Array, " vector"] | None) -> None:
@@ -71,7 +75,7 @@ class Counts:
         """Returns the finished report."""
         self._count(0)
         counts = self.sentences, self.tokens, self.padded_tokens, self.truncated
-        return EncodeReport(*counts, max_length, seconds, self.unknown)
+        return EncodeReport(*counts, max_length, seconds, self.unknown, self.decomposed)
 
     def _count(self, most: int) -> None:
         while len(self._waiting) > most:

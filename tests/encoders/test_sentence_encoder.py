@@ -3,6 +3,7 @@
 import logging
 import re
 from concurrent.futures import ThreadPoolExecutor
+from unicodedata import normalize
 
 import jax
 import numpy as np
@@ -155,6 +156,12 @@ def test_truncation_is_counted_and_logged(tiny, caplog):
         tiny.encode(sentences, max_length=10)
     assert caplog.messages == ["2 of 3 sentences were truncated to 10 tokens"]
     assert tiny.encode_with_report(["a" * 80])[1].tokens == 40
+
+
+def test_decomposed_text_is_counted(tiny):
+    # NFC itself decomposes the last one.
+    text = ["Việt", normalize("NFD", "Việt"), "đê\u0300u", "가", "\u1100\u1161", "abc", "", "\u0958"]
+    assert tiny.encode_with_report(iter(text))[1].decomposed == 4
 
 
 def test_report_counts_padding(tiny):
